@@ -48,6 +48,13 @@ export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): millis
 export const COLUMN_SPEED: u32 = 46; // commit, f32: how long things take there compared with the other endpoints, 0 = 1
 export const COLUMN_HIT_RELIABILITY: u32 = 47; // commit, f32: share of the blocks thought to be held that are, 0 = 1
 export const COLUMN_PREFILL_RATE_PEAK: u32 = 48; // commit, f32: the largest PREFILL_RATE since the slot was opened
+// Part of the load columns that requests of other replicas make up (load/peers.ts).
+export const COLUMN_PEER_REQUESTS: u32 = 49; // commit: part of INFLIGHT; this and the next five: control thread
+export const COLUMN_PEER_TOKENS: u32 = 50; // commit: part of INFLIGHT_TOKENS
+export const COLUMN_PEER_PREFILL: u32 = 51; // commit: part of PREFILL_TOKENS
+export const COLUMN_PEER_PROMPT: u32 = 52; // commit: part of PROMPT_TOKENS
+export const COLUMN_PEER_OUTPUT: u32 = 53; // commit: part of OUTPUT_BLOCKS
+export const COLUMN_PEER_SINCE: u32 = 54; // commit: part of SINCE_SCRAPE
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

@@ -31,7 +31,7 @@ class LockWords {
   private gap2: v128;
   private gap3: v128;
   private gap4: v128;
-  /** What the owner is doing, for the repair after its death · owner · this lock. */
+  /** Step of the owner, for the repair after its death · owner · this lock. */
   intent: u32;
 }
 

@@ -15,7 +15,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 14;
+export const LAYOUT_VERSION: u32 = 15;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -33,6 +33,7 @@ export const HEADER_DECISIONS: usize = 44; // records of the decision log per th
 export const HEADER_DECISION_COLUMN_BYTES: usize = 56; // bytes per thread for the columns of decisions, 0 = none
 export const HEADER_DECISION_THREADS: usize = 60; // threads below this number keep a decision log
 export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
+export const HEADER_CHANGE_BYTES: usize = 64; // bytes of the ring of placed prompts per thread, a power of two, 0 = none
 export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
 // Locks, each alone on 128 bytes: owner word, acquire count, waiters, intent (see lock.ts).
@@ -60,10 +61,11 @@ export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes
 export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint · control thread · commit lock
 export const REGION_COEFFICIENTS: u32 = 15; // learned cost model, then per thread what its terms decided · coefficients: control thread; the rest: its thread · coefficients: commit lock; the rest: none
 export const REGION_GATE: u32 = 16; // capacity of the endpoints and requests that wait for it · any thread · commit lock; rings: none
-export const REGION_COUNT: u32 = 17;
+export const REGION_CHANGES: u32 = 17; // ring of the prompts placed last, per thread, for replicas · its thread, emptied by the control thread · none: the count is stored last
+export const REGION_COUNT: u32 = 18;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 49;
+export const ENDPOINT_COLUMNS: u32 = 55;
 
 // Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of features.
 export const LEDGER_ENTRY_BYTES: usize = 128;
@@ -131,6 +133,8 @@ export let SCAN_REGION: usize = 0; // this thread's part
 export let RESPONSE_REGION: usize = 0; // this thread's part
 export let DECISIONS: usize = 0; // this thread's decision log
 export let SAMPLE_RING: usize = 0; // this thread's ring
+export let CHANGES: usize = 0; // this thread's ring of placed prompts, 0 = none
+export let CHANGE_BYTES: u32 = 0;
 export let COEFFICIENTS: usize = 0;
 export let ADAPTERS: usize = 0;
 export let LABELS: usize = 0;
@@ -151,6 +155,14 @@ export let HOST: usize = 0; // f32 × SLOTS × HOST_COLUMNS
 export let EXPLAIN: usize = 0; // f32 × SLOTS × EXPLAIN_COLUMNS
 export let PREDICTED: usize = 0; // f32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
 export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + 8): the chain hashes of the prompt
+
+/** Bytes of the head of a ring of placed prompts: what its thread writes, then what the control thread writes, a line each. */
+export const CHANGE_HEAD_BYTES: usize = 128;
+
+/** Address of a thread's ring of placed prompts. */
+export function changesAddress(thread: u32): usize {
+  return regionAddress(REGION_CHANGES) + <usize>thread * (CHANGE_HEAD_BYTES + load<u32>(HEADER + HEADER_CHANGE_BYTES));
+}
 
 /** Bytes of one thread's own area for `p` endpoint slots and prompts of at most `c` blocks. */
 export function threadBytes(p: u32, c: u32): u64 {
@@ -198,7 +210,7 @@ export function telemetryAddress(thread: u32): usize {
 }
 
 /**
- * Take the sizes in the header and the number of this thread.
+ * Takes the sizes in the header and the number of this thread.
  * @returns 0, or 1 when the memory carries another magic or layout version, 2 when the thread number is out of range.
  */
 export function bindSizes(thread: u32): u32 {
@@ -230,6 +242,8 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   ACTIVE = regionAddress(REGION_ACTIVE);
   DECISIONS = regionAddress(REGION_DECISIONS) + <usize>(<u64>thread * decisionBytes);
   SAMPLE_RING = regionAddress(REGION_SAMPLE_RING) + <usize>thread * SAMPLE_RING_BYTES;
+  CHANGE_BYTES = load<u32>(HEADER + HEADER_CHANGE_BYTES);
+  CHANGES = CHANGE_BYTES == 0 ? 0 : changesAddress(thread);
   COEFFICIENTS = regionAddress(REGION_COEFFICIENTS);
   ADAPTERS = regionAddress(REGION_ADAPTERS);
   LABELS = regionAddress(REGION_LABELS);

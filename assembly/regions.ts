@@ -11,10 +11,12 @@ import {
   bindAddresses,
   bindSizes,
   CHAIN_BLOCKS,
+  CHANGE_HEAD_BYTES,
   COEFFICIENT_BYTES,
   ENDPOINT_COLUMNS,
   HEADER,
   HEADER_CHAIN_BLOCKS,
+  HEADER_CHANGE_BYTES,
   HEADER_DECISION_THREADS,
   HEADER_ENDPOINTS,
   HEADER_INDEX_BLOCKS,
@@ -34,6 +36,7 @@ import {
   PROJECTION_BYTES,
   REGION_ACTIVE,
   REGION_ADAPTERS,
+  REGION_CHANGES,
   REGION_COEFFICIENTS,
   REGION_COUNT,
   REGION_DECISIONS,
@@ -75,6 +78,11 @@ function responsePartBytes(scans: u32): u64 {
   return responseRegionBytes(scans) + SCRAPE_BYTES;
 }
 
+/** Bytes of REGION_CHANGES for `k` threads with rings of `bytes` bytes. */
+function changeRegionBytes(k: u32, bytes: u32): u64 {
+  return bytes == 0 ? 0 : <u64>k * (CHANGE_HEAD_BYTES + bytes);
+}
+
 /** Bytes of region `region` for the sizes that stand in the header. */
 function regionBytes(region: u32): u64 {
   const p = load<u32>(HEADER + HEADER_ENDPOINTS);
@@ -99,6 +107,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_PREDICTION) return PREDICTION_HEAD_BYTES + <u64>p * (PREDICTION_COEFFICIENTS + 1) * 4;
   if (region == REGION_DECISIONS) return <u64>load<u32>(HEADER + HEADER_DECISION_THREADS) * decisionLogBytes();
   if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
+  if (region == REGION_CHANGES) return changeRegionBytes(k, load<u32>(HEADER + HEADER_CHANGE_BYTES));
   if (region == REGION_SAMPLE_RING) return <u64>k * SAMPLE_RING_BYTES;
   return 0;
 }

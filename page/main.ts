@@ -19,7 +19,7 @@ let last: Snapshot | undefined;
 
 function draw(snapshot: Snapshot): void {
   last = snapshot;
-  byId('pool').textContent = `pool ${snapshot.pool}, version ${snapshot.version}`;
+  showPool(snapshot);
   const away = snapshot.endpoints.filter(({ state }) => state !== 'live').length;
   if (snapshot.unready.length > 0) setState('not ready', 'bad');
   else setState(away > 0 ? `${plural(away, 'endpoint')} out` : 'live', away > 0 ? 'bad' : 'good');
@@ -34,6 +34,25 @@ function draw(snapshot: Snapshot): void {
   showDecisions(snapshot, openWhy);
 }
 
+/** Name of the pool; where there are several, the choice among them. */
+function showPool({ pool, pools, version }: Snapshot): void {
+  const names = pools ?? [];
+  const shown = `${pool} ${version} ${names.join(' ')}`;
+  const place = byId('pool');
+  if (place.dataset.shown === shown) return;
+  place.dataset.shown = shown;
+  if (names.length < 2) {
+    place.textContent = `pool ${pool}, version ${version}`;
+    return;
+  }
+  const choose = h(
+    'select',
+    { id: 'pool-choice', change: () => location.assign(`?pool=${encodeURIComponent(choose.value)}`) },
+    ...names.map((name) => h('option', { value: name, selected: name === pool }, name)),
+  );
+  place.replaceChildren(h('label', { for: 'pool-choice' }, 'Pool '), choose, ` version ${version}`);
+}
+
 /** The state is spoken when it changes, so it is set only then. */
 function setState(text: string, kind: string): void {
   const state = byId('state');
@@ -42,7 +61,7 @@ function setState(text: string, kind: string): void {
 }
 
 function listen(): void {
-  const events = new EventSource('events');
+  const events = new EventSource(`events${location.search}`);
   events.addEventListener('message', ({ data }) => draw(JSON.parse(data as string) as Snapshot));
   events.addEventListener('error', () => {
     setState('no connection', 'bad');
@@ -52,7 +71,7 @@ function listen(): void {
 }
 
 async function loadConfiguration(): Promise<void> {
-  const answer = await fetch('configuration').catch(() => undefined);
+  const answer = await fetch(`configuration${location.search}`).catch(() => undefined);
   if (answer?.ok !== true) return show('configuration-body', empty('The configuration cannot be read now.'));
   const { effective, warnings } = (await answer.json()) as ConfigurationShown;
   show(
@@ -74,7 +93,7 @@ byId('ask').addEventListener('submit', (event) => {
   const id = (byId('ask-id') as HTMLInputElement).value.trim();
   if (id !== '') void openWhy(id);
 });
-byId('why').addEventListener('close', () => history.replaceState(null, '', location.pathname));
+byId('why').addEventListener('close', () => history.replaceState(null, '', location.pathname + location.search));
 document.addEventListener('redraw', () => last !== undefined && showEndpoints(last));
 const asked = /^#why=(.+)$/.exec(location.hash)?.[1];
 if (asked !== undefined) void openWhy(decodeURIComponent(asked));

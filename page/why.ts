@@ -9,7 +9,7 @@ export async function openWhy(id: string): Promise<void> {
   fill(dialog, id, h('p', { class: 'dim' }, 'asking the picker'));
   if (!dialog.open) dialog.showModal();
   try {
-    const answer = await fetch(`../debug/requests/${encodeURIComponent(id)}`);
+    const answer = await fetch(`../debug/requests/${encodeURIComponent(id)}${location.search}`);
     if (!answer.ok) return fill(dialog, id, h('p', {}, await answer.text()));
     fill(dialog, id, ...story((await answer.json()) as RequestStory));
   } catch {

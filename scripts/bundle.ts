@@ -35,7 +35,7 @@ const addresses: Plugin = {
   setup(setup) {
     setup.onLoad({ filter: /\.js$/ }, async ({ path }) => {
       if (!path.startsWith(dist + sep)) return undefined;
-      const source = await readFile(path, 'utf8');
+      const source = forQuickStart(await readFile(path, 'utf8'));
       const module = relative(dist, path).replaceAll(sep, '/');
       const address = threadStarters.has(module)
         ? '__program.href'
@@ -44,6 +44,19 @@ const addresses: Plugin = {
     });
   },
 };
+
+/**
+ * A module in a form that loads quicker. Named by its members, the schema library leaves out what is not used: four fifths
+ * of it are messages in other languages. An import of a module of Node.js reads all of its exports, and some of them load half
+ * of the library, such as an HTTP client behind `node:http`; what is taken out of the module by hand does not.
+ */
+function forQuickStart(source: string): string {
+  return source
+    .replaceAll("import { z } from 'zod';", "import * as z from 'zod';")
+    .replaceAll(/^import \{([^}]*)\} from '(node:[a-z_/]+)';$/gm, (_, names: string, from: string) => {
+      return `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule('${from}');`;
+    });
+}
 
 /** Every file of the bundle says where it lies, for the modules' addresses and for CommonJS packages. */
 const banner = [

@@ -175,6 +175,17 @@ const ENDPOINTS: Row = {
     panel('Stale endpoints', 'short', 'Endpoints whose signals the saturation detector cannot use.', {
       '{{detector}} {{instance}}': largest('llm_d_epp_flow_control_stale_endpoints', 'detector', 'instance'),
     }),
+    panel(
+      'Age of the sources',
+      's',
+      'Time since the last good page, of the endpoint that has gone without for longest.',
+      {
+        '{{source_type}} {{instance}}': largest('pointsman_source_age_seconds', 'source_type', 'instance'),
+      },
+    ),
+    panel('Unknown values', 'short', 'Endpoints whose values of a source are unknown.', {
+      '{{source_type}} {{instance}}': largest('pointsman_source_stale_endpoints', 'source_type', 'instance'),
+    }),
     panel('Failed scrapes', 'ops', 'Scrapes of model servers that failed.', {
       '{{instance}}': perSecond('pointsman_scrape_errors_total', 'instance'),
       '{{source_type}}': perSecond('llm_d_epp_datalayer_poll_errors_total', 'source_type'),
@@ -200,6 +211,25 @@ const ENDPOINTS: Row = {
   ],
 };
 
+const TENANTS: Row = {
+  title: 'Tenants',
+  panels: [
+    panel('Input tokens by tenant', 'suffix:tokens', 'Per second, as model servers report them; the ten largest.', {
+      '{{fairness_id}}': `topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", $S}[$__rate_interval])))`,
+    }),
+    panel('Output tokens by tenant', 'suffix:tokens', 'Per second, as model servers report them; the ten largest.', {
+      '{{fairness_id}}': `topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="output", $S}[$__rate_interval])))`,
+    }),
+    panel('Cached share by tenant', 'percentunit', 'Share of the input tokens that came from the caches.', {
+      '{{fairness_id}}':
+        'sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="cached", $S}[$__rate_interval])) / sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", $S}[$__rate_interval]))',
+    }),
+    panel('Mean wait by tenant', 's', 'Wait in flow control of all requests that it let through or refused.', {
+      '{{fairness_id}}': `${perSecond('pointsman_tenant_wait_seconds_total', 'fairness_id')} / ${perSecond('pointsman_tenant_requests_total', 'fairness_id')}`,
+    }),
+  ],
+};
+
 const INDEX: Row = {
   title: 'Prefix index',
   panels: [
@@ -220,6 +250,9 @@ const INDEX: Row = {
       messages: 'sum(rate(pointsman_kv_events_messages_total{$S}[$__rate_interval]))',
       gaps: 'sum(rate(pointsman_kv_events_gaps_total{$S}[$__rate_interval]))',
       'dropped: {{reason}}': perSecond('pointsman_kv_events_dropped_total', 'reason'),
+    }),
+    panel('Age of the KV events', 's', 'Time since the last events of each endpoint; an idle engine sends none.', {
+      '{{endpoint}}': largest('pointsman_kv_events_age_seconds', 'endpoint'),
     }),
     panel('Blocks in use', 'short', 'Unique blocks in use by running requests, by endpoint.', {
       '{{endpoint}}': largest('pointsman_endpoint_active_blocks', 'endpoint'),
@@ -283,6 +316,9 @@ const PROCESS: Row = {
     panel('Open streams', 'short', 'ext_proc streams; with --enable-grpc-stream-metrics.', {
       '{{instance}}': total('llm_d_epp_extproc_streams_inflight', 'instance'),
     }),
+    panel('Spans', 'ops', 'Spans of traces by outcome.', {
+      '{{outcome}} {{instance}}': perSecond('pointsman_trace_spans_total', 'outcome', 'instance'),
+    }),
     panel('Failures of plugins', 'ops', 'Calls of hook plugins that threw or took too long.', {
       '{{plugin}}': perSecond('pointsman_plugin_failures_total', 'plugin'),
     }),
@@ -319,8 +355,8 @@ export const DASHBOARDS: readonly Dashboard[] = [
     file: 'picker.json',
     uid: 'pointsman-picker',
     title: 'Pointsman: picker',
-    description: 'Queues by band, endpoints, prefix index, learner, and the picker itself.',
-    rows: [BANDS, ENDPOINTS, INDEX, LEARNER, PROCESS],
+    description: 'Queues by band, tenants, endpoints, prefix index, learner, and the picker itself.',
+    rows: [BANDS, TENANTS, ENDPOINTS, INDEX, LEARNER, PROCESS],
   },
 ];
 

@@ -13,10 +13,14 @@ import { EvictionCounts } from '../dist/operations/metrics/eviction-counts.js';
 import { addFlowMetrics, type FlowControlFigures } from '../dist/operations/metrics/flow-control-metrics.js';
 import { addKubernetesMetrics, RequestCounts } from '../dist/operations/metrics/kubernetes-metrics.js';
 import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
+import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
 import { type SeriesKind, seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
 // Flags
@@ -28,7 +32,7 @@ that the program parses with; \`pointsman serve --help\` prints the same.
 
 Flags are written with one or two dashes, as \`--flag=value\` or \`--flag value\`; a flag without a value in its name is on when it
 is named and off with \`=false\`. Durations: \`50ms\`, \`30s\`, \`2m\`. Sizes: \`64Mi\`, \`20MB\`, \`1048576\`. Environment:
-\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given. Refused values: [errors](../errors.md#errors-of-flags).`;
+\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given, \`OTEL_*\` say where traces go ([tracing](../guides/tracing.md)). Refused values: [errors](../errors.md#errors-of-flags).`;
 
 /** The page of flags. */
 export function flagsPage(): string {
@@ -89,6 +93,7 @@ const CORE_SOURCES: CoreMetricsSources = {
   endpoints: never,
   scrapeErrors: never,
   sourceErrors: never,
+  freshness: never,
   configReloads: never,
   latencyTrainer: undefined,
   samplesLost: undefined,
@@ -118,6 +123,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
   ],
   [
+    'Replication',
+    'With `replication` in the configuration or `--replication-url`.',
+    (exposition) => addReplicationMetrics(exposition, never),
+  ],
+  [
     'Models of the endpoints',
     'With `models-data-source`.',
     (exposition) => addServedModels(exposition, { models: new Map() }, never),
@@ -130,6 +140,12 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
       const columns = { filterColumn: undefined, scoreColumn: undefined, matchColumns: [], profiles: [] };
       addRolloutShares(exposition, [{ name: type, type, parameters: {}, ...columns }], never);
     },
+  ],
+  ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
+  [
+    'Traces',
+    'With an exporter in the `OTEL_*` variables ([tracing](../guides/tracing.md)).',
+    (exposition) => addTraceMetrics(exposition, never),
   ],
   [
     'Kubernetes',

@@ -83,6 +83,7 @@ export {
   waitSlotAddress,
   waitSlotMaskAddress,
 } from '../gate/layout';
+export { heldTokens, peerLoad, pendingRequests } from '../gate/peer-load';
 export {
   bellAddress,
   controlDozes,

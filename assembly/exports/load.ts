@@ -11,8 +11,16 @@ export {
   activeRepairAdd,
   activeRepairBegin,
 } from '../load/blocks';
+export {
+  CHANGE_LOST,
+  CHANGE_PARENT,
+  CHANGE_READ,
+  CHANGE_SKIP,
+  CHANGE_TAIL,
+  CHANGE_WRITTEN,
+} from '../load/changes';
 export { predictionLearned, predictionPrior } from '../load/coefficients';
-export { endpointReachable } from '../load/ejection';
+export { endpointReachable, peerEjection } from '../load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,
   FEATURE_BEST_CACHED,

@@ -23,10 +23,24 @@ export {
   prefixCounter,
   prefixVerify,
 } from '../prefix/counters';
+export {
+  EXPORT_AGE,
+  EXPORT_BYTES,
+  EXPORT_DEPTH,
+  EXPORT_HEAD_BYTES,
+  EXPORT_LENGTH,
+  EXPORT_NEXT,
+  EXPORT_PARENT,
+  EXPORT_PARENT_HASH,
+  EXPORT_SEGMENT_BYTES,
+  EXPORT_SPANS,
+  prefixExport,
+} from '../prefix/export';
 export { prefixHeadAddress } from '../prefix/index';
 export {
   EVENT_PARENT,
   EVENT_REMOVE,
+  EVENT_TAIL,
   PREFIX_BUSY,
   prefixApply,
   prefixInsert,

@@ -24,6 +24,7 @@ import {
   COLUMN_INFLIGHT_TOKENS,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
+  COLUMN_PEER_PREFILL,
   COLUMN_SIGNAL_TIME,
   columnAddress,
   SIGNAL_KV_USAGE,
@@ -204,9 +205,12 @@ function concurrency(used: u32, mode: u32): void {
   const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(gateHead().tokens));
   const others = roomColumn(ROOM_REMOTE_REQUESTS);
   const othersTokens = roomColumn(ROOM_REMOTE_TOKENS);
+  const counted = columnAddress(COLUMN_PEER_PREFILL);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const n = i32x4.add(v128.load(inflight + at), v128.load(others + at));
-    const work = i32x4.add(v128.load(tokens + at), v128.load(othersTokens + at));
+    // What replicas report stands in the column already.
+    const uncounted = i32x4.sub(v128.load(othersTokens + at), v128.load(counted + at));
+    const work = i32x4.add(v128.load(tokens + at), uncounted);
     const requests = f32x4.div(f32x4.convert_i32x4_s(n), mostRequests);
     v128.store(KEYS + at, f32x4.pmax(requests, f32x4.div(f32x4.convert_i32x4_s(work), mostTokens)));
   }

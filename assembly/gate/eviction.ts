@@ -174,7 +174,7 @@ function sumEvictable(rank: u32): void {
 }
 
 /**
- * How many requests have to leave a slot: what it lacks over what each of them frees on average.
+ * Number of requests that have to leave a slot: what it lacks over what each of them frees on average.
  * @returns Infinity when all of them would not be enough
  */
 function needed(slot: u32): f32 {

@@ -230,7 +230,7 @@ function ofAll(own: f32, told: u32): f32 {
   return own / gateHead().share + <f32>told;
 }
 
-/** A scrape came: how large the KV cache is, told by the engine or worked out from its usage. */
+/** Takes the size of the KV cache from a scrape, as the engine tells it or worked out from its usage. */
 export function learnCapacity(slot: u32): void {
   const told = <f32>column.u32(COLUMN_BLOCK_TOKENS, slot) * <f32>column.u32(COLUMN_BLOCK_COUNT, slot);
   const at = roomCell(ROOM_CAPACITY, slot);
@@ -267,12 +267,13 @@ export function isOverdue(index: u32, slot: u32, age: f64, now: f64): bool {
   return age > <f64>((2 * max(expectedFirstToken(index, slot), least) + 20) * slack);
 }
 
-function lowestPendingCount(slot: u32): u32 {
+/** Requests without a first token, of all bands. */
+export function lowestPendingCount(slot: u32): u32 {
   const bands = gateHead().bands;
   return bands == 0 ? 0 : room.u32(ROOM_PENDING_COUNT + bands - 1, slot);
 }
 
-/** The engine queues: what we sent is late, or more waits there than we have pending. */
+/** The engine queues: a request of this picker is late, or more wait there than it has sent. */
 function looksFull(slot: u32, now: f64): bool {
   const overdue = room.u32(ROOM_OVERDUE, slot) != 0;
   if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return overdue;

@@ -66,7 +66,7 @@ function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32)
 }
 
 /**
- * Running 1; loaded as far as we remember 0.9; room for one more 0.8; waiting 0.6; else 0.
+ * Running 1; loaded by the picker's memory 0.9; room for one more 0.8; waiting 0.6; else 0.
  * @param remember whether what was sent counts
  */
 export function adapterScore(slot: u32, wanted: u64, remember: bool): f32 {

@@ -49,6 +49,21 @@ export function endpointReachable(slot: u32, generation: u32, reachable: u32, no
   return 0;
 }
 
+/**
+ * Another replica has ejected the endpoint, or has taken it back. Takes the commit lock.
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function peerEjection(slot: u32, generation: u32, out: u32, now: f64): u32 {
+  if (slot >= SLOTS) return 0;
+  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
+  if (column.u32(COLUMN_GENERATION, slot) == generation) {
+    if (out == 0) noteSuccess(slot);
+    else if (column.u32(COLUMN_EJECTION, slot) == 0) ejectOne(slot, now);
+  }
+  lockRelease(COMMIT_LOCK);
+  return 0;
+}
+
 /** The picked endpoint was out and its time is over: this request is its probe. @returns 1 when it is */
 export function beginProbe(slot: u32): u32 {
   if (column.u32(COLUMN_EJECTION, slot) != 1) return 0;
@@ -61,7 +76,7 @@ export function endProbe(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 2) column.setU32(COLUMN_EJECTION, slot, 1);
 }
 
-/** The endpoint answered. */
+/** Notes an answer of the endpoint. */
 export function noteSuccess(slot: u32): void {
   column.setU32(COLUMN_FAILURES, slot, 0);
   if (column.u32(COLUMN_EJECTION, slot) != 0) readmit(slot);
@@ -76,7 +91,13 @@ export function noteFailure(slot: u32, now: f64): u32 {
     eject(slot, now);
     return 0;
   }
-  if (state == 1 || failures < EJECTION_FAILURES || poolWords().ejectionOff != 0) return 0;
+  if (state == 1 || failures < EJECTION_FAILURES) return 0;
+  return ejectOne(slot, now);
+}
+
+/** Takes the endpoint out, if another one may be out. @returns 1 when it is out now */
+function ejectOne(slot: u32, now: f64): u32 {
+  if (poolWords().ejectionOff != 0) return 0;
   // Never more than half of the pool is out.
   const ejected = poolWords().ejected;
   if ((ejected + 1) * 2 > poolWords().live) return 0;

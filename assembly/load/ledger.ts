@@ -16,7 +16,8 @@
 // A removal walks the list, an insertion the part below its own time. There are few different times in practice, so an
 // insertion ends early, and a list is as long as an engine's batch.
 //
-// Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation.
+// Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation, and the load of
+// other replicas (peers.ts).
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -25,6 +26,11 @@ import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_TOKENS,
   COLUMN_OUTPUT_BLOCKS,
+  COLUMN_PEER_OUTPUT,
+  COLUMN_PEER_PREFILL,
+  COLUMN_PEER_PROMPT,
+  COLUMN_PEER_REQUESTS,
+  COLUMN_PEER_TOKENS,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
   COLUMN_SCRAPE_EPOCH,
@@ -36,6 +42,7 @@ import {
 import { COMMIT_LOCK, lockHeld } from '../lock';
 import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { FEATURES, Features, featuresNote } from './features';
+import { addPeers } from './peers';
 
 /** One charge: a request in flight on an endpoint. */
 @unmanaged
@@ -354,11 +361,14 @@ export function clearLoad(slot: u32): void {
 }
 
 /**
- * Recomputes every load column and the free lists from the entries, after a thread died inside the commit lock.
+ * Recomputes every load column from the entries and the load of peers, and the free lists, after a thread died inside the commit lock.
  * Commit lock held (seized); gateRepair() follows.
  */
 export function ledgerRepair(): void {
-  for (let slot: u32 = 0; slot < SLOTS; slot++) clearLoad(slot);
+  for (let slot: u32 = 0; slot < SLOTS; slot++) {
+    clearLoad(slot);
+    addPeers(slot);
+  }
   let free: u32 = 0;
   let used: u32 = 0;
   for (let i = REQUESTS; i > 0; i--) {
@@ -401,7 +411,7 @@ function listLength(list: LedgerHead): u32 {
 }
 
 /**
- * Checks that the columns equal the live entries. Commit lock held, or no other thread at work.
+ * Checks that the columns equal the live entries and the load of peers. Commit lock held, or no other thread at work.
  * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use,
  *   5 free lists, 6 prefill tokens, 7 prompt tokens
  */
@@ -423,11 +433,11 @@ export function ledgerCheck(): u32 {
     prefill += featuresOf(entry).prefill;
     prompt += featuresOf(entry).prompt;
   }
-  if (columnSum(COLUMN_INFLIGHT) != requests) return 1;
-  if (columnSum(COLUMN_INFLIGHT_TOKENS) != tokens) return 2;
-  if (columnSum(COLUMN_OUTPUT_BLOCKS) != output) return 3;
-  if (columnSum(COLUMN_PREFILL_TOKENS) != prefill) return 6;
-  if (columnSum(COLUMN_PROMPT_TOKENS) != prompt) return 7;
+  if (columnSum(COLUMN_INFLIGHT) != requests + columnSum(COLUMN_PEER_REQUESTS)) return 1;
+  if (columnSum(COLUMN_INFLIGHT_TOKENS) != tokens + columnSum(COLUMN_PEER_TOKENS)) return 2;
+  if (columnSum(COLUMN_OUTPUT_BLOCKS) != output + columnSum(COLUMN_PEER_OUTPUT)) return 3;
+  if (columnSum(COLUMN_PREFILL_TOKENS) != prefill + columnSum(COLUMN_PEER_PREFILL)) return 6;
+  if (columnSum(COLUMN_PROMPT_TOKENS) != prompt + columnSum(COLUMN_PEER_PROMPT)) return 7;
   if (ledgerUsed() != used) return 4;
   let free = listLength(commonHead());
   for (let thread: u32 = 0; thread < THREADS; thread++) {

@@ -11,20 +11,23 @@ import {
   prefixStoreAt,
   prefixStoreLocked,
 } from './store';
+import { tailInsertLocked } from './tails';
 
 const LOCK: usize = INDEX_LOCK;
 const PATIENCE: u32 = 100;
 /** In the second word of an event's record. */
 export const EVENT_REMOVE: u32 = 0x80000000;
 export const EVENT_PARENT: u32 = 0x40000000;
-const EVENT_BLOCKS: u32 = 0x3fffffff;
+/** The hash of a tail follows those of the blocks. */
+export const EVENT_TAIL: u32 = 0x20000000;
+const EVENT_BLOCKS: u32 = 0x1fffffff;
 
 /** Head of one record of an event log, whole 8-byte words; the hashes follow. */
 @unmanaged
 class EventHead {
   /** Endpoint slot · host · none, in the caller's own input. */
   slot: u32;
-  /** Blocks, with EVENT_REMOVE or EVENT_PARENT in the high bits · host · none. */
+  /** Blocks, with EVENT_REMOVE, EVENT_PARENT or EVENT_TAIL in the high bits · host · none. */
   blocks: u32;
   /** Chain hash of the block before, used with EVENT_PARENT · host · none. */
   parent: u64;
@@ -66,7 +69,7 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
 }
 
 /**
- * Applies a log of engine events under one hold of the lock. Each record is an EventHead and its hashes.
+ * Applies a log of events, of engines or of other replicas, under one hold of the lock. Each record is an EventHead and its hashes.
  * @returns records applied (all of them that are whole), or PREFIX_BUSY
  */
 export function prefixApply(log: usize, bytes: u32): i32 {
@@ -78,10 +81,15 @@ export function prefixApply(log: usize, bytes: u32): i32 {
     const event = changetype<EventHead>(at);
     const hashes = at + offsetof<EventHead>();
     const blocks = event.blocks & EVENT_BLOCKS;
-    if ((end - hashes) >> 3 < <usize>blocks) break;
+    const tail = (event.blocks & EVENT_TAIL) != 0;
+    if ((end - hashes) >> 3 < <usize>blocks + <usize>tail) break;
     if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks);
     else prefixStoreAt(event.slot, event.blocks & EVENT_PARENT, at + offsetof<EventHead>('parent'), hashes, blocks);
     at = hashes + ((<usize>blocks) << 3);
+    if (tail) {
+      tailInsertLocked(event.slot, at);
+      at += sizeof<u64>();
+    }
     records++;
   }
   lockRelease(LOCK);

@@ -170,7 +170,7 @@ function walk(from: usize, blocks: u32): u32 {
 
 /** @returns number of visited segments that stood still, from the first */
 function settled(): u32 {
-  // The reads above must come before those of the versions: an atomic addition to a word of our own is a full
+  // The reads above must come before those of the versions: an atomic addition to a word of this thread is a full
   // barrier on every machine (asc 0.28 cannot emit a fence).
   atomic.add<u32>(ALIVE + ((<usize>SET_WORDS) << 3), 1);
   for (let i: u32 = 0; i < visited; i++) {

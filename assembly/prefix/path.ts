@@ -65,7 +65,7 @@ export function sameRun(a: usize, b: usize, blocks: u32): u32 {
 }
 
 /**
- * How many of the `blocks` hashes at `hashes` stand in a segment from `position` on. The hashes are chained, so when the
+ * Number of the `blocks` hashes at `hashes` stand in a segment from `position` on. The hashes are chained, so when the
  * last one is the same all are, unless HEAD_VERIFY asks for every one.
  */
 export function agree(at: Segment, position: u32, hashes: usize, blocks: u32): u32 {

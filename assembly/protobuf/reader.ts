@@ -6,7 +6,7 @@
 // The caller pulls: wireNext() returns the kind of the next item. A length-delimited field is skipped unless the caller enters it as a
 // message, unpacks it as a list of numbers, or takes its bytes. Groups are refused: proto3 has none.
 
-/** What wireNext found. */
+/** Field that wireNext found. */
 export const WIRE_PAUSE: u32 = 0; // the piece has ended
 export const WIRE_NUMBER: u32 = 1; // a varint field, or one number of a packed list: wireField(), wireNumber()
 export const WIRE_LENGTH: u32 = 2; // a length-delimited field opens: wireField(); wireEnter, wireUnpack or wireTake it
@@ -27,7 +27,7 @@ const TYPE_FIXED64: u32 = 1;
 const TYPE_LENGTH: u32 = 2;
 const TYPE_FIXED32: u32 = 5;
 
-/** Where a reader stands in its message. */
+/** Position of a reader in its message. */
 @unmanaged
 export class Wire {
   /** Owner of the next byte, PHASE_* · its user's thread · none. */

@@ -138,7 +138,7 @@ export function contentRaw(scan: RequestScan, from: usize, length: u32): void {
   absorb(scan, from, length);
 }
 
-/** Hash what is pending. */
+/** Hashes what is pending. */
 export function contentFlush(scan: RequestScan): void {
   const length = <u32>(out - OUTPUT);
   if (length == 0) return;

@@ -56,7 +56,7 @@ export const SCAN_REASON_CLOSED: u32 = 12; // no open scan has this number
 export const SCAN_REASON_MESSAGE: u32 = 13; // the envelope is no protobuf message
 export const SCAN_REASON_BARE: u32 = 14; // the envelope holds no document
 
-// What the next byte may be; the states inside of a number follow in number-grammar.ts.
+// Bytes that may come next; the states inside of a number follow in number-grammar.ts.
 const LEX_VALUE: u32 = 0;
 const LEX_FIRST_ELEMENT: u32 = 1; // or the array's end
 const LEX_FIRST_KEY: u32 = 2; // or the object's end

@@ -3,7 +3,7 @@
 // Owns nothing.
 import { DOT, isDigit, MINUS, PLUS, ZERO } from './lexemes';
 
-// What the next byte may be; a number may end from LEX_ZERO on.
+// Bytes that may come next; a number may end from LEX_ZERO on.
 export const LEX_MINUS: u32 = 13;
 const LEX_DOT: u32 = 14;
 const LEX_EXPONENT: u32 = 15; // behind e

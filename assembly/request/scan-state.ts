@@ -83,7 +83,7 @@ export class ContentSegment {
   }
 }
 
-/** What is known of media in the prompt; the first two words are cleared with the content. */
+/** Media in the prompt; the first two words are cleared with the content. */
 @unmanaged
 export class MediaState {
   /** 1 = the prompt has images, audio or video · its thread · none. */
@@ -116,7 +116,7 @@ export class RequestScan {
   reason: u32;
   /** Bytes accepted; once refused, offset of the refused byte · its thread · none. */
   position: u32;
-  /** What the next byte may be, LEX_* · its thread · none. */
+  /** Bytes that may come next, LEX_* · its thread · none. */
   lex: u32;
   /** Open brackets · its thread · none. */
   depth: u32;
@@ -124,9 +124,9 @@ export class RequestScan {
   tracked: u32;
   /** Role of the value under way at each of eight tracked depths, u8 each, ROLE_* · its thread · none. */
   roles: u64;
-  /** Where the string or number under way goes, SINK_* · its thread · none. */
+  /** Receiver of the string or number under way, SINK_* · its thread · none. */
   sink: u32;
-  /** Where the raw bytes of the value under way go, RAW_* · its thread · none. */
+  /** Receiver of the raw bytes of the value under way, RAW_* · its thread · none. */
   raw: u32;
   /** UTF-16 unit of a \u escape, as far as read · its thread · none. */
   unit: u32;
@@ -175,7 +175,7 @@ export class RequestScan {
   toolsStart: u32;
   /** Offset in bytes behind them, 0 = none · its thread · none. */
   toolsEnd: u32;
-  /** What the JSON or the prompt lies in, ENVELOPE_* · its thread · none. */
+  /** Envelope of the JSON or the prompt, ENVELOPE_* · its thread · none. */
   envelope: u32;
   /** Offset in bytes of the segment that takes content now · its thread · none. */
   segment: u32;
@@ -187,7 +187,7 @@ export class RequestScan {
   limitFirstLength: u32;
   /** Bytes of the one that counts without it · its thread · none. */
   limitSecondLength: u32;
-  /** What the envelope held, SEEN_* bits · its thread · none. */
+  /** Members that the envelope held, SEEN_* bits · its thread · none. */
   envelopeSeen: u32;
   /** Bytes of the envelope so far · its thread · none. */
   messageBytes: u32;

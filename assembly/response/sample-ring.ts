@@ -28,7 +28,7 @@ class SampleRecord {
   private features5: u64;
   private features6: u64;
   private features7: u64;
-  /** How it ended, OUTCOME_* · its thread · none. */
+  /** Outcome, OUTCOME_* · its thread · none. */
   outcome: u32;
   /** Time to the first output, ms · its thread · none. */
   firstOutput: f32;

@@ -20,7 +20,7 @@ export class Usage {
 /** One open scan; the areas of layout.ts follow. */
 @unmanaged
 export class ResponseScan {
-  /** How the answer comes, MODE_* · its thread · none. */
+  /** Form in which the answer comes, MODE_* · its thread · none. */
   mode: u32;
   /** Part of the line under way, LINE_*, server-sent events only · its thread · none. */
   line: u32;
@@ -34,7 +34,7 @@ export class ResponseScan {
   depth: u32;
   /** Member under way, KEY_*; KEY_OTHER in an array · its thread · none. */
   key: u32;
-  /** What the open string is for, STRING_* · its thread · none. */
+  /** Use of the open string, STRING_* · its thread · none. */
   string: u32;
   /** Part of a number, bytes matched of a literal, or hex digits still to come · its thread · none. */
   part: u32;
@@ -83,7 +83,7 @@ export class ResponseScan {
   private keyBytes1: u64;
   private keyBytes2: u64;
   private keyBytes3: u64;
-  /** Where the answer tells its usage, FORM_* · its thread · none. */
+  /** Place where the answer tells its usage, FORM_* · its thread · none. */
   form: u32;
   /** 1 = the document's type is "response.completed" · its thread · none. */
   completed: u32;

@@ -18,6 +18,7 @@ import {
 } from '../gate/capacity-gate';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
+import { changeNote } from '../load/changes';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
 import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
@@ -36,7 +37,18 @@ import {
   setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import { CANDIDATES, EXPLAIN_COLUMNS, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
+import {
+  CANDIDATES,
+  CHANGES,
+  EXPLAIN_COLUMNS,
+  HASHES,
+  MATCH,
+  OVERLAP,
+  REQUESTS,
+  SCORE,
+  SLOTS,
+  THREAD,
+} from '../memory';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
@@ -127,7 +139,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(INDEX_LOCK);
 }
 
-/** Look up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+/** Looks up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
 export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
@@ -248,23 +260,32 @@ function chargePick(slot: u32, program: Program, used: u32): void {
 }
 
 /**
- * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock.
+ * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. Where there
+ * are replicas, they are told.
  * @param entry ledger entry of the pick, null = it is not charged
  */
 function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
   const blocks = request().blocks;
   const tail = (request().flags & DECIDE_TAIL) != 0;
-  if ((blocks == 0 && !tail) || !lockAcquire(INDEX_LOCK, patience())) return;
+  const fresh = blocks == 0 && !tail ? 0 : storeBlocks(slot, entry, inserts, blocks, tail);
+  if (CHANGES != 0) changeNote(slot, inserts ? blocks : 0, fresh, inserts && tail);
+}
+
+/** @returns blocks that are new to the slot */
+function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks: u32, tail: bool): u32 {
+  let fresh: u32 = 0;
+  if (!lockAcquire(INDEX_LOCK, patience())) return fresh;
   if (inserts) {
-    if (blocks != 0) prefixInsertLocked(slot, blocks);
+    if (blocks != 0) fresh = prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
   if (entry != null && blocks != 0) setHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(INDEX_LOCK);
+  return fresh;
 }
 
 /**
- * Store what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
+ * Stores what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
  * REQUEST and HASHES areas.
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
@@ -313,7 +334,7 @@ export function decide(): u32 {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
   }
-  // What waits comes back, and is shown then.
+  // A waiting request comes back, and is shown then.
   if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
   if (picked) {
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
@@ -328,7 +349,7 @@ export function decide(): u32 {
   return status;
 }
 
-/** Give back the active blocks of an entry. Takes the index lock. */
+/** Gives back the active blocks of an entry. Takes the index lock. */
 function releaseBlocks(entry: LedgerEntry): bool {
   if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;
@@ -342,7 +363,7 @@ function releaseBlocks(entry: LedgerEntry): bool {
 }
 
 /**
- * Release everything that a ticket holds; a ticket that is gone already is no error.
+ * Releases everything that a ticket holds; a ticket that is gone already is no error.
  * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
  */
 export function release(ticket: u32, generation: u32): u32 {
@@ -408,7 +429,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 }
 
 /**
- * How an endpoint answered, for its ejection.
+ * Takes the outcome of an answer, for the endpoint's ejection.
  * @returns 1 when this failure ejected it, else 0
  */
 export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
@@ -423,7 +444,7 @@ export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f6
 }
 
 /**
- * Release every charge of a thread that died; its locks must have been repaired before.
+ * Releases every charge of a thread that died; its locks must have been repaired before.
  * @returns how many
  */
 export function releaseThread(thread: u32): u32 {

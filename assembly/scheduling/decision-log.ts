@@ -118,7 +118,7 @@ function head(): DecisionLogHead {
   return changetype<DecisionLogHead>(DECISIONS);
 }
 
-/** Begin a decision. @returns whether its columns are kept */
+/** Begins a decision. @returns whether its columns are kept */
 export function logBegin(): bool {
   written = 0;
   if ((request().flags & DECIDE_FURTHER) != 0) return keeps;
@@ -134,7 +134,7 @@ function isInSubset(slot: u32): bool {
   return (load<u32>(SUBSET + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) != 0;
 }
 
-/** Note the endpoints that were no candidates from the beginning. */
+/** Notes the endpoints that were no candidates from the beginning. */
 export function logAdmitted(used: u32): void {
   const out = i32x4.splat(REMOVED_NOT_ADMITTED);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
@@ -142,7 +142,7 @@ export function logAdmitted(used: u32): void {
   }
 }
 
-/** Note the endpoints that are no candidates any more: `reason` removed them. */
+/** Notes the endpoints that are no candidates any more: `reason` removed them. */
 export function logRemoved(used: u32, reason: u32): void {
   const zero = i32x4.splat(0);
   const mine = i32x4.splat(reason);
@@ -204,7 +204,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.pending = gateOn() ? room.u32(ROOM_PENDING + max<u32>(gateHead().bands, 1) - 1, slot) : 0;
 }
 
-/** Write the scores of a slot behind its endpoint; NaN for a scorer that has not run. */
+/** Writes the scores of a slot behind its endpoint; NaN for a scorer that has not run. */
 function writeScores(at: usize, slot: u32, program: Program, scored: bool): void {
   const operations = min(program.operations, EXPLAIN_COLUMNS);
   let number: u32 = 0;
@@ -220,7 +220,7 @@ function writeScores(at: usize, slot: u32, program: Program, scored: bool): void
   }
 }
 
-/** Take the units of `bytes`. The count is stored before they are written. @returns address, 0 = they do not fit */
+/** Takes the units of `bytes`. The count is stored before they are written. @returns address, 0 = they do not fit */
 function takeUnits(bytes: usize): usize {
   const wanted = <u32>((bytes + 63) >> 6);
   if (wanted > units) return 0;
@@ -233,7 +233,7 @@ function takeUnits(bytes: usize): usize {
 }
 
 /**
- * Write what the decision was made from. Commit lock held: nothing has been charged yet.
+ * Writes the inputs of the decision. Commit lock held: nothing has been charged yet.
  * @param scored the scorers' columns are those of this decision
  */
 export function logColumns(program: Program, used: u32, scored: bool): void {
@@ -290,7 +290,7 @@ function removedBy(used: u32, reason: u32): u32 {
   return count;
 }
 
-/** Note the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
+/** Notes the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
 function recordBest(record: DecisionRecord, used: u32): void {
   let most = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) most = i32x4.max_s(most, v128.load(MATCH + at));
@@ -314,7 +314,7 @@ function recordBest(record: DecisionRecord, used: u32): void {
   }
 }
 
-/** Write the fields that the shard fills later, and the request's id. */
+/** Writes the fields that the shard fills later, and the request's id. */
 function recordRequest(record: DecisionRecord, number: u32): void {
   record.number = number;
   record.thread = THREAD;
@@ -332,7 +332,7 @@ function recordRequest(record: DecisionRecord, number: u32): void {
   memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRACE_ID, DECISION_ID_BYTES);
 }
 
-/** Write the record of a decision. @param program null = the profile has none, or nothing was decided */
+/** Writes the record of a decision. @param program null = the profile has none, or nothing was decided */
 export function logDecision(status: u32, program: Program | null, used: u32): void {
   if (kept == 0) return;
   const number = head().made;
@@ -360,7 +360,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   atomic.store<u32>(DECISIONS, number + 1);
 }
 
-/** Write the record of a request that was refused before any decision; its shard fills in the rest. @returns its number */
+/** Writes the record of a request that was refused before any decision; its shard fills in the rest. @returns its number */
 export function logRefusal(now: f64): u32 {
   if (kept == 0) return 0;
   const number = head().made;

@@ -39,6 +39,7 @@ import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold-prompts';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
+import { clearPeers, peersScraped } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
 import { REQUESTS, SLOTS } from '../memory';
@@ -79,6 +80,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_GENERATION, slot, generation);
   clearLoad(slot);
+  clearPeers(slot);
   clearSignals(slot);
   gateSlotCleared(slot);
   coldForget(slot);
@@ -157,6 +159,7 @@ export function endpointSignals(
   column.setF64(COLUMN_SIGNAL_TIME, slot, now);
   column.addU32(COLUMN_SCRAPE_EPOCH, slot, 1);
   column.setU32(COLUMN_SINCE_SCRAPE, slot, 0);
+  peersScraped(slot);
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) noteSlots(slot, waiting, running);
   gateScraped(slot);
@@ -165,7 +168,7 @@ export function endpointSignals(
 }
 
 /**
- * How many requests an endpoint can run at once: what runs while others wait, and at least what ever ran with nothing
+ * Bound on the running requests of an endpoint: the number that runs while others wait, at least the largest number with nothing
  * waiting. The largest of the pool stands for endpoints that have not shown theirs.
  */
 function noteSlots(slot: u32, waiting: f32, running: f32): void {

@@ -29,7 +29,7 @@ export class Metric {
   name: u32;
   /** Bytes of its name · control thread · none. */
   nameBytes: u32;
-  /** What becomes of several samples, AGGREGATE_* · control thread · none. */
+  /** Way to combine several samples, AGGREGATE_* · control thread · none. */
   aggregate: u32;
   /** Labels that must match · control thread · none. */
   matcherCount: u32;

@@ -40,7 +40,7 @@ PoolController.prototype.apply = function (update) {
 PoolController.prototype.acknowledged = function () {
   acknowledged.call(this);
   waiting = waiting.filter(({ version, sentMs }) => {
-    if (picker?.shards.hasApplied(version) !== true) return true;
+    if (picker?.shards.own.hasApplied(version) !== true) return true;
     delaysMs.push(nowMs() - sentMs);
     return false;
   });

@@ -44,6 +44,7 @@ export function podObject(i: number, version: number, { labels = {}, ready = tru
 export const podAddress = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
 
 export const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`;
+const PAGE_OBJECTS = 500;
 const END = line('BOOKMARK', {
   metadata: { resourceVersion: '20000', annotations: { 'k8s.io/initial-events-end': 'true' } },
 });
@@ -55,12 +56,24 @@ export interface StandIn {
   close(): void;
 }
 
+/** A first page, which names another one when there are more pods. */
+function firstPage(pods: number): Buffer {
+  const items = Array.from({ length: Math.min(pods, PAGE_OBJECTS) }, (_, i) => podObject(i, i + 1));
+  const metadata = { resourceVersion: '20000', ...(pods > PAGE_OBJECTS ? { continue: 'more' } : {}) };
+  return Buffer.from(JSON.stringify({ metadata, items }));
+}
+
 /** An API server that has as many pods as no real one makes in the time of a benchmark. */
 export async function startStandIn(pods: number): Promise<StandIn> {
   const first = Buffer.from(Array.from({ length: pods }, (_, i) => line('ADDED', podObject(i, i + 1))).join('') + END);
+  const page = firstPage(pods);
   let watch: ServerResponse | undefined;
   const server = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
+    if (!request.url!.includes('watch=true')) {
+      response.end(page);
+      return;
+    }
     response.flushHeaders();
     if (request.url!.includes('sendInitialEvents')) response.write(first);
     watch = response;

@@ -39,7 +39,7 @@ function literal(text: string): Buffer {
 }
 
 /** Header blocks as a proxy writes them: literals once, entries of the dynamic table from then on. */
-function headerBlocks(): { readonly first: Buffer; readonly later: Buffer } {
+export function headerBlocks(): { readonly first: Buffer; readonly later: Buffer } {
   const fields = [
     [':path', '/envoy.service.ext_proc.v3.ExternalProcessor/Process'],
     [':authority', 'picker'],

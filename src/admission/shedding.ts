@@ -1,8 +1,6 @@
 import type { EndpointTable } from '../core/endpoint-table.js';
 import type { Rejection } from '../scheduling/decision.js';
-import { concurrency } from './detectors/concurrency.js';
-import { utilization } from './detectors/utilization.js';
-import type { SaturationSettings } from './settings.js';
+import type { ConcurrencySettings, SaturationSettings, UtilizationSettings } from './settings.js';
 
 /** Input of an admission decision. */
 export interface AdmissionRequest {
@@ -55,4 +53,42 @@ export function saturation(
   if (slots.length === 0) return 1;
   if (settings.type === 'utilization-detector') return utilization(table, slots, settings, nowMs);
   return concurrency(table, slots, settings);
+}
+
+/**
+ * Mean of max(waiting / queue threshold, KV usage / KV threshold) over the endpoints. An endpoint with unknown or stale
+ * signals counts as full (llm-d-router's utilization-detector).
+ */
+function utilization(
+  table: EndpointTable,
+  slots: readonly number[],
+  settings: UtilizationSettings,
+  nowMs: number,
+): number {
+  let sum = 0;
+  for (const slot of slots) {
+    const { waiting, kvUsage, signalTimeMs } = table.read(slot);
+    const unknown = waiting === undefined || kvUsage === undefined;
+    if (unknown || nowMs - signalTimeMs > settings.metricsStalenessMs) sum += 1;
+    else sum += Math.max(waiting / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
+  }
+  return sum / slots.length;
+}
+
+/**
+ * Saturation by the requests in flight against the capacity of the endpoints. `hybrid` is the mean over the endpoints
+ * of the larger ratio (llm-d-router's concurrency-detector).
+ */
+function concurrency(table: EndpointTable, slots: readonly number[], settings: ConcurrencySettings): number {
+  let requests = 0;
+  let tokens = 0;
+  let larger = 0;
+  for (const slot of slots) {
+    const { inflight, inflightTokens } = table.read(slot);
+    requests += inflight / settings.maxConcurrency;
+    tokens += inflightTokens / settings.maxTokenConcurrency;
+    larger += Math.max(inflight / settings.maxConcurrency, inflightTokens / settings.maxTokenConcurrency);
+  }
+  const sum = { requests, tokens, hybrid: larger }[settings.mode];
+  return sum / slots.length;
 }

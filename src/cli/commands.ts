@@ -25,17 +25,26 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'lint',
     usage: 'lint <file>',
-    summary: 'errors and warnings of a configuration',
-    run: async (argv) =>
-      argv.includes('--kubernetes')
-        ? (await import('./preflight.js')).runPreflight(argv.filter((argument) => argument !== '--kubernetes'))
-        : (await import('./lint.js')).runLint(argv),
+    summary: 'errors and warnings of a configuration, and of an Envoy configuration with --envoy',
+    run: async (argv) => {
+      if (argv.includes('--kubernetes')) {
+        const { runPreflight } = await import('./preflight.js');
+        return runPreflight(argv.filter((argument) => argument !== '--kubernetes'));
+      }
+      if (argv.some((argument) => /^--envoy(=|$)/.test(argument))) {
+        return (await import('./lint/envoy.js')).runEnvoyLint(argv);
+      }
+      return (await import('./lint.js')).runLint(argv);
+    },
   },
   {
     name: 'preflight',
     usage: 'preflight [flags]',
-    summary: 'what a picker would serve from its cluster',
-    run: async (argv) => (await import('./preflight.js')).runPreflight(argv),
+    summary: 'what a picker would serve from its cluster; with --gateway, which settings of a gateway limit it',
+    run: async (argv) =>
+      argv.some((argument) => /^--gateway(=|$)/.test(argument))
+        ? (await import('./preflight/gateway.js')).runGatewayPreflight(argv)
+        : (await import('./preflight.js')).runPreflight(argv),
   },
   {
     name: 'explain',
@@ -54,6 +63,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     usage: 'top',
     summary: 'endpoints and traffic of a running picker, live',
     run: async (argv) => (await import('./top.js')).runTop(argv),
+  },
+  {
+    name: 'doctor',
+    usage: 'doctor',
+    summary: 'what is wrong or odd with a running picker',
+    run: async (argv) => (await import('./doctor.js')).runDoctor(argv),
   },
   {
     name: 'schema',

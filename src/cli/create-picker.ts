@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
 import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { errorMessage } from '../core/error-message.js';
+import { defaultPoolSizes } from '../core/memory.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import type { TlsMaterial } from '../ingress/transport.js';
 import { createLogger, type Logger, type LogOptions } from '../operations/log.js';
@@ -16,11 +17,14 @@ import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type ServeFlags, sourceOfEndpoints } from './flags.js';
+import { createCluster } from './kubernetes-cluster.js';
 import { packageVersion } from './package-version.js';
 import { pluginRegistry } from './plugin-registry.js';
+import { followedPools } from './pools.js';
 import { everyAddress } from './port.js';
+import { replicaSettings } from './replica-settings.js';
 
-/** What the reference transport lacks. */
+/** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
   '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';
@@ -49,6 +53,7 @@ export async function createPicker(
     const { modules, registry } = await pluginRegistry(flags.plugin);
     const configuration = loadConfiguration(configurationSource(flags), loadOptions(flags, registry));
     const source = sourceOfEndpoints(flags, configuration.discovery !== undefined);
+    const isOwn = source !== 'none';
     const logOptions: LogOptions = { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder };
     const log = createLogger(logOptions);
     if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
@@ -57,24 +62,28 @@ export async function createPicker(
       needsInWords(proxyNeeds(configuration)),
       'what decisions read of the proxy (docs/guides/processing-modes.md)',
     );
-    if (source === 'configuration' && asksKubernetes(flags) && !flags.metricsClientCaFile)
+    if (typeof source === 'string' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
-    const kubernetes = source === 'configuration' ? undefined : await clusterOf(flags, source, log);
+    const kubernetes = typeof source === 'string' ? undefined : await clusterOf(flags, source, log);
     const given = await fromFlags(flags);
+    const options: Omit<PickerOptions, 'pools'> = {
+      ...given,
+      hasOwnPool: isOwn,
+      metricsAccess: metricsAccess(flags, log),
+      replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
+      kubernetes,
+      ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
+      configuration,
+      followed: followedConfiguration(flags, registry),
+      pluginModules: modules,
+      shardThreads,
+      log,
+      logOptions,
+      failed,
+    };
+    const base = { flags, load: loadOptions(flags, registry), log, options: () => options };
     return {
-      picker: new Picker({
-        ...given,
-        metricsAccess: metricsAccess(flags, log),
-        kubernetes,
-        ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
-        configuration,
-        followed: followedConfiguration(flags, registry),
-        pluginModules: modules,
-        shardThreads,
-        log,
-        logOptions,
-        failed,
-      }),
+      picker: new Picker({ ...options, pools: followedPools(base, isOwn ? options.poolName : undefined) }),
       log,
     };
   } catch (error) {
@@ -85,7 +94,6 @@ export async function createPicker(
 
 /** The cluster that the endpoints come from. Nothing of it is loaded without. */
 async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger): Promise<KubernetesCluster> {
-  const { KubernetesCluster: Cluster } = await import('../picker/control/kubernetes-cluster.js');
   if (source.kind === 'selector' && flags.podName === undefined) {
     log.warn('POD_NAME is not set: the pool is called "epp" in the metrics and in the lease');
   }
@@ -97,7 +105,7 @@ async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger)
     reviews: asksKubernetes(flags),
     podName: flags.podName,
   };
-  return new Cluster(settings, log);
+  return createCluster(settings, log);
 }
 
 /** The pool's name, else that of the Deployment that the picker's own pod belongs to. */
@@ -124,6 +132,9 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 type FromFlags = Omit<
   PickerOptions,
   | 'kubernetes'
+  | 'replica'
+  | 'hasOwnPool'
+  | 'pools'
   | 'metricsAccess'
   | 'configuration'
   | 'followed'
@@ -147,9 +158,12 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
     maxReceiveBytes: flags.grpcMaxRecvMsgSize ?? DEFAULT_MESSAGE_BYTES,
     maxSendBytes: flags.grpcMaxSendMsgSize ?? Number.MAX_SAFE_INTEGER,
+    stateDir: flags.stateDir,
     poolName: flags.poolName || 'default',
     shards: flags.shards,
     maxEndpoints: flags.maxEndpoints,
+    maxCharges: defaultPoolSizes.requests,
+    poolDrainMs: flags.drainTimeout,
     indexBlocks: flags.indexBlocks,
     ui: flags.ui,
     decisions: flags.decisionLogSize,
@@ -162,6 +176,8 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     maxBufferedBytes: flags.maxBufferedBytes,
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
+    tracing: flags.traces,
+    usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     lameDuckMs: flags.lameDuck,
     warmUpMs: flags.warmUp,

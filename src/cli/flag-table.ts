@@ -199,6 +199,8 @@ export const SERVE_FLAGS = {
     '<file>',
     'Endpoints in a file, followed when it changes; in place of dataLayer.discovery of the configuration.',
   ),
+  pools: optionalText(POOL, '<file>', 'Further pools that this process serves, followed when the file changes.'),
+  'max-pools': flag(POOL, '<number>', 256, '256', parseInteger(1, 1024), 'Pools of the file of --pools.'),
 
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
@@ -322,6 +324,16 @@ export const SERVE_FLAGS = {
     parseWarmUp,
     'Time, at most 3s, in which each shard compiles its code with made-up requests before it is ready.',
   ),
+  'state-dir': optionalText(
+    LIFE,
+    '<directory>',
+    'Folder that keeps the prefix index and what was learned, so that a restart goes on from there.',
+  ),
+  'replication-url': optionalText(
+    LIFE,
+    '<url>',
+    'NATS servers through which the replicas of the pool tell each other load and prompts, nats://[user:password@]host:4222.',
+  ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   'debug-core': toggle(
@@ -347,6 +359,20 @@ export const SERVE_FLAGS = {
     'Format of the log.',
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
+  'usage-dir': optionalText(
+    OBSERVING,
+    '<directory>',
+    'Folder for the usage of each tenant: one file for each UTC day, renewed every minute.',
+  ),
+  'usage-days': flag(
+    OBSERVING,
+    '<number>',
+    31,
+    '31',
+    parseInteger(1, 3_660),
+    'Days that files of --usage-dir are kept.',
+  ),
   ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,
@@ -369,7 +395,6 @@ export const SERVE_FLAGS = {
     true,
     'gRPC health is always served on the ext_proc port too',
   ),
-  tracing: inert(undefined, true, parseBoolean, false, 'no traces are written'),
   'enable-pprof': inert(undefined, true, parseBoolean, false, 'the metrics port serves no profiles of Go'),
   'refresh-prometheus-metrics-interval': inert(
     '<duration>',

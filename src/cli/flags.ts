@@ -1,4 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
+import { type TracingSettings, tracingSettings } from '../operations/tracing/settings.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { isAead } from './cipher-suites.js';
 import { FlagError, unexpectedArgument, unknownFlag } from './flag-error.js';
@@ -18,6 +19,8 @@ export interface ServeFlags extends ServeFlagValues {
   readonly logLevel: LogLevel;
   /** Environment variable POD_NAME. */
   readonly podName: string | undefined;
+  /** Traces by the OTEL_* variables; undefined = none. */
+  readonly traces: TracingSettings | undefined;
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
 }
@@ -41,14 +44,32 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   }
   const values = read();
   refuseContradictions(values);
+  const traces = values.tracing ? tracingSettings(env) : NO_TRACES;
   return {
     ...values,
     poolNamespace: values.poolNamespace || env.NAMESPACE || '',
     refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
-    warnings: [...withoutEffect(given), ...withoutCompanion(given, values), ...warningsOf(values)],
+    traces: traces.settings,
+    warnings: [
+      ...withoutEffect(given),
+      ...withoutCompanion(given, values),
+      ...warningsOf(values),
+      ...traces.warnings,
+      ...(asksForTraces(given, values) && traces.settings === undefined ? [NO_EXPORTER] : []),
+    ],
   };
+}
+
+const NO_TRACES = { settings: undefined, warnings: [] };
+const NO_EXPORTER =
+  '--tracing: no traces are written, because no variable says where to: set OTEL_EXPORTER_OTLP_ENDPOINT, or ' +
+  'OTEL_TRACES_EXPORTER=console';
+
+/** Whether the flag was given, beyond its default. */
+function asksForTraces(given: readonly string[], { tracing }: ServeFlagValues): boolean {
+  return tracing && given.some((argument) => argument.startsWith('--tracing='));
 }
 
 const SOURCES =
@@ -56,13 +77,15 @@ const SOURCES =
   'dataLayer.discovery of the configuration';
 
 /**
- * Where the endpoints come from. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
- * it. Throws FlagError unless there is exactly one source.
+ * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
+ * it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless there is exactly
+ * one source.
  */
 export function sourceOfEndpoints(
-  flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'>,
+  flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'> &
+    Partial<Pick<ServeFlags, 'pools'>>,
   configured: boolean,
-): EndpointSource | 'configuration' {
+): EndpointSource | 'configuration' | 'none' {
   const { poolName: name, poolGroup: group, endpointSelector: selector, endpointTargetPorts: ports } = flags;
   if (configured && selector) {
     throw new FlagError(
@@ -72,6 +95,7 @@ export function sourceOfEndpoints(
   if (configured) return 'configuration';
   if (selector) return { kind: 'selector', labels: selectedLabels(selector), ports };
   if (name) return { kind: 'pool', name, group };
+  if (flags.pools !== undefined) return 'none';
   throw new FlagError(`no source of endpoints: give one of ${SOURCES}`);
 }
 
@@ -157,7 +181,7 @@ export function serveHelp(): string {
   });
   command.addHelpText(
     'after',
-    '\nDurations: 50ms, 30s, 2m. Sizes: 64Mi, 20MB, 1048576. Environment: NAMESPACE, POD_NAME.\n',
+    '\nDurations: 50ms, 30s, 2m. Sizes: 64Mi, 20MB, 1048576. Environment: NAMESPACE, POD_NAME, OTEL_*.\n',
   );
   let text = '';
   command.configureOutput({ writeOut: (part) => (text += part) });
@@ -226,6 +250,7 @@ const COMPANIONS: readonly Companion[] = [
     others: '--secure-serving',
     acts: ({ secureServing }) => secureServing,
   },
+  { names: ['usage-days'], others: '--usage-dir', acts: ({ usageDir }) => Boolean(usageDir) },
   { names: ['enable-cert-reload'], others: '--cert-path', acts: ({ certPath }) => Boolean(certPath) },
   {
     names: ['grpc-socket-mode', 'grpc-socket-owner'],

@@ -62,6 +62,7 @@ function lintCommand(): Command {
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
     .option('--endpoints <file>', "try a request over these endpoints; the configuration's own file when absent")
     .option('--kubernetes', 'check the rights and the pool in a cluster, as pointsman preflight does')
+    .option('--envoy <file>', 'settings of an Envoy configuration that limit the picker; <file> may be left out then')
     .option('--json', 'print one JSON document', false)
     .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
 }

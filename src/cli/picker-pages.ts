@@ -6,13 +6,15 @@ import { errorMessage } from '../core/error-message.js';
 export interface PickerAddressFlags {
   readonly picker: URL;
   readonly tokenFile?: string;
+  readonly pool?: string;
 }
 
 /** Adds the flags that say where the picker is. */
 export function withPickerAddress(command: Command): Command {
   return command
     .option('--picker <url>', "the picker's metrics port", pickerUrl, new URL('http://127.0.0.1:9090'))
-    .option('--token-file <file>', 'file with the bearer token, when the port asks for one');
+    .option('--token-file <file>', 'file with the bearer token, when the port asks for one')
+    .option('--pool <name>', 'the pool to ask about, of a picker that serves several');
 }
 
 function pickerUrl(text: string): URL {
@@ -39,14 +41,16 @@ export function openPicker(flags: PickerAddressFlags, path: string): Promise<Res
 }
 
 async function request(
-  { picker, tokenFile }: PickerAddressFlags,
+  { picker, tokenFile, pool }: PickerAddressFlags,
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
   const headers: Record<string, string> = {};
+  const url = new URL(path, picker);
+  if (pool !== undefined) url.searchParams.set('pool', pool);
   if (tokenFile !== undefined) headers.authorization = `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}`;
   try {
-    return await fetch(new URL(path, picker), { headers, ...(signal === undefined ? {} : { signal }) });
+    return await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
   } catch (error) {
     const cause = (error as { cause?: unknown }).cause ?? error;
     throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);

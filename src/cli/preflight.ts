@@ -31,6 +31,10 @@ const PODS_NAMED_MAX = 20;
 const OBJECTS_MAX = 500;
 
 const PREFLIGHT_HELP = `Usage: pointsman preflight [flags]
+       pointsman preflight --gateway <url> [flags]
+
+With --gateway: send test requests through a gateway to an endpoint of its own, and name the settings that limit; its flags are listed
+by pointsman preflight --gateway http://127.0.0.1:8081 --help. Without it:
 
 Read the cluster with the picker's credentials and show what a picker would serve: pool, pods, objectives, rewrite rules, and
 the rights that are missing. Changes nothing.
@@ -57,7 +61,9 @@ export async function runPreflight(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (!flags.poolName && !flags.endpointSelector) {
-    throw new FlagError('preflight reads a cluster: give --pool-name or --endpoint-selector');
+    throw new FlagError(
+      'preflight reads a cluster or asks a gateway: give --pool-name, --endpoint-selector or --gateway',
+    );
   }
   const access = clusterAccess();
   const client = new ApiClient(access);
@@ -242,7 +248,7 @@ function whyNot(error: unknown, kind: Kind): string {
   return error.message;
 }
 
-/** Why a pod takes no requests; undefined = it does. */
+/** Reason why a pod takes no requests; undefined = it takes them. */
 function whyOut(pod: PodRecord, ports: readonly number[]): string | undefined {
   if (pod.ended) return 'it has ended';
   if (pod.ip === undefined) return 'it has no IP yet';

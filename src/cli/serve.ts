@@ -5,8 +5,8 @@ import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { parseServeFlags } from './flags.js';
 
-/** Time after the start at which the memory of the start is given back; the first requests and scrapes are through. */
-const START_GARBAGE_MS = 5_000;
+/** Time after the start at which the memory of the start is given back: health checks and the first requests go before. */
+const START_GARBAGE_MS = 1_000;
 
 /** `pointsman serve`: run a picker until SIGTERM or SIGINT. */
 export async function runServe(argv: readonly string[]): Promise<void> {

@@ -4,6 +4,7 @@ import { parsedCommand } from './parsed-command.js';
 import { openPicker, type PickerAddressFlags, withPickerAddress } from './picker-pages.js';
 import { topText } from './top/top-text.js';
 
+const NO_PAGE = 'it serves no page: start it without --ui=false';
 /** Lines of a terminal that does not tell how many it has. */
 const ROWS = 40;
 /** Moves to the top left and clears what is below. */
@@ -16,7 +17,10 @@ export async function runTop(argv: readonly string[]): Promise<number> {
   const { options } = parsed;
   const answer = await openPicker(options, '/ui/events');
   if (!answer.ok || answer.body === null) {
-    const reason = answer.status === 404 ? 'it serves no page: start it without --ui=false' : await answer.text();
+    const reason =
+      answer.status === 404
+        ? `${NO_PAGE}${options.pool === undefined ? '' : '; or --pool names none'}`
+        : await answer.text();
     throw new Error(`${options.picker.origin}: ${answer.status}: ${reason.trim()}`);
   }
   for await (const snapshot of snapshots(answer.body)) {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { duration, durationMilliseconds, parseDuration } from '../scheduling/duration.js';
+import { durationMilliseconds, parseDuration } from '../scheduling/duration.js';
+import { duration } from '../scheduling/duration-schema.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
 /** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */

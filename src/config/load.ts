@@ -25,6 +25,7 @@ import { didYouMean } from './nearest-name.js';
 import { resolveParsers } from './parsers.js';
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
+import { type ReplicationConfig, resolveReplication } from './replication.js';
 import { resolveSaturationDetector } from './saturation.js';
 import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
 import { shown, validate } from './validation.js';
@@ -60,6 +61,8 @@ export interface LoadedConfiguration {
   readonly modelsSource: PageSettings | undefined;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
+  /** Replicas of the picker; undefined = none is told anything. */
+  readonly replication: ReplicationConfig | undefined;
   /** Settings of the queues; undefined = the feature gate is off and no request waits. */
   readonly flowControl: FlowControlSettings | undefined;
   readonly gates: ReadonlyMap<string, boolean>;
@@ -101,6 +104,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
   const adaptation = resolveAdaptation(config.adaptation, document.folder);
+  const replication = resolveReplication(config.replication, document.folder);
 
   return {
     scheduling: compile(profiles, handler, plugins, document, warnings),
@@ -112,6 +116,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     modelsSource: dataLayer.modelsSource,
     saturationDetector: detector.definition.saturationSettings?.(detector.parameters),
     adaptation: adaptation.settings,
+    replication,
     flowControl: flowControl?.settings,
     gates,
     files: plugins.files,
@@ -126,6 +131,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
       flowControl,
       detector,
       adaptation: adaptation.effective,
+      replication,
     }),
   };
 }
@@ -251,6 +257,7 @@ interface Resolved {
   readonly flowControl: ResolvedFlowControl | undefined;
   readonly detector: LoadedPlugin;
   readonly adaptation: AdaptationConfig;
+  readonly replication: ReplicationConfig | undefined;
 }
 
 function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
@@ -283,5 +290,6 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
     flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
     requestHandler: { parsers: resolved.parsers.map(reference) },
     adaptation: resolved.adaptation,
+    ...(resolved.replication === undefined ? {} : { replication: resolved.replication }),
   };
 }

@@ -1,5 +1,3 @@
-import { z } from 'zod';
-
 const SUFFIXES: Readonly<Record<string, number>> = {
   n: 1e-9,
   u: 1e-6,
@@ -18,7 +16,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
   Pi: 2 ** 50,
   Ei: 2 ** 60,
 };
-const FORM = /^([+-]?(?:\d+\.?\d*|\.\d+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+|)$/;
+export const QUANTITY_FORM = /^([+-]?(?:\d+\.?\d*|\.\d+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+|)$/;
 /** Quantities are 64-bit integers to everyone else who reads the same files. */
 const LARGEST = 2 ** 63;
 
@@ -26,7 +24,7 @@ export const QUANTITY_EXPECTED = 'expected a quantity such as 1Gi, 500Mi, 1k or 
 
 /** A Kubernetes quantity, rounded away from zero to a whole number; undefined when it is none or beyond 64 bits. */
 export function parseQuantity(text: string): number | undefined {
-  const match = FORM.exec(text);
+  const match = QUANTITY_FORM.exec(text);
   if (match === null) return undefined;
   const [, digits, suffix] = match;
   const scale = SUFFIXES[suffix!] ?? Number(`1${suffix}`);
@@ -41,9 +39,3 @@ export function quantityValue(checked: string | number): number {
   if (value === undefined) throw new TypeError(`not a quantity: ${checked}`);
   return value;
 }
-
-/** Schema of a quantity, as text or as a number; it stays as it is. */
-export const quantity = z
-  .union([z.number(), z.string()], { error: QUANTITY_EXPECTED })
-  .refine((given) => parseQuantity(String(given)) !== undefined, { error: QUANTITY_EXPECTED })
-  .meta({ pattern: FORM.source, examples: ['1Gi', '500Mi', 1000] });

@@ -89,6 +89,7 @@ function changedParts(running: LoadedConfiguration, next: LoadedConfiguration): 
       ? ['dataLayer.sources has changed']
       : []),
     ...changedGates(running, next),
+    ...(differs(({ replication }) => replication) ? ['replication has changed'] : []),
     ...(differs(blockTokens) ? ['the size of prefix blocks has changed'] : []),
     ...(differs(standingParts) ? ['plugins that run on the shards have changed'] : []),
   ];

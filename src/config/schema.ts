@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { duration } from '../scheduling/duration.js';
+import { duration } from '../scheduling/duration-schema.js';
 import { adaptationConfig } from './adaptation.js';
-import { quantity } from './quantity.js';
+import { quantity } from './quantity-schema.js';
+import { replicationConfig } from './replication.js';
 
 const name = z.string().min(1);
 const reference = z.strictObject({ pluginRef: name.describe('Name of a plugin from plugins.') });
@@ -113,6 +114,7 @@ export const endpointPickerConfig = z.strictObject({
   dataLayer: dataLayer.optional().describe('Endpoints and their signals.'),
   flowControl: flowControl.optional().describe('Queues in front of the pool.'),
   adaptation: adaptationConfig.optional().describe('Learning what requests cost, from their latencies; mode shadow.'),
+  replication: replicationConfig.optional().describe('Replicas of the picker that tell each other what they know.'),
   requestHandler: z
     .strictObject({
       parsers: z

@@ -1,5 +1,5 @@
 /**
- * Why tokens of a prompt were computed again that a cache held, or was thought to hold.
+ * Reason why tokens of a prompt were computed again that a cache held, or was thought to hold.
  * by-load: another endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it
  * had no room · endpoint-away: it was draining or ejected · evicted: the picked endpoint was thought to hold them, and its
  * engine told less · never-stored: no endpoint was thought to hold them

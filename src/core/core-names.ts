@@ -32,6 +32,13 @@ export const CORE = {
   ANSWER_WOULD_PICK: 96,
   ATTRIBUTE_COLUMNS: 8,
   CHAIN_BLOCKS_MAX: 65535,
+  CHANGE_HEAD_BYTES: 128,
+  CHANGE_LOST: 4,
+  CHANGE_PARENT: 1073741824,
+  CHANGE_READ: 64,
+  CHANGE_SKIP: 4294967295,
+  CHANGE_TAIL: 536870912,
+  CHANGE_WRITTEN: 0,
   COEFFICIENT_BASE: 0,
   COEFFICIENT_FIRST_OUTPUT_TARGET: 28,
   COEFFICIENT_GROWTH: 16,
@@ -52,11 +59,17 @@ export const CORE = {
   COLUMN_KNOWN: 2,
   COLUMN_KV_USAGE: 5,
   COLUMN_OUTPUT_BLOCKS: 14,
+  COLUMN_PEER_OUTPUT: 53,
+  COLUMN_PEER_PREFILL: 51,
+  COLUMN_PEER_PROMPT: 52,
+  COLUMN_PEER_REQUESTS: 49,
+  COLUMN_PEER_TOKENS: 50,
   COLUMN_PREFILL_RATE: 42,
   COLUMN_PREFILL_RATE_PEAK: 48,
   COLUMN_PREFILL_RATE_TIME: 44,
   COLUMN_PREFILL_TOKENS: 40,
   COLUMN_PREFIX_BLOCKS: 25,
+  COLUMN_PROMPT_TOKENS: 41,
   COLUMN_RUNNING: 4,
   COLUMN_SIGNAL_TIME: 18,
   COLUMN_SINCE_SCRAPE: 10,
@@ -165,7 +178,18 @@ export const CORE = {
   END_REFUSED: 16,
   EVENT_PARENT: 1073741824,
   EVENT_REMOVE: 2147483648,
+  EVENT_TAIL: 536870912,
   EXPLAIN_COLUMNS: 64,
+  EXPORT_AGE: 16,
+  EXPORT_BYTES: 4,
+  EXPORT_DEPTH: 20,
+  EXPORT_HEAD_BYTES: 8,
+  EXPORT_LENGTH: 22,
+  EXPORT_NEXT: 0,
+  EXPORT_PARENT: 4,
+  EXPORT_PARENT_HASH: 8,
+  EXPORT_SEGMENT_BYTES: 24,
+  EXPORT_SPANS: 23,
   FEATURE_ACTIVE_BLOCKS: 48,
   FEATURE_BEST_CACHED: 12,
   FEATURE_INFLIGHT: 16,
@@ -198,6 +222,7 @@ export const CORE = {
   GATE_WAITING: 384,
   HEADER: 65536,
   HEADER_CHAIN_BLOCKS: 20,
+  HEADER_CHANGE_BYTES: 64,
   HEADER_COMMIT_LOCK: 4096,
   HEADER_DECISIONS: 44,
   HEADER_DECISION_COLUMN_BYTES: 56,
@@ -220,7 +245,7 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 14,
+  LAYOUT_VERSION: 15,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MEDIUM_AUDIO: 3,
@@ -554,6 +579,7 @@ export interface CoreFunctions {
   adapterShown(namePointer: Usize): void;
   attach(thread: U32): U32;
   bellAddress(thread: U32): Usize;
+  changesAddress(thread: U32): Usize;
   coefficientsAddress(): Usize;
   coefficientsWrite(from: Usize): U32;
   columnAddress(column: U32): Usize;
@@ -616,6 +642,7 @@ export interface CoreFunctions {
   hashBytesTo(from: Usize, length: U32, to: Usize): void;
   hashKeyTo(from: Usize, length: U32, to: Usize): void;
   hashesAddress(): Usize;
+  heldTokens(slot: U32): U32;
   hostAddress(): Usize;
   initialise(): void;
   inputAddress(): Usize;
@@ -635,6 +662,20 @@ export interface CoreFunctions {
   matchAhead(blocks: U32, tail: U32): void;
   noteOutcome(slot: U32, slotGeneration: U32, failed: U32, now: F64): U32;
   outputAddress(): Usize;
+  peerEjection(slot: U32, generation: U32, out: U32, now: F64): U32;
+  peerLoad(
+    slot: U32,
+    generation: U32,
+    requests: U32,
+    tokens: U32,
+    prefill: U32,
+    prompt: U32,
+    output: U32,
+    charged: U32,
+    pending: U32,
+    held: U32,
+  ): U32;
+  pendingRequests(slot: U32): U32;
   plan(): U32;
   predictedAddress(): Usize;
   predictionLearned(slot: U32, generation: U32): U32;
@@ -644,6 +685,7 @@ export interface CoreFunctions {
   prefixApply(log: Usize, bytes: U32): I32;
   prefixCheck(): U32;
   prefixCounter(counter: U32): F64;
+  prefixExport(from: U32, address: Usize, bytes: U32, most: U32): U32;
   prefixHeadAddress(): Usize;
   prefixHeld(slot: U32): U32;
   prefixInsert(slot: U32, blocks: U32): I32;

@@ -38,7 +38,7 @@ export interface LoggedEndpoint {
   readonly scores: readonly (number | undefined)[];
 }
 
-/** What a decision was made from. */
+/** Inputs of a decision. */
 export interface DecisionColumns {
   readonly operations: readonly LoggedOperation[];
   /** Positions of the scorers among the operations, in the order of `scores`. */

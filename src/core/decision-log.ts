@@ -111,7 +111,7 @@ export class DecisionLog {
     return record?.number === number && record.thread === thread ? record : undefined;
   }
 
-  /** What a decision was made from; undefined when that was not kept, or is overwritten. */
+  /** Inputs of a decision; undefined when that was not kept, or is overwritten. */
   columns(record: DecisionRecord): DecisionColumns | undefined {
     const ring = this.#rings + record.thread * this.#stride;
     return readColumns(this.#core, ring, ring + CORE.DECISION_HEAD_BYTES + this.#kept * CORE.DECISION_BYTES, record);
@@ -212,7 +212,7 @@ export class DecisionLog {
   }
 }
 
-/** Why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
+/** Reason why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
 export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
   const { status, totalBlocks, matchedBlocks, best, promptTokens, blockTokens, cachedTokens } = record;
   if (status !== 'decided' || totalBlocks === 0) return undefined;

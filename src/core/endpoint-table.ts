@@ -36,6 +36,10 @@ export interface EndpointReading {
   readonly ejection: number;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;
+  /** Parts of `inflight`, `inflightTokens` and `outputBlocks` that other replicas have told. */
+  readonly peerRequests: number;
+  readonly peerTokens: number;
+  readonly peerOutputBlocks: number;
 }
 
 /**
@@ -181,6 +185,9 @@ export class EndpointTable {
       ejection: this.#u32(CORE.COLUMN_EJECTION, slot),
       signalTimeMs: this.#core.view.getFloat64(time, true),
       prefixBlocks: this.#u32(CORE.COLUMN_PREFIX_BLOCKS, slot),
+      peerRequests: this.#u32(CORE.COLUMN_PEER_REQUESTS, slot),
+      peerTokens: this.#u32(CORE.COLUMN_PEER_TOKENS, slot),
+      peerOutputBlocks: this.#u32(CORE.COLUMN_PEER_OUTPUT, slot),
     };
   }
 

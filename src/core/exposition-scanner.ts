@@ -7,7 +7,7 @@ export interface WantedMetric {
   readonly name: string;
   /** Labels that must all match; an empty value also matches a series without the label. At most 8. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** How several series are combined: their sum, the largest value, or the labels of the series with the largest value. */
+  /** Way to combine several series: their sum, the largest value, or the labels of the series with the largest value. */
   readonly aggregate: 'sum' | 'max' | 'latest-labels';
   /** With `latest-labels`: the labels whose values are read. At most 8. */
   readonly wantLabels?: readonly string[] | undefined;

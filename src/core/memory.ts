@@ -26,6 +26,8 @@ export interface PoolSizes {
   readonly decisionThreads?: number | undefined;
   /** Bytes per thread for the columns of decisions; absent = 65,536, 0 = no columns. */
   readonly decisionColumnBytes?: number | undefined;
+  /** Bytes per thread of the ring of placed prompts, a power of two; absent or 0 = none (no replicas). */
+  readonly changeBytes?: number | undefined;
 }
 
 export const defaultPoolSizes: PoolSizes = {
@@ -61,7 +63,7 @@ export interface CoreInstance {
   readonly asserts: CoreAssertions | undefined;
 }
 
-type RequiredSize = Exclude<keyof PoolSizes, 'decisions' | 'decisionThreads' | 'decisionColumnBytes'>;
+type RequiredSize = Exclude<keyof PoolSizes, 'decisions' | 'decisionThreads' | 'decisionColumnBytes' | 'changeBytes'>;
 
 /** Sizes of the decision log where none are given. */
 const LOG_SIZES = { decisions: 1024, decisionColumnBytes: 65_536 };
@@ -140,6 +142,9 @@ function checkSizes(sizes: PoolSizes): void {
     if (size !== undefined && !(Number.isInteger(size) && size >= 0))
       throw new RangeError(`${name} must be a whole number of at least 0`);
   }
+  const { changeBytes = 0 } = sizes;
+  if (!Number.isInteger(changeBytes) || changeBytes < 0 || (changeBytes & (changeBytes - 1)) !== 0)
+    throw new RangeError('changeBytes must be 0 or a power of two');
   if (sizes.endpoints > CORE.ENDPOINTS_MAX) throw new RangeError(`endpoints must be at most ${CORE.ENDPOINTS_MAX}`);
   if (sizes.chainBlocks > CORE.CHAIN_BLOCKS_MAX)
     throw new RangeError(`chainBlocks must be at most ${CORE.CHAIN_BLOCKS_MAX}`);
@@ -154,6 +159,7 @@ function writeHeader(memory: WebAssembly.Memory, module: WebAssembly.Module, siz
   put(CORE.HEADER_DECISIONS, sizes.decisions ?? LOG_SIZES.decisions);
   put(CORE.HEADER_DECISION_THREADS, Math.min(sizes.decisionThreads ?? sizes.threads, sizes.threads));
   put(CORE.HEADER_DECISION_COLUMN_BYTES, sizes.decisionColumnBytes ?? LOG_SIZES.decisionColumnBytes);
+  put(CORE.HEADER_CHANGE_BYTES, sizes.changeBytes ?? 0);
   put(CORE.HEADER_ENDPOINTS, (sizes.endpoints + 63) & ~63);
   view.setBigUint64(CORE.HEADER + CORE.HEADER_HASH_SEED_LOW, seed, true);
   const call = instantiate(memory, module);
@@ -194,6 +200,7 @@ function sizesOf({ buffer }: WebAssembly.Memory): PoolSizes {
     decisions: view.getUint32(CORE.HEADER + CORE.HEADER_DECISIONS, true),
     decisionThreads: view.getUint32(CORE.HEADER + CORE.HEADER_DECISION_THREADS, true),
     decisionColumnBytes: view.getUint32(CORE.HEADER + CORE.HEADER_DECISION_COLUMN_BYTES, true),
+    changeBytes: view.getUint32(CORE.HEADER + CORE.HEADER_CHANGE_BYTES, true),
   };
 }
 

@@ -1,4 +1,4 @@
-/** Why a file cannot be read, as the end of a sentence that begins with its path, and what to do. */
+/** Reason why a file cannot be read, as the end of a sentence that begins with its path, and what to do. */
 export function readProblem(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, message } = error as NodeJS.ErrnoException;

@@ -49,7 +49,7 @@ const MODALITIES: Readonly<Record<number, Medium['modality']>> = {
   [CORE.MEDIUM_AUDIO]: 'audio',
 };
 
-/** Why a body is refused, by SCAN_REASON_*. */
+/** Reason why a body is refused, by SCAN_REASON_*. */
 const reasons: Readonly<Record<number, string>> = {
   [CORE.SCAN_REASON_BYTE]: 'unexpected byte',
   [CORE.SCAN_REASON_CONTROL]: 'raw control character in a string: write it as an escape',

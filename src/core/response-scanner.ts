@@ -3,7 +3,7 @@ import { GrpcFrames } from './grpc-frames.js';
 import type { CoreInstance } from './memory.js';
 import { AnswerForm, type Usage } from './types.js';
 
-/** How an answer is read. */
+/** Way to read an answer. */
 export interface ResponseScanOptions {
   /** Whether the answer is a stream of server-sent events; else it is one JSON document. */
   readonly streaming: boolean;

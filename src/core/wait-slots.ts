@@ -20,7 +20,7 @@ export interface WaitDescription {
   readonly wantsPosition: boolean;
 }
 
-/** How a waiting request came back. */
+/** Outcome of a waiting request. */
 export type Return =
   | {
       readonly kind: 'dispatched';

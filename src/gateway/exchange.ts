@@ -105,7 +105,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
     this.#call.finish();
   }
 
-  // What the picker says
+  // Message of the picker
 
   writable(): void {
     this.#request.resume();
@@ -386,7 +386,7 @@ class KeptBytes {
   }
 
   /**
-   * What is still to be forwarded when the picker gave back `replied` bytes. Undefined when it cannot be told: the
+   * Bytes that are still to be forwarded when the picker gave back `replied` bytes. Undefined when it cannot be told: the
    * picker may have edited what it gave back, so only "all of it" and "none of it" are certain.
    */
   rest(replied: number): readonly Buffer[] | undefined {

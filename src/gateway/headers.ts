@@ -1,8 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { ADD_IF_ABSENT, type Header, type HeaderMutation } from './messages.js';
 
-/** Headers that concern one connection only (RFC 9110 §7.6.1); a proxy does not pass them on. */
-const HOP_BY_HOP = new Set(['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade']);
+/** Headers that concern one connection only (RFC 9110 §7.6.1), and the announcement of trailers, which this gateway drops. */
+const HOP_BY_HOP = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
+  'trailer',
+]);
 
 /** Set by the gateway itself; a picker may not change where a request is routed by them (as in Envoy's default). */
 const ROUTING = new Set([':authority', ':method', ':scheme', ':status', 'host']);

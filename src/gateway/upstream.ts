@@ -15,7 +15,7 @@ export interface UpstreamListener {
 
 /**
  * The request to the model server: tries the destinations in order while they cannot be connected to.
- * A keep-alive connection that the server closed at the same moment is replaced by a new one.
+ * A keep-alive connection that the server closed at the same moment is replaced by a new one, once.
  */
 export class Upstream {
   readonly #agent: Agent;
@@ -27,6 +27,8 @@ export class Upstream {
   #writtenBytes = 0;
   #ended = false;
   #aborted = false;
+  /** A kept connection was closed under the request. The others may have been closed too, so the next one is new. */
+  #stale = false;
   #request: ClientRequest | undefined;
 
   constructor(agent: Agent, headers: readonly Header[], destinations: readonly string[], listener: UpstreamListener) {
@@ -78,7 +80,7 @@ export class Upstream {
   #connect(place: { host: string; port: number }, destination: string): void {
     const request = httpRequest({
       ...place,
-      agent: this.#agent,
+      agent: this.#stale ? false : this.#agent,
       method: headerValue(this.#headers, ':method'),
       path: headerValue(this.#headers, ':path'),
       headers: [...plainHeaders(this.#headers), 'host', headerValue(this.#headers, ':authority')],
@@ -99,10 +101,13 @@ export class Upstream {
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#aborted || answered) return;
-      const stale = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+      const stale = !this.#stale && request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
       if (this.#written === undefined || (connected && !stale)) this.#listener.failed(error);
       else {
-        if (stale) this.#destinations.unshift(destination);
+        if (stale) {
+          this.#stale = true;
+          this.#destinations.unshift(destination);
+        }
         this.#connectNext(error);
       }
     });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { KeyPair } from './transport.js';
 
-/** Days that a certificate of our own is valid: as long as llm-d-router's. */
+/** Days for which a generated certificate is valid: as long as llm-d-router's. */
 const VALID_DAYS = 3650;
 
 /**

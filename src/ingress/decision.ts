@@ -58,7 +58,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
-  const outcome = services.scheduler.schedule({ ...scheduleInput(input, subset), gate: gateOf(services.line, input) });
+  const outcome = services.scheduler.schedule(scheduleInput(input, subset, gateOf(services.line, input)));
   if (outcome.kind === 'waiting') return outcome;
   const seconds = (services.now() - startedAt) / 1_000;
   const { recorder } = services;
@@ -73,7 +73,11 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
 }
 
 /** A request as the scheduler takes it. @param subset the endpoints that it may use, by address; undefined = all */
-export function scheduleInput(input: DecisionInput, subset: readonly string[] | undefined): ScheduleInput {
+export function scheduleInput(
+  input: DecisionInput,
+  subset: readonly string[] | undefined,
+  gate?: GateInput | undefined,
+): ScheduleInput {
   const { request, headers, scan, tokens, predictions, hosted } = input;
   return {
     scan,
@@ -92,5 +96,6 @@ export function scheduleInput(input: DecisionInput, subset: readonly string[] | 
     headers,
     path: requestPath(headers),
     hosted,
+    gate,
   };
 }

@@ -14,28 +14,43 @@ import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
+import type { PoolChoice } from './pool-choice.js';
+import type { RequestTracer } from './tracing/request-tracer.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 import type { UnreadAnswers } from './unread-answers.js';
 
-/** Services of a shard for its streams. */
+/** Streams of one pool of a shard. */
+export interface PoolUse {
+  streams: number;
+  /** Called when the last stream has ended; undefined = the pool stays. */
+  idle: (() => void) | undefined;
+}
+
+/** Services of a shard for the streams of one pool. */
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
   readonly gate: TurnBudget;
   readonly templates: DestinationTemplates;
+  /** Chooses the pool; undefined = it has been chosen, or there is one only. */
+  readonly pools?: PoolChoice<StreamContext> | undefined;
+  /** Count of the pool's streams; undefined = the pool stays as long as the shard. */
+  readonly use?: PoolUse | undefined;
 }
 
 /** One HTTP exchange, as its request and its response see it: where their answers go, and the ways in which it ends. */
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
-  /** When the first byte of the stream came, by the services' clock. */
+  /** Time at which the first byte of the stream came, by the services' clock. */
   readonly openedAt: number;
-  /** How the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
+  /** Mode in which the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
   readonly responseBodyMode: number;
   /** The proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
+  /** Goes on as an exchange of another pool. */
+  enter(context: StreamContext): void;
   /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
   hold(bytes: number): boolean;
   /** Nothing more is to be said. Whatever is held is released first: when the proxy hears of the end, nothing is. */
@@ -44,11 +59,11 @@ export interface Exchange extends Evictable {
   fail(why: string): void;
   /** Reports an unexpected exception: it ends this stream and no other. */
   broken(error: unknown): void;
-  /** The picker has too much to do: answer with a 503. */
+  /** Answers with a 503 because a bound of the picker is reached. */
   turnAway(why: string): void;
 }
 
-/** How much a shard's streams may hold together. */
+/** Bounds on what a shard's streams hold together. */
 export interface StreamLimits {
   /** Bytes of one request body. */
   readonly maxRequestBodyBytes: number;
@@ -83,7 +98,7 @@ export interface StreamLog {
 
 /** Predictions of servers for a request. */
 export interface LatencyAnswer {
-  /** How it went, for the metrics. */
+  /** Outcome, for the metrics. */
   readonly outcome: string;
   readonly predictions: EndpointPredictions | undefined;
 }
@@ -108,17 +123,19 @@ export interface StreamServices {
   readonly scanner: BodyScanner;
   readonly responses: ResponseScanner;
   readonly scheduler: GatedScheduler;
-  /** Where requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
+  /** Queues in which requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
   /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;
+  /** Chooses the requests that are traced; undefined = none is. */
+  readonly tracer?: RequestTracer | undefined;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
   readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */
   readonly plugins?: HookPlugins | undefined;
-  /** Where the tokens of prompts come from; undefined = they are estimated. */
+  /** Source of the tokens of prompts; undefined = they are estimated. */
   readonly tokens?: TokenSource | undefined;
   /** Asks prediction servers about a request; undefined = there are none. */
   readonly latency?: LatencySource | undefined;

@@ -1,13 +1,13 @@
 import { bufferSize, giveBuffer, takeBuffer } from './kept-buffers.js';
 
-/** What a message costs beside its bytes. */
+/** Memory that a message takes beside its bytes. */
 const MESSAGE_OVERHEAD_BYTES = 16;
 
 /** Messages of a stream that waits for its turn, in their order, as they came. */
 export class MessageBacklog {
   #buffer: Buffer | undefined;
   #bytes = 0;
-  /** Where each message ends. */
+  /** End of each message. */
   readonly #ends: number[] = [];
 
   /** Bytes that the messages take, empty ones included. */

@@ -1,17 +1,22 @@
 import { overloaded } from '../request/rejections.js';
 import { HeldBytes } from './byte-budget.js';
 import { DestinationTemplates } from './codec/destination.js';
-import type { SharedLoad, StreamLoad, StreamServices } from './exchange.js';
+import type { PoolUse, SharedLoad, StreamContext, StreamLoad, StreamServices } from './exchange.js';
+import type { PoolChoice } from './pool-choice.js';
 import { rejectionReply } from './replies.js';
 import { ExchangeStream, TOO_MANY_NEW } from './stream.js';
 import type { ProcessHandler, ProcessStream, StreamEntry } from './transport.js';
 import { TurnBudget } from './turn-budget.js';
 
-/** What a transport calls for every new stream, with a look at what the streams hold. */
+/** Function that a transport calls for every new stream, with a look at what the streams hold. */
 export interface StreamOpener extends StreamEntry {
   load(): StreamLoad;
-  /** What the streams hold; the transport's own bytes count here as well. */
+  /** Bytes that the streams hold; the transport counts its own here as well. */
   readonly held: HeldBytes;
+  /** Context of another pool's streams: they share bounds and turns with all others of the shard. */
+  contextOf(services: StreamServices, use: PoolUse | undefined): StreamContext;
+  /** Entry of streams whose pool is known when they are opened, because it has a port of its own. */
+  entryOf(context: StreamContext): StreamEntry;
 }
 
 /** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
@@ -41,8 +46,12 @@ const DEAF: ProcessHandler = {
   closed: () => {},
 };
 
-/** The entry of a shard: one handler for every ext_proc stream. */
-export function createStreamOpener(services: StreamServices): StreamOpener {
+/**
+ * The entry of a shard: one handler for every ext_proc stream.
+ * @param services of the process's own pool, which counts what concerns no pool
+ * @param pools chooses the pool of each request; undefined = all are for the own one
+ */
+export function createStreamOpener(services: StreamServices, pools?: PoolChoice<StreamContext>): StreamOpener {
   const load: SharedLoad = { openStreams: 0, held: new HeldBytes(services.limits.maxBufferedBytes), silentStreams: 0 };
   const gate = new TurnBudget({
     now: services.now,
@@ -54,14 +63,19 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     lightMax: LIGHT_MAX,
     readMsMax: READ_MS_MAX,
   });
-  const context = { services, load, gate, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };
-  const open = (stream: ProcessStream): ProcessHandler => {
+  const templates = new DestinationTemplates(TEMPLATE_CAPACITY);
+  const openIn = (context: StreamContext, stream: ProcessStream): ProcessHandler => {
     const refused = load.openStreams >= services.limits.maxStreams;
     if (!refused || load.silentStreams < SILENT_MAX) return new ExchangeStream(context, stream, refused);
     services.recorder.overloaded();
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
     return DEAF;
   };
+  const entry: StreamContext =
+    pools === undefined
+      ? { services, load, gate, templates }
+      : { services: beforeChoice(services, pools), load, gate, templates, pools };
+  const open = (stream: ProcessStream): ProcessHandler => openIn(entry, stream);
   const refusal = rejectionReply(TOO_MANY_NEW);
   const crowdedRefusal = rejectionReply(overloaded('too many streams of one connection'));
   const turnAway = (arrivedAt: number, crowded: boolean): Uint8Array | undefined => {
@@ -79,5 +93,27 @@ export function createStreamOpener(services: StreamServices): StreamOpener {
     silentStreams: load.silentStreams,
     waiting: gate.waiting,
   });
-  return Object.assign(open, { turnAway, behind: () => gate.behind(), load: look, held });
+  const behind = () => gate.behind();
+  return Object.assign(open, {
+    turnAway,
+    behind,
+    load: look,
+    held,
+    contextOf: (of: StreamServices, use: PoolUse | undefined) => ({ services: of, load, gate, templates, use }),
+    entryOf: (context: StreamContext) =>
+      Object.assign((stream: ProcessStream) => openIn(context, stream), { turnAway, behind }),
+  });
+}
+
+/** Services of streams whose pool is not known: every body that can name a model is read for it. */
+function beforeChoice(
+  services: StreamServices,
+  { dialects }: Pick<PoolChoice<StreamContext>, 'dialects'>,
+): StreamServices {
+  const settings = {
+    get current() {
+      return { ...services.settings.current, dialects };
+    },
+  };
+  return { ...services, settings };
 }

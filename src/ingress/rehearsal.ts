@@ -124,7 +124,7 @@ export async function rehearse(open: StreamEntry, timeMs: number): Promise<numbe
   while (now() < end && !connection.isClosed) {
     const batch: Buffer[] = [];
     for (let i = 0; i < BATCH; i++, stream += 2) batch.push(numbered(script, stream));
-    // What has been sent is taken: the window of the connection stays as it is.
+    // Takes all that was sent, so that the window of the connection stays open.
     if (sent > 0) batch.unshift(frame(FrameType.windowUpdate, 0, number(sent)));
     sent = 0;
     say(Buffer.concat(batch));

@@ -1,10 +1,10 @@
-import { isControlHeader } from '../request/control-headers.js';
+import { CONTROL_HEADERS } from '../request/control-headers.js';
 import { writeModel } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { DestinationTemplates } from './codec/destination.js';
-import type { HeaderMap } from './codec/header-map.js';
+import { type HeaderMap, HeaderNames } from './codec/header-map.js';
 import {
   encodeBodyReplies,
   encodeImmediateReply,
@@ -24,6 +24,7 @@ const RESPONSE_MARKER = setHeader('x-went-into-resp-headers', 'true');
 const MARKER_ONLY = encodeResponseHeadersReply([RESPONSE_MARKER]);
 const MARKER_WITHOUT_LENGTH = encodeResponseHeadersReply([RESPONSE_MARKER, removeHeader('content-length')]);
 
+const CONTROL_NAMES = new HeaderNames(CONTROL_HEADERS);
 const DROP_REASON = 'x-llm-d-request-dropped-reason';
 
 /** Comma list of the picked endpoints, in order of preference. */
@@ -32,12 +33,14 @@ export function destinationOf(placement: Placement): string {
   return endpoints.length === 1 ? endpoints[0]!.address : endpoints.map((endpoint) => endpoint.address).join(',');
 }
 
-/** What the header reply says beside the destination. */
+/** Content of the header reply beside the destination. */
 export interface HeaderReplyDetails {
   /** Bytes of the outgoing body; 0 = none is announced. */
   readonly contentLength: number;
   /** Set when the request came without one. */
   readonly generatedRequestId: string | undefined;
+  /** Mutation with the request's trace context; undefined = the client's goes on, if there is one. */
+  readonly traceParent: Buffer | undefined;
   readonly emitScores: boolean;
 }
 
@@ -53,11 +56,12 @@ export function placedReply(
   const mutations = [destination.header];
   if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
   if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
+  if (details.traceParent !== undefined) mutations.push(details.traceParent);
   for (const [name, value] of placement.headers) {
     if (value !== undefined) mutations.push(setHeader(name, value));
     else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
   }
-  for (const name of headers.extensionNames()) if (isControlHeader(name)) mutations.push(removeHeader(name));
+  for (const name of headers.namesOf(CONTROL_NAMES)) mutations.push(removeHeader(name));
   return encodeRequestHeadersReply(mutations, destination.metadata);
 }
 
@@ -98,7 +102,7 @@ export function evictionReply(): Buffer {
 
 /**
  * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
- * @param generatedRequestId id of a request that came without one
+ * @param added what the picker adds to the request of its own
  * @returns bytes of the body that goes on
  */
 export function answerPlaced(
@@ -106,13 +110,13 @@ export function answerPlaced(
   { headers, body, endedBy }: RequestReader,
   request: UnderstoodRequest,
   placement: Placement,
-  generatedRequestId: string | undefined,
+  added: Pick<HeaderReplyDetails, 'generatedRequestId' | 'traceParent'>,
 ): number {
   const received = body?.chunks ?? [];
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
-  const details = { contentLength, generatedRequestId, emitScores: services.emitScores };
+  const details = { contentLength, ...added, emitScores: services.emitScores };
   stream.send(placedReply(templates, placement, headers, details));
   if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';

@@ -2,24 +2,27 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, requestedRewrite, requestPath } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
-import type { Placement, Rejection } from '../scheduling/decision.js';
+import type { Placement, Rejection, Waiting } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
-import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
-import type { Exchange, StreamServices } from './exchange.js';
+import type { Exchange, StreamContext, StreamServices } from './exchange.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
 import { RequestTrail } from './request-trail.js';
+import type { RequestTrace } from './tracing/request-trace.js';
+import { UNSAMPLED_ROOT } from './tracing/request-tracer.js';
+import type { TracedEnd } from './tracing/trace-record.js';
 
 type State =
   /** The request is coming; nothing has been answered. */
@@ -50,6 +53,9 @@ export class RequestPhase {
   #placedAt: number | undefined;
   /** The shard forgets that the request may be ended for another one; undefined = it may not. */
   #unevictable: (() => void) | undefined;
+  /** Undefined = the request is not traced, or its headers have not come. */
+  #tracing: RequestTrace | typeof UNSAMPLED_ROOT | undefined;
+  #isSampled = false;
   #series = -1;
   #running = false;
   #spentMs = 0;
@@ -103,8 +109,14 @@ export class RequestPhase {
     this.#running = false;
   }
 
+  /** Ends the trace of the request. Idempotent. @param end undefined = as the request itself has ended */
+  endTrace(end: TracedEnd | undefined): void {
+    this.#trace?.close(end, this.#exchange.context.services.now());
+  }
+
   /** The request makes room for one of a higher band: its client is told, its flow gets back what it has paid. */
   evictRequest(): void {
+    this.#trace?.evicted();
     this.#placement?.charge.evicted?.();
     this.#exchange.stream.send(evictionReply());
     this.#exchange.finish();
@@ -117,6 +129,8 @@ export class RequestPhase {
     if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
       return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
     }
+    const refused = this.#seekPool(message);
+    if (refused !== undefined) return this.#reject(refused);
     const reading = this.#reader.read(message);
     if (reading !== 'more' && reading !== 'complete') {
       return reading.kind === 'fault' ? this.#exchange.fail(reading.why) : this.#reject(reading);
@@ -126,13 +140,51 @@ export class RequestPhase {
     if (message.phase === Phase.requestBody && !this.#exchange.hold(body!.heldBytes)) {
       return this.#exchange.turnAway('too many request bytes are held');
     }
-    if (reading === 'complete') this.#understand();
+    if (reading === 'complete') this.#complete();
+  }
+
+  /** Chooses the pool by the head of the request, where there are several; the model says it where the head does not. */
+  #seekPool({ phase, headers, pool, endOfStream, requestBodyMode }: ProcessMessage): Rejection | undefined {
+    const { pools } = this.#exchange.context;
+    if (pools === undefined || phase !== Phase.requestHeaders || headers === NO_HEADERS) return undefined;
+    const bodyComes = !endOfStream && requestBodyMode !== BodyMode.none;
+    const found = pools.ofProxy({ headers, pool });
+    if (found === undefined && bodyComes && pools.readsModels && pools.dialectOf(requestPath(headers)) !== undefined)
+      return undefined;
+    const chosen = found ?? pools.byDefault();
+    // A refusal is found in the log by the id of its request.
+    if ('kind' in chosen) this.#reader.headers = headers;
+    return 'kind' in chosen ? chosen : this.#enter(chosen);
+  }
+
+  #enter(context: StreamContext): Rejection | undefined {
+    this.#exchange.enter(context);
+    this.#trail.move(context.services);
+    return this.#reader.move(context.services);
+  }
+
+  #complete() {
+    const refused = this.#poolOfModel();
+    if (refused !== undefined) return this.#reject(refused);
+    this.#understand();
+  }
+
+  /** Chooses the pool of a request by its model, unless it has been chosen. */
+  #poolOfModel(): Rejection | undefined {
+    const { pools } = this.#exchange.context;
+    if (pools === undefined) return undefined;
+    const model = this.#reader.model();
+    if (typeof model === 'object') return model;
+    const chosen = pools.ofModel(model);
+    return 'kind' in chosen ? chosen : this.#enter(chosen);
   }
 
   #understand() {
     const understood = this.#reader.understand();
     if (understood.kind === 'rejected') return this.#reject(understood);
     this.#understood = understood;
+    this.#sample();
+    this.#trace?.understood(understood, this.#reader.body, this.#exchange.context.services.now());
     // A request that ends with its headers has nothing that a tokeniser or a plugin could look at.
     if (this.#reader.body === undefined) this.#predict();
     else this.#tokenise();
@@ -193,6 +245,7 @@ export class RequestPhase {
   #goOn(work: () => void): void {
     const { now } = this.#exchange.context.services;
     const startedAt = now();
+    this.#trace?.prepared(startedAt);
     this.#preparing = undefined;
     this.#state = 'reading';
     try {
@@ -208,13 +261,13 @@ export class RequestPhase {
 
   // Placing.
 
-  #decisionInput(): DecisionInput {
+  #decisionInput(dispatch?: Dispatch): DecisionInput {
     const { headers, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
     const bodyBytes = body?.bytes ?? 0;
     const scan = body?.scan ?? -1;
-    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted };
+    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted, dispatch };
   }
 
   /** Decides the prepared request and answers it. */
@@ -222,9 +275,7 @@ export class RequestPhase {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
     this.#series = this.#seriesOf(request);
-    const outcome = this.#trail.follow(this.#reader.headers, this.#series, this.#queued?.waitedMs ?? 0, () =>
-      decide(services, { ...this.#decisionInput(), dispatch }),
-    );
+    const outcome = this.#decide(dispatch);
     if (outcome.kind === 'waiting') return this.#enqueue(request, dispatch);
     this.#countPassage(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
@@ -232,10 +283,25 @@ export class RequestPhase {
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
-    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, this.#trail.generatedId);
+    this.#trace?.placed(outcome, this.#placedAt);
+    const { generatedId: generatedRequestId } = this.#trail;
+    const traceParent = services.tracer?.header(this.#tracing);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, { generatedRequestId, traceParent });
     services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
+  }
+
+  #decide(dispatch: Dispatch | undefined): Placement | Rejection | Waiting {
+    const { services } = this.#exchange.context;
+    const trace = this.#trace;
+    const startedAt = trace === undefined ? 0 : services.now();
+    const waitedMs = this.#queued?.waitedMs ?? 0;
+    const outcome = this.#trail.follow(this.#reader.headers, this.#series, waitedMs, trace !== undefined, () =>
+      decide(services, this.#decisionInput(dispatch)),
+    );
+    trace?.decided(this.#trail.id ?? '', this.#trail.made, startedAt, services.now());
+    return outcome;
   }
 
   /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
@@ -276,11 +342,14 @@ export class RequestPhase {
       over: (result) => this.#proceed(result),
     });
     this.#state = 'queued';
+    this.#trace?.queued(this.#exchange.context.services.now());
     this.#queued.join(request, dispatch);
   }
 
   #proceed(result: WaitResult): void {
     this.#state = 'reading';
+    const outcome = result.kind === 'dispatched' ? 'Dispatched' : result.outcome;
+    this.#trace?.dequeued(outcome, this.#exchange.context.services.now());
     try {
       if (result.kind === 'dispatched') this.#place(result.dispatch);
       else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
@@ -299,7 +368,11 @@ export class RequestPhase {
   /** As a rejection that is none of the request's own. */
   sendRejection(rejection: Rejection): void {
     const { headers } = this.#reader;
-    if (headers !== NO_HEADERS) this.#trail.refused(headers, this.#series, STATUS_OF_CODE[rejection.code]);
+    const { code, reason } = rejection;
+    const status = STATUS_OF_CODE[code];
+    if (headers !== NO_HEADERS) this.#trail.refused(headers, this.#series, status);
+    this.#sample();
+    this.#trace?.rejected({ code, status, reason }, this.#exchange.context.services.now());
     this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
     this.#exchange.finish();
   }
@@ -322,7 +395,22 @@ export class RequestPhase {
       charge: placement?.charge,
       placedAt: this.#placedAt,
       prediction: placement?.prediction,
+      trace: this.#trace,
     };
+  }
+
+  // Tracing.
+
+  get #trace(): RequestTrace | undefined {
+    return this.#tracing === UNSAMPLED_ROOT ? undefined : this.#tracing;
+  }
+
+  /** Decides once, when its headers have come, whether the request is traced. */
+  #sample(): void {
+    const { headers } = this.#reader;
+    if (this.#isSampled || headers === NO_HEADERS) return;
+    this.#isSampled = true;
+    this.#tracing = this.#exchange.context.services.tracer?.begin(headers, this.#exchange.openedAt);
   }
 
   /** Headers that are added to the answer: how the request waited, and what plugins say. */
@@ -336,7 +424,7 @@ export class RequestPhase {
     return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
   }
 
-  /** How the answer is read. Without a request phase nothing says that it is not one of the usual ones. */
+  /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */
   get #answerForm(): AnswerForm | undefined {
     const { body, headers } = this.#reader;
     if (body !== undefined) return body.dialect.answer;
@@ -361,12 +449,8 @@ export class RequestPhase {
 
   #seriesOfUnplaced(): number {
     if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
-    return this.#exchange.context.services.recorder.series({
-      model: '',
-      target: '',
-      fairness: DEFAULT_FAIRNESS_ID,
-      priority: 0,
-    });
+    const unread = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };
+    return this.#exchange.context.services.recorder.series(unread);
   }
 
   // The end.

@@ -37,7 +37,7 @@ export class RequestReader {
   subset: readonly string[] | undefined;
   body: RequestBody | undefined;
   endedBy: EndOfRequest = 'headers';
-  readonly #services: StreamServices;
+  #services: StreamServices;
   #requester: KnownRequester | undefined;
   #state: 'expected' | 'body' | 'complete' = 'expected';
 
@@ -54,6 +54,21 @@ export class RequestReader {
     if (message.phase === Phase.requestHeaders) return this.#readHeaders(message);
     if (message.phase === Phase.requestBody) return this.#readBody(message);
     return this.#readTrailers(message);
+  }
+
+  /** Model that the body of a complete request names; undefined = it names none. */
+  model(): string | Rejection | undefined {
+    const scan = this.body?.finish();
+    return scan === undefined || 'kind' in scan ? scan : scan.model;
+  }
+
+  /** Goes on as a request of another pool. @returns the reason when that one refuses it */
+  move(services: StreamServices): Rejection | undefined {
+    this.#services = services;
+    this.#requester = undefined;
+    if (this.body === undefined) return undefined;
+    const dialect = services.settings.current.dialects.find(requestPath(this.headers));
+    return 'kind' in dialect ? dialect : this.body.move(dialect, services.scanner, services.blockBytes());
   }
 
   /** Further messages have no effect. */
@@ -136,9 +151,8 @@ export interface KnownRequester extends Requester {
 
 /** Priority and flow of a request; header processors of hook plugins run here. */
 export function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
-  const requester = requesterOf(headers, services.rules);
-  if (services.plugins === undefined) return { ...requester, hosted: undefined };
-  const { priority } = requester;
+  const { priority, fairnessId } = requesterOf(headers, services.rules);
+  if (services.plugins === undefined) return { priority, fairnessId, hosted: undefined };
   const hosted = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));
   return { priority, fairnessId: hosted.fairnessId || DEFAULT_FAIRNESS_ID, hosted };
 }

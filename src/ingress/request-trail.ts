@@ -5,13 +5,19 @@ import type { StreamServices } from './exchange.js';
 
 /** One request's trail in the decision log: its id, and the records that its decisions made. */
 export class RequestTrail {
-  readonly #services: StreamServices;
+  #services: StreamServices;
   #id: string | undefined;
   /** Given to a request that came without an id. */
   #generated: string | undefined;
   #record: number | undefined;
+  #made: { readonly first: number; readonly count: number } | undefined;
 
   constructor(services: StreamServices) {
+    this.#services = services;
+  }
+
+  /** Goes on in the log of another pool. To be called before the first decision. */
+  move(services: StreamServices): void {
     this.#services = services;
   }
 
@@ -20,17 +26,37 @@ export class RequestTrail {
     return this.#generated;
   }
 
-  /** Runs a decision of the request and notes its record. */
-  follow<Outcome>(headers: HeaderMap, series: number, waitedMs: number, decide: () => Outcome): Outcome {
+  /** Id of the request; undefined before its first decision. */
+  get id(): string | undefined {
+    return this.#id;
+  }
+
+  /** Records of the decision that was followed last: they follow each other. Undefined = it made none. */
+  get made(): { readonly first: number; readonly count: number } | undefined {
+    return this.#made;
+  }
+
+  /**
+   * Runs a decision of the request and notes its record.
+   * @param traced whether its records keep all columns for a trace
+   */
+  follow<Outcome>(
+    headers: HeaderMap,
+    series: number,
+    waitedMs: number,
+    traced: boolean,
+    decide: () => Outcome,
+  ): Outcome {
     const { trail, allowExplain } = this.#services;
     this.#id ??= headers.get('x-request-id') ?? this.#generate();
     if (trail === undefined) return decide();
     const before = trail.made;
-    trail.begin(this.#id, allowExplain === true && headers.get('x-pointsman-explain') === '1');
+    trail.begin(this.#id, traced || (allowExplain === true && headers.get('x-pointsman-explain') === '1'));
     const outcome = decide();
     trail.decided(before, series, waitedMs);
     const { made } = trail;
     if (made !== before) this.#record = (made - 1) >>> 0;
+    if (traced) this.#made = made === before ? undefined : { first: before, count: (made - before) >>> 0 };
     return outcome;
   }
 

@@ -6,12 +6,20 @@ import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
 import { RequestPhase } from './request-phase.js';
 import { ResponseRelay } from './response-relay.js';
+import type { TracedEnd } from './tracing/trace-record.js';
 import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { BudgetedWork } from './turn-budget.js';
 
 /** gRPC status codes that a stream ends with. */
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
+
+/** Ends of traced requests by the code of their streams; a stream that ends with OK leaves it to the request. */
+const TRACED_ENDS: ReadonlyMap<string, TracedEnd> = new Map([
+  ['Canceled', 'cancelled'],
+  ['InvalidArgument', 'failed'],
+  ['Internal', 'failed'],
+]);
 
 /** More requests come than the thread can serve. */
 export const TOO_MANY_NEW = overloaded('too many new requests');
@@ -23,7 +31,7 @@ type State =
   | 'waiting'
   /** Messages are handled as they come. */
   | 'under way'
-  /** We ended the stream, or it is gone. */
+  /** The stream was ended from this side, or is gone. */
   | 'finished';
 
 /**
@@ -31,11 +39,13 @@ type State =
  * Whatever way the stream ends, what it holds is released exactly once.
  */
 export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
-  readonly context: StreamContext;
+  context: StreamContext;
   readonly stream: ProcessStream;
   readonly openedAt: number;
   isHalfClosed = false;
   responseBodyMode: number = BodyMode.unnamed;
+  /** Context in which the stream was opened, and which counts it. */
+  readonly #entry: StreamContext;
   readonly #request: RequestPhase;
   readonly #response: ResponseRelay;
   /** Counted in the shard's open streams; a stream over the bound is not. */
@@ -51,6 +61,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   /** @param refused the shard has too many streams: the first message is answered with a 503 */
   constructor(context: StreamContext, stream: ProcessStream, refused: boolean) {
     this.context = context;
+    this.#entry = context;
     this.stream = stream;
     this.#refused = refused;
     this.#silent = refused;
@@ -60,6 +71,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (refused) context.load.silentStreams++;
     else context.load.openStreams++;
     context.services.recorder.streamOpened();
+    if (context.use !== undefined) context.use.streams++;
   }
 
   message(bytes: Buffer, from: number, to: number): void {
@@ -115,15 +127,28 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   closed(cancelled: boolean): void {
-    const { services, load } = this.context;
+    const { services, load } = this.#entry;
     // Envoy (1.37 and newer) ends its streams with a reset behind the last reply.
     if (cancelled && this.#closeCode === 'OK' && !this.#response.isOver) this.#closeCode = 'Canceled';
     this.#release();
     if (!this.#refused) load.openStreams--;
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
+    this.#leave();
   }
 
-  // What the two halves ask for.
+  // Requests of the two halves.
+
+  enter(context: StreamContext): void {
+    this.#leave();
+    this.context = context;
+    if (context.use !== undefined) context.use.streams++;
+  }
+
+  /** The pool has one stream less. */
+  #leave(): void {
+    const { use } = this.context;
+    if (use !== undefined && --use.streams === 0) use.idle?.();
+  }
 
   hold(bytes: number): boolean {
     const { load } = this.context;
@@ -153,7 +178,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   #turnAway(rejection: Rejection): void {
-    this.context.services.recorder.overloaded();
+    this.#entry.services.recorder.overloaded();
     this.#request.sendRejection(rejection);
   }
 
@@ -225,5 +250,6 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#request.giveUp();
     this.#response.close();
     this.#request.release();
+    this.#request.endTrace(TRACED_ENDS.get(this.#closeCode));
   }
 }

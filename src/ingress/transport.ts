@@ -72,7 +72,7 @@ export interface ByteBudget {
   give(bytes: number): void;
 }
 
-/** Where a transport listens. */
+/** Address and settings with which a transport listens. */
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
@@ -148,7 +148,7 @@ export interface HealthListener {
   close(): Promise<void>;
 }
 
-/** Where the health service listens. */
+/** Address at which the health service listens. */
 export type HealthListenOptions = Pick<ListenOptions, 'host' | 'port' | 'flag' | 'tls'>;
 
 /** Largest health message: a service name, or a list of a few. */

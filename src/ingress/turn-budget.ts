@@ -17,7 +17,7 @@ export interface TurnBudgetOptions {
   readonly waitingMax: number;
   /** Age at which work is refused, and time for which there may be a wait before `standingWaitMs` holds. */
   readonly waitMsMax: number;
-  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait helps nobody. */
+  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
   readonly standingWaitMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
   readonly lightMax: number;
@@ -64,7 +64,7 @@ export class TurnBudget {
   #costMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
-  /** When work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
+  /** Time at which work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
   #pressedAt = Number.NEGATIVE_INFINITY;
   #pressedSince = 0;
   /** Begin of the present `standingWaitMs`, and work that has come in it. */
@@ -72,7 +72,7 @@ export class TurnBudget {
   #windowCount = 0;
   /** New work is left in the sockets. */
   #behind = false;
-  /** When waiting work last had its time. */
+  /** Time at which waiting work last had its share. */
   #servedAt = 0;
 
   constructor(options: TurnBudgetOptions) {
@@ -84,7 +84,7 @@ export class TurnBudget {
     return this.#waiting.length - this.#head;
   }
 
-  /** How long the last turn of the event loop took, in milliseconds; 0 while idle. */
+  /** Duration of the last turn of the event loop, in milliseconds; 0 while idle. */
   get lagMs(): number {
     return this.#lag;
   }

@@ -1,6 +1,6 @@
 import type { RequestRecorder } from '../response/recorder.js';
 
-/** Where the first answer is logged. */
+/** Log that names the first answer. */
 interface WarningLog {
   warn(details: object, message: string): void;
 }

@@ -47,7 +47,7 @@ export class AccessReviews {
   readonly #now: () => number;
   readonly #users = new BoundedMap<Timed<User | undefined>>(ENTRIES_MAX);
   readonly #decisions = new BoundedMap<Timed<boolean>>(ENTRIES_MAX);
-  /** When a token was last allowed to read a path, by the API server's own word. */
+  /** Time at which a token was last allowed to read a path, by the API server's own word. */
   readonly #allowed = new BoundedMap<number>(ENTRIES_MAX);
   readonly #underWay = new Map<string, Promise<ReadAnswer>>();
   readonly #answers = { allowed: 0, stale: 0, unauthenticated: 0, denied: 0, unavailable: 0 };

@@ -12,7 +12,7 @@ export interface Credentials {
   readonly key: string | undefined;
 }
 
-/** Where in-cluster credentials come from; other values for tests. */
+/** Source of in-cluster credentials; other values for tests. */
 export interface AccessOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly home?: string;

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ClusterAccess } from './access.js';
+import { type KeptFields, KeptFieldsReader } from './kept-fields.js';
 
 /** The server has refused a request, or there was no answer (`status` 0). */
 export class ApiFailure extends Error {
@@ -34,6 +35,8 @@ export interface RequestOptions {
   readonly contentType?: string;
   /** Until the end of the answer. Default 10 s. */
   readonly timeoutMs?: number;
+  /** Fields of the answer that are read; default all. */
+  readonly fields?: KeptFields | undefined;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -71,7 +74,9 @@ export class ApiClient {
   async request(method: string, path: string, options: RequestOptions = {}): Promise<unknown> {
     const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
     const response = await this.#send(method, path, options, signal);
-    return JSON.parse(await this.#text(response, path)) as unknown;
+    const answer = await this.#bytes(response, path);
+    if (options.fields === undefined) return JSON.parse(answer.toString('utf8')) as unknown;
+    return new KeptFieldsReader(options.fields).parse(answer);
   }
 
   /** Resolves to the open body of a 200 answer. Rejects with ApiFailure. */
@@ -97,7 +102,7 @@ export class ApiClient {
     this.#answered(path, status);
     if (status >= 200 && status <= 299) return response;
     if (status === 401) this.#access.rejected();
-    throw failureOf(status, response, await this.#text(response, path).catch(() => ''));
+    throw failureOf(status, response, await this.#bytes(response, path).then(String, () => ''));
   }
 
   async #answer(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<IncomingMessage> {
@@ -137,7 +142,7 @@ export class ApiClient {
     return new ApiFailure(`${this.#access.server.origin}: ${why}`, 0);
   }
 
-  async #text(response: IncomingMessage, path: string): Promise<string> {
+  async #bytes(response: IncomingMessage, path: string): Promise<Buffer> {
     const pieces: Buffer[] = [];
     let bytes = 0;
     try {
@@ -149,7 +154,7 @@ export class ApiClient {
     } catch (error) {
       throw this.#noAnswer(error as NodeJS.ErrnoException);
     }
-    return Buffer.concat(pieces).toString('utf8');
+    return Buffer.concat(pieces);
   }
 }
 

@@ -91,7 +91,8 @@ export class ServedKinds {
   readonly #changed: (optional: OptionalKind, served: ServedKind) => void;
   readonly #report: (problem: string) => void;
   readonly #times: ProbeTimes;
-  readonly #plurals = new Map<string, ReadonlySet<string>>();
+  /** Plurals by group, of the last probe that was answered. */
+  #plurals: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #told = new Map<OptionalKind, readonly Kind[]>();
   /** Answers of the last probe. */
   readonly #last = new Map<OptionalKind, string>();
@@ -128,9 +129,9 @@ export class ServedKinds {
   /** @returns whether there were answers, and none that has to be confirmed */
   async #probe(): Promise<boolean> {
     try {
-      for (const group of [LLM_D_GROUP, LEGACY_GROUP]) {
-        this.#plurals.set(group, await servedPlurals(this.#client, { group, version: 'v1alpha2' }));
-      }
+      const ask = async (group: string) =>
+        [group, await servedPlurals(this.#client, { group, version: 'v1alpha2' })] as const;
+      this.#plurals = new Map(await Promise.all([LLM_D_GROUP, LEGACY_GROUP].map(ask)));
       this.#complaint = '';
     } catch (error) {
       const complaint = error instanceof Error ? error.message : String(error);

@@ -1,7 +1,7 @@
 import type { Kind } from './kinds.js';
 import type { WatchEvent } from './watch-stream.js';
 
-/** Why an object was left out, in words that name the field and the remedy. */
+/** Reason why an object was left out, in words that name the field and the remedy. */
 export class ObjectProblem {
   readonly text: string;
 

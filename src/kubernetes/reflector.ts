@@ -1,4 +1,5 @@
 import { type ApiClient, ApiFailure, type StatusObject, statusFailure } from './api-client.js';
+import { type KeptFields, unionOfFields } from './kept-fields.js';
 import { type Kind, kindPath, resourceName } from './kinds.js';
 import { Batch, FirstState, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
 import { BrokenStream, readWatch, type WatchEvent } from './watch-stream.js';
@@ -15,12 +16,19 @@ export interface ReflectorOptions<Value> {
   readonly labels?: SelectedLabels | undefined;
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
+  /**
+   * One page is asked for before a first state over the watch, and is the first state when it holds all objects. The API
+   * server ends a first state over the watch at its next tick, which comes once a second.
+   */
+  readonly pageFirst?: boolean;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
   readonly silenceMs?: number;
   /** Pause before a kind that the cluster does not have is asked for again. Default 5 s. */
   readonly absentRetryMs?: number;
   /** Reduces an object to what is kept of it. */
   readonly read: (object: unknown) => Value | ObjectProblem;
+  /** Fields that `read` looks at; others are passed over. Undefined = all. */
+  readonly fields?: KeptFields | undefined;
   /** Values that are new or differ, and values that are gone, after every piece of a stream. */
   readonly changed: (set: readonly Value[], removed: readonly Value[]) => void;
   /** The state or what is said about it has changed. */
@@ -68,6 +76,11 @@ const FIRST_STATE_SILENCE_MS = 1_500;
 const STREAM_SECONDS = [300, 600] as const;
 const PAGE_OBJECTS = 500;
 const FIRST_STATE_END = 'k8s.io/initial-events-end';
+/** Fields that are read of every object, and those of a Status object, which a watch sends in the place of one. */
+const OWN_FIELDS: KeptFields = {
+  metadata: { name: true, uid: true, resourceVersion: true, labels: true, annotations: { [FIRST_STATE_END]: true } },
+  ...{ code: true, reason: true, message: true, details: true },
+};
 const FIRST_STATE_QUERY = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
 
 /**
@@ -79,6 +92,7 @@ export class Reflector<Value> {
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #copy: ObjectCopy<Value>;
+  readonly #fields: KeptFields | undefined;
   readonly #relists = new Map<string, number>();
   readonly #reconnects = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -104,6 +118,7 @@ export class Reflector<Value> {
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     this.#copy = new ObjectCopy(options);
+    this.#fields = options.fields && unionOfFields(options.fields, OWN_FIELDS);
     this.#heardMs = this.#now();
   }
 
@@ -182,7 +197,7 @@ export class Reflector<Value> {
       await this.#listPages();
       return;
     }
-    await this.#watch(undefined);
+    if (this.#options.pageFirst !== true || !(await this.#listOnePage())) await this.#watch(undefined);
   }
 
   /**
@@ -225,6 +240,7 @@ export class Reflector<Value> {
         this.#heardMs = this.#now();
       },
       events: (events) => this.#take(events, stream),
+      fields: this.#fields,
     });
     if (stream.first !== undefined) throw new BrokenStream('connection', 'the stream ended inside the first state');
   }
@@ -279,19 +295,37 @@ export class Reflector<Value> {
 
   async #listPages(): Promise<void> {
     const first = new FirstState<Value>();
+    let page: ObjectList;
     let token = '';
-    let version: string | undefined;
     do {
-      const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
-      const page = (await this.#options.client.request('GET', this.#path(parameters))) as ObjectList;
-      this.#answered();
-      for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
+      page = await this.#page(token, first);
       token = page.metadata?.continue ?? '';
-      version = page.metadata?.resourceVersion;
     } while (token !== '');
+    this.#swapListed(first, page);
+  }
+
+  /** @returns whether one page holds all objects; nothing of a part counts */
+  async #listOnePage(): Promise<boolean> {
+    const first = new FirstState<Value>();
+    const page = await this.#page('', first);
+    if ((page.metadata?.continue ?? '') !== '') return false;
+    this.#swapListed(first, page);
+    return true;
+  }
+
+  async #page(token: string, first: FirstState<Value>): Promise<ObjectList> {
+    const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
+    const fields = this.#fields && { items: this.#fields, metadata: true as const };
+    const page = (await this.#options.client.request('GET', this.#path(parameters), { fields })) as ObjectList;
+    this.#answered();
+    for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
+    return page;
+  }
+
+  #swapListed(first: FirstState<Value>, { metadata }: ObjectList): void {
     const batch = new Batch<Value>();
     this.#swap(first, batch);
-    this.#version = version;
+    this.#version = metadata?.resourceVersion;
     this.#become('watching');
     this.#tell(batch);
   }

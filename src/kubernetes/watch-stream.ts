@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { type KeptFields, KeptFieldsReader } from './kept-fields.js';
 
 /** One event of a watch; `object` is a resource, or a Status with type ERROR. */
 export interface WatchEvent {
@@ -13,9 +14,11 @@ export interface WatchStreamOptions {
   readonly heard: () => void;
   /** Time without a byte after which the connection counts as dead; asked again whenever it may have run out. */
   readonly silenceMs: () => number;
+  /** Fields of the objects that are read; undefined = all. */
+  readonly fields?: KeptFields | undefined;
 }
 
-/** Why a watch stream was given up. */
+/** Reason why a watch stream was given up. */
 export class BrokenStream extends Error {
   readonly kind: 'silence' | 'line too long' | 'not JSON' | 'connection';
 
@@ -35,7 +38,7 @@ const NEWLINE = 10;
  */
 export function readWatch(response: IncomingMessage, options: WatchStreamOptions): Promise<void> {
   return new Promise((resolve, reject) => {
-    const lines = new EventLines();
+    const lines = new EventLines(options.fields);
     let heardMs = performance.now();
     const listen = () => {
       const left = options.silenceMs() - (performance.now() - heardMs);
@@ -75,23 +78,37 @@ export function readWatch(response: IncomingMessage, options: WatchStreamOptions
 
 /** Bytes → events, one JSON object a line. */
 export class EventLines {
+  readonly #reader: KeptFieldsReader | undefined;
   #rest: Buffer[] = [];
   #restBytes = 0;
+
+  /** @param fields of the objects; undefined = all */
+  constructor(fields?: KeptFields) {
+    this.#reader = fields && new KeptFieldsReader({ type: true, object: fields });
+  }
 
   /** Adds the events that a piece completes. @throws BrokenStream on a line that is too long or no JSON */
   take(piece: Buffer, events: WatchEvent[]): void {
     let start = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, start)) {
       const line = this.#line(piece.subarray(start, end));
-      if (line !== '') events.push(event(line));
+      if (line.length > 0) events.push(this.#event(line));
       start = end + 1;
     }
     this.#keep(piece.subarray(start));
   }
 
-  #line(last: Buffer): string {
-    if (this.#restBytes === 0) return last.toString('utf8');
-    const line = Buffer.concat([...this.#rest, last]).toString('utf8');
+  #event(line: Buffer): WatchEvent {
+    try {
+      return (this.#reader === undefined ? JSON.parse(line.toString('utf8')) : this.#reader.parse(line)) as WatchEvent;
+    } catch {
+      throw new BrokenStream('not JSON', `a line that is no JSON: ${line.toString('utf8', 0, 80)}`);
+    }
+  }
+
+  #line(last: Buffer): Buffer {
+    if (this.#restBytes === 0) return last;
+    const line = Buffer.concat([...this.#rest, last]);
     this.#rest = [];
     this.#restBytes = 0;
     return line;
@@ -103,13 +120,5 @@ export class EventLines {
     if (this.#restBytes > LINE_BYTES_MAX)
       throw new BrokenStream('line too long', `an event of more than ${LINE_BYTES_MAX} bytes`);
     this.#rest.push(piece);
-  }
-}
-
-function event(line: string): WatchEvent {
-  try {
-    return JSON.parse(line) as WatchEvent;
-  } catch {
-    throw new BrokenStream('not JSON', `a line that is no JSON: ${line.slice(0, 80)}`);
   }
 }

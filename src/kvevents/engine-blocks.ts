@@ -44,6 +44,7 @@ export class EngineBlocks {
   readonly #held: U64Table;
   /** Groups of the cache from which no prefix can be taken. */
   readonly #skippedGroups = new Set<number>();
+  #appliedMs: number | undefined;
 
   constructor(slot: number, services: BlockServices) {
     this.#slot = slot;
@@ -54,6 +55,11 @@ export class EngineBlocks {
   /** Blocks of the engine that are known. */
   get size(): number {
     return this.#links.size;
+  }
+
+  /** Time of the last events, by `performance.now`; undefined = none have come. */
+  get appliedMs(): number | undefined {
+    return this.#appliedMs;
   }
 
   /** Returns whether the engine has reported the block of this chain hash as held. */
@@ -69,6 +75,7 @@ export class EngineBlocks {
       else if (event.kind === 'removed') this.#remove(event);
       else this.clear();
     }
+    this.#appliedMs = performance.now();
   }
 
   /** The engine holds nothing that is known. */

@@ -201,6 +201,14 @@ export class EventFeed {
     }));
   }
 
+  /** Milliseconds since the last events of each endpoint that has sent any. */
+  ages(): readonly { readonly endpoint: string; readonly ageMs: number }[] {
+    const now = performance.now();
+    return [...this.#watched.values()].flatMap(({ assignment, blocks: { appliedMs } }) =>
+      appliedMs === undefined ? [] : [{ endpoint: assignment.endpoint.name, ageMs: now - appliedMs }],
+    );
+  }
+
   /** Reports a problem of an endpoint once. */
   #report(source: string, problem: string): void {
     if (this.#problems.get(source) === problem) return;

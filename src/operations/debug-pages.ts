@@ -4,7 +4,7 @@ import type { DecisionLog } from '../core/decision-log.js';
 import { poolClockMs } from '../core/pool-clock.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { Route } from './telemetry/metrics-server.js';
-import type { RequestStories } from './why/request-story.js';
+import type { RequestStory } from './why/request-story.js';
 
 const DECISIONS_DEFAULT = 100;
 const DECISIONS_MAX = 1000;
@@ -54,20 +54,31 @@ export function wallClockMs(poolMs: number): number {
 /** Characters of a request id that is looked for; longer ones are no ids. */
 const ID_CHARACTERS_MAX = 1024;
 
+/** Where requests are looked for. */
+interface Stories {
+  /** @param pool name of the pool that decided; undefined = any */
+  tell(id: string, pool: string | undefined): RequestStory | undefined;
+}
+
 /** `GET /debug/requests/{x-request-id}`: why the request went where it went, as JSON. Prompts appear by their size only. */
-export function requestRoute(stories: RequestStories): Route {
+export function requestRoute(stories: Stories): Route {
   return (request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
-    const id = decoded(path.slice(REQUESTS_PATH.length));
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+    const id = decoded(pathname.slice(REQUESTS_PATH.length));
     if (id === undefined || id === '' || id.length > ID_CHARACTERS_MAX) {
       return plain(response, 400, `name a request: GET ${REQUESTS_PATH}{x-request-id}\n`);
     }
-    const story = stories.tell(id);
+    const story = stories.tell(id, searchParams.get('pool') ?? undefined);
     if (story === undefined) {
       return plain(response, 404, `no decision about request ${id} is kept: --decision-log-size says how many are\n`);
     }
     answerJson(response, story);
   };
+}
+
+/** `GET /debug/pools`: the pools of the process, as JSON. */
+export function poolsRoute(read: () => unknown): Route {
+  return (_request, response) => answerJson(response, { pools: read() });
 }
 
 /** Path of the pages of single requests. */
@@ -86,7 +97,7 @@ function plain(response: ServerResponse, status: number, text: string): void {
   response.end(text);
 }
 
-/** What is known of a configured plugin. */
+/** State of a configured plugin. */
 export interface PluginState {
   readonly name: string;
   readonly type: string;

@@ -6,9 +6,9 @@ export interface ReadinessInputs {
   readonly discoveryLoaded: boolean;
   /** Obstacle of discovery in words; empty = none in particular. */
   readonly discoveryAwaits: () => string;
-  /** Why there is no pool, in words; undefined = there is one. */
+  /** Reason why there is no pool, in words; undefined = there is one. */
   readonly poolAbsent: string | undefined;
-  /** Why no configured parser can speak with the pool's servers, in words; undefined = one can. */
+  /** Reason why no configured parser can speak with the pool's servers, in words; undefined = one can. */
   readonly protocolMisfit: string | undefined;
   /** Whether this replica leads, or none has to. */
   readonly leader: boolean;

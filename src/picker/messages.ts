@@ -1,6 +1,9 @@
 import type { SaturationSettings } from '../admission/settings.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
+import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
+import type { TraceBatch } from '../ingress/tracing/trace-record.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
@@ -53,6 +56,8 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
+  /** Which requests are traced; undefined = none is. */
+  readonly tracing?: SamplerSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   readonly saturation: SaturationSettings;
@@ -117,22 +122,44 @@ export interface RehearsalPool {
 /** Start data of a shard task. Its message port is transferred along. */
 export interface ShardStart {
   readonly thread: number;
-  readonly pool: PoolMemory;
-  readonly settings: ShardSettings;
   readonly control: import('node:worker_threads').MessagePort;
-  /** Seed of the thread's generator, as a decimal string (a bigint of 64 bits). */
-  readonly seed: string;
-  readonly snapshot: PoolSnapshot;
+  readonly health: HealthStatuses;
+  /** The process's own pool comes first: its settings say where the shard listens. */
+  readonly pools: readonly [PoolStart, ...PoolStart[]];
+  /** How requests find their pool; undefined = the process has its own pool only. */
+  readonly choice: ChoiceSettings | undefined;
   /** Undefined = the shard begins at once. */
   readonly rehearsal?: RehearsalPool | undefined;
 }
+
+/** Choice of the pool in a process that may serve several. */
+export interface ChoiceSettings {
+  /** Pool of the requests that nothing else says the pool of; undefined = they are refused. */
+  readonly defaultPool: string | undefined;
+}
+
+/** Start data of one pool in a shard. */
+export interface PoolStart {
+  /** Number of the pool; 0 = the process's own. A number is not given twice. */
+  readonly pool: number;
+  readonly memory: PoolMemory;
+  readonly settings: ShardSettings;
+  /** Seed of the pool's generators on the thread, as a decimal string (a bigint of 64 bits). */
+  readonly seed: string;
+  readonly snapshot: PoolSnapshot;
+  /** How requests find the pool; undefined = they do not, because it has no source of endpoints. */
+  readonly route: PoolRoute | undefined;
+  /** Port whose requests are all for this pool; undefined = none. */
+  readonly port: number | undefined;
+}
+
+export type HealthStatuses = readonly (readonly [string, ServingStatus])[];
 
 /** The state of discovery as a shard needs it. */
 export interface PoolSnapshot {
   readonly version: number;
   readonly assignments: readonly SlotAssignment[];
   readonly rules: RulesMessage;
-  readonly health: readonly (readonly [string, ServingStatus])[];
   readonly names: VouchedNames;
 }
 
@@ -142,8 +169,8 @@ export interface RulesMessage {
   readonly models: readonly (readonly [string, LegacyModel])[];
 }
 
-/** Control thread → shard. */
-export type ToShard =
+/** Control thread → one pool of a shard. */
+export type ToPool =
   | {
       readonly kind: 'endpoints';
       readonly version: number;
@@ -153,25 +180,32 @@ export type ToShard =
   | ({ readonly kind: 'rules' } & RulesMessage)
   /** Names that metrics show as label values. */
   | { readonly kind: 'names'; readonly names: VouchedNames }
-  | { readonly kind: 'health'; readonly statuses: readonly (readonly [string, ServingStatus])[] }
   /** New settings for the requests that begin after the message. */
   | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
-  /** New certificate for the connections that begin after the message. */
-  | { readonly kind: 'certificate'; readonly pair: KeyPair }
   /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
+  /** Answers `traces`: the shard may send the next ones. */
+  | { readonly kind: 'tracesTaken' };
+
+/** Control thread → shard. */
+export type ToShard =
+  | { readonly kind: 'pool'; readonly pool: number; readonly message: ToPool }
+  | { readonly kind: 'addPool'; readonly start: PoolStart }
+  /** Other models lead to the pool from now on. */
+  | { readonly kind: 'route'; readonly pool: number; readonly route: PoolRoute }
+  /** No new request comes to the pool. Its streams end; requests that wait after `timeoutMs` are answered. */
+  | { readonly kind: 'removePool'; readonly pool: number; readonly timeoutMs: number }
+  | { readonly kind: 'choice'; readonly choice: ChoiceSettings }
+  | { readonly kind: 'health'; readonly statuses: HealthStatuses }
+  /** New certificate for the connections that begin after the message. */
+  | { readonly kind: 'certificate'; readonly pair: KeyPair }
   /** Asks whether the shard goes on; answered by `going`. */
   | { readonly kind: 'look' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };
 
-/** Shard → control thread. */
-export type FromShard =
-  /** The task runs on this worker thread. */
-  | { readonly kind: 'started'; readonly threadId: number }
-  | { readonly kind: 'listening'; readonly port: number }
+/** One pool of a shard → control thread. */
+export type FromPool =
   | { readonly kind: 'applied'; readonly version: number }
-  /** Answers `look`. */
-  | { readonly kind: 'going' }
   /** Blocks of a prompt that its endpoint did not hold yet; sent only where they are counted. */
   | {
       readonly kind: 'speculated';
@@ -180,5 +214,20 @@ export type FromShard =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** Records of traced requests of a thread; answered by `tracesTaken`. */
+  | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
+
+/** Shard → control thread. */
+export type FromShard =
+  /** The task runs on this worker thread. */
+  | { readonly kind: 'started'; readonly threadId: number }
+  | { readonly kind: 'listening'; readonly port: number }
+  /** Answers `look`. */
+  | { readonly kind: 'going' }
+  | { readonly kind: 'pool'; readonly pool: number; readonly message: FromPool }
+  /** The shard cannot serve a pool. */
+  | { readonly kind: 'poolFailed'; readonly pool: number; readonly reason: string }
+  /** The streams of a removed pool have ended, or its time has. */
+  | { readonly kind: 'poolEnded'; readonly pool: number };

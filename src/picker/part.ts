@@ -30,10 +30,15 @@ export class PartList {
     }
   }
 
-  /** Drains within `drainMs` in all, then stops. A second call may shorten the time; each part is stopped once. */
-  async stop(drainMs: number): Promise<void> {
+  /** Drains within `drainMs` in all. A second call may shorten the time. */
+  async drain(drainMs: number): Promise<void> {
     const end = this.#now() + drainMs;
     for (const part of this.#parts) await part.drain?.(Math.max(0, end - this.#now()));
+  }
+
+  /** Drains within `drainMs` in all, then stops. A second call may shorten the time; each part is stopped once. */
+  async stop(drainMs: number): Promise<void> {
+    await this.drain(drainMs);
     if (this.#stopped) return;
     this.#stopped = true;
     for (const part of [...this.#parts].reverse()) await part.stop?.();

@@ -1,18 +1,43 @@
 import type { Piscina } from 'piscina';
 import type { LoadedConfiguration, LoadOptions } from '../config/load.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { Logger, LogOptions } from '../operations/log.js';
 import type { MetricsServerOptions } from '../operations/telemetry/metrics-server.js';
 import type { MayRead } from '../operations/telemetry/page-access.js';
+import type { TracingSettings } from '../operations/tracing/settings.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
+import type { ReplicaSettings } from './control/replication-control.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
 export interface FollowedConfiguration extends FileWatchOptions {
   readonly file: string;
   readonly watched: boolean;
   readonly load: LoadOptions;
+}
+
+/** A pool beside the process's own. */
+export interface PoolDefinition {
+  readonly route: PoolRoute;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Differs from that of another definition when the pool has to be opened anew. */
+  readonly identity: string;
+  /** Options of the pool; those of the process in it have no effect. Rejects with one line when its configuration cannot be used. */
+  options(): Promise<PickerOptions>;
+}
+
+/** The file with the pools beside the process's own, followed when it changes. */
+export interface FollowedPools extends FileWatchOptions {
+  readonly file: string;
+  readonly watched: boolean;
+  /** @throws ConfigurationError */
+  readonly read: (text: string) => {
+    readonly pools: readonly PoolDefinition[];
+    readonly defaultPool: string | undefined;
+  };
 }
 
 /** Addresses that the ports are opened on. */
@@ -48,6 +73,14 @@ export interface PickerOptions {
   readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */
   readonly poolName: string;
+  /** Whether the process has a pool of its own; without one it serves those of `pools` only. */
+  readonly hasOwnPool: boolean;
+  /** Further pools; undefined = the process serves its own one only. */
+  readonly pools: FollowedPools | undefined;
+  /** Bound on the requests in flight that are charged. */
+  readonly maxCharges: number;
+  /** Milliseconds that the streams of a removed pool get to end. */
+  readonly poolDrainMs: number;
   readonly shards: number;
   /** `startShardThreads(shards)`; the picker ends them. */
   readonly shardThreads: Piscina;
@@ -72,6 +105,10 @@ export interface PickerOptions {
   readonly columnsEvery: number;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
   readonly allowExplain: boolean;
+  /** Traces of requests; undefined = none. */
+  readonly tracing?: TracingSettings | undefined;
+  /** Files with the usage of each tenant, and the days that they are kept; undefined = none. */
+  readonly usage?: { readonly folder: string; readonly days: number } | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;
   /** Milliseconds that a drain goes on serving new requests at least; 0 = none. */
@@ -87,6 +124,10 @@ export interface PickerOptions {
   readonly commit: string;
   readonly log: Logger;
   readonly logOptions: LogOptions;
+  /** Folder that keeps the prefix index and what was learned; undefined = a restart begins anew. */
+  readonly stateDir: string | undefined;
+  /** Replicas that share what they know; undefined = none. */
+  readonly replica: ReplicaSettings | undefined;
   /** Called when no shard can be started any more; the process should end. */
   readonly failed: (error: Error) => void;
 }

@@ -1,46 +1,19 @@
-import { stringify } from 'yaml';
-import type { LoadedConfiguration } from '../config/load.js';
-import type { CurrentSettings } from '../core/current-settings.js';
-import { EndpointTable } from '../core/endpoint-table.js';
-import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
-import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolMemory } from '../core/memory.js';
 import type { HealthListener, HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/create.js';
 import { HealthState } from '../operations/health.js';
-import type { SlotUpdate } from '../pool/endpoint.js';
-import { SlotTable } from '../pool/slots.js';
-import { AdaptationControl } from './control/adaptation-control.js';
 import { CertificateWatch } from './control/certificate-watch.js';
-import { ConfigurationReload } from './control/configuration-reload.js';
-import { FlowControl } from './control/flow-control.js';
-import { createInformers, type Informers } from './control/informers.js';
-import { EngineEvents } from './control/kv-events.js';
 import { LameDuck } from './control/lame-duck.js';
-import { LatencyLearning } from './control/latency-learning.js';
 import { MetricsPage } from './control/metrics-page.js';
-import { PoolController } from './control/pool-controller.js';
-import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
-import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { PoolPages } from './control/pool-pages.js';
 import { rehearsalPool } from './control/rehearsal-pool.js';
-import { ReturnWatch } from './control/return-watch.js';
-import { configuredSettings, shardSettings } from './control/shard-settings.js';
-import { VouchedLabels } from './control/vouched-labels.js';
+import { Traces } from './control/traces.js';
 import { JobPool } from './jobs/job-pool.js';
-import type { FromShard } from './messages.js';
 import { type Part, PartList } from './part.js';
 import type { PickerOptions } from './picker-options.js';
+import { PoolParts } from './pool-parts.js';
+import { PoolSet } from './pool-set.js';
 import { ShardPool } from './shards/shard-pool.js';
-
-/** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
-const JOB_THREADS = 4;
-
-/** Bound on scans and wait slots over all threads. Each takes about 8 KB once it is touched. */
-const SCANS_MAX = 131_072;
-
-/** One scan and one wait slot for each stream of a shard, so that the bound on streams is reached first. */
-function scansOf(maxStreams: number, shards: number): number {
-  return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
-}
 
 /** Ports that a picker listens on; 0 = not open yet. */
 export interface PickerPorts {
@@ -48,83 +21,93 @@ export interface PickerPorts {
   health: number;
 }
 
-/** Makes the parts of a picker and connects their reports. */
+/** Makes the parts of a picker, those of the process and those of its pool, and connects their reports. */
 export class PickerParts {
-  readonly memory: PoolMemory;
   readonly shards: ShardPool;
   readonly metrics: MetricsPage;
   readonly ports: PickerPorts = { grpc: 0, health: 0 };
   /** The parts in the order of their start. */
   readonly list: PartList;
   readonly #options: PickerOptions;
-  readonly #configuration: { current: LoadedConfiguration };
-  readonly #core: CoreInstance;
-  readonly #table: EndpointTable;
-  readonly #programs: ProgramPublisher;
-  readonly #pool: PoolController;
-  readonly #adaptation: AdaptationControl;
-  readonly #informers: Informers;
-  readonly #events: EngineEvents;
-  readonly #learning: LatencyLearning | undefined;
-  readonly #flow: FlowControl | undefined;
-  readonly #labels: VouchedLabels;
-  readonly #reload: ConfigurationReload | undefined;
+  readonly #own: PoolParts;
+  readonly #pages: PoolPages;
+  /** The other pools; undefined = there are none, and none will be. */
+  readonly #further: PoolSet | undefined;
+  readonly #traces: Traces | undefined;
   #certificate: CertificateWatch | undefined;
   readonly #health = new HealthState();
   readonly #jobs = new JobPool();
-  readonly #counts = { shardDeaths: new Map<number, number>(), ejections: 0 };
+  readonly #shardDeaths = new Map<number, number>();
 
   constructor(options: PickerOptions) {
     this.#options = options;
-    for (let shard = 1; shard <= options.shards; shard++) this.#counts.shardDeaths.set(shard, 0);
-    this.#configuration = { current: options.configuration };
-    this.memory = poolMemory(options);
-    this.#core = attachCore(this.memory, 0);
-    this.#table = new EndpointTable(this.#core);
-    if (!options.ejection) this.#table.disableEjection();
-    this.#programs = new ProgramPublisher(this.#core);
-    const placed = this.#programs.place(options.configuration.scheduling);
-    this.#programs.publish(placed);
-    this.#adaptation = this.#makeAdaptation();
-    this.#learning = this.#makeLearning();
-    this.shards = this.#makeShards();
-    this.#informers = this.#makeInformers();
-    this.#events = new EngineEvents({
-      scheduling: options.configuration.scheduling,
-      core: this.#core,
-      report: (problem) => options.log.warn({ part: 'KV events' }, problem),
+    for (let shard = 1; shard <= options.shards; shard++) this.#shardDeaths.set(shard, 0);
+    this.#traces = options.tracing && new Traces(options.tracing, options.version, options.log);
+    this.#own = new PoolParts(options, {
+      jobs: this.#jobs,
+      health: this.#health,
+      route: options.hasOwnPool ? { name: options.poolName, models: [] } : undefined,
+      port: undefined,
+      failed: () => undefined,
+      link: () => this.shards.own,
+      traces: this.#traces,
+      vouch: (names) => this.metrics.vouch(names),
     });
-    this.#pool = this.#makePool(placed);
-    this.#flow = this.#makeFlowControl();
-    this.#labels = this.#makeLabels();
-    this.#reload = this.#makeReload();
-    this.metrics = this.#makeMetrics();
+    this.shards = this.#makeShards();
+    this.#pages = new PoolPages(
+      this.#own.pageSources({
+        isProcess: true,
+        pools: options.pools && (() => this.#poolNames()),
+        shardDeaths: () => this.#shardDeaths,
+        unready: () => this.#health.unreadyReasons(),
+      }),
+    );
+    this.#further = this.#makeFurther();
+    this.metrics = new MetricsPage({
+      options,
+      own: this.#pages,
+      further: this.#further && (() => this.#further!.pages),
+    });
     if (options.kubernetes?.elects === true) this.#health.update({ leader: false });
     this.list = this.#inOrder();
+  }
+
+  get memory(): PoolMemory {
+    return this.#own.memory;
   }
 
   /** Reads the configuration and the certificate again. */
   async reload(): Promise<void> {
     this.#certificate?.reload();
-    await this.#reload?.reload();
+    await this.#own.reload?.reload();
+    await this.#further?.reload();
   }
 
   /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
   #inOrder(): PartList {
     const health = this.#health;
+    const own = this.#own;
     return new PartList([
       { drain: () => health.update({ draining: true }) },
       this.#options.kubernetes?.election((leader) => health.update({ leader })),
       this.#options.kubernetes,
-      new LameDuck({ timeMs: this.#options.lameDuckMs, requests: () => this.metrics.requests }),
-      this.#flow,
+      new LameDuck({
+        timeMs: this.#options.lameDuckMs,
+        requests: () => this.#pages.requests + (this.#further?.requests ?? 0),
+      }),
+      own.flow,
       this.#jobs,
-      this.#labels,
-      this.#events,
-      this.#makeDiscovery(),
-      this.#makeReturnWatch(),
+      own.labels,
+      own.events,
+      own.discovery,
+      own.keeper,
+      own.replication,
+      own.returnWatch,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
-      this.#learning,
+      own.learning,
+      this.#traces,
+      own.usageFiles,
+      this.#further,
       this.metrics,
       this.#makeHealthListener(),
       {
@@ -133,168 +116,11 @@ export class PickerParts {
         },
         drain: (timeoutMs) => this.shards.stop(timeoutMs),
       },
-      this.#adaptation,
+      own.adaptation,
       this.#makeCertificateWatch(),
-      this.#reload,
-      this.#informers,
+      own.reload,
+      own.informers,
     ]);
-  }
-
-  /**
-   * Replaces the running configuration by one that `planReload` accepts without a restart.
-   * Masks and shards come first, so that every program finds what it needs. Each profile changes in one store.
-   * @throws RangeError when the core's tables cannot hold both configurations at once; nothing has changed then
-   */
-  #reconfigure(next: LoadedConfiguration): void {
-    const placed = this.#programs.place(next.scheduling);
-    this.#flow?.configure(next);
-    this.#pool.configure(placed);
-    this.shards.replaceConfigured(configuredSettings(next));
-    this.#programs.publish(placed);
-    this.#adaptation.configure(next.adaptation);
-    this.#configuration.current = next;
-  }
-
-  #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, log } = this.#options;
-    return new AdaptationControl({
-      core: this.#core,
-      settings: configuration.adaptation,
-      run: (variant) => this.#programs.run(variant),
-      projected: () => this.#programs.projected,
-      slots: () => this.#pool.assignments.map(({ slot }) => slot),
-      seed,
-      now: poolClockMs,
-      log,
-    });
-  }
-
-  #makeLearning(): LatencyLearning | undefined {
-    const { configuration, log } = this.#options;
-    const settings = configuration.scheduling.prediction;
-    if (settings === undefined) return undefined;
-    return new LatencyLearning({
-      core: this.#core,
-      settings,
-      endpointOf: (slot) => this.#pool.endpointOf(slot),
-      report: (problem) => log.error({ part: 'prediction' }, problem),
-    });
-  }
-
-  #makeInformers(): Informers {
-    return createInformers(this.#options, this.#core, {
-      publish: (slot, generation, signals, now) => {
-        this.#labels.hear(signals);
-        return this.#pool.publish(slot, generation, signals, now);
-      },
-      stale: (slot, generation) => this.#pool.stale(slot, generation),
-      attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
-      showAdapter: (name) => this.#table.showAdapter(name),
-    });
-  }
-
-  #makePool(settings: PlacedPrograms): PoolController {
-    const { configuration, log } = this.#options;
-    return new PoolController({
-      table: this.#table,
-      slots: new SlotTable(this.#core.sizes.endpoints),
-      settings,
-      labels: configuration.scheduling.labels,
-      broadcast: (message) => {
-        this.shards.broadcast(message);
-        if (message.kind === 'rules') this.#labels.collectSoon();
-      },
-      applied: (version) => this.shards.hasApplied(version),
-      changed: (update) => this.#slotsChanged(update),
-      report: (problem) => log.error({ part: 'pool' }, problem),
-    });
-  }
-
-  #slotsChanged(update: SlotUpdate): void {
-    this.#informers.changeEndpoints(update);
-    this.#events.feed?.changeEndpoints(update);
-    this.#adaptation.changeEndpoints(update);
-    this.#flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
-  }
-
-  #makeFlowControl(): FlowControl | undefined {
-    const { configuration, shards } = this.#options;
-    if (configuration.flowControl === undefined) return undefined;
-    return new FlowControl({
-      core: this.#core,
-      configuration,
-      shards,
-      pool: () => this.#pool.assignments,
-      signals: (slot) => this.#table.read(slot),
-      evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
-        this.shards.tell(thread, { kind: 'evictRequest', ticket, generation }),
-    });
-  }
-
-  #makeLabels(): VouchedLabels {
-    return new VouchedLabels({
-      rules: () => this.#pool.rules,
-      servedModels: () => this.#informers.models,
-      configured: () => {
-        const { scheduling, flowControl } = this.#configuration.current;
-        const tenants = flowControl?.tenantLimits.map(({ fairnessId }) => fairnessId) ?? [];
-        return { models: scheduling.baseModels, tenants };
-      },
-      changed: (names) => {
-        this.shards.broadcast({ kind: 'names', names });
-        this.metrics.vouch(names);
-        this.#flow?.vouch(names);
-      },
-      now: poolClockMs,
-    });
-  }
-
-  #makeReload(): ConfigurationReload | undefined {
-    const { followed, configuration, log } = this.#options;
-    if (followed === undefined) return undefined;
-    const apply = (next: LoadedConfiguration) => this.#reconfigure(next);
-    return new ConfigurationReload({ followed, running: configuration, apply, log });
-  }
-
-  #makeDiscovery(): PoolDiscovery {
-    return new PoolDiscovery({
-      discovery: createDiscovery(this.#options, this.#jobs),
-      apply: (update) => this.#pool.apply(update),
-      health: this.#health,
-      parsers: () => this.#configuration.current.parsers,
-      report: (problem) => this.#options.log.error({ part: 'discovery' }, problem),
-    });
-  }
-
-  #makeReturnWatch(): ReturnWatch | undefined {
-    if (!this.#options.ejection) return undefined;
-    const assignments = () => this.#pool.assignments;
-    return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
-  }
-
-  #makeMetrics(): MetricsPage {
-    const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
-    return new MetricsPage({
-      options: this.#options,
-      core: this.#core,
-      table: this.#table,
-      pool: this.#pool,
-      informers: this.#informers,
-      adaptation: this.#adaptation,
-      events: this.#events,
-      flow: this.#flow,
-      names: () => this.#labels.names,
-      learning: this.#learning,
-      reload: this.#reload,
-      counts: this.#counts,
-      configured: () => configuration.current.plugins,
-      unready: () => this.#health.unreadyReasons(),
-      configuration: () => ({
-        effective: stringify(configuration.current.effective),
-        warnings: configuration.current.warnings,
-      }),
-      profiles: () => configuration.current.scheduling.profiles,
-    });
   }
 
   #makeHealthListener(): Part {
@@ -330,68 +156,41 @@ export class PickerParts {
     };
   }
 
+  #poolNames(): readonly string[] {
+    const { hasOwnPool, poolName } = this.#options;
+    return [...(hasOwnPool ? [poolName] : []), ...(this.#further?.pages.keys() ?? [])];
+  }
+
+  #makeFurther(): PoolSet | undefined {
+    const { pools, log, poolDrainMs: drainMs } = this.#options;
+    const names = () => this.#poolNames();
+    return (
+      pools &&
+      new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, traces: this.#traces, log, drainMs, names })
+    );
+  }
+
   #makeShards(): ShardPool {
-    const { shards, shardThreads, seed, failed, warmUpMs, configuration } = this.#options;
+    const { shards, shardThreads, failed, warmUpMs, configuration } = this.#options;
     return new ShardPool({
       rehearsal: warmUpMs === 0 ? undefined : rehearsalPool(configuration.scheduling, shards, warmUpMs),
       shards,
       workers: shardThreads,
-      pool: this.memory,
-      control: this.#core,
-      settings: shardSettings(this.#options),
-      seed,
-      snapshot: () => ({
-        version: this.#pool.version,
-        assignments: this.#pool.known,
-        rules: this.#pool.rules,
-        health: statuses(this.#health),
-        names: this.#labels.names,
-      }),
-      message: (_thread, message) => this.#receive(message),
+      own: this.#own.served,
+      choice: this.#options.pools && { defaultPool: undefined },
+      health: () => statuses(this.#health),
+      listens: () => this.#health.update({ shardsReady: this.shards.listening === shards }),
       died: (thread, reason, released) => this.#shardDied(thread, reason, released),
       failed,
     });
   }
 
-  #receive(message: FromShard): void {
-    if (message.kind === 'applied') this.#pool.acknowledged();
-    else if (message.kind === 'listening') {
-      this.#pool.acknowledged();
-      this.#health.update({ shardsReady: this.shards.listening === this.#options.shards });
-    } else if (message.kind === 'usage') this.#flow?.controller.report(message);
-    else if (message.kind === 'speculated') {
-      this.#events.feed?.speculated(message.slot, message.generation, message.hashes);
-    } else if (message.kind === 'ejected') {
-      this.#counts.ejections++;
-      const { endpoint } = message;
-      this.#options.log.warn({ endpoint }, 'endpoint ejected: its answers failed repeatedly');
-    }
-  }
-
   #shardDied(thread: number, reason: string, released: number): void {
-    const { shardDeaths } = this.#counts;
-    shardDeaths.set(thread, (shardDeaths.get(thread) ?? 0) + 1);
-    this.#flow?.controller.shardDied(thread);
+    this.#shardDeaths.set(thread, (this.#shardDeaths.get(thread) ?? 0) + 1);
     const text = 'a shard died: its charges were released, it starts again';
     this.#options.log.error({ thread, reason, released }, text);
     this.#health.update({ shardsReady: this.shards.listening > 0 });
   }
-}
-
-/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
-const DECISION_COLUMN_BYTES = 16 << 20;
-
-function poolMemory({ maxEndpoints, indexBlocks, shards, maxStreams, decisions }: PickerOptions): PoolMemory {
-  return createPoolMemory({
-    ...defaultPoolSizes,
-    endpoints: maxEndpoints,
-    indexBlocks,
-    threads: 1 + shards + JOB_THREADS,
-    scans: scansOf(maxStreams, shards),
-    decisions: Math.ceil(decisions / shards),
-    decisionThreads: 1 + shards,
-    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
-  });
 }
 
 function statuses(health: HealthSource) {

@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 /** Features of a typical request: 1,000 tokens, as many in flight, one waiting request, four in flight, 30 % in use. */
 const TYPICAL = [1, 1, 1, 1, 4, 0.3, 1] as const;
 
-/** Nothing that the model looks at makes an answer come sooner, so no coefficient is below 0. */
+/** Coefficients are at least 0: every feature of the model delays the answer. */
 function priors(values: readonly number[], most: readonly number[]): readonly CoefficientPrior[] {
   return values.map((value, i) => ({ value, magnitude: TYPICAL[i]!, least: 0, most: most[i]! }));
 }

@@ -3,7 +3,7 @@ import { Agent } from 'undici';
 export interface JsonServerOptions {
   /** Connections to one server at once. */
   readonly connections: number;
-  /** How long an idle connection stays open, in milliseconds; left out = undici's usual time. */
+  /** Time for which an idle connection stays open, in milliseconds; left out = undici's usual time. */
   readonly keepAliveMs?: number;
   /** A longer answer is given up. */
   readonly answerBytesMost: number;

@@ -9,7 +9,7 @@ export const DEFAULT_PATH = '/v1/completions';
  * Headers to the picker or from it. They are removed from the request, so that the model server does not get them. The
  * destination header is not in the set, because it is overwritten.
  */
-const CONTROL_HEADERS: ReadonlySet<string> = new Set([
+export const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-llm-d-inference-fairness-id',
   'x-gateway-inference-fairness-id',
   'x-llm-d-inference-objective',
@@ -23,15 +23,11 @@ const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-gateway-destination-endpoint-subset',
   'x-gateway-destination-endpoint-served',
   'x-llm-d-request-dropped-reason',
+  'x-pointsman-pool',
   'x-pointsman-profile',
   'x-pointsman-deadline-ms',
   'x-pointsman-queue-info',
 ]);
-
-/** Whether a header (lower case) belongs to the picker. */
-export function isControlHeader(name: string): boolean {
-  return CONTROL_HEADERS.has(name);
-}
 
 /** The flow that the request names. */
 export function namedFairnessId(headers: RequestHeaders): string | undefined {

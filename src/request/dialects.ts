@@ -3,7 +3,7 @@ import type { Rejection } from '../scheduling/decision.js';
 import { type DialectErrors, errorsOf } from './dialect-errors.js';
 import { badRequest } from './rejections.js';
 
-/** How the body of one kind of request is read, and how its answer is. */
+/** Way to read the body of one kind of request, and its answer. */
 interface Reading {
   /** Kind of the prompt; undefined = the body is opaque: no model, no scan, no rewrite. */
   readonly prompt: PromptKind | undefined;
@@ -37,7 +37,7 @@ export interface Dialects {
 interface Claim {
   readonly suffix: string;
   readonly reading: Reading;
-  /** Where the suffix must begin: anywhere, at a segment of the path, or at the start of the path. */
+  /** Place where the suffix must begin: anywhere, at a segment of the path, or at the start of the path. */
   readonly match: 'suffix' | 'segments' | 'whole path';
   /** Error text for a path that ends with the suffix but does not match. */
   readonly unsupported: string;
@@ -134,7 +134,11 @@ export const DEFAULT_PARSERS: readonly ParserName[] = [
   'passthrough-parser',
 ];
 
-/** Whether a plugin type is a parser that the request path knows. */
+/** Parsers of all paths whose bodies are read: what finds the model of a request before its pool is known. */
+export const MODEL_PARSERS: readonly ParserName[] = (Object.keys(CLAIMS) as ParserName[]).filter(
+  (parser) => CLAIMS[parser].length > 0,
+);
+
 /** Parsers of bodies that only gRPC carries. */
 const GRPC_PARSERS: readonly string[] = ['vllmgrpc-parser', 'vertexai-parser'];
 
@@ -143,6 +147,7 @@ export function parsersFor(appProtocol: string, parsers: readonly string[]): rea
   return appProtocol === 'http' ? parsers.filter((parser) => !GRPC_PARSERS.includes(parser)) : parsers;
 }
 
+/** Whether a plugin type is a parser that the request path knows. */
 export function isParserName(type: string): type is ParserName {
   return Object.hasOwn(CLAIMS, type);
 }

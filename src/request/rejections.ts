@@ -31,6 +31,24 @@ export function unreadModel(): Rejection {
   return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
 }
 
+/** Rejects a request for a pool that this process does not serve. */
+export function unknownPool(name: string): Rejection {
+  const message = `pool ${JSON.stringify(name)} is not served here`;
+  return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
+}
+
+/** Rejects a request that names no pool where there is no default pool. */
+export function noPool(): Rejection {
+  const message = 'the request names no pool, and there is no default pool';
+  return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
+}
+
+/** Rejects a model that belongs to no pool where there is no default pool. */
+export function noPoolOfModel(model: string): Rejection {
+  const message = `no pool serves the model ${JSON.stringify(model)}`;
+  return { kind: 'rejected', code: 'NotFound', message, reason: undefined };
+}
+
 /** Rejects a body over the bound of one request. */
 export function bodyTooLarge(bytes: number, limit: number): Rejection {
   return {

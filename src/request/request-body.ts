@@ -14,11 +14,13 @@ export class RequestBody {
   readonly memory = new BodyMemory();
   /** Bytes of the body so far. */
   bytes = 0;
-  readonly dialect: Dialect;
-  readonly #scanner: BodyScanner;
-  readonly #blockBytes: number;
+  #dialect: Dialect;
+  #scanner: BodyScanner;
+  #blockBytes: number;
   readonly #limit: number;
   #scan = -1;
+  /** Outcome of `finish`; undefined before it. */
+  #finished: RequestScanResult | Rejection | undefined;
   #closed = false;
   /** Whether bytes are not read, or no longer. */
   #isOpaque: boolean;
@@ -28,11 +30,15 @@ export class RequestBody {
    * @param limit bound on the bytes of a body
    */
   constructor(dialect: Dialect, scanner: BodyScanner, blockBytes: number, limit: number) {
-    this.dialect = dialect;
+    this.#dialect = dialect;
     this.#isOpaque = dialect.prompt === undefined;
     this.#scanner = scanner;
     this.#blockBytes = blockBytes;
     this.#limit = limit;
+  }
+
+  get dialect(): Dialect {
+    return this.#dialect;
   }
 
   /** Id of the scan for the scheduler; -1 when the body is not read, or has no prompt that an engine computes. */
@@ -50,6 +56,29 @@ export class RequestBody {
     return this.memory.heldBytes;
   }
 
+  /**
+   * Reads the whole body by another scanner, for the pool that it turns out to be for.
+   * @returns a rejection when the body cannot be read there
+   */
+  move(dialect: Dialect, scanner: BodyScanner, blockBytes: number): Rejection | undefined {
+    if (scanner === this.#scanner && dialect.prompt === this.#dialect.prompt && blockBytes === this.#blockBytes) {
+      this.#dialect = dialect;
+      return undefined;
+    }
+    if (this.#scan >= 0) this.#scanner.close(this.#scan);
+    this.#scan = -1;
+    this.#finished = undefined;
+    this.#dialect = dialect;
+    this.#scanner = scanner;
+    this.#blockBytes = blockBytes;
+    this.#isOpaque = dialect.prompt === undefined;
+    if (this.#isOpaque) return undefined;
+    const refused = this.#open();
+    if (refused !== undefined) return refused;
+    for (const chunk of this.chunks) if (!scanner.feed(this.#scan, chunk)) return this.#unreadable();
+    return undefined;
+  }
+
   /** Copies the next slice. A rejection is final: the caller answers the request with it at once. */
   append(chunk: Uint8Array): Rejection | undefined {
     if (chunk.length === 0) return undefined;
@@ -64,6 +93,11 @@ export class RequestBody {
 
   /** Ends the body. @returns the result of the scan, a rejection, or undefined for an opaque body */
   finish(): RequestScanResult | Rejection | undefined {
+    this.#finished ??= this.#finish();
+    return this.#finished;
+  }
+
+  #finish(): RequestScanResult | Rejection | undefined {
     if (this.#isOpaque) return undefined;
     const refused = this.#open();
     if (refused !== undefined) return refused;

@@ -4,6 +4,13 @@ import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 
+/** Takes what a trace tells of an answer. Times are those of `now`, in milliseconds. */
+export interface AnswerTrace {
+  head(status: number | undefined, atMs: number): void;
+  firstByte(atMs: number): void;
+  answered(usage: Usage, bytes: number, atMs: number): void;
+}
+
 export interface ResponseServices {
   readonly responses: ResponseScanner;
   readonly recorder: RequestRecorder;
@@ -33,6 +40,8 @@ export interface AnsweredRequest {
    */
   readonly placedAt?: number | undefined;
   readonly prediction?: LatencyPrediction | undefined;
+  /** Undefined = the request is not traced. */
+  readonly trace?: AnswerTrace | undefined;
 }
 
 /** The head of a response as the proxy reports it. */
@@ -86,6 +95,7 @@ export class ResponsePhase {
     this.#contentType = head.contentType;
     this.#streaming = request.stream || this.#isOfType('text/event-stream');
     this.#judge(head);
+    request.trace?.head(head.status, services.now());
     // Without bodies the head is the earliest sign of the first output.
     if (!this.#bodyComes) request.charge?.prefillDone();
   }
@@ -154,7 +164,9 @@ export class ResponsePhase {
     this.#comparePrediction(usage);
     this.close();
     if (isKnown(usage)) recorder.tokens(series, usage);
-    const durationSeconds = (now() - arrivedAt) / 1_000;
+    const endedAt = now();
+    this.#request.trace?.answered(usage, this.#bytes, endedAt);
+    const durationSeconds = (endedAt - arrivedAt) / 1_000;
     if (!this.#streaming && this.#firstByteAt !== undefined) recorder.firstToken(series, false, durationSeconds);
     recorder.responseEnded(series, {
       durationSeconds,
@@ -224,11 +236,12 @@ export class ResponsePhase {
 
   #firstByte(chunk: Uint8Array): void {
     const { recorder, now } = this.#services;
-    const { series, arrivedAt, charge, answer } = this.#request;
+    const { series, arrivedAt, charge, answer, trace } = this.#request;
     if (answer !== undefined) this.#open(answer, chunk);
     this.#firstByteAt = now();
     this.#lastEventAt = this.#firstByteAt;
     charge?.prefillDone();
+    trace?.firstByte(this.#firstByteAt);
     // An answer in one piece shows its first token only at its end (counted as in llm-d-router).
     if (this.#streaming) recorder.firstToken(series, true, (this.#firstByteAt - arrivedAt) / 1_000);
   }

@@ -20,6 +20,14 @@ export interface RunOptions extends ChargeOptions {
   readonly speculated?: ((slot: number, generation: number, from: number, blocks: number) => void) | undefined;
 }
 
+/** Input of the core for the runs of one request. */
+export interface RunRequest extends DecisionRequest {
+  profile: number;
+  outputTokens: number;
+  further: boolean;
+  peer: number | undefined;
+}
+
 const noEndpoints: Rejection = {
   kind: 'rejected',
   code: 'ServiceUnavailable',
@@ -106,15 +114,18 @@ interface ChargedPick extends ProfilePick {
 export class ChargedRuns implements ProfileRuns {
   readonly input: ScheduleInput;
   readonly #options: RunOptions;
-  readonly #request: DecisionRequest;
+  readonly #request: RunRequest;
+  /** Of the request; only the answering endpoint generates output. */
+  readonly #outputTokens: number;
   readonly #picks: ChargedPick[] = [];
   #decisions = 0;
   #waiting = false;
 
-  /** @param request input of the core; profile, peer and stage are set for each run */
-  constructor(options: RunOptions, input: ScheduleInput, request: DecisionRequest) {
+  /** @param request input of the core, of these runs alone: each run writes what is its own */
+  constructor(options: RunOptions, input: ScheduleInput, request: RunRequest) {
     this.#options = options;
     this.#request = request;
+    this.#outputTokens = request.outputTokens;
     this.input = input;
   }
 
@@ -136,17 +147,12 @@ export class ChargedRuns implements ProfileRuns {
     const number = this.profiles.indexOf(profile);
     if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
     this.#options.hookColumns?.(this.input, profile);
-    const decision = this.#options.decider.decide({
-      ...this.#request,
-      profile: number,
-      // Only the answering endpoint generates output.
-      outputTokens: work === 'answer' ? this.#request.outputTokens : 0,
-      unstored: true,
-      // Every stage asks for room: the request waits until all of them have it.
-      gate: this.input.gate,
-      further: this.#decisions++ > 0,
-      peer: peer?.endpoints[0]?.slot,
-    });
+    const request = this.#request;
+    request.profile = number;
+    request.outputTokens = work === 'answer' ? this.#outputTokens : 0;
+    request.further = this.#decisions++ > 0;
+    request.peer = peer?.endpoints[0]?.slot;
+    const decision = this.#options.decider.decide(request);
     if (decision.status === 'waiting') this.#waiting = true;
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     if (decision.status === 'decided') return this.#charged(number, work, decision);
@@ -228,7 +234,9 @@ export class ChargedRuns implements ProfileRuns {
 
   /** Picks of every profile that ran, by the profile's name. */
   get picked(): ReadonlyMap<string, readonly PickedEndpoint[]> {
-    return new Map(this.#picks.map(({ profile, endpoints }) => [profile, endpoints]));
+    const picked = new Map<string, readonly PickedEndpoint[]>();
+    for (const { profile, endpoints } of this.#picks) picked.set(profile, endpoints);
+    return picked;
   }
 
   /** Prediction for the endpoint of `primary`; undefined when nothing predicts. */

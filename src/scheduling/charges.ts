@@ -108,13 +108,14 @@ export class LedgerCharge implements Charge {
     const { record } = this.#held;
     if (this.#released || (this.#ticket === 0 && record === undefined)) return;
     this.#released = true;
-    const measures = this.#measures();
+    const now = this.#options.nowMs();
+    const measures = this.#measures(now);
     if (record !== undefined) trail?.ended(record, measures);
     if (this.#ticket === 0) return;
     decider.label(this.#ticket, this.#held.generation, measures);
     if (measures.outcome !== 'aborted') {
       const tokens = measures.outputTokens ?? 0;
-      decider.complete(this.#ticket, this.#held.generation, tokens, this.#options.nowMs());
+      decider.complete(this.#ticket, this.#held.generation, tokens, now);
     }
     this.giveBack();
   }
@@ -133,8 +134,7 @@ export class LedgerCharge implements Charge {
    * Measurements for the training sample. An answer in one piece has no first token time; the events of a stream count
    * as tokens.
    */
-  #measures(): Measures {
-    const now = this.#options.nowMs();
+  #measures(now: number): Measures {
     const answer = this.#answer;
     const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
     const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);

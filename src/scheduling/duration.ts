@@ -1,5 +1,3 @@
-import { z } from 'zod';
-
 const MILLISECONDS: Readonly<Record<string, number>> = {
   ns: 1e-6,
   us: 1e-3,
@@ -10,14 +8,14 @@ const MILLISECONDS: Readonly<Record<string, number>> = {
   m: 60_000,
   h: 3_600_000,
 };
-const WHOLE = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
+export const DURATION_FORM = /^[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)$/;
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
 export const DURATION_EXPECTED = 'expected a duration such as 50ms, 1.5s or 2m30s';
 
 /** Milliseconds of a duration in Go's notation (`1h30m`, `50ms`, `0`), which may be negative; undefined for other texts. */
 export function parseDuration(text: string): number | undefined {
-  if (!WHOLE.test(text)) return undefined;
+  if (!DURATION_FORM.test(text)) return undefined;
   let sum = 0;
   for (const [, amount, unit] of text.matchAll(PART)) sum += Number(amount) * MILLISECONDS[unit!]!;
   return text.startsWith('-') ? -sum : sum;
@@ -29,9 +27,3 @@ export function durationMilliseconds(checked: string): number {
   if (value === undefined) throw new TypeError(`not a duration: ${checked}`);
   return value;
 }
-
-/** Schema of a duration, which keeps the text. */
-export const duration = z
-  .string()
-  .refine((text) => parseDuration(text) !== undefined, { error: DURATION_EXPECTED })
-  .meta({ pattern: WHOLE.source, examples: ['50ms', '1m30s'] });

@@ -1,8 +1,7 @@
-import type { DecisionRequest } from '../core/decider.js';
 import type { EndpointColumns } from '../core/hook-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import { endpointAddress } from '../pool/endpoint.js';
-import { ChargedRuns, type RunOptions, undecided } from './charged-runs.js';
+import { ChargedRuns, type RunOptions, type RunRequest, undecided } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
@@ -116,7 +115,7 @@ export class CoreScheduler implements GatedScheduler {
     return { promptTokens: promptTokensOf(input), endpoints };
   }
 
-  #request(input: ScheduleInput): DecisionRequest {
+  #request(input: ScheduleInput): RunRequest {
     const { directory, settings } = this.#options;
     const { estimateOutput, objectiveTimes } = settings.current;
     const promptTokens = promptTokensOf(input);
@@ -147,6 +146,11 @@ export class CoreScheduler implements GatedScheduler {
       explained: false,
       keys: this.#options.requestKeys?.map((header) => input.headers.get(header)),
       baseModel: this.#options.baseModels?.has(input.targetModel),
+      // Every stage asks for room: the request waits until all of them have it.
+      gate: input.gate,
+      unstored: true,
+      further: false,
+      peer: undefined,
     };
   }
 

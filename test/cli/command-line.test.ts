@@ -29,7 +29,7 @@ describe('the help', () => {
 
   it('the help shows no default of a flag without effect, and says why it has none', () => {
     const [, compatible] = pointsman('serve', '--help').stdout.split('without effect:\n');
-    expect(compatible).toMatch(/--tracing\[=false\] +No traces are written\.\n/);
+    expect(compatible).toMatch(/--enable-pprof\[=false\] +The metrics port serves no profiles of Go\.\n/);
     expect(compatible).toMatch(/--zap-devel\[=false\] +The log has one form [a-z\s]+\.\n/);
   });
 });
@@ -61,7 +61,9 @@ describe('a command line that cannot be used', () => {
     [['demo', '--servers=0'], '--servers: expected a number from 1 to 10000, got "0"'],
     [['weights'], 'write pointsman weights export'],
     [['weights', 'exprt'], 'unexpected argument "exprt": write pointsman weights export'],
-    [['preflight'], 'preflight reads a cluster: give --pool-name or --endpoint-selector'],
+    [['preflight'], 'preflight reads a cluster or asks a gateway: give --pool-name, --endpoint-selector or --gateway'],
+    [['preflight', '--gateway=x'], '--gateway: expected a URL, as in http://127.0.0.1:8081, got "x"'],
+    [['preflight', '--gateway=http://x', '--pool-name=y'], 'unknown flag --pool-name; see pointsman preflight --help'],
     [
       ['explain', 'no.yaml', '--request', 'x'],
       'no.yaml: the configuration does not exist: create it or correct the path',
@@ -87,7 +89,6 @@ describe('a flag without effect', () => {
   };
 
   it.each([
-    ['--tracing', '--tracing=true has no effect: no traces are written'],
     ['--enable-pprof=true', '--enable-pprof=true has no effect: the metrics port serves no profiles of Go'],
     ['--health-checking=false', '--health-checking=false has no effect: gRPC health is always served'],
     ['--refresh-prometheus-metrics-interval=1s', '--refresh-prometheus-metrics-interval=1s has no effect'],
@@ -96,6 +97,11 @@ describe('a flag without effect', () => {
     ['--zap-time-encoding=iso8601', '--zap-time-encoding=iso8601 has no effect'],
   ])('%s is warned of', (argument, warning) => {
     expect(warnings(argument)).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it('--tracing is warned of where no variable says where traces go', () => {
+    expect(warnings('--tracing')).toEqual([expect.stringContaining('--tracing: no traces are written')]);
+    expect(warnings()).toEqual([]);
   });
 
   it('a flag without effect is not warned of where it asks for what the program does', () => {

@@ -193,7 +193,10 @@ export type Reference = Pick<KubernetesObject, 'apiVersion' | 'kind'> & {
 };
 
 /** Kinds without a namespace. */
-const CLUSTER_KINDS = ['Namespace', 'Node', 'CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding'];
+const CLUSTER_KINDS = [
+  ...['Namespace', 'Node', 'CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding'],
+  ...['FlowSchema', 'PriorityLevelConfiguration'],
+];
 
 /** Path of the collection that an object belongs to. */
 export function collectionPath({ apiVersion, kind, metadata }: Reference): string {

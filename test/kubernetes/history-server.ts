@@ -32,6 +32,8 @@ export class HistoryServer {
   /** Names of the resources of a group and version, by path. */
   readonly #groups: ReadonlyMap<string, readonly string[]>;
   #version = 1;
+  /** A page of a list never holds all. */
+  large = false;
   #forgotten = 0;
 
   private constructor(server: Server, groups: ReadonlyMap<string, readonly string[]>) {
@@ -124,7 +126,7 @@ export class HistoryServer {
     if (!pathname.includes('/namespaces/')) status(404, 'NotFound')(request, response);
     else if (searchParams.has('watch')) this.#watch(pathname, searchParams, request, response);
     else {
-      const metadata = { resourceVersion: String(this.#version) };
+      const metadata = { resourceVersion: String(this.#version), ...(this.large ? { continue: 'more' } : {}) };
       response.end(JSON.stringify({ metadata, items: this.list(pathname) }));
     }
   }

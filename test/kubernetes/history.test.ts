@@ -74,6 +74,9 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 4, arbitrary: fc.constant<Step>({ kind: 'wait' }) },
 );
 
+/** The pods of a pool are taken over in several turns of the event loop, or in one. */
+const podsPerTurn = fc.constantFrom(1, 2, 500);
+
 function podObject({ name: podName, life: number, ip, ready, deleting }: PodState): StoredObject {
   return {
     metadata: {
@@ -161,31 +164,38 @@ function expected(server: HistoryServer): string {
 
 it('1. any order, repetition and loss of events ends in the state that a fresh list gives', async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), async (steps) => {
-      const server = await HistoryServer.start(GROUPS);
-      const client = clientOf(server.url);
-      const source = { kind: 'pool', name: 'pool', group: POOL_GROUP } as const;
-      const discovery = new KubernetesDiscovery({ client, namespace: NAMESPACE, source, inform: () => {} });
-      const told = new Told();
-      try {
-        await take(server, { kind: 'pool', ports: [8000] });
-        await discovery.start(
-          (update) => told.take(update),
-          () => {},
-        );
-        await eventually('the first state is there', () => told.rules !== undefined);
-        for (const one of steps) await take(server, one);
-        await eventually('the state is that of a fresh list', () => told.text === expected(server), 10_000).catch(
-          () => {
-            expect(told.text).toBe(expected(server));
-          },
-        );
-      } finally {
-        await discovery.stop();
-        client.close();
-        server.close();
-      }
-    }),
+    fc.asyncProperty(
+      fc.array(step, { minLength: 1, maxLength: 40 }),
+      podsPerTurn,
+      fc.boolean(),
+      async (steps, perTurn, large) => {
+        const server = await HistoryServer.start(GROUPS);
+        server.large = large;
+        const client = clientOf(server.url);
+        const source = { kind: 'pool', name: 'pool', group: POOL_GROUP } as const;
+        const options = { client, namespace: NAMESPACE, source, inform: () => {}, podsPerTurn: perTurn };
+        const discovery = new KubernetesDiscovery(options);
+        const told = new Told();
+        try {
+          await take(server, { kind: 'pool', ports: [8000] });
+          await discovery.start(
+            (update) => told.take(update),
+            () => {},
+          );
+          await eventually('the first state is there', () => told.rules !== undefined);
+          for (const one of steps) await take(server, one);
+          await eventually('the state is that of a fresh list', () => told.text === expected(server), 10_000).catch(
+            () => {
+              expect(told.text).toBe(expected(server));
+            },
+          );
+        } finally {
+          await discovery.stop();
+          client.close();
+          server.close();
+        }
+      },
+    ),
     { numRuns: 30 },
   );
 }, 120_000);

@@ -12,13 +12,19 @@ afterEach(() => {
 
 const OBJECTIVES = json({ resources: [{ name: 'inferenceobjectives' }, { name: 'inferencemodelrewrites' }] });
 const ABSENT = status(404, 'NotFound');
-/** Answers of one probe: the newer group, then the older one. */
-const NEWER: readonly Script[] = [OBJECTIVES, ABSENT];
-const NONE: readonly Script[] = [ABSENT, ABSENT];
+/** Answers of one probe: of the newer group, and of the older one. */
+type Probe = readonly [Script, Script];
+const NEWER: Probe = [OBJECTIVES, ABSENT];
+const NONE: Probe = [ABSENT, ABSENT];
 
 /** Follows a server with these answers; the kinds that were told, by the name that counts. */
-async function follow(regularMs: number, ...probes: (readonly Script[])[]) {
-  const server = await ScriptedServer.start(...probes.flat());
+async function follow(regularMs: number, ...probes: Probe[]) {
+  const left = [probes.map(([newer]) => newer), probes.map(([, older]) => older)] as const;
+  const byGroup: Script = (request, response) => {
+    const answer = left[request.url!.includes('/llm-d.ai/') ? 0 : 1].shift()!;
+    answer(request, response);
+  };
+  const server = await ScriptedServer.start(...probes.flatMap(() => [byGroup, byGroup]));
   cleanups.push(() => server.close());
   const client = clientOf(server.url);
   cleanups.push(() => client.close());
@@ -43,6 +49,19 @@ describe('optional kinds', () => {
     ]);
   });
 
+  it('optional kinds of both groups are asked for at once', async () => {
+    const { promise: bothAsked, resolve } = Promise.withResolvers<void>();
+    let asked = 0;
+    const afterBoth =
+      (answer: Script): Script =>
+      (request, response) => {
+        if (++asked === 2) resolve();
+        void bothAsked.then(() => answer(request, response));
+      };
+    const { told } = await follow(60_000, [afterBoth(OBJECTIVES), afterBoth(ABSENT)]);
+    await eventually('all are told', () => told.length === 3);
+  });
+
   it('optional kinds that a server does not know yet, just after its start, are asked for again soon', async () => {
     const { told } = await follow(60_000, NONE, NEWER);
     await eventually('they are served', () => told.length === 5);
@@ -65,9 +84,9 @@ describe('optional kinds', () => {
   });
 
   it('optional kinds stay on while the server does not answer', async () => {
-    const away = [status(503, 'ServiceUnavailable')];
+    const away: Probe = [status(503, 'ServiceUnavailable'), status(503, 'ServiceUnavailable')];
     const { server, told } = await follow(20, NEWER, NEWER, away, away, NEWER);
-    await eventually('all answers were given', () => server.requests.length > 8);
+    await eventually('all answers were given', () => server.requests.length > 10);
     expect(told).toHaveLength(3);
   });
 });

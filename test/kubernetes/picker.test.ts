@@ -8,7 +8,7 @@ import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer
 import { Cluster } from './cluster.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { Kubelet } from './kubelet.ts';
-import { pool } from './objects.ts';
+import { objective, pool } from './objects.ts';
 
 const WITHIN_MS = 30_000;
 const READINESS = ['', 'readiness', 'inference-extension'];
@@ -96,6 +96,16 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await kubelet.annotate('pod-1', { 'pointsman/drain': null });
     await kubelet.ready('pod-3', false);
     await eventually('the unready one is not', async () => (await picked()) === '127.1.9.1:8000');
+  });
+
+  it('4.1 status: a picker in a cluster writes to none of the objects that it reads', async () => {
+    const made = [await cluster.create(pool(namespace)), await cluster.create(objective(namespace, 'fast'))];
+    made.push(await kubelet.run('pod-1', { ip: '127.1.9.1' }));
+    const picker = await serve(cluster, namespace);
+    await ready(picker);
+    await eventually('it is picked', async () => (await answer(dial(picker.grpcPort))) === '127.1.9.1:8000');
+    const versions = await Promise.all(made.map(async (one) => (await cluster.get(one)).metadata.resourceVersion));
+    expect(versions).toEqual(made.map(({ metadata }) => metadata.resourceVersion));
   });
 
   it('a picker in a cluster keeps slot, cache knowledge and charges of a pod through an unready time, and nothing through another UID', async () => {

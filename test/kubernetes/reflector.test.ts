@@ -113,6 +113,51 @@ describe('a first state over the watch', () => {
   });
 });
 
+describe('a first page', () => {
+  it('a first page that holds all objects is the first state, and the watch begins at its version', async () => {
+    const { server, observed } = await follow(
+      [json({ metadata: { resourceVersion: '5' }, items: [object('a', 1), object('b', 2)] }), watch([deleted('a', 6)])],
+      { pageFirst: true },
+    );
+    await eventually('the watch goes on', () => observed.names.join() === 'b');
+    expect(observed.told).toEqual(['+a', '+b', '|', '-a', '|']);
+    expect(server.requests.map(({ searchParams }) => searchParams.get('limit'))).toEqual(['500', null]);
+    expect(server.requests[1]!.searchParams.get('resourceVersion')).toBe('5');
+  });
+
+  it('a first page that is followed by another one is left for a first state over the watch', async () => {
+    const { server, observed } = await follow(
+      [
+        json({ metadata: { resourceVersion: '5', continue: 'next page' }, items: [object('gone', 1)] }),
+        watch(first(6, 'a', 'b')),
+      ],
+      { pageFirst: true },
+    );
+    await eventually('it is complete', () => observed.reflector.synced);
+    expect(observed.told).toEqual(['+a', '+b', '|']);
+    expect(server.requests[1]!.searchParams.get('sendInitialEvents')).toBe('true');
+  });
+
+  it('a first page is asked for again after 410, and the old state serves meanwhile', async () => {
+    const { observed } = await follow(
+      [
+        json({ metadata: { resourceVersion: '5' }, items: [object('a', 1), object('b', 2)] }),
+        status(410, 'Expired'),
+        json({ metadata: { resourceVersion: '9' }, items: [object('b', 2), object('c', 8)] }),
+      ],
+      { pageFirst: true },
+    );
+    await eventually('the new state is there', () => observed.names.join() === 'b,c');
+    expect(observed.least).toBe(2);
+    expect(observed.reflector.counts.relists).toEqual(
+      new Map([
+        ['start', 1],
+        ['expired', 1],
+      ]),
+    );
+  });
+});
+
 describe('a watch', () => {
   it('a watch goes on at its last version, which bookmarks move along, when the server ends it', async () => {
     const { server, observed } = await follow([

@@ -89,6 +89,32 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       expect(Object.fromEntries(observed.rules!.objectives)).toEqual({ fast: 7 });
     });
 
+    it('deletionTimestamp: everything is empty while the object is being deleted', async () => {
+      const made = await cluster.create({
+        ...pool(namespace),
+        metadata: { name: 'pool', namespace, finalizers: ['example.com/hold'] },
+      });
+      await cluster.create(objective(namespace, 'fast', { priority: 7 }));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      const observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000');
+      await cluster.delete(made);
+      await shows(observed, '');
+      expect(observed.rules!.absent).toBe('the InferencePool is being deleted');
+      expect(observed.rules!.objectives.size).toBe(0);
+      await cluster.mergePatch(made, { metadata: { finalizers: null } });
+      const gone = `there is no InferencePool ${namespace}/pool`;
+      await eventually('the object is gone', () => observed.rules!.absent === gone, WITHIN_MS);
+    });
+
+    it('endpointPickerRef: its port is told as a hint, and the pool is served whatever it names', async () => {
+      await cluster.create(pool(namespace, { endpointPickerRef: { name: 'other', port: { number: 9999 } } }));
+      await kubelet.run('a', { ip: '10.0.0.1' });
+      const observed = discover(cluster, namespace);
+      await shows(observed, 'a-rank-0:8000');
+      expect(observed.informed).toContain("the InferencePool names port 9999 of its endpoint picker's Service");
+    });
+
     it('an InferencePool that is not there at the start: absent, and served as soon as it is created', async () => {
       await kubelet.run('a', { ip: '10.0.0.1' });
       const observed = discover(cluster, namespace);
@@ -157,6 +183,51 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
     it('active-ports: present but empty = none', async () => {
       await kubelet.annotate('a', { 'llm-d.ai/active-ports': '' });
       await shows(observed, 'b-rank-0:8000');
+    });
+
+    it('active-ports: only those target ports, whose ranks keep their numbers; others are ignored and said', async () => {
+      await cluster.mergePatch(pool(namespace), { spec: { targetPorts: [{ number: 8000 }, { number: 8001 }] } });
+      await kubelet.annotate('a', { 'inference.networking.k8s.io/active-ports': '8000' });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000, b-rank-1:8001');
+      // The newer key wins.
+      await kubelet.annotate('a', { 'llm-d.ai/active-ports': '8001, 9000, x' });
+      await shows(observed, 'a-rank-1:8001, b-rank-0:8000, b-rank-1:8001');
+      const ignored = `pod ${namespace}/a: active-ports: 9000, x: not among the pool's ports, ignored`;
+      await eventually('what is ignored is said', () => observed.reports.includes(ignored));
+    });
+
+    it('two live pods with one ip:port: the younger, the other is reported', async () => {
+      await kubelet.run('c', { ip: '10.0.0.1' });
+      await shows(observed, 'b-rank-0:8000, c-rank-0:8000');
+      const left = `endpoint ${namespace}/a-rank-0 is left out: 10.0.0.1:8000 is the address of ${namespace}/c-rank-0 too`;
+      expect(observed.reports).toContain(left);
+      await kubelet.finish('c');
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
+    });
+
+    it('another namespace: never seen', async () => {
+      const other = new Kubelet(cluster, await cluster.makeNamespace());
+      await other.run('stranger', { ip: '10.0.0.3' });
+      await kubelet.run('d', { ip: '10.0.0.4' });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000, d-rank-0:8000');
+      expect([...observed.endpoints.values()].every((endpoint) => endpoint.namespace === namespace)).toBe(true);
+    });
+
+    it('extra labels: address and name of the node, where the pod has none of its own', async () => {
+      const labels = { app: 'vllm', 'kubernetes.io/hostname': 'own' };
+      await kubelet.run('c', { ip: '10.0.0.3', hostIP: '192.168.0.7', labels });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000, c-rank-0:8000');
+      const labelsOf = (name: string) => observed.endpoints.get(`${namespace}/${name}-rank-0`)!.labels;
+      expect(labelsOf('a')).toEqual({ app: 'vllm', nodeAddress: '10.0.0.1', 'kubernetes.io/hostname': 'node-0' });
+      expect(labelsOf('c')).toEqual({ ...labels, nodeAddress: '192.168.0.7' });
+    });
+
+    it('an empty state after a full one: followed, with a warning, and back', async () => {
+      await cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { app: 'vlm' } } } });
+      await shows(observed, '');
+      expect(observed.reports).toContain('the pool went from 2 endpoints to 0');
+      await cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { app: 'vllm' } } } });
+      await shows(observed, 'a-rank-0:8000, b-rank-0:8000');
     });
 
     it.each(['Failed', 'Succeeded'])('phase %s: none', async (phase) => {
@@ -249,6 +320,33 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await cluster.delete(made);
       await eventually('the deletion', () => observed.rules!.objectives.size === 0);
     });
+
+    it('InferenceObjective: absent priority = 0, and a pool of the same name in another group is another pool', async () => {
+      await cluster.create(pool(namespace));
+      await cluster.create(objective(namespace, 'plain'));
+      await cluster.create(objective(namespace, 'elsewhere', { poolRef: { name: 'pool', group: LEGACY_GROUP } }));
+      const observed = discover(cluster, namespace);
+      await eventually('the first state', () => observed.rules !== undefined, WITHIN_MS);
+      await eventually('the objective', () => observed.rules!.objectives.size > 0);
+      expect([...observed.rules!.objectives]).toEqual([['plain', 0]]);
+    });
+
+    it('InferenceModelRewrite: the older object first, then rule order; without matches it is generic', async () => {
+      await cluster.create(pool(namespace));
+      const to = (name: string) => ({ targets: [{ modelRewrite: name, weight: 1 }] });
+      const exact = (value: string) => ({ matches: [{ model: { type: 'Exact', value } }] });
+      await cluster.create(rewrite(namespace, 'b', [{ ...exact('m'), ...to('b-1') }, to('b-2')]));
+      // Times of creation are whole seconds.
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      await cluster.create(rewrite(namespace, 'a', [{ ...exact('m'), ...to('a-1') }]));
+      const observed = discover(cluster, namespace);
+      await eventually('all rules', () => observed.rules?.rewrites.length === 3, WITHIN_MS);
+      expect(observed.rules!.rewrites.map(({ models, targets }) => [models, targets[0]!.model])).toEqual([
+        [['m'], 'b-1'],
+        [[], 'b-2'],
+        [['m'], 'a-1'],
+      ]);
+    });
   });
 });
 
@@ -311,6 +409,42 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     expect(observed.rules!.rewrites).toMatchObject([
       { models: ['chat'], targets: [{ model: 'chat-v2', weight: 100 }] },
     ]);
+  }, 120_000);
+
+  it('InferenceModel: the oldest object wins a name, the other is reported', async () => {
+    await cluster.installCrds(gieCrds('v0.5.1', 'InferenceModel'));
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    await cluster.create(model(namespace, 'older', { modelName: 'chat', criticality: 'Sheddable' }));
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await cluster.create(model(namespace, 'newer', { modelName: 'chat', criticality: 'Critical' }));
+    const observed = discover(cluster, namespace);
+    await eventually('it is read', () => observed.rules?.models?.get('chat')?.priority === -1, WITHIN_MS);
+    const ignored = `InferenceModel ${namespace}/newer is ignored: an older one has the model name "chat"`;
+    await eventually('the other is reported', () => observed.reports.includes(ignored));
+  }, 120_000);
+
+  it('7. an object that an older CRD lets through is left out, named with field and remedy; the others count', async () => {
+    const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+    const lax = gieCrds('v1.5.0', 'InferenceModelRewrite').map((definition) => {
+      const { spec } = JSON.parse(JSON.stringify(definition)) as KubernetesObject;
+      for (const version of spec.versions) version.schema = { openAPIV3Schema: open };
+      return { ...definition, spec };
+    });
+    await cluster.installCrds(lax);
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    await cluster.create(rewrite(namespace, 'broken', [{ targets: [{ weight: 1 }] }]));
+    await cluster.create(rewrite(namespace, 'good', [{ targets: [{ modelRewrite: 'n', weight: 1 }] }]));
+    const observed = discover(cluster, namespace);
+    await eventually('the good one counts', () => observed.rules?.rewrites.length === 1, WITHIN_MS);
+    expect(observed.rules!.rewrites[0]!.name).toBe('good');
+    expect(observed.reports).toContain(
+      'InferenceModelRewrite broken: spec.rules[0].targets[0].modelRewrite: is missing; ' +
+        'name the model that is asked for instead; the object is left out',
+    );
+    const rejected = observed.discovery.kinds.map(({ kind, reflector }) => [kind.name, reflector.rejected]);
+    expect(rejected).toContainEqual(['InferenceModelRewrite', 1]);
   }, 120_000);
 
   it('v1alpha2: the older pool is read with its flat selector and one port', async () => {

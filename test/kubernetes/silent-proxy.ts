@@ -1,7 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that can go silent: connections stay open on both sides and carry nothing, as behind a dead middle box. */
+/**
+ * A TCP proxy that can go silent, so that connections stay open on both sides and carry nothing, as behind a dead middle box,
+ * and that can break connections off.
+ */
 export class SilentProxy {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -36,6 +39,11 @@ export class SilentProxy {
   async open(): Promise<void> {
     this.#silent = false;
     for (const socket of this.#sockets) socket.removeAllListeners('data').pause();
+  }
+
+  /** Breaks all connections off; new ones pass. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
   }
 
   close(): void {

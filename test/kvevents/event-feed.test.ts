@@ -82,6 +82,7 @@ describe('the events of an endpoint', () => {
     await publisher.send(blocks(3, 5));
     await holds(0, 5);
     expect(made.readings()).toEqual([{ endpoint: 'pod-0', state: 'live', blocks: 5 }]);
+    expect(made.ages()).toEqual([{ endpoint: 'pod-0', ageMs: expect.any(Number) }]);
   });
 
   it.each([false, true])(

@@ -31,7 +31,7 @@ const start = (port = 0, headersTimeoutMs?: number) =>
   startMetricsServer({
     host: '127.0.0.1',
     port,
-    exposition,
+    exposition: async () => exposition,
     routes,
     headersTimeoutMs,
     report: (problem) => problems.push(problem),
@@ -52,6 +52,11 @@ test('GET /metrics answers in the Prometheus text format, process metrics includ
   const text = await response.text();
   expect(text).toContain('llm_d_epp_ready_endpoints{name="epp"} 0\n');
   expect(text).toMatch(/^process_cpu_seconds_total [\d.e-]+$/m);
+});
+
+test('a page right behind another one has no sample without a value', async () => {
+  await (await get('/metrics')).text();
+  expect(await (await get('/metrics')).text()).not.toMatch(/ nan$/im);
 });
 
 test('other paths are 404, other methods 405, extra routes are served', async () => {

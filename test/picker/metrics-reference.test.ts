@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { metricChapters } from '../../scripts/reference-docs.ts';
+import { eventually } from '../gateway/client.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
 import { askAndEnd, metricsPage, Setting, startPicker } from './serving.ts';
 
@@ -10,7 +11,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Every part that registers metrics of its own, but Kubernetes, whose tests have a cluster. */
+/** Every part that registers metrics of its own, but Kubernetes and replication, whose tests have a cluster and a nats-server. */
 const EVERYTHING = `featureGates: [flowControl]
 plugins:
 - {type: queue-scorer}
@@ -56,15 +57,17 @@ async function livePage(): Promise<string> {
   cleanups.push(() => setting.remove());
   const configuration = readFileSync(setting.configFile, 'utf8');
   writeFileSync(setting.configFile, configuration.replace('dataLayer:\n', `dataLayer:\n  sources: ${SOURCES}\n`));
-  const { picker, ports } = await startPicker([
-    ...setting.flags,
-    '--enable-grpc-stream-metrics',
-    '--allow-experimental-plugins',
-  ]);
+  const { picker, ports } = await startPicker(
+    [...setting.flags, '--enable-grpc-stream-metrics', '--allow-experimental-plugins'],
+    undefined,
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },
+  );
   cleanups.push(() => picker.stop(0));
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
   await Promise.all(['a', 'b', 'c'].map((prompt) => askAndEnd(client, prompt)));
+  const counted = async () => (await metricsPage(ports.metricsPort)).includes('llm_d_epp_extproc_streams_total{');
+  await eventually('the ends of the streams are counted', counted);
   return metricsPage(ports.metricsPort);
 }
 
@@ -82,7 +85,7 @@ describe('docs/reference/metrics.md and a running picker', () => {
   it('the page has every metric of the reference that is not counted first', async () => {
     const shown = new Set(families(await livePage()).map(({ name }) => name));
     const expected = metricChapters()
-      .filter(({ atStart, title }) => atStart && title !== 'Kubernetes')
+      .filter(({ atStart, title }) => atStart && !['Kubernetes', 'Replication'].includes(title))
       .flatMap(({ metrics }) => metrics.flatMap(({ name, older }) => [name, ...older]));
     expect(expected.length).toBeGreaterThan(80);
     expect(expected.filter((name) => !shown.has(name))).toEqual([]);
@@ -111,7 +114,9 @@ describe('docs/reference/http.md and a running picker', () => {
   const paths = [...page.matchAll(/^\| `(\/[\w/-]*)` \|/gm)].map(([, path]) => path!);
 
   it('http.md has the paths that the metrics port routes, and no others', () => {
-    const routes = readFileSync(new URL('../../src/picker/control/metrics-page.ts', import.meta.url), 'utf8');
+    const control = new URL('../../src/picker/control/', import.meta.url);
+    const sources = ['metrics-page.ts', 'pool-pages.ts'].map((file) => readFileSync(new URL(file, control), 'utf8'));
+    const routes = sources.join('');
     const routed = [...routes.matchAll(/\['(\/[\w/-]*)', /g)].map(([, path]) => path!);
     expect(routed.length).toBeGreaterThan(2);
     expect([...paths].sort()).toEqual([...routed, '/metrics'].sort());
@@ -123,7 +128,8 @@ describe('docs/reference/http.md and a running picker', () => {
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
-    for (const path of paths) {
+    // Its test is among those of several pools.
+    for (const path of paths.filter((each) => each !== '/debug/pools')) {
       const { status, headers, body } = await ask(path);
       await body?.cancel();
       const kind = CONTENT_TYPES[path] ?? 'application/json';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../../dist/core/index.js';
 import { PoolController } from '../../dist/picker/control/pool-controller.js';
-import type { ToShard } from '../../dist/picker/messages.js';
+import type { ToPool } from '../../dist/picker/messages.js';
 import type { Endpoint } from '../../dist/pool/endpoint.js';
 import { SlotTable } from '../../dist/pool/slots.js';
 import { endpointOf } from '../pool/endpoints.ts';
@@ -13,7 +13,7 @@ const STATE_NAMES = ['free', 'live', 'draining'] as const;
 function makePool(capacity = 64) {
   const core = attachCore(createPoolMemory({ ...defaultPoolSizes, endpoints: 64 }), 0);
   const table = new EndpointTable(core);
-  const messages: Extract<ToShard, { kind: 'endpoints' }>[] = [];
+  const messages: Extract<ToPool, { kind: 'endpoints' }>[] = [];
   const freed: number[] = [];
   let applied = 0;
   const pool = new PoolController({

@@ -127,12 +127,13 @@ export async function runToEnd(
   return { code, stderr };
 }
 
-/** Start a picker in this process; the caller stops it. */
+/** Start a picker in this process; the caller stops it. @param env its environment variables */
 export async function startPicker(
   flags: readonly string[],
   resourceLimits?: ResourceLimits,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly picker: Picker; readonly ports: Ports }> {
-  const parsed = parseServeFlags([...flags, '--zap-log-level=panic'], {});
+  const parsed = parseServeFlags([...flags, '--zap-log-level=panic'], env);
   if ('help' in parsed) throw new Error('asked for help');
   const failed = (error: Error) => {
     throw error;

@@ -83,7 +83,8 @@ describe('a shard that is killed', () => {
     const [placed] = await openStreams(ports.grpcPort, 1);
     const half = connect({ port: ports.grpcPort, host: '127.0.0.1' });
     half.on('error', () => undefined);
-    const closed = once(half, 'close');
+    // Bytes that the shard has not read make the end of the connection a reset.
+    const closed = new Promise((resolve) => half.once('close', resolve));
     await once(half, 'connect');
     const content = frames.message(requestBody('x'.repeat(10_000), false));
     const frame = frames.data(1, content);
@@ -100,10 +101,15 @@ describe('a shard that is killed', () => {
   it('a shard that is killed takes only its own streams along: those of the other shard finish, and no charge stays behind', async () => {
     const { picker, ports } = await start('--shards=2');
     const streams = await openStreams(ports.grpcPort, 40);
+    let closed = 0;
+    for (const { over } of streams) over.then(() => closed++);
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(40);
     await kill(picker, 0);
     await settled(picker, 2, 1, ports.metricsPort);
+    // Its connections are closed before the next one listens: proxies have turned to the other shard by then.
+    const closedBefore = closed;
     const left = (await metric(ports.metricsPort, 'pointsman_ledger_entries'))!;
+    expect(closedBefore).toBe(40 - left);
     for (const { call } of streams) answer(call);
     const codes = await Promise.all(streams.map(({ over }) => over));
     expect(codes.filter((code) => code === 0)).toHaveLength(left);

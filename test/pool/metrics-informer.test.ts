@@ -299,15 +299,18 @@ describe('MetricsInformer', () => {
 
   it('MetricsInformer makes signals stale once after the set time without a good scrape, and fresh again with the next', async () => {
     const { port, seen } = await serve(answerPage(1));
-    const { published, stale, logged, until, poll } = inform({ stalenessMs: 60 });
+    const { informer, published, stale, logged, until, poll } = inform({ stalenessMs: 60 });
     poll(port);
     await until(() => published.length > 0);
+    expect(informer.freshness).toMatchObject({ endpoints: 1, stale: 0 });
     seen.answer = (_, response) => response.writeHead(503).end();
     await until(() => stale.length > 0);
     const before = published.length;
     const requests = seen.requests;
     while (seen.requests < requests + 2) await new Promise((resolve) => setImmediate(resolve));
     expect(stale).toEqual([0]);
+    expect(informer.freshness).toMatchObject({ endpoints: 1, stale: 1 });
+    expect(informer.freshness.oldestMs).toBeGreaterThanOrEqual(60);
     expect(logged.some((message) => message.includes('answered 503'))).toBe(true);
     seen.answer = answerPage(2);
     await until(() => published.length > before && logged.includes('metrics are scraped again'));

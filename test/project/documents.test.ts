@@ -19,6 +19,18 @@ describe('documents', () => {
     expect(text('docs/memory-map.md')).toBe(memoryMap());
   });
 
+  test.each(['COMMIT_LOCK', 'INDEX_LOCK'])('docs/internals/core.md names every file that takes the %s', (lock) => {
+    const files = readdirSync(join(root, 'assembly'), { recursive: true, encoding: 'utf8' }).filter(
+      (file) => file.endsWith('.ts') && text(`assembly/${file}`).includes(`lockAcquire(${lock}`),
+    );
+    const name = lock.replace('_LOCK', '').toLowerCase();
+    const rows = text('docs/internals/core.md')
+      .split('\n')
+      .filter((line) => line.startsWith(`| ${name} |`));
+    const named = rows.flatMap((row) => [...row.matchAll(/`([\w/-]+\.ts)`/g)].map((match) => match[1]!));
+    expect(named.sort()).toEqual(files.sort());
+  });
+
   test('every memory region, header word and endpoint column is on the map', () => {
     const sources = text('assembly/memory.ts') + text('assembly/endpoints.ts');
     const names = [...sources.matchAll(/^export const (?:REGION|HEADER|COLUMN)_(\w+):/gm)].map((match) => match[1]!);
@@ -29,6 +41,13 @@ describe('documents', () => {
   test.each(pages)('%s has no dead link to a file of the project', (page) => {
     const links = [...text(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map((match) => match[1]!);
     expect(links.filter((link) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
+  });
+
+  test.each(['kubernetes', 'soundness'])('docs/internals/%s.md names tests that exist', (page) => {
+    const named = [...text(`docs/internals/${page}.md`).matchAll(/\]\(\.\.\/\.\.\/(test\/[^)]+)\) `([^`]+)`/g)];
+    const missing = named.filter(([, file, title]) => !text(file!).includes(title!)).map(([, ...names]) => names);
+    expect(named.length).toBeGreaterThan(50);
+    expect(missing).toEqual([]);
   });
 
   test.each(pages)('%s names only npm scripts that exist', (page) => {

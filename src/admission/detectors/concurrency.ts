@@ -1,25 +1,5 @@
 import { z } from 'zod';
-import type { EndpointTable } from '../../core/endpoint-table.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { ConcurrencySettings } from '../settings.js';
-
-/**
- * Saturation by the requests in flight against the capacity of the endpoints. `hybrid` is the mean over the endpoints
- * of the larger ratio (llm-d-router's concurrency-detector).
- */
-export function concurrency(table: EndpointTable, slots: readonly number[], settings: ConcurrencySettings): number {
-  let requests = 0;
-  let tokens = 0;
-  let larger = 0;
-  for (const slot of slots) {
-    const { inflight, inflightTokens } = table.read(slot);
-    requests += inflight / settings.maxConcurrency;
-    tokens += inflightTokens / settings.maxTokenConcurrency;
-    larger += Math.max(inflight / settings.maxConcurrency, inflightTokens / settings.maxTokenConcurrency);
-  }
-  const sum = { requests, tokens, hybrid: larger }[settings.mode];
-  return sum / slots.length;
-}
 
 export const concurrencyDetectorParameters = z.strictObject({
   concurrencyMode: z

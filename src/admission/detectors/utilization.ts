@@ -1,28 +1,8 @@
 import { z } from 'zod';
-import type { EndpointTable } from '../../core/endpoint-table.js';
-import { duration, durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
+import { durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
+import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { UtilizationSettings } from '../settings.js';
-
-/**
- * Mean of max(waiting / queue threshold, KV usage / KV threshold) over the endpoints. An endpoint with unknown or stale
- * signals counts as full (llm-d-router's utilization-detector).
- */
-export function utilization(
-  table: EndpointTable,
-  slots: readonly number[],
-  settings: UtilizationSettings,
-  nowMs: number,
-): number {
-  let sum = 0;
-  for (const slot of slots) {
-    const { waiting, kvUsage, signalTimeMs } = table.read(slot);
-    const unknown = waiting === undefined || kvUsage === undefined;
-    if (unknown || nowMs - signalTimeMs > settings.metricsStalenessMs) sum += 1;
-    else sum += Math.max(waiting / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
-  }
-  return sum / slots.length;
-}
 
 export const utilizationDetectorParameters = z.strictObject({
   queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),

@@ -34,7 +34,7 @@ export interface HouseOptions {
 export interface DemoStack {
   readonly fleet: Fleet;
   readonly picker: PickerProcess;
-  /** Of the proxy. */
+  /** Address of the proxy. */
   readonly url: string;
   /** Ends everything, the last started first. */
   stop(): Promise<void>;

@@ -35,7 +35,7 @@ export interface EnvoyProcessOptions {
   readonly pickerPort: number;
   /** Unix domain socket of the picker, in the place of its port; only one of the configurations has such a place. */
   readonly pickerSocket?: string | undefined;
-  /** Where it sends requests when the picker is gone; only the configuration that fails open has such a place. */
+  /** Destination of requests when the picker is gone; only the configuration that fails open has such a place. */
   readonly serverPorts?: readonly number[];
 }
 

@@ -62,7 +62,9 @@ function flagsOf(options: PickerProcessOptions): string[] {
     ...['--pool-name', 'demo', '--config-file', options.configFile],
     ...['--grpc-port', String(options.grpcPort), '--grpc-health-port', String(options.healthPort)],
     ...['--metrics-port', String(options.metricsPort), '--metrics-endpoint-auth=false'],
-    ...['--secure-serving=false', '--tracing=false', '--lame-duck=0s'],
+    ...['--secure-serving=false', '--lame-duck=0s'],
+    // llm-d-router writes its spans to the standard output without an exporter.
+    ...(options.command === undefined ? [] : ['--tracing=false']),
   ];
 }
 

@@ -44,7 +44,7 @@ function emptyFilters({ scheduling }: LoadedConfiguration, { endpoints }: PoolSt
   );
 }
 
-/** Why the request is refused; empty when it is placed. */
+/** Reason why the request is refused; empty when it is placed. */
 function refusal(
   configuration: LoadedConfiguration,
   registry: readonly PluginDefinition[],

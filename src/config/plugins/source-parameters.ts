@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { duration, parseDuration } from '../../scheduling/duration.js';
+import { parseDuration } from '../../scheduling/duration.js';
+import { duration } from '../../scheduling/duration-schema.js';
 
 const PORT = z.int().min(1).max(65_535).optional();
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { duration, durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
+import { durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
+import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { OrderingSettings } from '../settings.js';
 

@@ -9,6 +9,26 @@ const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 /** More headers than any HTTP stack lets through; what comes behind them is not indexed. */
 const HEADERS_MAX = 1_024;
 
+const NO_NAMES: readonly string[] = [];
+
+/** A set of header names in lower case. */
+export class HeaderNames {
+  readonly #names: ReadonlySet<string>;
+  /** A bit for each length of a name, modulo 32. */
+  readonly lengths: number;
+
+  constructor(names: ReadonlySet<string>) {
+    this.#names = names;
+    let lengths = 0;
+    for (const { length } of names) lengths |= 1 << length;
+    this.lengths = lengths;
+  }
+
+  has(name: string): boolean {
+    return this.#names.has(name);
+  }
+}
+
 /**
  * The headers of one message as byte ranges of their own copy. Only a header that is read becomes a string.
  * Names compare without case; of duplicates the last one counts, as in llm-d-router.
@@ -17,6 +37,8 @@ export class HeaderMap implements RequestHeaders {
   readonly #bytes: Buffer;
   /** Four numbers a header: start and end of its name, start and end of its value. */
   readonly #ranges: number[] = [];
+  /** A bit for the length of each name, modulo 32 as shifts count: most names that are asked for are not there. */
+  #lengths = 0;
 
   /** Reads a `HeaderMap` message that fills the reader's current range. */
   constructor(reader: WireReader | undefined) {
@@ -25,8 +47,9 @@ export class HeaderMap implements RequestHeaders {
       return;
     }
     // The message is gone when the headers are asked.
-    this.#bytes = Buffer.from(reader.bytes.subarray(reader.at, reader.end));
     const origin = reader.at;
+    this.#bytes = Buffer.allocUnsafe(reader.end - origin);
+    reader.bytes.copy(this.#bytes, 0, origin, reader.end);
     while (reader.at < reader.end) {
       const tag = reader.tag();
       if (tag === HEADERS_HEADER) this.#index(reader, origin);
@@ -65,6 +88,7 @@ export class HeaderMap implements RequestHeaders {
     }
     reader.leave(outer);
     if (this.#ranges.length >= 4 * HEADERS_MAX) return;
+    this.#lengths |= 1 << (keyEnd - keyStart);
     // Envoy fills raw_value; value is what older proxies and tests send.
     if (rawEnd > rawStart) this.#ranges.push(keyStart, keyEnd, rawStart, rawEnd);
     else this.#ranges.push(keyStart, keyEnd, valueStart, valueEnd);
@@ -76,6 +100,7 @@ export class HeaderMap implements RequestHeaders {
 
   /** Value of a header; `name` in lower case. */
   get(name: string): string | undefined {
+    if ((this.#lengths & (1 << name.length)) === 0) return undefined;
     const ranges = this.#ranges;
     for (let i = ranges.length - 4; i >= 0; i -= 4) {
       if (ranges[i + 1]! - ranges[i]! === name.length && this.#matches(ranges[i]!, name)) {
@@ -85,15 +110,19 @@ export class HeaderMap implements RequestHeaders {
     return undefined;
   }
 
-  /** Lower-case names, duplicates included, that start with `x-`: the only ones that can be control headers. */
-  *extensionNames(): Generator<string> {
+  /** The names of the set that there are, in lower case, duplicates included. */
+  namesOf(names: HeaderNames): readonly string[] {
+    if ((this.#lengths & names.lengths) === 0) return NO_NAMES;
+    const found: string[] = [];
     const ranges = this.#ranges;
     for (let i = 0; i < ranges.length; i += 4) {
       const start = ranges[i]!;
-      if (ranges[i + 1]! - start > 2 && this.#matches(start, 'x-')) {
-        yield this.#bytes.toString('latin1', start, ranges[i + 1]!).toLowerCase();
-      }
+      const end = ranges[i + 1]!;
+      if ((names.lengths & (1 << (end - start))) === 0) continue;
+      const name = this.#bytes.toString('latin1', start, end).toLowerCase();
+      if (names.has(name)) found.push(name);
     }
+    return found;
   }
 
   /** Whether the bytes at `start` are `name`, which is ASCII in lower case. */

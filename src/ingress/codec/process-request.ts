@@ -28,7 +28,7 @@ export interface ProcessMessage extends ProxyMetadata {
   headers: HeaderMap;
   body: Buffer;
   endOfStream: boolean;
-  /** How bodies of the request and of the answer are sent; a BodyMode, or another number = they are sent. */
+  /** Modes in which bodies of the request and of the answer are sent; a BodyMode, or another number = they are sent. */
   requestBodyMode: number;
   responseBodyMode: number;
 }
@@ -59,6 +59,7 @@ export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length)
     responseBodyMode: BodyMode.unnamed,
     subset: undefined,
     served: undefined,
+    pool: undefined,
   };
   while (reader.at < reader.end) {
     const tag = reader.tag();

@@ -87,7 +87,7 @@ export function encodeTrailersReply(reply: 5 | 6, metadata: Buffer = EMPTY): Buf
   return metadata.length === 0 ? field(reply) : Buffer.concat([field(reply), metadata]);
 }
 
-/** Where body replies go: a message is the bytes of its parts behind each other. */
+/** Receiver of body replies: a message is the bytes of its parts behind each other. */
 export interface BodyReplySink {
   sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
 }

@@ -6,11 +6,15 @@ export interface ProxyMetadata {
   subset: readonly string[] | undefined;
   /** `ip:port` of the endpoint that produced the answer. */
   served: string | undefined;
+  /** Name of the pool that the request is for. */
+  pool: string | undefined;
 }
 
 const SUBSET_NAMESPACE = 'envoy.lb.subset_hint';
 const SUBSET_KEY = 'x-gateway-destination-endpoint-subset';
 const SERVED_NAMESPACE = 'envoy.lb';
+const POOL_NAMESPACE = 'pointsman';
+const POOL_KEY = 'x-pointsman-pool';
 const SERVED_KEY = 'x-gateway-destination-endpoint-served';
 
 const METADATA_FILTER_METADATA = 1 * 8 + WireType.bytes;
@@ -32,6 +36,10 @@ export function readProxyMetadata(reader: WireReader, into: ProxyMetadata): void
     } else if (namespace === SERVED_NAMESPACE) {
       forEachEntry(reader, STRUCT_FIELDS, (key) => {
         if (key === SERVED_KEY) into.served = readAddresses(reader)?.[0];
+      });
+    } else if (namespace === POOL_NAMESPACE) {
+      forEachEntry(reader, STRUCT_FIELDS, (key) => {
+        if (key === POOL_KEY) into.pool = readAddresses(reader)?.[0];
       });
     }
   });

@@ -58,7 +58,7 @@ const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
 
 /**
- * A grpc-js server over a listening socket of our own: so several threads can share a port, and a busy port is an
+ * A grpc-js server over a listening socket that is handed to it: so several threads can share a port, and a busy port is an
  * error that names it.
  */
 export class GrpcServer {

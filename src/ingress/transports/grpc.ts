@@ -116,7 +116,7 @@ function serve(
   call.on('end', () => {
     if (!closed) handler.halfClosed();
   });
-  // grpc-js reports the end of every call this way, also of one that we ended.
+  // grpc-js reports the end of every call this way, also of one that this side ended.
   call.on('cancelled', close);
 }
 

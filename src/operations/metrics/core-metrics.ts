@@ -16,6 +16,12 @@ export interface SourceErrorCounts {
   readonly extractions: number;
 }
 
+export interface SourceAge {
+  /** Type of the source. */
+  readonly source: string;
+  readonly freshness: { readonly endpoints: number; readonly stale: number; readonly oldestMs: number };
+}
+
 /** Figures of the control thread. */
 export interface CoreMetricsSources {
   /** By shard. */
@@ -27,6 +33,8 @@ export interface CoreMetricsSources {
   readonly scrapeErrors: () => number;
   /** Failed polls and extractions by the types of source and extractors. */
   readonly sourceErrors: () => readonly SourceErrorCounts[];
+  /** Age of what each source knows of its endpoints. */
+  readonly freshness: () => readonly SourceAge[];
   /** Versions of the configuration file since the start, by outcome. */
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
@@ -76,6 +84,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });
   addEndpointGauges(exposition, sources);
+  addSourceAges(exposition, sources);
   if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
   const { samplesLost } = sources;
   if (samplesLost !== undefined) {
@@ -111,6 +120,34 @@ function addSourceErrors(exposition: MetricsExposition, { sourceErrors }: CoreMe
   }
 }
 
+/** Of sources of one type the oldest age and the sum of the endpoints count. */
+function addSourceAges(exposition: MetricsExposition, { freshness }: CoreMetricsSources): void {
+  const byType =
+    (pick: (age: SourceAge['freshness']) => number, join: (one: number, other: number) => number) => () => {
+      const values = new Map<string, number>();
+      for (const { source, freshness: age } of freshness()) {
+        if (age.endpoints > 0) values.set(source, join(values.get(source) ?? 0, pick(age)));
+      }
+      return [...values].map(([source_type, value]) => ({ labels: { source_type }, value }));
+    };
+  const labels = ['source_type'];
+  exposition.addGauge({
+    name: 'pointsman_source_age_seconds',
+    help: 'Time since the last good page of a source, of the endpoint that has gone without for longest.',
+    labels,
+    read: byType(({ oldestMs }) => oldestMs / 1_000, Math.max),
+  });
+  exposition.addGauge({
+    name: 'pointsman_source_stale_endpoints',
+    help: 'Endpoints whose values of a source are unknown: too old (--metrics-staleness-threshold), or never read.',
+    labels,
+    read: byType(
+      ({ stale }) => stale,
+      (one, other) => one + other,
+    ),
+  });
+}
+
 function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCounts): void {
   exposition.addCounter({
     name: 'pointsman_prediction_observations_total',
@@ -127,10 +164,15 @@ function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCount
 
 /** Without a value an endpoint has no series. */
 const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number | undefined])[] = [
-  ['active_blocks', 'Unique blocks in use by running requests.', (r) => r.activeBlocks + r.outputBlocks],
+  [
+    'active_blocks',
+    'Unique blocks in use by running requests.',
+    (r) => r.activeBlocks + r.outputBlocks - r.peerOutputBlocks,
+  ],
   ['prefix_blocks', 'Blocks that the prefix index believes the endpoint to hold.', (r) => r.prefixBlocks],
-  ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight],
-  ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens],
+  ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight - r.peerRequests],
+  ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens - r.peerTokens],
+  ['peer_requests', 'Requests in flight from other replicas, as they have told.', (r) => r.peerRequests],
   ['ejection_state', '0 in, 1 out, 2 out with a probe under way.', (r) => r.ejection],
   [
     'signal_age_seconds',

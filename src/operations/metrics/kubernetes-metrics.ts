@@ -1,6 +1,6 @@
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-/** How one kind of object is followed. */
+/** State of the copy of one kind of object. */
 interface FollowedKind {
   readonly kind: { readonly name: string; readonly group: string };
   readonly reflector: {

@@ -19,6 +19,12 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
       read: () => feed.readings().map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) })),
     });
   gauge('state', '0 nothing has come yet, 1 live, 2 lost events are being fetched.', ({ state }) => STATES[state]);
+  exposition.addGauge({
+    name: 'pointsman_kv_events_age_seconds',
+    help: 'Time since the last events of an endpoint; no series before the first ones. An idle engine sends none.',
+    labels: ['endpoint'],
+    read: () => feed.ages().map(({ endpoint, ageMs }) => ({ labels: { endpoint }, value: ageMs / 1_000 })),
+  });
   gauge('engine_blocks', "Blocks of the engine's cache that it has told of.", ({ blocks }) => blocks);
 }
 

@@ -86,6 +86,8 @@ export interface Snapshot {
   /** Seconds since 1970. */
   readonly time: number;
   readonly pool: string;
+  /** Names of all pools of the process; null = there is one only. */
+  readonly pools: readonly string[] | null;
   readonly version: string;
   /** Reasons why the picker is not ready; empty = ready. */
   readonly unready: readonly string[];

@@ -4,7 +4,7 @@ import type { CacheShown, Point, PriorityShown, Times } from './snapshot.js';
 /** Seconds of the answers behind one point of the charts. */
 const POINT_SECONDS = 5;
 
-/** What the decisions of a window say of one endpoint. */
+/** Counts of one endpoint over the decisions of a window. */
 export interface EndpointTraffic {
   readonly share: number;
   readonly hitRate: number | null;

@@ -135,7 +135,7 @@ export class CellFamilies {
     this.#vouched = names;
   }
 
-  /** Hides the series of names that nobody vouches for and that have not changed for `UNUSED_MS_MAX`. */
+  /** Hides the series of names without a voucher that have not changed for `UNUSED_MS_MAX`. */
   #age(): void {
     const now = this.#now();
     for (const [kind, projections] of this.#projections) {

@@ -19,12 +19,16 @@ export interface ExpositionOptions {
   readonly streamMetrics: boolean;
   /** The producer that fills the prefix index. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
-  readonly build: { readonly version: string; readonly commit: string; readonly buildRef: string };
+  /** Undefined = the page says nothing of the build. */
+  readonly build: { readonly version: string; readonly commit: string; readonly buildRef: string } | undefined;
   /** Whether metrics of the process and of Node are shown. Default: true; a test may leave them out. */
   readonly processMetrics?: boolean;
   /** Milliseconds of a clock that does not go back; for tests. */
   readonly now?: (() => number) | undefined;
 }
+
+/** Sample of a metric without a value: the event loop has no mean delay when nothing was sampled since the last page. */
+const VALUELESS_LINE = /^[^#\n].* Nan\n/gm;
 
 /** One value of a metric that is read for each page. */
 export interface Sample {
@@ -57,7 +61,7 @@ export class MetricsExposition {
     this.#pool = summarisePool(options.core, options.endpointOf);
     this.#cells = new CellFamilies(options.core, options.streamMetrics, options.now);
     if (options.processMetrics !== false) collectDefaultMetrics({ register: this.registry });
-    this.#addInfo(options.build);
+    if (options.build !== undefined) this.#addInfo(options.build);
     this.#addPoolGauges(options.poolName);
     this.#addPrefixSize(options.prefixProducer ?? PREFIX_PRODUCER);
   }
@@ -122,7 +126,7 @@ export class MetricsExposition {
   async *pieces(): AsyncGenerator<string> {
     yield* this.#cells.pieces();
     this.#pool = summarisePool(this.#core, this.#endpointOf);
-    yield await this.registry.metrics();
+    yield (await this.registry.metrics()).replaceAll(VALUELESS_LINE, '');
   }
 
   /** The whole page. */
@@ -132,7 +136,7 @@ export class MetricsExposition {
     return text;
   }
 
-  #addInfo({ version, commit, buildRef }: ExpositionOptions['build']): void {
+  #addInfo({ version, commit, buildRef }: NonNullable<ExpositionOptions['build']>): void {
     const read = () => [{ labels: { commit, build_ref: buildRef }, value: 1 }];
     const labels = ['commit', 'build_ref'];
     this.addGauge({ name: 'llm_d_epp_info', help: 'The build that runs here.', labels, read });

@@ -9,7 +9,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { errorMessage } from '../../core/error-message.js';
-import type { MetricsExposition } from './exposition.js';
+import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 
 /** Answers one path of the metrics port. */
@@ -18,7 +18,8 @@ export type Route = (request: IncomingMessage, response: ServerResponse) => void
 export interface MetricsServerOptions {
   readonly host: string;
   readonly port: number;
-  readonly exposition: MetricsExposition;
+  /** The metrics page; asked for with every `GET /metrics`. */
+  readonly exposition: () => Promise<MetricsText>;
   /** PEM; absent = plain text. `clientCa` asks every client for a certificate. */
   readonly tls?:
     | {
@@ -126,12 +127,14 @@ async function answer(
   }
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
+  const isHead = request.method === 'HEAD';
+  const exposition = isHead ? undefined : await options.exposition();
   response.writeHead(200, { 'content-type': CONTENT_TYPE });
-  if (request.method === 'HEAD') {
+  if (exposition === undefined) {
     response.end();
     return;
   }
-  for await (const piece of options.exposition.pieces()) {
+  for await (const piece of exposition.pieces()) {
     if (response.destroyed) return;
     if (!response.write(piece)) await drained(response);
     // Between two pieces the thread's other work goes first.

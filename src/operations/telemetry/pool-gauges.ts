@@ -45,6 +45,8 @@ export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => 
   const slots = core.sizes.endpoints;
   const first = core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2;
   const at = (column: number, slot: number) => first + column * slots + slot;
+  // Each replica shows its own part, so that the sum over the replicas is the load of the pool.
+  const own = (all: number, peers: number, slot: number) => core.u32[at(all, slot)]! - core.u32[at(peers, slot)]!;
   const anySignal = CORE.SIGNAL_WAITING | CORE.SIGNAL_RUNNING | CORE.SIGNAL_KV_USAGE;
   const waiting: number[] = [];
   const running: number[] = [];
@@ -60,8 +62,8 @@ export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => 
     endpoints.push({
       endpoint,
       waiting: queue,
-      inflightRequests: core.u32[at(CORE.COLUMN_INFLIGHT, slot)]!,
-      inflightTokens: core.u32[at(CORE.COLUMN_INFLIGHT_TOKENS, slot)]!,
+      inflightRequests: own(CORE.COLUMN_INFLIGHT, CORE.COLUMN_PEER_REQUESTS, slot),
+      inflightTokens: own(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
     });
     if ((known & anySignal) === 0) continue;
     ready++;

@@ -47,7 +47,7 @@ export interface ShardRecorderOptions {
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   /** The plugin that predicts latency; undefined = none. */
   readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
-  /** Shards of the picker, which share the places of names that nobody vouches for. Default 1. */
+  /** Shards of the picker, which share the places of names without a voucher. Default 1. */
   readonly shards?: number | undefined;
   /** Milliseconds of a clock that does not go back; for tests. */
   readonly now?: (() => number) | undefined;

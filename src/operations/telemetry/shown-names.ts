@@ -13,13 +13,13 @@ export const NONE_VOUCHED: VouchedNames = { models: new Set(), fairnessIds: new 
 /** Fairness id, model and target model of a request. */
 export type ClientLabels = readonly [fairness: string, model: string, target: string];
 
-/** Combinations with a name that nobody vouches for and that are shown all the same, in the whole picker. */
+/** Combinations with a name without a voucher that are shown all the same, in the whole picker. */
 export const UNVOUCHED_MAX = 24;
 
 /** Time without a request after which such a combination gives its place to another one, and its series leave the page. */
 export const UNUSED_MS_MAX = 3_600_000;
 
-/** Bound on a name that nobody vouches for, in characters; a longer one is `other`. */
+/** Bound on a name without a voucher, in characters; a longer one is `other`. */
 const UNVOUCHED_CHARACTERS_MAX = 128;
 
 /** Bound on the places that change their combination: the series of the old one stay in memory. */
@@ -38,7 +38,7 @@ export class ShownNames {
   #models: ReadonlySet<string> = new Set();
   #replaced = 0;
 
-  /** @param limit combinations with a name that nobody vouches for */
+  /** @param limit combinations with a name without a voucher */
   constructor(limit: number = UNVOUCHED_MAX, now: () => number = () => performance.now()) {
     this.#limit = limit;
     this.#now = now;

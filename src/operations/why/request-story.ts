@@ -126,6 +126,13 @@ export class RequestStories {
     return records.length === 0 ? undefined : this.#story(records);
   }
 
+  /** Decisions by their numbers on a thread, as far as the log still has them. */
+  decisions(thread: number, first: number, count: number): ShownDecision[] {
+    const numbers = Array.from({ length: count }, (_, i) => (first + i) >>> 0);
+    const records = numbers.map((number) => this.#sources.log.at(thread, number));
+    return records.filter((record) => record !== undefined).map((record) => this.#decision(record));
+  }
+
   #byNumber(id: string): DecisionRecord[] {
     const [, thread, number] = /^(\d{1,4})\.(\d{1,10})$/.exec(id) ?? [];
     const record = thread === undefined ? undefined : this.#sources.log.at(Number(thread), Number(number));

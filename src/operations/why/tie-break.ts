@@ -1,10 +1,10 @@
 import type { LoggedEndpoint } from '../../core/decision-columns.js';
 
-/** How the pick was chosen among candidates with the same score. */
+/** Rule by which the pick was chosen among candidates with the same score. */
 export interface TieBreak {
   /** Candidates with the highest score. */
   readonly tied: number;
-  /** What decided between them; `score`: there was one only. */
+  /** Rule that decided between them; `score`: there was one only. */
   readonly by: 'score' | 'known signals' | 'requests in flight' | 'lot';
 }
 

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { Transition } from '../../adaptation/guard.js';
@@ -24,6 +25,8 @@ export interface AdaptationControlOptions {
   readonly run: (variant: ProgramVariant) => void;
   /** Configured weights of the scorers that a projection moves (ProgramPublisher.projected). */
   readonly projected: () => readonly number[];
+  /** Folder of the state file where the settings name none; undefined = nothing is kept then. */
+  readonly stateDir?: string | undefined;
   /** Slots of the live endpoints. */
   readonly slots: () => readonly number[];
   readonly seed: bigint;
@@ -38,6 +41,8 @@ export interface AdaptationControlOptions {
  */
 const TICK_MS = 250;
 const SAVE_MS = 30_000;
+/** Name of the state file in a state folder. */
+const FILE = 'learned.json';
 /** Log line at the start, by mode. */
 const STARTS: Readonly<Record<AdaptationSettings['mode'], string>> = {
   off: 'the configured weights decide, nothing is learned',
@@ -75,7 +80,7 @@ export class AdaptationControl {
     this.#projected = options.projected();
     this.#adapter = this.#make(options.settings);
     this.#adapter.start(options.now());
-    this.#file = fileOf(options.settings);
+    this.#file = fileOf(options.settings, options.stateDir);
   }
 
   /** Reads what an earlier run has learned and starts reading training samples. */
@@ -106,7 +111,7 @@ export class AdaptationControl {
     const learned = this.#adapter.model.save();
     const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
     this.#settings = settings;
-    this.#file = fileOf(settings);
+    this.#file = fileOf(settings, this.#options.stateDir);
     this.#savedLabels = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
@@ -214,6 +219,7 @@ export class AdaptationControl {
   }
 }
 
-function fileOf({ mode, stateFile }: AdaptationSettings): StateFile | undefined {
-  return mode === 'off' || stateFile === undefined ? undefined : new StateFile(stateFile);
+function fileOf({ mode, stateFile }: AdaptationSettings, folder: string | undefined): StateFile | undefined {
+  const path = stateFile ?? (folder === undefined ? undefined : join(folder, FILE));
+  return mode === 'off' || path === undefined ? undefined : new StateFile(path);
 }

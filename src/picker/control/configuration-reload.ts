@@ -34,6 +34,7 @@ export class ConfigurationReload {
   readonly #options: ConfigurationReloadOptions;
   readonly #log: Logger;
   readonly #counts: Record<ReloadOutcome, number> = { ...NO_RELOADS };
+  #last: ReloadOutcome | undefined;
   #running: LoadedConfiguration;
   /** The text of the last version read. */
   #text: string | undefined;
@@ -49,6 +50,11 @@ export class ConfigurationReload {
   /** Versions so far, by outcome. */
   get counts(): Readonly<Record<ReloadOutcome, number>> {
     return this.#counts;
+  }
+
+  /** Outcome of the last version; undefined = the file has not changed since the start. */
+  get last(): ReloadOutcome | undefined {
+    return this.#last;
   }
 
   /** Resolves after the first read of the file. A change since the load at the start counts as a version. */
@@ -89,24 +95,29 @@ export class ConfigurationReload {
     const { changed, restart } = planReload(this.#running, next, followed.load.registry);
     if (!changed && first) return;
     if (!changed) {
-      this.#counts.unchanged++;
+      this.#count('unchanged');
       this.#log.info('the configuration file says the same as before');
       return;
     }
     if (restart.length > 0) {
-      this.#counts.restart_required++;
+      this.#count('restart_required');
       this.#log.warn(`the new configuration waits for a restart, the old one stays: ${restart.join('; ')}`);
       return;
     }
     apply(next);
     this.#running = next;
-    this.#counts.applied++;
+    this.#count('applied');
     for (const warning of next.warnings) this.#log.warn(warning);
     this.#log.info({ profiles: next.scheduling.profiles.map(({ name }) => name) }, 'new configuration applied');
   }
 
+  #count(outcome: ReloadOutcome): void {
+    this.#counts[outcome]++;
+    this.#last = outcome;
+  }
+
   #refuse(problem: string): void {
-    this.#counts.invalid++;
+    this.#count('invalid');
     this.#log.error(`${problem}; the configuration stays as it was`);
   }
 }

@@ -12,6 +12,7 @@ import {
   type MetricsInformerOptions,
   type PageLocation,
   type SignalSink,
+  type SourceFreshness,
   type SourceTypes,
 } from '../../pool/sources/metrics-informer.js';
 import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
@@ -89,6 +90,11 @@ export class Informers {
       const { faults, pagesWithoutSignals } = informer.counts;
       return { types, polls: faultsOf(informer) - faults.scan, extractions: faults.scan + pagesWithoutSignals };
     });
+  }
+
+  /** Age of what each source knows. */
+  get freshness(): readonly { readonly source: string; readonly freshness: SourceFreshness }[] {
+    return this.#sources.map(({ types, informer }) => ({ source: types.source, freshness: informer.freshness }));
   }
 
   /** Models by endpoint id; undefined when the lists of models are not fetched. */

@@ -1,76 +1,26 @@
-import { shownAdaptation } from '../../adaptation/adaptation-report.js';
-import { DecisionLog } from '../../core/decision-log.js';
-import type { EndpointTable } from '../../core/endpoint-table.js';
-import type { CoreInstance } from '../../core/memory.js';
-import {
-  adaptationRoute,
-  decisionsRoute,
-  flowControlRoute,
-  pluginStateRoute,
-  REQUESTS_PATH,
-  requestRoute,
-  wallClockMs,
-} from '../../operations/debug-pages.js';
-import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
-import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
-import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
-import { addServedModels } from '../../operations/metrics/served-models.js';
-import { PageFeed } from '../../operations/page/page-feed.js';
-import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
-import type { ConfigurationShown } from '../../operations/page/snapshot.js';
-import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
-import type { MetricsServer, Route } from '../../operations/telemetry/metrics-server.js';
+import { poolsRoute, REQUESTS_PATH, requestRoute } from '../../operations/debug-pages.js';
+import { type MetricsText, mergedPages } from '../../operations/telemetry/merged-pages.js';
+import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
-import { RequestStories } from '../../operations/why/request-story.js';
-import { SeriesLabels } from '../../operations/why/series-labels.js';
-import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
-import type { AdaptationControl } from './adaptation-control.js';
-import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
-import type { FlowControl } from './flow-control.js';
-import type { Informers } from './informers.js';
-import type { EngineEvents } from './kv-events.js';
-import type { LatencyLearning } from './latency-learning.js';
-import { PageSnapshots } from './page-snapshots.js';
-import { partStates } from './part-states.js';
-import { pluginStates } from './plugin-states.js';
-import type { PoolController } from './pool-controller.js';
+import type { PoolPages } from './pool-pages.js';
 
-/** Sources of the metrics page. */
-export interface MetricsPageSources {
+export interface MetricsPageOptions {
   readonly options: PickerOptions;
-  readonly core: CoreInstance;
-  readonly table: EndpointTable;
-  readonly pool: PoolController;
-  readonly informers: Informers;
-  readonly adaptation: AdaptationControl;
-  readonly events: EngineEvents;
-  readonly flow: FlowControl | undefined;
-  /** Names that are label values for as long as they are vouched for. */
-  readonly names: () => VouchedNames;
-  readonly learning: LatencyLearning | undefined;
-  readonly reload: ConfigurationReload | undefined;
-  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
-  /** The plugins that run, those added by default too. */
-  readonly configured: () => readonly { readonly name: string; readonly type: string }[];
-  /** Reasons why the picker is not ready; empty = ready. */
-  readonly unready: () => readonly string[];
-  /** The running configuration for the page. */
-  readonly configuration: () => ConfigurationShown;
-  /** The running profiles, by number. */
-  readonly profiles: () => readonly CompiledProfile[];
+  /** Pages of the process's own pool. */
+  readonly own: PoolPages;
+  /** Pages of the other pools by their names; undefined = the process serves its own pool only. */
+  readonly further: (() => ReadonlyMap<string, PoolPages>) | undefined;
 }
 
-/** The metrics port: `/metrics` and the debug pages. Starts after the parts that it shows. */
+/** The metrics port: `/metrics` of all pools, and the debug pages of each. Starts after the parts that it shows. */
 export class MetricsPage implements Part {
-  readonly #sources: MetricsPageSources;
+  readonly #options: MetricsPageOptions;
   #server: MetricsServer | undefined;
-  #exposition: MetricsExposition | undefined;
-  #feed: PageFeed | undefined;
 
-  constructor(sources: MetricsPageSources) {
-    this.#sources = sources;
+  constructor(options: MetricsPageOptions) {
+    this.#options = options;
   }
 
   /** The port; 0 before the start. */
@@ -78,150 +28,71 @@ export class MetricsPage implements Part {
     return this.#server?.port ?? 0;
   }
 
-  /** Requests so far, answered and refused; 0 before the start. */
-  get requests(): number {
-    return this.#exposition?.sum('llm_d_epp_request_total') ?? 0;
-  }
-
   /** Replaces the names that are label values for as long as they are vouched for. */
   vouch(names: VouchedNames): void {
-    this.#exposition?.vouch(names);
+    this.#options.own.vouch(names);
   }
 
   async start(): Promise<void> {
-    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = this.#sources.options;
-    // The page's library loads while the first shard starts.
-    const [{ MetricsExposition }, { startMetricsServer }, { addCoreMetrics }, { addAdaptationMetrics }] =
-      await Promise.all([
-        import('../../operations/telemetry/exposition.js'),
-        import('../../operations/telemetry/metrics-server.js'),
-        import('../../operations/metrics/core-metrics.js'),
-        import('../../operations/metrics/adaptation-metrics.js'),
-      ]);
-    const exposition = new MetricsExposition(this.#expositionOptions());
-    this.#exposition = exposition;
-    exposition.vouch(this.#sources.names());
-    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
-    this.#addPoolMetrics(exposition);
-    addAdaptationMetrics(exposition, () => this.#adaptation());
-    kubernetes?.addMetrics(exposition);
+    const { options, own, further } = this.#options;
+    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = options;
+    await own.start();
     this.#server = await startMetricsServer({
       host: addresses.metrics,
       port: metricsPort,
-      exposition,
+      exposition: further === undefined ? () => own.exposition() : () => allPools(own, further()),
       tls: metricsTls,
-      routes: this.#routes(),
+      routes: further === undefined ? own.routes : this.#routes(further),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
       report: (problem) => log.error({ part: 'metrics' }, problem),
     });
   }
 
   async stop(): Promise<void> {
-    this.#feed?.close();
+    this.#options.own.stop();
     await this.#server?.close();
   }
 
-  #expositionOptions(): ConstructorParameters<typeof MetricsExposition>[0] {
-    const { options, core, pool } = this.#sources;
-    return {
-      core,
-      poolName: options.poolName,
-      endpointOf: (slot) => pool.endpointOf(slot),
-      streamMetrics: options.streamMetrics,
-      prefixProducer: options.configuration.scheduling.prefixProducer,
-      build: { version: options.version, commit: options.commit, buildRef: `pointsman-${options.version}` },
-    };
-  }
-
-  #coreSources() {
-    const { counts, informers, reload, learning, pool, table } = this.#sources;
-    return {
-      shardDeaths: () => counts.shardDeaths,
-      ejections: () => counts.ejections,
-      leftOut: () => pool.leftOut,
-      scrapeErrors: () => informers.failures,
-      sourceErrors: () => informers.errors,
-      configReloads: () => reload?.counts ?? NO_RELOADS,
-      latencyTrainer: learning?.trainer,
-      samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
-      endpoints: () =>
-        pool.assignments.map(({ slot, endpoint }) => ({ name: endpoint.name, reading: table.read(slot) })),
-    };
-  }
-
-  #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events } = this.#sources;
-    const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
-    addServedModels(exposition, informers, endpoints);
-    addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
-    if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
-    if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
-  }
-
-  #adaptation() {
-    const { adaptation, pool } = this.#sources;
-    return shownAdaptation(adaptation.report(), (slot) => pool.endpointOf(slot)?.name ?? `slot ${slot}`);
-  }
-
-  #routes(): ReadonlyMap<string, Route> {
-    const { core, pool, profiles } = this.#sources;
-    const log = new DecisionLog(core);
-    const decisions = decisionsRoute(
-      log,
-      (slot) => pool.endpointOf(slot),
-      (profile) => profiles()[profile]?.name,
-    );
-    return new Map([
-      ...this.#flowRoutes(),
-      ...this.#pageRoutes(),
-      ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
-      ['/debug/decisions', decisions],
-      [REQUESTS_PATH, requestRoute(this.#stories(log))],
-      ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
+  /** The debug pages of the pool that a request names (`?pool=`). */
+  #routes(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
+    const { own } = this.#options;
+    const pools = () => new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...further()]);
+    const ofPool =
+      (path: string): Route =>
+      (request, response) => {
+        const all = pools();
+        const name = new URL(request.url ?? '/', 'http://localhost').searchParams.get('pool');
+        const pages = name === null ? (all.values().next().value ?? own) : all.get(name);
+        const route = pages?.routes.get(path);
+        if (route !== undefined) return route(request, response);
+        response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
+        response.end(pages === undefined ? `there is no such pool: see /debug/pools\n` : 'not found\n');
+      };
+    const anyStory = requestRoute({
+      tell(id, pool) {
+        for (const [name, pages] of pools()) {
+          const story = pool === undefined || pool === name ? pages.story(id) : undefined;
+          if (story !== undefined) return story;
+        }
+        return undefined;
+      },
+    });
+    const paths = [...new Set([...own.routes.keys(), '/debug/flow-control'])];
+    return new Map<string, Route>([
+      ...paths.map((path) => [path, ofPool(path)] as const),
+      [REQUESTS_PATH, anyStory],
+      ['/debug/pools', poolsRoute(() => [...pools().values()].map(({ summary }) => summary))],
     ]);
   }
 
-  #stories(log: DecisionLog): RequestStories {
-    const { core, pool, profiles } = this.#sources;
-    return new RequestStories({
-      log,
-      labels: new SeriesLabels(core),
-      endpointOf: (slot, generation) => pool.nameOf(slot, generation),
-      profiles,
-      wallMs: wallClockMs,
-    });
+  get #hasOwn(): boolean {
+    return this.#options.options.hasOwnPool;
   }
+}
 
-  #pageRoutes(): (readonly [string, Route])[] {
-    const { options, core, table, pool, flow, unready, configuration } = this.#sources;
-    if (!options.ui) return [];
-    const snapshots = new PageSnapshots({
-      core,
-      table,
-      pool,
-      flow,
-      poolName: options.poolName,
-      version: options.version,
-      adaptation: () => this.#adaptation(),
-      unready,
-      parts: () => partStates(this.#sources),
-    });
-    const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');
-    this.#feed = new PageFeed((first) => snapshots.read(first), report);
-    return [
-      ['/ui/events', this.#feed.route],
-      ['/ui/configuration', configurationRoute(configuration)],
-      ['/ui/', pageFiles],
-    ];
-  }
-
-  #flowRoutes(): (readonly [string, Route])[] {
-    const { flow, pool, table } = this.#sources;
-    if (flow === undefined) return [];
-    const describe = (slot: number) => ({
-      endpoint: pool.endpointOf(slot)?.id ?? `slot ${slot}`,
-      inflight: table.read(slot).inflight,
-    });
-    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
-  }
+/** The metrics of all pools as one page. */
+async function allPools(own: PoolPages, further: ReadonlyMap<string, PoolPages>): Promise<MetricsText> {
+  const page = await own.exposition();
+  const pages = await Promise.all([...further].map(async ([name, pool]) => [name, await pool.exposition()] as const));
+  return { pieces: () => mergedPages(page, new Map(pages)) };
 }

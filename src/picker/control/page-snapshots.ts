@@ -33,6 +33,8 @@ export interface PageSources {
   readonly pool: PoolController;
   readonly flow: FlowControl | undefined;
   readonly poolName: string;
+  /** Names of all pools of the process; undefined = there is one only. */
+  readonly pools: (() => readonly string[]) | undefined;
   readonly version: string;
   readonly adaptation: () => ShownAdaptation;
   readonly unready: () => readonly string[];
@@ -64,6 +66,7 @@ export class PageSnapshots {
     return {
       time: Date.now() / 1000,
       pool: poolName,
+      pools: this.#sources.pools?.() ?? null,
       version,
       unready: unready(),
       windowSeconds: Math.round(windowOf(recent, nowMs)),

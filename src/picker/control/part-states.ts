@@ -16,13 +16,17 @@ export interface PartSources {
   readonly informers: Informers;
   readonly events: EngineEvents;
   readonly reload: ConfigurationReload | undefined;
-  readonly counts: { readonly shardDeaths: ReadonlyMap<number, number>; readonly ejections: number };
+  /** Deaths of each shard by its thread. */
+  readonly shardDeaths: () => ReadonlyMap<number, number>;
+  /** Endpoints that were ejected since the start. */
+  readonly ejections: () => number;
 }
 
 /** The state of each part of the picker in one sentence. */
 export function partStates(sources: PartSources): PartState[] {
-  const { informers, events, reload, counts } = sources;
-  const deaths = [...counts.shardDeaths.values()].reduce((sum, count) => sum + count, 0);
+  const { informers, events, reload } = sources;
+  const ejections = sources.ejections();
+  const deaths = [...sources.shardDeaths().values()].reduce((sum, count) => sum + count, 0);
   const failed = (reload?.counts.invalid ?? 0) + (reload?.counts.restart_required ?? 0);
   return [
     signals(sources),
@@ -33,8 +37,8 @@ export function partStates(sources: PartSources): PartState[] {
     },
     {
       name: 'Ejections',
-      ok: counts.ejections === 0,
-      text: counts.ejections === 0 ? 'no endpoint has been ejected' : `${counts.ejections} since the start`,
+      ok: ejections === 0,
+      text: ejections === 0 ? 'no endpoint has been ejected' : `${ejections} since the start`,
     },
     { name: 'Scrapes', ok: true, text: `${informers.failures} failed since the start` },
     ...(events.feed === undefined ? [] : [{ name: 'KV events', ok: true, text: 'engines tell what they hold' }]),

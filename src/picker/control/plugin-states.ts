@@ -2,7 +2,7 @@ import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.j
 import type { PluginState } from '../../operations/debug-pages.js';
 import type { PoolController } from './pool-controller.js';
 
-/** Where the states come from. */
+/** Sources of the states. */
 export interface PluginStateSources {
   readonly pool: Pick<PoolController, 'assignments'>;
   readonly table: Pick<EndpointTable, 'read'>;

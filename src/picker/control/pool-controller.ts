@@ -4,7 +4,7 @@ import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
-import type { RulesMessage, ToShard } from '../messages.js';
+import type { RulesMessage, ToPool } from '../messages.js';
 
 /** The part of the configuration that decides the columns of the control thread. */
 export interface PoolSettings {
@@ -20,7 +20,7 @@ export interface PoolControllerOptions {
   readonly settings: PoolSettings;
   /** Content of the label columns; equal for every configuration that is applied without a restart. */
   readonly labels: readonly LabelSpecification[];
-  readonly broadcast: (message: ToShard) => void;
+  readonly broadcast: (message: ToPool) => void;
   /** Whether every shard has applied this version. */
   readonly applied: (version: number) => boolean;
   /** Called when slots have changed. */

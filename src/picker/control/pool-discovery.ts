@@ -57,8 +57,15 @@ export class PoolDiscovery implements Part {
   }
 }
 
+/** Discovery of a process that has no pool of its own. */
+const NO_ENDPOINTS: Discovery = {
+  start: async () => ({ endpoints: [], objectives: new Map(), rewrites: [] }),
+  stop: async () => undefined,
+};
+
 /** Makes the discovery that the flags or the configuration name. */
-export function createDiscovery({ configuration, kubernetes }: PickerOptions, jobs: JobPool): Discovery {
+export function createDiscovery({ configuration, kubernetes, hasOwnPool }: PickerOptions, jobs: JobPool): Discovery {
+  if (!hasOwnPool) return NO_ENDPOINTS;
   if (kubernetes !== undefined) return kubernetes.discovery;
   return createFileDiscovery({
     ...configuration.discovery!,

@@ -24,11 +24,21 @@ export class StateFile {
     }
   }
 
+  /** The content; undefined without a file. @throws when the file cannot be read */
+  async readBytes(): Promise<Uint8Array | undefined> {
+    try {
+      return await readFile(this.#path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+
   /** @throws when the file cannot be written; the old text is still there then */
-  write(text: string): Promise<void> {
+  write(content: string | Uint8Array): Promise<void> {
     const next = async () => {
       const beside = `${this.#path}.new`;
-      await writeFile(beside, text, { flush: true });
+      await writeFile(beside, content, { flush: true });
       await rename(beside, this.#path);
     };
     const written = this.#last.then(next, next);

@@ -12,7 +12,7 @@ const COLLECT_MS = 1_000;
 /** A new name waits this long for others that come with it. */
 const COLLECT_SOON_MS = 10;
 
-/** Sources of the names that somebody else than a client vouches for. */
+/** Sources of names that a client cannot make up. */
 export interface VouchedLabelSources {
   readonly rules: () => RulesMessage;
   /** Lists of models by endpoint; undefined when they are not fetched. */

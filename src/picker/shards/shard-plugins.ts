@@ -1,4 +1,3 @@
-import { loadPluginModules } from '../../config/plugin-modules.js';
 import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
@@ -12,9 +11,9 @@ import { PoolViews } from '../../scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { ProfileHandler } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
+import { SINGLE_PROFILE_HANDLER } from '../../scheduling/profile-handlers/single-profile.js';
 import type { HandlerSettings } from '../../scheduling/program.js';
-import { schedulingPlugins } from '../../scheduling/registry.js';
-import type { PluginSettings } from '../messages.js';
+import type { PluginSettings, ShardSettings } from '../messages.js';
 import { PluginChannels } from './plugin-channel.js';
 
 export interface ShardPluginOptions {
@@ -29,8 +28,21 @@ export interface ShardPluginOptions {
   readonly prompts: HookServices['prompts'];
 }
 
-/** The definitions of all plugins that can run on a shard, by type. @throws ConfigurationError as loadPluginModules */
-export async function shardDefinitions(modules: readonly string[]): Promise<ReadonlyMap<string, PluginDefinition>> {
+/**
+ * The definitions of all plugins that a pool can have on a shard, by type. Without plugins of others, without hook plugins and with
+ * the default profile handler a shard needs none of them: they and their schemas are not loaded then.
+ * @throws ConfigurationError as loadPluginModules
+ */
+export async function shardDefinitions({
+  plugins: { modules, configured },
+  handler,
+}: Pick<ShardSettings, 'plugins' | 'handler'>): Promise<ReadonlyMap<string, PluginDefinition>> {
+  const isPlain = configured.length === 0 && handler.type === SINGLE_PROFILE_HANDLER;
+  if (isPlain && modules.length === 0) return new Map();
+  const [{ loadPluginModules }, { schedulingPlugins }] = await Promise.all([
+    import('../../config/plugin-modules.js'),
+    import('../../scheduling/registry.js'),
+  ]);
   const definitions = [...schedulingPlugins, ...(await loadPluginModules(modules, schedulingPlugins))];
   return new Map(definitions.map((definition) => [definition.type, definition]));
 }

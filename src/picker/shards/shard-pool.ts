@@ -2,15 +2,21 @@ import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threa
 import type { Piscina } from 'piscina';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
+import type { PoolRoute } from '../../ingress/pool-choice.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
 import type {
+  ChoiceSettings,
   ConfiguredSettings,
+  FromPool,
   FromShard,
+  HealthStatuses,
   PoolSnapshot,
+  PoolStart,
   RehearsalPool,
   ShardSettings,
   ShardStart,
+  ToPool,
   ToShard,
 } from '../messages.js';
 import { Restarts } from './restarts.js';
@@ -19,19 +25,113 @@ export interface ShardPoolOptions {
   readonly shards: number;
   /** `startShardThreads(shards)`; the pool ends them. */
   readonly workers: Piscina;
-  readonly pool: PoolMemory;
-  readonly control: CoreInstance;
-  readonly settings: ShardSettings;
-  readonly seed: bigint;
+  /** The process's own pool; its settings say where the shards listen. */
+  readonly own: ServedPool;
   /** What shards compile their code on before they listen for the first time; undefined = they begin at once. */
   readonly rehearsal?: RehearsalPool | undefined;
-  /** Start data of a shard, current at the call. */
-  readonly snapshot: () => PoolSnapshot;
-  readonly message: (thread: number, message: FromShard) => void;
+  /** How requests find their pool; undefined = the own pool is the only one. */
+  readonly choice?: ChoiceSettings | undefined;
+  /** Health of the process at the call. */
+  readonly health: () => HealthStatuses;
+  /** Called when a shard listens. */
+  readonly listens: () => void;
   /** Called when a shard has died. Its locks and charges have been released, and a new shard is starting. */
   readonly died: (thread: number, reason: string, released: number) => void;
   /** Called when no shard listens any more and none can be started; the process should end. */
   readonly failed: (error: Error) => void;
+}
+
+/** A pool that the shards serve. */
+export interface ServedPool {
+  readonly memory: PoolMemory;
+  readonly control: CoreInstance;
+  readonly settings: ShardSettings;
+  readonly seed: bigint;
+  /** Discovery as a shard needs it, at the call. */
+  readonly snapshot: () => PoolSnapshot;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
+  readonly message: (message: FromPool) => void;
+  /** Called when a shard listens. */
+  readonly shardListens: () => void;
+  /** Called when a shard has died and what it held in the pool has been released. */
+  readonly shardDied: (thread: number) => void;
+}
+
+/** One pool's way to the shards. */
+export class PoolLink {
+  /** Number of the pool in messages. */
+  readonly number: number;
+  readonly pool: ServedPool;
+  /** Version of the endpoints that each shard has applied, by thread. */
+  readonly applied = new Map<number, number>();
+  readonly #shards: ShardPool;
+  #settings: ShardSettings;
+  #route: PoolRoute | undefined;
+
+  constructor(number: number, pool: ServedPool, shards: ShardPool) {
+    this.number = number;
+    this.pool = pool;
+    this.#shards = shards;
+    this.#settings = pool.settings;
+    this.#route = pool.route;
+  }
+
+  /** Settings of the pool for shards that start from now on. */
+  get settings(): ShardSettings {
+    return this.#settings;
+  }
+
+  broadcast(message: ToPool): void {
+    this.#shards.broadcast({ kind: 'pool', pool: this.number, message });
+  }
+
+  /** Sends a message to one shard. A shard that is being restarted does not get it. */
+  tell(thread: number, message: ToPool): void {
+    this.#shards.tell(thread, { kind: 'pool', pool: this.number, message });
+  }
+
+  /** Whether every shard listens and has applied `version` of the endpoints. */
+  hasApplied(version: number): boolean {
+    return this.#shards.everyListening((thread) => (this.applied.get(thread) ?? 0) >= version);
+  }
+
+  /** Replaces the settings of the shards for later requests, also in shards that start later. */
+  replaceConfigured(settings: ConfiguredSettings): void {
+    this.#settings = { ...this.#settings, ...settings };
+    this.broadcast({ kind: 'configured', settings });
+  }
+
+  /** Replaces how requests find the pool. */
+  replaceRoute(route: PoolRoute): void {
+    this.#route = route;
+    this.#shards.broadcast({ kind: 'route', pool: this.number, route });
+  }
+
+  /** Start data of the pool in a shard. */
+  startOf(thread: number): PoolStart {
+    const { memory, seed, snapshot, port } = this.pool;
+    return {
+      pool: this.number,
+      memory,
+      settings: this.#settings,
+      seed: String(BigInt.asUintN(64, seed + BigInt(thread))),
+      snapshot: snapshot(),
+      route: this.#route,
+      port,
+    };
+  }
+
+  take(thread: number, message: FromPool): void {
+    if (message.kind === 'applied') {
+      this.applied.set(thread, Math.max(this.applied.get(thread) ?? 0, message.version));
+    }
+    this.pool.message(message);
+  }
 }
 
 interface Shard {
@@ -48,8 +148,6 @@ interface Shard {
   listening: boolean;
   /** Messages in a row that it has not answered. */
   unanswered: number;
-  /** Version of the endpoints that the shard has applied. */
-  applied: number;
   /** Why its thread was ended from here. */
   ending?: Error;
 }
@@ -72,7 +170,17 @@ const CLOSING_MS = 500;
 export class ShardPool {
   readonly #options: ShardPoolOptions;
   readonly #shards = new Map<number, Shard>();
-  #settings: ShardSettings;
+  /** Link of the process's own pool. */
+  readonly own: PoolLink;
+  /** Pools that shards serve, those too whose streams are ending. */
+  readonly #pools = new Map<number, PoolLink>();
+  /** Threads on which the streams of a removed pool have not ended, and what is called then. */
+  readonly #removals = new Map<number, { readonly threads: Set<number>; readonly done: () => void }>();
+  #choice: ChoiceSettings | undefined;
+  #lastPool = 0;
+  /** Port of the shards; 0 before the first one listens, where any will do. */
+  #port: number;
+  #tls: ShardSettings['tls'];
   #stopping = false;
   readonly #restarts = new Restarts();
   #looks: NodeJS.Timeout | undefined;
@@ -81,15 +189,20 @@ export class ShardPool {
 
   constructor(options: ShardPoolOptions) {
     this.#options = options;
-    this.#settings = options.settings;
+    const { settings } = options.own;
+    this.#port = settings.port;
+    this.#tls = settings.tls;
+    this.#choice = options.choice;
+    this.own = new PoolLink(0, options.own, this);
+    this.#pools.set(0, this.own);
     options.workers.on('workerDestroy', () => setImmediate(() => this.#giveUpWaiting()));
   }
 
   /** Starts every shard. Resolves to the port when all of them listen, rejects with a clear message otherwise. */
   async start(): Promise<number> {
-    const { host, port, reusePort } = this.#settings;
+    const { host, reusePort } = this.#options.own.settings;
     // Sockets with SO_REUSEPORT would also share the port with another program.
-    if (reusePort && port !== 0) await assertFree(host, port, 'grpc-port');
+    if (reusePort && this.#port !== 0) await assertFree(host, this.#port, 'grpc-port');
     const start = Promise.withResolvers<void>();
     this.#start = start;
     // The first shard binds alone: port 0 becomes one number for all, and a busy port is reported once.
@@ -97,12 +210,12 @@ export class ShardPool {
     await start.promise;
     this.#looks = setInterval(() => this.#lookForStalls(), LOOK_MS);
     this.#looks.unref();
-    return this.#settings.port;
+    return this.#port;
   }
 
-  /** Whether every shard listens and has applied `version` of the endpoints. */
-  hasApplied(version: number): boolean {
-    for (const shard of this.#shards.values()) if (!shard.listening || shard.applied < version) return false;
+  /** Whether every shard listens and fulfils a condition. @param fulfils is given the shard's thread number */
+  everyListening(fulfils: (thread: number) => boolean): boolean {
+    for (const { listening, thread } of this.#shards.values()) if (!listening || !fulfils(thread)) return false;
     return this.#shards.size > 0;
   }
 
@@ -116,15 +229,20 @@ export class ShardPool {
   }
 
   #spawn(thread: number): void {
-    const { pool, seed, snapshot, workers } = this.#options;
+    const { health, workers } = this.#options;
     const { port1, port2 } = new MessageChannel();
+    for (const { applied } of this.#pools.values()) applied.delete(thread);
+    const further = [...this.#pools.values()].filter(({ number }) => number !== 0 && !this.#removals.has(number));
+    const own = this.own.startOf(thread);
     const start: ShardStart = {
       thread,
-      pool,
-      settings: this.#settings,
+      pools: [
+        { ...own, settings: { ...own.settings, port: this.#port, tls: this.#tls } },
+        ...further.map((pool) => pool.startOf(thread)),
+      ],
+      choice: this.#choice,
+      health: health(),
       control: port2,
-      seed: String(BigInt.asUintN(64, seed + BigInt(thread))),
-      snapshot: snapshot(),
       // A shard that is started again is missed meanwhile.
       rehearsal: this.#start === undefined ? undefined : this.#options.rehearsal,
     };
@@ -132,7 +250,7 @@ export class ShardPool {
     const giveUp = () => aborting.abort();
     const task = workers.run(start, { transferList: [port2], signal: aborting.signal }) as Promise<void>;
     const starting = setTimeout(giveUp, START_MS_MAX).unref();
-    const state = { worker: undefined, listening: false, unanswered: 0, applied: 0 };
+    const state = { worker: undefined, listening: false, unanswered: 0 };
     const shard: Shard = { thread, port: port1, task, starting, giveUp, ...state };
     this.#shards.set(thread, shard);
     port1.on('message', (message: FromShard) => this.#receive(shard, message));
@@ -146,21 +264,25 @@ export class ShardPool {
     if (message.kind === 'started') shard.worker = this.workers.threads.find((t) => t.threadId === message.threadId);
     else if (message.kind === 'listening') this.#listens(shard, message.port);
     else if (message.kind === 'going') shard.unanswered = 0;
-    else if (message.kind === 'applied') shard.applied = Math.max(shard.applied, message.version);
-    this.#options.message(shard.thread, message);
+    else if (message.kind === 'pool') this.#pools.get(message.pool)?.take(shard.thread, message.message);
+    else if (message.kind === 'poolFailed') this.#pools.get(message.pool)?.pool.failed(shard.thread, message.reason);
+    else this.#poolEnded(message.pool, shard.thread);
   }
 
   #listens(shard: Shard, port: number): void {
     shard.listening = true;
     clearTimeout(shard.starting);
     this.#restarts.listens(shard.thread);
-    this.#settings = { ...this.#settings, port };
-    if (this.#start === undefined) return;
-    if (this.#shards.size < this.#options.shards) this.#spawn(this.#shards.size + 1);
-    else {
-      this.#start.resolve();
-      this.#start = undefined;
+    this.#port = port;
+    if (this.#start !== undefined) {
+      if (this.#shards.size < this.#options.shards) this.#spawn(this.#shards.size + 1);
+      else {
+        this.#start.resolve();
+        this.#start = undefined;
+      }
     }
+    for (const { pool } of this.#pools.values()) pool.shardListens();
+    this.#options.listens();
   }
 
   async #ended(shard: Shard, reason: Error): Promise<void> {
@@ -186,13 +308,15 @@ export class ShardPool {
    * again.
    */
   #reclaim(thread: number, reason: Error): void {
-    const { call } = this.#options.control;
+    const pools = [...this.#pools.values()];
     let released = 0;
     // One retry per death: the lock in the way may belong to a shard that is reclaimed after this one.
     new LockRetry({ pauseMsMax: LOCK_RETRY_MS }).run(() => {
       if (this.#stopping) return true;
-      released += call.reclaimThread(thread) >>> 0;
-      if (call.threadCharges(thread) > 0) return false;
+      for (const { pool } of pools) released += pool.control.call.reclaimThread(thread) >>> 0;
+      if (pools.some(({ pool }) => pool.control.call.threadCharges(thread) > 0)) return false;
+      for (const { pool } of pools) pool.shardDied(thread);
+      for (const pool of [...this.#removals.keys()]) this.#poolEnded(pool, thread);
       this.#options.died(thread, reason.message, released);
       this.#restart(thread, reason);
       return true;
@@ -246,22 +370,56 @@ export class ShardPool {
     for (const shard of this.#shards.values()) shard.port.postMessage(message);
   }
 
+  /** A pool beside the own one, with a number that no other has had. The shards do not serve it before `announce`. */
+  link(pool: ServedPool): PoolLink {
+    return new PoolLink(++this.#lastPool, pool, this);
+  }
+
+  /** Lets the shards serve a pool. */
+  announce(link: PoolLink): void {
+    this.#pools.set(link.number, link);
+    for (const { thread, port } of this.#shards.values()) {
+      port.postMessage({ kind: 'addPool', start: link.startOf(thread) } satisfies ToShard);
+    }
+  }
+
+  /** Lets no new request come to a pool. Resolves when its streams have ended in every shard, or `timeoutMs` has passed. */
+  remove(link: PoolLink, timeoutMs: number): Promise<void> {
+    const { number } = link;
+    const threads = new Set(this.#shards.keys());
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#removals.delete(number);
+        this.#pools.delete(number);
+        resolve();
+      };
+      if (!this.#pools.has(number) || threads.size === 0) return done();
+      this.#removals.set(number, { threads, done });
+      this.broadcast({ kind: 'removePool', pool: number, timeoutMs });
+    });
+  }
+
+  #poolEnded(pool: number, thread: number): void {
+    const removal = this.#removals.get(pool);
+    removal?.threads.delete(thread);
+    if (removal?.threads.size === 0) removal.done();
+  }
+
+  /** Replaces the choice of the pool for later requests. */
+  replaceChoice(choice: ChoiceSettings): void {
+    this.#choice = choice;
+    this.broadcast({ kind: 'choice', choice });
+  }
+
   /** Sends a message to one shard. A shard that is being restarted does not get it. */
   tell(thread: number, message: ToShard): void {
     this.#shards.get(thread)?.port.postMessage(message);
   }
 
-  /** Replaces the settings of the shards for later requests, also in shards that start later. */
-  replaceConfigured(settings: ConfiguredSettings): void {
-    this.#settings = { ...this.#settings, ...settings };
-    this.broadcast({ kind: 'configured', settings });
-  }
-
   /** Replaces the certificate of the shards for later connections, also in shards that start later. */
   replaceCertificate(pair: KeyPair): void {
-    const { tls } = this.#settings;
-    if (tls === undefined) return;
-    this.#settings = { ...this.#settings, tls: { ...tls, ...pair } };
+    if (this.#tls === undefined) return;
+    this.#tls = { ...this.#tls, ...pair };
     this.broadcast({ kind: 'certificate', pair });
   }
 

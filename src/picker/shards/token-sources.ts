@@ -1,12 +1,9 @@
-import { LocalSource } from '../../request/tokens/local-source.js';
-import { RenderSource } from '../../request/tokens/render-source.js';
 import type { TokenSettings } from '../../request/tokens/settings.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
-import { startTokeniserThreads } from '../jobs/job-pool.js';
 
 /**
- * Token source of a shard's prompts; undefined = tokens are estimated.
+ * Token source of a shard's prompts; undefined = tokens are estimated, and nothing of it is loaded.
  * @throws with one line when the tokeniser's files cannot be used
  */
 export async function createTokenSource(
@@ -14,8 +11,14 @@ export async function createTokenSource(
   directory: EndpointDirectory,
 ): Promise<TokenSource | undefined> {
   if (settings === undefined) return undefined;
-  if (settings.kind === 'render')
+  if (settings.kind === 'render') {
+    const { RenderSource } = await import('../../request/tokens/render-source.js');
     return new RenderSource(settings, endpointsInTurn(directory), () => performance.now());
+  }
+  const [{ LocalSource }, { startTokeniserThreads }] = await Promise.all([
+    import('../../request/tokens/local-source.js'),
+    import('../jobs/job-pool.js'),
+  ]);
   const source = new LocalSource(settings, startTokeniserThreads(settings.threads));
   await source.prepare();
   return source;

@@ -1,5 +1,5 @@
 /**
- * Where an engine's page shows each signal. The field names are those of the configuration (`engineConfigs` of
+ * Metric that shows each signal on an engine's page. The field names are those of the configuration (`engineConfigs` of
  * core-metrics-extractor). A spec is `name` or `name{label=value,…}`; absent or empty = the engine does not tell.
  */
 export interface EngineConfig {

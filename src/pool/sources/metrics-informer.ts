@@ -65,6 +65,15 @@ export interface InformerCounts {
   readonly faults: Readonly<Record<ScrapeFaultKind, number>>;
 }
 
+/** Age of what a source knows of its endpoints. */
+export interface SourceFreshness {
+  readonly endpoints: number;
+  /** Endpoints without a good page, or with one that is too old: their values are unknown. */
+  readonly stale: number;
+  /** Milliseconds since the last good page of the endpoint that has gone without for longest, or since it is polled. */
+  readonly oldestMs: number;
+}
+
 /** Types of the plugins that a page is fetched and read by: label values of the error counters. */
 export interface SourceTypes {
   readonly source: string;
@@ -152,6 +161,17 @@ export class MetricsInformer {
       refused: this.#refused,
       faults: { ...this.#faults },
     };
+  }
+
+  /** How old the values of the endpoints are. */
+  get freshness(): SourceFreshness {
+    const now = this.#now();
+    let [stale, oldestMs] = [0, 0];
+    for (const { fresh, lastGoodMs } of this.#order) {
+      if (!fresh) stale += 1;
+      oldestMs = Math.max(oldestMs, now - lastGoodMs);
+    }
+    return { endpoints: this.#order.length, stale, oldestMs };
   }
 
   /** Polls exactly these endpoints from now on. Those that are polled already go on undisturbed. */

@@ -2,7 +2,7 @@
 export const BACKOFF_MS_MAX = 2000;
 
 /**
- * When to poll again after a good scrape that started at `startMs`: an interval later, give or take a tenth, so that endpoints
+ * Time of the next poll after a good scrape that started at `startMs`: an interval later, give or take a tenth, so that endpoints
  * which once fell into step drift apart again.
  */
 export function nextPollMs(startMs: number, intervalMs: number, random: () => number): number {
@@ -24,7 +24,7 @@ export function tickMs(intervalMs: number): number {
 }
 
 /**
- * How many polls one tick may start: twice its share, so that a clump (after the thread was held up, or at the start) is spread over
+ * Bound on the polls that one tick starts: twice its share, so that a clump (after the thread was held up, or at the start) is spread over
  * the following ticks.
  */
 export function startsPerTick(endpoints: number, intervalMs: number): number {

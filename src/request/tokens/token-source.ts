@@ -7,12 +7,12 @@ export interface PromptBody {
   readonly prompt: PromptKind;
   /** The whole body; its bytes do not change until the answer has come. */
   readonly chunks: readonly Uint8Array[];
-  /** Where the model's name is in the body. */
+  /** Place of the model's name in the body. */
   readonly modelPlace: ModelEdit;
 }
 
 /**
- * Why a prompt has no tokens and is estimated. `late`: the deadline has passed. `failed`: no usable answer. `busy`: too
+ * Reason why a prompt has no tokens and is estimated. `late`: the deadline has passed. `failed`: no usable answer. `busy`: too
  * many prompts wait already. `paused`: the source has failed repeatedly and is not asked for a while.
  */
 export type TokenFailure = 'late' | 'failed' | 'busy' | 'paused';

@@ -1,5 +1,6 @@
 import { definePlugin } from '../plugin.js';
-import { labelSelector, selectorAccepts } from './label-selector.js';
+import { selectorAccepts } from './label-selector.js';
+import { labelSelector } from './label-selector-schema.js';
 
 export const labelSelectorFilter = definePlugin({
   type: 'label-selector-filter',

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { CORE } from '../../core/core-names.js';
 import type { KvEventSettings } from '../../kvevents/settings.js';
-import { duration, durationMilliseconds } from '../duration.js';
+import { durationMilliseconds } from '../duration.js';
+import { duration } from '../duration-schema.js';
 import type { LabelSelector } from '../filters/label-selector.js';
 import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';

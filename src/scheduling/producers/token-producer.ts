@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { TokenSettings } from '../../request/tokens/settings.js';
-import { duration, durationMilliseconds, parseDuration } from '../duration.js';
+import { durationMilliseconds, parseDuration } from '../duration.js';
+import { duration } from '../duration-schema.js';
 import { definePlugin } from '../plugin.js';
 import { estimate } from './token-estimate.js';
 

@@ -1,17 +1,13 @@
 import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
+import { SINGLE_PROFILE_HANDLER, singleProfile } from './single-profile.js';
 
 export const singleProfileHandler = definePlugin({
-  type: 'single-profile-handler',
+  type: SINGLE_PROFILE_HANDLER,
   kinds: ['profile-handler'],
   stability: 'Stable',
   doc: 'Runs the one profile for every request. Added when no handler is configured.',
   // Published sample configurations give it parameters without effect.
   ...ignoredParameters,
-  profileHandler: () => ({
-    handle: (runs) => {
-      const primary = runs.run(runs.profiles[0]!, 'answer');
-      return primary.kind === 'picked' ? { kind: 'handled', primary } : primary;
-    },
-  }),
+  profileHandler: () => singleProfile,
 });

@@ -67,7 +67,7 @@ export class KvBlocks {
     return run;
   }
 
-  /** How many of the first `blocks` contents, all cached, are in no use: using them takes them from the free ones. */
+  /** Number of the first `blocks` contents, all cached, are in no use: using them takes them from the free ones. */
   unusedOf(chain: Int32Array, blocks: number): number {
     let unused = 0;
     for (let i = 0; i < blocks; i++) if (this.#users[this.#holder[chain[i]!]! - 1] === 0) unused++;

@@ -1,6 +1,6 @@
 import type { StepConstants } from './step-time.js';
 
-/** What every deployment knows of its engine, enough to begin with. */
+/** Properties of an engine that every deployment knows, enough to begin with. */
 export interface EngineRecipe {
   /** Milliseconds of one token of a lone request with a short context. */
   readonly tokenMs: number;

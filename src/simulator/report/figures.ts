@@ -18,7 +18,7 @@ import {
 } from './svg.js';
 
 /**
- * How far every policy is from the best one of each workload: a dot per workload, policies by their worst. The scale is
+ * Distance of every policy from the best one of each workload: a dot per workload, policies by their worst. The scale is
  * logarithmic in 1 + regret, so that a policy that is ten times as dear still fits.
  */
 export function regretFigure(comparisons: readonly Comparison[], policies: readonly string[]): string {

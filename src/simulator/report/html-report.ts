@@ -178,7 +178,7 @@ function timelineSections(
   });
 }
 
-/** How soon the policies that learn had their gain after every shift. */
+/** Time in which the policies that learn had their gain after every shift. */
 function speedTable(
   suite: Suite,
   results: readonly RunResult[],
@@ -233,7 +233,7 @@ function variantSections(
   });
 }
 
-/** How far a variant ranks the policies as its base does. */
+/** Extent to which a variant ranks the policies as its base does. */
 function agreements(
   comparisons: readonly Comparison[],
   base: string,
@@ -345,7 +345,7 @@ function metricsTables(
   return `<h2>All metrics</h2><p class="note">Milliseconds, mean over the seeds. Goodput: share of requests that met both objectives. Index off by: cached tokens that the picker expected over those that were there.</p>${tables.join('')}`;
 }
 
-/** How far the index was off, over the runs in which anything was cached. */
+/** Error of the index, over the runs in which anything was cached. */
 function overBelief(runs: readonly RunResult['summary'][]): string {
   const known = runs.flatMap((summary) => summary.overBelief ?? []);
   return known.length === 0 ? NOTHING : percent(mean(known));

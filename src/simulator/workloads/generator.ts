@@ -21,7 +21,7 @@ export interface WorkloadKind<Parameters = never> {
   readonly kind: string;
   readonly doc: string;
   readonly parameters: z.ZodObject;
-  /** Where its traces are published; undefined = nowhere. */
+  /** Place where its traces are published; undefined = nowhere. */
   readonly source?: string;
   /** Sessions by rising start, all of part 0. Equal context, equal sessions. */
   generate(parameters: Parameters, context: GeneratorContext): Session[];

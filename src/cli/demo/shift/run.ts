@@ -47,7 +47,7 @@ export async function runPlan(options: RunOptions): Promise<void> {
   await Promise.all(ends);
 }
 
-/** Wait until the process clock says `atMs`, or until the signal is aborted. */
+/** Waits until the process clock says `atMs`, or until the signal is aborted. */
 async function due(atMs: number, signal: AbortSignal): Promise<void> {
   // The only error is that of the signal, which the caller looks at itself.
   await setTimeout(Math.max(0, atMs - performance.now()), undefined, { signal }).catch(() => {});

@@ -4,7 +4,6 @@ import { engineOf } from '../../../simulator/server/engine.js';
 import { type DemoStack, MODEL, startDemoStack } from '../demo-stack.js';
 import { OWN_PICKER } from '../picker-process.js';
 import { type Figures, figuresOf } from './figures.js';
-import { learnedCosts } from './learned.js';
 import { type RequestOutcome, runPlan } from './run.js';
 import { PHASES, type PlannedRequest } from './traffic.js';
 
@@ -169,4 +168,15 @@ function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Prom
       return running;
     },
   };
+}
+
+/**
+ * Reads the picker's page of learned costs.
+ * @throws {Error} naming the status, when there is no such page.
+ */
+async function learnedCosts(metricsUrl: string): Promise<ShownAdaptation> {
+  const url = new URL('/debug/adaptation', metricsUrl);
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url} answers with status ${response.status}`);
+  return (await response.json()) as ShownAdaptation;
 }

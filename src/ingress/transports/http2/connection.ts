@@ -69,7 +69,7 @@ export interface ConnectionWire extends Wire {
   end(linger: boolean): void;
 }
 
-/** How far this side has closed the connection. */
+/** Step of closing the connection from this side. */
 type Closing =
   | 'open'
   /** The peer was told that the end is near; streams are still taken. */

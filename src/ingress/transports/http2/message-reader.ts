@@ -10,7 +10,7 @@ export interface MessageSink {
   message(bytes: Buffer, from: number, to: number): boolean;
 }
 
-/** Why a stream cannot be read on. */
+/** Reason why a stream cannot be read on. */
 export type MessageFault =
   | 'compressed'
   /** Longer than the bound. */

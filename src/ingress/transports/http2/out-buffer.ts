@@ -15,7 +15,7 @@ function giveChunk(chunk: Buffer): void {
   if (spare.length < SPARE_CHUNKS_MAX) spare.push(chunk);
 }
 
-/** Where the frames of a connection go. */
+/** Receiver of a connection's frames. */
 export interface Wire {
   /** Takes the bytes, which stay as they are until `unsent` is 0. */
   write(bytes: Buffer): void;

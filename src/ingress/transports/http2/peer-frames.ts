@@ -20,7 +20,7 @@ import { TokenBucket } from './token-bucket.js';
 /** The connection, as the frames of its peer see it. */
 export interface PeerFramesOwner {
   readonly out: OutBuffer;
-  /** When the bytes came that are being read. */
+  /** Time at which the bytes came that are being read. */
   readonly heardAt: number;
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
@@ -55,7 +55,7 @@ export class PeerFrames implements FrameSink, HeadSink {
   #settled = false;
   /** Highest stream that the peer has opened. */
   #last = 0;
-  /** Of new streams, as the peer's settings say. */
+  /** Send window of new streams, from the peer's settings. */
   #initialWindow = WINDOW_BYTES_DEFAULT;
   /** Bytes that came and that the peer has not been given new room for. */
   #uncredited = 0;

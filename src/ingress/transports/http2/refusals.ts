@@ -13,7 +13,7 @@ export function plainAnswer({ tooLarge, method, contentType }: RequestHead): Pla
   return GRPC_CONTENT_TYPE.test(contentType ?? '') ? undefined : UNSUPPORTED_MEDIA_TYPE;
 }
 
-/** Why a gRPC call is not taken, as its header block; undefined when it is. @param known its method is served */
+/** Refusal of a gRPC call, as its header block; undefined when it is. @param known its method is served */
 export function refusalOf({ encoding, path }: RequestHead, known: boolean): Buffer | undefined {
   if (!known) return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
   if (encoding === undefined || encoding === 'identity') return undefined;

@@ -37,7 +37,7 @@ export class RequestHead {
     return this.#bytes > HEADER_LIST_BYTES_MAX;
   }
 
-  /** Why the block is malformed; undefined when it is not. @param trailers the block ends a request */
+  /** Reason why the block is malformed; undefined when it is not. @param trailers the block ends a request */
   problem(trailers: boolean): string | undefined {
     if (this.#fault !== undefined) return this.#fault;
     const pseudo = this.method ?? this.scheme ?? this.path ?? this.#authority;

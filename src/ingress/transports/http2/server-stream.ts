@@ -48,7 +48,7 @@ export interface StreamOwner {
   touch(): void;
 }
 
-/** How a stream ends: its trailers, once everything before them has left. */
+/** End of a stream: its trailers, once everything before them has left. */
 type Ending = { readonly code: number; readonly message: string };
 
 const OK: Ending = { code: GrpcStatus.ok, message: '' };
@@ -84,7 +84,7 @@ export class ServerStream implements ProcessStream, MessageSink {
   /** Bytes of data so far, and as many as the request announced. */
   received = 0;
   announced: number | undefined;
-  /** When anything last came, by the connection's clock. */
+  /** Time at which anything last came, by the connection's clock. */
   heardAt = 0;
   deadline: NodeJS.Timeout | undefined;
 

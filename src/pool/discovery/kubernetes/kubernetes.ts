@@ -18,6 +18,7 @@ import { Followed, type ValueChange } from './followed.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
+  POD_FIELDS,
   type PodRecord,
   type PoolRecord,
   type RewriteRecord,
@@ -28,10 +29,10 @@ import {
   readPool,
   readRewrite,
 } from './objects.js';
-import { type EndpointChange, type PodEndpoints, sameEndpoint } from './pod-endpoints.js';
+import { type EndpointChange, makePodEndpoints, type PodEndpoints, sameEndpoint } from './pod-endpoints.js';
 import { type ClusterView, project } from './projection.js';
 
-/** Where the endpoints of a picker come from in a cluster. */
+/** Source of a picker's endpoints in a cluster. */
 export type EndpointSource =
   | { readonly kind: 'pool'; readonly name: string; readonly group: string }
   | { readonly kind: 'selector'; readonly labels: SelectedLabels; readonly ports: readonly number[] };
@@ -42,9 +43,11 @@ export interface KubernetesDiscoveryOptions {
   readonly source: EndpointSource;
   /** Called with facts that an operator need not act on. */
   readonly inform: (message: string) => void;
+  /** Pods whose endpoints are made in one turn of the event loop. Default 500, some milliseconds. */
+  readonly podsPerTurn?: number;
 }
 
-/** How one kind of object is followed, for metrics and reports. */
+/** One kind of object and the copy of its objects, for metrics and reports. */
 export interface FollowedKind {
   readonly kind: Kind;
   readonly reflector: Reflector<unknown>;
@@ -55,6 +58,7 @@ const BACKOFF_MS_MAX = 5_000;
 const OPTIONAL_BACKOFF_MS_MAX = 30_000;
 /** Changes of so long are applied together. */
 const BATCH_MS = 20;
+const PODS_PER_TURN = 500;
 /** Objectives, rewrites and models are waited for this long after pool and pods are known. */
 const OPTIONAL_MS_MAX = 2_000;
 const OUTAGE_TOLD_MS = 10_000;
@@ -83,6 +87,8 @@ export class KubernetesDiscovery implements Discovery {
   #changedPods = new Map<string, PodRecord | undefined>();
   /** More has changed than pods. */
   #whole = true;
+  /** The endpoints of all pods are being made; what changes meanwhile is applied afterwards. */
+  #making = false;
   #modelNotes: readonly string[] = [];
   #givenRules = '';
   #notes: ReadonlySet<string> = new Set();
@@ -157,6 +163,7 @@ export class KubernetesDiscovery implements Discovery {
     const { client, namespace } = this.#options;
     return {
       ...{ client, kind, namespace, read, backoffMsMax },
+      pageFirst: true,
       stateChanged: () => this.#stateChanged(),
       report: (problem: string) => this.#report(problem),
     };
@@ -164,7 +171,7 @@ export class KubernetesDiscovery implements Discovery {
 
   #followPods(labels: SelectedLabels): void {
     this.#selector = labels.selector;
-    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labels });
+    this.#pods.follow({ ...this.#following(POD, readPod, BACKOFF_MS_MAX), labels, fields: POD_FIELDS });
   }
 
   #poolChanged(): void {
@@ -179,7 +186,7 @@ export class KubernetesDiscovery implements Discovery {
   }
 
   #podsChanged(urgent: boolean, change: ValueChange<PodRecord> | undefined): void {
-    if (change === undefined || this.#given === undefined) this.#whole = true;
+    if (change === undefined || (this.#given === undefined && !this.#making)) this.#whole = true;
     else {
       for (const { uid } of change.removed) this.#changedPods.set(uid, undefined);
       for (const pod of change.set) this.#changedPods.set(pod.uid, pod);
@@ -231,7 +238,7 @@ export class KubernetesDiscovery implements Discovery {
   #apply(): void {
     clearTimeout(this.#batch);
     this.#batch = undefined;
-    if (this.#stopped || !this.#isReady()) return;
+    if (this.#stopped || this.#making || !this.#isReady()) return;
     if (this.#whole) this.#applyWhole();
     else this.#applyPods();
   }
@@ -239,7 +246,24 @@ export class KubernetesDiscovery implements Discovery {
   #applyWhole(): void {
     this.#whole = false;
     this.#changedPods.clear();
-    const { state, pods, nextMs, modelNotes } = project(this.#view());
+    const view = this.#view();
+    if (view.pool === undefined || view.pool.deleting) this.#giveWhole(view);
+    else this.#makeWhole(view, view.pool.ports);
+  }
+
+  #makeWhole(view: ClusterView, ports: readonly number[]): void {
+    const perTurn = this.#options.podsPerTurn ?? PODS_PER_TURN;
+    this.#making = true;
+    makePodEndpoints(view.pods, ports, { nowMs: view.nowMs, perTurn }, (pods) => {
+      this.#making = false;
+      if (this.#stopped) return;
+      this.#giveWhole(view, pods);
+      if (this.#whole || this.#changedPods.size > 0) this.#schedule(true);
+    });
+  }
+
+  #giveWhole(view: ClusterView, made?: PodEndpoints): void {
+    const { state, pods, nextMs, modelNotes } = project(view, made);
     this.#endpoints = pods;
     this.#modelNotes = modelNotes;
     this.#expireAt(nextMs);

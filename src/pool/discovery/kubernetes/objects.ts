@@ -1,3 +1,4 @@
+import type { KeptFields } from '../../../kubernetes/kept-fields.js';
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
 import { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { SelectedLabels } from '../../../kubernetes/reflector.js';
@@ -185,6 +186,20 @@ export const readLegacyPool = reader((object): PoolRecord => {
   };
 });
 
+/** Fields that `readPod` looks at. */
+export const POD_FIELDS: KeptFields = {
+  metadata: {
+    ...{ name: true, namespace: true, uid: true, labels: true, creationTimestamp: true, deletionTimestamp: true },
+    annotations: Object.fromEntries([DRAIN_MARK, ...ACTIVE_PORTS].map((key) => [key, true])),
+  },
+  spec: { nodeName: true, containers: { name: true, ports: { containerPort: true } } },
+  status: {
+    ...{ phase: true, podIP: true, hostIP: true },
+    conditions: { type: true, status: true, lastTransitionTime: true },
+    containerStatuses: { name: true, containerID: true },
+  },
+};
+
 /** Reads no more than the projection needs, so that 10,000 pods stay small. Never finds a problem. */
 export function readPod(object: unknown): PodRecord {
   const pod = fields(object);
@@ -209,7 +224,7 @@ export function readPod(object: unknown): PodRecord {
   };
 }
 
-/** Where the pod runs, for plugins that ask its node; labels of the pod's own go before. */
+/** Node of the pod as labels, for plugins that ask the node; labels of the pod's own go before. */
 function withNode(labels: Readonly<Record<string, string>>, spec: Fields, status: Fields): Record<string, string> {
   const node: Record<string, string> = {};
   const [address, name] = [text(status.hostIP), text(spec.nodeName)];

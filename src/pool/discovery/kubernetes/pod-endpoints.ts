@@ -180,6 +180,28 @@ export class PodEndpoints {
   }
 }
 
+/**
+ * Makes the endpoints of many pods, some in each turn of the event loop, and gives them to `done` in the last one. Few pods
+ * are done before it returns.
+ */
+export function makePodEndpoints(
+  pods: readonly PodRecord[],
+  ports: readonly number[],
+  { nowMs, perTurn }: { readonly nowMs: number; readonly perTurn: number },
+  done: (endpoints: PodEndpoints) => void,
+): void {
+  const endpoints = new PodEndpoints(pods.slice(0, perTurn), ports, nowMs);
+  const goOn = (from: number) => {
+    if (from >= pods.length) done(endpoints);
+    else setImmediate(takeTurn, from);
+  };
+  const takeTurn = (from: number) => {
+    endpoints.change({ set: pods.slice(from, from + perTurn), removed: [] }, nowMs);
+    goOn(from + perTurn);
+  };
+  goOn(perTurn);
+}
+
 interface Settled {
   readonly set: Entry[];
   readonly removed: readonly string[];

@@ -32,8 +32,9 @@ export interface Projection {
 /**
  * The pool as the objects say it. A pure function: neither the order in which the objects came nor what was there before
  * matters.
+ * @param made the endpoints of the pods, where they have been made already
  */
-export function project(view: ClusterView): Projection {
+export function project(view: ClusterView, made?: PodEndpoints): Projection {
   const { pool, reference } = view;
   if (pool === undefined || pool.deleting) {
     const absent = pool === undefined ? view.absent : 'the InferencePool is being deleted';
@@ -46,7 +47,7 @@ export function project(view: ClusterView): Projection {
       modelNotes: [],
     };
   }
-  const pods = new PodEndpoints(view.pods, pool.ports, view.nowMs);
+  const pods = made ?? new PodEndpoints(view.pods, pool.ports, view.nowMs);
   const ofPool = <T extends { readonly poolName: string; readonly poolGroup: string | undefined }>(all: readonly T[]) =>
     all.filter(
       ({ poolName, poolGroup }) =>

@@ -1,0 +1,92 @@
+// Ring of placed prompts: what this thread has sent where, for the replicas of the pool that are told of it.
+//
+// Owns: REGION_CHANGES, one ring per thread. Its thread writes `written`, `lost` and the records; the control thread writes
+// `read`. No lock: a record is complete before `written` moves, and its space is free once `read` has passed it. Both count
+// bytes modulo 2^32. A record that does not fit is counted as lost; the control thread then tells its peers of a gap. Without
+// replication the region is empty and the thread's CHANGES is 0.
+//
+// A record is whole 8-byte words: a ChangeHead, then the hashes of the blocks, then the hash of the tail if there is one.
+// A record that would cross the end of the ring begins at its start; CHANGE_SKIP fills the rest.
+import * as column from '../columns/column';
+import { COLUMN_GENERATION, COLUMN_PREFIX_CAPACITY } from '../endpoints';
+import { CHANGE_BYTES, CHANGE_HEAD_BYTES, CHANGES, HASHES } from '../memory';
+
+/** Head of a ring. What the two threads write stands on lines of its own. */
+@unmanaged
+class ChangeRing {
+  /** Bytes ever written · its thread, atomically · none. */
+  written: u32;
+  /** Records that found no space · its thread, atomically · none. */
+  lost: u32;
+  private gap0: u64;
+  private gap1: v128;
+  private gap2: v128;
+  private gap3: v128;
+  /** Bytes ever read · control thread, atomically · none. */
+  read: u32;
+}
+
+/** One placed prompt. */
+@unmanaged
+class ChangeHead {
+  /** Endpoint slot, with the low 20 bits of its generation above bit 12 · its thread · none. */
+  slot: u32;
+  /** Blocks, with CHANGE_PARENT and CHANGE_TAIL in the high bits · its thread · none. */
+  blocks: u32;
+  /** Chain hash of the block before, used with CHANGE_PARENT · its thread · none. */
+  parent: u64;
+}
+
+export const CHANGE_WRITTEN: usize = offsetof<ChangeRing>('written');
+export const CHANGE_LOST: usize = offsetof<ChangeRing>('lost');
+export const CHANGE_READ: usize = offsetof<ChangeRing>('read');
+/** Bits of the second word of a record. */
+export const CHANGE_PARENT: u32 = 0x40000000;
+export const CHANGE_TAIL: u32 = 0x20000000;
+/** First word of the rest of the ring that no record uses. */
+export const CHANGE_SKIP: u32 = 0xffffffff;
+
+/** Place of a record of `bytes` bytes, 0 = there is no space; `taken` says how many bytes it takes with what it skips. */
+function place(ring: ChangeRing, bytes: u32): usize {
+  const written = ring.written;
+  const at = written & (CHANGE_BYTES - 1);
+  const left = CHANGE_BYTES - at;
+  const skipped = left < bytes ? left : 0;
+  const used = written - atomic.load<u32>(changetype<usize>(ring), CHANGE_READ);
+  if (<u64>used + skipped + bytes > CHANGE_BYTES) return 0;
+  const data = CHANGES + CHANGE_HEAD_BYTES;
+  if (skipped != 0) store<u32>(data + at, CHANGE_SKIP);
+  taken = skipped + bytes;
+  return skipped != 0 ? data : data + at;
+}
+
+let taken: u32 = 0;
+
+/**
+ * Notes that the prompt in HASHES was placed on a slot. Only what is new to the slot is written; of a prompt that it holds
+ * already the last block, so that peers see the use.
+ * @param blocks whole blocks that were stored, 0 = none: the record only counts the request
+ * @param fresh blocks of them that were new to the slot
+ * @param tail whether the hash behind the blocks is that of a tail
+ */
+export function changeNote(slot: u32, blocks: u32, fresh: u32, tail: bool): void {
+  const ring = changetype<ChangeRing>(CHANGES);
+  const capacity = column.u32(COLUMN_PREFIX_CAPACITY, slot);
+  const whole = capacity == 0 ? blocks : min(blocks, capacity);
+  const count = min(whole, max(fresh, 1));
+  const from = whole - count;
+  const hashes = (<usize>count) << 3;
+  const at = place(ring, <u32>(offsetof<ChangeHead>() + hashes + ((<usize>tail) << 3)));
+  if (at == 0) {
+    atomic.store<u32>(CHANGES, ring.lost + 1, CHANGE_LOST);
+    return;
+  }
+  const head = changetype<ChangeHead>(at);
+  head.slot = slot | (column.u32(COLUMN_GENERATION, slot) << 12);
+  head.blocks = count | (from != 0 ? CHANGE_PARENT : 0) | (tail ? CHANGE_TAIL : 0);
+  head.parent = from == 0 ? 0 : load<u64>(HASHES + ((<usize>(from - 1)) << 3));
+  const content = at + offsetof<ChangeHead>();
+  memory.copy(content, HASHES + ((<usize>from) << 3), hashes);
+  if (tail) store<u64>(content + hashes, load<u64>(HASHES + ((<usize>blocks) << 3)));
+  atomic.store<u32>(CHANGES, ring.written + taken, CHANGE_WRITTEN);
+}

@@ -1,0 +1,118 @@
+// Export of the prefix index: its segments with their holders, for other replicas and for a file.
+//
+// Owns nothing. Takes the index lock for one piece at a time, so that decisions go on between two pieces. A segment that
+// changes between two pieces is exported once, before or after the change.
+import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
+import { indexHead } from './head';
+import { SET_WORDS, STAMPS } from './layout';
+import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
+import { setBits } from './sets';
+
+const PATIENCE: u32 = 100;
+
+/** Head of a piece. */
+@unmanaged
+class PieceHead {
+  /** Number of the segment that the next piece begins with, 0 = this is the last piece · exporting thread · none. */
+  next: u32;
+  /** Bytes of the records behind this head · exporting thread · none. */
+  bytes: u32;
+}
+
+/**
+ * One exported segment. Its held blocks' hashes follow, then its spans: each the end (u64) and the holders, a bit for each
+ * endpoint slot.
+ */
+@unmanaged
+class ExportedSegment {
+  /** Number of the segment · exporting thread · none. */
+  segment: u32;
+  /** Number of the parent, 0 = the blocks begin a prompt · exporting thread · none. */
+  parent: u32;
+  /** Chain hash of the block before · exporting thread · none. */
+  parentHash: u64;
+  /** Changes of the index since the segment was used · exporting thread · none. */
+  age: u32;
+  /** Blocks before the first one · exporting thread · none. */
+  depth: u16;
+  /** Held blocks · exporting thread · none. */
+  length: u8;
+  /** Spans · exporting thread · none. */
+  spans: u8;
+}
+
+export const EXPORT_NEXT: usize = offsetof<PieceHead>('next');
+export const EXPORT_BYTES: usize = offsetof<PieceHead>('bytes');
+export const EXPORT_HEAD_BYTES: usize = offsetof<PieceHead>();
+export const EXPORT_PARENT: usize = offsetof<ExportedSegment>('parent');
+export const EXPORT_PARENT_HASH: usize = offsetof<ExportedSegment>('parentHash');
+export const EXPORT_AGE: usize = offsetof<ExportedSegment>('age');
+export const EXPORT_DEPTH: usize = offsetof<ExportedSegment>('depth');
+export const EXPORT_LENGTH: usize = offsetof<ExportedSegment>('length');
+export const EXPORT_SPANS: usize = offsetof<ExportedSegment>('spans');
+export const EXPORT_SEGMENT_BYTES: usize = offsetof<ExportedSegment>();
+
+function spanBytes(): usize {
+  return (<usize>SET_WORDS + 1) << 3;
+}
+
+/** Last block of the parent that the segment hangs on. */
+function parentHash(at: Segment): u64 {
+  if (at.parent == 0) return 0;
+  const above = segmentAt(at.parent);
+  const position = <usize>(<u32>at.depth - <u32>above.depth - 1);
+  return load<u64>(above.content + (position << 3));
+}
+
+/** Writes one segment. @returns bytes written */
+function exportSegment(segment: u32, at: Segment, address: usize): usize {
+  const list = spanList(at);
+  const spans = <u32>at.spans;
+  const length = spanEnd(spanAt(list, spans - 1));
+  const record = changetype<ExportedSegment>(address);
+  record.segment = segment;
+  record.parent = at.parent;
+  record.parentHash = parentHash(at);
+  record.age = indexHead().tick - load<u32>(STAMPS + ((<usize>segment) << 2));
+  record.depth = at.depth;
+  record.length = <u8>length;
+  record.spans = <u8>spans;
+  let to = address + offsetof<ExportedSegment>();
+  memory.copy(to, at.content, (<usize>length) << 3);
+  to += (<usize>length) << 3;
+  for (let i: u32 = 0; i < spans; i++) {
+    const span = spanAt(list, i);
+    store<u64>(to, spanEnd(span));
+    memory.copy(to + sizeof<u64>(), setBits(spanSet(span)), (<usize>SET_WORDS) << 3);
+    to += spanBytes();
+  }
+  return to - address;
+}
+
+/**
+ * Writes the segments with holders, from number `from` on, to `address`: a PieceHead and records. Segments without holders
+ * are left out, and what hangs on them is not found again either.
+ * @param bytes space at `address`
+ * @param most bound on the segments that are looked at, so that the lock is not held for long
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function prefixExport(from: u32, address: usize, bytes: u32, most: u32): u32 {
+  if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 1;
+  const head = changetype<PieceHead>(address);
+  const top = indexHead().segmentTop;
+  const end = address + bytes;
+  let to = address + offsetof<PieceHead>();
+  let segment = from;
+  for (let looks: u32 = 0; segment <= top && looks < most; looks++, segment++) {
+    const at = segmentAt(segment);
+    const spans = <usize>at.spans;
+    if (at.length == 0 || spans == 0) continue;
+    const need = offsetof<ExportedSegment>() + ((<usize>at.length) << 3) + spans * spanBytes();
+    if (end - to < need) break;
+    to += exportSegment(segment, at, to);
+  }
+  head.next = segment <= top ? segment : 0;
+  head.bytes = <u32>(to - address - offsetof<PieceHead>());
+  lockRelease(INDEX_LOCK);
+  return 0;
+}

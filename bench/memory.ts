@@ -1,0 +1,237 @@
+/**
+ * Whole exchanges from memory to memory: HTTP/2 frames in, frames out, through a real shard (transport, streams, core, counters) on
+ * this thread. This is what a request costs without the kernel. CPU time of this thread would be the fairer figure on a busy
+ * machine; the medians of many short runs come close to it.
+ */
+import { builtinPlugins } from '../dist/config/builtin-plugins.js';
+import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
+import { HeldBytes } from '../dist/ingress/byte-budget.js';
+import type { StreamServices } from '../dist/ingress/exchange.js';
+import { createStreamOpener } from '../dist/ingress/opener.js';
+import { PROCESS_PATH } from '../dist/ingress/transport.js';
+import { type ConnectionWire, Http2Connection } from '../dist/ingress/transports/http2/connection.js';
+import { createLogger } from '../dist/operations/log.js';
+import { rehearsalPool } from '../dist/picker/control/rehearsal-pool.js';
+import { configuredSettings } from '../dist/picker/control/shard-settings.js';
+import type { PoolStart, ShardSettings } from '../dist/picker/messages.js';
+import { PoolStack } from '../dist/picker/shards/pool-stack.js';
+import { shardDefinitions } from '../dist/picker/shards/shard-plugins.js';
+import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
+import {
+  data,
+  END_HEADERS,
+  END_STREAM,
+  frame,
+  message,
+  PREFACE,
+  settings,
+  windowUpdate,
+} from '../test/ingress/http2/frames.ts';
+import type { Bench, Prepared } from './bench.ts';
+import { headerBlocks } from './load/proxy-connection.ts';
+
+const WINDOW_BYTES = 2 ** 30;
+/** Bytes that are given to the connection at one time, as a socket does. */
+const READ_BYTES = 65_536;
+/** Pieces in which Envoy sends a body, and DATA frames of the usual size. */
+const PIECE_BYTES = 32_768;
+const FRAME_BYTES = 16_384;
+/** Bytes at the prompt's end that differ from request to request. */
+const SERIAL_DIGITS = 12;
+const SERIAL_PLACE = '#'.repeat(SERIAL_DIGITS);
+const BLOCKS = headerBlocks();
+const USAGE = '"usage":{"prompt_tokens":1024,"completion_tokens":20,"total_tokens":1044}';
+
+interface Shape {
+  readonly promptBytes: number;
+  /** 1 = JSON in one piece; more = server-sent events. */
+  readonly chunks: number;
+  /** Exchanges of one run. */
+  readonly batch: number;
+  /** Share of the requests that are traced; absent = traces are off. */
+  readonly traced?: number;
+}
+
+function settingsOf(configuration: LoadedConfiguration, traced: number | undefined): ShardSettings {
+  const { tokens, requestKeys, baseModels, prefixProducer, prediction, handler } = configuration.scheduling;
+  return {
+    ...configuredSettings(configuration),
+    ...{ tokens, requestKeys, baseModels, prefixProducer, prediction, handler },
+    ...{ transport: 'lean', socket: undefined, host: '', port: 0, reusePort: false, tls: undefined },
+    ...{ maxReceiveBytes: WINDOW_BYTES, maxSendBytes: WINDOW_BYTES, maxRequestBodyBytes: WINDOW_BYTES },
+    ...{ maxStreams: 10_000, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1, requestIdleMs: 60_000, shards: 1 },
+    ...{ emitScores: false, ignoreSubset: false, allowProfileHeader: false, allowExplain: false, columnsEvery: 0 },
+    plugins: { modules: [], configured: [], group: 'bench' },
+    tracing: traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true },
+    models: { matchRequired: false, clientsRewrite: true },
+    log: { verbosity: 0 },
+    poolName: 'bench',
+  };
+}
+
+/** Services of a shard with the default configuration, over eight endpoints. */
+async function makeServices(traced: number | undefined): Promise<StreamServices> {
+  const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
+  const { pool, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
+  const shardSettings = settingsOf(configuration, traced);
+  const start: PoolStart = {
+    pool: 0,
+    memory: pool,
+    settings: shardSettings,
+    seed: '1',
+    snapshot: {
+      version: 1,
+      assignments,
+      rules: { objectives: [], rewrites: [], models: [] },
+      names: { models: new Set(['llama']), fairnessIds: new Set() },
+    },
+    route: undefined,
+    port: undefined,
+  };
+  const definitions = await shardDefinitions(shardSettings);
+  const log = createLogger(shardSettings.log);
+  const stack: PoolStack = new PoolStack({
+    ...{ start, thread: 1, definitions, log },
+    send: (message) => {
+      if (message.kind !== 'traces') return;
+      // What a message port does with it on this side.
+      structuredClone(message);
+      queueMicrotask(() => stack.receive({ kind: 'tracesTaken' }));
+    },
+  });
+  return stack.rehearsalServices();
+}
+
+/** DATA frames of one message on stream 1. */
+function framed(content: Buffer, flags = 0): Buffer {
+  const bytes = message(content);
+  const frames: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += FRAME_BYTES) {
+    const isLast = at + FRAME_BYTES >= bytes.length;
+    frames.push(data(1, bytes.subarray(at, at + FRAME_BYTES), isLast ? flags : 0));
+  }
+  return Buffer.concat(frames);
+}
+
+function request(promptBytes: number): Buffer {
+  const content = `${'a '.repeat((promptBytes - SERIAL_DIGITS) / 2)}${SERIAL_PLACE}`;
+  const body = Buffer.from(JSON.stringify({ model: 'llama', messages: [{ role: 'user', content }], max_tokens: 100 }));
+  const head = requestHeaders({
+    ':method': 'POST',
+    ':path': '/v1/chat/completions',
+    ':authority': 'models.example.com',
+    ':scheme': 'https',
+    'content-type': 'application/json',
+    'content-length': String(body.length),
+    'user-agent': 'bench/1.0',
+    authorization: `Bearer ${'k'.repeat(40)}`,
+    accept: '*/*',
+    'x-request-id': '7f6c0f4e-8e3a-4d0c-9d29-4d2a5b7c1d10',
+    'x-forwarded-for': '10.1.2.3',
+  });
+  const frames = [frame('HEADERS', END_HEADERS, 1, BLOCKS.later), framed(head)];
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    const isLast = at + PIECE_BYTES >= body.length;
+    frames.push(framed(requestBody(body.subarray(at, at + PIECE_BYTES), isLast)));
+  }
+  return Buffer.concat(frames);
+}
+
+function answer(chunks: number): Buffer {
+  const type = chunks === 1 ? 'application/json' : 'text/event-stream';
+  const head = framed(responseHeaders({ ':status': '200', 'content-type': type }));
+  if (chunks === 1) return Buffer.concat([head, framed(responseBody(`{"id":"c",${USAGE}}`, true), END_STREAM)]);
+  const events = Array.from({ length: chunks - 1 }, (_, i) =>
+    framed(responseBody(`data: {"choices":[{"delta":{"content":"token ${i}"}}]}\n\n`, false)),
+  );
+  return Buffer.concat([
+    head,
+    ...events,
+    framed(responseBody(`data: {${USAGE}}\n\ndata: [DONE]\n\n`, true), END_STREAM),
+  ]);
+}
+
+/** Frames of one run's exchanges, with the places that differ from run to run. */
+class Script {
+  readonly bytes: Buffer;
+  readonly #streams: number[] = [];
+  readonly #serials: number[] = [];
+  readonly #perExchange: number;
+  #next = 3;
+
+  constructor({ promptBytes, chunks, batch }: Shape) {
+    const exchange = Buffer.concat([request(promptBytes), answer(chunks)]);
+    this.bytes = Buffer.concat(Array.from({ length: batch }, () => exchange));
+    for (let at = 0; at < this.bytes.length; at += 9 + this.bytes.readUIntBE(at, 3)) this.#streams.push(at + 5);
+    this.#perExchange = this.#streams.length / batch;
+    for (let at = this.bytes.indexOf(SERIAL_PLACE); at >= 0; at = this.bytes.indexOf(SERIAL_PLACE, at + 1)) {
+      this.#serials.push(at);
+    }
+  }
+
+  /** Gives the exchanges new streams and new prompts. */
+  renew(): void {
+    this.#streams.forEach((at, i) => {
+      this.bytes.writeUInt32BE(this.#next + 2 * Math.floor(i / this.#perExchange), at);
+    });
+    this.#serials.forEach((at, i) => {
+      this.bytes.write(String(this.#next + 2 * i).padStart(SERIAL_DIGITS, '0'), at, 'latin1');
+    });
+    this.#next += 2 * this.#serials.length;
+  }
+}
+
+async function memoryBench(shape: Shape): Promise<Prepared> {
+  const open = createStreamOpener(await makeServices(shape.traced));
+  let sent = 0;
+  const wire: ConnectionWire = {
+    write: (bytes) => {
+      sent += bytes.length;
+    },
+    end: () => undefined,
+    unsent: 0,
+  };
+  const connection = new Http2Connection(wire, {
+    methods: new Map([[PROCESS_PATH, { open }]]),
+    budget: new HeldBytes(WINDOW_BYTES),
+    heldBytesMax: WINDOW_BYTES,
+    messageBytesMax: WINDOW_BYTES,
+    replyBytesMax: WINDOW_BYTES,
+    streamsMax: 10_000,
+    stallMs: Number.POSITIVE_INFINITY,
+    now: () => performance.now(),
+  });
+  const say = (bytes: Buffer): void => {
+    for (let at = 0; at < bytes.length; at += READ_BYTES) {
+      connection.receive(bytes, at, Math.min(bytes.length, at + READ_BYTES));
+    }
+  };
+  say(Buffer.concat([PREFACE, settings({ 4: WINDOW_BYTES }), windowUpdate(0, WINDOW_BYTES)]));
+  // The first stream fills the table of header fields.
+  say(frame('HEADERS', END_HEADERS | END_STREAM, 1, BLOCKS.first));
+  const script = new Script(shape);
+  return {
+    opsPerRun: shape.batch,
+    run: async () => {
+      script.renew();
+      if (sent > 0) say(windowUpdate(0, sent));
+      sent = 0;
+      say(script.bytes);
+      // New work has its slice of every turn of the event loop; while the code is cold some of it waits for the next one.
+      do await new Promise((resolve) => setImmediate(resolve));
+      while (connection.streamCount > 0);
+      if (connection.isClosed || sent === 0) throw new Error('the exchanges were not answered');
+    },
+    teardown: () => connection.destroy(),
+  };
+}
+
+export const benches: readonly Bench[] = [
+  { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  {
+    name: 'memory/chat-4k-traced-1-percent',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16, traced: 0.01 }),
+  },
+  { name: 'memory/chat-400k', setup: () => memoryBench({ promptBytes: 400_000, chunks: 1, batch: 2 }) },
+  { name: 'memory/chat-4k-20-chunks', setup: () => memoryBench({ promptBytes: 4_000, chunks: 20, batch: 16 }) },
+];

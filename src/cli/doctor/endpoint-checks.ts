@@ -1,0 +1,63 @@
+import { type Condition, condition, named, type PickerReading } from './condition.js';
+import type { Samples } from './exposition.js';
+
+/** Age of signals that is unknown to the doctor: the default of --metrics-staleness-threshold. */
+const STALENESS_MS = 2_000;
+/** Age that scrapes every 50 ms never reach. */
+const OLD_MS = 1_000;
+
+/** Endpoints: none, ejected, left out, or with signals that are missing or old. */
+export function endpointConditions(reading: PickerReading): readonly Condition[] {
+  const endpoints = namesOf(reading.samples, 'pointsman_endpoint_inflight_requests');
+  if (endpoints.length === 0) {
+    const remedy = 'check the endpoints file or the selector of the pool (docs/discovery.md)';
+    return [condition('error', 'endpoints', 'the pool has none: every request gets 503', remedy)];
+  }
+  return [...signals(reading, endpoints), ...ejected(reading, endpoints), ...leftOut(reading)];
+}
+
+function signals({ samples, health }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const ages = new Map(
+    (samples.get('pointsman_endpoint_signal_age_seconds') ?? []).map(({ labels, value }) => [
+      labels.endpoint!,
+      value * 1000,
+    ]),
+  );
+  const staleMs = health?.stalenessMs ?? STALENESS_MS;
+  const unknown = endpoints.filter((name) => (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs);
+  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > OLD_MS);
+  const aged = (name: string) =>
+    `${name} (${ages.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
+  const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
+  const found: Condition[] = [];
+  if (unknown.length > 0) {
+    const severity = unknown.length === endpoints.length ? 'error' : 'warning';
+    const text = `unknown of ${unknown.length} of ${endpoints.length} endpoints: ${named(unknown.map(aged))}`;
+    found.push(condition(severity, 'signals', text, remedy));
+  }
+  if (old.length > 0) {
+    const text = `older than ${OLD_MS} ms of ${old.length} of ${endpoints.length} endpoints: ${named(old.map(aged))}`;
+    found.push(condition('note', 'signals', text, remedy));
+  }
+  return found;
+}
+
+function ejected({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const out = (samples.get('pointsman_endpoint_ejection_state') ?? [])
+    .filter(({ value }) => value !== 0)
+    .map(({ labels }) => labels.endpoint!);
+  if (out.length === 0) return [];
+  const severity = out.length === endpoints.length ? 'error' : 'warning';
+  const text = `${out.length} of ${endpoints.length} endpoints are out because their answers failed: ${named(out)}`;
+  return [condition(severity, 'ejections', text, 'read their logs; each comes back when a probe succeeds')];
+}
+
+function leftOut({ samples }: PickerReading): readonly Condition[] {
+  const count = samples.get('pointsman_left_out_endpoints')?.[0]?.value ?? 0;
+  if (count === 0) return [];
+  return [condition('error', 'endpoints', `${count} are left out: the pool is full`, 'raise --max-endpoints')];
+}
+
+function namesOf(samples: Samples, name: string): readonly string[] {
+  return (samples.get(name) ?? []).map(({ labels }) => labels.endpoint!);
+}

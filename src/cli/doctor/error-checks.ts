@@ -1,0 +1,204 @@
+import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
+import type { Sample, Samples } from './exposition.js';
+
+/** A counter that should stay where it is. */
+interface Watched {
+  readonly metric: string;
+  readonly about: string;
+  readonly what: string;
+  /** Severity while it counts up. */
+  readonly severity: Severity;
+  readonly remedy: string;
+  /** Samples that count; all without. */
+  readonly counts?: (labels: Sample['labels']) => boolean;
+  /** Label whose values are named. */
+  readonly label?: string;
+}
+
+const WATCHED: readonly Watched[] = [
+  {
+    metric: 'pointsman_shard_deaths_total',
+    about: 'shards',
+    what: 'died and were started again',
+    severity: 'error',
+    remedy: 'see the log for the reason',
+    label: 'shard',
+  },
+  {
+    metric: 'pointsman_overload_rejections_total',
+    about: 'overload',
+    what: 'streams were turned away because the picker itself had too much to do',
+    severity: 'error',
+    remedy: 'add --shards or replicas',
+  },
+  {
+    metric: 'pointsman_ledger_full_total',
+    about: 'charges',
+    what: 'requests were routed without a charge',
+    severity: 'error',
+    remedy: 'add replicas: more requests run than the ledger holds',
+  },
+  {
+    metric: 'llm_d_epp_request_error_total',
+    about: 'requests',
+    what: 'ended in an error',
+    severity: 'warning',
+    remedy: 'docs/errors.md has cause and remedy of each',
+    label: 'error_code',
+  },
+  {
+    metric: 'pointsman_scrape_errors_total',
+    about: 'scrapes',
+    what: 'failed',
+    severity: 'warning',
+    remedy: 'check the metrics pages of the model servers',
+  },
+  {
+    metric: 'pointsman_plugin_failures_total',
+    about: 'plugins',
+    what: 'calls threw or took too long',
+    severity: 'warning',
+    remedy: 'the log has file, line and column',
+    label: 'plugin',
+  },
+  {
+    metric: 'pointsman_flow_control_refusals_total',
+    about: 'queues',
+    what: 'requests were refused at a bound',
+    severity: 'warning',
+    remedy: 'add model servers, or raise the bound of the band',
+    label: 'cause',
+  },
+  {
+    metric: 'pointsman_prediction_server_requests_total',
+    about: 'prediction servers',
+    what: 'questions were not answered',
+    severity: 'warning',
+    remedy: 'restart or add prediction servers',
+    label: 'outcome',
+    counts: ({ outcome }) => outcome !== 'predicted' && outcome !== 'partial',
+  },
+  {
+    metric: 'pointsman_token_requests_total',
+    about: 'token sources',
+    what: 'prompts were estimated instead',
+    severity: 'warning',
+    remedy: 'check the token source (docs/tokens.md)',
+    label: 'outcome',
+    counts: ({ outcome }) => outcome !== 'tokenised',
+  },
+  {
+    metric: 'pointsman_kv_events_gaps_total',
+    about: 'KV events',
+    what: 'gaps in the messages of engines',
+    severity: 'warning',
+    remedy: 'raise the buffers of the engines (docs/kv-events.md)',
+  },
+  {
+    metric: 'pointsman_kv_events_dropped_total',
+    about: 'KV events',
+    what: 'told by engines and not used',
+    severity: 'note',
+    remedy: 'see docs/kv-events.md',
+    label: 'reason',
+  },
+  {
+    metric: 'pointsman_prefix_index',
+    about: 'prefix index',
+    what: 'blocks were refused or dropped',
+    severity: 'warning',
+    remedy: 'raise --index-blocks',
+    label: 'what',
+    counts: ({ what }) => what === 'refused' || what === 'dropped',
+  },
+  {
+    metric: 'pointsman_prediction_samples_lost_total',
+    about: 'training',
+    what: 'samples were not taken by the training server',
+    severity: 'note',
+    remedy: 'check the training server',
+  },
+  {
+    metric: 'pointsman_adaptation_fallbacks_total',
+    about: 'learned costs',
+    what: 'times taken back by the guard',
+    severity: 'note',
+    remedy: '/debug/adaptation has the reason',
+  },
+  {
+    metric: 'pointsman_kubernetes_reconnects_total',
+    about: 'Kubernetes',
+    what: 'watches broke off',
+    severity: 'note',
+    remedy: 'check the way to the API server',
+    label: 'reason',
+  },
+];
+
+/** Errors of each part: what counts up now, and what has counted since the start. */
+export function errorConditions({ samples, earlier }: PickerReading): readonly Condition[] {
+  return [...WATCHED.flatMap((watched) => watchedCondition(watched, samples, earlier)), ...kubernetes(samples)];
+}
+
+function watchedCondition(watched: Watched, samples: Samples, earlier: Samples | undefined): readonly Condition[] {
+  const { about, what, severity, remedy, label } = watched;
+  const now = counted(watched, samples);
+  if (now === 0) return [];
+  const before = earlier === undefined ? now : counted(watched, earlier);
+  const values = label === undefined ? '' : ` (${valuesOf(watched, label, samples)})`;
+  if (now > before)
+    return [condition(severity, about, `${now - before} ${what} just now, ${now} since the start${values}`, remedy)];
+  return [condition('note', about, `${now} ${what} since the start${values}`, remedy)];
+}
+
+function matching({ metric, counts = () => true }: Watched, samples: Samples): readonly Sample[] {
+  return (samples.get(metric) ?? []).filter(({ labels, value }) => value > 0 && counts(labels));
+}
+
+function counted(watched: Watched, samples: Samples): number {
+  return matching(watched, samples).reduce((sum, { value }) => sum + value, 0);
+}
+
+function valuesOf(watched: Watched, label: string, samples: Samples): string {
+  const sums = new Map<string, number>();
+  for (const { labels, value } of matching(watched, samples)) {
+    const name = labels[label] ?? '';
+    sums.set(name, (sums.get(name) ?? 0) + value);
+  }
+  const sorted = [...sums].sort(([, a], [, b]) => b - a);
+  return sorted
+    .slice(0, 3)
+    .map(([name, sum]) => `${name} ${sum}`)
+    .join(', ');
+}
+
+/** Seconds after which the API server counts as silent; it is heard every 60 s at least. */
+const SILENCE_SECONDS_MAX = 180;
+
+function kubernetes(samples: Samples): readonly Condition[] {
+  const kinds = (name: string, wrong: (value: number) => boolean) =>
+    (samples.get(name) ?? []).filter(({ value }) => wrong(value)).map(({ labels }) => labels.kind ?? '');
+  const checks: readonly (readonly [readonly string[], Severity, string, string])[] = [
+    [
+      kinds('pointsman_kubernetes_synced', (value) => value === 0),
+      'error',
+      'no complete list of',
+      'check the rights: pointsman preflight',
+    ],
+    [
+      kinds('pointsman_kubernetes_last_heard_seconds', (value) => value > SILENCE_SECONDS_MAX),
+      'warning',
+      'the API server is silent about',
+      'check the way to the API server; requests go on with what is known',
+    ],
+    [
+      kinds('pointsman_kubernetes_rejected_objects', (value) => value > 0),
+      'warning',
+      'objects are left out that cannot be read:',
+      'the log names object and field',
+    ],
+  ];
+  return checks
+    .filter(([found]) => found.length > 0)
+    .map(([found, severity, text, remedy]) => condition(severity, 'Kubernetes', `${text} ${found.join(', ')}`, remedy));
+}

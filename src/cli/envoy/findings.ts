@@ -1,0 +1,63 @@
+import { engineClusterFindings, honours, pickerClusterFindings } from './cluster-rules.js';
+import type { EnvoyConfiguration } from './configuration.js';
+import { type EnvoyFinding, NEEDS_UNKNOWN, type PickerNeeds, type Severity } from './finding.js';
+import { type EnvoyGateway, gatewaysOf, nameOf } from './gateway.js';
+import { listenerFindings } from './listener-rules.js';
+import { processorFindings } from './processor-rules.js';
+import { requestBufferFindings, routeFindings } from './route-rules.js';
+import { child, isOn, pathText, type Setting, textOf } from './setting.js';
+
+const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
+
+/**
+ * Settings of an Envoy configuration that limit a picker, the worst first. Clusters that the configuration does not hold (CDS)
+ * are named as notes.
+ * @throws {Error} one line, when no listener asks an external processor
+ */
+export function envoyFindings(
+  configuration: EnvoyConfiguration,
+  needs: PickerNeeds = NEEDS_UNKNOWN,
+): readonly EnvoyFinding[] {
+  const gateways = gatewaysOf(configuration);
+  if (gateways.length === 0) {
+    throw new Error(
+      'no listener has an ext_proc filter: add one, or give a /config_dump where a control plane adds it',
+    );
+  }
+  const found = gateways.flatMap((gateway) => [
+    ...processorFindings(gateway, needs),
+    ...listenerFindings(gateway, needs),
+    ...routeFindings(gateway, needs),
+    ...requestBufferFindings(gateway),
+    ...clusterFindings(gateway, configuration),
+  ]);
+  const once = new Map(found.map((one) => [`${one.setting} ${pathText(one.path)} ${one.limits}`, one]));
+  return [...once.values()].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+}
+
+function clusterFindings(gateway: EnvoyGateway, { clusters }: EnvoyConfiguration): readonly EnvoyFinding[] {
+  const byName = new Map(clusters.map((cluster) => [textOf(nameOf(cluster)), cluster]));
+  const services = [gateway.processor, ...gateway.routes.flatMap(({ overrides }) => overrides ?? [])]
+    .map((place) => child(place, 'grpc_service', 'envoy_grpc', 'cluster_name'))
+    .filter((setting) => textOf(setting) !== undefined);
+  const engines = new Map(
+    gateway.routes.flatMap(({ clusters: names, action }) => names.map((name) => [name, action] as const)),
+  );
+  const anyHonours = [...engines.keys()].some((name) => byName.has(name) && honours(byName.get(name)!));
+  const spare = isOn(child(gateway.processor, 'failure_mode_allow')) && anyHonours;
+  return [
+    ...services.flatMap((setting) => {
+      const cluster = byName.get(textOf(setting));
+      return cluster === undefined ? [unknownCluster(setting, textOf(setting)!)] : pickerClusterFindings(cluster);
+    }),
+    ...[...engines].flatMap(([name, action]) => {
+      const cluster = byName.get(name);
+      return cluster === undefined ? [unknownCluster(action, name)] : engineClusterFindings(cluster, spare);
+    }),
+  ];
+}
+
+function unknownCluster({ path }: Setting, name: string): EnvoyFinding {
+  const remedy = 'give the /config_dump of a running Envoy to have it checked';
+  return { severity: 'note', setting: 'cluster', path, limits: `the cluster ${name} is not in the file`, remedy };
+}

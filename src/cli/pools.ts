@@ -1,0 +1,119 @@
+import { dirname, join, resolve } from 'node:path';
+import { ConfigurationDocument } from '../config/document.js';
+import { ConfigurationError } from '../config/error.js';
+import { type LoadedConfiguration, type LoadOptions, loadConfiguration, loadDocument } from '../config/load.js';
+import { type PoolEntry, readPoolsFile } from '../config/pools-file.js';
+import type { Logger } from '../operations/log.js';
+import type { FollowedPools, PickerOptions, PoolDefinition } from '../picker/picker-options.js';
+import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { selectedLabels } from './flag-values.js';
+import type { ServeFlags } from './flags.js';
+import { createCluster } from './kubernetes-cluster.js';
+import { replicaSettings } from './replica-settings.js';
+
+/** Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large GPUs). */
+const CHARGES_PER_ENDPOINT = 64;
+const CHARGES_MIN = 1_024;
+const CHARGES_MAX = 16_384;
+
+/** What the process gives to each of its pools. */
+export interface PoolBase {
+  readonly flags: ServeFlags;
+  readonly load: LoadOptions;
+  readonly log: Logger;
+  /** Options of the process: a pool has them too, where its entry says nothing else. */
+  readonly options: () => Omit<PickerOptions, 'pools'>;
+}
+
+/** The file of `--pools`; undefined = the flag is not given. @param own name of the process's own pool, if it has one */
+export function followedPools(base: PoolBase, own: string | undefined): FollowedPools | undefined {
+  const { flags } = base;
+  const file = flags.pools;
+  if (file === undefined) return undefined;
+  return {
+    file,
+    watched: true,
+    read: (text) => {
+      const read = readPoolsFile(text, file, { own, max: flags.maxPools });
+      return {
+        defaultPool: read.default ?? own,
+        pools: read.pools.map((entry, index) => definitionOf(base, entry, `${file}: pools[${index}]`)),
+      };
+    },
+  };
+}
+
+function definitionOf(base: PoolBase, entry: PoolEntry, place: string): PoolDefinition {
+  const { name, models, port, ...rest } = entry;
+  return {
+    route: { name, models },
+    port,
+    identity: JSON.stringify({ port, ...rest }),
+    options: () => poolOptions(base, entry, place),
+  };
+}
+
+async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Promise<PickerOptions> {
+  const { flags, log } = base;
+  const process = base.options();
+  const folder = dirname(resolve(flags.pools!));
+  const load = { ...base.load, endpointsFile: entry.endpointsFile && resolve(folder, entry.endpointsFile) };
+  const file = entry.configFile && resolve(folder, entry.configFile);
+  const configuration = configurationOf(entry, file, load, place, folder);
+  for (const warning of configuration.warnings) log.warn({ pool: entry.name }, warning);
+  const source = sourceOf(entry);
+  if ((source === undefined) === (configuration.discovery === undefined)) {
+    const wrong = source === undefined ? 'no source of endpoints' : 'two sources of endpoints';
+    throw new ConfigurationError(
+      `${place}: ${wrong}: give one of endpointsFile, inferencePool, selector, or a discovery plugin in dataLayer.discovery ` +
+        'of the configuration',
+    );
+  }
+  const poolLog = log.child({ pool: entry.name });
+  return {
+    ...process,
+    hasOwnPool: true,
+    pools: undefined,
+    poolName: entry.name,
+    replica: replicaSettings(flags, configuration.replication, entry.name),
+    configuration,
+    followed: file === undefined ? undefined : { file, watched: flags.watchConfig, load },
+    kubernetes: source && (await clusterOf(entry, source, poolLog)),
+    socket: undefined,
+    stateDir: process.stateDir && join(process.stateDir, entry.name),
+    usage: process.usage && { ...process.usage, folder: join(process.usage.folder, entry.name) },
+    maxEndpoints: entry.maxEndpoints,
+    indexBlocks: entry.indexBlocks,
+    maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),
+    warmUpMs: 0,
+    log: poolLog,
+  };
+}
+
+function configurationOf(
+  { configuration }: PoolEntry,
+  file: string | undefined,
+  load: LoadOptions,
+  place: string,
+  folder: string,
+): LoadedConfiguration {
+  if (configuration === undefined) return loadConfiguration({ file }, load);
+  const text = JSON.stringify({ apiVersion: 'llm-d.ai/v1alpha1', kind: 'EndpointPickerConfig', ...configuration });
+  return loadDocument(new ConfigurationDocument(text, `${place}.configuration`, folder), load);
+}
+
+/** Where Kubernetes has the endpoints; undefined = it does not. */
+function sourceOf({ inferencePool, selector }: PoolEntry): EndpointSource | undefined {
+  if (selector !== undefined) {
+    return { kind: 'selector', labels: selectedLabels(selector.labels), ports: selector.targetPorts };
+  }
+  if (inferencePool === undefined) return undefined;
+  const { name, group = 'inference.networking.k8s.io' } = inferencePool;
+  return { kind: 'pool', name, group };
+}
+
+function clusterOf({ name, inferencePool, selector }: PoolEntry, source: EndpointSource, log: Logger) {
+  const namespace = inferencePool?.namespace ?? selector?.namespace;
+  const settings = { namespace, source, poolName: name, election: false, reviews: false, podName: undefined };
+  return createCluster(settings, log);
+}

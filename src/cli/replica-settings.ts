@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { isNatsUrl, type ReplicationConfig } from '../config/replication.js';
+import { readProblem } from '../core/read-problem.js';
+import type { ReplicaSettings } from '../picker/control/replication-control.js';
+import type { ServeFlags } from './flags.js';
+
+/**
+ * This process as one of several replicas, as flags and configuration want it; undefined = it is alone. The flag goes before
+ * the configuration's address.
+ * @throws {Error} one line, when the address or a file cannot be used
+ */
+export function replicaSettings(
+  { replicationUrl, podName }: Pick<ServeFlags, 'replicationUrl' | 'podName'>,
+  section: ReplicationConfig | undefined,
+  poolName: string,
+): ReplicaSettings | undefined {
+  const given = replicationUrl ?? section?.nats;
+  if (given === undefined) return undefined;
+  const { url, user, password } = address(given);
+  const file = section?.credentialsFile;
+  const [fileUser, filePassword] = file === undefined ? [] : credentials(file);
+  return {
+    url,
+    user: user ?? fileUser,
+    password: password ?? filePassword,
+    group: section?.group ?? poolName,
+    // A pod keeps its name over a restart of its container, and its new process ends what the old one said.
+    replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
+    hashKey: section?.hashKeyFile === undefined ? '' : secret(section.hashKeyFile, 'replication.hashKeyFile'),
+  };
+}
+
+function address(given: string): { readonly url: string; readonly user?: string; readonly password?: string } {
+  const parsed = URL.canParse(given) ? new URL(given) : undefined;
+  const { username = '', password = '' } = parsed ?? {};
+  if (parsed !== undefined) parsed.username = parsed.password = '';
+  const url = parsed?.toString() ?? given;
+  if (!isNatsUrl(url)) throw new Error('--replication-url: must be like nats://[user:password@]host:4222');
+  if (username === '') return { url };
+  return { url, user: decodeURIComponent(username), password: decodeURIComponent(password) };
+}
+
+function credentials(path: string): readonly [string, string] {
+  const text = secret(path, 'replication.credentialsFile');
+  const colon = text.indexOf(':');
+  if (colon <= 0) throw new Error(`replication.credentialsFile: ${path} must hold user:password`);
+  return [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function secret(path: string, field: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    throw new Error(`${field}: ${path} ${readProblem(error)}`);
+  }
+}

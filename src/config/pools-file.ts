@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import { ConfigurationDocument } from './document.js';
+import { validate } from './validation.js';
+
+const name = z
+  .string()
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'must be 1 to 63 letters, digits, ".", "_" or "-"');
+const text = z.string().min(1).max(1024);
+const targetPort = z.int().min(1).max(65_535);
+
+const poolEntry = z.strictObject({
+  name: name.describe('Value of the header x-pointsman-pool and of the metric label pool.'),
+  configFile: text.optional().describe('EndpointPickerConfig of the pool; the default configuration when absent.'),
+  configuration: z.record(z.string(), z.unknown()).optional().describe('EndpointPickerConfig itself.'),
+  endpointsFile: text.optional().describe('Endpoints of the pool in a file.'),
+  inferencePool: z
+    .strictObject({
+      name: text,
+      namespace: text.optional(),
+      group: z.enum(['inference.networking.k8s.io', 'inference.networking.x-k8s.io']).optional(),
+    })
+    .optional()
+    .describe('InferencePool that has the endpoints.'),
+  selector: z
+    .strictObject({ labels: text, targetPorts: z.array(targetPort).min(1).max(8), namespace: text.optional() })
+    .optional()
+    .describe('Labels of the pods that are the endpoints.'),
+  models: z
+    .array(text)
+    .max(1000)
+    .default([])
+    .describe('Models whose requests are for this pool; one that ends with * stands for all that begin so.'),
+  port: targetPort.optional().describe('ext_proc port whose requests are all for this pool.'),
+  maxEndpoints: z.int().min(1).max(4096).default(64).describe('Endpoint slots of the pool.'),
+  indexBlocks: z
+    .int()
+    .min(1024)
+    .max(2 ** 28)
+    .default(262_144)
+    .describe('Different blocks that the prefix index of the pool can hold.'),
+});
+
+const poolsFile = z.strictObject({
+  default: name.optional().describe('Pool of the requests that nothing else says the pool of.'),
+  pools: z.array(poolEntry),
+});
+
+/** One pool of a pools file. */
+export type PoolEntry = z.output<typeof poolEntry>;
+
+/** The pools of `--pools`. */
+export interface PoolsFile {
+  readonly default: string | undefined;
+  readonly pools: readonly PoolEntry[];
+  readonly document: ConfigurationDocument;
+}
+
+/**
+ * Reads a pools file, YAML or JSON.
+ * @param own name of the process's own pool; undefined = it has none
+ * @throws ConfigurationError with one line: place, field, what is wrong and what would be right
+ */
+export function readPoolsFile(
+  content: string,
+  file: string,
+  { own, max }: { readonly own: string | undefined; readonly max: number },
+): PoolsFile {
+  const document = ConfigurationDocument.ofFile(content, file);
+  const read = validate(poolsFile, document.data, document);
+  if (read.pools.length > max) {
+    throw document.error(['pools'], `${read.pools.length} pools are above --max-pools=${max}: raise the flag`);
+  }
+  const names = new Set(own === undefined ? [] : [own]);
+  const models = new Set<string>();
+  const ports = new Set<number>();
+  for (const [index, pool] of read.pools.entries()) {
+    const at = (field: string) => ['pools', index, field];
+    checkOnce(document, names, pool.name, at('name'));
+    for (const [i, model] of pool.models.entries()) checkOnce(document, models, model, [...at('models'), i]);
+    if (pool.port !== undefined) checkOnce(document, ports, pool.port, at('port'));
+    checkSources(document, pool, at);
+  }
+  if (read.default !== undefined && !names.has(read.default)) {
+    throw document.error(['default'], `there is no pool ${JSON.stringify(read.default)}: name one of pools`);
+  }
+  return { default: read.default, pools: read.pools, document };
+}
+
+function checkOnce<Value>(
+  document: ConfigurationDocument,
+  seen: Set<Value>,
+  value: Value,
+  path: readonly (string | number)[],
+): void {
+  if (seen.has(value)) throw document.error(path, `${JSON.stringify(value)} belongs to another pool already`);
+  seen.add(value);
+}
+
+function checkSources(document: ConfigurationDocument, pool: PoolEntry, at: (field: string) => (string | number)[]) {
+  const sources = (['endpointsFile', 'inferencePool', 'selector'] as const).filter(
+    (field) => pool[field] !== undefined,
+  );
+  if (sources.length > 1) throw document.error(at(sources[1]!), `${sources.join(' and ')} exclude each other`);
+  if (pool.configFile !== undefined && pool.configuration !== undefined) {
+    throw document.error(at('configuration'), 'configFile and configuration exclude each other');
+  }
+}

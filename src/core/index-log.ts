@@ -1,0 +1,59 @@
+import { CORE } from './core-names.js';
+import type { CoreInstance } from './memory.js';
+
+/** Bytes of the records that are applied under one hold of the index lock: some 500 blocks. */
+const HOLD_BYTES = 8_192;
+const HEAD_BYTES = 16;
+
+/**
+ * Collects what other replicas, or an earlier run, say of the prefix index, and applies it in pieces: each piece takes the
+ * index lock once. Bounded: what does not fit in the buffer is applied at once.
+ */
+export class IndexLog {
+  readonly #core: CoreInstance;
+  readonly #address: number;
+  readonly #hashes: BigUint64Array;
+  readonly #size: number;
+  #length = 0;
+  /** Blocks whose record found the lock held by a dead thread. */
+  #refused = 0;
+
+  constructor(core: CoreInstance) {
+    this.#core = core;
+    this.#address = core.call.inputAddress() >>> 0;
+    this.#size = CORE.THREAD_INPUT_BYTES;
+    this.#hashes = new BigUint64Array(core.memory.buffer);
+  }
+
+  /** Blocks that could not be applied because the lock could not be had. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /**
+   * Adds: `slot` holds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them.
+   * A record longer than the buffer is cut.
+   */
+  add(slot: number, parent: bigint | undefined, hashes: BigUint64Array, tail?: bigint): void {
+    const room = (this.#size - HEAD_BYTES - 8) >>> 3;
+    const count = Math.min(hashes.length, room);
+    const bytes = HEAD_BYTES + 8 * (count + 1);
+    if (this.#length + bytes > Math.max(HOLD_BYTES, bytes)) this.apply();
+    const at = this.#address + this.#length;
+    const flags = (parent === undefined ? 0 : CORE.EVENT_PARENT) | (tail === undefined ? 0 : CORE.EVENT_TAIL);
+    this.#core.u32[at >>> 2] = slot;
+    this.#core.u32[(at >>> 2) + 1] = count | flags;
+    this.#hashes[(at >>> 3) + 1] = parent ?? 0n;
+    this.#hashes.set(count === hashes.length ? hashes : hashes.subarray(0, count), (at >>> 3) + 2);
+    if (tail !== undefined) this.#hashes[(at >>> 3) + 2 + count] = tail;
+    this.#length += HEAD_BYTES + 8 * (count + Number(tail !== undefined));
+  }
+
+  /** Applies what was added. The buffer is the thread's input area: nothing else may use it between `add` and `apply`. */
+  apply(): void {
+    if (this.#length === 0) return;
+    const applied = this.#core.call.prefixApply(this.#address, this.#length);
+    if (applied === CORE.PREFIX_BUSY) this.#refused += (this.#length - HEAD_BYTES) >>> 3;
+    this.#length = 0;
+  }
+}

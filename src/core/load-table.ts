@@ -1,0 +1,88 @@
+import { CORE } from './core-names.js';
+import type { CoreInstance } from './memory.js';
+
+/** Load of requests on one endpoint. */
+export interface RequestLoad {
+  readonly requests: number;
+  /** Uncached tokens in flight. */
+  readonly tokens: number;
+  /** Uncached prompt tokens of requests without a first token. */
+  readonly prefill: number;
+  /** Prompt tokens of requests in flight. */
+  readonly prompt: number;
+  /** Blocks that output fills. */
+  readonly output: number;
+  /** Requests without a first token; known with flow control only, else 0. */
+  readonly pending: number;
+  /** Tokens in the KV cache; known with flow control only, else 0. */
+  readonly held: number;
+}
+
+/** The two parts of the load columns: own requests, and those of other replicas. Control thread only. */
+export class LoadTable {
+  readonly #core: CoreInstance;
+  readonly #columns: number;
+
+  constructor(core: CoreInstance) {
+    core.asserts?.control();
+    this.#core = core;
+    this.#columns = core.call.columnAddress(0) >>> 0;
+  }
+
+  /** Own load on a slot. Read without the lock: a value may be a decision older than the one beside it. */
+  own(slot: number): RequestLoad {
+    const { call } = this.#core;
+    return {
+      requests: this.#difference(CORE.COLUMN_INFLIGHT, CORE.COLUMN_PEER_REQUESTS, slot),
+      tokens: this.#difference(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
+      prefill: this.#difference(CORE.COLUMN_PREFILL_TOKENS, CORE.COLUMN_PEER_PREFILL, slot),
+      prompt: this.#difference(CORE.COLUMN_PROMPT_TOKENS, CORE.COLUMN_PEER_PROMPT, slot),
+      output: this.#difference(CORE.COLUMN_OUTPUT_BLOCKS, CORE.COLUMN_PEER_OUTPUT, slot),
+      pending: call.pendingRequests(slot) >>> 0,
+      held: call.heldTokens(slot) >>> 0,
+    };
+  }
+
+  /** Load of other replicas on a slot, as it was set last. */
+  peers(slot: number): Omit<RequestLoad, 'pending' | 'held'> {
+    return {
+      requests: this.#cell(CORE.COLUMN_PEER_REQUESTS, slot),
+      tokens: this.#cell(CORE.COLUMN_PEER_TOKENS, slot),
+      prefill: this.#cell(CORE.COLUMN_PEER_PREFILL, slot),
+      prompt: this.#cell(CORE.COLUMN_PEER_PROMPT, slot),
+      output: this.#cell(CORE.COLUMN_PEER_OUTPUT, slot),
+    };
+  }
+
+  /**
+   * Replaces the load of other replicas on a slot. What is told of an earlier endpoint of the slot is dropped.
+   * @param charged requests that they have sent there since the last call
+   * @returns false when a dead thread holds the lock: call again
+   */
+  setPeers(slot: number, generation: number, load: RequestLoad, charged: number): boolean {
+    const { requests, tokens, prefill, prompt, output, pending, held } = load;
+    const { call } = this.#core;
+    return call.peerLoad(slot, generation, requests, tokens, prefill, prompt, output, charged, pending, held) === 0;
+  }
+
+  /**
+   * Another replica has ejected the endpoint of a slot, or has taken it back.
+   * @returns as setPeers
+   */
+  setEjection(slot: number, generation: number, out: boolean, nowMs: number): boolean {
+    return this.#core.call.peerEjection(slot, generation, out ? 1 : 0, nowMs) === 0;
+  }
+
+  /** Whether the endpoint of a slot is out because it failed. */
+  isEjected(slot: number): boolean {
+    return this.#cell(CORE.COLUMN_EJECTION, slot) !== 0;
+  }
+
+  #cell(column: number, slot: number): number {
+    return this.#core.u32[(this.#columns >>> 2) + column * this.#core.sizes.endpoints + slot]!;
+  }
+
+  #difference(all: number, peers: number, slot: number): number {
+    return Math.max(0, (this.#cell(all, slot) - this.#cell(peers, slot)) | 0);
+  }
+}

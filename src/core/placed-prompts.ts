@@ -1,0 +1,107 @@
+import { CORE } from './core-names.js';
+import type { CoreInstance } from './memory.js';
+
+/** Bits of a slot's generation that a record carries. */
+const GENERATION_BITS = 20;
+
+/** A prompt that a shard has placed. `hashes` belongs to the reader and is overwritten by the next one. */
+export interface PlacedPrompt {
+  slot: number;
+  /** Low bits of the slot's generation (sameGeneration). */
+  generation: number;
+  /** Chain hash of the block before the first hash; undefined = the hashes begin the prompt. */
+  parent: bigint | undefined;
+  /** Chain hashes that are new to the endpoint, or the last one; empty = the record only counts a request. */
+  hashes: BigUint64Array;
+  /** Chain hash of the partial last block. */
+  tail: bigint | undefined;
+}
+
+/** Whether a generation is the one of a record. */
+export function sameGeneration(recorded: number, generation: number): boolean {
+  return recorded === (generation & ((1 << GENERATION_BITS) - 1));
+}
+
+/**
+ * Reads what the shards have placed from their rings, each record once. There is one reader: what it has read makes room
+ * for the next records. Control thread only.
+ */
+export class PlacedPrompts {
+  readonly #core: CoreInstance;
+  readonly #size: number;
+  readonly #lost: Uint32Array;
+  readonly #prompt: PlacedPrompt = {
+    slot: 0,
+    generation: 0,
+    parent: undefined,
+    hashes: new BigUint64Array(0),
+    tail: undefined,
+  };
+  readonly #hashes: BigUint64Array;
+
+  /** @throws RangeError when the memory has no rings (PoolSizes.changeBytes) */
+  constructor(core: CoreInstance) {
+    core.asserts?.control();
+    this.#core = core;
+    this.#size = core.sizes.changeBytes ?? 0;
+    if (this.#size === 0) throw new RangeError('the memory has no rings of placed prompts: set changeBytes');
+    this.#lost = new Uint32Array(core.sizes.threads);
+    this.#hashes = new BigUint64Array(core.memory.buffer);
+  }
+
+  /**
+   * Passes the new records to `visit`, thread by thread.
+   * @param bytes bound on the bytes read of each ring
+   * @returns records that found no room since the last call
+   */
+  drain(visit: (prompt: PlacedPrompt) => void, bytes = this.#size): number {
+    let lost = 0;
+    for (let thread = 1; thread < this.#lost.length; thread++) {
+      this.#drainThread(thread, visit, bytes);
+      lost += this.#newlyLost(thread);
+    }
+    return lost;
+  }
+
+  #newlyLost(thread: number): number {
+    const { i32, call } = this.#core;
+    const now = Atomics.load(i32, (call.changesAddress(thread) + CORE.CHANGE_LOST) >>> 2) >>> 0;
+    const lost = (now - this.#lost[thread]!) >>> 0;
+    this.#lost[thread] = now;
+    return lost;
+  }
+
+  #drainThread(thread: number, visit: (prompt: PlacedPrompt) => void, bytes: number): void {
+    const { i32, u32, call } = this.#core;
+    const ring = call.changesAddress(thread) >>> 0;
+    const data = ring + CORE.CHANGE_HEAD_BYTES;
+    const written = Atomics.load(i32, (ring + CORE.CHANGE_WRITTEN) >>> 2) >>> 0;
+    let read = Atomics.load(i32, (ring + CORE.CHANGE_READ) >>> 2) >>> 0;
+    let left = bytes;
+    while (read !== written && left > 0) {
+      const at = read & (this.#size - 1);
+      const length = u32[(data + at) >>> 2] === CORE.CHANGE_SKIP ? this.#size - at : this.#readRecord(data + at, visit);
+      read = (read + length) >>> 0;
+      left -= length;
+    }
+    Atomics.store(i32, (ring + CORE.CHANGE_READ) >>> 2, read | 0);
+  }
+
+  /** @returns bytes of the record */
+  #readRecord(at: number, visit: (prompt: PlacedPrompt) => void): number {
+    const { u32 } = this.#core;
+    const prompt = this.#prompt;
+    const slot = u32[at >>> 2]!;
+    const blocks = u32[(at >>> 2) + 1]!;
+    const count = blocks & (CORE.CHANGE_TAIL - 1);
+    const first = (at >>> 3) + 2;
+    const tail = (blocks & CORE.CHANGE_TAIL) !== 0;
+    prompt.slot = slot & 0xfff;
+    prompt.generation = slot >>> 12;
+    prompt.parent = (blocks & CORE.CHANGE_PARENT) === 0 ? undefined : this.#hashes[(at >>> 3) + 1]!;
+    prompt.hashes = this.#hashes.subarray(first, first + count);
+    prompt.tail = tail ? this.#hashes[first + count]! : undefined;
+    visit(prompt);
+    return 16 + 8 * (count + Number(tail));
+  }
+}

@@ -1,0 +1,104 @@
+import { createDialects, type Dialect, type Dialects, MODEL_PARSERS } from '../request/dialects.js';
+import { noPool, noPoolOfModel, unknownPool } from '../request/rejections.js';
+import type { Rejection } from '../scheduling/decision.js';
+import type { RequestHeaders } from '../scheduling/request-headers.js';
+
+/** Header by which a proxy names the pool of a request. */
+export const POOL_HEADER = 'x-pointsman-pool';
+
+/** How requests find a pool. */
+export interface PoolRoute {
+  /** Value of the header or of the metadata. */
+  readonly name: string;
+  /** Models whose requests belong to the pool; one that ends with `*` stands for all that begin so. */
+  readonly models: readonly string[];
+}
+
+/** The proxy's part of a choice. */
+export interface PoolHint {
+  readonly headers: RequestHeaders;
+  /** Pool that the proxy's metadata name. */
+  readonly pool: string | undefined;
+}
+
+interface Entry<Context> {
+  readonly route: PoolRoute;
+  readonly context: Context;
+}
+
+/**
+ * Chooses the pool of each request in a shard that serves several: by metadata, by header, by model, else the default.
+ * `Context` is what the shard has for the streams of one pool.
+ */
+export class PoolChoice<Context extends object> {
+  readonly #pools = new Map<string, Entry<Context>>();
+  #models = new Map<string, Context>();
+  /** Beginnings of names, longest first. */
+  #beginnings: { readonly text: string; readonly context: Context }[] = [];
+  #fallback: string | undefined;
+  /** Dialects by which the model of a request is found before its pool is known. */
+  readonly dialects: Dialects = createDialects(MODEL_PARSERS);
+
+  /** Adds a pool, or replaces how requests find it. */
+  add(route: PoolRoute, context: Context): void {
+    this.#pools.set(route.name, { route, context });
+    this.#index();
+  }
+
+  /** Chooses the pool no more. @param context that the pool was added with: another one may have its name by now */
+  remove(name: string, context: Context): void {
+    if (this.#pools.get(name)?.context === context) this.#pools.delete(name);
+    this.#index();
+  }
+
+  /** Names the pool of requests that nothing else says the pool of; undefined = they are refused. */
+  setDefault(name: string | undefined): void {
+    this.#fallback = name;
+  }
+
+  /** The pool that the proxy names, or a rejection when there is none of this name; undefined = it names none. */
+  ofProxy({ headers, pool }: PoolHint): Context | Rejection | undefined {
+    const name = pool || headers.get(POOL_HEADER);
+    if (!name) return undefined;
+    return this.#pools.get(name)?.context ?? unknownPool(name);
+  }
+
+  /** Whether a model can say the pool. */
+  get readsModels(): boolean {
+    return this.#models.size + this.#beginnings.length > 0;
+  }
+
+  /** The dialect of a path whose requests name a model; undefined when they name none. */
+  dialectOf(path: string): Dialect | undefined {
+    const dialect = this.dialects.find(path);
+    return 'kind' in dialect || !dialect.namesModel || dialect.prompt === undefined ? undefined : dialect;
+  }
+
+  /** The pool of a model, else the default. @param model undefined or empty = the request names none */
+  ofModel(model: string | undefined): Context | Rejection {
+    if (!model) return this.byDefault();
+    const context = this.#models.get(model) ?? this.#beginnings.find(({ text }) => model.startsWith(text))?.context;
+    return context ?? this.#default() ?? noPoolOfModel(model);
+  }
+
+  /** The default pool, or a rejection when there is none. */
+  byDefault(): Context | Rejection {
+    return this.#default() ?? noPool();
+  }
+
+  #default(): Context | undefined {
+    return this.#fallback === undefined ? undefined : this.#pools.get(this.#fallback)?.context;
+  }
+
+  #index(): void {
+    this.#models = new Map();
+    this.#beginnings = [];
+    for (const { route, context } of this.#pools.values()) {
+      for (const model of route.models) {
+        if (model.endsWith('*')) this.#beginnings.push({ text: model.slice(0, -1), context });
+        else this.#models.set(model, context);
+      }
+    }
+    this.#beginnings.sort((a, b) => b.text.length - a.text.length);
+  }
+}

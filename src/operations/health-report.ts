@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http';
+import type { Route } from './telemetry/metrics-server.js';
+
+/** Use of a bound. */
+export interface BoundUse {
+  readonly name: string;
+  readonly used: number;
+  readonly limit: number;
+  /** Flag or setting that raises it. */
+  readonly setting: string;
+  /** Whether a full one is the usual state, as of a cache that drops its oldest entry. */
+  readonly fills: boolean;
+}
+
+/** Part of a scorer in the last decisions whose columns are kept. */
+export interface ScorerUse {
+  readonly scorer: string;
+  /** Decisions with several candidates in which it ran. */
+  readonly decisions: number;
+  /** Of these, how many in which its scores differed. */
+  readonly apart: number;
+  /** Of these, how many in which another endpoint scores highest without it. */
+  readonly decided: number;
+}
+
+/** Memory of the process in bytes. */
+export interface MemoryUse {
+  readonly resident: number;
+  /** Limit of the control group; null = none. */
+  readonly limit: number | null;
+  /** What the process may come to need with its flags, in parts. */
+  readonly needs: readonly { readonly what: string; readonly bytes: number }[];
+}
+
+/** State of a picker for `pointsman doctor`. Nothing of a prompt is in it. */
+export interface HealthReport {
+  /** Milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly pool: string;
+  readonly version: string;
+  readonly uptimeSeconds: number;
+  /** Reasons why it is not ready; empty = ready. */
+  readonly unready: readonly string[];
+  /** Age in milliseconds from which on signals count as unknown. */
+  readonly stalenessMs: number;
+  readonly bounds: readonly BoundUse[];
+  readonly memory: MemoryUse;
+  readonly scorers: readonly ScorerUse[];
+  /** Whether decisions read bodies of answers. */
+  readonly readsAnswers: boolean;
+  readonly configuration: {
+    /** Outcome of the last version of its file; null = it has not changed since the start, or is not followed. */
+    readonly lastReload: string | null;
+    readonly warnings: readonly string[];
+  };
+}
+
+/** Path of the report. */
+export const HEALTH_PATH = '/debug/health';
+
+/** `GET /debug/health`: the report as JSON. */
+export function healthRoute(read: () => HealthReport): Route {
+  return (_request, response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+    response.end(`${JSON.stringify(read(), undefined, 2)}\n`);
+  };
+}

@@ -1,0 +1,83 @@
+import type { MetricsExposition } from '../telemetry/exposition.js';
+
+/** What the metrics of replication show. */
+export interface ReplicationFigures {
+  readonly connected: boolean;
+  readonly peers: readonly {
+    readonly replica: string;
+    readonly live: boolean;
+    readonly silentMs: number;
+    readonly lagMs: number;
+  }[];
+  readonly counts: {
+    readonly sentMessages: number;
+    readonly sentBytes: number;
+    readonly receivedMessages: number;
+    readonly receivedBytes: number;
+    readonly badMessages: number;
+    readonly gaps: number;
+    readonly lostPlacements: number;
+    readonly snapshotsSent: number;
+    readonly snapshotsTaken: number;
+  };
+}
+
+type Counts = ReplicationFigures['counts'];
+
+/** Registers the metrics of replicas that share what they know. */
+export function addReplicationMetrics(exposition: MetricsExposition, read: () => ReplicationFigures): void {
+  addGauges(exposition, read);
+  const counter = (name: string, help: string, pick: (counts: Counts) => number) =>
+    exposition.addCounter({
+      name: `pointsman_replication_${name}_total`,
+      help,
+      read: () => [{ labels: {}, value: pick(read().counts) }],
+    });
+  const bothWays = (name: string, help: string, sent: keyof Counts, received: keyof Counts) =>
+    exposition.addCounter({
+      name: `pointsman_replication_${name}_total`,
+      help,
+      labels: ['direction'],
+      read: () => [
+        { labels: { direction: 'sent' }, value: read().counts[sent] },
+        { labels: { direction: 'received' }, value: read().counts[received] },
+      ],
+    });
+  bothWays('messages', 'Messages to and from other replicas.', 'sentMessages', 'receivedMessages');
+  bothWays('bytes', 'Bytes of messages to and from other replicas.', 'sentBytes', 'receivedBytes');
+  bothWays(
+    'snapshots',
+    'Prefix indexes sent to and taken over from other replicas.',
+    'snapshotsSent',
+    'snapshotsTaken',
+  );
+  counter('gaps', 'Gaps in the updates of other replicas.', ({ gaps }) => gaps);
+  counter('bad_messages', 'Messages of other replicas that could not be read.', ({ badMessages }) => badMessages);
+  counter(
+    'lost_placements',
+    'Placed prompts that other replicas were not told of: the ring of a shard was full.',
+    ({ lostPlacements }) => lostPlacements,
+  );
+}
+
+function addGauges(exposition: MetricsExposition, read: () => ReplicationFigures): void {
+  exposition.addGauge({
+    name: 'pointsman_replication_connected',
+    help: '1 = connected to NATS.',
+    read: () => [{ labels: {}, value: Number(read().connected) }],
+  });
+  exposition.addGauge({
+    name: 'pointsman_replication_peers',
+    help: 'Other replicas that were heard within the last 0.7 s.',
+    read: () => [{ labels: {}, value: read().peers.filter(({ live }) => live).length }],
+  });
+  const ofPeer = (name: string, help: string, pick: (peer: ReplicationFigures['peers'][number]) => number) =>
+    exposition.addGauge({
+      name: `pointsman_replication_peer_${name}_seconds`,
+      help,
+      labels: ['replica'],
+      read: () => read().peers.map((peer) => ({ labels: { replica: peer.replica }, value: pick(peer) / 1000 })),
+    });
+  ofPeer('lag', 'Time that the last update of a replica was under way, by both clocks.', ({ lagMs }) => lagMs);
+  ofPeer('silence', 'Time since the last update of a replica.', ({ silentMs }) => Math.max(0, silentMs));
+}

@@ -1,0 +1,34 @@
+import { consoleLines } from './console-exporter.js';
+import { createExporter } from './exporters.js';
+import { encodeTraces } from './otlp.js';
+import type { TracingSettings } from './settings.js';
+import type { SpanQueueOptions } from './span-queue.js';
+
+const SCOPE = 'pointsman';
+
+/** Where spans go and in which form. @throws {Error} one line, when a file of the settings cannot be read */
+export async function spanSink(
+  { otlp, resource }: TracingSettings,
+  picker: { readonly version: string; readonly instance: string },
+): Promise<Pick<SpanQueueOptions, 'exporter' | 'encode'>> {
+  if (otlp === undefined) {
+    const send = async (lines: Buffer) => {
+      process.stdout.write(lines);
+      return undefined;
+    };
+    return {
+      exporter: { send, close: async () => {} },
+      encode: (spans) => Buffer.from(consoleLines(spans)),
+    };
+  }
+  const about = new Map([
+    ['service.version', picker.version],
+    ['service.instance.id', picker.instance],
+    ['telemetry.sdk.name', SCOPE],
+    ['telemetry.sdk.language', 'nodejs'],
+    ['telemetry.sdk.version', picker.version],
+    ...resource,
+  ]);
+  const scope = { name: SCOPE, version: picker.version };
+  return { exporter: await createExporter(otlp), encode: (spans) => encodeTraces(about, scope, spans) };
+}

@@ -1,0 +1,54 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { errorMessage } from '../../core/error-message.js';
+import type { PickerOptions } from '../picker-options.js';
+
+const FILE = 'hash-seed';
+
+/**
+ * Seed of the block hashes that a state folder keeps, so that a kept index still names the same blocks. Made at the first
+ * start. Readable by the owner only: who knows the seed can construct collisions.
+ * @throws with one line when the folder cannot be used
+ */
+function keptSeed(folder: string): bigint {
+  const path = join(folder, FILE);
+  try {
+    mkdirSync(folder, { recursive: true });
+    const found = readSeed(path);
+    if (found !== undefined) return found;
+    const seed = randomBytes(8).readBigUInt64LE();
+    writeFileSync(path, `${seedText(seed)}\n`, { mode: 0o600, flag: 'wx', flush: true });
+    return seed;
+  } catch (error) {
+    throw new Error(`--state-dir: ${folder} cannot be used: ${errorMessage(error)}`);
+  }
+}
+
+function readSeed(path: string): bigint | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  if (!/^[0-9a-f]{16}\n$/.test(text)) throw new Error(`${FILE} is no seed: remove it`);
+  return BigInt(`0x${text.trim()}`);
+}
+
+/** Seed of the block hashes of a group of replicas. Without a key of its own, anyone who knows the group's name knows it. */
+function sharedSeed(group: string, hashKey: string): bigint {
+  return createHash('sha256').update(`pointsman block hashes\0${group}\0${hashKey}`).digest().readBigUInt64LE();
+}
+
+/** Seed of a picker's block hashes; undefined = a new one at every start, so that collisions cannot be constructed. */
+export function hashSeedOf({ replica, stateDir }: Pick<PickerOptions, 'replica' | 'stateDir'>): bigint | undefined {
+  if (replica !== undefined) return sharedSeed(replica.group, replica.hashKey);
+  return stateDir === undefined ? undefined : keptSeed(stateDir);
+}
+
+/** A seed as hexadecimal digits. */
+export function seedText(seed: bigint): string {
+  return seed.toString(16).padStart(16, '0');
+}

@@ -1,0 +1,166 @@
+import { join } from 'node:path';
+import { errorMessage } from '../../core/error-message.js';
+import type { ExportedSegment } from '../../core/index-export.js';
+import { IndexLog } from '../../core/index-log.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { ReportOnce } from '../../core/report-once.js';
+import type { Logger } from '../../operations/log.js';
+import type { SlotAssignment } from '../../pool/endpoint.js';
+import { endpointKey } from '../../replication/endpoint-key.js';
+import { exportIndex, importSegments } from '../../replication/index-transfer.js';
+import { decodeKeptIndex, encodeKeptIndex, type IndexTerms, type KeptIndex } from '../../replication/kept-index.js';
+import type { Part } from '../part.js';
+import type { PickerOptions } from '../picker-options.js';
+import { seedText } from './hash-seed.js';
+import { StateFile } from './state-file.js';
+
+const FILE = 'prefix-index.bin';
+const SAVE_MS = 60_000;
+/** Age from which on the caches of busy engines hold other prompts. */
+const AGE_MS_MAX = 1_800_000;
+/** Time for which a kept index waits for endpoints that discovery has not found yet. */
+const AWAITED_MS = 60_000;
+
+export interface IndexKeeperOptions {
+  readonly folder: string;
+  readonly core: CoreInstance;
+  readonly terms: IndexTerms;
+  /** Endpoints of the pool, with or without requests. */
+  readonly assignments: () => readonly SlotAssignment[];
+  readonly log: Logger;
+}
+
+/**
+ * Keeps the prefix index in a file, so that a restarted picker knows what the engines hold. Endpoints whose engine is
+ * another one now (address or incarnation) are left out.
+ */
+export class IndexKeeper implements Part {
+  readonly #options: IndexKeeperOptions;
+  readonly #log: Logger;
+  readonly #file: StateFile;
+  readonly #problems = new ReportOnce((problem) =>
+    this.#log.error({ file: this.#file.path }, `cannot keep the prefix index: ${problem}`),
+  );
+  #timer: NodeJS.Timeout | undefined;
+  #kept: KeptIndex | undefined;
+  readonly #restored = new Set<bigint>();
+  #saving: Promise<void> | undefined;
+  /** Imports run one after another. */
+  #importing: Promise<void> = Promise.resolve();
+
+  constructor(options: IndexKeeperOptions) {
+    this.#options = options;
+    this.#log = options.log.child({ part: 'state' });
+    this.#file = new StateFile(join(options.folder, FILE));
+  }
+
+  /** Resolves when what was kept is in the index, as far as its endpoints are known. */
+  async start(): Promise<void> {
+    this.#kept = await this.#read();
+    if (this.#kept !== undefined) setTimeout(() => this.#forget(), AWAITED_MS).unref();
+    await this.endpointsChanged();
+    this.#timer = setInterval(() => this.save(), SAVE_MS).unref();
+  }
+
+  /** Writes the last state. */
+  async stop(): Promise<void> {
+    if (this.#timer === undefined) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.save();
+  }
+
+  async #read(): Promise<KeptIndex | undefined> {
+    try {
+      const bytes = await this.#file.readBytes();
+      if (bytes === undefined) return undefined;
+      const kept = decodeKeptIndex(bytes, this.#options.terms);
+      const ageMs = Date.now() - kept.savedAtMs;
+      if (!(ageMs <= AGE_MS_MAX)) throw new Error(`it is ${Math.round(ageMs / 60_000)} minutes old`);
+      return kept;
+    } catch (error) {
+      this.#log.warn({ file: this.#file.path }, `starts with an empty prefix index: ${errorMessage(error)}`);
+      return undefined;
+    }
+  }
+
+  #forget(): void {
+    this.#kept = undefined;
+    this.#restored.clear();
+  }
+
+  /** Enters what was kept of endpoints that were not known before. */
+  endpointsChanged(): Promise<void> {
+    this.#importing = this.#importing.then(() => this.#enter());
+    return this.#importing;
+  }
+
+  async #enter(): Promise<void> {
+    const kept = this.#kept;
+    if (kept === undefined) return;
+    const slots = this.#newSlots(kept);
+    if (slots.size === 0) return;
+    const log = new IndexLog(this.#options.core);
+    const blocks = await importSegments(log, kept.segments, (endpoint) => slots.get(endpoint));
+    const details = { endpoints: slots.size, of: kept.endpoints.length, blocks, savedAtMs: kept.savedAtMs };
+    this.#log.info(details, 'goes on with the prefix index of an earlier run');
+  }
+
+  /** Slots by position in the kept list, of endpoints that are in the pool and have not been restored. */
+  #newSlots({ endpoints }: KeptIndex): Map<number, number> {
+    const positions = new Map(endpoints.map((key, position) => [key, position]));
+    const slots = new Map<number, number>();
+    for (const { slot, endpoint } of this.#options.assignments()) {
+      const key = endpointKey(endpoint);
+      const position = positions.get(key);
+      if (position === undefined || this.#restored.has(key)) continue;
+      this.#restored.add(key);
+      slots.set(position, slot);
+    }
+    return slots;
+  }
+
+  /** Resolves when the index is in the file, or when that has failed and was reported. */
+  save(): Promise<void> {
+    this.#saving ??= this.#save().finally(() => {
+      this.#saving = undefined;
+    });
+    return this.#saving;
+  }
+
+  async #save(): Promise<void> {
+    const { core, terms } = this.#options;
+    try {
+      const assignments = this.#options.assignments();
+      const positions = new Map(assignments.map(({ slot }, position) => [slot, position]));
+      const segments: ExportedSegment[] = [];
+      await exportIndex(core, (piece) => void segments.push(...piece.map((each) => ofPool(each, positions))));
+      const endpoints = assignments.map(({ endpoint }) => endpointKey(endpoint));
+      await this.#file.write(encodeKeptIndex({ ...terms, savedAtMs: Date.now(), endpoints, segments }));
+      this.#problems.over();
+    } catch (error) {
+      this.#problems.problem(error);
+    }
+  }
+}
+
+/** The keeper of a pool. An index that engines report themselves is not kept: what they would say of it meanwhile is unknown. */
+export function createIndexKeeper(
+  { stateDir: folder, configuration, log }: Pick<PickerOptions, 'stateDir' | 'configuration' | 'log'>,
+  { hashSeed, ...pool }: Pick<IndexKeeperOptions, 'core' | 'assignments'> & { readonly hashSeed: bigint | undefined },
+): IndexKeeper | undefined {
+  const { prefix } = configuration.scheduling;
+  if (folder === undefined || hashSeed === undefined || prefix === undefined) return undefined;
+  if ((prefix.knownBy ?? 'decisions') !== 'decisions') return undefined;
+  const terms = { blockTokens: prefix.blockTokens, seed: seedText(hashSeed) };
+  return new IndexKeeper({ folder, terms, log, ...pool });
+}
+
+/** A segment with positions in the list of endpoints in the place of slots. */
+function ofPool(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
+  const runs = segment.runs.map(({ end, slots }) => ({
+    end,
+    slots: slots.map((slot) => positions.get(slot)).filter((position) => position !== undefined),
+  }));
+  return { ...segment, runs };
+}

@@ -1,0 +1,269 @@
+import { shownAdaptation } from '../../adaptation/adaptation-report.js';
+import { DecisionLog } from '../../core/decision-log.js';
+import type { EndpointTable } from '../../core/endpoint-table.js';
+import type { CoreInstance } from '../../core/memory.js';
+import {
+  adaptationRoute,
+  decisionsRoute,
+  flowControlRoute,
+  pluginStateRoute,
+  REQUESTS_PATH,
+  requestRoute,
+} from '../../operations/debug-pages.js';
+import { healthRoute } from '../../operations/health-report.js';
+import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
+import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
+import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
+import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
+import { PageFeed } from '../../operations/page/page-feed.js';
+import { configurationRoute, pageFiles } from '../../operations/page/page-files.js';
+import type { ConfigurationShown } from '../../operations/page/snapshot.js';
+import { CellFamilies } from '../../operations/telemetry/cell-families.js';
+import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
+import type { Route } from '../../operations/telemetry/metrics-server.js';
+import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
+import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
+import type { CompiledProfile } from '../../scheduling/program.js';
+import type { Part } from '../part.js';
+import type { PickerOptions } from '../picker-options.js';
+import type { AdaptationControl } from './adaptation-control.js';
+import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
+import type { FlowControl } from './flow-control.js';
+import { healthReport } from './health-reports.js';
+import type { Informers } from './informers.js';
+import type { EngineEvents } from './kv-events.js';
+import type { LatencyLearning } from './latency-learning.js';
+import { PageSnapshots } from './page-snapshots.js';
+import { partStates } from './part-states.js';
+import { pluginStates } from './plugin-states.js';
+import type { PoolController } from './pool-controller.js';
+import type { ReplicationControl } from './replication-control.js';
+import { requestStories } from './request-stories.js';
+import type { Traces } from './traces.js';
+
+/** A pool as a list of pools shows it. */
+export interface PoolSummary {
+  readonly name: string;
+  readonly endpoints: number;
+  /** Reasons why the pool is not ready; empty = it is. */
+  readonly unready: readonly string[];
+}
+
+/** Sources of the metrics and debug pages of a pool. */
+export interface PoolPageSources {
+  readonly options: PickerOptions;
+  /** Names of all pools of the process; undefined = there is one only. */
+  readonly pools: (() => readonly string[]) | undefined;
+  /** Whether the metrics of the process stand on this page too. */
+  readonly isProcess: boolean;
+  readonly core: CoreInstance;
+  readonly table: EndpointTable;
+  readonly pool: PoolController;
+  readonly informers: Informers;
+  readonly adaptation: AdaptationControl;
+  readonly events: EngineEvents;
+  readonly flow: FlowControl | undefined;
+  readonly replication: ReplicationControl | undefined;
+  /** Names that are label values for as long as they are vouched for. */
+  readonly names: () => VouchedNames;
+  readonly learning: LatencyLearning | undefined;
+  readonly traces: Traces | undefined;
+  readonly usage: TenantUsage;
+  readonly reload: ConfigurationReload | undefined;
+  /** Deaths of each shard by its thread. */
+  readonly shardDeaths: () => ReadonlyMap<number, number>;
+  /** Endpoints that were ejected since the start. */
+  readonly ejections: () => number;
+  /** The plugins that run, those added by default too. */
+  readonly configured: () => readonly { readonly name: string; readonly type: string }[];
+  /** Reasons why the picker is not ready; empty = ready. */
+  readonly unready: () => readonly string[];
+  /** The running configuration for the page. */
+  readonly configuration: () => ConfigurationShown;
+  /** The running profiles, by number. */
+  readonly profiles: () => readonly CompiledProfile[];
+}
+
+/** Metrics and debug pages of one pool. Starts after the parts that it shows. */
+export class PoolPages implements Part {
+  readonly #sources: PoolPageSources;
+  #stories: RequestStories | undefined;
+  #routes: ReadonlyMap<string, Route> = new Map();
+  /** From the first reader on. */
+  #exposition: Promise<MetricsExposition> | undefined;
+  #counts: CellFamilies | undefined;
+  #feed: PageFeed | undefined;
+
+  constructor(sources: PoolPageSources) {
+    this.#sources = sources;
+  }
+
+  /** Requests so far, answered and refused. */
+  get requests(): number {
+    this.#counts ??= new CellFamilies(this.#sources.core, false);
+    return this.#counts.sum('llm_d_epp_request_total');
+  }
+
+  /** Replaces the names that are label values for as long as they are vouched for. */
+  vouch(names: VouchedNames): void {
+    // A page that cannot be made is reported to its readers.
+    this.#exposition?.then(
+      (exposition) => exposition.vouch(names),
+      () => undefined,
+    );
+  }
+
+  /** The metrics of the pool. They are made for their first reader, so that a start does not wait for their library. */
+  exposition(): Promise<MetricsExposition> {
+    this.#exposition ??= this.#makeExposition();
+    return this.#exposition;
+  }
+
+  /** Debug pages of the pool, by their path. */
+  get routes(): ReadonlyMap<string, Route> {
+    return this.#routes;
+  }
+
+  /** The pool in a few words. */
+  get summary(): PoolSummary {
+    const { options, pool, unready } = this.#sources;
+    return { name: options.poolName, endpoints: pool.assignments.length, unready: unready() };
+  }
+
+  /** Why a request went where it went; undefined = its decision is not kept here. */
+  story(id: string): RequestStory | undefined {
+    return this.#stories?.tell(id);
+  }
+
+  async start(): Promise<void> {
+    // Flow control tells the page what it observes; everything else is read for each page.
+    if (this.#sources.flow !== undefined) await this.exposition();
+    this.#routes = this.#makeRoutes();
+  }
+
+  stop(): void {
+    this.#feed?.close();
+  }
+
+  async #makeExposition(): Promise<MetricsExposition> {
+    const [{ MetricsExposition }, { addCoreMetrics }, { addAdaptationMetrics }] = await Promise.all([
+      import('../../operations/telemetry/exposition.js'),
+      import('../../operations/metrics/core-metrics.js'),
+      import('../../operations/metrics/adaptation-metrics.js'),
+    ]);
+    const exposition = new MetricsExposition(this.#expositionOptions());
+    exposition.vouch(this.#sources.names());
+    addCoreMetrics(exposition, this.#sources.core, this.#coreSources());
+    this.#addPoolMetrics(exposition);
+    addAdaptationMetrics(exposition, () => this.#adaptation());
+    this.#sources.options.kubernetes?.addMetrics(exposition);
+    return exposition;
+  }
+
+  #expositionOptions(): ConstructorParameters<typeof MetricsExposition>[0] {
+    const { options, core, pool, isProcess } = this.#sources;
+    const build = { version: options.version, commit: options.commit, buildRef: `pointsman-${options.version}` };
+    return {
+      core,
+      poolName: options.poolName,
+      endpointOf: (slot) => pool.endpointOf(slot),
+      streamMetrics: options.streamMetrics,
+      prefixProducer: options.configuration.scheduling.prefixProducer,
+      build: isProcess ? build : undefined,
+      processMetrics: isProcess,
+    };
+  }
+
+  #coreSources() {
+    const { shardDeaths, ejections, informers, reload, learning, pool, table } = this.#sources;
+    return {
+      shardDeaths,
+      ejections,
+      leftOut: () => pool.leftOut,
+      scrapeErrors: () => informers.failures,
+      sourceErrors: () => informers.errors,
+      freshness: () => informers.freshness,
+      configReloads: () => reload?.counts ?? NO_RELOADS,
+      latencyTrainer: learning?.trainer,
+      samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
+      endpoints: () =>
+        pool.assignments.map(({ slot, endpoint }) => ({ name: endpoint.name, reading: table.read(slot) })),
+    };
+  }
+
+  #addPoolMetrics(exposition: MetricsExposition): void {
+    const { options, pool, informers, flow, events, traces, usage, replication, isProcess } = this.#sources;
+    const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
+    addUsageMetrics(exposition, usage);
+    addServedModels(exposition, informers, endpoints);
+    addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
+    if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
+    if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
+    if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+    if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
+  }
+
+  #adaptation() {
+    const { adaptation, pool } = this.#sources;
+    return shownAdaptation(adaptation.report(), (slot) => pool.endpointOf(slot)?.name ?? `slot ${slot}`);
+  }
+
+  #makeRoutes(): ReadonlyMap<string, Route> {
+    const { core, pool, profiles } = this.#sources;
+    const log = new DecisionLog(core);
+    const stories = requestStories(this.#sources, log);
+    this.#stories = stories;
+    const decisions = decisionsRoute(
+      log,
+      (slot) => pool.endpointOf(slot),
+      (profile) => profiles()[profile]?.name,
+    );
+    return new Map([
+      ...this.#flowRoutes(),
+      ...this.#pageRoutes(),
+      ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
+      ['/debug/decisions', decisions],
+      ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
+      [REQUESTS_PATH, requestRoute(stories)],
+      ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
+    ]);
+  }
+
+  #pageRoutes(): (readonly [string, Route])[] {
+    const { options, core, table, pool, flow, unready, configuration } = this.#sources;
+    if (!options.ui) return [];
+    const snapshots = new PageSnapshots({
+      core,
+      table,
+      pool,
+      flow,
+      poolName: options.poolName,
+      pools: this.#sources.pools,
+      version: options.version,
+      adaptation: () => this.#adaptation(),
+      unready,
+      parts: () => partStates(this.#sources),
+    });
+    const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');
+    this.#feed = new PageFeed((first) => snapshots.read(first), report);
+    return [
+      ['/ui/events', this.#feed.route],
+      ['/ui/configuration', configurationRoute(configuration)],
+      ['/ui/', pageFiles],
+    ];
+  }
+
+  #flowRoutes(): (readonly [string, Route])[] {
+    const { flow, pool, table } = this.#sources;
+    if (flow === undefined) return [];
+    const describe = (slot: number) => ({
+      endpoint: pool.endpointOf(slot)?.id ?? `slot ${slot}`,
+      inflight: table.read(slot).inflight,
+    });
+    return [['/debug/flow-control', flowControlRoute(() => flow.report(describe))]];
+  }
+}

@@ -1,0 +1,172 @@
+import type { ExportedSegment } from '../../core/index-export.js';
+import { IndexLog } from '../../core/index-log.js';
+import { LoadTable } from '../../core/load-table.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
+import type { CoreInstance } from '../../core/memory.js';
+import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import type { SlotAssignment } from '../../pool/endpoint.js';
+import { endpointKey } from '../../replication/endpoint-key.js';
+import { exportIndex, importSegments } from '../../replication/index-transfer.js';
+import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
+import type { LoadSum } from '../../replication/peer-view.js';
+import type { ReplicatedPool } from '../../replication/replicator.js';
+
+/** What replicas tell each other beside load and prompts. */
+export type SharedState = Pick<
+  ReplicatedPool,
+  'spendings' | 'learned' | 'applySpent' | 'applyLearned' | 'peersChanged'
+>;
+
+export interface PoolReplicaOptions {
+  readonly core: CoreInstance;
+  readonly assignments: () => readonly SlotAssignment[];
+  readonly state: SharedState;
+}
+
+interface Followed {
+  readonly slot: number;
+  readonly generation: number;
+  readonly endpoint: bigint;
+  /** Requests sent there from here. */
+  charged: number;
+  /** Whether the endpoint was out, as peers know it. */
+  out: boolean;
+}
+
+/** The pool of this process as replication sees it: slots on this side, keys of endpoints on the other. Control thread only. */
+export class PoolReplica implements ReplicatedPool {
+  readonly #options: PoolReplicaOptions;
+  readonly #loads: LoadTable;
+  readonly #placed: PlacedPrompts;
+  readonly #log: IndexLog;
+  readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
+  #byKey = new Map<bigint, Followed>();
+  #bySlot = new Map<number, Followed>();
+
+  constructor(options: PoolReplicaOptions) {
+    this.#options = options;
+    this.#loads = new LoadTable(options.core);
+    this.#placed = new PlacedPrompts(options.core);
+    this.#log = new IndexLog(options.core);
+  }
+
+  /** Follows the endpoints that the pool has now. */
+  endpointsChanged(): void {
+    const before = this.#byKey;
+    this.#byKey = new Map();
+    this.#bySlot = new Map();
+    for (const { slot, generation, endpoint } of this.#options.assignments()) {
+      const key = endpointKey(endpoint);
+      const known = before.get(key);
+      const same = known?.slot === slot && known.generation === generation;
+      const followed = same ? known : { slot, generation, endpoint: key, charged: known?.charged ?? 0, out: false };
+      this.#byKey.set(key, followed);
+      this.#bySlot.set(slot, followed);
+    }
+  }
+
+  *loads(): Iterable<LoadRow> {
+    for (const { slot, endpoint, charged } of this.#bySlot.values()) {
+      yield { endpoint, charged, ...this.#loads.own(slot) };
+    }
+  }
+
+  placements(visit: (placement: Placement) => void): number {
+    return this.#placed.drain(({ slot, generation, parent, hashes, tail }) => {
+      const followed = this.#bySlot.get(slot);
+      if (followed === undefined || !sameGeneration(generation, followed.generation)) return;
+      followed.charged++;
+      if (hashes.length === 0 && tail === undefined) return;
+      visit({ endpoint: followed.endpoint, parent, hashes: hashes.slice(), tail });
+    });
+  }
+
+  ejections(): readonly EjectionNews[] {
+    const news: EjectionNews[] = [];
+    for (const followed of this.#bySlot.values()) {
+      const out = this.#loads.isEjected(followed.slot);
+      if (out === followed.out) continue;
+      followed.out = out;
+      news.push({ endpoint: followed.endpoint, out });
+    }
+    return news;
+  }
+
+  ejected(): readonly EjectionNews[] {
+    const all = [...this.#bySlot.values()];
+    return all.filter(({ out }) => out).map(({ endpoint }) => ({ endpoint, out: true }));
+  }
+
+  spendings(all: boolean): readonly Spending[] {
+    return this.#options.state.spendings(all);
+  }
+
+  learned(): Uint8Array | undefined {
+    return this.#options.state.learned();
+  }
+
+  applyLoad(endpoint: bigint, load: LoadSum): void {
+    const followed = this.#byKey.get(endpoint);
+    if (followed === undefined) return;
+    const { slot, generation } = followed;
+    this.#writes.run(() => this.#loads.setPeers(slot, generation, load, load.charged));
+  }
+
+  applyPlacements(placements: readonly Placement[]): void {
+    for (const { endpoint, parent, hashes, tail } of placements) {
+      const followed = this.#byKey.get(endpoint);
+      if (followed !== undefined) this.#log.add(followed.slot, parent, hashes, tail);
+    }
+    this.#log.apply();
+  }
+
+  applyEjection({ endpoint, out }: EjectionNews): void {
+    const followed = this.#byKey.get(endpoint);
+    if (followed === undefined || followed.out === out) return;
+    followed.out = out;
+    const { slot, generation } = followed;
+    this.#writes.run(() => this.#loads.setEjection(slot, generation, out, poolClockMs()));
+    // Where half of the pool is out already, this one stays in; that is no news for peers.
+    followed.out = this.#loads.isEjected(slot);
+  }
+
+  applySpent(spent: readonly Spending[]): void {
+    this.#options.state.applySpent(spent);
+  }
+
+  applyLearned(bytes: Uint8Array): void {
+    this.#options.state.applyLearned(bytes);
+  }
+
+  peersChanged(live: number): void {
+    this.#options.state.peersChanged(live);
+  }
+
+  async exportIndex(
+    piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
+  ): Promise<void> {
+    const followed = [...this.#bySlot.values()];
+    const endpoints = followed.map(({ endpoint }) => endpoint);
+    const positions = new Map(followed.map(({ slot }, position) => [slot, position]));
+    await exportIndex(this.#options.core, (segments) =>
+      piece(
+        endpoints,
+        segments.map((each) => placed(each, positions)),
+      ),
+    );
+  }
+
+  async importIndex(endpoints: readonly bigint[], segments: readonly ExportedSegment[]): Promise<void> {
+    await importSegments(this.#log, segments, (position) => this.#byKey.get(endpoints[position]!)?.slot);
+  }
+}
+
+/** A segment with positions in the place of slots. */
+function placed(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
+  const runs = segment.runs.map(({ end, slots }) => ({
+    end,
+    slots: slots.map((slot) => positions.get(slot)).filter((position) => position !== undefined),
+  }));
+  return { ...segment, runs };
+}

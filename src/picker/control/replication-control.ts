@@ -1,0 +1,147 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { CoreInstance } from '../../core/memory.js';
+import type { Logger } from '../../operations/log.js';
+import type { SlotAssignment } from '../../pool/endpoint.js';
+import type { ReplicaLink } from '../../replication/link.js';
+import { noCounts, type ReplicationCounts, Replicator } from '../../replication/replicator.js';
+import type { Part } from '../part.js';
+import { PoolReplica, type SharedState } from './pool-replica.js';
+
+/** Interval between two looks at what is new. */
+const TICK_MS = 10;
+/** Time that the start waits for the prefix index of a peer. */
+const JOIN_MS_MAX = 5_000;
+
+/** A replica among others. */
+export interface ReplicaSettings {
+  /** Address of NATS servers, without credentials. */
+  readonly url: string;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly group: string;
+  /** Unique in the group. */
+  readonly replica: string;
+  /** Secret of the group that the seed of the block hashes is made of. */
+  readonly hashKey: string;
+}
+
+export interface ReplicationControlOptions {
+  readonly settings: ReplicaSettings;
+  readonly core: CoreInstance;
+  readonly assignments: () => readonly SlotAssignment[];
+  readonly hashSeed: bigint;
+  readonly sharesIndex: boolean;
+  readonly state: SharedState;
+  readonly log: Logger;
+}
+
+/** State of replication as plain data. */
+export interface ReplicationReport {
+  readonly replica: string;
+  readonly connected: boolean;
+  readonly joined: boolean;
+  readonly peers: Replicator['peers'];
+  readonly counts: Readonly<ReplicationCounts>;
+}
+
+/** Gives the replicator its clock and its link. Control thread only. */
+export class ReplicationControl implements Part {
+  /** Reports the time that an update of a peer was under way, in milliseconds. */
+  lag: (ms: number) => void = () => undefined;
+  readonly #options: ReplicationControlOptions;
+  readonly #log: Logger;
+  readonly #pool: PoolReplica;
+  #link: ReplicaLink | undefined;
+  #replicator: Replicator | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #problem = '';
+
+  constructor(options: ReplicationControlOptions) {
+    const { core, assignments, state } = options;
+    this.#options = options;
+    this.#log = options.log.child({ part: 'replication' });
+    this.#pool = new PoolReplica({ core, assignments, state });
+  }
+
+  /**
+   * Resolves when the prefix index of a peer has been taken over, when there is no peer, or after 5 s.
+   * @throws MissingPackage
+   */
+  async start(): Promise<void> {
+    const { settings } = this.#options;
+    const { NatsLink } = await import('../../replication/nats-link.js');
+    const link = new NatsLink(settings);
+    const replicator = this.#makeReplicator(link);
+    this.#link = link;
+    this.#replicator = replicator;
+    this.#pool.endpointsChanged();
+    const began = performance.now();
+    link.open({
+      message: (bytes) => replicator.receive(bytes, performance.now()),
+      connected: () => {
+        this.#problem = '';
+        this.#log.info({ url: settings.url, group: settings.group, replica: settings.replica }, 'connected to NATS');
+        replicator.connected(performance.now());
+      },
+      disconnected: (reason) => this.#disconnected(reason),
+      alone: () => replicator.alone(),
+    });
+    this.#timer = setInterval(() => replicator.tick(performance.now()), TICK_MS).unref();
+    while (!replicator.joined && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
+    const waitedMs = Math.round(performance.now() - began);
+    if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'knows what its peers know');
+    else this.#log.warn({ waitedMs }, 'no peer has sent its prefix index: serves without it');
+  }
+
+  #makeReplicator(link: ReplicaLink): Replicator {
+    const { settings, hashSeed, sharesIndex } = this.#options;
+    const replicator = new Replicator({
+      replica: settings.replica,
+      epoch: Date.now(),
+      seedCheck: seedCheck(hashSeed),
+      sharesIndex,
+      pool: this.#pool,
+      link,
+      wallMs: Date.now,
+      log: (level, text, details = {}) => this.#log[level](details, text),
+    });
+    replicator.lag = (ms) => this.lag(ms);
+    return replicator;
+  }
+
+  /** A state is logged once, not with every try. */
+  #disconnected(reason: string): void {
+    if (this.#problem === reason) return;
+    this.#problem = reason;
+    this.#log.warn({ url: this.#options.settings.url }, `no connection to NATS, decides without its peers: ${reason}`);
+  }
+
+  /** Follows the endpoints of the pool. */
+  endpointsChanged(): void {
+    this.#pool.endpointsChanged();
+    this.#replicator?.endpointsChanged();
+  }
+
+  report(): ReplicationReport {
+    return {
+      replica: this.#options.settings.replica,
+      connected: this.#link?.connected === true,
+      joined: this.#replicator?.joined === true,
+      peers: this.#replicator?.peers ?? [],
+      counts: this.#replicator?.counts ?? noCounts(),
+    };
+  }
+
+  /** Peers free the load of this replica at once. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#replicator?.leave();
+    await this.#link?.close();
+  }
+}
+
+/** Tells seeds apart without telling them. */
+function seedCheck(hashSeed: bigint): number {
+  return createHash('sha256').update(`check ${hashSeed}`).digest().readUInt32LE();
+}

@@ -1,0 +1,115 @@
+import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorMessage } from '../../core/error-message.js';
+import type { Logger } from '../../operations/log.js';
+import { DailyUsage, readUsageLines, untilMidnight, usageLines, utcDay } from '../../operations/usage/daily-usage.js';
+import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
+import type { Part } from '../part.js';
+import { StateFile } from './state-file.js';
+
+/** Interval between two writes. A crash loses what was counted since the last one. */
+const WRITE_MS = 60_000;
+const FILE = /^usage-(\d{4}-\d{2}-\d{2})\.ndjson$/;
+const DAY_MS = 86_400_000;
+
+export interface UsageFilesOptions {
+  readonly folder: string;
+  /** Days that a file is kept, its own included. */
+  readonly days: number;
+  readonly poolName: string;
+  /** Usage by tenant since the start of the process. */
+  readonly read: () => ReadonlyMap<string, TenantTotals>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+/** Usage by tenant in one file for each UTC day (`--usage-dir`), replaced as a whole every minute. */
+export class UsageFiles implements Part {
+  readonly #options: UsageFilesOptions;
+  #usage: DailyUsage | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #lastProblem: string | undefined;
+
+  constructor(options: UsageFilesOptions) {
+    this.#options = options;
+  }
+
+  /** @throws with one line when the folder cannot be used */
+  async start(): Promise<void> {
+    const { folder, read, now } = this.#options;
+    try {
+      await mkdir(folder, { recursive: true });
+      const day = utcDay(now());
+      this.#usage = new DailyUsage(read, day, await this.#before(day));
+      await this.#write();
+      await this.#removeOld();
+    } catch (error) {
+      throw new Error(`--usage-dir: ${errorMessage(error)}`);
+    }
+    this.#wait();
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    if (this.#usage !== undefined) await this.tick();
+  }
+
+  /** Writes the file of the day. On another day the old one is written for the last time, and old files are removed. */
+  async tick(): Promise<void> {
+    const usage = this.#usage!;
+    const today = utcDay(this.#options.now());
+    try {
+      await this.#write();
+      this.#lastProblem = undefined;
+      if (today === usage.day) return;
+      usage.begin(today);
+      await this.#write();
+      await this.#removeOld();
+    } catch (error) {
+      this.#report(errorMessage(error));
+    }
+  }
+
+  #wait(): void {
+    const pauseMs = Math.min(WRITE_MS, untilMidnight(this.#options.now()));
+    this.#timer = setTimeout(() => this.tick().then(() => this.#wait()), pauseMs).unref();
+  }
+
+  #pathOf(day: string): string {
+    return join(this.#options.folder, `usage-${day}.ndjson`);
+  }
+
+  /** Usage of the day before this start. A file that is damaged is kept under another name. */
+  async #before(day: string): Promise<ReadonlyMap<string, TenantTotals>> {
+    const text = await new StateFile(this.#pathOf(day)).read();
+    try {
+      return readUsageLines(text ?? '');
+    } catch (error) {
+      const beside = `${this.#pathOf(day)}.damaged-${this.#options.now()}`;
+      await rename(this.#pathOf(day), beside);
+      this.#report(`${this.#pathOf(day)}: ${errorMessage(error)}; it is kept as ${beside}, and the day begins anew`);
+      return new Map();
+    }
+  }
+
+  async #write(): Promise<void> {
+    const { day, tenants } = this.#usage!;
+    await new StateFile(this.#pathOf(day)).write(usageLines(this.#options.poolName, day, tenants));
+  }
+
+  async #removeOld(): Promise<void> {
+    const { folder, days, now } = this.#options;
+    const oldest = utcDay(now() - (days - 1) * DAY_MS);
+    for (const name of await readdir(folder)) {
+      const [, day] = FILE.exec(name) ?? [];
+      if (day !== undefined && day < oldest) await rm(join(folder, name), { force: true });
+    }
+  }
+
+  #report(problem: string): void {
+    if (problem === this.#lastProblem) return;
+    this.#lastProblem = problem;
+    this.#options.log.error({ part: 'usage' }, problem);
+  }
+}

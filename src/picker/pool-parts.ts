@@ -1,0 +1,392 @@
+import { stringify } from 'yaml';
+import type { LoadedConfiguration } from '../config/load.js';
+import type { CurrentSettings } from '../core/current-settings.js';
+import { DecisionLog } from '../core/decision-log.js';
+import { EndpointTable } from '../core/endpoint-table.js';
+import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
+import { poolClockMs } from '../core/pool-clock.js';
+import type { PoolRoute } from '../ingress/pool-choice.js';
+import type { HealthState } from '../operations/health.js';
+import { TenantUsage } from '../operations/usage/tenant-usage.js';
+import type { SlotUpdate } from '../pool/endpoint.js';
+import { SlotTable } from '../pool/slots.js';
+import { AdaptationControl } from './control/adaptation-control.js';
+import { ConfigurationReload } from './control/configuration-reload.js';
+import { FlowControl } from './control/flow-control.js';
+import { hashSeedOf } from './control/hash-seed.js';
+import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
+import { createInformers, type Informers } from './control/informers.js';
+import { EngineEvents } from './control/kv-events.js';
+import { LatencyLearning } from './control/latency-learning.js';
+import { PoolController } from './control/pool-controller.js';
+import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
+import type { PoolPageSources } from './control/pool-pages.js';
+import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { ReplicationControl } from './control/replication-control.js';
+import { requestStories } from './control/request-stories.js';
+import { ReturnWatch } from './control/return-watch.js';
+import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import type { TracedPool, Traces } from './control/traces.js';
+import { UsageFiles } from './control/usage-files.js';
+import { VouchedLabels } from './control/vouched-labels.js';
+import type { JobPool } from './jobs/job-pool.js';
+import type { FromPool } from './messages.js';
+import type { Part } from './part.js';
+import type { PickerOptions } from './picker-options.js';
+import type { PoolLink, ServedPool } from './shards/shard-pool.js';
+
+/** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
+const JOB_THREADS = 4;
+
+/** Bound on scans and wait slots over all threads. Each takes about 8 KB once it is touched. */
+const SCANS_MAX = 131_072;
+
+/** One scan and one wait slot for each stream of a shard, so that the bound on streams is reached first. */
+function scansOf(maxStreams: number, shards: number): number {
+  return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
+}
+
+/** Services of the process for its pools. */
+export interface ProcessServices {
+  readonly jobs: JobPool;
+  /** Called with the facts of the pool that readiness needs. */
+  readonly health: Pick<HealthState, 'update'>;
+  /** How requests find the pool; undefined = they do not. */
+  readonly route: PoolRoute | undefined;
+  /** Port of the pool's own; undefined = none. */
+  readonly port: number | undefined;
+  /** Called when a shard cannot serve the pool. */
+  readonly failed: (thread: number, reason: string) => void;
+  /** The way to the shards; asked for after the constructor only. */
+  readonly link: () => PoolLink;
+  /** Undefined = requests are not traced. */
+  readonly traces: Traces | undefined;
+  /** Names that metrics of the pool show as label values. */
+  readonly vouch: (names: VouchedLabels['names']) => void;
+}
+
+/** What one pool has on the control thread: its memory, its programs, its endpoints and what follows them. */
+export class PoolParts {
+  readonly memory: PoolMemory;
+  /** What the pool is in the shards. */
+  readonly served: ServedPool;
+  readonly flow: FlowControl | undefined;
+  readonly labels: VouchedLabels;
+  readonly events: EngineEvents;
+  readonly learning: LatencyLearning | undefined;
+  readonly discovery: PoolDiscovery;
+  readonly returnWatch: Part | undefined;
+  readonly adaptation: AdaptationControl;
+  readonly reload: ConfigurationReload | undefined;
+  readonly informers: Informers;
+  readonly keeper: IndexKeeper | undefined;
+  readonly replication: ReplicationControl | undefined;
+  readonly #options: PickerOptions;
+  readonly #process: ProcessServices;
+  readonly #configuration: { current: LoadedConfiguration };
+  readonly #core: CoreInstance;
+  readonly #table: EndpointTable;
+  readonly #programs: ProgramPublisher;
+  readonly #pool: PoolController;
+  readonly usageFiles: UsageFiles | undefined;
+  readonly #usage: TenantUsage;
+  readonly #traced: TracedPool | undefined;
+  #ejections = 0;
+
+  constructor(options: PickerOptions, process: ProcessServices) {
+    this.#options = options;
+    this.#process = process;
+    this.#configuration = { current: options.configuration };
+    const hashSeed = hashSeedOf(options);
+    this.memory = poolMemory(options, hashSeed);
+    this.#core = attachCore(this.memory, 0);
+    this.#table = new EndpointTable(this.#core);
+    if (!options.ejection) this.#table.disableEjection();
+    this.#programs = new ProgramPublisher(this.#core);
+    const placed = this.#programs.place(options.configuration.scheduling);
+    this.#programs.publish(placed);
+    this.adaptation = this.#makeAdaptation();
+    this.learning = this.#makeLearning();
+    this.informers = this.#makeInformers();
+    this.events = new EngineEvents({
+      scheduling: options.configuration.scheduling,
+      core: this.#core,
+      report: (problem) => options.log.warn({ part: 'KV events' }, problem),
+    });
+    this.#pool = this.#makePool(placed);
+    this.flow = this.#makeFlowControl();
+    this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
+    this.replication = this.#makeReplication(hashSeed);
+    this.labels = this.#makeLabels();
+    this.reload = this.#makeReload();
+    this.discovery = this.#makeDiscovery();
+    this.returnWatch = this.#makeReturnWatch();
+    this.#traced = this.#makeTraced();
+    this.#usage = new TenantUsage(this.#core);
+    this.usageFiles = this.#makeUsageFiles();
+    this.served = this.#makeServed();
+  }
+
+  /** Sources of the pool's metrics and debug pages. @param others those of the process */
+  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'unready'>): PoolPageSources {
+    const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
+    return {
+      options: this.#options,
+      core: this.#core,
+      table: this.#table,
+      pool: this.#pool,
+      informers: this.informers,
+      adaptation: this.adaptation,
+      events: this.events,
+      flow: this.flow,
+      replication: this.replication,
+      names: () => this.labels.names,
+      learning: this.learning,
+      traces: this.#process.traces,
+      usage: this.#usage,
+      reload: this.reload,
+      ejections: () => this.#ejections,
+      configured: () => configuration.current.plugins,
+      ...others,
+      configuration: () => ({
+        effective: stringify(configuration.current.effective),
+        warnings: configuration.current.warnings,
+      }),
+      profiles: () => configuration.current.scheduling.profiles,
+    };
+  }
+
+  /**
+   * Replaces the running configuration by one that `planReload` accepts without a restart.
+   * Masks and shards come first, so that every program finds what it needs. Each profile changes in one store.
+   * @throws RangeError when the core's tables cannot hold both configurations at once; nothing has changed then
+   */
+  #reconfigure(next: LoadedConfiguration): void {
+    const placed = this.#programs.place(next.scheduling);
+    this.flow?.configure(next);
+    this.#pool.configure(placed);
+    this.#process.link().replaceConfigured(configuredSettings(next));
+    this.#programs.publish(placed);
+    this.adaptation.configure(next.adaptation);
+    this.#configuration.current = next;
+  }
+
+  #makeAdaptation(): AdaptationControl {
+    const { configuration, seed, stateDir, log } = this.#options;
+    return new AdaptationControl({
+      core: this.#core,
+      stateDir,
+      settings: configuration.adaptation,
+      run: (variant) => this.#programs.run(variant),
+      projected: () => this.#programs.projected,
+      slots: () => this.#pool.assignments.map(({ slot }) => slot),
+      seed,
+      now: poolClockMs,
+      log,
+    });
+  }
+
+  #makeLearning(): LatencyLearning | undefined {
+    const { configuration, log } = this.#options;
+    const settings = configuration.scheduling.prediction;
+    if (settings === undefined) return undefined;
+    return new LatencyLearning({
+      core: this.#core,
+      settings,
+      endpointOf: (slot) => this.#pool.endpointOf(slot),
+      report: (problem) => log.error({ part: 'prediction' }, problem),
+    });
+  }
+
+  #makeInformers(): Informers {
+    return createInformers(this.#options, this.#core, {
+      publish: (slot, generation, signals, now) => {
+        this.labels.hear(signals);
+        return this.#pool.publish(slot, generation, signals, now);
+      },
+      stale: (slot, generation) => this.#pool.stale(slot, generation),
+      attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
+      showAdapter: (name) => this.#table.showAdapter(name),
+    });
+  }
+
+  #makePool(settings: PlacedPrograms): PoolController {
+    const { configuration, log } = this.#options;
+    return new PoolController({
+      table: this.#table,
+      slots: new SlotTable(this.#core.sizes.endpoints),
+      settings,
+      labels: configuration.scheduling.labels,
+      broadcast: (message) => {
+        this.#process.link().broadcast(message);
+        if (message.kind === 'rules') this.labels.collectSoon();
+      },
+      applied: (version) => this.#process.link().hasApplied(version),
+      changed: (update) => this.#slotsChanged(update),
+      report: (problem) => log.error({ part: 'pool' }, problem),
+    });
+  }
+
+  #slotsChanged(update: SlotUpdate): void {
+    this.informers.changeEndpoints(update);
+    this.events.feed?.changeEndpoints(update);
+    this.adaptation.changeEndpoints(update);
+    this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    this.replication?.endpointsChanged();
+    if (update.set.length > 0) void this.keeper?.endpointsChanged();
+  }
+
+  #makeFlowControl(): FlowControl | undefined {
+    const { configuration, shards } = this.#options;
+    if (configuration.flowControl === undefined) return undefined;
+    return new FlowControl({
+      core: this.#core,
+      configuration,
+      shards,
+      pool: () => this.#pool.assignments,
+      signals: (slot) => this.#table.read(slot),
+      evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
+        this.#process.link().tell(thread, { kind: 'evictRequest', ticket, generation }),
+    });
+  }
+
+  #makeReplication(hashSeed: bigint | undefined): ReplicationControl | undefined {
+    const { replica: settings, configuration, log } = this.#options;
+    if (settings === undefined || hashSeed === undefined) return undefined;
+    const { prefix } = configuration.scheduling;
+    return new ReplicationControl({
+      settings,
+      core: this.#core,
+      assignments: () => this.#pool.known,
+      hashSeed,
+      sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
+      state: {
+        spendings: () => [],
+        learned: () => undefined,
+        applySpent: () => undefined,
+        applyLearned: () => undefined,
+        peersChanged: () => undefined,
+      },
+      log,
+    });
+  }
+
+  #makeLabels(): VouchedLabels {
+    return new VouchedLabels({
+      rules: () => this.#pool.rules,
+      servedModels: () => this.informers.models,
+      configured: () => {
+        const { scheduling, flowControl } = this.#configuration.current;
+        const tenants = flowControl?.tenantLimits.map(({ fairnessId }) => fairnessId) ?? [];
+        return { models: scheduling.baseModels, tenants };
+      },
+      changed: (names) => {
+        this.#process.link().broadcast({ kind: 'names', names });
+        this.#process.vouch(names);
+        this.flow?.vouch(names);
+      },
+      now: poolClockMs,
+    });
+  }
+
+  #makeReload(): ConfigurationReload | undefined {
+    const { followed, configuration, log } = this.#options;
+    if (followed === undefined) return undefined;
+    const apply = (next: LoadedConfiguration) => this.#reconfigure(next);
+    return new ConfigurationReload({ followed, running: configuration, apply, log });
+  }
+
+  #makeDiscovery(): PoolDiscovery {
+    return new PoolDiscovery({
+      discovery: createDiscovery(this.#options, this.#process.jobs),
+      apply: (update) => this.#pool.apply(update),
+      health: this.#process.health,
+      parsers: () => this.#configuration.current.parsers,
+      report: (problem) => this.#options.log.error({ part: 'discovery' }, problem),
+    });
+  }
+
+  #makeReturnWatch(): ReturnWatch | undefined {
+    if (!this.#options.ejection) return undefined;
+    const assignments = () => this.#pool.assignments;
+    return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
+  }
+
+  #makeUsageFiles(): UsageFiles | undefined {
+    const { usage, poolName, log } = this.#options;
+    if (usage === undefined) return undefined;
+    return new UsageFiles({ ...usage, poolName, read: () => this.#usage.read(), now: Date.now, log });
+  }
+
+  #makeTraced(): TracedPool | undefined {
+    if (this.#process.traces === undefined) return undefined;
+    const profiles = () => this.#configuration.current.scheduling.profiles;
+    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    return { name: this.#options.poolName, stories };
+  }
+
+  #makeServed(): ServedPool {
+    return {
+      memory: this.memory,
+      control: this.#core,
+      settings: shardSettings(this.#options),
+      seed: this.#options.seed,
+      snapshot: () => ({
+        version: this.#pool.version,
+        assignments: this.#pool.known,
+        rules: this.#pool.rules,
+        names: this.labels.names,
+      }),
+      route: this.#process.route,
+      port: this.#process.port,
+      failed: this.#process.failed,
+      message: (message) => this.#receive(message),
+      shardListens: () => this.#pool.acknowledged(),
+      shardDied: (thread) => this.flow?.controller.shardDied(thread),
+    };
+  }
+
+  #trace({ thread, batch }: Extract<FromPool, { kind: 'traces' }>): void {
+    if (this.#traced !== undefined) this.#process.traces?.take(this.#traced, thread, batch);
+    this.#process.link().tell(thread, { kind: 'tracesTaken' });
+  }
+
+  #receive(message: FromPool): void {
+    if (message.kind === 'applied') this.#pool.acknowledged();
+    else if (message.kind === 'usage') this.flow?.controller.report(message);
+    else if (message.kind === 'traces') this.#trace(message);
+    else if (message.kind === 'speculated') {
+      this.events.feed?.speculated(message.slot, message.generation, message.hashes);
+    } else {
+      this.#ejections++;
+      const { endpoint } = message;
+      this.#options.log.warn({ endpoint }, 'endpoint ejected: its answers failed repeatedly');
+    }
+  }
+}
+
+/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
+const DECISION_COLUMN_BYTES = 16 << 20;
+
+/** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
+const CHANGE_BYTES = 1 << 20;
+
+/** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
+function poolMemory(
+  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
+  hashSeed: bigint | undefined,
+): PoolMemory {
+  const sizes = {
+    ...defaultPoolSizes,
+    endpoints: maxEndpoints,
+    indexBlocks,
+    requests: maxCharges,
+    threads: 1 + shards + JOB_THREADS,
+    scans: scansOf(maxStreams, shards),
+    decisions: Math.ceil(decisions / shards),
+    decisionThreads: 1 + shards,
+    changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
+    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
+  };
+  return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });
+}

@@ -1,0 +1,274 @@
+import { LegacyAdmission, saturation } from '../../admission/shedding.js';
+import { Decider } from '../../core/decider.js';
+import { DecisionTrail } from '../../core/decision-trail.js';
+import { EndpointTable } from '../../core/endpoint-table.js';
+import { LockRetry } from '../../core/lock-retry.js';
+import { attachCore, type CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
+import { RequestScanner } from '../../core/request-scanner.js';
+import { ResponseScanner } from '../../core/response-scanner.js';
+import { seededRandom } from '../../core/seeded-random.js';
+import { TokenChain } from '../../core/token-chain.js';
+import { EvictableRequests } from '../../flow-control/evictable-requests.js';
+import { WaitingLine } from '../../flow-control/waiting-line.js';
+import type { StreamServices } from '../../ingress/exchange.js';
+import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
+import { UnreadAnswers } from '../../ingress/unread-answers.js';
+import type { Logger } from '../../operations/log.js';
+import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
+import { RequestRules } from '../../request/rules.js';
+import type { TokenSource } from '../../request/tokens/token-source.js';
+import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { PluginDefinition } from '../../scheduling/plugin.js';
+import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
+import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
+import { CoreScheduler } from '../../scheduling/scheduler.js';
+import type { FromPool, PoolStart, RulesMessage, ShardFlowControl, ToPool } from '../messages.js';
+import { createLatencySource, servedBy } from './latency-source.js';
+import { ReplaceableSettings } from './replaceable-settings.js';
+import { type ShardPluginOptions, ShardPlugins } from './shard-plugins.js';
+import { createTokenSource } from './token-sources.js';
+import { TraceOutbox } from './trace-outbox.js';
+
+/** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
+const PLUGIN_SEED = 0x706c7567n;
+
+export interface PoolStackOptions {
+  readonly start: PoolStart;
+  readonly thread: number;
+  readonly definitions: ReadonlyMap<string, PluginDefinition>;
+  readonly log: Logger;
+  /** Sends a message of the pool to the control thread. */
+  readonly send: (message: FromPool) => void;
+}
+
+/** Handler for each kind of message. */
+type MessageTable = { readonly [Kind in ToPool['kind']]: (message: Extract<ToPool, { kind: Kind }>) => void };
+
+/** All that one shard has of one pool: its access to the pool's memory, and what decides and watches the pool's requests. */
+export class PoolStack {
+  readonly #start: PoolStart;
+  readonly #log: Logger;
+  readonly #send: PoolStackOptions['send'];
+  readonly #core: CoreInstance;
+  readonly #directory = new EndpointDirectory();
+  readonly #rules: RequestRules;
+  readonly #settings: ReplaceableSettings;
+  readonly #recorder: ShardRecorder;
+  readonly #scanner: RequestScanner;
+  readonly #chain: TokenChain;
+  readonly #blockTokens: number;
+  readonly #plugins: ShardPlugins;
+  readonly #decider: Decider;
+  readonly #trail: DecisionTrail;
+  readonly #reportedFilters = new Set<string>();
+  readonly #traces: TraceOutbox;
+  readonly #late = new LockRetry();
+  /** Waiting requests; undefined while flow control is off, which only a restart changes. */
+  readonly #line: WaitingLine | undefined;
+  readonly #evictable = new EvictableRequests();
+  #tokens: TokenSource | undefined;
+  #latency: ReturnType<typeof createLatencySource>;
+
+  readonly #messages: MessageTable = {
+    endpoints: ({ version, added, removed }) => {
+      this.#directory.apply(added, removed);
+      this.#send({ kind: 'applied', version });
+    },
+    rules: (message) => this.#rules.replace(ruleState(message)),
+    names: ({ names }) => this.#recorder.vouch(names),
+    configured: ({ settings }) => this.#settings.replace(settings),
+    evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
+    tracesTaken: () => this.#traces.taken(),
+  };
+
+  /** @throws with one line when a plugin does not start */
+  constructor({ start, thread, definitions, log, send }: PoolStackOptions) {
+    const { settings, snapshot } = start;
+    this.#start = start;
+    this.#log = log;
+    this.#send = send;
+    this.#core = attachCore(start.memory, thread);
+    this.#directory.apply(snapshot.assignments, []);
+    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.models);
+    this.#settings = new ReplaceableSettings(settings);
+    this.#recorder = new ShardRecorder(this.#core, {
+      endpointOf: (slot) => this.#directory.at(slot)?.endpoint,
+      prefixProducer: settings.prefixProducer,
+      poolName: settings.poolName,
+      prediction: settings.prediction,
+      shards: settings.shards,
+    });
+    this.#recorder.vouch(snapshot.names);
+    this.#scanner = new RequestScanner(this.#core);
+    this.#chain = new TokenChain(this.#core);
+    this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
+    this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
+    this.#decider = new Decider(this.#core, BigInt(start.seed));
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
+    this.#line = this.#settings.current.flowControl && this.#waitingLine();
+    this.#traces = new TraceOutbox((batch) => send({ kind: 'traces', thread, batch }));
+  }
+
+  /** Services of the pool's streams, with nothing that asks other servers. */
+  rehearsalServices(): StreamServices {
+    return this.#services(this.#scheduler(), undefined, undefined);
+  }
+
+  /**
+   * Services of the pool's streams. To be called once.
+   * @throws with one line when the tokeniser's files cannot be used
+   */
+  async open(): Promise<StreamServices> {
+    const { settings } = this.#start;
+    this.#tokens = await createTokenSource(settings.tokens, this.#directory);
+    const scheduler = this.#scheduler();
+    this.#latency = createLatencySource(settings.prediction, scheduler, this.#recorder);
+    return this.#services(scheduler, this.#tokens, this.#latency);
+  }
+
+  /** Tells the control thread that the pool's requests can come. */
+  opened(): void {
+    this.#send({ kind: 'applied', version: this.#start.snapshot.version });
+  }
+
+  receive(message: ToPool): void {
+    // The table has one entry for each kind; TypeScript does not relate the entry to the message that selected it.
+    const handle = this.#messages[message.kind] as (message: ToPool) => void;
+    handle(message);
+  }
+
+  /** Answers the requests in the queues. */
+  turnAllAway(): void {
+    this.#line?.turnAllAway();
+  }
+
+  async close(): Promise<void> {
+    this.#plugins.close();
+    this.#line?.close();
+    await this.#tokens?.close();
+    await this.#latency?.close();
+    await this.#traces.close();
+  }
+
+  #pluginOptions(): ShardPluginOptions {
+    return {
+      core: this.#core,
+      directory: this.#directory,
+      random: seededRandom(BigInt(this.#start.seed) + PLUGIN_SEED),
+      log: this.#log,
+      failed: (plugin) => this.#recorder.pluginFailed(plugin),
+      count: (plugin, counter, labels) => this.#recorder.pluginCounted(plugin, counter, labels),
+      observe: (plugin, histogram, value) => this.#recorder.pluginObserved(plugin, histogram, value),
+      prompts: {
+        blockTokens: this.#blockTokens,
+        chainHashes: (scan, model) => this.#scanner.chainHashes(scan, model),
+      },
+    };
+  }
+
+  #scheduler(): CoreScheduler {
+    const { settings } = this.#start;
+    const { profileHandler } = this.#plugins;
+    return new CoreScheduler({
+      settings: this.#settings,
+      decider: this.#decider,
+      trail: this.#trail,
+      directory: this.#directory,
+      handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
+      hookColumns: this.#plugins.fillColumns,
+      filteredOut: (filter) => this.#reportFilter(filter),
+      staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
+      prompts: this.#scanner,
+      tokens: this.#chain,
+      speculated: (slot, generation, from, blocks) =>
+        this.#send({ kind: 'speculated', slot, generation, hashes: this.#chain.hashes(from, blocks) }),
+      requestKeys: settings.requestKeys,
+      baseModels: new Set(settings.baseModels),
+      blockTokens: this.#blockTokens,
+      emitScores: settings.emitScores,
+      predicts: settings.prediction !== undefined,
+      served: servedBy(this.#core, settings.prediction),
+      nowMs: poolClockMs,
+      later: (again) => this.#late.add(again),
+      ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
+    });
+  }
+
+  /** Logs once for each filter: a filter that leaves none usually leaves none for many requests. */
+  #reportFilter(filter: string): void {
+    if (this.#reportedFilters.has(filter)) return;
+    this.#reportedFilters.add(filter);
+    this.#log.warn({ filter }, 'a filter leaves no endpoint: its requests get 503; check its labels and headers');
+  }
+
+  #services(
+    scheduler: CoreScheduler,
+    tokens: TokenSource | undefined,
+    latency: StreamServices['latency'],
+  ): StreamServices {
+    const { settings, seed } = this.#start;
+    return {
+      settings: this.#settings,
+      scanner: this.#scanner,
+      responses: new ResponseScanner(this.#core),
+      scheduler: this.#plugins.scheduler(scheduler),
+      plugins: this.#plugins.plugins,
+      line: this.#line,
+      evictable: this.#evictable,
+      trail: this.#trail,
+      allowExplain: settings.allowExplain,
+      tracer: settings.tracing && new RequestTracer(settings.tracing, this.#traces.add, () => performance.now()),
+      unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
+      tokens,
+      latency,
+      rules: this.#rules,
+      admission: this.#admission(),
+      recorder: this.#recorder,
+      limits: settings,
+      emitScores: settings.emitScores,
+      ignoreSubset: settings.ignoreSubset,
+      blockBytes: () => this.#blockTokens * TOKEN_BYTES,
+      now: () => performance.now(),
+      random: seededRandom(BigInt(seed)),
+      log: this.#log,
+    };
+  }
+
+  #admission(): LegacyAdmission {
+    const table = new EndpointTable(this.#core);
+    return new LegacyAdmission(({ subset }) => {
+      // With flow control the queues decide about every request.
+      if (this.#line !== undefined) return 0;
+      const slots = subset === undefined ? this.#directory.slots() : this.#directory.resolve(subset);
+      return saturation(table, slots, this.#settings.current.saturation, poolClockMs());
+    });
+  }
+
+  #waitingLine(): WaitingLine {
+    return new WaitingLine({
+      core: this.#core,
+      nowMs: poolClockMs,
+      tell: (report) => this.#send({ kind: 'usage', ...report }),
+      release: ({ ticket, ticketGeneration }) => {
+        const release = () => this.#decider.release(ticket, ticketGeneration);
+        if (!release()) this.#late.add(release);
+      },
+      mustQueue: (fairnessId, bodyBytes) => {
+        const { limitedTenants, largestBody } = this.#settings.current.flowControl ?? NO_LIMITS;
+        return limitedTenants.includes(fairnessId) || limitedTenants.includes('*') || bodyBytes > largestBody;
+      },
+      later: (again) => this.#late.add(again),
+    });
+  }
+}
+
+/** Limits of a configuration without flow control. */
+const NO_LIMITS: Omit<ShardFlowControl, 'evicts'> = {
+  limitedTenants: [],
+  largestBody: Number.POSITIVE_INFINITY,
+};
+
+function ruleState(rules: RulesMessage) {
+  return { objectives: new Map(rules.objectives), rewrites: rules.rewrites, models: new Map(rules.models) };
+}

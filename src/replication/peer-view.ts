@@ -1,0 +1,255 @@
+import type { LoadRow, Update } from './messages.js';
+
+/** Load of all live peers on an endpoint. */
+export type LoadSum = Omit<LoadRow, 'endpoint'>;
+
+/** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
+export const SILENCE_MS = 700;
+/** Silence after which a peer is forgotten. */
+const FORGET_MS = 60_000;
+/** Bound on the peers; what more of them say is dropped. */
+export const PEERS_MAX = 64;
+/** Bound on the rows of a peer. */
+const ROWS_MAX = 4_096;
+/** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
+const BEYOND_MAX = 1_024;
+
+interface Row {
+  readonly sequence: number;
+  readonly load: LoadRow;
+  /** Requests of `load.charged` that were reported by `load()` already. */
+  told: number;
+}
+
+interface Peer {
+  readonly replica: string;
+  readonly epoch: number;
+  heardMs: number;
+  live: boolean;
+  /** All updates up to this one were received, or are in a snapshot. */
+  complete: number;
+  /** The last update received. */
+  highest: number;
+  /** Updates received beyond a gap. */
+  readonly beyond: Set<number>;
+  /** Sequence of the last full update. */
+  fullAt: number;
+  readonly rows: Map<bigint, Row>;
+  readonly spent: Map<string, number>;
+  lagMs: number;
+  gaps: number;
+}
+
+/** A peer as plain data. */
+export interface PeerReading {
+  readonly replica: string;
+  readonly epoch: number;
+  readonly live: boolean;
+  readonly silentMs: number;
+  /** Time between sending and receipt of its last update, by both clocks. */
+  readonly lagMs: number;
+  readonly gaps: number;
+  /** Updates of it are missing. */
+  readonly incomplete: boolean;
+}
+
+/** What an update changed. */
+export interface Receipt {
+  /** The update is of an earlier process of the replica, or of one replica too many: nothing of it counts. */
+  readonly ignored: boolean;
+  /** The peer was unknown, silent, or another process. */
+  readonly appeared: boolean;
+  /** Updates before this one are missing since now. */
+  readonly gap: boolean;
+  /** Tokens that tenants have used at the peer since its last word on them. */
+  readonly spent: readonly { readonly tenant: string; readonly tokens: number }[];
+}
+
+const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: [] };
+const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged: 0 };
+
+/**
+ * What this replica knows of its peers. Every row is the whole load of one peer on one endpoint and carries the number of
+ * its update, so that updates may come late, twice or not at all: the newest row counts, once. No clock, no timers.
+ */
+export class PeerView {
+  readonly #peers = new Map<string, Peer>();
+  readonly #changed = new Set<bigint>();
+
+  /** Takes an update in. */
+  receive(update: Update, nowMs: number): Receipt {
+    const before = this.#peers.get(update.replica);
+    if (before !== undefined && update.epoch < before.epoch) return IGNORED;
+    if (before === undefined && this.#peers.size >= PEERS_MAX) return IGNORED;
+    const peer = before?.epoch === update.epoch ? before : this.#meet(update, before);
+    const appeared = peer !== before || !peer.live;
+    if (!peer.live) this.#mark(peer);
+    peer.live = !update.leaves;
+    if (update.leaves) this.#mark(peer);
+    peer.heardMs = nowMs;
+    const gap = noteSequence(peer, update.sequence);
+    this.#takeLoads(peer, update);
+    return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
+  }
+
+  /** The prefix index that the peer had at its update `sequence` has been taken over. */
+  completed(replica: string, epoch: number, sequence: number): void {
+    const peer = this.#peers.get(replica);
+    if (peer?.epoch !== epoch) return;
+    peer.complete = Math.max(peer.complete, sequence);
+    peer.highest = Math.max(peer.highest, sequence);
+    advance(peer);
+  }
+
+  /** What all peers have said up to now is in an index that was taken over from one of them. */
+  completedAll(): void {
+    for (const peer of this.#peers.values()) this.completed(peer.replica, peer.epoch, peer.highest);
+  }
+
+  /** Frees the load of peers that have been silent. @returns their names */
+  expire(nowMs: number): string[] {
+    const silent: string[] = [];
+    for (const peer of this.#peers.values()) {
+      const silence = nowMs - peer.heardMs;
+      if (silence > FORGET_MS) this.#peers.delete(peer.replica);
+      if (!peer.live || silence <= SILENCE_MS) continue;
+      peer.live = false;
+      this.#mark(peer);
+      silent.push(peer.replica);
+    }
+    return silent;
+  }
+
+  /** Endpoints whose load may have changed since the last call. */
+  takeChanged(): bigint[] {
+    const changed = [...this.#changed];
+    this.#changed.clear();
+    return changed;
+  }
+
+  /** Load of all live peers on an endpoint; `charged` counts the requests sent there since the last call. */
+  load(endpoint: bigint): LoadSum {
+    const sum = { ...NONE };
+    for (const { live, rows } of this.#peers.values()) {
+      const row = rows.get(endpoint);
+      if (!live || row === undefined) continue;
+      const { load } = row;
+      sum.requests += load.requests;
+      sum.tokens += load.tokens;
+      sum.prefill += load.prefill;
+      sum.prompt += load.prompt;
+      sum.output += load.output;
+      sum.pending += load.pending;
+      sum.held += load.held;
+      sum.charged += Math.max(0, load.charged - row.told);
+      row.told = Math.max(row.told, load.charged);
+    }
+    return sum;
+  }
+
+  /** Endpoints that live peers have told of. */
+  endpoints(): Set<bigint> {
+    return new Set([...this.#peers.values()].flatMap(({ live, rows }) => (live ? [...rows.keys()] : [])));
+  }
+
+  /** Live peers. */
+  get live(): number {
+    let live = 0;
+    for (const peer of this.#peers.values()) live += Number(peer.live);
+    return live;
+  }
+
+  /** Live peers of which updates are missing. */
+  incomplete(): { readonly replica: string; readonly epoch: number }[] {
+    return [...this.#peers.values()].filter(({ live, complete, highest }) => live && complete < highest);
+  }
+
+  readings(nowMs: number): PeerReading[] {
+    return [...this.#peers.values()].map(({ replica, epoch, live, heardMs, lagMs, gaps, complete, highest }) => ({
+      replica,
+      epoch,
+      live,
+      silentMs: nowMs - heardMs,
+      lagMs,
+      gaps,
+      incomplete: complete < highest,
+    }));
+  }
+
+  /** Notes the time that an update was under way. */
+  noteLag(replica: string, lagMs: number): void {
+    const peer = this.#peers.get(replica);
+    if (peer !== undefined) peer.lagMs = lagMs;
+  }
+
+  #meet({ replica, epoch }: Update, before: Peer | undefined): Peer {
+    if (before !== undefined) this.#mark(before);
+    const peer: Peer = {
+      replica,
+      epoch,
+      heardMs: 0,
+      live: true,
+      complete: 0,
+      highest: 0,
+      beyond: new Set(),
+      fullAt: 0,
+      rows: new Map(),
+      spent: new Map(),
+      lagMs: 0,
+      gaps: before?.gaps ?? 0,
+    };
+    this.#peers.set(replica, peer);
+    return peer;
+  }
+
+  #mark({ rows }: Peer): void {
+    for (const endpoint of rows.keys()) this.#changed.add(endpoint);
+  }
+
+  #takeLoads(peer: Peer, { full, loads, sequence }: Update): void {
+    const { rows } = peer;
+    if (sequence < peer.fullAt) return;
+    for (const load of loads) {
+      const before = rows.get(load.endpoint);
+      if (before !== undefined && before.sequence > sequence) continue;
+      if (before === undefined && rows.size >= ROWS_MAX) continue;
+      rows.set(load.endpoint, { sequence, load, told: before?.told ?? 0 });
+      this.#changed.add(load.endpoint);
+    }
+    if (!full) return;
+    peer.fullAt = sequence;
+    for (const [endpoint, row] of rows) {
+      if (row.sequence >= sequence) continue;
+      rows.delete(endpoint);
+      this.#changed.add(endpoint);
+    }
+  }
+}
+
+/** @returns whether a gap opens */
+function noteSequence(peer: Peer, sequence: number): boolean {
+  const wasWhole = peer.complete === peer.highest;
+  peer.highest = Math.max(peer.highest, sequence);
+  if (sequence > peer.complete && peer.beyond.size < BEYOND_MAX) peer.beyond.add(sequence);
+  advance(peer);
+  const gap = wasWhole && peer.complete < peer.highest;
+  if (gap) peer.gaps++;
+  return gap;
+}
+
+function advance(peer: Peer): void {
+  for (const sequence of peer.beyond) if (sequence <= peer.complete) peer.beyond.delete(sequence);
+  while (peer.beyond.delete(peer.complete + 1)) peer.complete++;
+}
+
+/** The sums only grow, so a late update adds nothing. */
+function takeSpendings({ spent }: Peer, { spendings }: Update): { tenant: string; tokens: number }[] {
+  const news: { tenant: string; tokens: number }[] = [];
+  for (const { tenant, tokens } of spendings) {
+    const before = spent.get(tenant) ?? 0;
+    if (!(tokens > before)) continue;
+    spent.set(tenant, tokens);
+    news.push({ tenant, tokens: tokens - before });
+  }
+  return news;
+}

@@ -1,0 +1,404 @@
+import { errorMessage } from '../core/error-message.js';
+import type { ExportedSegment } from '../core/index-export.js';
+import type { ReplicaLink } from './link.js';
+import {
+  decodeMessage,
+  type EjectionNews,
+  encodeMessage,
+  type IndexPiece,
+  type LoadRow,
+  type Message,
+  type Origin,
+  type Placement,
+  type SnapshotRequest,
+  type Spending,
+  type Update,
+} from './messages.js';
+import { type LoadSum, type PeerReading, PeerView } from './peer-view.js';
+import { decodeSegments, encodeSegments } from './segment-records.js';
+import { Snapshots } from './snapshots.js';
+
+/** Silence of this replica after which it sends an empty update. */
+const HEARTBEAT_MS = 200;
+/** Interval between two full updates, which mend whatever was lost. */
+const FULL_MS = 1_000;
+/** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
+const HASHES_MAX = 32_768;
+/** Bound on the segments of one piece: some 200 KiB. */
+const PIECE_SEGMENTS_MAX = 256;
+
+/** What replication reads and writes of the pool. */
+export interface ReplicatedPool {
+  /** Own load on every endpoint. */
+  loads(): Iterable<LoadRow>;
+  /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
+  placements(visit: (placement: Placement) => void): number;
+  /** Endpoints that were ejected or taken back here since the last call. */
+  ejections(): readonly EjectionNews[];
+  /** Endpoints that are out now. */
+  ejected(): readonly EjectionNews[];
+  /** Tokens of tenants that have changed since the last call; `all` = of every tenant. */
+  spendings(all: boolean): readonly Spending[];
+  /** What was learned, when it is time to tell it again. */
+  learned(): Uint8Array | undefined;
+  applyLoad(endpoint: bigint, load: LoadSum): void;
+  applyPlacements(placements: readonly Placement[]): void;
+  applyEjection(news: EjectionNews): void;
+  applySpent(spent: readonly Spending[]): void;
+  applyLearned(bytes: Uint8Array): void;
+  /** The number of live peers has changed. */
+  peersChanged(live: number): void;
+  /** Reads the prefix index; slots are positions in `endpoints`. */
+  exportIndex(
+    piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
+  ): Promise<void>;
+  importIndex(endpoints: readonly bigint[], segments: readonly ExportedSegment[]): Promise<void>;
+}
+
+export interface ReplicatorOptions {
+  readonly replica: string;
+  readonly epoch: number;
+  readonly seedCheck: number;
+  /** Whether prompts and the prefix index are shared; false where engines report their caches themselves. */
+  readonly sharesIndex: boolean;
+  readonly pool: ReplicatedPool;
+  readonly link: ReplicaLink;
+  /** Milliseconds since 1970, for the lag that metrics show. */
+  readonly wallMs: () => number;
+  readonly log: (level: 'info' | 'warn', text: string, details?: object) => void;
+}
+
+/** Counters of replication. */
+export interface ReplicationCounts {
+  sentMessages: number;
+  sentBytes: number;
+  receivedMessages: number;
+  receivedBytes: number;
+  badMessages: number;
+  gaps: number;
+  lostPlacements: number;
+  snapshotsSent: number;
+  snapshotsTaken: number;
+}
+
+export function noCounts(): ReplicationCounts {
+  return {
+    sentMessages: 0,
+    sentBytes: 0,
+    receivedMessages: 0,
+    receivedBytes: 0,
+    badMessages: 0,
+    gaps: 0,
+    lostPlacements: 0,
+    snapshotsSent: 0,
+    snapshotsTaken: 0,
+  };
+}
+
+/**
+ * One replica's side of the exchange. Its owner calls `tick` every 10 ms or so and passes on what the link reports. It keeps
+ * no request waiting: without a link the pool is as it was without peers.
+ */
+export class Replicator {
+  readonly counts = noCounts();
+  /** Reports the time that an update was under way. */
+  lag: (ms: number) => void = () => undefined;
+  readonly #options: ReplicatorOptions;
+  readonly #view = new PeerView();
+  readonly #snapshots = new Snapshots();
+  readonly #told = new Map<bigint, LoadRow>();
+  #sequence = 0;
+  #nowMs = 0;
+  #sentMs = Number.NEGATIVE_INFINITY;
+  #fullMs = Number.NEGATIVE_INFINITY;
+  #live = 0;
+  #exporting = false;
+  #otherSeed = new Set<string>();
+
+  constructor(options: ReplicatorOptions) {
+    this.#options = options;
+    if (!options.sharesIndex) this.#snapshots.settle();
+  }
+
+  get peers(): readonly PeerReading[] {
+    return this.#view.readings(this.#nowMs);
+  }
+
+  get livePeers(): number {
+    return this.#live;
+  }
+
+  /** Whether a prefix index of a peer has been taken over, or there was none to be had. */
+  get joined(): boolean {
+    return this.#snapshots.joined;
+  }
+
+  /** Messages may have been lost: peers send what they have again. */
+  connected(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#fullMs = Number.NEGATIVE_INFINITY;
+    this.#sentMs = Number.NEGATIVE_INFINITY;
+    this.tick(nowMs);
+  }
+
+  /** No other replica listens: there is no index to be had. */
+  alone(): void {
+    if (this.#live === 0) this.#snapshots.settle();
+  }
+
+  /** Sends what is new, frees what silent peers held, and asks for what is missing. */
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#publish();
+    for (const replica of this.#view.expire(nowMs)) {
+      this.#options.log('warn', 'a replica is silent: its load no longer counts', { replica });
+    }
+    this.#applyLoads();
+    this.#ask();
+  }
+
+  /** Says that this replica ends, so that its load is freed at once. */
+  leave(): void {
+    this.#send({ ...this.#update({}), leaves: true, full: true, loads: [] });
+  }
+
+  // ---- sending
+
+  #publish(): void {
+    const { pool } = this.#options;
+    const full = this.#nowMs - this.#fullMs >= FULL_MS;
+    // Before the loads, which count the requests of these records.
+    const placements = this.#takePlacements();
+    const loads = this.#changedLoads(full);
+    const ejections = pool.ejections();
+    const spendings = pool.spendings(full);
+    const learned = pool.learned();
+    const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
+    const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
+    if (!news && !full && this.#nowMs - this.#sentMs < HEARTBEAT_MS) return;
+    if (full) this.#fullMs = this.#nowMs;
+    const [some = [], ...rest] = pieces(placements);
+    this.#send(this.#update({ ...first, ejections: unique([...first.ejections, ...ejections]), placements: some }));
+    for (const more of rest) this.#send(this.#update({ placements: more }));
+  }
+
+  #changedLoads(full: boolean): LoadRow[] {
+    const changed: LoadRow[] = [];
+    const present = new Set<bigint>();
+    for (const row of this.#options.pool.loads()) {
+      present.add(row.endpoint);
+      const before = this.#told.get(row.endpoint);
+      const same = before === undefined ? isEmpty(row) : sameLoad(before, row);
+      if (!same) this.#told.set(row.endpoint, row);
+      if (full ? !isEmpty(row) : !same) changed.push(row);
+    }
+    if (full) for (const endpoint of this.#told.keys()) if (!present.has(endpoint)) this.#told.delete(endpoint);
+    return changed;
+  }
+
+  #takePlacements(): Placement[] {
+    const placements: Placement[] = [];
+    const lost = this.#options.pool.placements((placement) => placements.push(placement));
+    if (lost > 0) {
+      // A number that is never sent: peers see the gap and ask for the index.
+      this.#sequence++;
+      this.counts.lostPlacements += lost;
+    }
+    return placements;
+  }
+
+  #origin(): Origin {
+    const { replica, epoch } = this.#options;
+    return { replica, epoch, sequence: this.#sequence };
+  }
+
+  #update(parts: Partial<Update>): Update {
+    this.#sequence++;
+    return {
+      kind: 'update',
+      ...this.#origin(),
+      sentAtMs: this.#options.wallMs(),
+      seedCheck: this.#options.seedCheck,
+      full: false,
+      leaves: false,
+      loads: [],
+      placements: [],
+      ejections: [],
+      spendings: [],
+      learned: undefined,
+      ...parts,
+    };
+  }
+
+  #send(message: Message, to?: string): void {
+    const { link } = this.#options;
+    this.#sentMs = this.#nowMs;
+    if (!link.connected) return;
+    const bytes = encodeMessage(message);
+    this.counts.sentMessages++;
+    this.counts.sentBytes += bytes.length;
+    if (to === undefined) link.broadcast(bytes);
+    else link.send(to, bytes);
+  }
+
+  // ---- receiving
+
+  /** Takes a message of another replica in. */
+  receive(bytes: Uint8Array, nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.counts.receivedMessages++;
+    this.counts.receivedBytes += bytes.length;
+    let message: Message;
+    try {
+      message = decodeMessage(bytes);
+    } catch (error) {
+      this.counts.badMessages++;
+      this.#options.log('warn', `a message cannot be read: ${errorMessage(error)}`);
+      return;
+    }
+    if (message.replica === this.#options.replica) return;
+    if (message.kind === 'update') this.#receiveUpdate(message);
+    else if (message.kind === 'request') void this.#answer(message);
+    else void this.#receivePiece(message);
+  }
+
+  #receiveUpdate(update: Update): void {
+    const { pool, log, wallMs, seedCheck, sharesIndex } = this.#options;
+    const { replica, epoch } = update;
+    const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs);
+    if (ignored) return;
+    const lagMs = wallMs() - update.sentAtMs;
+    this.#view.noteLag(replica, lagMs);
+    this.lag(lagMs);
+    if (gap) this.counts.gaps++;
+    if (appeared && !update.leaves) {
+      log('info', 'a replica is heard', { replica, epoch });
+      this.#snapshots.heard(replica);
+      // It knows nothing of this replica's load.
+      this.#fullMs = Number.NEGATIVE_INFINITY;
+    }
+    for (const news of update.ejections) pool.applyEjection(news);
+    if (spent.length > 0) pool.applySpent(spent);
+    if (update.learned !== undefined) pool.applyLearned(update.learned);
+    if (!sharesIndex) this.#view.completedAll();
+    else if (update.seedCheck !== seedCheck) this.#reportSeed(replica);
+    else if (update.placements.length > 0) pool.applyPlacements(update.placements);
+    this.#applyLoads();
+  }
+
+  #reportSeed(replica: string): void {
+    this.#view.completedAll();
+    if (this.#otherSeed.has(replica)) return;
+    if (this.#otherSeed.size < 64) this.#otherSeed.add(replica);
+    const text = 'a replica hashes blocks with another seed, so its prompts are not shared: give all the same hashKey';
+    this.#options.log('warn', text, { replica });
+  }
+
+  #applyLoads(): void {
+    const { pool } = this.#options;
+    for (const endpoint of this.#view.takeChanged()) pool.applyLoad(endpoint, this.#view.load(endpoint));
+    const { live } = this.#view;
+    if (live === this.#live) return;
+    this.#live = live;
+    pool.peersChanged(live);
+  }
+
+  /** Loads of peers on endpoints that have come into the pool. */
+  endpointsChanged(): void {
+    for (const endpoint of this.#view.endpoints()) {
+      this.#options.pool.applyLoad(endpoint, this.#view.load(endpoint));
+    }
+  }
+
+  // ---- snapshots
+
+  #ask(): void {
+    if (!this.#options.sharesIndex) return;
+    const replica = this.#snapshots.next(this.#view.incomplete(), this.#nowMs);
+    if (replica === undefined) return;
+    this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
+  }
+
+  /** Sends a full update, and the prefix index in pieces, to the one who asked. One index at a time. */
+  async #answer({ replica, index }: SnapshotRequest): Promise<void> {
+    const { pool, log } = this.#options;
+    if (!index || this.#exporting || !this.#options.sharesIndex) return;
+    this.#exporting = true;
+    this.counts.snapshotsSent++;
+    try {
+      let number = 0;
+      const origin = this.#origin();
+      let before: Pick<IndexPiece, 'endpoints' | 'segments'> = { endpoints: [], segments: new Uint8Array(0) };
+      const send = (last: boolean) =>
+        this.#send({ kind: 'piece', ...origin, number: number++, last, ...before }, replica);
+      await pool.exportIndex((endpoints, segments) => {
+        for (let at = 0; at < segments.length; at += PIECE_SEGMENTS_MAX) {
+          if (before.segments.length > 0) send(false);
+          before = { endpoints, segments: encodeSegments(segments.slice(at, at + PIECE_SEGMENTS_MAX)) };
+        }
+      });
+      send(true);
+    } catch (error) {
+      log('warn', `the prefix index cannot be sent: ${errorMessage(error)}`, { replica });
+    } finally {
+      this.#exporting = false;
+    }
+  }
+
+  async #receivePiece({ replica, epoch, sequence, number, last, endpoints, segments }: IndexPiece): Promise<void> {
+    if (!this.#snapshots.piece(replica, number, this.#nowMs)) return;
+    const { pool, log } = this.#options;
+    try {
+      const decoded = decodeSegments(segments);
+      this.#snapshots.keep(endpoints, decoded);
+      if (!last) return;
+      for (const part of this.#snapshots.take()) await pool.importIndex(part.endpoints, part.segments);
+      this.counts.snapshotsTaken++;
+      const joined = this.#snapshots.finish(this.#nowMs);
+      if (joined) this.#view.completedAll();
+      else this.#view.completed(replica, epoch, sequence);
+      log('info', 'the prefix index of a replica was taken over', { replica });
+    } catch (error) {
+      this.counts.badMessages++;
+      this.#snapshots.fail(this.#nowMs);
+      log('warn', `the prefix index of a replica cannot be used: ${errorMessage(error)}`, { replica });
+    }
+  }
+}
+
+function isEmpty(row: LoadRow): boolean {
+  return row.requests === 0 && row.tokens === 0 && row.output === 0 && row.held === 0 && row.charged === 0;
+}
+
+function sameLoad(a: LoadRow, b: LoadRow): boolean {
+  return (
+    a.requests === b.requests &&
+    a.tokens === b.tokens &&
+    a.prefill === b.prefill &&
+    a.prompt === b.prompt &&
+    a.output === b.output &&
+    a.pending === b.pending &&
+    a.held === b.held &&
+    a.charged === b.charged
+  );
+}
+
+/** The last word on each endpoint. */
+function unique(news: readonly EjectionNews[]): EjectionNews[] {
+  return [...new Map(news.map((each) => [each.endpoint, each])).values()];
+}
+
+/** Placements in lists of a bounded size. */
+function pieces(placements: readonly Placement[]): Placement[][] {
+  const lists: Placement[][] = [];
+  let hashes = Number.POSITIVE_INFINITY;
+  for (const placement of placements) {
+    hashes += placement.hashes.length + 3;
+    if (hashes > HASHES_MAX) {
+      lists.push([]);
+      hashes = placement.hashes.length + 3;
+    }
+    lists.at(-1)!.push(placement);
+  }
+  return lists;
+}

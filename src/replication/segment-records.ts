@@ -1,0 +1,85 @@
+import type { ExportedSegment } from '../core/index-export.js';
+
+/** Bytes of a record before its hashes: segment, parent, age, depth, length, runs, hash before. */
+const HEAD_BYTES = 24;
+const RUN_HEAD_BYTES = 4;
+/** Blocks of a segment (assembly/prefix/layout.ts). */
+const LENGTH_MAX = 64;
+
+/** Segments of the prefix index as bytes. `slots` are numbers of a list of endpoints that travels with them. */
+export function encodeSegments(segments: readonly ExportedSegment[]): Uint8Array {
+  const bytes = new Uint8Array(segments.reduce((sum, segment) => sum + bytesOf(segment), 0));
+  const view = new DataView(bytes.buffer);
+  let at = 0;
+  for (const segment of segments) at = writeSegment(view, at, segment);
+  return bytes;
+}
+
+function bytesOf({ hashes, runs }: ExportedSegment): number {
+  return HEAD_BYTES + 8 * hashes.length + runs.reduce((sum, { slots }) => sum + RUN_HEAD_BYTES + 2 * slots.length, 0);
+}
+
+function writeSegment(view: DataView, start: number, segment: ExportedSegment): number {
+  const { hashes, runs } = segment;
+  view.setUint32(start, segment.segment, true);
+  view.setUint32(start + 4, segment.parent, true);
+  view.setUint32(start + 8, segment.age, true);
+  view.setUint16(start + 12, segment.depth, true);
+  view.setUint8(start + 14, hashes.length);
+  view.setUint8(start + 15, runs.length);
+  view.setBigUint64(start + 16, segment.parentHash ?? 0n, true);
+  let at = start + HEAD_BYTES;
+  for (const hash of hashes) {
+    view.setBigUint64(at, hash, true);
+    at += 8;
+  }
+  for (const { end, slots } of runs) {
+    view.setUint16(at, end, true);
+    view.setUint16(at + 2, slots.length, true);
+    at += RUN_HEAD_BYTES;
+    for (const slot of slots) {
+      view.setUint16(at, slot, true);
+      at += 2;
+    }
+  }
+  return at;
+}
+
+/**
+ * Reads what encodeSegments wrote.
+ * @throws RangeError when the bytes are no whole records
+ */
+export function decodeSegments(bytes: Uint8Array): ExportedSegment[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const segments: ExportedSegment[] = [];
+  for (let at = 0; at < bytes.length; ) at = readSegment(view, at, segments);
+  return segments;
+}
+
+function readSegment(view: DataView, start: number, into: ExportedSegment[]): number {
+  const parent = view.getUint32(start + 4, true);
+  const length = view.getUint8(start + 14);
+  const count = view.getUint8(start + 15);
+  if (length === 0 || length > LENGTH_MAX || count > length) throw new RangeError('a segment has a wrong length');
+  const hashes = new BigUint64Array(length);
+  let at = start + HEAD_BYTES;
+  for (let i = 0; i < length; i++, at += 8) hashes[i] = view.getBigUint64(at, true);
+  const runs: { end: number; slots: number[] }[] = [];
+  for (let i = 0; i < count; i++) {
+    const end = view.getUint16(at, true);
+    if (end > length || end <= (runs.at(-1)?.end ?? 0)) throw new RangeError('a run ends at a wrong place');
+    const slots = Array.from({ length: view.getUint16(at + 2, true) }, (_, j) => view.getUint16(at + 4 + 2 * j, true));
+    runs.push({ end, slots });
+    at += RUN_HEAD_BYTES + 2 * slots.length;
+  }
+  into.push({
+    segment: view.getUint32(start, true),
+    parent,
+    parentHash: parent === 0 ? undefined : view.getBigUint64(start + 16, true),
+    age: view.getUint32(start + 8, true),
+    depth: view.getUint16(start + 12, true),
+    hashes,
+    runs,
+  });
+  return at;
+}

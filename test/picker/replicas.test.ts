@@ -1,0 +1,235 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
+import { decodeReply } from '../ingress/envoy-messages.ts';
+import { type Call, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
+import { NatsServer, skipReason } from '../replication/nats-server.ts';
+import { TcpProxy } from '../replication/tcp-proxy.ts';
+import { ask, askAndEnd, metric, runToEnd, type ServeProcess, Setting, startServe } from './serving.ts';
+
+const PREFIX = `plugins:
+- {type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 64, autoTune: false, lruCapacityPerServer: 31250}}
+- type: prefix-cache-scorer
+- type: active-request-scorer
+- type: max-score-picker
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: prefix-cache-scorer, weight: 10}
+  - {pluginRef: active-request-scorer}
+  - {pluginRef: max-score-picker}
+`;
+const ENDPOINTS = Array.from({ length: 4 }, (_, i) => ({ name: `s${i}`, port: 20_100 + i }));
+const PROMPTS = Array.from({ length: 30 }, (_, i) => `${i} tells a story of its own. `.repeat(60));
+const REQUESTS = 'pointsman_endpoint_inflight_requests';
+const PEER_REQUESTS = 'pointsman_endpoint_peer_requests';
+
+interface Replica {
+  readonly serve: ServeProcess;
+  readonly client: ProxyClient;
+  readonly proxy: TcpProxy;
+  readonly own: () => Promise<number>;
+  /** Requests of the others, as this one knows them. */
+  readonly peers: () => Promise<number>;
+}
+
+const cleanups: (() => unknown)[] = [];
+
+/** A picker behind a proxy of its own to NATS. */
+async function replica(nats: NatsServer, group: string): Promise<Replica> {
+  const proxy = await TcpProxy.start(nats.port);
+  cleanups.push(() => proxy.close());
+  const setting = await Setting.create(ENDPOINTS, `${PREFIX}replication: {nats: "${proxy.url}", group: ${group}}\n`);
+  cleanups.push(() => setting.remove());
+  const serve = await startServe([...setting.flags, '--lame-duck=0s', '--drain-timeout=0s']);
+  cleanups.push(async () => {
+    serve.child.kill('SIGKILL');
+    await serve.ended;
+  });
+  const client = dialPicker(serve.grpcPort);
+  cleanups.push(() => client.close());
+  const sum = async (name: string) => (await metric(serve.metricsPort, name)) ?? 0;
+  return { serve, client, proxy, own: () => sum(REQUESTS), peers: () => sum(PEER_REQUESTS) };
+}
+
+async function replicas(nats: NatsServer, group: string, count: number): Promise<Replica[]> {
+  const all: Replica[] = [];
+  for (let i = 0; i < count; i++) all.push(await replica(nats, group));
+  return all;
+}
+
+/** Requests that stay open. */
+async function hold({ client }: Replica, count: number): Promise<readonly Call[]> {
+  const calls = Array.from({ length: count }, (_, i) => ask(client, `held ${i}`));
+  await Promise.all(calls.map((call) => new Promise((resolve) => call.once('data', resolve))));
+  return calls;
+}
+
+async function destination({ client }: Replica, prompt: string): Promise<string> {
+  const { replies } = await askAndEnd(client, prompt);
+  return decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']!;
+}
+
+async function know(what: string, all: readonly Replica[], counts: readonly number[]): Promise<void> {
+  await eventually(what, async () => {
+    const known = await Promise.all(all.map(({ peers }) => peers()));
+    return known.every((count, i) => count === counts[i]);
+  });
+}
+
+describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
+  let nats: NatsServer;
+
+  beforeAll(async () => {
+    nats = await NatsServer.start();
+  });
+
+  afterAll(() => nats.stop());
+
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+
+  it('a prompt that one replica has placed is sent to the same endpoint by the others', async () => {
+    const [a, b, c] = await replicas(nats, 'prompts', 3);
+    const placed: string[] = [];
+    for (const prompt of PROMPTS) placed.push(await destination(a!, prompt));
+    await eventually('the others know the prompts', async () => {
+      const blocks = await Promise.all(
+        [a!, b!, c!].map(({ serve }) => metric(serve.metricsPort, 'pointsman_prefix_index', 'what="blocks"')),
+      );
+      return blocks.every((count) => count === blocks[0]);
+    });
+    for (const other of [b!, c!]) {
+      const picked: string[] = [];
+      for (const prompt of PROMPTS) picked.push(await destination(other, prompt));
+      expect(picked).toEqual(placed);
+    }
+  });
+
+  it('a replica that joins takes the prefix index of another one over before it serves', async () => {
+    const a = await replica(nats, 'join');
+    const placed: string[] = [];
+    for (const prompt of PROMPTS) placed.push(await destination(a, prompt));
+    const b = await replica(nats, 'join');
+    const picked: string[] = [];
+    for (const prompt of PROMPTS) picked.push(await destination(b, prompt));
+    expect(picked).toEqual(placed);
+    expect(b.serve.log()).toContain('knows what its peers know');
+  });
+
+  it('a replica that is alone is ready without a wait', async () => {
+    const a = await replica(nats, 'alone');
+    const line = a.serve
+      .log()
+      .split('\n')
+      .find((text) => text.includes('knows what its peers know'))!;
+    expect((JSON.parse(line) as { waitedMs: number }).waitedMs).toBeLessThan(3_000);
+  });
+
+  it('requests of one replica count as load in the others, until they end', async () => {
+    const all = await replicas(nats, 'load', 3);
+    const calls = await hold(all[0]!, 6);
+    await hold(all[1]!, 2);
+    await know('all know all requests', all, [2, 6, 8]);
+    for (const call of calls) call.cancel();
+    await know('ended requests count no more', all, [2, 0, 2]);
+  });
+
+  it('the load of a killed replica is freed, and its restart counts from nothing', async () => {
+    const all = await replicas(nats, 'killed', 2);
+    await hold(all[0]!, 5);
+    await know('the other knows them', [all[1]!], [5]);
+    all[0]!.serve.child.kill('SIGKILL');
+    await know('they are freed', [all[1]!], [0]);
+    expect(all[1]!.serve.log()).toContain('a replica is silent: its load no longer counts');
+  });
+
+  it('a partition frees what is behind it, and heals without counting twice', async () => {
+    const all = await replicas(nats, 'partition', 3);
+    await hold(all[0]!, 3);
+    await hold(all[1]!, 4);
+    await know('all know all', all, [4, 3, 7]);
+    all[0]!.proxy.partition();
+    await know('what is behind the partition is freed', all, [0, 0, 4]);
+    await hold(all[0]!, 1);
+    expect(await destination(all[0]!, 'decided alone')).toMatch(/^127/);
+    all[0]!.proxy.heal();
+    await know('all is counted once again', all, [4, 4, 8]);
+    await eventually('the gap is closed', async () => {
+      const { serve } = all[0]!;
+      return (await metric(serve.metricsPort, 'pointsman_replication_peers')) === 2;
+    });
+  });
+
+  it('prompts placed behind a partition are known to the others once it heals', async () => {
+    const [a, b] = await replicas(nats, 'healed', 2);
+    a!.proxy.partition();
+    const placed: string[] = [];
+    for (const prompt of PROMPTS) placed.push(await destination(a!, prompt));
+    a!.proxy.heal();
+    await eventually('the index was sent', async () => {
+      const blocks = await Promise.all(
+        [a!, b!].map(({ serve }) => metric(serve.metricsPort, 'pointsman_prefix_index', 'what="blocks"')),
+      );
+      return blocks[0]! > 0 && blocks[0] === blocks[1];
+    });
+    const picked: string[] = [];
+    for (const prompt of PROMPTS) picked.push(await destination(b!, prompt));
+    expect(picked).toEqual(placed);
+  });
+
+  it('a restarted nats-server costs no answer, and the replicas find each other again', async () => {
+    const own = await NatsServer.start();
+    cleanups.push(() => own.stop());
+    const all = await replicas(own, 'restarted', 2);
+    await hold(all[0]!, 2);
+    await know('the load is known', all, [0, 2]);
+    await own.stop();
+    await know('the load is freed', all, [0, 0]);
+    for (const one of all) expect(await destination(one, 'without NATS')).toMatch(/^127/);
+    await own.restart();
+    await know('the load is known again', all, [0, 2]);
+  });
+
+  it('a slow and cut connection loses nothing for good', async () => {
+    const all = await replicas(nats, 'slow', 2);
+    all[0]!.proxy.delayMs = 60;
+    const calls = await hold(all[0]!, 4);
+    for (let i = 0; i < 5; i++) {
+      all[i % 2]!.proxy.cut();
+      await destination(all[0]!, PROMPTS[i]!);
+    }
+    for (const call of calls.slice(0, 3)) call.cancel();
+    await know('the last state counts', all, [0, 1]);
+  });
+
+  it('a picker without a NATS serves after 5 s and says so', async () => {
+    const setting = await Setting.create(
+      ENDPOINTS,
+      `${PREFIX}replication: {nats: "nats://127.0.0.1:1", group: none}\n`,
+    );
+    cleanups.push(() => setting.remove());
+    const serve = await startServe(setting.flags);
+    cleanups.push(async () => {
+      serve.child.kill('SIGKILL');
+      await serve.ended;
+    });
+    expect(serve.log()).toContain('no peer has sent its prefix index: serves without it');
+  });
+});
+
+describe('the address of NATS', () => {
+  it('an address that is none ends the start with one line', async () => {
+    const setting = await Setting.create(ENDPOINTS, PREFIX);
+    const { code, stderr } = await runToEnd(['serve', ...setting.flags, '--replication-url=http://nats:4222']);
+    await setting.remove();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--replication-url: must be like nats://')]);
+  });
+
+  it('credentials in the configuration are refused, because it is shown', async () => {
+    const setting = await Setting.create(ENDPOINTS, `${PREFIX}replication: {nats: "nats://a:b@nats:4222"}\n`);
+    const { code, stderr } = await runToEnd(['serve', ...setting.flags]);
+    await setting.remove();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('without user and password')]);
+  });
+});

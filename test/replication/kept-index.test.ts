@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { IndexLog } from '../../dist/core/index-log.js';
+import { exportIndex, importSegments } from '../../dist/replication/index-transfer.js';
+import { decodeKeptIndex, encodeKeptIndex, type KeptIndex } from '../../dist/replication/kept-index.js';
+import { check, insert, match, openPool } from '../core/index-pool.ts';
+import { Lot, PromptFamily } from '../core/prefix-oracle.ts';
+
+const TERMS = { blockTokens: 64, seed: '00000000000000ff' };
+
+async function exported(core: ReturnType<typeof openPool>['core']): Promise<KeptIndex['segments']> {
+  const segments: KeptIndex['segments'][number][] = [];
+  await exportIndex(core, (piece) => void segments.push(...piece));
+  return segments;
+}
+
+function kept(segments: KeptIndex['segments']): KeptIndex {
+  return { ...TERMS, savedAtMs: 1_000, endpoints: [11n, 12n, 13n], segments };
+}
+
+describe('a prefix index that is exported', () => {
+  it('every prompt is found as before in the index that it is imported into', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 1e6 }), fc.integer({ min: 1, max: 60 }), async (seed, count) => {
+        const [from, to] = [openPool(), openPool()];
+        const family = new PromptFamily(new Lot(seed), 300);
+        const slots = new Lot(seed + 1);
+        const chains = Array.from({ length: count }, () => [...family.chain()]);
+        for (const chain of chains) insert(from.index, slots.below(8), chain);
+        const file = encodeKeptIndex(kept(await exported(from.core)));
+        const log = new IndexLog(to.core);
+        await importSegments(log, decodeKeptIndex(file, TERMS).segments, (slot) => slot);
+        for (const chain of chains) expect(match(to.index, chain)).toEqual(match(from.index, chain));
+        expect(check(to.core)).toBe(0);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('endpoints that are gone are left out, and others get their blocks in other slots', async () => {
+    const [from, to] = [openPool(), openPool()];
+    const chain = [1n, 2n, 3n, 4n];
+    insert(from.index, 0, chain);
+    insert(from.index, 1, chain.slice(0, 2));
+    const slots = new Map([[1, 7]]);
+    const pairs = await importSegments(new IndexLog(to.core), await exported(from.core), (slot) => slots.get(slot));
+    expect(pairs).toBe(2);
+    expect(match(to.index, chain).slice(0, 8)).toEqual([0, 0, 0, 0, 0, 0, 0, 2]);
+  });
+
+  it('prompts that were used last are found when not all of them fit', async () => {
+    const from = openPool();
+    const to = openPool({ indexBlocks: 2_000 });
+    const chains = Array.from({ length: 100 }, (_, i) => Array.from({ length: 40 }, (_, j) => BigInt(1 + i * 40 + j)));
+    for (const chain of chains) insert(from.index, 3, chain);
+    await importSegments(new IndexLog(to.core), await exported(from.core), (slot) => slot);
+    expect(match(to.index, chains[99]!)[3]).toBe(40);
+    expect(match(to.index, chains[0]!)[3]).toBe(0);
+  });
+});
+
+describe('the file of a kept index', () => {
+  const { index, core } = openPool();
+  insert(index, 0, [1n, 2n, 3n]);
+
+  it('a changed byte anywhere is found', async () => {
+    const file = encodeKeptIndex(kept(await exported(core)));
+    fc.assert(
+      fc.property(fc.nat(file.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
+        const damaged = file.slice();
+        damaged[at]! ^= flip;
+        expect(() => decodeKeptIndex(damaged, TERMS)).toThrow();
+      }),
+    );
+  });
+
+  it('a part of it is refused', async () => {
+    const file = encodeKeptIndex(kept(await exported(core)));
+    for (const length of [0, 7, 15, 16, file.length - 1]) {
+      expect(() => decodeKeptIndex(file.subarray(0, length), TERMS)).toThrow();
+    }
+  });
+
+  it('another block size and another seed are refused with the reason', async () => {
+    const file = encodeKeptIndex(kept(await exported(core)));
+    expect(() => decodeKeptIndex(file, { ...TERMS, blockTokens: 16 })).toThrow(
+      'its blocks have 64 tokens, and the configuration says 16',
+    );
+    expect(() => decodeKeptIndex(file, { ...TERMS, seed: '1' })).toThrow('its blocks were hashed with another seed');
+  });
+});

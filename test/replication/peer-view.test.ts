@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LoadRow, Update } from '../../dist/replication/messages.js';
+import { PEERS_MAX, PeerView, SILENCE_MS } from '../../dist/replication/peer-view.js';
+
+const ENDPOINT = 7n;
+
+function row(endpoint: bigint, requests: number, charged = requests): LoadRow {
+  return { endpoint, requests, tokens: 10 * requests, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged };
+}
+
+function update(sequence: number, parts: Partial<Update> = {}): Update {
+  return {
+    kind: 'update',
+    replica: 'a',
+    epoch: 1,
+    sequence,
+    sentAtMs: 0,
+    seedCheck: 0,
+    full: false,
+    leaves: false,
+    loads: [],
+    placements: [],
+    ejections: [],
+    spendings: [],
+    learned: undefined,
+    ...parts,
+  };
+}
+
+/** What a replica says: every step sets the load of one endpoint, or is a full update. */
+const steps = fc.array(fc.record({ endpoint: fc.bigInt(0n, 3n), requests: fc.nat(9), full: fc.boolean() }), {
+  minLength: 1,
+  maxLength: 30,
+});
+
+function said(history: readonly { endpoint: bigint; requests: number; full: boolean }[]) {
+  const now = new Map<bigint, LoadRow>();
+  const updates = history.map(({ endpoint, requests, full }, i) => {
+    now.set(endpoint, row(endpoint, requests));
+    return update(i + 1, { full, loads: full ? [...now.values()] : [now.get(endpoint)!] });
+  });
+  return { updates, now };
+}
+
+describe('what a replica knows of a peer', () => {
+  it('updates in any order, twice or more often, leave the last load, counted once', () => {
+    const shuffled = steps.chain((history) => {
+      const { updates, now } = said(history);
+      const doubled = fc.shuffledSubarray([...updates, ...updates], { minLength: 2 * updates.length });
+      return doubled.map((order) => ({ order, now }));
+    });
+    fc.assert(
+      fc.property(shuffled, ({ order, now }) => {
+        const view = new PeerView();
+        for (const each of order) view.receive(each, 0);
+        for (const [endpoint, { requests }] of now) expect(view.load(endpoint).requests).toBe(requests);
+        expect(view.incomplete()).toEqual([]);
+      }),
+    );
+  });
+
+  it('lost updates are mended by the next full one', () => {
+    fc.assert(
+      fc.property(steps, fc.infiniteStream(fc.boolean()), (history, lost) => {
+        const { updates, now } = said(history);
+        const view = new PeerView();
+        for (const each of updates) if (!lost.next().value) view.receive(each, 0);
+        view.receive(update(updates.length + 1, { full: true, loads: [...now.values()] }), 0);
+        for (const [endpoint, { requests }] of now) expect(view.load(endpoint).requests).toBe(requests);
+      }),
+    );
+  });
+
+  it('a lost update is a gap, told once, until its index has been taken over', () => {
+    const view = new PeerView();
+    view.receive(update(1), 0);
+    expect(view.receive(update(3), 0).gap).toBe(true);
+    expect(view.receive(update(4), 0).gap).toBe(false);
+    expect(view.incomplete()).toMatchObject([{ replica: 'a' }]);
+    view.completed('a', 1, 3);
+    expect(view.incomplete()).toEqual([]);
+    expect(view.receive(update(5), 0).gap).toBe(false);
+  });
+
+  it('an update that comes late closes its gap', () => {
+    const view = new PeerView();
+    for (const sequence of [1, 3, 4]) view.receive(update(sequence), 0);
+    view.receive(update(2), 0);
+    expect(view.incomplete()).toEqual([]);
+  });
+
+  it('the load of a silent peer is freed once, within a second, and counts again when it is heard', () => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 5)] }), 0);
+    expect(view.expire(SILENCE_MS)).toEqual([]);
+    expect(view.expire(SILENCE_MS + 1)).toEqual(['a']);
+    expect(view.expire(SILENCE_MS + 2)).toEqual([]);
+    expect(view.load(ENDPOINT).requests).toBe(0);
+    expect(view.receive(update(2), 1_000).appeared).toBe(true);
+    expect(view.takeChanged()).toContain(ENDPOINT);
+    expect(view.load(ENDPOINT).requests).toBe(5);
+  });
+
+  it('a replica that leaves frees its load at once', () => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 5)] }), 0);
+    view.receive(update(2, { leaves: true, full: true }), 1);
+    expect([view.load(ENDPOINT).requests, view.live]).toEqual([0, 0]);
+  });
+
+  it('a restarted replica ends what its earlier process said, and nothing of that counts any more', () => {
+    const view = new PeerView();
+    view.receive(update(9, { loads: [row(ENDPOINT, 5)] }), 0);
+    view.receive(update(1, { epoch: 2, loads: [row(8n, 1)] }), 1);
+    expect([view.load(ENDPOINT).requests, view.load(8n).requests]).toEqual([0, 1]);
+    expect(view.receive(update(10, { loads: [row(ENDPOINT, 6)] }), 2).ignored).toBe(true);
+    expect(view.load(ENDPOINT).requests).toBe(0);
+  });
+
+  it('requests sent there are counted once between two calls', () => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 2, 10)] }), 0);
+    expect(view.load(ENDPOINT).charged).toBe(10);
+    expect(view.load(ENDPOINT).charged).toBe(0);
+    view.receive(update(2, { loads: [row(ENDPOINT, 2, 13)] }), 0);
+    expect(view.load(ENDPOINT).charged).toBe(3);
+  });
+
+  it('tokens that tenants used are told once, however often they are repeated', () => {
+    const view = new PeerView();
+    const spendings = [{ tenant: 't', tokens: 100 }];
+    expect(view.receive(update(1, { spendings }), 0).spent).toEqual([{ tenant: 't', tokens: 100 }]);
+    expect(view.receive(update(2, { spendings }), 0).spent).toEqual([]);
+  });
+
+  it('peers beyond the bound are ignored', () => {
+    const view = new PeerView();
+    for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), 0);
+    expect(view.receive(update(1, { replica: 'one more' }), 0).ignored).toBe(true);
+  });
+});
