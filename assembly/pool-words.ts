@@ -5,13 +5,17 @@
 //   +0    u32 × 32  number of the program that each profile runs (atomic, control thread)
 //   +128  PoolWords
 //   +256  u32 × 32  slot + 1 that each profile's round-robin-picker took last (commit lock)
+//   +384  u32 × 32  number of the shadow program of each profile, 0 = none (atomic, control thread)
+//   +512  u32 × 32  slot + 1 that the round-robin-picker of each shadow program took last (commit lock)
 import { HEADER, HEADER_POOL } from './memory';
 
 export const PROFILES_MAX: u32 = 32;
 
 export const POOL_PROFILES: usize = 0;
-const POOL_WORDS: usize = 128;
+export const POOL_WORDS: usize = 128;
 const POOL_TURNS: usize = 256;
+export const POOL_SHADOWS: usize = 384;
+const POOL_SHADOW_TURNS: usize = 512;
 
 /** Words about the pool as a whole. */
 @unmanaged
@@ -38,6 +42,7 @@ export class PoolWords {
   decisions: u32;
 }
 
+export const POOL_WORDS_BYTES: usize = offsetof<PoolWords>();
 export const POOL_LIVE: usize = POOL_WORDS + offsetof<PoolWords>('live');
 export const POOL_EJECTED: usize = POOL_WORDS + offsetof<PoolWords>('ejected');
 export const POOL_EJECTION_OFF: usize = POOL_WORDS + offsetof<PoolWords>('ejectionOff');
@@ -54,4 +59,14 @@ export function profileWord(profile: u32): usize {
 /** Address of the word that says whose turn it is in a profile's round-robin-picker. */
 export function turnWord(profile: u32): usize {
   return HEADER + HEADER_POOL + POOL_TURNS + ((<usize>profile) << 2);
+}
+
+/** Address of the word that names the shadow program of a profile. */
+export function shadowWord(profile: u32): usize {
+  return HEADER + HEADER_POOL + POOL_SHADOWS + ((<usize>profile) << 2);
+}
+
+/** As turnWord, for the profile's shadow program. */
+export function shadowTurnWord(profile: u32): usize {
+  return HEADER + HEADER_POOL + POOL_SHADOW_TURNS + ((<usize>profile) << 2);
 }

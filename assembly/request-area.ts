@@ -10,6 +10,7 @@
 //   +2,176  PredictedTimes (decide → host)
 //   +3,072  Hold (host → decide)
 //   +4,096  request id for the decision log (host → decide, scheduling/decision-log.ts)
+//   +6,144  the answer while a shadow program runs (decide, scheduling/shadow.ts)
 import { REQUEST } from './memory';
 
 /** The request. */
@@ -66,6 +67,12 @@ export class Answer {
   record: u32;
   /** Number of the filter that left no endpoint, from 1 in the order of the program · decide · none. */
   filter: u32;
+  /** Slot + 1 that the shadow program would pick, 0 = it was not asked, u32.MAX_VALUE = none · decide · none. */
+  shadow: u32;
+  /** Predicted cost of that pick, in targets · decide · none. */
+  shadowCost: f32;
+  /** Predicted cost of the first pick, in targets; only beside a shadow pick · decide · none. */
+  pickCost: f32;
 }
 
 /** Latencies that the request wants. */
@@ -161,6 +168,9 @@ export const ANSWER_UNCACHED_TOKENS: usize = ANSWER + offsetof<Answer>('uncached
 export const ANSWER_WOULD_PICK: usize = ANSWER + offsetof<Answer>('wouldPick');
 export const ANSWER_RECORD: usize = ANSWER + offsetof<Answer>('record');
 export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
+export const ANSWER_SHADOW: usize = ANSWER + offsetof<Answer>('shadow');
+export const ANSWER_SHADOW_COST: usize = ANSWER + offsetof<Answer>('shadowCost');
+export const ANSWER_PICK_COST: usize = ANSWER + offsetof<Answer>('pickCost');
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
 export const ANSWER_PICKS: usize = 256;
@@ -176,6 +186,7 @@ export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will n
 export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
 export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
 export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
+export const DECIDE_GIVEN: u32 = 1024; // MATCH and OVERLAP are given: a recorded decision is played again
 
 export const DECIDED: u32 = 0;
 export const DECIDE_NO_CANDIDATES: u32 = 1; // no live endpoint, or none in the subset

@@ -48,8 +48,15 @@ const coefficients = {
   slots: 256,
 };
 
+/** Another configuration, which decides in shadow (`--candidate-config`). */
+const candidateProfile: readonly Operation[] = [
+  { code: 'OP_SCORE_QUEUE', weight: 1, parameters: [] },
+  { code: 'OP_SCORE_PREFIX', weight: 5, parameters: [0, 8192, 64] },
+  pickMax,
+];
+
 /** A pool with a profile, every endpoint live with its own signals. */
-function makePool(endpoints: number, profile = defaultProfile): PoolMemory {
+function makePool(endpoints: number, profile = defaultProfile, candidate?: readonly Operation[]): PoolMemory {
   const pool = createPoolMemory({
     ...defaultPoolSizes,
     endpoints,
@@ -59,7 +66,9 @@ function makePool(endpoints: number, profile = defaultProfile): PoolMemory {
   });
   const control = attachCore(pool, 0);
   const table = new EndpointTable(control);
-  new ProgramTable(control).publish(0, profile, { inserts: true });
+  const programs = new ProgramTable(control);
+  programs.publish(0, profile, { inserts: true });
+  if (candidate !== undefined) programs.publishShadow(0, candidate, { inserts: true });
   new CostTable(control).write(coefficients);
   for (let slot = 0; slot < endpoints; slot++) {
     table.open(slot, 1);
@@ -145,6 +154,12 @@ export const benches = [
     name: `decide/chat-4k/${endpoints}`,
     async setup() {
       return { run: decisions(makePool(endpoints), 1) };
+    },
+  })),
+  ...[8, 64, 100, 512].map((endpoints) => ({
+    name: `decide/candidate/${endpoints}`,
+    async setup() {
+      return { run: decisions(makePool(endpoints, defaultProfile, candidateProfile), 1) };
     },
   })),
   ...[8, 64, 100, 512].map((endpoints) => ({

@@ -6,9 +6,10 @@
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
 import { HeldBytes } from '../dist/ingress/byte-budget.js';
-import type { StreamServices } from '../dist/ingress/exchange.js';
+import type { StreamContext, StreamServices } from '../dist/ingress/exchange.js';
 import { createStreamOpener } from '../dist/ingress/opener.js';
-import { PROCESS_PATH } from '../dist/ingress/transport.js';
+import { POOL_HEADER, PoolChoice } from '../dist/ingress/pool-choice.js';
+import { PROCESS_PATH, type StreamEntry } from '../dist/ingress/transport.js';
 import { type ConnectionWire, Http2Connection } from '../dist/ingress/transports/http2/connection.js';
 import { createLogger } from '../dist/operations/log.js';
 import { rehearsalPool } from '../dist/picker/control/rehearsal-pool.js';
@@ -48,6 +49,8 @@ interface Shape {
   readonly chunks: number;
   /** Exchanges of one run. */
   readonly batch: number;
+  /** The pools of the shard, and what chooses among them for each request; undefined = there is one. */
+  readonly pools?: { readonly count: number; readonly by: 'header' | 'model' };
   /** Share of the requests that are traced; absent = traces are off. */
   readonly traced?: number;
 }
@@ -60,7 +63,14 @@ function settingsOf(configuration: LoadedConfiguration, traced: number | undefin
     ...{ transport: 'lean', socket: undefined, host: '', port: 0, reusePort: false, tls: undefined },
     ...{ maxReceiveBytes: WINDOW_BYTES, maxSendBytes: WINDOW_BYTES, maxRequestBodyBytes: WINDOW_BYTES },
     ...{ maxStreams: 10_000, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1, requestIdleMs: 60_000, shards: 1 },
-    ...{ emitScores: false, ignoreSubset: false, allowProfileHeader: false, allowExplain: false, columnsEvery: 0 },
+    ...{
+      emitScores: false,
+      ignoreSubset: false,
+      allowProfileHeader: false,
+      allowExplain: false,
+      columnsEvery: 0,
+      shadowEvery: 0,
+    },
     plugins: { modules: [], configured: [], group: 'bench' },
     tracing: traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true },
     models: { matchRequired: false, clientsRewrite: true },
@@ -70,20 +80,20 @@ function settingsOf(configuration: LoadedConfiguration, traced: number | undefin
 }
 
 /** Services of a shard with the default configuration, over eight endpoints. */
-async function makeServices(traced: number | undefined): Promise<StreamServices> {
+async function makeServices(traced?: number, pool = 0): Promise<StreamServices> {
   const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
-  const { pool, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
+  const { pool: memory, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
   const shardSettings = settingsOf(configuration, traced);
   const start: PoolStart = {
-    pool: 0,
-    memory: pool,
+    pool,
+    memory,
     settings: shardSettings,
     seed: '1',
     snapshot: {
       version: 1,
       assignments,
       rules: { objectives: [], rewrites: [], models: [] },
-      names: { models: new Set(['llama']), fairnessIds: new Set() },
+      names: { models: new Set(Array.from({ length: 100 }, (_, i) => modelOf(i))), fairnessIds: new Set() },
     },
     route: undefined,
     port: undefined,
@@ -113,9 +123,14 @@ function framed(content: Buffer, flags = 0): Buffer {
   return Buffer.concat(frames);
 }
 
-function request(promptBytes: number): Buffer {
+/** Names of the model and of the pool of a request, all of one length. */
+const modelOf = (pool: number): string => `llama-${String(pool).padStart(3, '0')}`;
+const poolOf = (pool: number): string => `pool-${String(pool).padStart(3, '0')}`;
+
+function request(promptBytes: number, pool: number, byHeader: boolean): Buffer {
   const content = `${'a '.repeat((promptBytes - SERIAL_DIGITS) / 2)}${SERIAL_PLACE}`;
-  const body = Buffer.from(JSON.stringify({ model: 'llama', messages: [{ role: 'user', content }], max_tokens: 100 }));
+  const messages = [{ role: 'user', content }];
+  const body = Buffer.from(JSON.stringify({ messages, model: modelOf(pool), max_tokens: 100 }));
   const head = requestHeaders({
     ':method': 'POST',
     ':path': '/v1/chat/completions',
@@ -128,6 +143,7 @@ function request(promptBytes: number): Buffer {
     accept: '*/*',
     'x-request-id': '7f6c0f4e-8e3a-4d0c-9d29-4d2a5b7c1d10',
     'x-forwarded-for': '10.1.2.3',
+    ...(byHeader ? { [POOL_HEADER]: poolOf(pool) } : {}),
   });
   const frames = [frame('HEADERS', END_HEADERS, 1, BLOCKS.later), framed(head)];
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
@@ -159,9 +175,12 @@ class Script {
   readonly #perExchange: number;
   #next = 3;
 
-  constructor({ promptBytes, chunks, batch }: Shape) {
-    const exchange = Buffer.concat([request(promptBytes), answer(chunks)]);
-    this.bytes = Buffer.concat(Array.from({ length: batch }, () => exchange));
+  constructor({ promptBytes, chunks, batch, pools }: Shape) {
+    const { count, by } = pools ?? { count: 1, by: 'model' };
+    const exchanges = Array.from({ length: batch }, (_, i) =>
+      Buffer.concat([request(promptBytes, i % count, by === 'header'), answer(chunks)]),
+    );
+    this.bytes = Buffer.concat(exchanges);
     for (let at = 0; at < this.bytes.length; at += 9 + this.bytes.readUIntBE(at, 3)) this.#streams.push(at + 5);
     this.#perExchange = this.#streams.length / batch;
     for (let at = this.bytes.indexOf(SERIAL_PLACE); at >= 0; at = this.bytes.indexOf(SERIAL_PLACE, at + 1)) {
@@ -181,8 +200,24 @@ class Script {
   }
 }
 
+/** Entry of a shard that serves this many pools. */
+async function makeEntry({ pools, traced }: Shape): Promise<StreamEntry> {
+  const own = await makeServices(traced);
+  if (pools === undefined) return createStreamOpener(own);
+  const choice = new PoolChoice<StreamContext>();
+  const opener = createStreamOpener(own, choice);
+  for (let pool = 0; pool < pools.count; pool++) {
+    const use = { streams: 0, idle: undefined };
+    choice.add(
+      { name: poolOf(pool), models: [modelOf(pool)] },
+      opener.contextOf(await makeServices(traced, pool + 1), use),
+    );
+  }
+  return opener;
+}
+
 async function memoryBench(shape: Shape): Promise<Prepared> {
-  const open = createStreamOpener(await makeServices(shape.traced));
+  const open = await makeEntry(shape);
   let sent = 0;
   const wire: ConnectionWire = {
     write: (bytes) => {
@@ -233,5 +268,17 @@ export const benches: readonly Bench[] = [
     setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16, traced: 0.01 }),
   },
   { name: 'memory/chat-400k', setup: () => memoryBench({ promptBytes: 400_000, chunks: 1, batch: 2 }) },
+  {
+    name: 'memory/chat-4k-one-pool',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 100 }),
+  },
+  {
+    name: 'memory/chat-4k-100-pools-header',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 100, pools: { count: 100, by: 'header' } }),
+  },
+  {
+    name: 'memory/chat-4k-100-pools-model',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 100, pools: { count: 100, by: 'model' } }),
+  },
   { name: 'memory/chat-4k-20-chunks', setup: () => memoryBench({ promptBytes: 4_000, chunks: 20, batch: 16 }) },
 ];

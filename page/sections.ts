@@ -43,7 +43,7 @@ export function showFigures(snapshot: Snapshot): void {
     figure(
       'Endpoints',
       endpoints.length === 0 ? '0' : `${live} / ${endpoints.length}`,
-      live === endpoints.length ? 'all live' : `${endpoints.length - live} out`,
+      endpoints.length === 0 ? 'none found' : live === endpoints.length ? 'all live' : `${endpoints.length - live} out`,
     ),
   );
 }

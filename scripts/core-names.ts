@@ -96,6 +96,19 @@ export type CoreConstant = keyof typeof CORE;
 export interface CoreFunctions {
 ${functionLines.join('\n')}
 }
+
+/**
+ * The same functions in an object of one hidden class for all instances. V8 gives every instance's exports a class of its own: an
+ * access that has seen 100 of them takes 600 ns, this one 10.
+ */
+export function uniformCalls(exports: CoreFunctions): CoreFunctions {
+  return {
+${functions
+  .map(({ name }) => `    ${name}: exports.${name},`)
+  .sort()
+  .join('\n')}
+  };
+}
 `;
 }
 

@@ -7,10 +7,11 @@ cure=$1
 shift
 folder=$(mktemp -d)
 git worktree add --quiet --detach "$folder" "$cure^"
-trap 'cd / && git -C "$root" worktree remove --force "$folder"' EXIT
 root=$(pwd)
+trap 'cd / && git -C "$root" worktree remove --force "$folder"' EXIT
+trap 'exit 130' INT TERM
 cd "$folder"
 git checkout --quiet "$cure" -- "$@"
-npm ci --no-audit --no-fund
+npm ci --prefer-offline --no-audit --no-fund
 npm run --silent build
 npx vitest run "$@"

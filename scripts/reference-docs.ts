@@ -16,10 +16,12 @@ import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.j
 import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
+import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
-import { type SeriesKind, seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
+import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
+import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
 import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
 
@@ -127,6 +129,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     'With `replication` in the configuration or `--replication-url`.',
     (exposition) => addReplicationMetrics(exposition, never),
   ],
+  ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
   [
     'Models of the endpoints',
     'With `models-data-source`.',

@@ -101,16 +101,26 @@ export {
   telemetryAddress,
   threadAddress,
 } from '../memory';
-export { POOL_EJECTED, POOL_EJECTION_OFF, POOL_LIVE, POOL_PROFILES, PROFILES_MAX } from '../pool-words';
+export {
+  POOL_EJECTED,
+  POOL_EJECTION_OFF,
+  POOL_LIVE,
+  POOL_PROFILES,
+  POOL_SHADOWS,
+  PROFILES_MAX,
+} from '../pool-words';
 export { attach, plan } from '../regions';
 export {
   ANSWER_CANDIDATES,
   ANSWER_COUNT,
   ANSWER_FILTER,
   ANSWER_MATCHED,
+  ANSWER_PICK_COST,
   ANSWER_PICKS,
   ANSWER_RECORD,
   ANSWER_SCORE,
+  ANSWER_SHADOW,
+  ANSWER_SHADOW_COST,
   ANSWER_TICKET,
   ANSWER_TICKET_GENERATION,
   ANSWER_TOTAL,

@@ -73,6 +73,7 @@ export {
   DECISION_MATCHED,
   DECISION_NUMBER,
   DECISION_OUTPUT_TOKENS,
+  DECISION_PICK_COST,
   DECISION_PRIORITY,
   DECISION_PROFILE,
   DECISION_PROMPT_TOKENS,
@@ -80,6 +81,8 @@ export {
   DECISION_SCORES,
   DECISION_SCORES_MAX,
   DECISION_SERIES,
+  DECISION_SHADOW,
+  DECISION_SHADOW_COST,
   DECISION_SLOT,
   DECISION_STATUS,
   DECISION_TAG,
@@ -198,3 +201,4 @@ export {
   initialise,
   reclaimThread,
 } from '../scheduling/publish';
+export { shadowEvery } from '../scheduling/shadow';

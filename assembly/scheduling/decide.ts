@@ -4,7 +4,7 @@
 // Owns: the thread's own columns and answer, and its decision log (written by its thread only). The two locks are taken
 // one after the other, never together.
 
-import { filterByHost, markCandidates, slotsUsed } from '../columns/candidates';
+import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, STATE_FREE } from '../endpoints';
@@ -37,18 +37,7 @@ import {
   setHandle,
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import {
-  CANDIDATES,
-  CHANGES,
-  EXPLAIN_COLUMNS,
-  HASHES,
-  MATCH,
-  OVERLAP,
-  REQUESTS,
-  SCORE,
-  SLOTS,
-  THREAD,
-} from '../memory';
+import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
@@ -56,12 +45,9 @@ import {
   answer,
   DECIDE_BLIND,
   DECIDE_BUSY,
-  DECIDE_DENIED,
-  DECIDE_EXPLAIN,
-  DECIDE_FILTERED,
   DECIDE_FURTHER,
+  DECIDE_GIVEN,
   DECIDE_NO_PROGRAM,
-  DECIDE_SUBSET,
   DECIDE_TAIL,
   DECIDE_UNCHARGED,
   DECIDE_UNSTORED,
@@ -71,32 +57,22 @@ import {
   request,
   wantedTimes,
 } from '../request-area';
-import { logAdmitted, logAllClosed, logBegin, logColumns, logDecision, logRemoved } from './decision-log';
-import { REMOVED_BY_GATE } from './decision-record';
-import { filter } from './filters';
-import { fusedScores } from './fused-scorers';
-import { gateBegin, gateEmpty, gateLeftAll, gatePass, gateWait, mayServe } from './gate-pass';
+import { logBegin, logColumns, logDecision } from './decision-log';
+import { gateBegin, gateWait } from './gate-pass';
 import { noteSent } from './history-scorers';
-import { admitByLatency } from './latency';
-import { nextIsSampled, wouldPick } from './marginal-cost';
-import { pick } from './pickers';
-import { answerPrediction, clearPrediction, predict } from './predictions';
+import { clearPrediction } from './predictions';
 import {
   activeProgram,
-  isFilter,
-  isPicker,
-  OP_ADMIT_LATENCY,
-  OP_FILTER_HOST,
-  OP_PREDICT,
-  OP_WOULD_PICK,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
   PROGRAM_WHOLE_BLOCKS,
   Program,
 } from './program';
-import { bestMatchNoted, scoresBegin } from './score-column';
-import { score } from './scorers';
+import { captureState, isRecorded } from './recorded-state';
+import { run } from './run-program';
+import { bestMatchNoted } from './score-column';
+import { shadowBegin, shadowRun } from './shadow';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /**
@@ -142,79 +118,6 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
 /** Looks up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
 export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
-}
-
-/** A filter has left no endpoint. Where the gate has taken endpoints away before, the request waits for them. */
-function leftNone(filter: u32): u32 {
-  if (!gateLeftAll()) return DECIDE_WAITS;
-  answer().filter = filter;
-  return DECIDE_FILTERED;
-}
-
-/** Runs the program's operations. Commit lock held. @returns a DECIDE_* status */
-function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
-  let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
-  answer().candidates = candidates;
-  logAdmitted(used);
-  if (candidates == 0) return gateEmpty(gated);
-  const live = candidates;
-  scoresBegin();
-  const operations = program.operations;
-  const projected = program.projects != 0 && nextIsSampled();
-  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
-  let fused = explained || shown ? 0 : program.fused;
-  if (fused == 0) memory.fill(SCORE, 0, slotOffset(used));
-  let predicted = false;
-  let filters: u32 = 0;
-  for (let i: u32 = 0; i < operations; i++) {
-    const op = program.operation(i);
-    const code = op.code;
-    if (gated && !mayServe(code)) {
-      gated = false;
-      candidates = gatePass(used, candidates, live);
-      answer().candidates = candidates;
-      if (candidates == 0) {
-        logAllClosed(used);
-        return DECIDE_WAITS;
-      }
-      logRemoved(used, REMOVED_BY_GATE);
-    }
-    if (code == OP_FILTER_HOST) {
-      candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
-      answer().candidates = candidates;
-      logRemoved(used, i + 1);
-      filters++;
-      if (candidates == 0) return leftNone(filters);
-    } else if (code == OP_PREDICT) {
-      predict(op, used);
-      predicted = true;
-    } else if (code == OP_ADMIT_LATENCY) {
-      if (!admitByLatency(used)) return DECIDE_DENIED;
-    } else if (isFilter(code)) {
-      candidates = filter(op, code, used, total, candidates);
-      answer().candidates = candidates;
-      logRemoved(used, i + 1);
-      filters++;
-      if (candidates == 0) return leftNone(filters);
-    } else if (code == OP_WOULD_PICK) {
-      wouldPick(op, used);
-    } else if (isPicker(code)) {
-      answer().count = pick(op, code, used, candidates);
-      if (predicted && answer().count != 0) answerPrediction(pickedSlot(0));
-    } else if (fused != 0) {
-      if (fusedScores(program, i, used, total)) i += fused - 1;
-      else {
-        memory.fill(SCORE, 0, slotOffset(used));
-        i--;
-      }
-      fused = 0;
-    } else if (explained || op.weight != 0) {
-      // A scorer of weight 0 changes no pick: it is evaluated only to be shown.
-      const columned = explained || shown;
-      score(op, code, used, total, columned && i < EXPLAIN_COLUMNS ? <i32>i : -1);
-    }
-  }
-  return DECIDED;
 }
 
 /** Most blocks of the prompt that any candidate holds. */
@@ -306,6 +209,7 @@ function clearAnswer(total: u32): void {
   answer().filter = 0;
   answer().score = 0;
   answer().record = 0;
+  answer().shadow = 0;
   clearPrediction();
 }
 
@@ -324,7 +228,12 @@ export function decide(): u32 {
   if (program == null) return DECIDE_NO_PROGRAM;
   const needs = program.needs;
   const used = slotsUsed();
-  matchPrompt(needs, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
+  const shadow = shadowBegin(flags);
+  const recorded = isRecorded();
+  let columns = needs;
+  if (shadow != null) columns |= shadow.needs & PROGRAM_NEEDS_OVERLAP;
+  if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
+  if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
   let status = run(program, flags, used, total, gated, shown);
@@ -337,6 +246,8 @@ export function decide(): u32 {
   // A waiting request comes back, and is shown then.
   if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
   if (picked) {
+    if (recorded) captureState(used);
+    if (shadow != null) shadowRun(shadow, flags, used, total);
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_WAITS) status = gateWait(used);

@@ -353,6 +353,9 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.blockTokens = request().blockTokens;
   record.priority = request().priority;
   record.closed = removedBy(used, REMOVED_BY_GATE);
+  record.shadow = answer().shadow;
+  record.shadowCost = answer().shadowCost;
+  record.pickCost = answer().pickCost;
   recordBest(record, used);
   recordRequest(record, number);
   answer().record = number + 1;

@@ -78,6 +78,12 @@ export class DecisionRecord {
   closed: u32;
   /** Bytes of the request id, of which the first DECISION_ID_BYTES follow at DECISION_ID · its thread · none. */
   idLength: u32;
+  /** Slot + 1 that the shadow program would have picked, 0 = it was not asked, u32.MAX_VALUE = none · its thread · none. */
+  shadow: u32;
+  /** Predicted cost of the shadow pick, in targets · its thread · none. */
+  shadowCost: f32;
+  /** Predicted cost of the first pick, in targets; only beside a shadow pick · its thread · none. */
+  pickCost: f32;
 }
 
 /** Head of a decision's columns. */
@@ -183,6 +189,9 @@ export const DECISION_ENGINE_PROMPT: usize = offsetof<DecisionRecord>('enginePro
 export const DECISION_CACHED: usize = offsetof<DecisionRecord>('cachedTokens');
 export const DECISION_CLOSED: usize = offsetof<DecisionRecord>('closed');
 export const DECISION_ID_LENGTH: usize = offsetof<DecisionRecord>('idLength');
+export const DECISION_SHADOW: usize = offsetof<DecisionRecord>('shadow');
+export const DECISION_SHADOW_COST: usize = offsetof<DecisionRecord>('shadowCost');
+export const DECISION_PICK_COST: usize = offsetof<DecisionRecord>('pickCost');
 export const DECISION_ID: usize = 192;
 
 export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');
@@ -227,4 +236,5 @@ export const END_ABANDONED: u32 = 17; // a later profile failed, or the client w
 /** The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST area. */
 export const TRACE_LENGTH: usize = 4096;
 export const TRACE_COLUMNS: usize = 4100;
+export const TRACE_RECORDS: usize = 4104; // u32: 1 = the state of the decision is captured for a recording
 export const TRACE_ID: usize = 4160;

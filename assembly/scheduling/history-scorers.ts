@@ -14,6 +14,15 @@ import { addConstant, addKeys } from './score-column';
 /** Endpoints that the scorer of this decision remembers; 0 = the prompt is not cold. */
 let coldSize: u32 = 0;
 
+/** What the scorer has noted for the charge; `noteCold` puts it back after another program has run. */
+export function coldNoted(): u32 {
+  return coldSize;
+}
+
+export function noteCold(size: u32): void {
+  coldSize = size;
+}
+
 function anybodyHolds(used: u32): bool {
   let some = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
@@ -57,6 +66,15 @@ export function scoreAdapter(used: u32, remember: bool): void {
     store<f32>(KEYS + at, adapterScore(slot, wanted, remembered));
   }
   addKeys(used);
+}
+
+/** Fills `column` with the score of the request's adapter on every slot, for a recording. */
+export function adapterColumn(used: u32, column: usize): void {
+  const wanted = request().adapter;
+  const shown = isShownAdapter(wanted);
+  for (let slot: u32 = 0; slot < used; slot++) {
+    store<f32>(column + slotOffset(slot), isBaseModel() ? <f32>0.5 : adapterScore(slot, wanted, shown));
+  }
 }
 
 /** The request goes to an endpoint: note what the program's scorers will want to know. Commit lock held. */

@@ -88,6 +88,8 @@ class Coefficients {
   slots: f32;
 }
 
+/** Bytes of the coefficients, which lie together. */
+export const COEFFICIENTS_BYTES: usize = offsetof<Coefficients>();
 export const COEFFICIENT_BASE: usize = offsetof<Coefficients>('base');
 export const COEFFICIENT_PREFILL: usize = offsetof<Coefficients>('prefill');
 export const COEFFICIENT_WAITING: usize = offsetof<Coefficients>('waiting');
@@ -269,8 +271,26 @@ export function nextIsSampled(): bool {
   return sharesOf(THREAD).calls % SAMPLE_EVERY == 0;
 }
 
+/** A shadow program runs, whose decisions are no samples. */
+let quiet: bool = false;
+
+/** Takes samples of the decisions that follow, or does not. */
+export function takeSamples(on: bool): void {
+  quiet = !on;
+}
+
+/** Fills `column` with the predicted cost of the request on every endpoint, in targets. Scratch: KEYS. Commit lock held. */
+export function predictCosts(used: u32, column: usize): void {
+  costs(used, false);
+  memory.copy(column, KEYS, slotOffset(used));
+}
+
 /** Fills KEYS, and at times notes how much each term had to say. @returns whether this was such a time */
 function weigh(used: u32): bool {
+  if (quiet) {
+    costs(used, false);
+    return false;
+  }
   const sampled = nextIsSampled();
   const shares = sharesOf(THREAD);
   shares.calls += 1;

@@ -6,7 +6,7 @@ import { slotOffset } from '../columns/column';
 import { laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
 import { CANDIDATES, KEPT, SCORE } from '../memory';
-import { turnWord } from '../pool-words';
+import { shadowTurnWord, turnWord } from '../pool-words';
 import { randomBelow } from '../random';
 import { DECIDE_UNCHARGED, request, setPickedSlot } from '../request-area';
 import { pickHighest } from './pick-highest';
@@ -108,16 +108,24 @@ function candidatesBelow(used: u32, slot: u32): u32 {
   return <u32>laneSumOfIntegers(total);
 }
 
+/** A shadow program picks: its turns are its own. */
+let inShadow: bool = false;
+
+export function pickInShadow(on: bool): void {
+  inShadow = on;
+}
+
 /** The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not count. */
 export function pickRoundRobin(used: u32, candidates: u32, count: u32): u32 {
-  const turn = turnWord(request().profile);
+  const profile = request().profile;
+  const turn = inShadow ? shadowTurnWord(profile) : turnWord(profile);
   const after = candidatesBelow(used, load<u32>(turn));
   memory.copy(KEPT, CANDIDATES, slotOffset(used));
   for (let picked: u32 = 0; picked < count; picked++) {
     const slot = markedSlot(used, KEPT, (after + picked) % candidates);
     setPickedSlot(picked, slot);
     if (picked + 1 < count) unmark(slot);
-    if (picked == 0 && (request().flags & DECIDE_UNCHARGED) == 0) store<u32>(turn, slot + 1);
+    if (picked == 0 && (inShadow || (request().flags & DECIDE_UNCHARGED) == 0)) store<u32>(turn, slot + 1);
   }
   return count;
 }

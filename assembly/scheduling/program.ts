@@ -5,7 +5,7 @@
 //
 // A program: one Program, then up to PROGRAM_OPS Operations of 64 bytes.
 import { PROGRAM_BYTES, PROGRAMS } from '../memory';
-import { PROFILES_MAX, profileWord } from '../pool-words';
+import { PROFILES_MAX, profileWord, shadowWord } from '../pool-words';
 
 /** Head of a program, 64 bytes. */
 @unmanaged
@@ -141,5 +141,12 @@ export function isPicker(code: u32): bool {
 export function activeProgram(profile: u32): Program | null {
   if (profile >= PROFILES_MAX) return null;
   const number = atomic.load<u32>(profileWord(profile));
+  return number == 0 ? null : changetype<Program>(PROGRAMS + <usize>number * PROGRAM_BYTES);
+}
+
+/** The program that a profile runs in shadow, or null. */
+export function shadowProgram(profile: u32): Program | null {
+  if (profile >= PROFILES_MAX) return null;
+  const number = atomic.load<u32>(shadowWord(profile));
   return number == 0 ? null : changetype<Program>(PROGRAMS + <usize>number * PROGRAM_BYTES);
 }

@@ -15,6 +15,7 @@ import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js'
 import { Picker } from '../picker/picker.js';
 import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { candidateOf } from './candidate.js';
 import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type ServeFlags, sourceOfEndpoints } from './flags.js';
 import { createCluster } from './kubernetes-cluster.js';
@@ -70,11 +71,12 @@ export async function createPicker(
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
-      replica: replicaSettings(flags, configuration.replication, poolNameOf(flags)),
+      replica: isOwn ? replicaSettings(flags, configuration.replication, poolNameOf(flags)) : undefined,
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,
       followed: followedConfiguration(flags, registry),
+      candidate: candidateOf(flags.candidateConfig, flags.candidateEvery, configuration, loadOptions(flags, registry)),
       pluginModules: modules,
       shardThreads,
       log,
@@ -138,6 +140,7 @@ type FromFlags = Omit<
   | 'metricsAccess'
   | 'configuration'
   | 'followed'
+  | 'candidate'
   | 'pluginModules'
   | 'shardThreads'
   | 'log'

@@ -205,6 +205,19 @@ export const SERVE_FLAGS = {
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
   'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),
+  'candidate-config': optionalText(
+    CONFIGURATION,
+    '<file>',
+    'Configuration that decides in shadow beside the running one; followed when it changes.',
+  ),
+  'candidate-every': flag(
+    CONFIGURATION,
+    '<number>',
+    1,
+    '1',
+    parseInteger(1, 1_000_000),
+    'One request in so many is decided by --candidate-config too.',
+  ),
   'print-effective-config': toggle(CONFIGURATION, false, 'Print the configuration with all defaults, and end.'),
   plugin: flag<readonly string[]>(
     CONFIGURATION,

@@ -77,6 +77,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     poolName: entry.name,
     replica: replicaSettings(flags, configuration.replication, entry.name),
     configuration,
+    candidate: undefined,
     followed: file === undefined ? undefined : { file, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,

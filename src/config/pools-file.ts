@@ -45,6 +45,9 @@ const poolsFile = z.strictObject({
   pools: z.array(poolEntry),
 });
 
+/** Bound on the models of all pools that stand for all names with a beginning: a request is compared with each. */
+const BEGINNINGS_MAX = 256;
+
 /** One pool of a pools file. */
 export type PoolEntry = z.output<typeof poolEntry>;
 
@@ -79,6 +82,13 @@ export function readPoolsFile(
     for (const [i, model] of pool.models.entries()) checkOnce(document, models, model, [...at('models'), i]);
     if (pool.port !== undefined) checkOnce(document, ports, pool.port, at('port'));
     checkSources(document, pool, at);
+  }
+  const beginnings = [...models].filter((model) => model.endsWith('*')).length;
+  if (beginnings > BEGINNINGS_MAX) {
+    throw document.error(
+      ['pools'],
+      `${beginnings} models end with *, at most ${BEGINNINGS_MAX} may: name models in full`,
+    );
   }
   if (read.default !== undefined && !names.has(read.default)) {
     throw document.error(['default'], `there is no pool ${JSON.stringify(read.default)}: name one of pools`);

@@ -60,6 +60,16 @@ export type DecisionStatus =
   | 'waiting'
   | 'no-wait-slot';
 
+/** What the shadow program would have picked. `none`: no endpoint, `unasked`: it was not run. */
+export interface ShadowPick {
+  state: 'unasked' | 'picked' | 'none';
+  /** -1 without a pick. */
+  slot: number;
+  /** Predicted cost of its pick and of the decision's first pick, in targets; NaN without a pick. */
+  cost: number;
+  pickCost: number;
+}
+
 /** Result of a decision. The object belongs to the Decider and is overwritten by the next decision. */
 export interface Decision {
   status: DecisionStatus;
@@ -81,6 +91,7 @@ export interface Decision {
   /** Predicted latencies of the first pick in milliseconds; NaN = no prediction. */
   predictedTtftMs: number;
   predictedTpotMs: number;
+  readonly shadow: ShadowPick;
 }
 
 /** Statuses by their numbers in the core. */
@@ -116,6 +127,7 @@ export class Decider {
     filter: undefined,
     predictedTtftMs: Number.NaN,
     predictedTpotMs: Number.NaN,
+    shadow: { state: 'unasked', slot: -1, cost: Number.NaN, pickCost: Number.NaN },
   };
   #adapter = '';
   readonly #keys: (string | undefined)[] = [];
@@ -189,7 +201,27 @@ export class Decider {
     decision.filter = filter === 0 ? undefined : filter - 1;
     decision.predictedTtftMs = f32[at.predictedTtft]!;
     decision.predictedTpotMs = f32[at.predictedTpot]!;
+    this.#readShadow(decision.shadow);
     return decision;
+  }
+
+  #readShadow(shadow: ShadowPick): void {
+    const { u32, f32 } = this.#core;
+    const at = this.#offset;
+    const found = u32[at.shadow]!;
+    if (found === 0) {
+      shadow.state = 'unasked';
+      return;
+    }
+    shadow.state = found === 0xffff_ffff ? 'none' : 'picked';
+    shadow.slot = found === 0xffff_ffff ? -1 : found - 1;
+    shadow.cost = f32[at.shadowCost]!;
+    shadow.pickCost = f32[at.pickCost]!;
+  }
+
+  /** Runs shadow programs for one request of this thread in `every`; 0 = for none. */
+  shadowEvery(every: number): void {
+    this.#core.call.shadowEvery(every);
   }
 
   /** Seconds until the waiting requests before one of this priority have probably left; undefined = unknown. */
@@ -349,6 +381,9 @@ function offsets(request: number) {
     record: word(CORE.ANSWER_RECORD),
     wouldPick: word(CORE.ANSWER_WOULD_PICK),
     filter: word(CORE.ANSWER_FILTER),
+    shadow: word(CORE.ANSWER_SHADOW),
+    shadowCost: word(CORE.ANSWER_SHADOW_COST),
+    pickCost: word(CORE.ANSWER_PICK_COST),
     count: word(CORE.ANSWER_COUNT),
     ticket: word(CORE.ANSWER_TICKET),
     ticketGeneration: word(CORE.ANSWER_TICKET_GENERATION),

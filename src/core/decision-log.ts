@@ -58,6 +58,16 @@ export interface DecisionRecord {
   readonly cachedTokens: number | undefined;
   /** Unit of the decision's columns + 1; 0 = none were kept. */
   readonly columns: number;
+  /** What the shadow program would have picked; undefined = it was not run. */
+  readonly shadow: LoggedShadow | undefined;
+}
+
+/** A shadow pick, with the predicted costs of it and of the decision's first pick, in targets. */
+export interface LoggedShadow {
+  /** Undefined = no endpoint; its cost is NaN then. */
+  readonly slot: number | undefined;
+  readonly cost: number;
+  readonly pickCost: number;
 }
 
 /** Reads the decision logs of all threads, without a lock. Records that are overwritten while they are read are left out. */
@@ -187,6 +197,7 @@ export class DecisionLog {
       enginePromptTokens: countOf(word(CORE.DECISION_ENGINE_PROMPT)),
       cachedTokens: countOf(word(CORE.DECISION_CACHED)),
       columns: word(CORE.DECISION_COLUMNS),
+      shadow: this.#shadowAt(at),
     };
     const made = this.#made(record.thread < this.#threads ? record.thread : 0);
     // The writer has come round to this place meanwhile.
@@ -198,6 +209,17 @@ export class DecisionLog {
     const length = Math.min(view.getUint32(at + CORE.DECISION_ID_LENGTH, true), CORE.DECISION_ID_BYTES);
     if (length === 0) return undefined;
     return String.fromCharCode(...bytes.subarray(at + CORE.DECISION_ID, at + CORE.DECISION_ID + length));
+  }
+
+  #shadowAt(at: number): LoggedShadow | undefined {
+    const { view } = this.#core;
+    const found = view.getUint32(at + CORE.DECISION_SHADOW, true);
+    if (found === 0) return undefined;
+    return {
+      slot: found === 0xffff_ffff ? undefined : found - 1,
+      cost: view.getFloat32(at + CORE.DECISION_SHADOW_COST, true),
+      pickCost: view.getFloat32(at + CORE.DECISION_PICK_COST, true),
+    };
   }
 
   #bestAt(at: number): DecisionRecord['best'] {

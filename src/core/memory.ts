@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { CoreAssertions } from './assertions.js';
 import { CoreCheckError, LockChecks } from './core-checks.js';
-import { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
+import { CORE, type CoreConstant, type CoreFunctions, uniformCalls } from './core-names.js';
 
 /** Sizes of one pool's shared memory. All are bounds: nothing grows after the memory was made. */
 export interface PoolSizes {
@@ -179,7 +179,7 @@ function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module): Co
   };
   const { exports } = new WebAssembly.Instance(module, { env: { memory, abort }, lock: { lockReleasing } });
   checkConstants(exports);
-  const call = exports as unknown as CoreFunctions;
+  const call = uniformCalls(exports as unknown as CoreFunctions);
   return call;
 }
 

@@ -30,12 +30,17 @@ export class ProgramTable {
   readonly #core: CoreInstance;
   readonly #places: number;
   readonly #profiles: Int32Array;
+  readonly #shadows: Int32Array;
 
   constructor(core: CoreInstance) {
     this.#core = core;
     this.#places = core.call.regionAddress(CORE.REGION_PROGRAMS) >>> 0;
-    const pool = CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_PROFILES;
-    this.#profiles = core.i32.subarray(pool >>> 2, (pool >>> 2) + CORE.PROFILES_MAX);
+    const words = (offset: number) => {
+      const first = (CORE.HEADER + CORE.HEADER_POOL + offset) >>> 2;
+      return core.i32.subarray(first, first + CORE.PROFILES_MAX);
+    };
+    this.#profiles = words(CORE.POOL_PROFILES);
+    this.#shadows = words(CORE.POOL_SHADOWS);
   }
 
   /**
@@ -43,17 +48,37 @@ export class ProgramTable {
    * @throws RangeError when the profile or the number of operations is out of range, or an operation is not the core's.
    */
   publish(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
+    this.#publish(this.#profiles, profile, operations, options);
+  }
+
+  /**
+   * Publishes a program that decides beside the profile's, without effect (assembly/scheduling/shadow.ts).
+   * @throws as `publish`
+   */
+  publishShadow(profile: number, operations: readonly Operation[], options: ProgramOptions): void {
+    this.#publish(this.#shadows, profile, operations, options);
+  }
+
+  /** Takes the shadow programs of all profiles away. */
+  clearShadows(): void {
+    for (const profile of this.#shadows.keys()) Atomics.store(this.#shadows, profile, 0);
+  }
+
+  #publish(words: Int32Array, profile: number, operations: readonly Operation[], options: ProgramOptions): void {
     if (profile < 0 || profile >= CORE.PROFILES_MAX) throw new RangeError(`at most ${CORE.PROFILES_MAX} profiles`);
     if (operations.length > CORE.PROGRAM_OPS)
       throw new RangeError(`a profile may have at most ${CORE.PROGRAM_OPS} plugins`);
     this.#core.asserts?.control();
     const number = this.#unusedPlace();
     this.#write(this.#places + number * CORE.PROGRAM_BYTES, operations, options);
-    Atomics.store(this.#profiles, profile, number);
+    Atomics.store(words, profile, number);
   }
 
   #unusedPlace(): number {
-    const used = new Set(Array.from(this.#profiles.keys(), (i) => Atomics.load(this.#profiles, i)));
+    const numbers = [this.#profiles, this.#shadows].flatMap((words) =>
+      Array.from(words.keys(), (i) => Atomics.load(words, i)),
+    );
+    const used = new Set(numbers);
     // The place used last is skipped: a decision that has just read its number may still run it.
     for (let i = 1; i < CORE.PROGRAM_COUNT; i++) {
       const place = ((this.#last + i) % (CORE.PROGRAM_COUNT - 1)) + 1;

@@ -101,6 +101,10 @@ export class QueueMachine implements Queues {
     return this.#tables.flows.size;
   }
 
+  get buckets(): TokenBuckets {
+    return this.#buckets;
+  }
+
   limitsTenant(flow: string): boolean {
     return this.#buckets.limits(flow);
   }

@@ -13,8 +13,13 @@ interface Bucket {
 
 /** Token buckets of tenants. A request larger than its bucket passes when the bucket is full and leaves a debt. */
 export class TokenBuckets {
+  /** Factor on rates and sizes: settings hold the share of one picker, and one that hears what its peers use has the whole. */
+  factor = 1;
   readonly #named: ReadonlyMap<string, TokenBucketSettings>;
   readonly #buckets = new Map<string, Bucket>();
+  /** Tokens used here since the start, of tenants with a bucket. */
+  readonly #used = new Map<string, number>();
+  readonly #news = new Set<string>();
 
   constructor(settings: readonly TokenBucketSettings[]) {
     this.#named = new Map(settings.map((each) => [each.fairnessId, each]));
@@ -38,6 +43,13 @@ export class TokenBuckets {
   }
 
   take(fairnessId: string, tokens: number, nowMs: number): void {
+    if (this.#settingsOf(fairnessId) === undefined) return;
+    this.#use(fairnessId, tokens);
+    this.takeElsewhere(fairnessId, tokens, nowMs);
+  }
+
+  /** A tenant has used tokens at another picker. */
+  takeElsewhere(fairnessId: string, tokens: number, nowMs: number): void {
     const settings = this.#settingsOf(fairnessId);
     if (settings === undefined) return;
     const level = this.#level(fairnessId, settings, nowMs) - tokens;
@@ -46,8 +58,28 @@ export class TokenBuckets {
     this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });
   }
 
+  #use(fairnessId: string, tokens: number): void {
+    if (this.#used.size >= BUCKETS_MAX && !this.#used.has(fairnessId)) return;
+    this.#used.set(fairnessId, (this.#used.get(fairnessId) ?? 0) + tokens);
+    this.#news.add(fairnessId);
+  }
+
+  /** Tokens that tenants have used here since the start, of those who used some since the last call. @param most bound on them */
+  takeNews(most: number): { readonly tenant: string; readonly tokens: number }[] {
+    const news: { tenant: string; tokens: number }[] = [];
+    for (const tenant of this.#news) {
+      if (news.length === most) break;
+      this.#news.delete(tenant);
+      news.push({ tenant, tokens: this.#used.get(tenant)! });
+    }
+    return news;
+  }
+
   #settingsOf(fairnessId: string): TokenBucketSettings | undefined {
-    return this.#named.get(fairnessId) ?? this.#named.get(EVERYBODY);
+    const settings = this.#named.get(fairnessId) ?? this.#named.get(EVERYBODY);
+    if (settings === undefined || this.factor === 1) return settings;
+    const { tokensPerSecond, burstTokens } = settings;
+    return { fairnessId, tokensPerSecond: tokensPerSecond * this.factor, burstTokens: burstTokens * this.factor };
   }
 
   #level(fairnessId: string, settings: TokenBucketSettings, nowMs: number): number {

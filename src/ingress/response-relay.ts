@@ -26,7 +26,7 @@ export class ResponseRelay {
     const wasOver = this.isOver;
     const startedAt = now();
     if (message.phase === Phase.responseHeaders) this.#headers(message);
-    else if (message.phase === Phase.responseBody) this.#body(message);
+    else if (message.phase === Phase.responseBody) this.#body(message, startedAt);
     else this.#trailers();
     this.#spentMs += now() - startedAt;
     if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
@@ -71,12 +71,13 @@ export class ResponseRelay {
     this.#exchange.stream.send(responseHeadReply(changesLength, added));
   }
 
-  #body(message: ProcessMessage) {
+  /** @param at when the message came */
+  #body(message: ProcessMessage, at: number) {
     const response = this.#response;
     if (response === undefined) return this.#exchange.fail('a response body came before its headers');
     if (response.ended) return;
     if (!this.#hasBody) this.#firstPiece(response);
-    const forward = response.body(message.body, message.endOfStream);
+    const forward = response.body(message.body, message.endOfStream, at);
     const metadata = message.endOfStream ? this.#reported(response) : undefined;
     encodeBodyReplies(Reply.responseBody, [forward], message.endOfStream, this.#exchange.stream, metadata);
   }

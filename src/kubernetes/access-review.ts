@@ -18,6 +18,7 @@ interface User {
 /** A review's answer, for as long as it counts. */
 interface Timed<Value> {
   readonly value: Value;
+  readonly askedMs: number;
   readonly untilMs: number;
 }
 
@@ -39,6 +40,8 @@ const REVIEWS = {
 export interface ReviewCounts {
   readonly answers: Readonly<Record<'allowed' | 'stale' | 'unauthenticated' | 'denied' | 'unavailable', number>>;
   readonly requests: number;
+  /** Rights that are remembered, expired ones included, and the milliseconds since the oldest of them was asked for. */
+  readonly remembered: { readonly rights: number; readonly oldestMs: number };
 }
 
 /** Asks the API server who a token belongs to and what that user may read, and remembers the answers for a while. */
@@ -60,7 +63,11 @@ export class AccessReviews {
   }
 
   get counts(): ReviewCounts {
-    return { answers: { ...this.#answers }, requests: this.#requests };
+    const now = this.#now();
+    let oldestMs = 0;
+    for (const { askedMs } of this.#decisions.values()) oldestMs = Math.max(oldestMs, now - askedMs);
+    const remembered = { rights: this.#decisions.size, oldestMs };
+    return { answers: { ...this.#answers }, requests: this.#requests, remembered };
   }
 
   /** Whether the owner of a bearer token may `get` a path. Never rejects. */
@@ -130,7 +137,8 @@ export class AccessReviews {
     const { status } = await this.#post<{ authenticated?: boolean; user?: User }>('tokenreviews', { token });
     const user = status?.authenticated === true ? status.user : undefined;
     const forMs = user === undefined ? DENIED_MS : AUTHENTICATED_MS;
-    this.#users.set(hash, { value: user, untilMs: this.#now() + forMs });
+    const askedMs = this.#now();
+    this.#users.set(hash, { value: user, askedMs, untilMs: askedMs + forMs });
     return user;
   }
 
@@ -142,7 +150,8 @@ export class AccessReviews {
     const spec = { user: username, ...rest, nonResourceAttributes: { path, verb: 'get' } };
     const { status } = await this.#post<{ allowed?: boolean }>('subjectaccessreviews', spec);
     const allowed = status?.allowed === true;
-    this.#decisions.set(key, { value: allowed, untilMs: this.#now() + (allowed ? ALLOWED_MS : DENIED_MS) });
+    const askedMs = this.#now();
+    this.#decisions.set(key, { value: allowed, askedMs, untilMs: askedMs + (allowed ? ALLOWED_MS : DENIED_MS) });
     return allowed;
   }
 
@@ -174,5 +183,13 @@ class BoundedMap<Value> {
 
   delete(key: string): void {
     this.#entries.delete(key);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  values(): Iterable<Value> {
+    return this.#entries.values();
   }
 }

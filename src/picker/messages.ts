@@ -56,6 +56,8 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
+  /** One request in so many is decided by the shadow programs too; 0 = none. */
+  readonly shadowEvery: number;
   /** Which requests are traced; undefined = none is. */
   readonly tracing?: SamplerSettings | undefined;
   /** Models that clients may ask for. */

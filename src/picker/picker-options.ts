@@ -29,6 +29,16 @@ export interface PoolDefinition {
   options(): Promise<PickerOptions>;
 }
 
+/** A configuration that decides in shadow beside the running one (`--candidate-config`). */
+export interface CandidateOptions {
+  /** Its first version, which can run beside the configuration, and the text of it. */
+  readonly configuration: LoadedConfiguration;
+  readonly text: string;
+  readonly followed: FollowedConfiguration;
+  /** One request in so many is decided in shadow too. */
+  readonly every: number;
+}
+
 /** The file with the pools beside the process's own, followed when it changes. */
 export interface FollowedPools extends FileWatchOptions {
   readonly file: string;
@@ -52,6 +62,8 @@ export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
   /** Undefined = the configuration is not from a file. */
   readonly followed: FollowedConfiguration | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly candidate: CandidateOptions | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */
   readonly pluginModules: readonly string[];
   readonly addresses: ListenAddresses;

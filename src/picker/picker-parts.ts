@@ -80,6 +80,7 @@ export class PickerParts {
   async reload(): Promise<void> {
     this.#certificate?.reload();
     await this.#own.reload?.reload();
+    await this.#own.shadow?.reload();
     await this.#further?.reload();
   }
 
@@ -119,6 +120,7 @@ export class PickerParts {
       own.adaptation,
       this.#makeCertificateWatch(),
       own.reload,
+      own.shadow,
       own.informers,
     ]);
   }

@@ -25,7 +25,9 @@ import { type PlacedPrograms, ProgramPublisher } from './control/program-publish
 import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
+import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -78,6 +80,8 @@ export class PoolParts {
   readonly returnWatch: Part | undefined;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
   readonly keeper: IndexKeeper | undefined;
   readonly replication: ReplicationControl | undefined;
@@ -114,6 +118,7 @@ export class PoolParts {
       report: (problem) => options.log.warn({ part: 'KV events' }, problem),
     });
     this.#pool = this.#makePool(placed);
+    this.shadow = this.#makeShadow();
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
     this.replication = this.#makeReplication(hashSeed);
@@ -145,6 +150,7 @@ export class PoolParts {
       traces: this.#process.traces,
       usage: this.#usage,
       reload: this.reload,
+      shadow: this.shadow,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
       ...others,
@@ -169,6 +175,7 @@ export class PoolParts {
     this.#programs.publish(placed);
     this.adaptation.configure(next.adaptation);
     this.#configuration.current = next;
+    this.shadow?.check();
   }
 
   #makeAdaptation(): AdaptationControl {
@@ -260,13 +267,7 @@ export class PoolParts {
       assignments: () => this.#pool.known,
       hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
-      state: {
-        spendings: () => [],
-        learned: () => undefined,
-        applySpent: () => undefined,
-        applyLearned: () => undefined,
-        peersChanged: () => undefined,
-      },
+      state: sharedState(this.adaptation, () => this.flow),
       log,
     });
   }
@@ -294,6 +295,13 @@ export class PoolParts {
     if (followed === undefined) return undefined;
     const apply = (next: LoadedConfiguration) => this.#reconfigure(next);
     return new ConfigurationReload({ followed, running: configuration, apply, log });
+  }
+
+  #makeShadow(): ShadowControl | undefined {
+    const { candidate, log } = this.#options;
+    if (candidate === undefined) return undefined;
+    const running = () => this.#configuration.current;
+    return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
   }
 
   #makeDiscovery(): PoolDiscovery {

@@ -44,8 +44,8 @@ export class PoolSet implements Part {
   readonly #problems: ReportOnce;
   #text: string | undefined;
   #watch: FileWatch | undefined;
-  /** Removed pools whose streams end. */
-  readonly #ending = new Set<Promise<void>>();
+  /** Parts of removed pools whose streams end. */
+  readonly #ending = new Set<PartList>();
   #started = false;
   #turn: Promise<void> = Promise.resolve();
 
@@ -76,8 +76,9 @@ export class PoolSet implements Part {
     if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#lookInTurn());
   }
 
-  /** Reads the file and the configurations of all pools again. */
+  /** Reads the file and the configurations of all pools again. Entries that could not be opened are tried again. */
   async reload(): Promise<void> {
+    this.#text = undefined;
     await this.#lookInTurn();
     for (const { reload } of this.#running.values()) await reload?.reload();
   }
@@ -104,7 +105,8 @@ export class PoolSet implements Part {
 
   async stop(): Promise<void> {
     await this.#watch?.stop();
-    await Promise.all([...this.#running.values()].map(({ parts }) => parts.stop(0)));
+    const running = [...this.#running.values()].map(({ parts }) => parts);
+    await Promise.all([...running, ...this.#ending].map((parts) => parts.stop(0)));
     this.#running.clear();
   }
 
@@ -200,11 +202,11 @@ export class PoolSet implements Part {
   #end({ link, parts }: RunningPool): void {
     const { shards, drainMs, log } = this.#options;
     void parts.drain(drainMs);
-    const end = shards
+    this.#ending.add(parts);
+    void shards
       .remove(link, drainMs)
       .then(() => parts.stop(0))
       .catch((error: unknown) => log.error({ part: 'pools', problem: errorMessage(error) }, 'a pool did not end'))
-      .finally(() => this.#ending.delete(end));
-    this.#ending.add(end);
+      .finally(() => this.#ending.delete(parts));
   }
 }

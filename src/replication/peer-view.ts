@@ -7,10 +7,14 @@ export type LoadSum = Omit<LoadRow, 'endpoint'>;
 export const SILENCE_MS = 700;
 /** Silence after which a peer is forgotten. */
 const FORGET_MS = 60_000;
+/** Age of a process up to which all that it has used is news. */
+const YOUNG_MS = 10_000;
 /** Bound on the peers; what more of them say is dropped. */
 export const PEERS_MAX = 64;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
+/** Bound on the tenants of a peer. */
+const TENANTS_MAX = 100_000;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
 const BEYOND_MAX = 1_024;
 
@@ -36,6 +40,8 @@ interface Peer {
   fullAt: number;
   readonly rows: Map<bigint, Row>;
   readonly spent: Map<string, number>;
+  /** Heard since its start: tokens of tenants that are new were used since. */
+  readonly fromStart: boolean;
   lagMs: number;
   gaps: number;
 }
@@ -182,7 +188,7 @@ export class PeerView {
     if (peer !== undefined) peer.lagMs = lagMs;
   }
 
-  #meet({ replica, epoch }: Update, before: Peer | undefined): Peer {
+  #meet({ replica, epoch, sentAtMs }: Update, before: Peer | undefined): Peer {
     if (before !== undefined) this.#mark(before);
     const peer: Peer = {
       replica,
@@ -195,6 +201,7 @@ export class PeerView {
       fullAt: 0,
       rows: new Map(),
       spent: new Map(),
+      fromStart: sentAtMs - epoch < YOUNG_MS,
       lagMs: 0,
       gaps: before?.gaps ?? 0,
     };
@@ -226,13 +233,12 @@ export class PeerView {
   }
 }
 
-/** @returns whether a gap opens */
+/** @returns whether updates before this one are missing that were not missed before */
 function noteSequence(peer: Peer, sequence: number): boolean {
-  const wasWhole = peer.complete === peer.highest;
+  const gap = peer.highest > 0 && sequence > peer.highest + 1;
   peer.highest = Math.max(peer.highest, sequence);
   if (sequence > peer.complete && peer.beyond.size < BEYOND_MAX) peer.beyond.add(sequence);
   advance(peer);
-  const gap = wasWhole && peer.complete < peer.highest;
   if (gap) peer.gaps++;
   return gap;
 }
@@ -243,12 +249,14 @@ function advance(peer: Peer): void {
 }
 
 /** The sums only grow, so a late update adds nothing. */
-function takeSpendings({ spent }: Peer, { spendings }: Update): { tenant: string; tokens: number }[] {
+function takeSpendings({ spent, fromStart }: Peer, { spendings }: Update): { tenant: string; tokens: number }[] {
   const news: { tenant: string; tokens: number }[] = [];
   for (const { tenant, tokens } of spendings) {
-    const before = spent.get(tenant) ?? 0;
-    if (!(tokens > before)) continue;
+    const known = spent.get(tenant);
+    const before = known ?? 0;
+    if (!(tokens > before) || (known === undefined && spent.size >= TENANTS_MAX)) continue;
     spent.set(tenant, tokens);
+    if (known === undefined && !fromStart) continue;
     news.push({ tenant, tokens: tokens - before });
   }
   return news;

@@ -37,8 +37,8 @@ export interface ReplicatedPool {
   ejections(): readonly EjectionNews[];
   /** Endpoints that are out now. */
   ejected(): readonly EjectionNews[];
-  /** Tokens of tenants that have changed since the last call; `all` = of every tenant. */
-  spendings(all: boolean): readonly Spending[];
+  /** Tokens of tenants that have used some since the last call. */
+  spendings(): readonly Spending[];
   /** What was learned, when it is time to tell it again. */
   learned(): Uint8Array | undefined;
   applyLoad(endpoint: bigint, load: LoadSum): void;
@@ -46,8 +46,8 @@ export interface ReplicatedPool {
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;
-  /** The number of live peers has changed. */
-  peersChanged(live: number): void;
+  /** The number of live peers has changed, or whether they can be heard. */
+  peersChanged(live: number, connected: boolean): void;
   /** Reads the prefix index; slots are positions in `endpoints`. */
   exportIndex(
     piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
@@ -96,7 +96,7 @@ export function noCounts(): ReplicationCounts {
 }
 
 /**
- * One replica's side of the exchange. Its owner calls `tick` every 10 ms or so and passes on what the link reports. It keeps
+ * One replica's side of the exchange. Its owner calls `tick` every 5 ms or so and passes on what the link reports. It keeps
  * no request waiting: without a link the pool is as it was without peers.
  */
 export class Replicator {
@@ -112,6 +112,7 @@ export class Replicator {
   #sentMs = Number.NEGATIVE_INFINITY;
   #fullMs = Number.NEGATIVE_INFINITY;
   #live = 0;
+  #wasConnected = false;
   #exporting = false;
   #otherSeed = new Set<string>();
 
@@ -171,7 +172,7 @@ export class Replicator {
     const placements = this.#takePlacements();
     const loads = this.#changedLoads(full);
     const ejections = pool.ejections();
-    const spendings = pool.spendings(full);
+    const spendings = pool.spendings();
     const learned = pool.learned();
     const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
     const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
@@ -270,7 +271,7 @@ export class Replicator {
     const lagMs = wallMs() - update.sentAtMs;
     this.#view.noteLag(replica, lagMs);
     this.lag(lagMs);
-    if (gap) this.counts.gaps++;
+    if (gap) this.#missed(replica);
     if (appeared && !update.leaves) {
       log('info', 'a replica is heard', { replica, epoch });
       this.#snapshots.heard(replica);
@@ -286,6 +287,12 @@ export class Replicator {
     this.#applyLoads();
   }
 
+  /** Loads may be old: the replica sends all of them at once, so that no charge outlives its request by long. */
+  #missed(replica: string): void {
+    this.counts.gaps++;
+    this.#send({ kind: 'request', ...this.#origin(), index: false }, replica);
+  }
+
   #reportSeed(replica: string): void {
     this.#view.completedAll();
     if (this.#otherSeed.has(replica)) return;
@@ -298,9 +305,11 @@ export class Replicator {
     const { pool } = this.#options;
     for (const endpoint of this.#view.takeChanged()) pool.applyLoad(endpoint, this.#view.load(endpoint));
     const { live } = this.#view;
-    if (live === this.#live) return;
+    const { connected } = this.#options.link;
+    if (live === this.#live && connected === this.#wasConnected) return;
     this.#live = live;
-    pool.peersChanged(live);
+    this.#wasConnected = connected;
+    pool.peersChanged(live, connected);
   }
 
   /** Loads of peers on endpoints that have come into the pool. */
@@ -316,12 +325,15 @@ export class Replicator {
     if (!this.#options.sharesIndex) return;
     const replica = this.#snapshots.next(this.#view.incomplete(), this.#nowMs);
     if (replica === undefined) return;
+    // What any peer had placed before is in the first index. A gap that opens from now on is one.
+    if (!this.#snapshots.joined) this.#view.completedAll();
     this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
   }
 
   /** Sends a full update, and the prefix index in pieces, to the one who asked. One index at a time. */
   async #answer({ replica, index }: SnapshotRequest): Promise<void> {
     const { pool, log } = this.#options;
+    this.#fullMs = Number.NEGATIVE_INFINITY;
     if (!index || this.#exporting || !this.#options.sharesIndex) return;
     this.#exporting = true;
     this.counts.snapshotsSent++;
@@ -354,9 +366,8 @@ export class Replicator {
       if (!last) return;
       for (const part of this.#snapshots.take()) await pool.importIndex(part.endpoints, part.segments);
       this.counts.snapshotsTaken++;
-      const joined = this.#snapshots.finish(this.#nowMs);
-      if (joined) this.#view.completedAll();
-      else this.#view.completed(replica, epoch, sequence);
+      this.#snapshots.finish(this.#nowMs);
+      this.#view.completed(replica, epoch, sequence);
       log('info', 'the prefix index of a replica was taken over', { replica });
     } catch (error) {
       this.counts.badMessages++;

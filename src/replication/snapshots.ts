@@ -89,15 +89,13 @@ export class Snapshots {
     return [{ endpoints: first, segments: parts.flatMap(({ segments }) => segments) }];
   }
 
-  /** The index was taken over. @returns whether it was the first one */
-  finish(nowMs: number): boolean {
-    const first = !this.#joined;
+  /** The index was taken over. */
+  finish(nowMs: number): void {
     this.#joined = true;
     this.#from = undefined;
     this.#candidates.length = 0;
     this.#finishedMs = nowMs;
     this.#pause(nowMs);
-    return first;
   }
 
   /** The index did not come. */

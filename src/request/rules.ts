@@ -53,6 +53,11 @@ export class RequestRules {
     this.#rules = compile(state);
   }
 
+  /** Whether there is an objective of this name. */
+  hasObjective(name: string): boolean {
+    return this.#rules.objectives.has(name);
+  }
+
   /** Priority of an objective; 0 for an unknown or missing one. */
   priority(objective: string | undefined): number {
     return objective === undefined ? 0 : (this.#rules.objectives.get(objective) ?? 0);

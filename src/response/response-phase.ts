@@ -122,15 +122,16 @@ export class ResponsePhase {
   /**
    * Reads the next bytes of the body and returns the bytes to forward.
    * @param end the body ends here
+   * @param at time of their arrival, by `now`
    */
-  body(chunk: Uint8Array, end: boolean): Uint8Array {
-    if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte(chunk);
+  body(chunk: Uint8Array, end: boolean, at = this.#services.now()): Uint8Array {
+    if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte(chunk, at);
     this.#bytes += chunk.length;
     const forward = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
     // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
     const kept = forward === chunk ? chunk : forward.slice();
-    if (this.#scan >= 0 && this.#streaming) this.#countEvents();
-    if (end) this.end();
+    if (this.#scan >= 0 && this.#streaming) this.#countEvents(at);
+    if (end) this.end(at);
     return kept;
   }
 
@@ -143,11 +144,11 @@ export class ResponsePhase {
     return rest;
   }
 
-  /** Records the complete response and releases its charge. Idempotent. */
-  end(): void {
+  /** Records the complete response and releases its charge. Idempotent. @param at time of its end, by `now` */
+  end(at = this.#services.now()): void {
     if (this.#ended) return;
     this.#ended = true;
-    const { recorder, responses, now } = this.#services;
+    const { recorder, responses } = this.#services;
     const { series, arrivedAt } = this.#request;
     const usage: Usage =
       this.#scan < 0
@@ -161,12 +162,11 @@ export class ResponsePhase {
       promptTokens: counted(usage.promptTokens),
       cachedTokens: counted(usage.cachedTokens),
     });
-    this.#comparePrediction(usage);
+    this.#comparePrediction(usage, at);
     this.close();
     if (isKnown(usage)) recorder.tokens(series, usage);
-    const endedAt = now();
-    this.#request.trace?.answered(usage, this.#bytes, endedAt);
-    const durationSeconds = (endedAt - arrivedAt) / 1_000;
+    this.#request.trace?.answered(usage, this.#bytes, at);
+    const durationSeconds = (at - arrivedAt) / 1_000;
     if (!this.#streaming && this.#firstByteAt !== undefined) recorder.firstToken(series, false, durationSeconds);
     recorder.responseEnded(series, {
       durationSeconds,
@@ -179,11 +179,10 @@ export class ResponsePhase {
   }
 
   /** Compares the prediction with the observed latency. Only successful answers of the predicted endpoint count. */
-  #comparePrediction({ completionTokens }: Usage): void {
+  #comparePrediction({ completionTokens }: Usage, end: number): void {
     const { prediction, placedAt, arrivedAt, series } = this.#request;
     if (prediction === undefined || this.#outcome !== 'completed') return;
-    const { recorder, now } = this.#services;
-    const end = now();
+    const { recorder } = this.#services;
     const begin = placedAt ?? arrivedAt;
     const first = this.#streaming ? this.#firstByteAt : undefined;
     const steps = (completionTokens > 0 ? completionTokens : this.#events) - 1;
@@ -234,24 +233,23 @@ export class ResponsePhase {
     );
   }
 
-  #firstByte(chunk: Uint8Array): void {
-    const { recorder, now } = this.#services;
+  #firstByte(chunk: Uint8Array, at: number): void {
+    const { recorder } = this.#services;
     const { series, arrivedAt, charge, answer, trace } = this.#request;
     if (answer !== undefined) this.#open(answer, chunk);
-    this.#firstByteAt = now();
-    this.#lastEventAt = this.#firstByteAt;
+    this.#firstByteAt = at;
+    this.#lastEventAt = at;
     charge?.prefillDone();
-    trace?.firstByte(this.#firstByteAt);
+    trace?.firstByte(at);
     // An answer in one piece shows its first token only at its end (counted as in llm-d-router).
-    if (this.#streaming) recorder.firstToken(series, true, (this.#firstByteAt - arrivedAt) / 1_000);
+    if (this.#streaming) recorder.firstToken(series, true, (at - arrivedAt) / 1_000);
   }
 
   /** Counts every data event as one token. The events of one chunk share its time. */
-  #countEvents(): void {
+  #countEvents(at: number): void {
     const events = this.#services.responses.events(this.#scan);
     const added = events - this.#events;
     if (added <= 0) return;
-    const at = this.#services.now();
     const first = this.#events === 0;
     if (!first) {
       const eachMs = (at - this.#lastEventAt) / added;

@@ -1,4 +1,4 @@
-import type { Decision, DecisionRequest } from '../core/decider.js';
+import type { Decision, DecisionRequest, ShadowPick } from '../core/decider.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
@@ -10,6 +10,8 @@ export interface RunOptions extends ChargeOptions {
   /** Whether latency is predicted. Placements then contain the prediction beside the request's objectives. */
   readonly predicts?: boolean | undefined;
   readonly hookColumns?: HookColumnFiller | undefined;
+  /** Called when a shadow program has run beside the one that placed the request. */
+  readonly shadowed?: ((input: ScheduleInput, picked: number, shadow: ShadowPick) => void) | undefined;
   /** Called when a filter that does not judge load has left no endpoint. */
   readonly filteredOut?: ((filter: string) => void) | undefined;
   /**
@@ -178,6 +180,7 @@ export class ChargedRuns implements ProfileRuns {
       if (entry !== undefined) endpoints.push(entry);
     }
     const first = directory.at(decision.slots[0]!);
+    if (decision.shadow.state !== 'unasked') this.#options.shadowed?.(this.input, decision.slots[0]!, decision.shadow);
     const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks, record } = decision;
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
     const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);

@@ -203,6 +203,19 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: `${PAGE}pointsman_kubernetes_synced{kind="pods"} 0\n` },
   ],
   [
+    'a replica without NATS',
+    'warning replicas: not connected to NATS: this picker does not hear of what other replicas charge and place',
+    { page: `${PAGE}pointsman_replication_connected 0\n` },
+  ],
+  [
+    'traces that do not arrive',
+    'warning traces: 2 spans were not exported just now, 2 since the start (dropped 2)',
+    {
+      page: `${PAGE}pointsman_trace_spans_total{outcome="exported"} 9\npointsman_trace_spans_total{outcome="dropped"} 2\n`,
+      earlier: PAGE,
+    },
+  ],
+  [
     'a picker whose debug pages are closed',
     'note debug pages: not readable, so only the metrics are judged: 403',
     { rest: { health: undefined, unreadable: '403', clock: undefined } },

@@ -87,6 +87,7 @@ describe('the memory of reviews', () => {
     server.answer(user, allowed, user);
     await statusOf();
     now = 59_999;
+    expect(reviews.counts.remembered).toEqual({ rights: 1, oldestMs: 59_999 });
     await statusOf();
     expect(server.requests).toHaveLength(2);
     now = 60_000;

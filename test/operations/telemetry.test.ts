@@ -12,7 +12,8 @@ import {
 import { PrefixIndex } from '../../dist/core/prefix-index.js';
 import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
 import { boundText, labelText, numberText } from '../../dist/operations/telemetry/exposition-text.js';
-import { attemptKind, cellsOf, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
+import { cellsOf } from '../../dist/operations/telemetry/metric-kind.js';
+import { attemptKind, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
 import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
 import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
 import { UNUSED_MS_MAX } from '../../dist/operations/telemetry/shown-names.js';

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
@@ -65,6 +66,7 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     const { url } = await serve(0);
     const page = await open(url);
     expect(await textOf(page, '#endpoints')).toContain('No endpoints. Discovery has found none yet');
+    expect(await textOf(page, '#figures')).toMatch(/Endpoints\s+0\s+none found/);
     expect(await textOf(page, '#decisions')).toContain('No decision yet');
     expect(await textOf(page, '#queues')).toContain('Flow control is off');
     await page.locator('#configuration-body', { hasText: 'file-discovery' }).waitFor({ state: 'attached' });
@@ -98,6 +100,21 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     expect(await page.locator('dialog[open]').count()).toBe(0);
     const shared = await open(`${url}#why=asked-by-key`);
     await shared.locator('dialog h3').waitFor();
+  });
+
+  it('one of several pools is chosen in the head, and shown from then on', async () => {
+    const setting = await Setting.create(endpoints(1));
+    cleanups.push(() => setting.remove());
+    await writeFile(`${setting.folder}/pools.yaml`, 'pools: [{name: second, endpointsFile: second.yaml}]');
+    await writeFile(`${setting.folder}/second.yaml`, 'endpoints: [{name: other, address: 127.0.0.1, port: "22099"}]');
+    const { picker, ports } = await startPicker([...setting.flags, `--pools=${setting.folder}/pools.yaml`]);
+    cleanups.push(() => picker.stop(0));
+    const page = await open(`http://127.0.0.1:${ports.metricsPort}/ui/`);
+    expect(await textOf(page, '#endpoints-body')).toContain('server-0');
+    await page.locator('#pool-choice').selectOption('second');
+    await page.locator('#endpoints-body', { hasText: 'other' }).waitFor();
+    expect(page.url()).toContain('?pool=second');
+    expect(await page.locator('#pool-choice').inputValue()).toBe('second');
   });
 
   it('an unknown request id gets the answer of the picker', async () => {

@@ -118,6 +118,36 @@ describe('the learned state', () => {
   });
 });
 
+describe('what replicas tell each other of their learning', () => {
+  it('a replica with few samples goes on from what another one has learned', async () => {
+    const [first, second] = [controlled(), controlled({ stateFile: undefined })];
+    await first.control.start();
+    first.requests(500);
+    await first.control.stop();
+    second.control.hear(first.control.tell()!);
+    expect(Math.abs(prefill(second) / prefill(first) - 1)).toBeLessThan(0.02);
+    expect(second.told).toContain('goes on from what a replica has learned');
+  });
+
+  it('a replica with as many samples keeps what it has learned itself', async () => {
+    const [first, second] = [controlled({ stateFile: undefined }), controlled({ stateFile: undefined })];
+    for (const each of [first, second]) {
+      await each.control.start();
+      each.requests(300);
+      await each.control.stop();
+    }
+    second.control.hear(first.control.tell()!);
+    expect(second.told).not.toContain('goes on from what a replica has learned');
+  });
+
+  it('a replica that has learned nothing tells nothing, and nonsense is refused with a warning', () => {
+    const { control, lines } = controlled({ stateFile: undefined });
+    expect(control.tell()).toBeUndefined();
+    control.hear(new TextEncoder().encode('{"samples": 1e9, "state": "{}"}'));
+    expect(lines).toEqual([{ text: expect.stringContaining('what a replica has learned is not used') }]);
+  });
+});
+
 describe('the log', () => {
   it('the log says at the start who decides, and where to look', async () => {
     const all = controlled({ mode: 'auto', stateFile: undefined });

@@ -58,7 +58,12 @@ async function livePage(): Promise<string> {
   const configuration = readFileSync(setting.configFile, 'utf8');
   writeFileSync(setting.configFile, configuration.replace('dataLayer:\n', `dataLayer:\n  sources: ${SOURCES}\n`));
   const { picker, ports } = await startPicker(
-    [...setting.flags, '--enable-grpc-stream-metrics', '--allow-experimental-plugins'],
+    [
+      ...setting.flags,
+      '--enable-grpc-stream-metrics',
+      '--allow-experimental-plugins',
+      `--candidate-config=${setting.configFile}`,
+    ],
     undefined,
     { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' },
   );

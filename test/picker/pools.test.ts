@@ -216,6 +216,63 @@ describe('pools of one process', () => {
     expect((await over).code).toBe(0);
   });
 
+  it('pools come and go under load, and no request of another pool fails', { timeout: 60_000 }, async () => {
+    const { file, ports } = await start(TWO, {}, '--shards=2');
+    let going = true;
+    const load = Array.from({ length: 6 }, async () => {
+      const client = dial(ports.grpcPort);
+      const answers = new Set<string>();
+      while (going) answers.add(await answerTo(client, inPool('alpha')));
+      return answers;
+    });
+    for (let round = 0; round < 5; round++) {
+      const comes = Array.from({ length: 3 }, (_, i) => ({ name: `pool-${round}-${i}`, endpoint: 20_010 + i }));
+      await file.write([TWO[0]!, ...comes]);
+      const last = comes.at(-1)!;
+      const client = dial(ports.grpcPort);
+      await eventually('the new pool is served', async () => {
+        return (await answerTo(client, inPool(last.name))) === `127.0.0.1:${last.endpoint}`;
+      });
+    }
+    going = false;
+    const answers = new Set((await Promise.all(load)).flatMap((one) => [...one]));
+    expect([...answers]).toEqual(['127.0.0.1:20001']);
+    await eventually('no charge is left', async () => {
+      return (await metric(ports.metricsPort, 'pointsman_ledger_entries')) === 0;
+    });
+  });
+
+  it('metadata of the proxy choose the pool, before the header', async () => {
+    const { client } = await start(TWO);
+    const call = client.process();
+    call.on('error', () => undefined);
+    const headers = { ':path': '/v1/chat/completions', 'x-pointsman-pool': 'alpha' };
+    call.write(requestHeaders(headers, false, { pointsman: { 'x-pointsman-pool': 'beta' } }));
+    call.write(requestBody(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hello' }] })));
+    const reply = decodeReply(await firstReply(call));
+    call.end();
+    expect(reply.headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20002');
+  });
+
+  it('more pools than --max-pools end the start with a line that says so', async () => {
+    await expect(start(TWO, {}, '--max-pools=1')).rejects.toThrow('2 pools are above --max-pools=1: raise the flag');
+  });
+
+  it('requests of one pool that wait in its queues hold up no other pool', async () => {
+    const configuration = {
+      featureGates: ['flowControl'],
+      plugins: [{ type: 'concurrency-detector', parameters: { maxConcurrency: 1 } }],
+      flowControl: { saturationDetector: { pluginRef: 'concurrency-detector' } },
+    };
+    const { client, ports } = await start([{ ...TWO[0]!, configuration }, TWO[1]!]);
+    await firstReply(ask(client, inPool('alpha')));
+    ask(client, inPool('alpha'));
+    await eventually('a request waits', async () => {
+      return (await metric(ports.metricsPort, 'llm_d_epp_flow_control_queue_size', 'pool="alpha"')) === 1;
+    });
+    expect(await answerTo(client, inPool('beta'))).toBe('127.0.0.1:20002');
+  });
+
   it('a file that cannot be used leaves the pools as they are', async () => {
     const { client, file } = await start(TWO);
     await writeFile(file.path, 'pools: [{name: alpha, endpointsFile: 5}]');

@@ -134,6 +134,14 @@ describe('what a replica knows of a peer', () => {
     expect(view.receive(update(2, { spendings }), 0).spent).toEqual([]);
   });
 
+  it('tokens that were used before a peer was heard are no news', () => {
+    const view = new PeerView();
+    const old = { sentAtMs: 1_000_000 };
+    expect(view.receive(update(1, { ...old, spendings: [{ tenant: 't', tokens: 100 }] }), 0).spent).toEqual([]);
+    const spent = view.receive(update(2, { ...old, spendings: [{ tenant: 't', tokens: 130 }] }), 0).spent;
+    expect(spent).toEqual([{ tenant: 't', tokens: 30 }]);
+  });
+
   it('peers beyond the bound are ignored', () => {
     const view = new PeerView();
     for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), 0);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, metric, Setting, startPicker } from '../picker/serving.ts';
@@ -184,8 +185,7 @@ describe.skipIf(skipReason !== '')(`traces in an OpenTelemetry collector${skipRe
     const { traceparent, traceId } = clientContext();
     await answered(client, { traceparent });
     const spans = await collector.trace(traceId, 'gateway.request');
-    await expect
-      .poll(() => metric(metricsPort, 'pointsman_trace_spans_total', 'outcome="exported"'))
-      .toBeGreaterThanOrEqual(spans.length);
+    const exported = () => metric(metricsPort, 'pointsman_trace_spans_total', 'outcome="exported"');
+    await eventually('the spans are counted', async () => ((await exported()) ?? 0) >= spans.length);
   });
 });

@@ -1,16 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { decodeProcessRequest } from '../../dist/ingress/codec/process-request.js';
 import { RequestTrace } from '../../dist/ingress/tracing/request-trace.js';
 import { RequestTracer, UNSAMPLED_ROOT } from '../../dist/ingress/tracing/request-tracer.js';
 import { TraceIds } from '../../dist/ingress/tracing/trace-ids.js';
 import { parseTraceParent, sampledTraceParent } from '../../dist/ingress/tracing/trace-parent.js';
+import { requestHeaders } from '../ingress/envoy-messages.ts';
 
 const hex = (digits: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${digits - 1}}[1-9a-f]$`));
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
 function headersOf(traceparent: string | undefined) {
-  return { get: (name: string) => (name === 'traceparent' ? traceparent : undefined) };
+  const bytes = requestHeaders(traceparent === undefined ? {} : { traceparent });
+  return decodeProcessRequest(bytes, 0, bytes.length).headers;
 }
 
 function begin(ratio: number, traceparent: string | undefined, parentBased = true, propagates = true) {
@@ -58,8 +61,15 @@ describe('sampling of requests', () => {
     expect(header).not.toContain(SPAN);
   });
 
-  it('a trace of the client that is not sampled goes on as it is whatever the ratio', () => {
-    expect(begin(1, `00-${TRACE}-${SPAN}-00`)).toEqual({ begun: undefined, header: undefined });
+  it.each(['00', '02', 'fe'])(
+    'a trace of the client with the flags %s goes on as it is whatever the ratio',
+    (flags) => {
+      expect(begin(1, `00-${TRACE}-${SPAN}-${flags}`)).toEqual({ begun: undefined, header: undefined });
+    },
+  );
+
+  it.each(['01', '0f', 'ff'])('a trace of the client with the flags %s is continued', (flags) => {
+    expect(begin(0, `00-${TRACE}-${SPAN}-${flags}`).begun).toBeInstanceOf(RequestTrace);
   });
 
   it('the ratio decides by the id of the trace where parents do not', () => {
@@ -104,5 +114,7 @@ describe('sampling of requests', () => {
     for (let i = 0; i < 40_000; i++) if (ids.draw()) chosen++;
     expect(chosen / 40_000).toBeCloseTo(0.25, 1);
     expect(new Set(Array.from({ length: 1_000 }, () => ids.trace())).size).toBe(1_000);
+    const headers = Array.from({ length: 1_000 }, () => ids.unsampledHeader().toString('latin1'));
+    expect(new Set(headers).size).toBe(1_000);
   });
 });

@@ -126,6 +126,29 @@ const WATCHED: readonly Watched[] = [
     remedy: '/debug/adaptation has the reason',
   },
   {
+    metric: 'pointsman_replication_lost_placements_total',
+    about: 'replicas',
+    what: 'placed prompts were not told to other replicas',
+    severity: 'warning',
+    remedy: 'docs/guides/replicas.md',
+  },
+  {
+    metric: 'pointsman_replication_bad_messages_total',
+    about: 'replicas',
+    what: 'messages of other replicas could not be read',
+    severity: 'warning',
+    remedy: 'run one version on all replicas',
+  },
+  {
+    metric: 'pointsman_trace_spans_total',
+    about: 'traces',
+    what: 'spans were not exported',
+    severity: 'warning',
+    remedy: 'check the collector (docs/guides/tracing.md)',
+    label: 'outcome',
+    counts: ({ outcome }) => outcome !== 'exported',
+  },
+  {
     metric: 'pointsman_kubernetes_reconnects_total',
     about: 'Kubernetes',
     what: 'watches broke off',
@@ -137,7 +160,11 @@ const WATCHED: readonly Watched[] = [
 
 /** Errors of each part: what counts up now, and what has counted since the start. */
 export function errorConditions({ samples, earlier }: PickerReading): readonly Condition[] {
-  return [...WATCHED.flatMap((watched) => watchedCondition(watched, samples, earlier)), ...kubernetes(samples)];
+  return [
+    ...WATCHED.flatMap((watched) => watchedCondition(watched, samples, earlier)),
+    ...kubernetes(samples),
+    ...replicas(samples),
+  ];
 }
 
 function watchedCondition(watched: Watched, samples: Samples, earlier: Samples | undefined): readonly Condition[] {
@@ -201,4 +228,10 @@ function kubernetes(samples: Samples): readonly Condition[] {
   return checks
     .filter(([found]) => found.length > 0)
     .map(([found, severity, text, remedy]) => condition(severity, 'Kubernetes', `${text} ${found.join(', ')}`, remedy));
+}
+
+function replicas(samples: Samples): readonly Condition[] {
+  if ((samples.get('pointsman_replication_connected')?.[0]?.value ?? 1) === 1) return [];
+  const text = 'not connected to NATS: this picker does not hear of what other replicas charge and place';
+  return [condition('warning', 'replicas', text, 'check the address of --replication-url and the network policy')];
 }

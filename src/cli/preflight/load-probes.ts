@@ -5,8 +5,8 @@ import { briefly, exchange, failed, type ProbeResult, passed, suspectsOf, type T
 /** Time in which all requests of a burst have come to the endpoint. */
 const ARRIVAL_MS_MAX = 15_000;
 const LOOK_MS = 50;
-/** Requests that begin in a step of LOOK_MS: 500 a second, so that no bound on new connections is met. */
-const PER_STEP = 25;
+/** Requests that begin in a step of LOOK_MS: 240 a second, so that no bound on new connections is met. */
+const PER_STEP = 12;
 const HANG_UPS = 50;
 /** Time in which a charge is released and a connection closed. */
 const RELEASE_MS_MAX = 5_000;

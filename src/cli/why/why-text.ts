@@ -50,7 +50,7 @@ function decisionText(decision: ShownDecision): string {
 }
 
 function factsOf(decision: ShownDecision): string[] {
-  const { matchedTokens, promptTokens, better, cacheLoss, tieBreak } = decision;
+  const { matchedTokens, promptTokens, better, cacheLoss, tieBreak, shadow } = decision;
   const rows = [
     ['pick', verdict(decision)],
     ['match', `${matchedTokens} of ${promptTokens} prompt tokens, ${decision.chargedTokens} charged`],
@@ -65,11 +65,19 @@ function factsOf(decision: ShownDecision): string[] {
           ],
         ]),
     ...(cacheLoss === null ? [] : [['computed anew', `${cacheLoss.tokens} tokens: ${CAUSES[cacheLoss.cause]}`]]),
+    ...(shadow === null ? [] : [['candidate', shadowText(decision.endpoint, shadow)]]),
     ...(tieBreak === null || tieBreak.tied === 1
       ? []
       : [['tie', `${tieBreak.tied} endpoints had the highest score; decided by ${tieBreak.by}`]]),
   ];
   return columns(rows).map((row) => `  ${row}`);
+}
+
+/** What the candidate configuration would have done. */
+function shadowText(picked: string | null, { endpoint, cost, pickCost }: NonNullable<ShownDecision['shadow']>): string {
+  if (endpoint === null || cost === null) return 'the candidate configuration has no endpoint for it';
+  if (endpoint === picked) return 'the candidate configuration picks the same';
+  return `the candidate configuration picks ${endpoint}, at a predicted cost of ${round(cost)} instead of ${round(pickCost)} targets`;
 }
 
 const CAUSES = {

@@ -100,14 +100,32 @@ export class HeaderMap implements RequestHeaders {
 
   /** Value of a header; `name` in lower case. */
   get(name: string): string | undefined {
-    if ((this.#lengths & (1 << name.length)) === 0) return undefined;
+    const header = this.find(name);
+    return header < 0 ? undefined : this.text(header);
+  }
+
+  /** Number of a header for `length`, `byte` and `text`; -1 = there is none. `name` in lower case. */
+  find(name: string): number {
+    if ((this.#lengths & (1 << name.length)) === 0) return -1;
     const ranges = this.#ranges;
     for (let i = ranges.length - 4; i >= 0; i -= 4) {
-      if (ranges[i + 1]! - ranges[i]! === name.length && this.#matches(ranges[i]!, name)) {
-        return this.#bytes.toString('utf8', ranges[i + 2]!, ranges[i + 3]!);
-      }
+      if (ranges[i + 1]! - ranges[i]! === name.length && this.#matches(ranges[i]!, name)) return i;
     }
-    return undefined;
+    return -1;
+  }
+
+  /** Bytes of the value of a header that `find` has found. */
+  length(header: number): number {
+    return this.#ranges[header + 3]! - this.#ranges[header + 2]!;
+  }
+
+  /** One byte of such a value, which has more than `at`. */
+  byte(header: number, at: number): number {
+    return this.#bytes[this.#ranges[header + 2]! + at]!;
+  }
+
+  text(header: number): string {
+    return this.#bytes.toString('utf8', this.#ranges[header + 2]!, this.#ranges[header + 3]!);
   }
 
   /** The names of the set that there are, in lower case, duplicates included. */

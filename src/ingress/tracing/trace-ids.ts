@@ -17,13 +17,16 @@ export class TraceIds {
   readonly #bound: number;
   readonly #header = setHeader('traceparent', UNSAMPLED);
   readonly #traceAt = this.#header.indexOf(UNSAMPLED) + 3;
-  readonly #spanAt = this.#traceAt + 33;
 
   /** @param ratio share of traces that are sampled, from 0 to 1 */
   constructor(ratio: number) {
     this.#bound = Math.floor(ratio * RANGE_31);
     randomFillSync(this.#state);
     this.#state[0]! |= 1;
+    // What is the same for all traces of this shard that are not sampled: nobody records their spans.
+    this.#write(this.#traceAt, this.#next() | 1);
+    this.#write(this.#traceAt + 33, this.#next() | 1);
+    this.#write(this.#traceAt + 41, this.#next());
   }
 
   /** Whether the next trace is sampled. */
@@ -52,13 +55,10 @@ export class TraceIds {
    */
   unsampledHeader(): Buffer {
     const at = this.#traceAt;
-    this.#write(at, this.#next() | 1);
     this.#write(at + 8, this.#next());
     const upper = this.#bound + Math.floor(((this.#next() >>> 1) / RANGE_31) * (RANGE_31 - this.#bound));
     this.#write(at + 16, upper * 2);
     this.#write(at + 24, this.#next());
-    this.#write(this.#spanAt, this.#next() | 1);
-    this.#write(this.#spanAt + 8, this.#next());
     return this.#header;
   }
 

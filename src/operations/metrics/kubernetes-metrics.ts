@@ -20,9 +20,15 @@ export interface KubernetesMetricsSources {
   readonly discovery: { readonly kinds: readonly FollowedKind[] };
   readonly requests: RequestCounts;
   /** Undefined = reading is not restricted. */
-  readonly reviews: () => { readonly answers: Readonly<Record<string, number>> } | undefined;
+  readonly reviews: () => Reviews | undefined;
   /** Undefined = there is no election. */
   readonly leader: () => boolean | undefined;
+}
+
+/** Answers about readers of the metrics, and what is remembered of them. */
+interface Reviews {
+  readonly answers: Readonly<Record<string, number>>;
+  readonly remembered: { readonly rights: number; readonly oldestMs: number };
 }
 
 /** Series of one counter; what is beyond is not counted. Kinds and status codes are few. */
@@ -107,6 +113,21 @@ export function addKubernetesMetrics(exposition: MetricsExposition, sources: Kub
     labels: ['answer'],
     read: () => Object.entries(reviews()?.answers ?? {}).map(([answer, value]) => ({ labels: { answer }, value })),
   });
+  const remembered = (name: string, help: string, pick: (kept: Reviews['remembered']) => number) =>
+    exposition.addGauge({
+      name: `pointsman_metrics_access_${name}`,
+      help,
+      read: () => {
+        const kept = reviews()?.remembered;
+        return kept === undefined ? [] : [{ labels: {}, value: pick(kept) }];
+      },
+    });
+  remembered('remembered', 'Rights of readers that are remembered, expired ones included.', ({ rights }) => rights);
+  remembered(
+    'age_seconds',
+    'Time since the oldest remembered right was asked for; a right is used for 300 s, for 900 s while the API server is away.',
+    ({ oldestMs }) => oldestMs / 1_000,
+  );
   exposition.addGauge({
     name: 'pointsman_kubernetes_leader',
     help: '1 when this replica leads; absent without an election.',

@@ -1,7 +1,8 @@
 import type { CoreInstance } from '../../core/memory.js';
 import { boundText, headText, labelText, numberText } from './exposition-text.js';
 import { OTHER } from './label-values.js';
-import { cellsOf, type Metric, type SeriesKind, seriesKinds, streamEndKind, streamKind } from './metric-table.js';
+import { cellsOf, type Metric, type SeriesKind } from './metric-kind.js';
+import { seriesKinds, streamEndKind, streamKind } from './metric-table.js';
 import { type Series, SeriesReader } from './series-block.js';
 import { NONE_VOUCHED, UNUSED_MS_MAX, type VouchedNames } from './shown-names.js';
 

@@ -1,4 +1,5 @@
-import { type Metric, seriesKinds } from './metric-table.js';
+import type { Metric } from './metric-kind.js';
+import { seriesKinds } from './metric-table.js';
 
 const bounds = new Map<Metric, Float64Array>(
   seriesKinds.flatMap((kind) => kind.metrics.map((metric) => [metric, Float64Array.from(metric.buckets)] as const)),

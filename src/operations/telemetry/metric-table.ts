@@ -1,3 +1,5 @@
+// Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are those of
+// llm-d-router, so that its dashboards and alerts keep working.
 import {
   accuracies,
   durations,
@@ -17,103 +19,9 @@ import {
   timesPerToken,
   tokenCounts,
 } from './metric-buckets.js';
+import { counter, type Draft, gauge, histogram, keep, kind, latest, older, type SeriesKind } from './metric-kind.js';
 
-/**
- * Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are
- * those of llm-d-router, so that its dashboards and alerts keep working. `older` is the name (and the label set) under
- * which llm-d-router also shows the metric for older dashboards.
- */
-export interface OlderName {
-  readonly name: string;
-  /** Labels of the older name, as `[label here, label there]`. */
-  readonly labels: readonly (readonly [string, string])[];
-}
-
-export interface Metric {
-  readonly name: string;
-  readonly type: 'counter' | 'gauge' | 'histogram';
-  readonly help: string;
-  /** Whether the gauge shows the value set last instead of a sum. Its second cell is the time. */
-  readonly latest: boolean;
-  /** Upper bounds in rising order; `+Inf` is added. Histograms only. */
-  readonly buckets: readonly number[];
-  /** A label with a fixed value, for metrics with few known values. */
-  readonly fixed: readonly [string, string] | undefined;
-  readonly older: OlderName | undefined;
-  /** First cell within the series. */
-  readonly offset: number;
-}
-
-/** Metrics with the same labels: their cells are contiguous and found by one lookup. */
-export interface SeriesKind {
-  /** Number in the series directory in shared memory. */
-  readonly id: number;
-  readonly labels: readonly string[];
-  readonly metrics: readonly Metric[];
-  readonly cells: number;
-}
-
-type Draft = Omit<Metric, 'offset'>;
-
-/**
- * Number of cells of a metric. A histogram has one per bucket, one for `+Inf` and one for the sum; a gauge of the
- * latest value has a second one for its time.
- */
-export function cellsOf(metric: Pick<Metric, 'type' | 'buckets' | 'latest'>): number {
-  if (metric.type === 'histogram') return metric.buckets.length + 2;
-  return metric.latest ? 2 : 1;
-}
-
-const keep = (...labels: string[]) => labels.map((label) => [label, label] as const);
 const byModel = keep('model_name', 'target_model_name');
-
-function older(name: string, labels: OlderName['labels']): OlderName {
-  return { name, labels };
-}
-
-function counter(name: string, help: string, olderName?: OlderName, fixed?: readonly [string, string]): Draft {
-  return { name, type: 'counter', help, latest: false, buckets: [], fixed, older: olderName };
-}
-
-function gauge(name: string, help: string, olderName?: OlderName): Draft {
-  return { name, type: 'gauge', help, latest: false, buckets: [], fixed: undefined, older: olderName };
-}
-
-/** A gauge that shows the value set last by any thread. */
-function latest(name: string, help: string, olderName: OlderName, fixed: readonly [string, string]): Draft {
-  return { name, type: 'gauge', help, latest: true, buckets: [], fixed, older: olderName };
-}
-
-function histogram(
-  name: string,
-  help: string,
-  buckets: readonly number[],
-  olderName?: OlderName,
-  fixed?: readonly [string, string],
-): Draft {
-  return { name, type: 'histogram', help, latest: false, buckets, fixed, older: olderName };
-}
-
-function place(drafts: readonly Draft[]): { metrics: readonly Metric[]; cells: number } {
-  let offset = 0;
-  const metrics = drafts.map((draft) => {
-    const metric = { ...draft, offset };
-    offset += cellsOf(draft);
-    return metric;
-  });
-  return { metrics, cells: offset };
-}
-
-function kind<Name extends string>(
-  id: number,
-  labels: readonly string[],
-  drafts: Readonly<Record<Name, Draft>>,
-): SeriesKind & { readonly at: Readonly<Record<Name, Metric>> } {
-  const names = Object.keys(drafts) as Name[];
-  const { metrics, cells } = place(names.map((name) => drafts[name]));
-  const at = Object.fromEntries(names.map((name, index) => [name, metrics[index]!])) as Record<Name, Metric>;
-  return { id, labels, metrics, cells, at };
-}
 
 const FIRST_TOKEN_HELP =
   'Seconds from the arrival of a request to the first byte of its answer; the whole duration when it is not streamed.';
@@ -284,6 +192,25 @@ export const cacheLossKind = kind(22, ['cause'], {
     'Answered requests of whose prompts at least a block was computed anew, by the main cause.',
   ),
   tokens: counter('pointsman_cache_loss_tokens_total', 'Prompt tokens that were computed anew, by cause.'),
+});
+
+/** Label of requests without an objective of the pool. */
+export const NO_OBJECTIVE = 'none';
+
+const shadowCost = (configuration: string) =>
+  counter(
+    'pointsman_shadow_cost_targets_total',
+    'Predicted cost of the picks of both configurations where both had one, in targets of the request.',
+    undefined,
+    ['configuration', configuration],
+  );
+
+export const shadowKind = kind(23, ['objective'], {
+  decisions: counter('pointsman_shadow_decisions_total', 'Decisions that the candidate configuration made too.'),
+  different: counter('pointsman_shadow_different_total', 'Those in which it picked another endpoint, or none.'),
+  none: counter('pointsman_shadow_unplaced_total', 'Those for which it had no endpoint.'),
+  runningCost: shadowCost('running'),
+  candidateCost: shadowCost('candidate'),
 });
 
 export const predictionServerKind = kind(21, ['outcome'], {
@@ -477,6 +404,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   streamEndKind,
   pluginKind,
   cacheLossKind,
+  shadowKind,
   queueKind,
   queueEndKind,
   queueTotalKind,

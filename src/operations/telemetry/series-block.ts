@@ -1,5 +1,6 @@
 import type { CoreInstance } from '../../core/memory.js';
-import { type SeriesKind, seriesKinds } from './metric-table.js';
+import type { SeriesKind } from './metric-kind.js';
+import { seriesKinds } from './metric-table.js';
 
 /**
  * One thread's part of REGION_TELEMETRY: a directory of series, each with its cells after its labels.

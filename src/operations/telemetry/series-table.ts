@@ -1,6 +1,6 @@
 import type { CoreInstance } from '../../core/memory.js';
 import { labelValue, OTHER } from './label-values.js';
-import type { SeriesKind } from './metric-table.js';
+import type { SeriesKind } from './metric-kind.js';
 import { type Series, SeriesReader, SeriesWriter, seriesBytes } from './series-block.js';
 
 /**

@@ -1,19 +1,18 @@
-import type { CacheLoss, CacheLossCause } from '../../core/cache-loss.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
+import { DecisionCounts } from './decision-counts.js';
 import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
+import type { Metric } from './metric-kind.js';
 import {
   attemptKind,
-  cacheLossKind,
   enqueueKind,
   errorKind,
-  type Metric,
   PREFIX_PRODUCER,
   pluginCounterKinds,
   pluginHistogramKinds,
@@ -118,6 +117,7 @@ interface QueueCells {
 
 /** Counters of a shard, in its thread's cells in shared memory. See RequestRecorder for each call. */
 export class ShardRecorder implements RequestRecorder {
+  readonly decisions: DecisionCounts;
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
   readonly #options: ShardRecorderOptions;
@@ -126,7 +126,6 @@ export class ShardRecorder implements RequestRecorder {
   readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
   readonly #names: ShownNames;
-  readonly #losses = new Map<CacheLossCause, number>();
   /** By counter and label. */
   readonly #pluginLabels = new Map<string, ValueCap>();
   readonly #thread: number;
@@ -146,6 +145,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#options = options;
     this.#names = new ShownNames(Math.max(1, Math.floor(UNVOUCHED_MAX / (options.shards ?? 1))), options.now);
     this.#series = new SeriesTable(core, seriesKinds);
+    this.decisions = new DecisionCounts(core.f64, this.#series);
     this.#adopt();
     const producer = options.prefixProducer ?? PREFIX_PRODUCER;
     this.#thread = this.#series.resolve(threadKind, []);
@@ -435,17 +435,6 @@ export class ShardRecorder implements RequestRecorder {
 
   tokenised(outcome: string): void {
     this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
-  }
-
-  /** Counts the part of a prompt that was computed anew. */
-  cacheLost({ cause, tokens }: CacheLoss): void {
-    let base = this.#losses.get(cause);
-    if (base === undefined) {
-      base = this.#series.resolve(cacheLossKind, [cause]);
-      this.#losses.set(cause, base);
-    }
-    this.#cells[base + cacheLossKind.at.requests.offset]! += 1;
-    this.#cells[base + cacheLossKind.at.tokens.offset]! += tokens;
   }
 
   /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */

@@ -1,5 +1,6 @@
 import type { CoreInstance } from '../../core/memory.js';
-import { errorKind, type Metric, queueEndKind, requestKind } from '../telemetry/metric-table.js';
+import type { Metric } from '../telemetry/metric-kind.js';
+import { errorKind, queueEndKind, requestKind } from '../telemetry/metric-table.js';
 import { type Series, SeriesReader } from '../telemetry/series-block.js';
 
 /** What the requests of one tenant (fairness id) have used. Tokens are those that model servers reported. */

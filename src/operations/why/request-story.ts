@@ -68,6 +68,14 @@ export interface ShownDecision {
   readonly endpoints: readonly ShownEndpoint[] | null;
   /** Endpoints of the pool that `endpoints` leaves out. */
   readonly omittedEndpoints: number;
+  /** What the candidate configuration would have picked; null = it was not asked. */
+  readonly shadow: {
+    /** Null = no endpoint; its cost is null then. */
+    readonly endpoint: string | null;
+    /** Predicted costs of its pick and of the pick, in targets. */
+    readonly cost: number | null;
+    readonly pickCost: number;
+  } | null;
   /** Null = columns were not kept, or nothing was picked. */
   readonly tieBreak: TieBreak | null;
 }
@@ -181,8 +189,16 @@ export class RequestStories {
       cacheLoss: cacheLossOfRecord(record) ?? null,
       endpoints: endpoints ?? null,
       omittedEndpoints: columns?.omitted ?? 0,
+      shadow: this.#shadow(record),
       tieBreak: (columns && tieBreakOf(columns.endpoints)) ?? null,
     };
+  }
+
+  #shadow({ shadow }: DecisionRecord): ShownDecision['shadow'] {
+    if (shadow === undefined) return null;
+    const { slot, cost, pickCost } = shadow;
+    if (slot === undefined) return { endpoint: null, cost: null, pickCost };
+    return { endpoint: this.#sources.endpointOf(slot, undefined), cost, pickCost };
   }
 
   #endpoints(record: DecisionRecord, columns: DecisionColumns): ShownEndpoint[] {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { z } from 'zod';
 import { Adapter, type AdapterReport } from '../../adaptation/adapter.js';
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { Transition } from '../../adaptation/guard.js';
@@ -41,6 +42,10 @@ export interface AdaptationControlOptions {
  */
 const TICK_MS = 250;
 const SAVE_MS = 30_000;
+/** A replica's coefficients are taken over when it has this many times as many samples. */
+const ADOPTED_FACTOR = 4;
+/** What a replica tells of its learning. */
+const toldState = z.strictObject({ samples: z.number(), state: z.string() });
 /** Name of the state file in a state folder. */
 const FILE = 'learned.json';
 /** Log line at the start, by mode. */
@@ -70,6 +75,10 @@ export class AdaptationControl {
   #savedLabels = 0;
   readonly #saveProblems = new ReportOnce((problem) =>
     this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
+  );
+
+  readonly #hearProblems = new ReportOnce((problem) =>
+    this.#log.warn({}, `what a replica has learned is not used: ${problem}`),
   );
 
   constructor(options: AdaptationControlOptions) {
@@ -155,6 +164,29 @@ export class AdaptationControl {
 
   report(): AdapterReport {
     return this.#adapter.report();
+  }
+
+  /** What was learned, for other replicas; undefined before anything was. */
+  tell(): Uint8Array | undefined {
+    const { learned } = this.#adapter.report().labels;
+    if (this.#settings.mode === 'off' || learned === 0) return undefined;
+    const state = encodeState(this.#adapter.model.save(), this.#settings.model, Date.now());
+    return Buffer.from(JSON.stringify({ samples: learned, state }));
+  }
+
+  /** Another replica tells what it has learned. A replica with far fewer samples goes on from there. */
+  hear(bytes: Uint8Array): void {
+    if (this.#settings.mode === 'off') return;
+    const { learned } = this.#adapter.report().labels;
+    try {
+      const told = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
+      if (told.samples < ADOPTED_FACTOR * (learned + 1)) return;
+      const { model } = decodeState(told.state, this.#settings.model);
+      if (!this.#adapter.model.restore(model, 1)) throw new Error('its numbers do not fit together');
+      this.#log.info({ samples: told.samples, own: learned }, 'goes on from what a replica has learned');
+    } catch (error) {
+      this.#hearProblems.problem(error);
+    }
   }
 
   async #restore(): Promise<void> {

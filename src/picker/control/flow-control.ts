@@ -68,6 +68,8 @@ export class FlowControl {
   /** Replaces the names that are always label values. */
   readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
+  /** Other pickers that tell their load, and how many pickers there are thought to be. */
+  #peers = { live: 0, expected: 1 };
 
   /** @throws Error when the gate cannot be opened, which needs a memory without other users */
   constructor({ core, configuration, shards, pool, signals, evictRequest }: FlowControlOptions) {
@@ -153,7 +155,7 @@ export class FlowControl {
       snapshot: this.snapshot(FLOWS_SHOWN),
       ceilings: this.controller.ceilings,
       saturation: this.saturation().effective,
-      share: 1 / this.#settings.replicas,
+      share: this.#share,
       endpoints: this.#pool().map(({ slot }) => ({
         ...describe(slot),
         ...this.gate.room(slot),
@@ -173,13 +175,41 @@ export class FlowControl {
       throw new RangeError('flowControl.priorityBands: too many bands, with those that are in use: restart');
     }
     this.#settings = settings;
+    this.queues.buckets.factor = this.#share * settings.replicas;
     this.#gate = gateSettings(configuration);
     this.#writeGate();
   }
 
+  /** Share of every endpoint that this picker fills: all that is left beside pickers whose load is not known. */
+  get #share(): number {
+    const telling = 1 + this.#peers.live;
+    return telling / Math.max(telling, this.#settings.replicas, this.#peers.expected);
+  }
+
+  /**
+   * Other pickers tell their load.
+   * @param live how many of them
+   * @param connected whether they can be heard; when not, those that were heard last are thought to go on
+   */
+  setPeers(live: number, connected: boolean): void {
+    this.#peers = { live, expected: connected ? 1 + live : Math.max(1 + live, this.#peers.expected) };
+    this.queues.buckets.factor = this.#share * this.#settings.replicas;
+    this.#writeGate();
+  }
+
+  /** Tokens that tenants with a bucket have used here since the start, of those who used some since the last call. */
+  takeSpendings(most: number): readonly { readonly tenant: string; readonly tokens: number }[] {
+    return this.queues.buckets.takeNews(most);
+  }
+
+  /** Tenants have used tokens at other pickers. */
+  spentElsewhere(spent: readonly { readonly tenant: string; readonly tokens: number }[]): void {
+    const now = poolClockMs();
+    for (const { tenant, tokens } of spent) this.queues.buckets.takeElsewhere(tenant, tokens, now);
+  }
+
   get #room(): RoomSettings {
-    const { usageLimit, replicas } = this.#settings;
-    return { gate: this.#gate, ceilings: new Ceilings(usageLimit), share: 1 / replicas };
+    return { gate: this.#gate, ceilings: new Ceilings(this.#settings.usageLimit), share: this.#share };
   }
 
   #writeGate(): void {

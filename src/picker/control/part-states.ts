@@ -40,7 +40,11 @@ export function partStates(sources: PartSources): PartState[] {
       ok: ejections === 0,
       text: ejections === 0 ? 'no endpoint has been ejected' : `${ejections} since the start`,
     },
-    { name: 'Scrapes', ok: true, text: `${informers.failures} failed since the start` },
+    {
+      name: 'Scrapes',
+      ok: informers.failures === 0 || signals(sources).ok,
+      text: `${informers.failures} failed since the start`,
+    },
     ...(events.feed === undefined ? [] : [{ name: 'KV events', ok: true, text: 'engines tell what they hold' }]),
     ...(reload === undefined
       ? []

@@ -6,11 +6,15 @@ import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToPool } from '../messages.js';
 
-/** The part of the configuration that decides the columns of the control thread. */
-export interface PoolSettings {
+/** Label filters and where their masks are. */
+export interface MaskSet {
   readonly masks: readonly MaskSpecification[];
   /** Number of the first mask in the core. */
   readonly firstMask: number;
+}
+
+/** The part of the configuration that decides the columns of the control thread. */
+export interface PoolSettings extends MaskSet {
   readonly prefix: PrefixSettings | undefined;
 }
 
@@ -50,6 +54,8 @@ export class PoolController {
   readonly #names = new Map<string, string>();
   #version = 0;
   #settings: PoolSettings;
+  /** Masks of the programs that decide in shadow. */
+  #shadow: MaskSet = { masks: [], firstMask: 0 };
   /** Writes to the table, in order: a slot must not be freed after its next endpoint has been written. */
   readonly #writes: LockRetry;
   #waiting: { version: number; added: readonly SlotAssignment[] }[] = [];
@@ -67,9 +73,15 @@ export class PoolController {
   configure(settings: PoolSettings): void {
     this.#settings = settings;
     this.#capacities.clear();
-    this.#updateMasks();
+    this.#updateMasks(settings);
     if (settings.prefix === undefined) return;
     for (const slot of this.#assignments.keys()) this.#options.table.setCapacity(slot, settings.prefix.capacityBlocks);
+  }
+
+  /** Keeps the masks of programs that decide in shadow, too. */
+  configureShadow(settings: MaskSet): void {
+    this.#shadow = settings;
+    this.#updateMasks(settings);
   }
 
   get version(): number {
@@ -255,8 +267,7 @@ export class PoolController {
     return this.#options.table.markStale(slot);
   }
 
-  #updateMasks(): void {
-    const { masks, firstMask } = this.#settings;
+  #updateMasks({ masks, firstMask }: MaskSet): void {
     for (const [mask, { accepts }] of masks.entries()) {
       const slots = this.known.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
       this.#options.table.setMask(firstMask + mask, slots);
@@ -265,10 +276,11 @@ export class PoolController {
 
   /** Writes the bits of these endpoints. A free slot keeps its bits until the next endpoint has it. */
   #markMasks(set: readonly SlotAssignment[]): void {
-    const { masks, firstMask } = this.#settings;
-    for (const [mask, { accepts }] of masks.entries()) {
-      for (const { slot, endpoint } of set) {
-        this.#options.table.markMask(firstMask + mask, slot, accepts(endpoint.labels));
+    for (const { masks, firstMask } of [this.#settings, this.#shadow]) {
+      for (const [mask, { accepts }] of masks.entries()) {
+        for (const { slot, endpoint } of set) {
+          this.#options.table.markMask(firstMask + mask, slot, accepts(endpoint.labels));
+        }
       }
     }
   }

@@ -16,6 +16,7 @@ import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js'
 import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
@@ -43,6 +44,7 @@ import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
 import type { ReplicationControl } from './replication-control.js';
 import { requestStories } from './request-stories.js';
+import type { ShadowControl } from './shadow-control.js';
 import type { Traces } from './traces.js';
 
 /** A pool as a list of pools shows it. */
@@ -74,6 +76,8 @@ export interface PoolPageSources {
   readonly traces: Traces | undefined;
   readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
+  /** Undefined = nothing decides in shadow. */
+  readonly shadow: ShadowControl | undefined;
   /** Deaths of each shard by its thread. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
   /** Endpoints that were ejected since the start. */
@@ -196,13 +200,14 @@ export class PoolPages implements Part {
   }
 
   #addPoolMetrics(exposition: MetricsExposition): void {
-    const { options, pool, informers, flow, events, traces, usage, replication, isProcess } = this.#sources;
+    const { options, pool, informers, flow, events, traces, shadow, usage, replication, isProcess } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
+    if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
     if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
   }

@@ -98,8 +98,8 @@ export class PoolReplica implements ReplicatedPool {
     return all.filter(({ out }) => out).map(({ endpoint }) => ({ endpoint, out: true }));
   }
 
-  spendings(all: boolean): readonly Spending[] {
-    return this.#options.state.spendings(all);
+  spendings(): readonly Spending[] {
+    return this.#options.state.spendings();
   }
 
   learned(): Uint8Array | undefined {
@@ -139,8 +139,8 @@ export class PoolReplica implements ReplicatedPool {
     this.#options.state.applyLearned(bytes);
   }
 
-  peersChanged(live: number): void {
-    this.#options.state.peersChanged(live);
+  peersChanged(live: number, connected: boolean): void {
+    this.#options.state.peersChanged(live, connected);
   }
 
   async exportIndex(

@@ -1,10 +1,18 @@
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { type Operation, ProgramTable } from '../../core/programs.js';
+import { type Operation, type ProgramOptions, ProgramTable } from '../../core/programs.js';
 import { canLearn, projectedScorers } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../scheduling/program-variants.js';
 import type { PoolSettings } from './pool-controller.js';
+
+/** Masks of a set of programs. */
+interface MaskRange {
+  readonly firstMask: number;
+  readonly masks: number;
+}
+
+const NO_MASKS: MaskRange = { firstMask: 0, masks: 0 };
 
 /** Programs with their mask numbers assigned. */
 export interface PlacedPrograms extends PoolSettings {
@@ -19,7 +27,8 @@ export interface PlacedPrograms extends PoolSettings {
 export class ProgramPublisher {
   readonly #table: ProgramTable;
   readonly #maskCount: number;
-  #running = { firstMask: 0, masks: 0 };
+  #running: MaskRange = NO_MASKS;
+  #shadow: MaskRange = NO_MASKS;
   #placed: PlacedPrograms | undefined;
   #variant: ProgramVariant = { kind: 'configured', tag: 0 };
 
@@ -52,15 +61,31 @@ export class ProgramPublisher {
     if (this.#placed !== undefined) this.#write(this.#placed);
   }
 
-  #write({ profiles, prefix }: PlacedPrograms): void {
+  /**
+   * Makes these programs decide beside the running ones, without effect. Their masks must have been written.
+   * @param learned runs them with marginal cost in the place of their scorers of load and cache
+   */
+  shadow(placed: PlacedPrograms, learned: boolean): void {
+    const variant: ProgramVariant = { kind: learned ? 'learned' : 'configured', tag: 0 };
+    this.#table.clearShadows();
+    for (const [profile, operations] of placed.profiles.entries()) {
+      const program = programOf(operations, variant, false);
+      this.#table.publishShadow(profile, program, programOptions(placed, variant));
+    }
+    this.#shadow = { firstMask: placed.firstMask, masks: placed.masks.length };
+  }
+
+  /** Lets nothing decide beside the running programs any more. */
+  clearShadow(): void {
+    this.#table.clearShadows();
+    this.#shadow = NO_MASKS;
+  }
+
+  #write(placed: PlacedPrograms): void {
     const variant = this.#variant;
-    for (const [profile, operations] of profiles.entries()) {
-      this.#table.publish(profile, programOf(operations, variant, profile === this.#projectedProfile), {
-        inserts: prefix !== undefined && prefix.knownBy !== 'events',
-        matches: prefix !== undefined,
-        wholeBlocks: prefix?.autoTune === true,
-        tag: variant.tag,
-      });
+    for (const [profile, operations] of placed.profiles.entries()) {
+      const program = programOf(operations, variant, profile === this.#projectedProfile);
+      this.#table.publish(profile, program, programOptions(placed, variant));
     }
   }
 
@@ -76,12 +101,25 @@ export class ProgramPublisher {
   }
 
   #roomFor(masks: number): number {
-    const { firstMask, masks: used } = this.#running;
-    if (masks <= firstMask) return 0;
-    if (firstMask + used + masks <= this.#maskCount) return firstMask + used;
+    const ranges = [this.#running, this.#shadow];
+    const isFree = (first: number) =>
+      first + masks <= this.#maskCount &&
+      ranges.every((range) => first + masks <= range.firstMask || first >= range.firstMask + range.masks);
+    const first = [0, ...ranges.map((range) => range.firstMask + range.masks)].sort((a, b) => a - b).find(isFree);
+    if (first !== undefined) return first;
+    const used = ranges.reduce((sum, range) => sum + range.masks, 0);
     const most = Math.floor(this.#maskCount / 2);
     throw new RangeError(`no room for ${masks} label filters beside ${used} others: restart, or use at most ${most}`);
   }
+}
+
+function programOptions({ prefix }: PlacedPrograms, { tag }: ProgramVariant): ProgramOptions {
+  return {
+    inserts: prefix !== undefined && prefix.knownBy !== 'events',
+    matches: prefix !== undefined,
+    wholeBlocks: prefix?.autoTune === true,
+    tag,
+  };
 }
 
 function withMasksFrom(first: number, operation: Operation): Operation {

@@ -9,7 +9,7 @@ import type { Part } from '../part.js';
 import { PoolReplica, type SharedState } from './pool-replica.js';
 
 /** Interval between two looks at what is new. */
-const TICK_MS = 10;
+const TICK_MS = 5;
 /** Time that the start waits for the prefix index of a peer. */
 const JOIN_MS_MAX = 5_000;
 

@@ -37,6 +37,7 @@ export function shardSettings(options: PickerOptions): ShardSettings {
     allowProfileHeader: options.allowProfileHeader,
     allowExplain: options.allowExplain,
     columnsEvery: options.columnsEvery,
+    shadowEvery: options.candidate?.every ?? 0,
     tracing: options.tracing?.sampler,
     models: options.models,
     log: options.logOptions,

@@ -22,7 +22,9 @@ import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
+import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
+import { objectiveName } from '../../scheduling/wanted-times.js';
 import type { FromPool, PoolStart, RulesMessage, ShardFlowControl, ToPool } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
 import { ReplaceableSettings } from './replaceable-settings.js';
@@ -105,7 +107,10 @@ export class PoolStack {
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
-    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) => this.#recorder.cacheLost(loss));
+    this.#decider.shadowEvery(settings.shadowEvery);
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) =>
+      this.#recorder.decisions.cacheLost(loss),
+    );
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
     this.#traces = new TraceOutbox((batch) => send({ kind: 'traces', thread, batch }));
   }
@@ -177,6 +182,8 @@ export class PoolStack {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
+      shadowed: (input, picked, shadow) =>
+        this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
       prompts: this.#scanner,
@@ -193,6 +200,12 @@ export class PoolStack {
       later: (again) => this.#late.add(again),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
+  }
+
+  /** Name of the request's objective; undefined = it names none that the pool has. */
+  #objectiveOf(headers: RequestHeaders): string | undefined {
+    const name = objectiveName(headers);
+    return name !== undefined && this.#rules.hasObjective(name) ? name : undefined;
   }
 
   /** Logs once for each filter: a filter that leaves none usually leaves none for many requests. */

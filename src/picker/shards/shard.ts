@@ -4,7 +4,7 @@ import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
 import { rehearse } from '../../ingress/rehearsal.js';
-import type { ByteBudget, Transport, TransportOptions } from '../../ingress/transport.js';
+import type { ByteBudget, KeyPair, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
@@ -80,6 +80,8 @@ class Shard {
   readonly #further = new Map<number, FurtherPool>();
   readonly #choice: PoolChoice<StreamContext> | undefined;
   #opener: StreamOpener | undefined;
+  /** Certificate that has taken the place of the first one. */
+  #pair: KeyPair | undefined;
   /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
   #changes: Promise<void> = Promise.resolve();
   readonly #drained = Promise.withResolvers<void>();
@@ -92,6 +94,7 @@ class Shard {
     choice: ({ choice }) => this.#choice?.setDefault(choice.defaultPool),
     health: ({ statuses }) => this.#health.replace(statuses),
     certificate: ({ pair }) => {
+      this.#pair = pair;
       for (const transport of this.#transports) transport.replaceCertificate(pair);
     },
     look: () => this.#send({ kind: 'going' }),
@@ -179,7 +182,7 @@ class Shard {
       if (start.port !== undefined) {
         transport = await createTransport(start.settings.transport);
         await transport.listen(
-          { ...transportOptions(this.#start, this.#opener!.held), ...portOf(start.port), socket: undefined },
+          { ...this.#listening(), ...portOf(start.port), socket: undefined },
           this.#opener!.entryOf(context),
           this.#health,
         );
@@ -193,6 +196,11 @@ class Shard {
       this.#pools.delete(pool);
       this.#send({ kind: 'poolFailed', pool, reason: errorMessage(error) });
     }
+  }
+
+  #listening(): TransportOptions {
+    const options = transportOptions(this.#start, this.#opener!.held);
+    return options.tls === undefined ? options : { ...options, tls: { ...options.tls, ...this.#pair } };
   }
 
   #replaceRoute(pool: number, route: PoolRoute): void {

@@ -1,0 +1,124 @@
+// One program run over the endpoints: filter, score, pick, in the order of its operations.
+//
+// Owns: the thread's CANDIDATES, SCORE and REMOVED columns and the picks in its answer, written by its own thread. Called
+// under the commit lock.
+
+import { filterByHost, markCandidates } from '../columns/candidates';
+import { slotOffset } from '../columns/column';
+import { EXPLAIN_COLUMNS, SCORE } from '../memory';
+import {
+  answer,
+  DECIDE_DENIED,
+  DECIDE_EXPLAIN,
+  DECIDE_FILTERED,
+  DECIDE_FURTHER,
+  DECIDE_SUBSET,
+  DECIDE_WAITS,
+  DECIDED,
+  pickedSlot,
+  request,
+} from '../request-area';
+import { logAdmitted, logAllClosed, logRemoved } from './decision-log';
+import { REMOVED_BY_GATE } from './decision-record';
+import { filter } from './filters';
+import { fusedScores } from './fused-scorers';
+import { gateEmpty, gateLeftAll, gatePass, mayServe } from './gate-pass';
+import { admitByLatency } from './latency';
+import { nextIsSampled, wouldPick } from './marginal-cost';
+import { pick } from './pickers';
+import { answerPrediction, predict } from './predictions';
+import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
+import { scoresBegin } from './score-column';
+import { score } from './scorers';
+
+/** A filter has left no endpoint. Where the gate has taken endpoints away before, the request waits for them. */
+function leftNone(filter: u32): u32 {
+  if (!gateLeftAll()) return DECIDE_WAITS;
+  answer().filter = filter;
+  return DECIDE_FILTERED;
+}
+
+/** Runs a program over the endpoints that may be picked. Commit lock held. @returns a DECIDE_* status */
+export function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
+  const candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
+  answer().candidates = candidates;
+  logAdmitted(used);
+  if (candidates == 0) return gateEmpty(gated);
+  return runOperations(program, flags, used, total, gated, shown, candidates);
+}
+
+/**
+ * Runs the program's operations over the slots that CANDIDATES marks. Commit lock held.
+ * @param marked how many they are, at least one
+ * @returns a DECIDE_* status
+ */
+export function runOperations(
+  program: Program,
+  flags: u32,
+  used: u32,
+  total: u32,
+  gate: bool,
+  shown: bool,
+  marked: u32,
+): u32 {
+  let gated = gate;
+  let candidates = marked;
+  const live = candidates;
+  scoresBegin();
+  const operations = program.operations;
+  const projected = program.projects != 0 && nextIsSampled();
+  const explained = projected || (flags & DECIDE_EXPLAIN) != 0;
+  let fused = explained || shown ? 0 : program.fused;
+  if (fused == 0) memory.fill(SCORE, 0, slotOffset(used));
+  let predicted = false;
+  let filters: u32 = 0;
+  for (let i: u32 = 0; i < operations; i++) {
+    const op = program.operation(i);
+    const code = op.code;
+    if (gated && !mayServe(code)) {
+      gated = false;
+      candidates = gatePass(used, candidates, live);
+      answer().candidates = candidates;
+      if (candidates == 0) {
+        logAllClosed(used);
+        return DECIDE_WAITS;
+      }
+      logRemoved(used, REMOVED_BY_GATE);
+    }
+    if (code == OP_FILTER_HOST) {
+      candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
+      answer().candidates = candidates;
+      logRemoved(used, i + 1);
+      filters++;
+      if (candidates == 0) return leftNone(filters);
+    } else if (code == OP_PREDICT) {
+      predict(op, used);
+      predicted = true;
+    } else if (code == OP_ADMIT_LATENCY) {
+      if (!admitByLatency(used)) return DECIDE_DENIED;
+    } else if (isFilter(code)) {
+      candidates = filter(op, code, used, total, candidates);
+      answer().candidates = candidates;
+      logRemoved(used, i + 1);
+      filters++;
+      if (candidates == 0) return leftNone(filters);
+    } else if (code == OP_WOULD_PICK) {
+      wouldPick(op, used);
+    } else if (isPicker(code)) {
+      answer().count = pick(op, code, used, candidates);
+      if (predicted && answer().count != 0) answerPrediction(pickedSlot(0));
+    } else if (fused != 0) {
+      if (fusedScores(program, i, used, total)) i += fused - 1;
+      else {
+        memory.fill(SCORE, 0, slotOffset(used));
+        i--;
+      }
+      fused = 0;
+    } else if (explained || op.weight != 0) {
+      // A scorer of weight 0 changes no pick: it is evaluated only to be shown.
+      const columned = explained || shown;
+      score(op, code, used, total, columned && i < EXPLAIN_COLUMNS ? <i32>i : -1);
+    }
+  }
+  return DECIDED;
+}

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { candidateRefusals } from '../config/candidate.js';
+import { ConfigurationDocument } from '../config/document.js';
+import { type LoadedConfiguration, type LoadOptions, loadDocument } from '../config/load.js';
+import { readProblem } from '../core/read-problem.js';
+import type { PickerOptions } from '../picker/picker-options.js';
+
+/**
+ * The configuration of `--candidate-config`; undefined = none.
+ * @throws one line when it cannot be read, or cannot decide beside the running one
+ */
+export function candidateOf(
+  file: string | undefined,
+  every: number,
+  running: LoadedConfiguration,
+  load: LoadOptions,
+): PickerOptions['candidate'] {
+  if (file === undefined) return undefined;
+  const text = candidateText(file);
+  const configuration = loadDocument(ConfigurationDocument.ofFile(text, file), load);
+  const refusals = candidateRefusals(running, configuration);
+  if (refusals.length > 0) {
+    throw new Error(
+      `--candidate-config: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`,
+    );
+  }
+  return { configuration, text, every, followed: { file, watched: true, load } };
+}
+
+function candidateText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`--candidate-config: ${file}: ${readProblem(error)}`);
+  }
+}
