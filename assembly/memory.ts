@@ -299,6 +299,9 @@ export function subsetAddress(): usize {
 export function matchAddress(): usize {
   return MATCH;
 }
+export function overlapAddress(): usize {
+  return OVERLAP;
+}
 export function scoreAddress(): usize {
   return SCORE;
 }

@@ -4,6 +4,7 @@ export {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_BLOCK_COUNT,
   COLUMN_BLOCK_TOKENS,
+  COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_GENERATION,
   COLUMN_INFLIGHT,
@@ -77,6 +78,7 @@ export {
   MASK_COUNT,
   matchAddress,
   outputAddress,
+  overlapAddress,
   PREDICTION_FEATURES,
   PROGRAM_BYTES,
   PROGRAM_COUNT,
@@ -107,6 +109,8 @@ export {
   POOL_LIVE,
   POOL_PROFILES,
   POOL_SHADOWS,
+  POOL_WORDS,
+  POOL_WORDS_BYTES,
   PROFILES_MAX,
 } from '../pool-words';
 export { attach, plan } from '../regions';
@@ -136,6 +140,7 @@ export {
   DECIDE_FILTERED,
   DECIDE_FURTHER,
   DECIDE_GATED,
+  DECIDE_GIVEN,
   DECIDE_NO_CANDIDATES,
   DECIDE_NO_PROGRAM,
   DECIDE_NO_WAIT_SLOT,

@@ -99,6 +99,7 @@ export {
   TRACE_COLUMNS,
   TRACE_ID,
   TRACE_LENGTH,
+  TRACE_RECORDS,
 } from '../scheduling/decision-record';
 export {
   COMPARE_EQUAL,
@@ -120,6 +121,7 @@ export {
   COEFFICIENT_SLOTS,
   COEFFICIENT_STEP,
   COEFFICIENT_WAITING,
+  COEFFICIENTS_BYTES,
   coefficientsAddress,
   coefficientsWrite,
   endpointCost,
@@ -201,4 +203,13 @@ export {
   initialise,
   reclaimThread,
 } from '../scheduling/publish';
+export {
+  STATE_ADAPTER,
+  STATE_COEFFICIENTS,
+  STATE_COLUMNS,
+  STATE_MATCH,
+  STATE_OVERLAP,
+  STATE_REMOVED,
+  STATE_WORDS,
+} from '../scheduling/recorded-state';
 export { shadowEvery } from '../scheduling/shadow';

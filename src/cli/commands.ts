@@ -59,6 +59,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => (await import('./why.js')).runWhy(argv),
   },
   {
+    name: 'replay',
+    usage: 'replay <recording>',
+    summary: 'what another configuration would have picked',
+    run: async (argv) => (await import('./replay.js')).runReplay(argv),
+  },
+  {
     name: 'top',
     usage: 'top',
     summary: 'endpoints and traffic of a running picker, live',

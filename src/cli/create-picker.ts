@@ -169,6 +169,7 @@ async function fromFlags(flags: ServeFlags): Promise<FromFlags> {
     poolDrainMs: flags.drainTimeout,
     indexBlocks: flags.indexBlocks,
     ui: flags.ui,
+    allowExperimental: flags.allowExperimentalPlugins,
     decisions: flags.decisionLogSize,
     columnsEvery: flags.decisionColumnsEvery,
     allowExplain: flags.allowExplainHeader,

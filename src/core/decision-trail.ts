@@ -2,6 +2,7 @@ import { type CacheLoss, cacheLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { removalOf } from './decision-columns.js';
 import { lossCauseOf } from './decision-log.js';
+import type { DecisionTap } from './decision-tap.js';
 import type { CoreInstance } from './memory.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -15,14 +16,22 @@ export class DecisionTrail {
   readonly #kept: number;
   readonly #trace: number;
   readonly #lost: ((loss: CacheLoss) => void) | undefined;
+  readonly #tap: Pick<DecisionTap, 'ended'> | undefined;
   #id: string | undefined;
 
   /**
    * @param columnsEvery one decision in so many keeps all columns; 0 = only refused and marked ones
    * @param lost takes the part of a prompt that was computed anew, when its answer ends
+   * @param tap told of the ends of requests, for a recording
    */
-  constructor(core: CoreInstance, columnsEvery: number, lost?: (loss: CacheLoss) => void) {
+  constructor(
+    core: CoreInstance,
+    columnsEvery: number,
+    lost?: (loss: CacheLoss) => void,
+    tap?: Pick<DecisionTap, 'ended'>,
+  ) {
     this.#lost = lost;
+    this.#tap = tap;
     this.#core = core;
     this.#kept = core.thread < (core.sizes.decisionThreads ?? 0) ? (core.sizes.decisions ?? 0) : 0;
     const bytes = core.call.decisionLogStride() >>> 0;
@@ -91,6 +100,7 @@ export class DecisionTrail {
 
   /** Writes the end of a request that was placed. */
   ended(number: number, measures: Measures): void {
+    this.#tap?.ended(number, measures);
     const at = this.#recordOf(number);
     if (at === undefined) return;
     const { u32, f32 } = this.#core;

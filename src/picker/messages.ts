@@ -1,4 +1,5 @@
 import type { SaturationSettings } from '../admission/settings.js';
+import type { TapCounts } from '../core/decision-tap.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
@@ -187,7 +188,9 @@ export type ToPool =
   /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
   /** Answers `traces`: the shard may send the next ones. */
-  | { readonly kind: 'tracesTaken' };
+  | { readonly kind: 'tracesTaken' }
+  /** Records decisions until the next such message; undefined = no longer. */
+  | { readonly kind: 'record'; readonly recording: number; readonly bytesMax: number | undefined };
 
 /** Control thread → shard. */
 export type ToShard =
@@ -218,6 +221,13 @@ export type FromPool =
   | { readonly kind: 'ejected'; readonly endpoint: string }
   /** Records of traced requests of a thread; answered by `tracesTaken`. */
   | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
+  /** Frames of a recording; `counts` with the last ones. */
+  | {
+      readonly kind: 'recorded';
+      readonly recording: number;
+      readonly frames: Uint8Array<ArrayBuffer>;
+      readonly counts: TapCounts | undefined;
+    }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
 

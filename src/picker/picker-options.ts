@@ -62,6 +62,8 @@ export interface PickerOptions {
   readonly configuration: LoadedConfiguration;
   /** Undefined = the configuration is not from a file. */
   readonly followed: FollowedConfiguration | undefined;
+  /** Whether plugins are allowed that are not finished. */
+  readonly allowExperimental: boolean;
   /** Undefined = nothing decides in shadow. */
   readonly candidate: CandidateOptions | undefined;
   /** Addresses of the modules of third-party plugins (resolvePluginModule). */

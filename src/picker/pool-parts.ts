@@ -22,6 +22,7 @@ import { PoolController } from './control/pool-controller.js';
 import { createDiscovery, PoolDiscovery } from './control/pool-discovery.js';
 import type { PoolPageSources } from './control/pool-pages.js';
 import { type PlacedPrograms, ProgramPublisher } from './control/program-publisher.js';
+import { RecordingControl } from './control/recording-control.js';
 import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
@@ -80,6 +81,7 @@ export class PoolParts {
   readonly returnWatch: Part | undefined;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
+  readonly recording: RecordingControl;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   readonly informers: Informers;
@@ -119,6 +121,7 @@ export class PoolParts {
     });
     this.#pool = this.#makePool(placed);
     this.shadow = this.#makeShadow();
+    this.recording = this.#makeRecording();
     this.flow = this.#makeFlowControl();
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
     this.replication = this.#makeReplication(hashSeed);
@@ -151,6 +154,7 @@ export class PoolParts {
       usage: this.#usage,
       reload: this.reload,
       shadow: this.shadow,
+      recording: this.recording,
       ejections: () => this.#ejections,
       configured: () => configuration.current.plugins,
       ...others,
@@ -236,6 +240,7 @@ export class PoolParts {
 
   #slotsChanged(update: SlotUpdate): void {
     this.informers.changeEndpoints(update);
+    this.recording.changeEndpoints(update);
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
@@ -304,6 +309,30 @@ export class PoolParts {
     return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
   }
 
+  #makeRecording(): RecordingControl {
+    const { version, poolName, shards, decisions, allowExperimental } = this.#options;
+    return new RecordingControl({
+      facts: () => {
+        const { effective, scheduling } = this.#configuration.current;
+        return {
+          version,
+          pool: poolName,
+          slots: this.#core.sizes.endpoints,
+          wallMs: Date.now(),
+          configuration: stringify(effective),
+          allowExperimental,
+          profiles: scheduling.profiles.map(({ name }) => name),
+          requestKeys: scheduling.requestKeys,
+        };
+      },
+      assignments: () => this.#pool.known,
+      shards,
+      broadcast: (message) => this.#process.link().broadcast(message),
+      logged: decisions > 0,
+      nowMs: poolClockMs,
+    });
+  }
+
   #makeDiscovery(): PoolDiscovery {
     return new PoolDiscovery({
       discovery: createDiscovery(this.#options, this.#process.jobs),
@@ -361,6 +390,7 @@ export class PoolParts {
 
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
+    else if (message.kind === 'recorded') this.recording.receive(message);
     else if (message.kind === 'usage') this.flow?.controller.report(message);
     else if (message.kind === 'traces') this.#trace(message);
     else if (message.kind === 'speculated') {

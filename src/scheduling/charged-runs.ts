@@ -1,4 +1,5 @@
 import type { Decision, DecisionRequest, ShadowPick } from '../core/decider.js';
+import type { DecisionTap } from '../core/decision-tap.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
@@ -10,6 +11,8 @@ export interface RunOptions extends ChargeOptions {
   /** Whether latency is predicted. Placements then contain the prediction beside the request's objectives. */
   readonly predicts?: boolean | undefined;
   readonly hookColumns?: HookColumnFiller | undefined;
+  /** Told before and after each decision, for a recording. */
+  readonly tap?: Pick<DecisionTap, 'before' | 'after'> | undefined;
   /** Called when a shadow program has run beside the one that placed the request. */
   readonly shadowed?: ((input: ScheduleInput, picked: number, shadow: ShadowPick) => void) | undefined;
   /** Called when a filter that does not judge load has left no endpoint. */
@@ -154,7 +157,9 @@ export class ChargedRuns implements ProfileRuns {
     request.outputTokens = work === 'answer' ? this.#outputTokens : 0;
     request.further = this.#decisions++ > 0;
     request.peer = peer?.endpoints[0]?.slot;
+    this.#options.tap?.before();
     const decision = this.#options.decider.decide(request);
+    this.#options.tap?.after(request, decision);
     if (decision.status === 'waiting') this.#waiting = true;
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     if (decision.status === 'decided') return this.#charged(number, work, decision);

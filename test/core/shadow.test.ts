@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/core/index.js';
+import { CORE, type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const QUEUE: readonly Operation[] = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 1), pickMax];
@@ -21,6 +21,12 @@ function shadowed(operations: readonly Operation[], shadow: readonly Operation[]
 }
 
 const sampled = (core: CoreInstance) => new CostTable(core).shares().samples;
+
+describe('the columns of a shadow program', () => {
+  it('the columns of a shadow program and of a captured state fit the columns of explanations', () => {
+    expect(CORE.STATE_COLUMNS + 4).toBeLessThanOrEqual(CORE.EXPLAIN_COLUMNS);
+  });
+});
 
 describe('a shadow program', () => {
   it('a shadow program picks by its own operations in the state that the decision saw, before its charge', () => {

@@ -112,6 +112,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '/metrics': 'text/plain',
   '/ui/': 'text/html',
   '/ui/events': 'text/event-stream',
+  '/debug/recording': 'application/octet-stream',
 };
 
 describe('docs/reference/http.md and a running picker', () => {

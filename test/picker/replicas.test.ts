@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
-import { type Call, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
+import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { NatsServer, skipReason } from '../replication/nats-server.ts';
 import { TcpProxy } from '../replication/tcp-proxy.ts';
 import { ask, askAndEnd, metric, runToEnd, type ServeProcess, Setting, startServe } from './serving.ts';
@@ -17,6 +17,13 @@ schedulingProfiles:
   - {pluginRef: prefix-cache-scorer, weight: 10}
   - {pluginRef: active-request-scorer}
   - {pluginRef: max-score-picker}
+`;
+const TENANTS = `featureGates: [flowControl]
+plugins:
+- type: queue-scorer
+flowControl:
+  tenantLimits:
+  - {fairnessId: free, tokensPerSecond: 0.001, burstTokens: 1000}
 `;
 const ENDPOINTS = Array.from({ length: 4 }, (_, i) => ({ name: `s${i}`, port: 20_100 + i }));
 const PROMPTS = Array.from({ length: 30 }, (_, i) => `${i} tells a story of its own. `.repeat(60));
@@ -35,10 +42,10 @@ interface Replica {
 const cleanups: (() => unknown)[] = [];
 
 /** A picker behind a proxy of its own to NATS. */
-async function replica(nats: NatsServer, group: string): Promise<Replica> {
+async function replica(nats: NatsServer, group: string, profile = PREFIX): Promise<Replica> {
   const proxy = await TcpProxy.start(nats.port);
   cleanups.push(() => proxy.close());
-  const setting = await Setting.create(ENDPOINTS, `${PREFIX}replication: {nats: "${proxy.url}", group: ${group}}\n`);
+  const setting = await Setting.create(ENDPOINTS, `${profile}replication: {nats: "${proxy.url}", group: ${group}}\n`);
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, '--lame-duck=0s', '--drain-timeout=0s']);
   cleanups.push(async () => {
@@ -51,9 +58,9 @@ async function replica(nats: NatsServer, group: string): Promise<Replica> {
   return { serve, client, proxy, own: () => sum(REQUESTS), peers: () => sum(PEER_REQUESTS) };
 }
 
-async function replicas(nats: NatsServer, group: string, count: number): Promise<Replica[]> {
+async function replicas(nats: NatsServer, group: string, count: number, profile = PREFIX): Promise<Replica[]> {
   const all: Replica[] = [];
-  for (let i = 0; i < count; i++) all.push(await replica(nats, group));
+  for (let i = 0; i < count; i++) all.push(await replica(nats, group, profile));
   return all;
 }
 
@@ -201,6 +208,20 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     }
     for (const call of calls.slice(0, 3)) call.cancel();
     await know('the last state counts', all, [0, 1]);
+  });
+
+  it('a tenant has one bucket, whichever replica it asks', async () => {
+    const [a, b] = await replicas(nats, 'tenants', 2, TENANTS);
+    const answer = async ({ client }: Replica, tenant: string) => {
+      // 600 tokens, estimated, and the expected output.
+      const call = ask(client, 'x'.repeat(2_400), { 'x-llm-d-inference-fairness-id': tenant });
+      return decodeReply(await firstReply(call)).kind;
+    };
+    expect(await answer(a!, 'free')).not.toBe('immediate');
+    // A request that the other replica counts as load has come with its tokens.
+    await know('the request is known', [b!], [1]);
+    expect(await answer(b!, 'free')).toBe('immediate');
+    expect(await answer(b!, 'paying')).not.toBe('immediate');
   });
 
   it('a picker without a NATS serves after 5 s and says so', async () => {

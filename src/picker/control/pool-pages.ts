@@ -42,6 +42,7 @@ import { PageSnapshots } from './page-snapshots.js';
 import { partStates } from './part-states.js';
 import { pluginStates } from './plugin-states.js';
 import type { PoolController } from './pool-controller.js';
+import type { RecordingControl } from './recording-control.js';
 import type { ReplicationControl } from './replication-control.js';
 import { requestStories } from './request-stories.js';
 import type { ShadowControl } from './shadow-control.js';
@@ -76,6 +77,7 @@ export interface PoolPageSources {
   readonly traces: Traces | undefined;
   readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
+  readonly recording: RecordingControl;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   /** Deaths of each shard by its thread. */
@@ -232,6 +234,7 @@ export class PoolPages implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
+      ['/debug/recording', this.#sources.recording.route],
       ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],

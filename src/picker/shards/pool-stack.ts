@@ -1,5 +1,7 @@
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
+import type { CacheLoss } from '../../core/cache-loss.js';
 import { Decider } from '../../core/decider.js';
+import { DecisionTap, type TapCounts } from '../../core/decision-tap.js';
 import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
@@ -63,6 +65,7 @@ export class PoolStack {
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
+  readonly #tap: DecisionTap;
   readonly #reportedFilters = new Set<string>();
   readonly #traces: TraceOutbox;
   readonly #late = new LockRetry();
@@ -82,6 +85,7 @@ export class PoolStack {
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     tracesTaken: () => this.#traces.taken(),
+    record: ({ recording, bytesMax }) => this.#record(recording, bytesMax),
   };
 
   /** @throws with one line when a plugin does not start */
@@ -108,9 +112,9 @@ export class PoolStack {
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
     this.#decider.shadowEvery(settings.shadowEvery);
-    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, (loss) =>
-      this.#recorder.decisions.cacheLost(loss),
-    );
+    this.#tap = new DecisionTap(this.#core, settings.requestKeys.length);
+    const lost = (loss: CacheLoss) => this.#recorder.decisions.cacheLost(loss);
+    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, lost, this.#tap);
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
     this.#traces = new TraceOutbox((batch) => send({ kind: 'traces', thread, batch }));
   }
@@ -156,6 +160,14 @@ export class PoolStack {
     await this.#traces.close();
   }
 
+  /** Begins or ends a recording. */
+  #record(recording: number, bytesMax: number | undefined): void {
+    const send = (frames: Uint8Array<ArrayBuffer>, counts?: TapCounts) =>
+      this.#send({ kind: 'recorded', recording, frames, counts });
+    if (bytesMax !== undefined) this.#tap.start({ bytesMax, take: (frames) => send(frames) });
+    else send(new Uint8Array(0), this.#tap.stop());
+  }
+
   #pluginOptions(): ShardPluginOptions {
     return {
       core: this.#core,
@@ -182,6 +194,7 @@ export class PoolStack {
       directory: this.#directory,
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
+      tap: this.#tap,
       shadowed: (input, picked, shadow) =>
         this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
