@@ -279,6 +279,14 @@ describe('flow control of replies', () => {
     expect(connection.handlers[0]!.events.at(-1)).toEqual(['closed', false]);
   });
 
+  it('flow control of replies lets a stream go whose end had to wait for the window', () => {
+    const connection = echoing(settings({ 4: 10 }));
+    connection.say(headers(1), data(1, message('0123456789'), END_STREAM));
+    expect(connection.connection.streamCount).toBe(1);
+    connection.say(windowUpdate(1, 100));
+    expect(connection.connection.streamCount).toBe(0);
+  });
+
   it('flow control of replies follows a change of the initial window, also below nothing', () => {
     const connection = echoing(settings({ 4: 20 }));
     connection.say(headers(1), data(1, message('0123456789')));

@@ -262,8 +262,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   #settle(): void {
     do {
-      for (const stream of this.#leaving) this.#closeRemote(stream);
+      // Before the streams that leave: with its last waiting bytes a stream ends.
       this.#pump();
+      for (const stream of this.#leaving) this.#closeRemote(stream);
       this.out.flush();
       this.#tellLeaving();
     } while (!this.isClosed && (this.out.dirty || this.#leaving.length > 0 || this.#canPump));
