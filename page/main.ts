@@ -1,4 +1,5 @@
 import type { ConfigurationShown, Snapshot } from '../src/operations/page/snapshot.ts';
+import { showCandidate } from './candidate.ts';
 import { Charts } from './charts.ts';
 import { byId, empty, h, show } from './dom.ts';
 import {
@@ -30,6 +31,7 @@ function draw(snapshot: Snapshot): void {
   showTraffic(snapshot);
   showQueues(snapshot);
   showAdaptation(snapshot);
+  showCandidate(snapshot);
   showHealth(snapshot);
   showDecisions(snapshot, openWhy);
 }

@@ -306,7 +306,7 @@ export class PoolParts {
     const { candidate, log } = this.#options;
     if (candidate === undefined) return undefined;
     const running = () => this.#configuration.current;
-    return new ShadowControl({ candidate, running, programs: this.#programs, pool: this.#pool, log });
+    return new ShadowControl({ candidate, running, core: this.#core, programs: this.#programs, pool: this.#pool, log });
   }
 
   #makeRecording(): RecordingControl {

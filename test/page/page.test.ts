@@ -24,6 +24,33 @@ function endpoints(count: number): FileEndpoint[] {
   return Array.from({ length: count }, (_, i) => ({ name: `server-${i}`, port: 22_001 + i }));
 }
 
+/** A profile of the endpoints of this tier. */
+const tier = (name: string) => `plugins:
+- {type: label-selector-filter, name: tier, parameters: {matchLabels: {tier: ${name}}}}
+- {type: max-score-picker}
+schedulingProfiles:
+- name: default
+  plugins: [{pluginRef: tier}, {pluginRef: max-score-picker}]
+`;
+
+/** A picker that sends all requests to one endpoint, and a candidate that would send them to the other. */
+async function serveBesideCandidate() {
+  const [one, other] = endpoints(2);
+  const pair = [
+    { ...one!, labels: { tier: 'one' } },
+    { ...other!, labels: { tier: 'other' } },
+  ];
+  const setting = await Setting.create(pair, tier('one'));
+  cleanups.push(() => setting.remove());
+  const file = `${setting.folder}/candidate.yaml`;
+  await writeFile(file, `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n${tier('other')}`);
+  const { picker, ports } = await startPicker([...setting.flags, `--candidate-config=${file}`]);
+  cleanups.push(() => picker.stop(0));
+  const client = dialPicker(ports.grpcPort);
+  cleanups.push(() => client.close());
+  return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
+}
+
 async function serve(count: number, ...flags: string[]) {
   const setting = await Setting.create(endpoints(count), `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`);
   cleanups.push(() => setting.remove());
@@ -115,6 +142,25 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     await page.locator('#endpoints-body', { hasText: 'other' }).waitFor();
     expect(page.url()).toContain('?pool=second');
     expect(await page.locator('#pool-choice').inputValue()).toBe('second');
+  });
+
+  it('a candidate configuration is compared with the running one', async () => {
+    const { client, url } = await serveBesideCandidate();
+    const page = await open(url);
+    await page.locator('#candidate', { hasText: 'It has decided nothing yet' }).waitFor();
+    for (let i = 0; i < 3; i++) await answered(client, `compared-${i}`);
+    await page.locator('#candidate tbody td', { hasText: /^3$/ }).waitFor();
+    expect(await textOf(page, '#candidate')).toMatch(
+      /candidate\.yaml decides every request[\s\S]*Other picks for 100\.0 % of the requests, at a predicted cost of \d+\.\d{3} instead/,
+    );
+    expect(await textOf(page, '#candidate tbody')).toMatch(/^none\s+3\s+100\.0 %\s+\d+\.\d{3}\s+\d+\.\d{3}\s+0$/);
+  });
+
+  it('the section of the candidate configuration is not there without one', async () => {
+    const { url } = await serve(1);
+    const page = await open(url);
+    expect(await page.locator('#health').isVisible()).toBe(true);
+    expect(await page.locator('#candidate').isVisible()).toBe(false);
   });
 
   it('an unknown request id gets the answer of the picker', async () => {

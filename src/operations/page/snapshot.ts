@@ -81,6 +81,33 @@ export interface DecisionShown {
   readonly columns: boolean;
 }
 
+/** Decisions of the candidate configuration beside those of the running one. */
+export interface ComparisonShown {
+  readonly decisions: number;
+  /** Share of the decisions in which the candidate picked another endpoint, or none. */
+  readonly different: number;
+  /** Decisions for which the candidate had no endpoint. */
+  readonly unplaced: number;
+  /** Mean predicted cost of the picks where both had one, in targets of the request; null = there was none. */
+  readonly runningCost: number | null;
+  readonly candidateCost: number | null;
+}
+
+/** The candidate configuration, which decides in shadow. */
+export interface CandidateShown {
+  readonly file: string;
+  /** It decides one request in so many. */
+  readonly every: number;
+  /** Seconds since this version of it began to decide. */
+  readonly seconds: number;
+  /** Why it decides no longer; null = it decides. */
+  readonly stopped: string | null;
+  /** Null = it has decided nothing yet. */
+  readonly all: ComparisonShown | null;
+  /** Most decisions first. */
+  readonly objectives: readonly (ComparisonShown & { readonly objective: string })[];
+}
+
 /** Everything that the page shows at one moment. */
 export interface Snapshot {
   /** Seconds since 1970. */
@@ -110,6 +137,8 @@ export interface Snapshot {
     /** Decisions in which each term of the cost made a difference; null = not sampled yet. */
     readonly shares: Readonly<Record<string, number>> | null;
   };
+  /** Null = no candidate configuration runs. */
+  readonly candidate: CandidateShown | null;
   readonly decisions: readonly DecisionShown[];
   readonly parts: readonly { readonly name: string; readonly ok: boolean; readonly text: string }[];
   /** Points since the last snapshot; in the first one those before. */

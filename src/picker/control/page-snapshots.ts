@@ -4,11 +4,13 @@ import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.j
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { wallClockMs } from '../../operations/debug-pages.js';
+import { candidateShown } from '../../operations/page/candidate.js';
 import type { DecisionShown, EndpointShown, EndpointState, Point, Snapshot } from '../../operations/page/snapshot.js';
 import { type EndpointTraffic, matchedOf, Traffic } from '../../operations/page/traffic.js';
 import type { FlowControl } from './flow-control.js';
 import { FLOWS_SHOWN } from './flow-report.js';
 import type { PoolController } from './pool-controller.js';
+import type { ShadowControl } from './shadow-control.js';
 
 /** Window of the figures of traffic and cache. */
 const WINDOW_SECONDS = 60;
@@ -37,6 +39,8 @@ export interface PageSources {
   readonly pools: (() => readonly string[]) | undefined;
   readonly version: string;
   readonly adaptation: () => ShownAdaptation;
+  /** Undefined = nothing decides in shadow. */
+  readonly shadow: ShadowControl | undefined;
   readonly unready: () => readonly string[];
   readonly parts: () => readonly PartState[];
 }
@@ -53,7 +57,7 @@ export class PageSnapshots {
 
   /** @param first with the points before it, for a viewer that has none */
   read(first: boolean): Snapshot {
-    const { pool, poolName, version, unready, parts } = this.#sources;
+    const { pool, poolName, version, shadow, unready, parts } = this.#sources;
     const nowMs = poolClockMs();
     const since = nowMs - Math.max(WINDOW_SECONDS, first ? POINTS_BEFORE : 0) * 1000;
     const records = this.#log.recent(RECORDS_MAX).filter(({ timeMs }) => timeMs >= since);
@@ -76,6 +80,7 @@ export class PageSnapshots {
       cache: traffic.cache(),
       queues: this.#queues(),
       adaptation: this.#adaptation(),
+      candidate: shadow === undefined ? null : candidateShown(shadow.state, shadow.totals.read(), nowMs),
       decisions: this.#log.recent(DECISIONS_SHOWN).map((record) => this.#decision(record)),
       parts: parts(),
       points: pointsOf(new Traffic(records), nowMs, first ? POINTS_BEFORE : 1),

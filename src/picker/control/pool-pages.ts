@@ -242,7 +242,7 @@ export class PoolPages implements Part {
   }
 
   #pageRoutes(): (readonly [string, Route])[] {
-    const { options, core, table, pool, flow, unready, configuration } = this.#sources;
+    const { options, core, table, pool, flow, shadow, unready, configuration } = this.#sources;
     if (!options.ui) return [];
     const snapshots = new PageSnapshots({
       core,
@@ -253,6 +253,7 @@ export class PoolPages implements Part {
       pools: this.#sources.pools,
       version: options.version,
       adaptation: () => this.#adaptation(),
+      shadow,
       unready,
       parts: () => partStates(this.#sources),
     });

@@ -1,9 +1,12 @@
 import { candidateRefusals } from '../../config/candidate.js';
 import { ConfigurationDocument } from '../../config/document.js';
 import { type LoadedConfiguration, loadDocument } from '../../config/load.js';
+import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { ReportOnce } from '../../core/report-once.js';
 import type { Logger } from '../../operations/log.js';
+import type { CandidateState } from '../../operations/page/candidate.js';
+import { ShadowTotals } from '../../operations/telemetry/shadow-totals.js';
 import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
 import type { Part } from '../part.js';
 import type { CandidateOptions } from '../picker-options.js';
@@ -14,6 +17,7 @@ import type { ProgramPublisher } from './program-publisher.js';
 export type CandidateOutcome = 'applied' | 'refused' | 'invalid';
 
 export interface ShadowControlOptions {
+  readonly core: CoreInstance;
   readonly candidate: CandidateOptions;
   readonly running: () => LoadedConfiguration;
   readonly programs: ProgramPublisher;
@@ -22,11 +26,7 @@ export interface ShadowControlOptions {
 }
 
 /** The candidate configuration as metrics and page show it. */
-export interface ShadowState {
-  readonly file: string;
-  readonly every: number;
-  /** Milliseconds of the pool clock at which its programs began to decide. */
-  readonly sinceMs: number;
+export interface ShadowState extends CandidateState {
   readonly counts: Readonly<Record<CandidateOutcome, number>>;
 }
 
@@ -35,6 +35,8 @@ export interface ShadowState {
  * Control thread only.
  */
 export class ShadowControl implements Part {
+  /** Counts of the version that decides. */
+  readonly totals: ShadowTotals;
   readonly #options: ShadowControlOptions;
   readonly #log: Logger;
   readonly #counts: Record<CandidateOutcome, number> = { applied: 0, refused: 0, invalid: 0 };
@@ -42,11 +44,13 @@ export class ShadowControl implements Part {
   #text: string | undefined;
   #configuration: LoadedConfiguration;
   #sinceMs = 0;
+  #stopped: string | undefined;
   #watch: FileWatch | undefined;
 
   /** @throws RangeError when the core's tables cannot hold both configurations at once */
   constructor(options: ShadowControlOptions) {
     this.#options = options;
+    this.totals = new ShadowTotals(options.core);
     this.#log = options.log.child({ part: 'candidate configuration' });
     this.#text = options.candidate.text;
     this.#configuration = options.candidate.configuration;
@@ -55,7 +59,7 @@ export class ShadowControl implements Part {
 
   get state(): ShadowState {
     const { followed, every } = this.#options.candidate;
-    return { file: followed.file, every, sinceMs: this.#sinceMs, counts: this.#counts };
+    return { file: followed.file, every, sinceMs: this.#sinceMs, stopped: this.#stopped, counts: this.#counts };
   }
 
   start(): void {
@@ -74,7 +78,8 @@ export class ShadowControl implements Part {
     if (refusals.length === 0) return;
     programs.clearShadow();
     this.#counts.refused++;
-    this.#log.warn(`the candidate decides no longer beside the new configuration: ${refusals.join('; ')}`);
+    this.#stopped = refusals.join('; ');
+    this.#log.warn(`the candidate decides no longer beside the new configuration: ${this.#stopped}`);
   }
 
   /** Reads the file now. */
@@ -121,6 +126,8 @@ export class ShadowControl implements Part {
     pool.configureShadow(placed);
     programs.shadow(placed, adaptation.mode === 'always');
     this.#counts.applied++;
+    this.#stopped = undefined;
+    this.totals.restart();
     this.#sinceMs = poolClockMs();
   }
 
