@@ -67,7 +67,7 @@ export class Answer {
   record: u32;
   /** Number of the filter that left no endpoint, from 1 in the order of the program · decide · none. */
   filter: u32;
-  /** Slot + 1 that the shadow program would pick, 0 = it was not asked, u32.MAX_VALUE = none · decide · none. */
+  /** Slot + 1 that the shadow program would pick, 0 = it did not run, u32.MAX_VALUE = none · decide · none. */
   shadow: u32;
   /** Predicted cost of that pick, in targets · decide · none. */
   shadowCost: f32;

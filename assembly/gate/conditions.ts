@@ -208,7 +208,7 @@ function concurrency(used: u32, mode: u32): void {
   const counted = columnAddress(COLUMN_PEER_PREFILL);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const n = i32x4.add(v128.load(inflight + at), v128.load(others + at));
-    // What replicas report stands in the column already.
+    // The column already includes the load that replicas report.
     const uncounted = i32x4.sub(v128.load(othersTokens + at), v128.load(counted + at));
     const work = i32x4.add(v128.load(tokens + at), uncounted);
     const requests = f32x4.div(f32x4.convert_i32x4_s(n), mostRequests);

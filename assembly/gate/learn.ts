@@ -273,7 +273,7 @@ export function lowestPendingCount(slot: u32): u32 {
   return bands == 0 ? 0 : room.u32(ROOM_PENDING_COUNT + bands - 1, slot);
 }
 
-/** The engine queues: a request of this picker is late, or more wait there than it has sent. */
+/** Whether the engine queues: a request of this picker is late, or more requests wait there than this picker has sent. */
 function looksFull(slot: u32, now: f64): bool {
   const overdue = room.u32(ROOM_OVERDUE, slot) != 0;
   if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return overdue;

@@ -11,7 +11,7 @@ import { gateHead, ROOM_KV_NOW, ROOM_REMOTE_COUNT, ROOM_REMOTE_KV, ROOM_REMOTE_T
 import { lowestPendingCount } from './learn';
 import * as room from './room';
 
-/** The control thread must not stop for long: it is the one that repairs. */
+/** Wait for the lock, in milliseconds. Short: while the control thread waits, nothing repairs a lock of a dead thread. */
 const PATIENCE: u32 = 20;
 
 /**
@@ -40,7 +40,7 @@ export function peerLoad(
     less = requests < column.u32(COLUMN_PEER_REQUESTS, slot) || prefill < column.u32(COLUMN_PEER_PREFILL, slot);
     setPeers(slot, requests, tokens, prefill, prompt, output);
     addPeersSince(slot, charged);
-    // Requests stand in INFLIGHT already; the gate reads the rest beside the columns that it keeps of its own charges.
+    // INFLIGHT already includes the requests; the gate adds these columns to those of its own charges.
     room.setU32(ROOM_REMOTE_TOKENS, slot, prefill);
     room.setU32(ROOM_REMOTE_COUNT, slot, pending);
     room.setU32(ROOM_REMOTE_KV, slot, held);

@@ -1,4 +1,4 @@
-// Ring of placed prompts: what this thread has sent where, for the replicas of the pool that are told of it.
+// Ring of placed prompts: the prompts that this thread has placed, with their endpoints, for the other replicas of the pool.
 //
 // Owns: REGION_CHANGES, one ring per thread. Its thread writes `written`, `lost` and the records; the control thread writes
 // `read`. No lock: a record is complete before `written` moves, and its space is free once `read` has passed it. Both count
@@ -11,7 +11,7 @@ import * as column from '../columns/column';
 import { COLUMN_GENERATION, COLUMN_PREFIX_CAPACITY } from '../endpoints';
 import { CHANGE_BYTES, CHANGE_HEAD_BYTES, CHANGES, HASHES } from '../memory';
 
-/** Head of a ring. What the two threads write stands on lines of its own. */
+/** Head of a ring. The fields of each of the two threads have cache lines of their own. */
 @unmanaged
 class ChangeRing {
   /** Bytes ever written · its thread, atomically · none. */
@@ -46,7 +46,7 @@ export const CHANGE_TAIL: u32 = 0x20000000;
 /** First word of the rest of the ring that no record uses. */
 export const CHANGE_SKIP: u32 = 0xffffffff;
 
-/** Place of a record of `bytes` bytes, 0 = there is no space; `taken` says how many bytes it takes with what it skips. */
+/** Place of a record of `bytes` bytes, 0 = there is no space. Sets `taken` to these bytes and those skipped before them. */
 function place(ring: ChangeRing, bytes: u32): usize {
   const written = ring.written;
   const at = written & (CHANGE_BYTES - 1);

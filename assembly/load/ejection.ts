@@ -50,7 +50,7 @@ export function endpointReachable(slot: u32, generation: u32, reachable: u32, no
 }
 
 /**
- * Another replica has ejected the endpoint, or has taken it back. Takes the commit lock.
+ * Applies an ejection, or the end of one, that another replica reports. Takes the commit lock.
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function peerEjection(slot: u32, generation: u32, out: u32, now: f64): u32 {
@@ -95,7 +95,7 @@ export function noteFailure(slot: u32, now: f64): u32 {
   return ejectOne(slot, now);
 }
 
-/** Takes the endpoint out, if another one may be out. @returns 1 when it is out now */
+/** Ejects the endpoint unless half of the pool is ejected already. @returns 1 when it is ejected now */
 function ejectOne(slot: u32, now: f64): u32 {
   if (poolWords().ejectionOff != 0) return 0;
   // Never more than half of the pool is out.

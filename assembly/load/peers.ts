@@ -33,13 +33,13 @@ export function setPeers(slot: u32, requests: u32, tokens: u32, prefill: u32, pr
   replace(COLUMN_OUTPUT_BLOCKS, COLUMN_PEER_OUTPUT, slot, output);
 }
 
-/** Peers have sent `charged` more requests to a slot; at most those in flight were sent since its scrape. Commit lock held. */
+/** Counts `charged` further requests of peers to a slot; at most those in flight count as sent since its scrape. Commit lock held. */
 export function addPeersSince(slot: u32, charged: u32): void {
   const since = min(column.u32(COLUMN_PEER_SINCE, slot) + charged, column.u32(COLUMN_PEER_REQUESTS, slot));
   replace(COLUMN_SINCE_SCRAPE, COLUMN_PEER_SINCE, slot, since);
 }
 
-/** The slot was scraped: what peers sent before is in the signals. Commit lock held; SINCE_SCRAPE is 0. */
+/** Clears the requests of peers since the last scrape: the new signals include them. Commit lock held; SINCE_SCRAPE is 0. */
 export function peersScraped(slot: u32): void {
   column.setU32(COLUMN_PEER_SINCE, slot, 0);
 }

@@ -115,7 +115,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   lockRelease(INDEX_LOCK);
 }
 
-/** Looks up which endpoints hold what of a prompt, as the next decision will: fills MATCH. */
+/** Fills MATCH with the blocks of a prompt that each endpoint holds, as the next decision will. */
 export function matchAhead(blocks: u32, tail: u32): void {
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
@@ -163,8 +163,8 @@ function chargePick(slot: u32, program: Program, used: u32): void {
 }
 
 /**
- * Account the prompt's blocks on the picked endpoint and believe that it will hold them. Takes the index lock. Where there
- * are replicas, they are told.
+ * Accounts the prompt's blocks on the picked endpoint and enters them into the prefix index as held there. Takes the index
+ * lock. Notes the prompt for other replicas, if there are any.
  * @param entry ledger entry of the pick, null = it is not charged
  */
 function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
@@ -243,7 +243,7 @@ export function decide(): u32 {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
   }
-  // A waiting request comes back, and is shown then.
+  // A waiting request is decided again after its wait, and logged then.
   if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
   if (picked) {
     if (recorded) captureState(used);

@@ -78,7 +78,7 @@ export class DecisionRecord {
   closed: u32;
   /** Bytes of the request id, of which the first DECISION_ID_BYTES follow at DECISION_ID · its thread · none. */
   idLength: u32;
-  /** Slot + 1 that the shadow program would have picked, 0 = it was not asked, u32.MAX_VALUE = none · its thread · none. */
+  /** Slot + 1 that the shadow program would have picked, 0 = it did not run, u32.MAX_VALUE = none · its thread · none. */
   shadow: u32;
   /** Predicted cost of the shadow pick, in targets · its thread · none. */
   shadowCost: f32;

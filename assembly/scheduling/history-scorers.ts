@@ -14,7 +14,7 @@ import { addConstant, addKeys } from './score-column';
 /** Endpoints that the scorer of this decision remembers; 0 = the prompt is not cold. */
 let coldSize: u32 = 0;
 
-/** What the scorer has noted for the charge; `noteCold` puts it back after another program has run. */
+/** Note of the scorer for the charge; `noteCold` restores it after another program has run. */
 export function coldNoted(): u32 {
   return coldSize;
 }

@@ -271,10 +271,10 @@ export function nextIsSampled(): bool {
   return sharesOf(THREAD).calls % SAMPLE_EVERY == 0;
 }
 
-/** A shadow program runs, whose decisions are no samples. */
+/** Whether a shadow program runs: its decisions are no samples. */
 let quiet: bool = false;
 
-/** Takes samples of the decisions that follow, or does not. */
+/** Turns the samples of later decisions on or off. */
 export function takeSamples(on: bool): void {
   quiet = !on;
 }

@@ -108,7 +108,7 @@ function candidatesBelow(used: u32, slot: u32): u32 {
   return <u32>laneSumOfIntegers(total);
 }
 
-/** A shadow program picks: its turns are its own. */
+/** Whether a shadow program picks: it has turns of its own. */
 let inShadow: bool = false;
 
 export function pickInShadow(on: bool): void {

@@ -1,4 +1,4 @@
-// What a decision is made from, captured while it is made, for a recording (GET /debug/recording).
+// State that a decision is made from, captured during the decision, for a recording (GET /debug/recording).
 //
 // Owns: the thread's EXPLAIN columns 0 .. STATE_COLUMNS - 1, written by its own thread under the commit lock, once the log has
 // taken its columns from them. The host reads them before the next decision of the thread.

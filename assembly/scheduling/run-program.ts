@@ -31,7 +31,7 @@ import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WO
 import { scoresBegin } from './score-column';
 import { score } from './scorers';
 
-/** A filter has left no endpoint. Where the gate has taken endpoints away before, the request waits for them. */
+/** Status after a filter that leaves no endpoint: the request waits if the gate has removed endpoints before. */
 function leftNone(filter: u32): u32 {
   if (!gateLeftAll()) return DECIDE_WAITS;
   answer().filter = filter;

@@ -1,4 +1,4 @@
-// The shadow program: what a candidate configuration would pick for the same request in the same state. Nothing follows from it.
+// The shadow program: the pick of a candidate configuration for the same request in the same state, without effect.
 //
 // Owns: the thread's EXPLAIN columns STATE_COLUMNS .. STATE_COLUMNS + 3 and the answer's shadow fields, written by its own
 // thread; the shadow turns of round-robin-picker under the commit lock. Called under the commit lock, behind the pick and
@@ -38,22 +38,22 @@ const SAVED_CANDIDATES: u32 = 1;
 const SAVED_REMOVED: u32 = 2;
 const COSTS: u32 = 3;
 
-/** Where the answer and the picks lie meanwhile, in the REQUEST area. */
+/** Offset in the REQUEST area of the saved answer and picks. */
 const SAVED_ANSWER: usize = 6144;
 const ANSWER_FROM: usize = 64;
 const ANSWER_BYTES: usize = ANSWER_PICKS - ANSWER_FROM + PICKS_MAX * 4;
 
-/** One request in so many is decided in shadow too; 0 = none. */
+/** Requests from one shadow decision to the next; 0 = none is decided in shadow. */
 let every: u32 = 1;
-/** Requests until the next one. */
+/** Requests until the next shadow decision. */
 let until: u32 = 1;
-/** The request decided last is decided in shadow. */
+/** Whether the request decided last is also decided in shadow. */
 let due: bool = false;
 /** Generator as it was before the pick. */
 let randomLow: u64 = 0;
 let randomHigh: u64 = 0;
 
-/** One request of this thread in `count` is decided in shadow too; 0 = none. */
+/** Decides one request of this thread in `count` also in shadow; 0 = none. */
 export function shadowEvery(count: u32): void {
   every = count;
   until = 1;
@@ -97,7 +97,7 @@ function withoutClosed(used: u32, candidates: u32): u32 {
   return candidates - out;
 }
 
-/** What the shadow program picks. @returns the slot, u32.MAX_VALUE = none */
+/** Pick of the shadow program. @returns the slot, u32.MAX_VALUE = none */
 function pickOf(program: Program, flags: u32, used: u32, total: u32): u32 {
   let candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, true);
   candidates = withoutClosed(used, candidates);

@@ -16,12 +16,12 @@ const CHARGES_PER_ENDPOINT = 64;
 const CHARGES_MIN = 1_024;
 const CHARGES_MAX = 16_384;
 
-/** What the process gives to each of its pools. */
+/** Settings of the process for each of its pools. */
 export interface PoolBase {
   readonly flags: ServeFlags;
   readonly load: LoadOptions;
   readonly log: Logger;
-  /** Options of the process: a pool has them too, where its entry says nothing else. */
+  /** Options of the process, which hold for a pool unless its entry replaces them. */
   readonly options: () => Omit<PickerOptions, 'pools'>;
 }
 
@@ -103,7 +103,7 @@ function configurationOf(
   return loadDocument(new ConfigurationDocument(text, `${place}.configuration`, folder), load);
 }
 
-/** Where Kubernetes has the endpoints; undefined = it does not. */
+/** Kubernetes objects that name the endpoints; undefined = the endpoints come from elsewhere. */
 function sourceOf({ inferencePool, selector }: PoolEntry): EndpointSource | undefined {
   if (selector !== undefined) {
     return { kind: 'selector', labels: selectedLabels(selector.labels), ports: selector.targetPorts };

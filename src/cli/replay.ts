@@ -20,7 +20,7 @@ interface ReplayFlags {
   readonly plugin: readonly string[];
 }
 
-/** `pointsman replay`: what another configuration would have picked for recorded decisions. @returns the exit code */
+/** `pointsman replay`: picks of another configuration for recorded decisions. @returns the exit code */
 export async function runReplay(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<ReplayFlags>(replayCommand(), argv);
   if (parsed === undefined) return 0;

@@ -7,8 +7,8 @@ import type { ReplicaSettings } from '../picker/control/replication-control.js';
 import type { ServeFlags } from './flags.js';
 
 /**
- * This process as one of several replicas, as flags and configuration want it; undefined = it is alone. The flag goes before
- * the configuration's address.
+ * Settings of replication by flags and configuration; undefined = off. The flag's address takes precedence over the
+ * configuration's.
  * @throws {Error} one line, when the address or a file cannot be used
  */
 export function replicaSettings(
@@ -26,7 +26,7 @@ export function replicaSettings(
     user: user ?? fileUser,
     password: password ?? filePassword,
     group: section?.group ?? poolName,
-    // A pod keeps its name over a restart of its container, and its new process ends what the old one said.
+    // A pod keeps its name over a restart of its container, so messages of the new process replace those of the old one.
     replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
     hashKey: section?.hashKeyFile === undefined ? '' : secret(section.hashKeyFile, 'replication.hashKeyFile'),
   };

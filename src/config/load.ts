@@ -61,7 +61,7 @@ export interface LoadedConfiguration {
   readonly modelsSource: PageSettings | undefined;
   readonly saturationDetector: SaturationSettings | undefined;
   readonly adaptation: AdaptationSettings;
-  /** Replicas of the picker; undefined = none is told anything. */
+  /** Settings of replication; undefined = the configuration has none. */
   readonly replication: ReplicationConfig | undefined;
   /** Settings of the queues; undefined = the feature gate is off and no request waits. */
   readonly flowControl: FlowControlSettings | undefined;

@@ -8,7 +8,7 @@ import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 /** Bytes after which frames are handed on. */
 const CHUNK_BYTES = 131_072;
 
-/** Where the frames of a thread go. */
+/** Receiver of the frames of a thread. */
 export interface TapOptions {
   /** Bound on the bytes of all frames. */
   readonly bytesMax: number;
@@ -77,7 +77,7 @@ export class DecisionTap {
     this.#core.u32[(this.#request + CORE.TRACE_RECORDS) >>> 2] = on;
   }
 
-  /** To be called before every decision. */
+  /** Prepares for a decision; called before each one. */
   before(): void {
     if (this.#session === undefined) return;
     const random = (this.#request + CORE.REQUEST_RANDOM) >>> 2;

@@ -10,7 +10,7 @@ export interface HeldRun {
   readonly slots: readonly number[];
 }
 
-/** One segment of the prefix index: blocks that follow each other, and who holds which of them. */
+/** One segment of the prefix index: consecutive blocks, and the endpoints that hold each of them. */
 export interface ExportedSegment {
   readonly segment: number;
   /** Number of the segment that it hangs on, 0 = it begins a prompt. */

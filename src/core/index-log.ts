@@ -6,8 +6,8 @@ const HOLD_BYTES = 8_192;
 const HEAD_BYTES = 16;
 
 /**
- * Collects what other replicas, or an earlier run, say of the prefix index, and applies it in pieces: each piece takes the
- * index lock once. Bounded: what does not fit in the buffer is applied at once.
+ * Collects entries for the prefix index from other replicas or an earlier run, and applies them in pieces: each piece takes
+ * the index lock once. Bounded: a full buffer is applied at once.
  */
 export class IndexLog {
   readonly #core: CoreInstance;
@@ -31,7 +31,7 @@ export class IndexLog {
   }
 
   /**
-   * Adds: `slot` holds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them.
+   * Adds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them, as held by `slot`.
    * A record longer than the buffer is cut.
    */
   add(slot: number, parent: bigint | undefined, hashes: BigUint64Array, tail?: bigint): void {

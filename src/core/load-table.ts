@@ -55,7 +55,7 @@ export class LoadTable {
   }
 
   /**
-   * Replaces the load of other replicas on a slot. What is told of an earlier endpoint of the slot is dropped.
+   * Replaces the load of other replicas on a slot. Does nothing if the slot has another endpoint by now.
    * @param charged requests that they have sent there since the last call
    * @returns false when a dead thread holds the lock: call again
    */
@@ -66,7 +66,7 @@ export class LoadTable {
   }
 
   /**
-   * Another replica has ejected the endpoint of a slot, or has taken it back.
+   * Applies an ejection, or the end of one, that another replica reports.
    * @returns as setPeers
    */
   setEjection(slot: number, generation: number, out: boolean, nowMs: number): boolean {

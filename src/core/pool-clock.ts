@@ -1,4 +1,4 @@
-/** Read once: the property costs as much as the clock itself. */
+/** Origin of the clock, read once: the property costs as much as the clock itself. */
 const ORIGIN_MS = performance.timeOrigin;
 
 /** Milliseconds of a monotonic clock that all threads share (each thread's own origin is added). */

@@ -13,7 +13,7 @@ interface Bucket {
 
 /** Token buckets of tenants. A request larger than its bucket passes when the bucket is full and leaves a debt. */
 export class TokenBuckets {
-  /** Factor on rates and sizes: settings hold the share of one picker, and one that hears what its peers use has the whole. */
+  /** Factor on rates and sizes, 1 = the share of one picker. Larger where the buckets include the use of peers. */
   factor = 1;
   readonly #named: ReadonlyMap<string, TokenBucketSettings>;
   readonly #buckets = new Map<string, Bucket>();
@@ -48,7 +48,7 @@ export class TokenBuckets {
     this.takeElsewhere(fairnessId, tokens, nowMs);
   }
 
-  /** A tenant has used tokens at another picker. */
+  /** Charges tokens that a tenant has used at another picker. */
   takeElsewhere(fairnessId: string, tokens: number, nowMs: number): void {
     const settings = this.#settingsOf(fairnessId);
     if (settings === undefined) return;
@@ -64,7 +64,7 @@ export class TokenBuckets {
     this.#news.add(fairnessId);
   }
 
-  /** Tokens that tenants have used here since the start, of those who used some since the last call. @param most bound on them */
+  /** Tokens since the start of each tenant that has used some since the last call. @param most bound on the tenants */
   takeNews(most: number): { readonly tenant: string; readonly tokens: number }[] {
     const news: { tenant: string; tokens: number }[] = [];
     for (const tenant of this.#news) {

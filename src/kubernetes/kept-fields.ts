@@ -3,7 +3,7 @@ export interface KeptFields {
   readonly [field: string]: KeptFields | true;
 }
 
-/** Fields that are kept in one or the other. */
+/** Fields that one or the other keeps. */
 export function unionOfFields(a: KeptFields, b: KeptFields): KeptFields {
   const union = new Map(Object.entries(a));
   for (const [field, kept] of Object.entries(b)) {
@@ -139,7 +139,7 @@ export class KeptFieldsReader {
     return this.#at > start;
   }
 
-  /** From the opening bracket to behind the closing one. */
+  /** Passes over an object or array, from its opening bracket to behind the closing one. */
   #passNested(): boolean {
     const json = this.#json;
     let depth = 0;
@@ -155,7 +155,7 @@ export class KeptFieldsReader {
     return false;
   }
 
-  /** From the opening quote to behind the closing one. */
+  /** Passes over a string, from its opening quote to behind the closing one. */
   #passString(): boolean {
     const end = endOfString(this.#json, this.#at);
     this.#at = end + 1;

@@ -28,7 +28,7 @@ export interface MemoryUse {
   readonly resident: number;
   /** Limit of the control group; null = none. */
   readonly limit: number | null;
-  /** What the process may come to need with its flags, in parts. */
+  /** Memory that the process can come to need with its flags, by part. */
   readonly needs: readonly { readonly what: string; readonly bytes: number }[];
 }
 

@@ -57,7 +57,7 @@ export interface ShardSettings {
   readonly allowExplain: boolean;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
-  /** One request in so many is decided by the shadow programs too; 0 = none. */
+  /** Requests from one decision of the shadow programs to the next; 0 = they decide none. */
   readonly shadowEvery: number;
   /** Which requests are traced; undefined = none is. */
   readonly tracing?: SamplerSettings | undefined;
@@ -196,9 +196,9 @@ export type ToPool =
 export type ToShard =
   | { readonly kind: 'pool'; readonly pool: number; readonly message: ToPool }
   | { readonly kind: 'addPool'; readonly start: PoolStart }
-  /** Other models lead to the pool from now on. */
+  /** Replaces how later requests find the pool. */
   | { readonly kind: 'route'; readonly pool: number; readonly route: PoolRoute }
-  /** No new request comes to the pool. Its streams end; requests that wait after `timeoutMs` are answered. */
+  /** Closes the pool to new requests. Its streams end; requests that still wait after `timeoutMs` are answered. */
   | { readonly kind: 'removePool'; readonly pool: number; readonly timeoutMs: number }
   | { readonly kind: 'choice'; readonly choice: ChoiceSettings }
   | { readonly kind: 'health'; readonly statuses: HealthStatuses }

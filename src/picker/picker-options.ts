@@ -35,7 +35,7 @@ export interface CandidateOptions {
   readonly configuration: LoadedConfiguration;
   readonly text: string;
   readonly followed: FollowedConfiguration;
-  /** One request in so many is decided in shadow too. */
+  /** Requests from one shadow decision to the next. */
   readonly every: number;
 }
 

@@ -9,7 +9,7 @@ const MAGIC = 'PTSMIDX\n';
 /** Magic, length of the head, checksum of everything behind the checksum. */
 const PREAMBLE_BYTES = 16;
 
-/** What the hashes of a kept index depend on, beside the endpoints. */
+/** Settings on which the hashes of a kept index depend. */
 export interface IndexTerms {
   readonly blockTokens: number;
   /** Seed of the block hashes, as hexadecimal digits. */

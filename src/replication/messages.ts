@@ -1,16 +1,16 @@
 import { WireError, WireReader, WireWriter } from './wire.js';
 
-/** Where a message stands in what a replica has said. */
+/** Position of a message among all of its sender. */
 export interface Origin {
   /** Name of the replica, unique in the group. */
   readonly replica: string;
-  /** Start of the replica's process, in milliseconds since 1970: a later one ends what an earlier one said. */
+  /** Start of the replica's process, in milliseconds since 1970. Messages of a later process replace those of an earlier one. */
   readonly epoch: number;
   /** Counts the updates of an epoch, from 1. */
   readonly sequence: number;
 }
 
-/** Own load of a replica on an endpoint, as it is now: the last one counts, so none is counted twice. */
+/** Whole load of one replica on an endpoint. A later row replaces it, so nothing is counted twice. */
 export interface LoadRow {
   /** endpointKey */
   readonly endpoint: bigint;
@@ -52,7 +52,7 @@ export interface Spending {
   readonly tokens: number;
 }
 
-/** What a replica says of itself. */
+/** Update of a replica about itself. */
 export interface Update extends Origin {
   readonly kind: 'update';
   /** Time of sending by the sender's clock, in milliseconds since 1970. */
@@ -61,17 +61,17 @@ export interface Update extends Origin {
   readonly seedCheck: number;
   /** Endpoints without a row have no load of the replica. */
   readonly full: boolean;
-  /** The replica ends: nothing of it counts any more. */
+  /** Whether the replica ends; its load no longer counts then. */
   readonly leaves: boolean;
   readonly loads: readonly LoadRow[];
   readonly placements: readonly Placement[];
   readonly ejections: readonly EjectionNews[];
   readonly spendings: readonly Spending[];
-  /** What the adaptation has learned, as JSON; undefined = not in this update. */
+  /** Learned state of the adaptation, as JSON; undefined = not in this update. */
   readonly learned: Uint8Array | undefined;
 }
 
-/** A replica asks another one for a full update and, with `index`, for the prefix index. */
+/** Request of one replica to another for a full update and, with `index`, for the prefix index. */
 export interface SnapshotRequest extends Omit<Origin, 'sequence'> {
   readonly kind: 'request';
   readonly index: boolean;
@@ -166,7 +166,7 @@ function writePiece(to: WireWriter, { sequence, number, last, endpoints, segment
 
 /**
  * Reads a message.
- * @throws WireError when the bytes are none of this version
+ * @throws WireError when the bytes are no message of this version
  */
 export function decodeMessage(bytes: Uint8Array): Message {
   const from = new WireReader(bytes);

@@ -21,7 +21,7 @@ export interface NatsLinkOptions {
 }
 
 /**
- * Replicas as subjects of core NATS: `pointsman.<group>.all` for what all are told, `pointsman.<group>.to.<replica>` for one.
+ * Replicas as subjects of core NATS: `pointsman.<group>.all` for messages to all, `pointsman.<group>.to.<replica>` for those to one.
  * Nothing is kept on the server. Without a connection messages are dropped, not queued: they would be old.
  */
 export class NatsLink implements ReplicaLink {
@@ -76,7 +76,7 @@ export class NatsLink implements ReplicaLink {
     };
     const own = this.#subject(this.#options.replica);
     connection.subscribe(own, { callback });
-    // Asked before this replica listens itself: the server answers when nobody does.
+    // Asked before this replica subscribes: the server answers when there is no subscriber.
     connection.publish(this.#all, undefined, { reply: own });
     connection.subscribe(this.#all, { callback });
     this.#connected = true;

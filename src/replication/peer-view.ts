@@ -7,9 +7,9 @@ export type LoadSum = Omit<LoadRow, 'endpoint'>;
 export const SILENCE_MS = 700;
 /** Silence after which a peer is forgotten. */
 const FORGET_MS = 60_000;
-/** Age of a process up to which all that it has used is news. */
+/** Age of a process, at its first update, up to which all tokens used there count as new. */
 const YOUNG_MS = 10_000;
-/** Bound on the peers; what more of them say is dropped. */
+/** Bound on the peers; updates of further ones are ignored. */
 export const PEERS_MAX = 64;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
@@ -40,7 +40,7 @@ interface Peer {
   fullAt: number;
   readonly rows: Map<bigint, Row>;
   readonly spent: Map<string, number>;
-  /** Heard since its start: tokens of tenants that are new were used since. */
+  /** Whether the peer is known since its start: all tokens of tenants in its first update are new. */
   readonly fromStart: boolean;
   lagMs: number;
   gaps: number;
@@ -55,19 +55,19 @@ export interface PeerReading {
   /** Time between sending and receipt of its last update, by both clocks. */
   readonly lagMs: number;
   readonly gaps: number;
-  /** Updates of it are missing. */
+  /** Whether updates of the peer are missing. */
   readonly incomplete: boolean;
 }
 
-/** What an update changed. */
+/** Changes by one update. */
 export interface Receipt {
-  /** The update is of an earlier process of the replica, or of one replica too many: nothing of it counts. */
+  /** Whether the update is dropped: an earlier process of the replica sent it, or the peers are at their bound. */
   readonly ignored: boolean;
-  /** The peer was unknown, silent, or another process. */
+  /** Whether the peer was unknown, silent, or another process. */
   readonly appeared: boolean;
-  /** Updates before this one are missing since now. */
+  /** Whether updates before this one are newly missing. */
   readonly gap: boolean;
-  /** Tokens that tenants have used at the peer since its last word on them. */
+  /** Tokens that tenants have used at the peer since its last update about them. */
   readonly spent: readonly { readonly tenant: string; readonly tokens: number }[];
 }
 
@@ -75,14 +75,14 @@ const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: []
 const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged: 0 };
 
 /**
- * What this replica knows of its peers. Every row is the whole load of one peer on one endpoint and carries the number of
- * its update, so that updates may come late, twice or not at all: the newest row counts, once. No clock, no timers.
+ * State of the peers by their updates. Every row is the whole load of one peer on one endpoint, with the number of its
+ * update: the newest row counts, once, so updates may come late, twice or not at all. Has no clock and no timers.
  */
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
   readonly #changed = new Set<bigint>();
 
-  /** Takes an update in. */
+  /** Applies an update. */
   receive(update: Update, nowMs: number): Receipt {
     const before = this.#peers.get(update.replica);
     if (before !== undefined && update.epoch < before.epoch) return IGNORED;
@@ -98,7 +98,7 @@ export class PeerView {
     return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
   }
 
-  /** The prefix index that the peer had at its update `sequence` has been taken over. */
+  /** Notes that the prefix index of the peer at its update `sequence` has been taken over. */
   completed(replica: string, epoch: number, sequence: number): void {
     const peer = this.#peers.get(replica);
     if (peer?.epoch !== epoch) return;
@@ -107,7 +107,7 @@ export class PeerView {
     advance(peer);
   }
 
-  /** What all peers have said up to now is in an index that was taken over from one of them. */
+  /** Notes that an index taken over from one peer includes all updates of all peers so far. */
   completedAll(): void {
     for (const peer of this.#peers.values()) this.completed(peer.replica, peer.epoch, peer.highest);
   }
@@ -248,7 +248,7 @@ function advance(peer: Peer): void {
   while (peer.beyond.delete(peer.complete + 1)) peer.complete++;
 }
 
-/** The sums only grow, so a late update adds nothing. */
+/** New tokens of each tenant. The sums only grow, so a late update adds nothing. */
 function takeSpendings({ spent, fromStart }: Peer, { spendings }: Update): { tenant: string; tokens: number }[] {
   const news: { tenant: string; tokens: number }[] = [];
   for (const { tenant, tokens } of spendings) {

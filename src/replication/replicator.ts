@@ -27,7 +27,7 @@ const HASHES_MAX = 32_768;
 /** Bound on the segments of one piece: some 200 KiB. */
 const PIECE_SEGMENTS_MAX = 256;
 
-/** What replication reads and writes of the pool. */
+/** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
   /** Own load on every endpoint. */
   loads(): Iterable<LoadRow>;
@@ -39,14 +39,14 @@ export interface ReplicatedPool {
   ejected(): readonly EjectionNews[];
   /** Tokens of tenants that have used some since the last call. */
   spendings(): readonly Spending[];
-  /** What was learned, when it is time to tell it again. */
+  /** Learned state; undefined = not yet time to send it again. */
   learned(): Uint8Array | undefined;
   applyLoad(endpoint: bigint, load: LoadSum): void;
   applyPlacements(placements: readonly Placement[]): void;
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;
-  /** The number of live peers has changed, or whether they can be heard. */
+  /** Reports a change of the number of live peers, or of the connection to them. */
   peersChanged(live: number, connected: boolean): void;
   /** Reads the prefix index; slots are positions in `endpoints`. */
   exportIndex(
@@ -134,7 +134,7 @@ export class Replicator {
     return this.#snapshots.joined;
   }
 
-  /** Messages may have been lost: peers send what they have again. */
+  /** Sends a full update on a new connection: earlier messages may have been lost. */
   connected(nowMs: number): void {
     this.#nowMs = nowMs;
     this.#fullMs = Number.NEGATIVE_INFINITY;
@@ -142,12 +142,12 @@ export class Replicator {
     this.tick(nowMs);
   }
 
-  /** No other replica listens: there is no index to be had. */
+  /** Notes that no other replica listens, so the start waits for no index. */
   alone(): void {
     if (this.#live === 0) this.#snapshots.settle();
   }
 
-  /** Sends what is new, frees what silent peers held, and asks for what is missing. */
+  /** Sends an update, frees the load of silent peers, and asks for missing updates. */
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     this.#publish();
@@ -158,7 +158,7 @@ export class Replicator {
     this.#ask();
   }
 
-  /** Says that this replica ends, so that its load is freed at once. */
+  /** Sends the last update, after which peers free the load of this replica at once. */
   leave(): void {
     this.#send({ ...this.#update({}), leaves: true, full: true, loads: [] });
   }
@@ -244,7 +244,7 @@ export class Replicator {
 
   // ---- receiving
 
-  /** Takes a message of another replica in. */
+  /** Applies a message of another replica. */
   receive(bytes: Uint8Array, nowMs: number): void {
     this.#nowMs = nowMs;
     this.counts.receivedMessages++;
@@ -275,7 +275,7 @@ export class Replicator {
     if (appeared && !update.leaves) {
       log('info', 'a replica is heard', { replica, epoch });
       this.#snapshots.heard(replica);
-      // It knows nothing of this replica's load.
+      // The replica does not know the load of this one: the next update is a full one.
       this.#fullMs = Number.NEGATIVE_INFINITY;
     }
     for (const news of update.ejections) pool.applyEjection(news);
@@ -287,7 +287,7 @@ export class Replicator {
     this.#applyLoads();
   }
 
-  /** Loads may be old: the replica sends all of them at once, so that no charge outlives its request by long. */
+  /** Asks for a full update after a gap, so that no charge outlives its request by long. */
   #missed(replica: string): void {
     this.counts.gaps++;
     this.#send({ kind: 'request', ...this.#origin(), index: false }, replica);
@@ -312,7 +312,7 @@ export class Replicator {
     pool.peersChanged(live, connected);
   }
 
-  /** Loads of peers on endpoints that have come into the pool. */
+  /** Applies the load of peers on endpoints that are new in the pool. */
   endpointsChanged(): void {
     for (const endpoint of this.#view.endpoints()) {
       this.#options.pool.applyLoad(endpoint, this.#view.load(endpoint));
@@ -325,7 +325,7 @@ export class Replicator {
     if (!this.#options.sharesIndex) return;
     const replica = this.#snapshots.next(this.#view.incomplete(), this.#nowMs);
     if (replica === undefined) return;
-    // What any peer had placed before is in the first index. A gap that opens from now on is one.
+    // The first index includes every placement up to now, so gaps before this request need no second index.
     if (!this.#snapshots.joined) this.#view.completedAll();
     this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
   }
@@ -394,7 +394,7 @@ function sameLoad(a: LoadRow, b: LoadRow): boolean {
   );
 }
 
-/** The last word on each endpoint. */
+/** Last entry for each endpoint. */
 function unique(news: readonly EjectionNews[]): EjectionNews[] {
   return [...new Map(news.map((each) => [each.endpoint, each])).values()];
 }

@@ -17,8 +17,8 @@ export interface IndexPart {
 }
 
 /**
- * Whose prefix index is asked for, and when. One at a time: at the start that of the first replica that is heard, later that of
- * a replica whose updates were missed.
+ * Chooses the replica that is asked for its prefix index, and the time. One at a time: at the start the first replica that is
+ * heard, later a replica with missing updates.
  */
 export class Snapshots {
   readonly #candidates: string[] = [];
@@ -41,7 +41,7 @@ export class Snapshots {
     this.#joined = true;
   }
 
-  /** A replica has come: its index may be asked for, if none has been taken over. */
+  /** Notes a new replica: it may be asked for its index while none has been taken over. */
   heard(replica: string): void {
     if (!this.#joined && !this.#candidates.includes(replica)) this.#candidates.push(replica);
   }
@@ -79,9 +79,9 @@ export class Snapshots {
     this.#parts.push({ endpoints, segments });
   }
 
-  /** What was kept, as one part where the endpoints are the same, so that parents are found. */
+  /** Returns the received pieces as one part, so that parents are found across pieces. */
   take(): readonly IndexPart[] {
-    // Entering it takes a while in which no piece comes.
+    // No piece arrives while the index is entered: that silence is no failure.
     this.#heardMs = Number.POSITIVE_INFINITY;
     const parts = this.#parts;
     const first = parts.find(({ endpoints }) => endpoints.length > 0)?.endpoints ?? [];
@@ -89,7 +89,7 @@ export class Snapshots {
     return [{ endpoints: first, segments: parts.flatMap(({ segments }) => segments) }];
   }
 
-  /** The index was taken over. */
+  /** Notes that the index has been taken over. */
   finish(nowMs: number): void {
     this.#joined = true;
     this.#from = undefined;
@@ -98,7 +98,7 @@ export class Snapshots {
     this.#pause(nowMs);
   }
 
-  /** The index did not come. */
+  /** Gives up the index that was asked for, and pauses. */
   fail(nowMs: number): void {
     this.#from = undefined;
     this.#drop();

@@ -18,6 +18,34 @@ const HEADS = [
   /\bcode: '(?:BadRequest|Unauthorized|Forbidden|NotFound|PreconditionFailed|RequestTimeout|PayloadTooLarge|ResourceExhausted|Internal|ServiceUnavailable)',\s*message:\s*/g,
 ];
 
+/** Files outside of the rooms that end a start or a command. */
+const FILES = [
+  'operations/recording/recording-reader.ts',
+  'operations/tracing/exporters.ts',
+  'core/optional-package.ts',
+];
+/** Files in which a plain Error ends a start or a command. */
+const STARTS = [
+  'src/cli/candidate.ts',
+  'src/cli/envoy/configuration.ts',
+  'src/cli/envoy/findings.ts',
+  'src/cli/preflight/envoy-admin.ts',
+  'src/cli/replay.ts',
+  'src/cli/replica-settings.ts',
+  'src/picker/control/hash-seed.ts',
+  'src/picker/control/usage-files.ts',
+  ...FILES.map((name) => `src/${name}`),
+];
+const PLAIN_HEADS = [
+  /\bnew Error\(\s*/g,
+  /\bnew Error\(\w+ \? (?:`[^`]*`|'[^']*') : /g,
+  /\bnew Error\(\w+ \? /g,
+  /\bsuper\(\s*/g,
+];
+/** Files whose errors are joined from reasons: the strings of these lists follow the last `: ` of the error. */
+const REASONS = ['src/config/candidate.ts'];
+const REASON_HEADS = [/\[\s*(?=['`])/g];
+
 /** Text of the string expression at `from`, `…` for each inserted value; undefined when there is none. */
 function textAt(source: string, from: number): string | undefined {
   let text = '';
@@ -29,7 +57,7 @@ function textAt(source: string, from: number): string | undefined {
     let depth = 0;
     while (depth > 0 || source[end] !== quote) {
       if (source[end] === '\\') {
-        text += source[end + 1];
+        if (depth === 0) text += source[end + 1];
         end += 2;
       } else if (quote === '`' && source.startsWith('${', end)) {
         if (depth++ === 0) text += '…';
@@ -55,18 +83,29 @@ export interface ErrorText {
 /** Every text that stands directly in a refusal or a start-up error. */
 export function errorTexts(): readonly ErrorText[] {
   const found = new Map<string, ErrorText>();
-  for (const room of ROOMS) {
-    for (const name of readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' }).sort()) {
-      if (!name.endsWith('.ts')) continue;
-      const file = `src/${room}/${name}`;
-      const source = readFileSync(join(root, file), 'utf8');
-      for (const head of HEADS) {
-        for (const match of source.matchAll(head)) {
-          const text = textAt(source, match.index + match[0].length);
-          if (text !== undefined && /[a-z]{3}/.test(text)) found.set(text, { file, text });
-        }
+  for (const file of sources()) {
+    const source = readFileSync(join(root, file), 'utf8');
+    for (const head of headsOf(file)) {
+      for (const match of source.matchAll(head)) {
+        const text = textAt(source, match.index + match[0].length);
+        if (text !== undefined && /[a-z]{3}/.test(text)) found.set(text, { file, text });
       }
     }
   }
   return [...found.values()];
+}
+
+function sources(): readonly string[] {
+  const ofRooms = ROOMS.flatMap((room) =>
+    readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .sort()
+      .map((name) => `src/${room}/${name}`),
+  );
+  return [...ofRooms, ...FILES.map((name) => `src/${name}`)];
+}
+
+function headsOf(file: string): readonly RegExp[] {
+  if (STARTS.includes(file)) return [...HEADS, ...PLAIN_HEADS];
+  return REASONS.includes(file) ? [...HEADS, ...REASON_HEADS] : HEADS;
 }

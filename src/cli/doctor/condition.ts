@@ -4,25 +4,25 @@ import type { Samples } from './exposition.js';
 /** `error`: requests fail now; `warning`: they will, or are placed worse than they could be; `note`: odd, and harmless. */
 export type Severity = 'error' | 'warning' | 'note';
 
-/** One thing that is wrong or odd. */
+/** Condition of a picker that needs attention. */
 export interface Condition {
   readonly severity: Severity;
-  /** Part that it is about. */
+  /** Part of the picker that the condition concerns. */
   readonly about: string;
   readonly text: string;
   readonly remedy: string;
 }
 
-/** What was read of a picker. */
+/** Readings of one picker. */
 export interface PickerReading {
   readonly samples: Samples;
-  /** An earlier page, to tell what counts up now; undefined = the page was read once. */
+  /** Earlier metrics page, by which rising counters are known; undefined = the page was read once. */
   readonly earlier: Samples | undefined;
   /** Undefined = the page is not readable. */
   readonly health: HealthReport | undefined;
-  /** Why `health` is missing. */
+  /** Reason why `health` is missing. */
   readonly unreadable: string | undefined;
-  /** What keeps waiting requests in the queues; undefined = none wait, or flow control is off. */
+  /** Reason why requests wait in the queues; undefined = none wait, or flow control is off. */
   readonly waiting: { readonly count: number; readonly why: string } | undefined;
   /** Other pools of the process that are not ready, with the reasons. */
   readonly otherPools: readonly { readonly name: string; readonly unready: readonly string[] }[];
@@ -42,7 +42,7 @@ export function named(names: readonly string[]): string {
   return `${names.slice(0, NAMES_MAX).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
-/** Bytes for people. */
+/** Bytes as a rounded text with its unit. */
 export function bytesText(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
 }

@@ -2,7 +2,7 @@ import { type Condition, condition, type PickerReading } from './condition.js';
 import { sumOf } from './exposition.js';
 import { requestsOf } from './process-checks.js';
 
-/** Decisions that a judgement about a scorer needs. */
+/** Number of decisions from which on a scorer is judged. */
 const DECISIONS_MIN = 20;
 
 /** Decisions: scorers without effect, bodies that nothing reads, waits. */

@@ -6,7 +6,7 @@ import { processConditions } from './process-checks.js';
 
 const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
 
-/** Everything that is wrong or odd, the worst first. */
+/** Conditions that need attention, the worst first. */
 export function diagnosis(reading: PickerReading): readonly Condition[] {
   return [
     ...processConditions(reading),

@@ -5,7 +5,7 @@ import { boundsOf, requestsOf } from './process-checks.js';
 /** Conditions that are shown without --all. */
 const SHOWN_MAX = 7;
 
-/** The diagnosis in about ten lines: the picker, what is wrong, its bounds. */
+/** The diagnosis in about ten lines: the picker, its conditions, its bounds. */
 export function doctorText(reading: PickerReading, conditions: readonly Condition[], all: boolean): string {
   const shown = all ? conditions : conditions.slice(0, SHOWN_MAX);
   const rows = shown.map(({ severity, about, text, remedy }) => [severity, about, `${text}; ${remedy}`]);

@@ -1,15 +1,15 @@
 import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
 import type { Sample, Samples } from './exposition.js';
 
-/** A counter that should stay where it is. */
+/** Counter that does not rise in a healthy picker. */
 interface Watched {
   readonly metric: string;
   readonly about: string;
   readonly what: string;
-  /** Severity while it counts up. */
+  /** Severity while the counter rises. */
   readonly severity: Severity;
   readonly remedy: string;
-  /** Samples that count; all without. */
+  /** Whether a sample counts; absent = all do. */
   readonly counts?: (labels: Sample['labels']) => boolean;
   /** Label whose values are named. */
   readonly label?: string;
@@ -158,7 +158,7 @@ const WATCHED: readonly Watched[] = [
   },
 ];
 
-/** Errors of each part: what counts up now, and what has counted since the start. */
+/** Errors of each part: counters that rise now, and those that have risen since the start. */
 export function errorConditions({ samples, earlier }: PickerReading): readonly Condition[] {
   return [
     ...WATCHED.flatMap((watched) => watchedCondition(watched, samples, earlier)),

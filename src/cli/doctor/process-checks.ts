@@ -2,9 +2,9 @@ import type { BoundUse, HealthReport } from '../../operations/health-report.js';
 import { bytesText, type Condition, condition, type PickerReading } from './condition.js';
 import { sumOf } from './exposition.js';
 
-/** Use of a bound from which it is named. */
+/** Share in use from which on a bound is reported. */
 const BOUND_WARNING = 0.8;
-/** Difference of clocks that certificates, tokens and logs stand. */
+/** Difference of clocks that certificates, tokens and logs tolerate. */
 const SKEW_MS_MAX = 2_000;
 const MEMORY_WARNING = 0.9;
 

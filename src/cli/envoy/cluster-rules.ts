@@ -4,13 +4,13 @@ import { child, durationMsOf, entries, isSet, items, numberOf, type Setting, tex
 
 /** Envoy's bound on connections, pending requests and requests of a cluster without circuit breakers. */
 const BREAKER_DEFAULT = 1024;
-/** Below this a bound counts as an error: some tens of users meet it. */
+/** Bound below which a finding is an error: some tens of users reach it. */
 const BREAKER_MIN = 128;
 /** Requests in flight that a gateway of one pool should hold. */
 const BREAKER_WANTED = 10_000;
 /** Streams of a connection below which requests wait for connections. */
 const STREAMS_MIN = 100;
-/** Smallest window that HTTP/2 begins with (RFC 9113). */
+/** Largest window that is reported: the initial one of HTTP/2 (RFC 9113), rounded up. */
 const WINDOW_BYTES_MIN = 65_536;
 /** Shortest life of a stream that long answers fit into. */
 const ANSWER_MS_MIN = 600_000;

@@ -22,7 +22,7 @@ export interface EnvoyRoute {
   readonly host: Setting;
   readonly table: Setting;
   readonly clusters: readonly string[];
-  /** The processor is turned off here. */
+  /** Whether the processor is turned off here. */
   readonly disabled: boolean;
   /** Differences from the processor's own settings. */
   readonly overrides: Setting | undefined;

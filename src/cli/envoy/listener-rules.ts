@@ -6,7 +6,7 @@ import { child, durationMsOf, isOn, isSet, items, numberOf, type Setting, textOf
 
 /** Listener.per_connection_buffer_limit_bytes where there is none. */
 const BUFFER_DEFAULT_BYTES = 1 << 20;
-/** Below this a body travels to the picker in very many messages. */
+/** Limit below which a body reaches the picker in very many messages. */
 const BUFFER_BYTES_MIN = 16_384;
 /** `--grpc-max-recv-msg-size` of the picker without the flag. */
 const PICKER_MESSAGE_BYTES = 4 << 20;

@@ -5,7 +5,7 @@ import { child, durationMsOf, isOn, isSet, items, numberOf, type Setting, textOf
 
 /** ExternalProcessor.message_timeout where the configuration has none. */
 const MESSAGE_TIMEOUT_DEFAULT_MS = 200;
-/** Waits of so long are usual in a queue. */
+/** Wait that is usual in a queue. */
 const MESSAGE_TIMEOUT_MS_MIN = 10_000;
 /** Longest wait of flow control without a setting of its own (`defaultRequestTTL`). */
 const QUEUE_WAIT_MS = 60_000;

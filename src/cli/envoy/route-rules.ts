@@ -7,11 +7,11 @@ import { child, durationMsOf, isSet, items, numberOf, type Setting, textOf } fro
 const ROUTE_TIMEOUT_DEFAULT_MS = 15_000;
 /** HttpConnectionManager.stream_idle_timeout where there is none. */
 const IDLE_TIMEOUT_DEFAULT_MS = 300_000;
-/** Answers longer than this are common. */
+/** Duration that answers commonly exceed. */
 const ANSWER_MS_MIN = 60_000;
-/** Answers longer than this occur. */
+/** Duration that some answers exceed. */
 const LONG_ANSWER_MS = 600_000;
-/** Prefill of a long prompt may be silent for so long. */
+/** Silence during the prefill of a long prompt. */
 const SILENCE_MS_MIN = 60_000;
 
 /** Conditions of `retry_on` under which the request may have reached a model server. */
@@ -110,7 +110,7 @@ function retryFindings({ action, host }: EnvoyRoute): readonly EnvoyFinding[] {
   return found;
 }
 
-/** Envoy removes these when it has asked the picker and before it chooses the host. */
+/** Findings of headers that Envoy removes between the picker's answer and the choice of the host. */
 function removalFindings({ route, host, table }: EnvoyRoute): readonly EnvoyFinding[] {
   return [route, host, table].flatMap((level) =>
     items(child(level, 'request_headers_to_remove'))

@@ -13,7 +13,7 @@ export interface Question {
   readonly hangUpMs?: number;
 }
 
-/** What came of a test request. */
+/** Result of a test request. */
 export interface Answer {
   /** 0 = no answer. */
   readonly status: number;
@@ -23,14 +23,14 @@ export interface Answer {
   readonly text: string;
   /** Milliseconds from the request to each piece of the answer. */
   readonly piecesMs: readonly number[];
-  /** Why the connection broke; undefined = the answer came to its end. */
+  /** Reason why the connection broke; undefined = the answer is complete. */
   readonly broken: string | undefined;
   readonly durationMs: number;
 }
 
 /** Pieces of a slow upload; the client is silent between two of them. */
 const UPLOAD_PIECES = 4;
-/** Text of an answer that is kept for a message. */
+/** Bound on the text of an answer that is kept for a message. */
 const TEXT_CHARACTERS_MAX = 300;
 
 /** The gateway under test. */

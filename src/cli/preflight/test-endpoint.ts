@@ -17,22 +17,22 @@ export interface AnswerPlan {
   /** Pieces of a streamed answer, and the milliseconds between two of them; one whole answer without. */
   readonly pieces?: number;
   readonly pauseMs?: number;
-  /** Answer with a trailer. */
+  /** Whether the answer has a trailer. */
   readonly trailer?: boolean;
-  /** Break the connection in the place of an answer. */
+  /** Whether the endpoint breaks the connection instead of an answer. */
   readonly reset?: boolean;
-  /** The answer begins when this has resolved. */
+  /** Promise that the answer waits for. */
   readonly hold?: Promise<void>;
 }
 
-/** What the test endpoint has seen of one test request. */
+/** Observations of the test endpoint about one test request. */
 export interface Seen {
-  /** Times that it has come: more than 1 = repeated. */
+  /** Number of arrivals: more than 1 = the request was repeated. */
   tries: number;
   bytes: number;
   digest: string;
   trailer: string | undefined;
-  /** The gateway closed the connection before the end of the answer. */
+  /** Whether the gateway closed the connection before the end of the answer. */
   aborted: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface TestEndpoint {
   readonly port: number;
   /** Sets the answer to the request with this id. */
   expect(id: string, plan: AnswerPlan): void;
-  /** What has come with this id; undefined = nothing. */
+  /** Observations about the request with this id; undefined = none has arrived. */
   seen(id: string): Seen | undefined;
   stop(): Promise<void>;
 }

@@ -11,7 +11,7 @@ export interface ProbeResult {
   readonly suspects: readonly string[];
 }
 
-/** What the probes work with. */
+/** Tools and settings of the probes. */
 export interface TestRun {
   readonly client: GatewayClient;
   readonly endpoint: TestEndpoint;

@@ -2,7 +2,7 @@ import type { Recording } from '../../operations/recording/recording-reader.js';
 import { columns } from '../program-text.js';
 import type { ReplayedGroup, ReplayResult } from './comparison.js';
 
-/** Endpoints that are listed, those whose share changes most. */
+/** Bound on the listed endpoints, those with the largest changes of share. */
 const ENDPOINTS_LISTED = 12;
 
 /** A replay for people. */

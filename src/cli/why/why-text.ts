@@ -73,7 +73,7 @@ function factsOf(decision: ShownDecision): string[] {
   return columns(rows).map((row) => `  ${row}`);
 }
 
-/** What the candidate configuration would have done. */
+/** Pick of the candidate configuration. */
 function shadowText(picked: string | null, { endpoint, cost, pickCost }: NonNullable<ShownDecision['shadow']>): string {
   if (endpoint === null || cost === null) return 'the candidate configuration has no endpoint for it';
   if (endpoint === picked) return 'the candidate configuration picks the same';

@@ -28,7 +28,7 @@ export interface RequestTraceOptions {
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** Collects what a trace tells of one sampled request. Times of all methods are those of the streams' clock, in milliseconds. */
+/** Collects the trace record of one sampled request. Times of all methods are those of the streams' clock, in milliseconds. */
 export class RequestTrace implements AnswerTrace {
   readonly #epochMs: number;
   readonly #sink: (record: TraceRecord) => void;
@@ -112,7 +112,7 @@ export class RequestTrace implements AnswerTrace {
     this.#sink({ kind: 'decision', traceId, parentId, ...times, requestId, model, ...made });
   }
 
-  /** A wait for an endpoint with room begins; of several, the first. */
+  /** Notes the beginning of the first wait for an endpoint with room. */
   queued(atMs: number): void {
     this.#record.queuedMs ??= atMs + this.#epochMs;
   }
@@ -135,7 +135,7 @@ export class RequestTrace implements AnswerTrace {
     this.#record.end = 'rejected';
   }
 
-  /** The request makes room for one of a higher band. */
+  /** Notes that the request was evicted for one of a higher band. */
   evicted(): void {
     this.#record.end = 'evicted';
   }
@@ -155,7 +155,7 @@ export class RequestTrace implements AnswerTrace {
     this.#record.usage = usage;
   }
 
-  /** The stream is over, and with it the trace. Idempotent. @param end undefined = as has been noted */
+  /** Ends the trace with its stream. Idempotent. @param end undefined = the end noted before */
   close(end: TracedEnd | undefined, atMs: number): void {
     if (this.#ended) return;
     this.#ended = true;

@@ -14,7 +14,7 @@ export interface SamplerSettings {
   readonly propagates: boolean;
 }
 
-/** The request begins a trace that is not sampled. */
+/** Result for a request that begins a trace and is not sampled. */
 export const UNSAMPLED_ROOT = 'unsampled root';
 
 /** Length of a header of version 00, and the places of its dashes. */
@@ -86,6 +86,6 @@ function isUnsampled(headers: HeaderMap, header: number): boolean {
   if (headers.byte(header, 0) !== ZERO || headers.byte(header, 1) !== ZERO) return false;
   for (const at of DASHES) if (headers.byte(header, at) !== DASH) return false;
   const flags = headers.byte(header, LENGTH - 1);
-  // The code of `a` is odd, those of the digits are as even as the digits.
+  // The last bit of a digit's code is that of its value; `a` to `f` have it inverted.
   return flags >= LETTER_A ? (flags & 1) === 1 : (flags & 1) === 0;
 }

@@ -1,6 +1,6 @@
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-/** What the metrics of replication show. */
+/** Values of the replication metrics. */
 export interface ReplicationFigures {
   readonly connected: boolean;
   readonly peers: readonly {

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import type { Endpoint } from '../../pool/endpoint.js';
 
-/** Begin of a recording: name and version of the format. */
+/** Beginning of a recording: name and version of the format. */
 export const MAGIC = Buffer.from('PTSMREC\x01', 'latin1');
 
 /** An endpoint and the slot that states call it by. */

@@ -60,8 +60,8 @@ export interface Recording {
 }
 
 /**
- * Reads a recording (docs/reference/recording.md). A file that was cut off is read up to there.
- * @throws Error with one line when it is none, or is damaged
+ * Reads a recording (docs/reference/recording.md). A truncated file is read up to its last whole frame.
+ * @throws Error with one line when the file is no recording or is damaged
  */
 export function readRecording(file: Buffer): Recording {
   if (!file.subarray(0, MAGIC.length).equals(MAGIC)) {

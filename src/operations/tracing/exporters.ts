@@ -10,7 +10,7 @@ const compress = promisify(gzip);
 /** Longest answer of a receiver, in bytes. */
 const ANSWER_BYTES_MAX = 65_536;
 const SERVICE = '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
-/** What the protocol says to try again, https://opentelemetry.io/docs/specs/otlp/#failures-1 and -2. */
+/** Statuses after which the protocol allows another try, https://opentelemetry.io/docs/specs/otlp/#failures-1 and -2. */
 const HTTP_RETRIED: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS. */
 const GRPC_RETRIED: ReadonlySet<number> = new Set([1, 4, 10, 11, 14, 15]);
@@ -33,7 +33,7 @@ export class ExportFailure extends Error {
 export interface Exporter {
   /**
    * One attempt.
-   * @returns what the receiver refused of it; undefined = it took everything
+   * @returns the spans that the receiver refused, with its reason; undefined = it accepted all
    * @throws ExportFailure
    */
   send(request: Buffer): Promise<{ readonly spans: number; readonly why: string } | undefined>;

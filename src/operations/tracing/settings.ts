@@ -1,7 +1,7 @@
 import type { SamplerSettings } from '../../ingress/tracing/request-tracer.js';
 import { Environment } from './environment.js';
 
-/** Where spans go over OTLP. */
+/** Receiver of spans over OTLP. */
 export interface OtlpSettings {
   readonly protocol: 'grpc' | 'http/protobuf';
   /** With http/protobuf the whole address, with grpc its host and port. */
@@ -41,7 +41,7 @@ export interface TracingSettings {
 export interface TracingEnvironment {
   /** Undefined = no traces. */
   readonly settings: TracingSettings | undefined;
-  /** Why there are none; undefined = there are, or nothing asks for them. */
+  /** Reason why there are no traces; undefined = there are traces, or no variable asks for them. */
   readonly warnings: readonly string[];
 }
 

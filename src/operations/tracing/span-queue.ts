@@ -8,7 +8,7 @@ import type { Span } from './span.js';
 const PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 8_000;
 
-/** Spans by what has become of them. */
+/** Counts of spans by outcome. */
 export interface SpanCounts {
   exported: number;
   /** Given up after repetitions, or refused by the receiver. */
@@ -59,7 +59,7 @@ export class SpanQueue {
     this.#options.report('spans are dropped: the queue is full (OTEL_BSP_MAX_QUEUE_SIZE)');
   }
 
-  /** Sends what waits, without repetitions, and ends. */
+  /** Sends the waiting spans, without repetitions, and ends. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearTimeout(this.#timer);

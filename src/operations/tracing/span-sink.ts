@@ -6,7 +6,7 @@ import type { SpanQueueOptions } from './span-queue.js';
 
 const SCOPE = 'pointsman';
 
-/** Where spans go and in which form. @throws {Error} one line, when a file of the settings cannot be read */
+/** Exporter and form of the spans. @throws {Error} one line, when a file of the settings cannot be read */
 export async function spanSink(
   { otlp, resource }: TracingSettings,
   picker: { readonly version: string; readonly instance: string },

@@ -2,7 +2,7 @@ import { combine, NO_USAGE, type TenantTotals } from './tenant-usage.js';
 
 type Tenants = ReadonlyMap<string, TenantTotals>;
 
-/** Usage of one UTC day by tenant, over restarts: what its file had at the start, and what has been counted since. */
+/** Usage of one UTC day by tenant, over restarts: the usage in its file at the start, plus the usage counted since. */
 export class DailyUsage {
   readonly #read: () => Tenants;
   #day: string;
@@ -35,7 +35,7 @@ export class DailyUsage {
     return tenants;
   }
 
-  /** Another day begins with nothing. */
+  /** Begins another day, without usage. */
   begin(day: string): void {
     this.#day = day;
     this.#before = new Map();
@@ -79,7 +79,7 @@ function line(pool: string, day: string, tenant: string, totals: TenantTotals) {
 
 /**
  * Reads lines of `usageLines` back.
- * @throws {Error} with the number of the line that is none
+ * @throws {Error} with the number of the first line that cannot be read
  */
 export function readUsageLines(text: string): Map<string, TenantTotals> {
   const tenants = new Map<string, TenantTotals>();

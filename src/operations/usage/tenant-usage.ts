@@ -36,7 +36,7 @@ export function combine(one: TenantTotals, other: TenantTotals, sign: 1 | -1 = 1
 
 type Writable = { -readonly [Field in keyof TenantTotals]: TenantTotals[Field] };
 
-/** Series of a kind by tenant: its label, and what their cells add. */
+/** Series that count by tenant, and the function that adds the cells of one to the totals. */
 interface Source {
   readonly kind: Series['kind'];
   readonly add: (totals: Writable, cells: Float64Array, base: number) => void;
@@ -79,8 +79,8 @@ const SOURCES: readonly Source[] = [
 ];
 
 /**
- * Sums what the shards count anyway by tenant: nothing more is done for a request. Tenants are the values of `fairness_id` in the
- * metrics, so their number has the same bound, and what is beyond counts as `other`.
+ * Sums existing counters of the shards by tenant, at no further cost for a request. Tenants are the values of `fairness_id` in
+ * the metrics, so their number has the same bound; further tenants count as `other`.
  */
 export class TenantUsage {
   readonly #cells: Float64Array;

@@ -68,7 +68,7 @@ export interface ShownDecision {
   readonly endpoints: readonly ShownEndpoint[] | null;
   /** Endpoints of the pool that `endpoints` leaves out. */
   readonly omittedEndpoints: number;
-  /** What the candidate configuration would have picked; null = it was not asked. */
+  /** Pick of the candidate configuration; null = it did not decide this request. */
   readonly shadow: {
     /** Null = no endpoint; its cost is null then. */
     readonly endpoint: string | null;

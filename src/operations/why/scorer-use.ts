@@ -1,7 +1,7 @@
 import type { ScorerUse } from '../health-report.js';
 import type { ShownDecision, ShownEndpoint } from './request-story.js';
 
-/** Counts for each scorer in how many decisions it told candidates apart, and in how many it decided. */
+/** Counts for each scorer the decisions in which its scores differed, and those in which it changed the pick. */
 export function scorerUse(decisions: readonly ShownDecision[]): readonly ScorerUse[] {
   const uses = new Map<string, { decisions: number; apart: number; decided: number }>();
   for (const { endpoints } of decisions) {

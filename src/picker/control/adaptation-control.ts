@@ -46,7 +46,7 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 /** A replica's coefficients are taken over when it has this many times as many samples. */
 const ADOPTED_FACTOR = 4;
-/** What a replica tells of its learning. */
+/** Learned state as replicas exchange it. */
 const toldState = z.strictObject({ samples: z.number(), state: z.string() });
 /** Name of the state file in a state folder. */
 const FILE = 'learned.json';
@@ -178,7 +178,7 @@ export class AdaptationControl {
     return this.#settings.mode === 'off' ? undefined : this.#adapter.armOf(tag);
   }
 
-  /** What was learned, for other replicas; undefined before anything was. */
+  /** Learned state for other replicas; undefined = nothing has been learned yet. */
   tell(): Uint8Array | undefined {
     const { learned } = this.#adapter.report().labels;
     if (this.#settings.mode === 'off' || learned === 0) return undefined;
@@ -186,7 +186,7 @@ export class AdaptationControl {
     return Buffer.from(JSON.stringify({ samples: learned, state }));
   }
 
-  /** Another replica tells what it has learned. A replica with far fewer samples goes on from there. */
+  /** Takes over the learned state of another replica if that has ADOPTED_FACTOR times as many samples. */
   hear(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off') return;
     const { learned } = this.#adapter.report().labels;

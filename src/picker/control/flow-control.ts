@@ -68,7 +68,7 @@ export class FlowControl {
   /** Replaces the names that are always label values. */
   readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
-  /** Other pickers that tell their load, and how many pickers there are thought to be. */
+  /** Live peers, and the pickers of the pool that are assumed, this one included. */
   #peers = { live: 0, expected: 1 };
 
   /** @throws Error when the gate cannot be opened, which needs a memory without other users */
@@ -180,16 +180,16 @@ export class FlowControl {
     this.#writeGate();
   }
 
-  /** Share of every endpoint that this picker fills: all that is left beside pickers whose load is not known. */
+  /** Share of every endpoint that this picker and its live peers fill; pickers whose load is unknown have the rest. */
   get #share(): number {
     const telling = 1 + this.#peers.live;
     return telling / Math.max(telling, this.#settings.replicas, this.#peers.expected);
   }
 
   /**
-   * Other pickers tell their load.
-   * @param live how many of them
-   * @param connected whether they can be heard; when not, those that were heard last are thought to go on
+   * Sets the number of peers whose load is known.
+   * @param live live peers
+   * @param connected whether peers can be heard; if not, those heard last are assumed to go on
    */
   setPeers(live: number, connected: boolean): void {
     this.#peers = { live, expected: connected ? 1 + live : Math.max(1 + live, this.#peers.expected) };
@@ -197,12 +197,12 @@ export class FlowControl {
     this.#writeGate();
   }
 
-  /** Tokens that tenants with a bucket have used here since the start, of those who used some since the last call. */
+  /** Tokens since the start of each tenant with a bucket that has used some since the last call. */
   takeSpendings(most: number): readonly { readonly tenant: string; readonly tokens: number }[] {
     return this.queues.buckets.takeNews(most);
   }
 
-  /** Tenants have used tokens at other pickers. */
+  /** Charges tokens that tenants have used at other pickers. */
   spentElsewhere(spent: readonly { readonly tenant: string; readonly tokens: number }[]): void {
     const now = poolClockMs();
     for (const { tenant, tokens } of spent) this.queues.buckets.takeElsewhere(tenant, tokens, now);

@@ -8,7 +8,7 @@ const FILE = 'hash-seed';
 
 /**
  * Seed of the block hashes that a state folder keeps, so that a kept index still names the same blocks. Made at the first
- * start. Readable by the owner only: who knows the seed can construct collisions.
+ * start. Readable by the owner only: with the seed, collisions can be constructed.
  * @throws with one line when the folder cannot be used
  */
 function keptSeed(folder: string): bigint {
@@ -37,7 +37,7 @@ function readSeed(path: string): bigint | undefined {
   return BigInt(`0x${text.trim()}`);
 }
 
-/** Seed of the block hashes of a group of replicas. Without a key of its own, anyone who knows the group's name knows it. */
+/** Seed of the block hashes of a group of replicas. Without a key, the seed follows from the group's name. */
 function sharedSeed(group: string, hashKey: string): bigint {
   return createHash('sha256').update(`pointsman block hashes\0${group}\0${hashKey}`).digest().readBigUInt64LE();
 }

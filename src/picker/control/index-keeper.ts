@@ -54,7 +54,7 @@ export class IndexKeeper implements Part {
     this.#file = new StateFile(join(options.folder, FILE));
   }
 
-  /** Resolves when what was kept is in the index, as far as its endpoints are known. */
+  /** Resolves when the kept index is entered, as far as its endpoints are known. */
   async start(): Promise<void> {
     this.#kept = await this.#read();
     if (this.#kept !== undefined) setTimeout(() => this.#forget(), AWAITED_MS).unref();
@@ -89,7 +89,7 @@ export class IndexKeeper implements Part {
     this.#restored.clear();
   }
 
-  /** Enters what was kept of endpoints that were not known before. */
+  /** Enters the kept blocks of endpoints that were not known before. */
   endpointsChanged(): Promise<void> {
     this.#importing = this.#importing.then(() => this.#enter());
     return this.#importing;
@@ -144,7 +144,7 @@ export class IndexKeeper implements Part {
   }
 }
 
-/** The keeper of a pool. An index that engines report themselves is not kept: what they would say of it meanwhile is unknown. */
+/** The keeper of a pool. An index that engines report is not kept: their events during the restart would be missing. */
 export function createIndexKeeper(
   { stateDir: folder, configuration, log }: Pick<PickerOptions, 'stateDir' | 'configuration' | 'log'>,
   { hashSeed, ...pool }: Pick<IndexKeeperOptions, 'core' | 'assignments'> & { readonly hashSeed: bigint | undefined },

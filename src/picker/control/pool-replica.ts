@@ -12,7 +12,7 @@ import type { EjectionNews, LoadRow, Placement, Spending } from '../../replicati
 import type { LoadSum } from '../../replication/peer-view.js';
 import type { ReplicatedPool } from '../../replication/replicator.js';
 
-/** What replicas tell each other beside load and prompts. */
+/** State that replicas share beside load and prompts. */
 export type SharedState = Pick<
   ReplicatedPool,
   'spendings' | 'learned' | 'applySpent' | 'applyLearned' | 'peersChanged'
@@ -30,7 +30,7 @@ interface Followed {
   readonly endpoint: bigint;
   /** Requests sent there from here. */
   charged: number;
-  /** Whether the endpoint was out, as peers know it. */
+  /** Whether the endpoint is ejected, as peers were told last. */
   out: boolean;
 }
 

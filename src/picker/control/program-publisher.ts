@@ -75,7 +75,7 @@ export class ProgramPublisher {
     this.#shadow = { firstMask: placed.firstMask, masks: placed.masks.length };
   }
 
-  /** Lets nothing decide beside the running programs any more. */
+  /** Ends the shadow programs. */
   clearShadow(): void {
     this.#table.clearShadows();
     this.#shadow = NO_MASKS;

@@ -16,7 +16,7 @@ const SECONDS_DEFAULT = 10;
 const SECONDS_MAX = 300;
 const MIB_DEFAULT = 32;
 const MIB_MAX = 256;
-/** Time for the last frames of the shards. */
+/** Bound on the wait for the last frames of the shards. */
 const LAST_FRAMES_MS = 2_000;
 
 export interface RecordingControlOptions {
@@ -100,7 +100,7 @@ export class RecordingControl {
     setTimeout(() => this.#end(current), LAST_FRAMES_MS).unref();
   }
 
-  /** Frames of a shard. */
+  /** Writes frames of a shard to the reader. */
   receive({ recording, frames, counts }: Recorded): void {
     const current = this.#current;
     if (current?.number !== recording) return;
@@ -114,7 +114,7 @@ export class RecordingControl {
     if (++current.over === this.#options.shards) this.#end(current);
   }
 
-  /** Endpoints have changed. */
+  /** Records changed endpoints. */
   changeEndpoints({ set }: SlotUpdate): void {
     if (this.#current === undefined || set.length === 0) return;
     this.#current.response.write(jsonFrame(FRAME.endpoints, set.map(recordedEndpoint)));
@@ -134,7 +134,7 @@ export class RecordingControl {
     current.response.end(jsonFrame(FRAME.trailer, trailer));
   }
 
-  /** The reader has gone, or has everything. */
+  /** Stops the shards once the reader has left. */
   #closed(number: number): void {
     const current = this.#current;
     if (current?.number !== number) return;
@@ -143,7 +143,7 @@ export class RecordingControl {
     this.#options.broadcast({ kind: 'record', recording: number, bytesMax: undefined });
   }
 
-  /** Ends what is under way. */
+  /** Ends the recording that is under way. */
   stop(): void {
     const current = this.#current;
     if (current === undefined) return;

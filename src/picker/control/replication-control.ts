@@ -8,7 +8,7 @@ import { noCounts, type ReplicationCounts, Replicator } from '../../replication/
 import type { Part } from '../part.js';
 import { PoolReplica, type SharedState } from './pool-replica.js';
 
-/** Interval between two looks at what is new. */
+/** Interval between two ticks of the replicator. */
 const TICK_MS = 5;
 /** Time that the start waits for the prefix index of a peer. */
 const JOIN_MS_MAX = 5_000;
@@ -110,7 +110,7 @@ export class ReplicationControl implements Part {
     return replicator;
   }
 
-  /** A state is logged once, not with every try. */
+  /** Logs a reason once, not with every try. */
   #disconnected(reason: string): void {
     if (this.#problem === reason) return;
     this.#problem = reason;
@@ -133,7 +133,7 @@ export class ReplicationControl implements Part {
     };
   }
 
-  /** Peers free the load of this replica at once. */
+  /** Leaves the group, so that peers free the load of this replica at once. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#replicator?.leave();
@@ -141,7 +141,7 @@ export class ReplicationControl implements Part {
   }
 }
 
-/** Tells seeds apart without telling them. */
+/** Checksum that tells seeds apart without revealing them. */
 function seedCheck(hashSeed: bigint): number {
   return createHash('sha256').update(`check ${hashSeed}`).digest().readUInt32LE();
 }

@@ -6,7 +6,7 @@ import { SeriesLabels } from '../../operations/why/series-labels.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { PoolController } from './pool-controller.js';
 
-/** Sources of what is known of past requests. */
+/** Sources of the records of past requests. */
 export interface StorySources {
   readonly core: CoreInstance;
   readonly pool: PoolController;
@@ -14,7 +14,7 @@ export interface StorySources {
   readonly profiles: () => readonly CompiledProfile[];
 }
 
-/** What is known of past requests of a picker. */
+/** Records of past requests of a picker. */
 export function requestStories({ core, pool, profiles }: StorySources, log: DecisionLog): RequestStories {
   return new RequestStories({
     log,

@@ -2,14 +2,14 @@ import type { AdaptationControl } from './adaptation-control.js';
 import type { FlowControl } from './flow-control.js';
 import type { SharedState } from './pool-replica.js';
 
-/** Interval between two reports of what was learned. */
+/** Interval between two reports of the learned state. */
 const LEARNED_MS = 10_000;
 /** Bound on the tenants of one update; further ones follow in the next. */
 const TENANTS_MAX = 1_000;
 /** Bound on a tenant's name in bytes; tenants with longer ones are not told of. */
 const NAME_BYTES_MAX = 255;
 
-/** What replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients. */
+/** State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients. */
 export function sharedState(adaptation: AdaptationControl, flow: () => FlowControl | undefined): SharedState {
   let toldMs = performance.now();
   return {

@@ -47,7 +47,7 @@ export class Traces implements Part {
     this.#queue = new SpanQueue({ batch: settings.batch, report: (problem) => this.#report(problem), ...sink });
   }
 
-  /** Takes what a shard has noted of requests of a pool. */
+  /** Takes trace records of a shard for one pool. */
   take(pool: TracedPool, thread: number, { records, dropped }: TraceBatch): void {
     const queue = this.#queue;
     if (queue === undefined) return;

@@ -7,7 +7,7 @@ import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
 import type { Part } from '../part.js';
 import { StateFile } from './state-file.js';
 
-/** Interval between two writes. A crash loses what was counted since the last one. */
+/** Interval between two writes. A crash loses the usage counted since the last one. */
 const WRITE_MS = 60_000;
 const FILE = /^usage-(\d{4}-\d{2}-\d{2})\.ndjson$/;
 const DAY_MS = 86_400_000;
