@@ -1,10 +1,10 @@
-// Writes docs/plugins.md and docs/endpoint-picker-config.schema.json from the plugin definitions: `npm run plugin-docs`.
+// Writes docs/plugins.md and the schemas of docs/ from the plugin definitions and the pools file: `npm run plugin-docs`.
 // With --print the page goes to standard output instead.
 //
 // Everything on the page comes from the definitions of the built program, so it cannot say anything else than the
 // loader does.
 import { writeFileSync } from 'node:fs';
-import { schemaText } from '../dist/cli/schema.js';
+import { poolsSchemaText, schemaText } from '../dist/cli/schema.js';
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type JsonSchema, parametersSchema } from '../dist/config/json-schema.js';
 import type { PluginDefinition, PluginKind } from '../dist/scheduling/plugin.js';
@@ -164,5 +164,6 @@ if (process.argv[1] === import.meta.filename) {
   else {
     writeFileSync(new URL('../docs/plugins.md', import.meta.url), pluginPage());
     writeFileSync(new URL('../docs/endpoint-picker-config.schema.json', import.meta.url), schemaText());
+    writeFileSync(new URL('../docs/pools.schema.json', import.meta.url), poolsSchemaText());
   }
 }

@@ -25,7 +25,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'lint',
     usage: 'lint <file>',
-    summary: 'errors and warnings of a configuration, and of an Envoy configuration with --envoy',
+    summary: 'errors and warnings of a configuration, a pools file (--pools) or an Envoy configuration (--envoy)',
     run: async (argv) => {
       if (argv.includes('--kubernetes')) {
         const { runPreflight } = await import('./preflight.js');
@@ -33,6 +33,9 @@ export const COMMANDS: readonly CommandEntry[] = [
       }
       if (argv.some((argument) => /^--envoy(=|$)/.test(argument))) {
         return (await import('./lint/envoy.js')).runEnvoyLint(argv);
+      }
+      if (argv.some((argument) => /^--pools(=|$)/.test(argument))) {
+        return (await import('./lint/pools.js')).runPoolsLint(argv);
       }
       return (await import('./lint.js')).runLint(argv);
     },

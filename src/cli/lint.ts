@@ -36,7 +36,11 @@ export async function runLint(argv: readonly string[]): Promise<number> {
 }
 
 /** Adds what is found when the configuration meets its endpoints. */
-function withRouting(found: Findings, registry: readonly PluginDefinition[], given: string | undefined): Findings {
+export function withRouting(
+  found: Findings,
+  registry: readonly PluginDefinition[],
+  given: string | undefined,
+): Findings {
   const { configuration } = found;
   const path = given ?? configuration?.discovery?.path;
   if (configuration === undefined || path === undefined || (given === undefined && !existsSync(path))) return found;
@@ -62,6 +66,7 @@ function lintCommand(): Command {
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
     .option('--endpoints <file>', "try a request over these endpoints; the configuration's own file when absent")
     .option('--kubernetes', 'check the rights and the pool in a cluster, as pointsman preflight does')
+    .option('--pools <file>', 'a pools file and the configurations of its pools; <file> must be left out then')
     .option('--envoy <file>', 'settings of an Envoy configuration that limit the picker; <file> may be left out then')
     .option('--json', 'print one JSON document', false)
     .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
@@ -81,12 +86,14 @@ export function lintText({ errors, warnings, configuration }: Findings): string 
   return `${lines.join('\n')}\n`;
 }
 
-function marked(message: string, mark: string): string {
+/** A message with its severity behind its place. */
+export function marked(message: string, mark: string): string {
   const place = PLACE.exec(message);
   return place === null ? `${mark}: ${message}` : `${place[1]}: ${mark}: ${message.slice(place[0].length)}`;
 }
 
-function summary(errors: number, warnings: number): string {
+/** Numbers of errors and warnings as text. */
+export function summary(errors: number, warnings: number): string {
   const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
   return `${count(errors, 'error')}, ${count(warnings, 'warning')}`;
 }

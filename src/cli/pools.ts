@@ -1,14 +1,12 @@
-import { dirname, join, resolve } from 'node:path';
-import { ConfigurationDocument } from '../config/document.js';
-import { ConfigurationError } from '../config/error.js';
-import { type LoadedConfiguration, type LoadOptions, loadConfiguration, loadDocument } from '../config/load.js';
+import { join } from 'node:path';
+import { type LoadOptions, loadDocument } from '../config/load.js';
 import { type PoolEntry, readPoolsFile } from '../config/pools-file.js';
 import type { Logger } from '../operations/log.js';
 import type { FollowedPools, PickerOptions, PoolDefinition } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
-import { selectedLabels } from './flag-values.js';
 import type { ServeFlags } from './flags.js';
 import { createCluster } from './kubernetes-cluster.js';
+import { entryDocument, entryFiles, entryLoad, entrySource, sourceError } from './pool-entry.js';
 import { replicaSettings } from './replica-settings.js';
 
 /** Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large GPUs). */
@@ -56,19 +54,13 @@ function definitionOf(base: PoolBase, entry: PoolEntry, place: string): PoolDefi
 async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Promise<PickerOptions> {
   const { flags, log } = base;
   const process = base.options();
-  const folder = dirname(resolve(flags.pools!));
-  const load = { ...base.load, endpointsFile: entry.endpointsFile && resolve(folder, entry.endpointsFile) };
-  const file = entry.configFile && resolve(folder, entry.configFile);
-  const configuration = configurationOf(entry, file, load, place, folder);
+  const files = entryFiles(entry, flags.pools!);
+  const load = entryLoad(base.load, files);
+  const configuration = loadDocument(entryDocument(entry, files, place), load);
   for (const warning of configuration.warnings) log.warn({ pool: entry.name }, warning);
-  const source = sourceOf(entry);
-  if ((source === undefined) === (configuration.discovery === undefined)) {
-    const wrong = source === undefined ? 'no source of endpoints' : 'two sources of endpoints';
-    throw new ConfigurationError(
-      `${place}: ${wrong}: give one of endpointsFile, inferencePool, selector, or a discovery plugin in dataLayer.discovery ` +
-        'of the configuration',
-    );
-  }
+  const problem = sourceError(entry, configuration, place);
+  if (problem !== undefined) throw problem;
+  const source = entrySource(entry);
   const poolLog = log.child({ pool: entry.name });
   return {
     ...process,
@@ -78,7 +70,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     replica: replicaSettings(flags, configuration.replication, entry.name),
     configuration,
     candidate: undefined,
-    followed: file === undefined ? undefined : { file, watched: flags.watchConfig, load },
+    followed: files.config === undefined ? undefined : { file: files.config, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,
     stateDir: process.stateDir && join(process.stateDir, entry.name),
@@ -89,28 +81,6 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     warmUpMs: 0,
     log: poolLog,
   };
-}
-
-function configurationOf(
-  { configuration }: PoolEntry,
-  file: string | undefined,
-  load: LoadOptions,
-  place: string,
-  folder: string,
-): LoadedConfiguration {
-  if (configuration === undefined) return loadConfiguration({ file }, load);
-  const text = JSON.stringify({ apiVersion: 'llm-d.ai/v1alpha1', kind: 'EndpointPickerConfig', ...configuration });
-  return loadDocument(new ConfigurationDocument(text, `${place}.configuration`, folder), load);
-}
-
-/** Kubernetes objects that name the endpoints; undefined = the endpoints come from elsewhere. */
-function sourceOf({ inferencePool, selector }: PoolEntry): EndpointSource | undefined {
-  if (selector !== undefined) {
-    return { kind: 'selector', labels: selectedLabels(selector.labels), ports: selector.targetPorts };
-  }
-  if (inferencePool === undefined) return undefined;
-  const { name, group = 'inference.networking.k8s.io' } = inferencePool;
-  return { kind: 'pool', name, group };
 }
 
 function clusterOf({ name, inferencePool, selector }: PoolEntry, source: EndpointSource, log: Logger) {

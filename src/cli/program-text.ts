@@ -12,8 +12,11 @@ export function operationKind({
   return code.startsWith('OP_PICK_') ? 'picker' : 'scorer';
 }
 
-/** The compiled profiles and what feeds them, for people. */
-export function programText(configuration: LoadedConfiguration): string {
+/**
+ * The compiled profiles and their inputs, for people.
+ * @param elsewhere source of the endpoints of a configuration that has none
+ */
+export function programText(configuration: LoadedConfiguration, elsewhere = 'from the flags'): string {
   const plugins = configuredPlugins(configuration);
   const profiles = configuration.scheduling.profiles.map(({ name, operations }) => {
     const weights = operations.filter((operation) => operationKind(operation) === 'scorer');
@@ -21,7 +24,7 @@ export function programText(configuration: LoadedConfiguration): string {
     const rows = operations.map((operation) => operationRow(operation, total, plugins.get(operation.name)));
     return [`profile "${name}"`, ...columns(rows).map((row) => `  ${row}`)].join('\n');
   });
-  return [...profiles, feedsText(configuration)].join('\n');
+  return [...profiles, feedsText(configuration, elsewhere)].join('\n');
 }
 
 interface ConfiguredPlugin {
@@ -62,7 +65,7 @@ export function columns(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-function feedsText(configuration: LoadedConfiguration): string {
+function feedsText(configuration: LoadedConfiguration, elsewhere: string): string {
   const { scheduling, parsers, discovery, metricsSource, saturationDetector } = configuration;
   const { prefix } = scheduling;
   const cache =
@@ -77,7 +80,7 @@ function feedsText(configuration: LoadedConfiguration): string {
     ['profile handler', name === type ? type : `${name} (${type})`],
     ['prefix index', cache],
     ['parsers', parsers.join(', ')],
-    ['endpoints', discovery === undefined ? 'from the flags' : `${discovery.type} ${discovery.path}`],
+    ['endpoints', discovery === undefined ? elsewhere : `${discovery.type} ${discovery.path}`],
     ['metrics', metrics],
     ['saturation', saturationDetector?.type ?? 'none'],
     ['reads of a request', needs.request],

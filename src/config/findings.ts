@@ -33,8 +33,13 @@ export interface FindingsOptions extends LoadOptions {
  * errors of its shape are told, then all of its plugins, then the first one of what refers to them.
  */
 export function findings(source: ConfigurationSource, options: FindingsOptions): Findings {
+  return findingsOf(() => readDocument(source), options);
+}
+
+/** As `findings`, of the document that `read` returns; its ConfigurationError is the one error. */
+export function findingsOf(read: () => ConfigurationDocument, options: FindingsOptions): Findings {
   try {
-    const document = readDocument(source);
+    const document = read();
     const errors = [...shapeErrors(document, options)].sort(byPlace);
     if (errors.length > 0) return { errors, warnings: [], configuration: undefined };
     const configuration = loadDocument(document, options);

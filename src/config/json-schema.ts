@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { PluginDefinition } from '../scheduling/plugin.js';
+import { poolsFile } from './pools-file.js';
 import { endpointPickerConfig } from './schema.js';
 
 /** A JSON Schema (draft 2020-12) or a part of one, as plain data. */
@@ -30,6 +31,16 @@ export function configurationSchema(registry: readonly PluginDefinition[]): Json
       plugins: { ...plugins, items: pluginSchema(plugins.items as Entry, registry) },
     },
     $defs: Object.fromEntries(registry.map((definition) => [definition.type, parametersSchema(definition)])),
+  };
+}
+
+/** JSON Schema of a pools file. The `configuration` of a pool is checked by `configurationSchema` alone. */
+export function poolsSchema(): JsonSchema {
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Pools',
+    description: 'Pools of one picker process: pointsman --pools.',
+    ...schemaOf(poolsFile),
   };
 }
 

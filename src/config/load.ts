@@ -145,7 +145,7 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
   try {
     const document = ConfigurationDocument.ofFile(readFileSync(file, 'utf8'), file);
-    refuseEndpoints(document);
+    refuseOtherFiles(document);
     return document;
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
@@ -153,10 +153,14 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   }
 }
 
-/** The file that is mistaken for a configuration most often. */
-function refuseEndpoints(document: ConfigurationDocument): void {
+/** Refuses the files that are mistaken for a configuration most often. */
+function refuseOtherFiles(document: ConfigurationDocument): void {
   const fields = (document.data ?? {}) as Readonly<Record<string, unknown>>;
-  if (fields.endpoints === undefined || fields.kind !== undefined || fields.plugins !== undefined) return;
+  if (fields.kind !== undefined || fields.plugins !== undefined) return;
+  if (fields.pools !== undefined) {
+    throw document.error(['pools'], 'this is a pools file, no configuration: give it as --pools', 'key');
+  }
+  if (fields.endpoints === undefined) return;
   throw document.error(
     ['endpoints'],
     'this is a list of endpoints, no configuration: give it as --endpoints-file',

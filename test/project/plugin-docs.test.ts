@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { schemaText } from '../../dist/cli/schema.js';
+import { poolsSchemaText, schemaText } from '../../dist/cli/schema.js';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { definePlugin } from '../../dist/scheduling/plugin.js';
 import { pluginPage } from '../../scripts/plugin-docs.ts';
@@ -14,6 +14,7 @@ test('the plugin page is what the definitions say; "npm run plugin-docs" renews 
 
 test('the JSON Schema in docs is what "pointsman schema" prints; "npm run plugin-docs" renews it', () => {
   expect(text('docs/endpoint-picker-config.schema.json')).toBe(schemaText());
+  expect(text('docs/pools.schema.json')).toBe(poolsSchemaText());
 });
 
 test('every type has a section with its stability and its source', () => {
