@@ -64,7 +64,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   const { recorder } = services;
   if (outcome.kind === 'rejected') {
     // Without a candidate there was nothing to schedule (llm-d-router counts no attempt either).
-    if (outcome.reason !== 'rejected-no-endpoints') recorder.scheduled(seconds, 'failure', request.targetModel, -1);
+    if (outcome.unscheduled !== true) recorder.scheduled(seconds, 'failure', request.targetModel, -1);
     return outcome;
   }
   recorder.scheduled(seconds, 'success', request.targetModel, outcome.endpoints[0]!.slot);

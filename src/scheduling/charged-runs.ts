@@ -38,6 +38,7 @@ const noEndpoints: Rejection = {
   code: 'ServiceUnavailable',
   message: 'failed to find endpoint candidates for serving the request',
   reason: 'rejected-no-endpoints',
+  unscheduled: true,
 };
 /** Rejection when filters that judge load left no endpoint; status, text and reason are llm-d-router's. */
 const saturated: Rejection = {

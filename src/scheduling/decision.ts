@@ -135,6 +135,8 @@ export interface Rejection {
   readonly retryAfterSeconds?: number | undefined;
   /** Whether no endpoint had room and no wait slot was free. */
   readonly leftWaiting?: boolean | undefined;
+  /** Whether there was no candidate, so that no profile ran. */
+  readonly unscheduled?: boolean | undefined;
 }
 
 /** Fills the columns of hook plugins for the profile that runs next. */

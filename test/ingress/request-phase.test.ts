@@ -345,10 +345,12 @@ describe('a request that cannot be served', () => {
   });
 
   it('a request that cannot be served counts a failed attempt when the filters left nothing', () => {
-    const filtered = { kind: 'rejected', code: 'ResourceExhausted', message: 'why', reason: undefined } as const;
-    const shard = new FakeShard({ schedule: () => filtered });
-    shard.open().say(requestHeaders(PATH), requestBody(BODY));
-    expect(shard.recorder.named('scheduled')).toEqual([['scheduled', 0, 'failure', 'm', -1]]);
+    for (const reason of ['rejected-saturated', 'rejected-no-endpoints']) {
+      const filtered = { kind: 'rejected', code: 'ServiceUnavailable', message: 'why', reason } as const;
+      const shard = new FakeShard({ schedule: () => filtered });
+      shard.open().say(requestHeaders(PATH), requestBody(BODY));
+      expect(shard.recorder.named('scheduled')).toEqual([['scheduled', 0, 'failure', 'm', -1]]);
+    }
   });
 
   it('a request that cannot be served has its processing time recorded once, like a request that was placed', () => {

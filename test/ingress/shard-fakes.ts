@@ -409,4 +409,5 @@ export const NO_ENDPOINTS: Rejection = {
   code: 'ServiceUnavailable',
   message: 'failed to find endpoint candidates for serving the request',
   reason: 'rejected-no-endpoints',
+  unscheduled: true,
 };
