@@ -27,13 +27,12 @@ function figures({ objectives }: CandidateShown, all: ComparisonShown): HTMLElem
     { head: 'Objective', cell: ({ objective }) => objective },
     { head: 'Decisions', number: true, cell: ({ decisions }) => count(decisions) },
     { head: 'Different', number: true, cell: ({ different }) => `${(different * 100).toFixed(1)} %` },
-    { head: 'Cost running', number: true, cell: ({ runningCost }) => targets(runningCost) },
-    { head: 'candidate', number: true, cell: ({ candidateCost }) => targets(candidateCost) },
+    { head: 'Cost', number: true, cell: costsOf },
     { head: 'Unplaced', number: true, wide: true, cell: unplacedOf },
   ];
   return [
     h('p', {}, summary(all)),
-    table('Share of other picks, and predicted cost in targets: 1 is as long as the target', columns, rows),
+    table('Predicted cost in targets (1 = as long as the target), running → candidate', columns, rows),
   ];
 }
 
@@ -42,6 +41,10 @@ function summary({ different, runningCost, candidateCost }: ComparisonShown): st
   if (runningCost === null || candidateCost === null) return `${picks}.`;
   const change = runningCost > 0 ? ` (${signed((candidateCost / runningCost - 1) * 100)} %)` : '';
   return `${picks}, at a predicted cost of ${targets(candidateCost)} instead of ${targets(runningCost)} targets${change}.`;
+}
+
+function costsOf({ runningCost, candidateCost }: Row): string {
+  return runningCost === null ? '–' : `${targets(runningCost)} → ${targets(candidateCost)}`;
 }
 
 function unplacedOf({ unplaced }: Row): HTMLElement | string {
@@ -53,5 +56,5 @@ function targets(value: number | null): string {
 }
 
 function signed(value: number): string {
-  return `${value > 0 ? '+' : ''}${value.toFixed(1)}`;
+  return `${value > 0 ? '+' : '−'}${Math.abs(value).toFixed(1)}`;
 }
