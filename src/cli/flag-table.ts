@@ -216,7 +216,7 @@ export const SERVE_FLAGS = {
     1,
     '1',
     parseInteger(1, 1_000_000),
-    'One request in so many is decided by --candidate-config too.',
+    'Requests from one decision of --candidate-config to the next; 1 = it decides each.',
   ),
   'print-effective-config': toggle(CONFIGURATION, false, 'Print the configuration with all defaults, and end.'),
   plugin: flag<readonly string[]>(
@@ -345,7 +345,7 @@ export const SERVE_FLAGS = {
   'replication-url': optionalText(
     LIFE,
     '<url>',
-    'NATS servers through which the replicas of the pool tell each other load and prompts, nats://[user:password@]host:4222.',
+    'NATS servers through which the replicas of the pool share load and prompts, nats://[user:password@]host:4222.',
   ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 

@@ -126,7 +126,7 @@ describe('what replicas tell each other of their learning', () => {
     await first.control.stop();
     second.control.hear(first.control.tell()!);
     expect(Math.abs(prefill(second) / prefill(first) - 1)).toBeLessThan(0.02);
-    expect(second.told).toContain('goes on from what a replica has learned');
+    expect(second.told).toContain('takes over the learned state of a replica');
   });
 
   it('a replica with as many samples keeps what it has learned itself', async () => {
@@ -137,14 +137,14 @@ describe('what replicas tell each other of their learning', () => {
       await each.control.stop();
     }
     second.control.hear(first.control.tell()!);
-    expect(second.told).not.toContain('goes on from what a replica has learned');
+    expect(second.told).not.toContain('takes over the learned state of a replica');
   });
 
   it('a replica that has learned nothing tells nothing, and nonsense is refused with a warning', () => {
     const { control, lines } = controlled({ stateFile: undefined });
     expect(control.tell()).toBeUndefined();
     control.hear(new TextEncoder().encode('{"samples": 1e9, "state": "{}"}'));
-    expect(lines).toEqual([{ text: expect.stringContaining('what a replica has learned is not used') }]);
+    expect(lines).toEqual([{ text: expect.stringContaining('the learned state of a replica is not used') }]);
   });
 });
 

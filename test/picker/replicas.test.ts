@@ -121,7 +121,7 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     const picked: string[] = [];
     for (const prompt of PROMPTS) picked.push(await destination(b, prompt));
     expect(picked).toEqual(placed);
-    expect(b.serve.log()).toContain('knows what its peers know');
+    expect(b.serve.log()).toContain('has joined its replicas');
   });
 
   it('a replica that is alone is ready without a wait', async () => {
@@ -129,7 +129,7 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     const line = a.serve
       .log()
       .split('\n')
-      .find((text) => text.includes('knows what its peers know'))!;
+      .find((text) => text.includes('has joined its replicas'))!;
     expect((JSON.parse(line) as { waitedMs: number }).waitedMs).toBeLessThan(3_000);
   });
 

@@ -133,7 +133,7 @@ function addSourceAges(exposition: MetricsExposition, { freshness }: CoreMetrics
   const labels = ['source_type'];
   exposition.addGauge({
     name: 'pointsman_source_age_seconds',
-    help: 'Time since the last good page of a source, of the endpoint that has gone without for longest.',
+    help: 'Largest time since the last good page of an endpoint of a source.',
     labels,
     read: byType(({ oldestMs }) => oldestMs / 1_000, Math.max),
   });

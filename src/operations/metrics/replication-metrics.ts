@@ -55,7 +55,7 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
   counter('bad_messages', 'Messages of other replicas that could not be read.', ({ badMessages }) => badMessages);
   counter(
     'lost_placements',
-    'Placed prompts that other replicas were not told of: the ring of a shard was full.',
+    'Placed prompts that were not sent to other replicas: the ring of a shard was full.',
     ({ lostPlacements }) => lostPlacements,
   );
 }

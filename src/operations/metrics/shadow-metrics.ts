@@ -7,7 +7,7 @@ export function addShadowMetrics(
 ): void {
   exposition.addGauge({
     name: 'pointsman_shadow_every',
-    help: 'One request in so many is decided by the candidate configuration too.',
+    help: 'Requests from one decision of the candidate configuration to the next; 1 = it decides each.',
     read: () => [{ labels: {}, value: read().every }],
   });
   exposition.addCounter({

@@ -109,11 +109,11 @@ export interface ComparisonShown {
 /** The candidate configuration, which decides in shadow. */
 export interface CandidateShown {
   readonly file: string;
-  /** It decides one request in so many. */
+  /** Requests from one of its decisions to the next. */
   readonly every: number;
   /** Seconds since this version of it began to decide. */
   readonly seconds: number;
-  /** Why it decides no longer; null = it decides. */
+  /** Reason why it has stopped deciding; null = it decides. */
   readonly stopped: string | null;
   /** Null = it has decided nothing yet. */
   readonly all: ComparisonShown | null;

@@ -80,7 +80,7 @@ export class AdaptationControl {
   );
 
   readonly #hearProblems = new ReportOnce((problem) =>
-    this.#log.warn({}, `what a replica has learned is not used: ${problem}`),
+    this.#log.warn({}, `the learned state of a replica is not used: ${problem}`),
   );
 
   constructor(options: AdaptationControlOptions) {
@@ -195,7 +195,7 @@ export class AdaptationControl {
       if (told.samples < ADOPTED_FACTOR * (learned + 1)) return;
       const { model } = decodeState(told.state, this.#settings.model);
       if (!this.#adapter.model.restore(model, 1)) throw new Error('its numbers do not fit together');
-      this.#log.info({ samples: told.samples, own: learned }, 'goes on from what a replica has learned');
+      this.#log.info({ samples: told.samples, own: learned }, 'takes over the learned state of a replica');
     } catch (error) {
       this.#hearProblems.problem(error);
     }

@@ -90,7 +90,7 @@ export class ReplicationControl implements Part {
     this.#timer = setInterval(() => replicator.tick(performance.now()), TICK_MS).unref();
     while (!replicator.joined && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
     const waitedMs = Math.round(performance.now() - began);
-    if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'knows what its peers know');
+    if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'has joined its replicas');
     else this.#log.warn({ waitedMs }, 'no peer has sent its prefix index: serves without it');
   }
 

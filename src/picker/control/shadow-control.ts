@@ -64,10 +64,7 @@ export class ShadowControl implements Part {
 
   start(): void {
     const { followed, every } = this.#options.candidate;
-    this.#log.info(
-      { file: followed.file, every },
-      'a candidate configuration decides in shadow: nothing follows from it',
-    );
+    this.#log.info({ file: followed.file, every }, 'a candidate configuration decides in shadow, without effect');
     if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#look());
   }
 
@@ -79,7 +76,7 @@ export class ShadowControl implements Part {
     programs.clearShadow();
     this.#counts.refused++;
     this.#stopped = refusals.join('; ');
-    this.#log.warn(`the candidate decides no longer beside the new configuration: ${this.#stopped}`);
+    this.#log.warn(`the candidate does not fit the new configuration and stops deciding: ${this.#stopped}`);
   }
 
   /** Reads the file now. */
