@@ -60,7 +60,7 @@ export type DecisionStatus =
   | 'waiting'
   | 'no-wait-slot';
 
-/** What the shadow program would have picked. `none`: no endpoint, `unasked`: it was not run. */
+/** Pick of the shadow program. `none`: no endpoint, `unasked`: the program did not run. */
 export interface ShadowPick {
   state: 'unasked' | 'picked' | 'none';
   /** -1 without a pick. */

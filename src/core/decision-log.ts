@@ -58,7 +58,7 @@ export interface DecisionRecord {
   readonly cachedTokens: number | undefined;
   /** Unit of the decision's columns + 1; 0 = none were kept. */
   readonly columns: number;
-  /** What the shadow program would have picked; undefined = it was not run. */
+  /** Pick of the shadow program; undefined = the program did not run. */
   readonly shadow: LoggedShadow | undefined;
 }
 

@@ -54,7 +54,7 @@ export function wallClockMs(poolMs: number): number {
 /** Characters of a request id that is looked for; longer ones are no ids. */
 const ID_CHARACTERS_MAX = 1024;
 
-/** Where requests are looked for. */
+/** Sources in which requests are looked for. */
 interface Stories {
   /** @param pool name of the pool that decided; undefined = any */
   tell(id: string, pool: string | undefined): RequestStory | undefined;

@@ -17,9 +17,9 @@ export interface ScorerUse {
   readonly scorer: string;
   /** Decisions with several candidates in which it ran. */
   readonly decisions: number;
-  /** Of these, how many in which its scores differed. */
+  /** Number of these in which its scores differed. */
   readonly apart: number;
-  /** Of these, how many in which another endpoint scores highest without it. */
+  /** Number of these in which another endpoint scores highest without it. */
   readonly decided: number;
 }
 

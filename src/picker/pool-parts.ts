@@ -68,10 +68,10 @@ export interface ProcessServices {
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
 
-/** What one pool has on the control thread: its memory, its programs, its endpoints and what follows them. */
+/** Parts of one pool on the control thread: its memory, its programs, its endpoints and what follows them. */
 export class PoolParts {
   readonly memory: PoolMemory;
-  /** What the pool is in the shards. */
+  /** Data of the pool for the shards. */
   readonly served: ServedPool;
   readonly flow: FlowControl | undefined;
   readonly labels: VouchedLabels;

@@ -330,7 +330,7 @@ export class Replicator {
     this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
   }
 
-  /** Sends a full update, and the prefix index in pieces, to the one who asked. One index at a time. */
+  /** Sends a full update, and the prefix index in pieces, to the replica that asked. One index at a time. */
   async #answer({ replica, index }: SnapshotRequest): Promise<void> {
     const { pool, log } = this.#options;
     this.#fullMs = Number.NEGATIVE_INFINITY;

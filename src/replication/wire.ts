@@ -15,7 +15,7 @@ export class WireWriter {
     return this.#length;
   }
 
-  /** What was written; a view that the next write may change. */
+  /** Bytes written so far; a view that the next write may change. */
   get written(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }

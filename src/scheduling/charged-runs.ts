@@ -121,7 +121,7 @@ export class ChargedRuns implements ProfileRuns {
   readonly input: ScheduleInput;
   readonly #options: RunOptions;
   readonly #request: RunRequest;
-  /** Of the request; only the answering endpoint generates output. */
+  /** Estimated output of the request; only the answering endpoint generates it. */
   readonly #outputTokens: number;
   readonly #picks: ChargedPick[] = [];
   #decisions = 0;

@@ -120,7 +120,7 @@ function addSourceErrors(exposition: MetricsExposition, { sourceErrors }: CoreMe
   }
 }
 
-/** Of sources of one type the oldest age and the sum of the endpoints count. */
+/** Registers the largest age and the number of stale endpoints over the sources of each type. */
 function addSourceAges(exposition: MetricsExposition, { freshness }: CoreMetricsSources): void {
   const byType =
     (pick: (age: SourceAge['freshness']) => number, join: (one: number, other: number) => number) => () => {

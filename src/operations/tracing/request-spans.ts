@@ -125,7 +125,7 @@ function rootSpan(request: TracedRequest, poolName: string): Span {
   };
 }
 
-/** What failed, as a short name; undefined = nothing has. A client that leaves is no failure, nor is a 4xx of the model server. */
+/** Failure as a short name; undefined = there was none. A client that leaves is no failure, nor is a 4xx of the model server. */
 function errorOf({ end, rejection, status }: TracedRequest): string | undefined {
   if (rejection !== undefined) return rejection.code;
   if (end === 'evicted' || end === 'failed') return end;

@@ -22,7 +22,7 @@ export interface Span {
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: readonly (readonly [string, AttributeValue])[];
-  /** What failed; undefined = nothing has. */
+  /** Failure as a short name; undefined = there was none. */
   readonly error: string | undefined;
 }
 

@@ -3,7 +3,7 @@ import type { Metric } from '../telemetry/metric-kind.js';
 import { errorKind, queueEndKind, requestKind } from '../telemetry/metric-table.js';
 import { type Series, SeriesReader } from '../telemetry/series-block.js';
 
-/** What the requests of one tenant (fairness id) have used. Tokens are those that model servers reported. */
+/** Usage by the requests of one tenant (fairness id). Tokens are those that model servers reported. */
 export interface TenantTotals {
   /** Requests that were given a destination. */
   readonly requests: number;

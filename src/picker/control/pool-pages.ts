@@ -99,7 +99,7 @@ export class PoolPages implements Part {
   readonly #sources: PoolPageSources;
   #stories: RequestStories | undefined;
   #routes: ReadonlyMap<string, Route> = new Map();
-  /** From the first reader on. */
+  /** Set from the first reader on. */
   #exposition: Promise<MetricsExposition> | undefined;
   #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
@@ -140,7 +140,7 @@ export class PoolPages implements Part {
     return { name: options.poolName, endpoints: pool.assignments.length, unready: unready() };
   }
 
-  /** Why a request went where it went; undefined = its decision is not kept here. */
+  /** Reasons for the destination of a request; undefined = its decision is not kept here. */
   story(id: string): RequestStory | undefined {
     return this.#stories?.tell(id);
   }

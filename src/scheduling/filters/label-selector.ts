@@ -7,7 +7,7 @@ export interface LabelSelector {
 interface LabelRule {
   readonly key: string;
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  /** Of In and NotIn. */
+  /** Values of the operators In and NotIn. */
   readonly values: readonly string[];
 }
 
