@@ -1,4 +1,4 @@
-// Makes docs/performance.md anew: `npm run performance [-- --short]`, some 15 minutes on a quiet machine, 3 with --short.
+// Makes docs/performance.md anew: `npm run performance [-- --short]`, some 15 minutes on a quiet machine, 5 with --short.
 //
 // Runs all benchmarks of bench/ at the commit that is checked out, then whole pickers as processes of their own. With
 // POINTSMAN_PEER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core for the load.
@@ -45,7 +45,7 @@ const bench = spawnSync(process.execPath, ['bench/run.ts', '--json', file, '--ti
 if (bench.status !== 0) throw new Error(`the benchmarks ended with ${bench.status}`);
 const results = readResults(readFileSync(file, 'utf8'));
 rmSync(folder, { recursive: true });
-const times = values.short ? { warmMs: 2_000, measuredMs: 2_000 } : { warmMs: 8_000, measuredMs: 8_000 };
+const times = values.short ? { warmMs: 6_000, measuredMs: 4_000 } : { warmMs: 8_000, measuredMs: 8_000 };
 const peer = process.env.POINTSMAN_PEER;
 if (peer === undefined)
   console.error('performance: POINTSMAN_PEER names no llm-d-router picker: it does not take part');
