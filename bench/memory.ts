@@ -30,6 +30,7 @@ import {
 } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';
 import { headerBlocks } from './load/proxy-connection.ts';
+import { chatHeaders } from './stream.ts';
 
 const WINDOW_BYTES = 2 ** 30;
 /** Bytes that are given to the connection at one time, as a socket does. */
@@ -132,17 +133,7 @@ function request(promptBytes: number, pool: number, byHeader: boolean): Buffer {
   const messages = [{ role: 'user', content }];
   const body = Buffer.from(JSON.stringify({ messages, model: modelOf(pool), max_tokens: 100 }));
   const head = requestHeaders({
-    ':method': 'POST',
-    ':path': '/v1/chat/completions',
-    ':authority': 'models.example.com',
-    ':scheme': 'https',
-    'content-type': 'application/json',
-    'content-length': String(body.length),
-    'user-agent': 'bench/1.0',
-    authorization: `Bearer ${'k'.repeat(40)}`,
-    accept: '*/*',
-    'x-request-id': '7f6c0f4e-8e3a-4d0c-9d29-4d2a5b7c1d10',
-    'x-forwarded-for': '10.1.2.3',
+    ...chatHeaders(body.length),
     ...(byHeader ? { [POOL_HEADER]: poolOf(pool) } : {}),
   });
   const frames = [frame('HEADERS', END_HEADERS, 1, BLOCKS.later), framed(head)];

@@ -17,25 +17,29 @@ export interface Bench {
   setup(): Promise<{ run: () => void }>;
 }
 
-/** Twelve headers, 4 KB of chat in two body messages, an answer of one chunk. */
-export function exchange(): readonly Buffer[] {
-  const body = Buffer.from(
-    JSON.stringify({ model: 'llama', messages: [{ role: 'user', content: 'x'.repeat(4_000) }], max_tokens: 100 }),
-  );
-  const headers = {
+/** Headers of a chat request as Envoy sends them on. @param bodyBytes length of its body */
+export function chatHeaders(bodyBytes: number): Record<string, string> {
+  return {
     ':method': 'POST',
     ':path': '/v1/chat/completions',
     ':authority': 'models.example.com',
     ':scheme': 'https',
     'content-type': 'application/json',
-    'content-length': String(body.length),
+    'content-length': String(bodyBytes),
     'user-agent': 'bench/1.0',
     authorization: `Bearer ${'k'.repeat(40)}`,
     accept: '*/*',
     'x-request-id': '7f6c0f4e-8e3a-4d0c-9d29-4d2a5b7c1d10',
     'x-forwarded-for': '10.1.2.3',
-    'x-llm-d-inference-fairness-id': 'team-a',
   };
+}
+
+/** Twelve headers, 4 KB of chat in two body messages, an answer of one chunk. */
+export function exchange(): readonly Buffer[] {
+  const body = Buffer.from(
+    JSON.stringify({ model: 'llama', messages: [{ role: 'user', content: 'x'.repeat(4_000) }], max_tokens: 100 }),
+  );
+  const headers = { ...chatHeaders(body.length), 'x-llm-d-inference-fairness-id': 'team-a' };
   return [
     requestHeaders(headers),
     requestBody(body.subarray(0, 2_048), false),

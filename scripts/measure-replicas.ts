@@ -9,7 +9,6 @@ import {
   attachCore,
   createPoolMemory,
   Decider,
-  type DecisionRequest,
   defaultPoolSizes,
   EndpointTable,
   ProgramTable,
@@ -17,6 +16,7 @@ import {
 import { PoolReplica } from '../dist/picker/control/pool-replica.js';
 import { NatsLink } from '../dist/replication/nats-link.js';
 import { Replicator } from '../dist/replication/replicator.js';
+import { plainRequest as request } from '../test/core/pool.ts';
 import { NatsServer } from '../test/replication/nats-server.ts';
 
 const ENDPOINTS = 8;
@@ -28,21 +28,6 @@ const REQUESTS_PER_MS = 1;
 const HOLD_MS = 200;
 const BURST = 400;
 const TICK_MS = 5;
-
-const request: DecisionRequest = {
-  profile: 0,
-  blocks: 0,
-  tail: false,
-  blockTokens: 64,
-  promptTokens: 0,
-  outputTokens: 0,
-  priority: 0,
-  adapter: '',
-  nowMs: 0,
-  subset: undefined,
-  charged: true,
-  explained: false,
-};
 
 const now = () => performance.timeOrigin + performance.now();
 

@@ -1,3 +1,4 @@
+import type { RequestLoad } from '../core/load-table.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
 /** Position of a message among all of its sender. */
@@ -11,22 +12,9 @@ export interface Origin {
 }
 
 /** Whole load of one replica on an endpoint. A later row replaces it, so nothing is counted twice. */
-export interface LoadRow {
+export interface LoadRow extends RequestLoad {
   /** endpointKey */
   readonly endpoint: bigint;
-  readonly requests: number;
-  /** Uncached tokens in flight. */
-  readonly tokens: number;
-  /** Uncached prompt tokens of requests without a first token. */
-  readonly prefill: number;
-  /** Prompt tokens of requests in flight. */
-  readonly prompt: number;
-  /** Blocks that output fills. */
-  readonly output: number;
-  /** Requests without a first token. */
-  readonly pending: number;
-  /** Tokens in the KV cache. */
-  readonly held: number;
   /** Requests sent there since the start of the epoch. */
   readonly charged: number;
 }
