@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { threadId } from 'node:worker_threads';
 import { InvalidArgumentError } from 'commander';
 
 /** The port of a command-line flag. */
@@ -37,16 +38,40 @@ export async function everyAddress(): Promise<'::' | '0.0.0.0'> {
   }
 }
 
-/** `count` different ports of 127.0.0.1 that are free now. */
+/**
+ * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A port of that range could be given to a
+ * client between the question and the listening, or while its server restarts.
+ */
+const PORTS = { first: 12_000, count: 18_000 };
+
+/** Ports that a process takes before it reaches the range of the next one. */
+const PORTS_OF_PROCESS = 60;
+
+/** Number of the next port to try. Processes and threads that run side by side begin at different places. */
+let next = ((process.pid + 97 * threadId) * PORTS_OF_PROCESS) % PORTS.count;
+
+/** `count` different ports of 127.0.0.1 that are free now and stay so while their servers are down. Rejects when none is left. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
+  const ports: number[] = [];
+  for (let tries = 0; tries < PORTS.count; tries++) {
+    const port = PORTS.first + next;
+    next = (next + 1) % PORTS.count;
+    if (await isFree(port)) ports.push(port);
+    if (ports.length === count) return ports;
+  }
+  throw new Error(`fewer than ${count} free ports from ${PORTS.first} to ${PORTS.first + PORTS.count - 1}`);
+}
+
+/** One port of {@link freePorts}. */
+export async function freePort(): Promise<number> {
+  const [port] = await freePorts(1);
+  return port as number;
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+  });
 }

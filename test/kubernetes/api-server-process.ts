@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../dist/cli/port.js';
 import { Cluster } from './cluster.ts';
 
 /** Folder of `apiserver` and `etcd`; undefined = they are not installed. */
@@ -186,28 +186,4 @@ async function end(child: ChildProcess | undefined): Promise<void> {
   child.kill('SIGCONT');
   child.kill('SIGKILL');
   await gone;
-}
-
-/**
- * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A server that is down gets its own port
- * again; a client that tries to reach it meanwhile could otherwise be given just that port and keep it.
- */
-const PORTS = { first: 12_000, count: 18_000 };
-const PORT_TRIES_MAX = 100;
-
-/** A port that is free now and stays so while its server is down. */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < PORT_TRIES_MAX; tries++) {
-    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
-    if (await isFree(port)) return port;
-  }
-  throw new Error(`no free port among ${PORT_TRIES_MAX} from ${PORTS.first} on`);
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
 }

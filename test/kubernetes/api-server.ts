@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 import { ADMIN_TOKEN, ApiServer, kubernetesBinaries, START_MS_MAX } from './api-server-process.ts';
 import { Cluster } from './cluster.ts';
 
-export { ADMIN_TOKEN, type ApiServer, freePort, PICKER_TOKEN } from './api-server-process.ts';
+export { ADMIN_TOKEN, type ApiServer, PICKER_TOKEN } from './api-server-process.ts';
 
 /** Why the Kubernetes tests are skipped; the empty string when they run. With POINTSMAN_REQUIRE_KUBERNETES=1 they never are. */
 export const skipReason =

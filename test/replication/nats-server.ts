@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../dist/cli/port.js';
 import { eventually } from '../gateway/client.ts';
 
 function find(): string | undefined {
@@ -22,15 +22,6 @@ export const skipReason =
   natsBinary === undefined && process.env.POINTSMAN_REQUIRE_NATS !== '1'
     ? ' (skipped: no nats-server found; run scripts/install-nats.sh or set NATS_SERVER_BIN)'
     : '';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** A nats-server of its own process. */
 export class NatsServer {
