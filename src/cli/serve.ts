@@ -19,6 +19,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
     process.stdout.write(await (await import('./create-picker.js')).effectiveConfiguration(flags));
     return;
   }
+  process.on('uncaughtException', controlThreadFailed);
   // Read when the core is loaded (core/memory.ts).
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
@@ -39,6 +40,14 @@ export async function runServe(argv: readonly string[]): Promise<void> {
 function failed(error: Error): void {
   process.stderr.write(`pointsman: ${error.message}\n`);
   process.exit(1);
+}
+
+/**
+ * Ends the process when the control thread throws, or rejects what is not awaited: what it keeps may be half changed. The shards
+ * end with it, and the supervisor starts it again.
+ */
+function controlThreadFailed(error: unknown): void {
+  failed(new Error(`the control thread has failed: ${error instanceof Error ? error.stack : String(error)}`));
 }
 
 /** SIGTERM and SIGINT: not ready at once, lame duck, streams finish, exit 0. A second signal breaks the streams off, exit 1. */
