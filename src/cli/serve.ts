@@ -1,4 +1,5 @@
 import { errorMessage } from '../core/error-message.js';
+import { holdYoungGeneration } from '../core/young-generation.js';
 import type { Logger } from '../operations/log.js';
 import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
@@ -20,6 +21,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
     return;
   }
   process.on('uncaughtException', controlThreadFailed);
+  const letYoungGenerationGrow = holdYoungGeneration();
   // Read when the core is loaded (core/memory.ts).
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
@@ -32,6 +34,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   // Without a listener Node.js opens an inspector on this signal, through which code can be run.
   process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
+  letYoungGenerationGrow();
   log.info(ports, 'pointsman is serving');
   setTimeout(collectStartGarbage, START_GARBAGE_MS).unref();
 }
