@@ -135,8 +135,8 @@ describe('docs/reference/http.md and a running picker', () => {
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
-    // Its test is among those of several pools.
-    for (const path of paths.filter((each) => each !== '/debug/pools')) {
+    // Their tests are among those of several pools and of replicas.
+    for (const path of paths.filter((each) => !['/debug/pools', '/debug/replicas'].includes(each))) {
       const { status, headers, body } = await ask(path);
       await body?.cancel();
       const kind = CONTENT_TYPES[path] ?? 'application/json';

@@ -8,6 +8,7 @@ import {
   flowControlRoute,
   pluginStateRoute,
   REQUESTS_PATH,
+  replicasRoute,
   requestRoute,
 } from '../../operations/debug-pages.js';
 import { healthRoute } from '../../operations/health-report.js';
@@ -236,6 +237,7 @@ export class PoolPages implements Part {
     );
     return new Map([
       ...this.#flowRoutes(),
+      ...this.#replicaRoutes(),
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
@@ -270,6 +272,12 @@ export class PoolPages implements Part {
       ['/ui/configuration', configurationRoute(configuration)],
       ['/ui/', pageFiles],
     ];
+  }
+
+  #replicaRoutes(): (readonly [string, Route])[] {
+    const { replication } = this.#sources;
+    if (replication === undefined) return [];
+    return [['/debug/replicas', replicasRoute(() => ({ ...replication.report(), endpoints: replication.loads() }))]];
   }
 
   #flowRoutes(): (readonly [string, Route])[] {

@@ -54,6 +54,8 @@ export interface SoakResult {
 }
 
 const SERVERS = 4;
+/** For the picker to be ready, on a machine that has much else to do. */
+const READY_MS_MAX = 60_000;
 const SAMPLE_MS = 1_000;
 /** For the last streams to end, and for the shards to tell of it. */
 const END_MS_MAX = 60_000;
@@ -214,7 +216,7 @@ async function startPicker(
   const [grpcPort, healthPort, metricsPort] = (await freePorts(3)) as [number, number, number];
   const picker = await startPickerProcess({
     command: [...OWN_PICKER, `--transport=${transport}`],
-    ...{ configFile, grpcPort, healthPort, metricsPort, endpoints: servers.length },
+    ...{ configFile, grpcPort, healthPort, metricsPort, endpoints: servers.length, readyTimeoutMs: READY_MS_MAX },
   });
   stops.push(() => picker.stop('SIGKILL'));
   return picker;
