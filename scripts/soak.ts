@@ -94,12 +94,12 @@ const traffic = {
   streams: number('streams', scenario.traffic.streams),
   rate: number('rate', scenario.traffic.rate),
 };
-const seconds = 60 * number('minutes', 10);
 const { burst, rssMbMax } = scenario;
-const result = await soak({ envoy, seconds, transport: transport(), traffic, burst, report: print });
+const options = { envoy, transport: transport(), traffic, burst, seconds: 60 * number('minutes', 10) };
+const result = await soak({ ...options, report: print });
 const faults = [
   ...faultsOf(result),
   ...costsOf(result, { rssMb: rssMbMax, collectionShare: values.busy ? 1 : COLLECTION_SHARE_MAX }),
 ];
-console.log(JSON.stringify({ ...values, seconds, traffic, ...result, faults }, undefined, 2));
+console.log(JSON.stringify({ ...values, traffic, ...result, faults }, undefined, 2));
 process.exit(faults.length === 0 ? 0 : 1);

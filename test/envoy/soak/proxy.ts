@@ -4,7 +4,7 @@ import { type EnvoyProcess, runEnvoy, shippedEnvoyConfiguration } from '../../..
 import { freePorts } from '../../../dist/cli/port.js';
 
 /** Smallest windows that Envoy can be given, of a stream and of a connection. */
-const WINDOW_BYTES = 65_535;
+export const WINDOW_BYTES_MIN = 65_535;
 const HTTP_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 
 interface Cluster {
@@ -21,8 +21,15 @@ interface Document {
   };
 }
 
-/** The shipped configuration with the smallest windows towards the picker, and trailers of HTTP/1 model servers passed on. */
-export async function startProxy(binary: string, pickerPort: number): Promise<EnvoyProcess> {
+/**
+ * The shipped configuration with other windows towards the picker, and trailers of HTTP/1 model servers passed on.
+ * @param windowBytes undefined = Envoy's own windows
+ */
+export async function startProxy(
+  binary: string,
+  pickerPort: number,
+  windowBytes: number | undefined,
+): Promise<EnvoyProcess> {
   const [port, adminPort] = (await freePorts(2)) as [number, number];
   const text = await readFile(shippedEnvoyConfiguration('envoy.yaml'), 'utf8');
   const document = parse(text, { merge: true }) as Document;
@@ -31,7 +38,10 @@ export async function startProxy(binary: string, pickerPort: number): Promise<En
   for (const cluster of document.static_resources.clusters) {
     if (cluster.name === 'ext_proc') {
       cluster.load_assignment!.endpoints[0].lb_endpoints = [{ endpoint: { address: address(pickerPort) } }];
-      const windows = { initial_stream_window_size: WINDOW_BYTES, initial_connection_window_size: WINDOW_BYTES };
+      const windows =
+        windowBytes === undefined
+          ? {}
+          : { initial_stream_window_size: windowBytes, initial_connection_window_size: windowBytes };
       cluster.typed_extension_protocol_options = options({
         http2_protocol_options: { max_concurrent_streams: 40_000, ...windows },
       });

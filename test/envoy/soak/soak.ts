@@ -1,19 +1,14 @@
 // A picker behind a real Envoy with small windows, under traffic in which everything ends that can end: answers, resets at
 // any moment, bodies of all sizes, streams that wait for a window. `npm run soak` runs it for minutes, a test for seconds.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../../dist/cli/demo/picker-process.js';
-import { freePorts } from '../../../dist/cli/port.js';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../../dist/config/default-configuration.js';
+import type { PickerProcess } from '../../../dist/cli/demo/picker-process.js';
 import type { TransportName } from '../../../dist/ingress/transport.js';
-import { endpointsYaml } from '../../../dist/simulator/server/fleet.js';
 import { Clients, type Outcome, type Traffic } from './clients.ts';
 import { type Figures, leftOver, readFigures, type Trend, trend } from './figures.ts';
 import { HastyProxy } from './hasty-proxy.ts';
-import { type SoakServer, startSoakServer } from './model-server.ts';
-import { startProxy } from './proxy.ts';
+import { startSoakServer } from './model-server.ts';
+import { startPicker } from './picker.ts';
+import { startProxy, WINDOW_BYTES_MIN } from './proxy.ts';
 
 export interface SoakOptions {
   /** Path of Envoy. */
@@ -54,8 +49,6 @@ export interface SoakResult {
 }
 
 const SERVERS = 4;
-/** For the picker to be ready, on a machine that has much else to do. */
-const READY_MS_MAX = 60_000;
 const SAMPLE_MS = 1_000;
 /** For the last streams to end, and for the shards to tell of it. */
 const END_MS_MAX = 60_000;
@@ -73,7 +66,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     );
     stops.push(() => Promise.all(servers.map((server) => server.stop())));
     const picker = await startPicker(servers, options.transport, stops);
-    const proxy = await startProxy(options.envoy, picker.grpcPort);
+    const proxy = await startProxy(options.envoy, picker.grpcPort, WINDOW_BYTES_MIN);
     stops.push(() => proxy.stop());
     return await run(options, picker, proxy.port);
   } finally {
@@ -197,27 +190,4 @@ export function costsOf({ rssMb, collectionShare }: SoakResult, bounds: CostBoun
       ? []
       : [`the resident memory at rest is ${rest.toFixed(0)} MB, the bound is ${bounds.rssMb} MB`]),
   ];
-}
-
-async function startPicker(
-  servers: readonly SoakServer[],
-  transport: TransportName,
-  stops: (() => Promise<unknown>)[],
-): Promise<PickerProcess> {
-  const folder = await mkdtemp(join(tmpdir(), 'pointsman-soak-'));
-  stops.push(() => rm(folder, { recursive: true, force: true }));
-  const endpointsFile = join(folder, 'endpoints.yaml');
-  await writeFile(endpointsFile, endpointsYaml(servers));
-  const configFile = join(folder, 'configuration.yaml');
-  const discovery = `- type: file-discovery\n  parameters: {path: ${JSON.stringify(endpointsFile)}}\n`;
-  const head = `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n${discovery}`;
-  const tail = `${DEFAULT_PLUGINS}${DEFAULT_PROFILES}dataLayer:\n  discovery: {pluginRef: file-discovery}\n`;
-  await writeFile(configFile, head + tail);
-  const [grpcPort, healthPort, metricsPort] = (await freePorts(3)) as [number, number, number];
-  const picker = await startPickerProcess({
-    command: [...OWN_PICKER, `--transport=${transport}`],
-    ...{ configFile, grpcPort, healthPort, metricsPort, endpoints: servers.length, readyTimeoutMs: READY_MS_MAX },
-  });
-  stops.push(() => picker.stop('SIGKILL'));
-  return picker;
 }
