@@ -2,7 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID, requestedRewrite, requestPath } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
@@ -12,10 +12,11 @@ import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
-import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
 import type { Exchange, StreamContext, StreamServices } from './exchange.js';
+import { poolOfHead, poolOfModel } from './pool-of-request.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
@@ -129,7 +130,7 @@ export class RequestPhase {
     if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
       return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
     }
-    const refused = this.#seekPool(message);
+    const refused = this.#enter(poolOfHead(this.#exchange.context.pools, message, this.#reader));
     if (refused !== undefined) return this.#reject(refused);
     const reading = this.#reader.read(message);
     if (reading !== 'more' && reading !== 'complete') {
@@ -143,40 +144,18 @@ export class RequestPhase {
     if (reading === 'complete') this.#complete();
   }
 
-  /** Chooses the pool by the head of the request, where there are several; the model says it where the head does not. */
-  #seekPool({ phase, headers, pool, endOfStream, requestBodyMode }: ProcessMessage): Rejection | undefined {
-    const { pools } = this.#exchange.context;
-    if (pools === undefined || phase !== Phase.requestHeaders || headers === NO_HEADERS) return undefined;
-    const bodyComes = !endOfStream && requestBodyMode !== BodyMode.none;
-    const found = pools.ofProxy({ headers, pool });
-    if (found === undefined && bodyComes && pools.readsModels && pools.dialectOf(requestPath(headers)) !== undefined)
-      return undefined;
-    const chosen = found ?? pools.byDefault();
-    // A refusal is found in the log by the id of its request.
-    if ('kind' in chosen) this.#reader.headers = headers;
-    return 'kind' in chosen ? chosen : this.#enter(chosen);
-  }
-
-  #enter(context: StreamContext): Rejection | undefined {
-    this.#exchange.enter(context);
-    this.#trail.move(context.services);
-    return this.#reader.move(context.services);
+  /** Goes on in the pool that is chosen. @param chosen undefined = the request stays where it is */
+  #enter(chosen: StreamContext | Rejection | undefined): Rejection | undefined {
+    if (chosen === undefined || 'kind' in chosen) return chosen;
+    this.#exchange.enter(chosen);
+    this.#trail.move(chosen.services);
+    return this.#reader.move(chosen.services);
   }
 
   #complete() {
-    const refused = this.#poolOfModel();
+    const refused = this.#enter(poolOfModel(this.#exchange.context.pools, this.#reader));
     if (refused !== undefined) return this.#reject(refused);
     this.#understand();
-  }
-
-  /** Chooses the pool of a request by its model, unless it has been chosen. */
-  #poolOfModel(): Rejection | undefined {
-    const { pools } = this.#exchange.context;
-    if (pools === undefined) return undefined;
-    const model = this.#reader.model();
-    if (typeof model === 'object') return model;
-    const chosen = pools.ofModel(model);
-    return 'kind' in chosen ? chosen : this.#enter(chosen);
   }
 
   #understand() {
