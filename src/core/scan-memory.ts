@@ -7,6 +7,8 @@ import { ResponseScanner } from './response-scanner.js';
 export interface ScannedChains {
   /** As RequestScanner.chain. */
   chain(id: number, model: string): PromptChain;
+  /** As RequestScanner.noteBeginning. */
+  noteBeginning(id: number): void;
 }
 
 /**
@@ -36,31 +38,64 @@ export class ScanMemory {
   }
 }
 
-/** Copies the hashes from the memory of the scans to that of the decisions: 8 bytes for each block. */
+/**
+ * Copies what a chain writes from the memory of the scans to that of the decisions: 8 bytes for each block, and the beginning of the
+ * prompt. TypedArray.set would copy between shared memories in atomic bytes.
+ */
 class CopiedChains implements ScannedChains {
   readonly #scanner: RequestScanner;
-  readonly #from: CoreInstance;
-  readonly #to: CoreInstance;
-  readonly #source: number;
-  readonly #target: number;
+  readonly #source: Uint32Array;
+  readonly #target: Uint32Array;
+  readonly #from: ChainPlaces;
+  readonly #to: ChainPlaces;
 
   constructor(scanner: RequestScanner, from: CoreInstance, to: CoreInstance) {
     this.#scanner = scanner;
-    this.#from = from;
-    this.#to = to;
-    this.#source = (from.call.hashesAddress() >>> 0) >>> 2;
-    this.#target = (to.call.hashesAddress() >>> 0) >>> 2;
+    this.#source = from.u32;
+    this.#target = to.u32;
+    this.#from = placesOf(from);
+    this.#to = placesOf(to);
   }
 
   chain(id: number, model: string): PromptChain {
     const chain = this.#scanner.chain(id, model);
-    const words = 2 * (chain.blocks + (chain.tail ? 1 : 0));
-    const { u32: source } = this.#from;
-    const { u32: target } = this.#to;
-    // TypedArray.set copies between shared memories in atomic bytes.
-    for (let i = 0; i < words; i++) target[this.#target + i] = source[this.#source + i]!;
+    this.#copy('hashes', WORDS_OF_HASH * (chain.blocks + (chain.tail ? 1 : 0)));
+    this.#copy('beginning', CORE.REQUEST_BEGINNING_BYTES >>> 2);
     return chain;
   }
+
+  /** The chain of the tokens stands in the pool's memory, the text of the prompt in that of the scans. */
+  noteBeginning(id: number): void {
+    this.#scanner.noteBeginning(id);
+    this.#copy('content', WORDS_OF_HASH);
+    const { front, hashes } = this.#to;
+    for (let i = 0; i < WORDS_OF_HASH; i++) this.#target[front + i] = this.#target[hashes + i]!;
+  }
+
+  #copy(place: keyof ChainPlaces, words: number): void {
+    const [from, to] = [this.#from[place], this.#to[place]];
+    for (let i = 0; i < words; i++) this.#target[to + i] = this.#source[from + i]!;
+  }
+}
+
+const WORDS_OF_HASH = 2;
+
+/** Places of a chain in a memory, as indices of 32-bit words. */
+interface ChainPlaces {
+  readonly hashes: number;
+  readonly beginning: number;
+  readonly content: number;
+  readonly front: number;
+}
+
+function placesOf({ call }: CoreInstance): ChainPlaces {
+  const request = call.requestAddress() >>> 0;
+  return {
+    hashes: (call.hashesAddress() >>> 0) >>> 2,
+    beginning: (request + CORE.REQUEST_BEGINNING) >>> 2,
+    content: (request + CORE.REQUEST_BEGINNING_CONTENT) >>> 2,
+    front: (request + CORE.REQUEST_BEGINNING_FRONT) >>> 2,
+  };
 }
 
 function seedOf({ view }: CoreInstance): bigint {
