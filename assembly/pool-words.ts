@@ -40,6 +40,8 @@ export class PoolWords {
   coldLength: u32;
   /** Requests decided, modulo 2^32 · any thread · commit lock. */
   decisions: u32;
+  /** Changes of the column STATE, modulo 2^32 · control thread · commit lock. */
+  stateChanges: u32;
 }
 
 export const POOL_WORDS_BYTES: usize = offsetof<PoolWords>();

@@ -64,6 +64,7 @@ import {
   threadBytes,
 } from './memory';
 import { prefixBind, prefixRegionBytes } from './prefix/layout';
+import { hashBind } from './request/hash';
 import { scanRegionBytes } from './request/layout';
 import { responseRegionBytes } from './response/layout';
 import { decisionLogBind, decisionLogBytes } from './scheduling/decision-log';
@@ -135,6 +136,7 @@ export function attach(thread: u32): u32 {
   const refusal = bindSizes(thread);
   if (refusal != 0) return refusal;
   bindAddresses(scanRegionBytes(SCANS, CHAIN_BLOCKS), responsePartBytes(SCANS), decisionLogBytes());
+  hashBind();
   decisionLogBind();
   prefixBind(PREFIX, SLOTS, INDEX_BLOCKS, CHAIN_BLOCKS, thread);
   activeBind(ACTIVE, REQUESTS, CHAIN_BLOCKS);

@@ -54,6 +54,8 @@ interface Shape {
   readonly pools?: { readonly count: number; readonly by: 'header' | 'model' };
   /** Share of the requests that are traced; absent = traces are off. */
   readonly traced?: number;
+  /** All requests come too late: they are refused at their header blocks. */
+  readonly late?: boolean;
 }
 
 function settingsOf(configuration: LoadedConfiguration, traced: number | undefined): ShardSettings {
@@ -158,6 +160,19 @@ function answer(chunks: number): Buffer {
   ]);
 }
 
+/** Age of late requests, and time for which they must have come until every one is refused (`opener.ts`, WAIT_MS_MAX). */
+const LATE_MS = 10_000;
+const PRESSURE_MS = 2_500;
+
+/** Lets requests wait for too long until all of them are refused. */
+async function press(open: StreamEntry): Promise<void> {
+  const end = performance.now() + PRESSURE_MS;
+  while (performance.now() < end) {
+    open.turnAway?.(performance.now() - LATE_MS, false);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 /** Frames of one run's exchanges, with the places that differ from run to run. */
 class Script {
   readonly bytes: Buffer;
@@ -166,10 +181,13 @@ class Script {
   readonly #perExchange: number;
   #next = 3;
 
-  constructor({ promptBytes, chunks, batch, pools }: Shape) {
+  constructor({ promptBytes, chunks, batch, pools, late }: Shape) {
     const { count, by } = pools ?? { count: 1, by: 'model' };
     const exchanges = Array.from({ length: batch }, (_, i) =>
-      Buffer.concat([request(promptBytes, i % count, by === 'header'), answer(chunks)]),
+      Buffer.concat([
+        request(promptBytes, i % count, by === 'header'),
+        late === true ? data(1, Buffer.alloc(0), END_STREAM) : answer(chunks),
+      ]),
     );
     this.bytes = Buffer.concat(exchanges);
     for (let at = 0; at < this.bytes.length; at += 9 + this.bytes.readUIntBE(at, 3)) this.#streams.push(at + 5);
@@ -218,7 +236,7 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
     unsent: 0,
   };
   const connection = new Http2Connection(wire, {
-    methods: new Map([[PROCESS_PATH, { open }]]),
+    methods: new Map([[PROCESS_PATH, { open, turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded) }]]),
     budget: new HeldBytes(WINDOW_BYTES),
     heldBytesMax: WINDOW_BYTES,
     messageBytesMax: WINDOW_BYTES,
@@ -228,14 +246,16 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
     now: () => performance.now(),
   });
   const say = (bytes: Buffer): void => {
+    const arrivedAt = performance.now() - (shape.late === true ? LATE_MS : 0);
     for (let at = 0; at < bytes.length; at += READ_BYTES) {
-      connection.receive(bytes, at, Math.min(bytes.length, at + READ_BYTES));
+      connection.receive(bytes, at, Math.min(bytes.length, at + READ_BYTES), arrivedAt);
     }
   };
   say(Buffer.concat([PREFACE, settings({ 4: WINDOW_BYTES }), windowUpdate(0, WINDOW_BYTES)]));
   // The first stream fills the table of header fields.
   say(frame('HEADERS', END_HEADERS | END_STREAM, 1, BLOCKS.first));
   const script = new Script(shape);
+  if (shape.late === true) await press(open);
   return {
     opsPerRun: shape.batch,
     run: async () => {
@@ -254,6 +274,10 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
 
 export const benches: readonly Bench[] = [
   { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  {
+    name: 'memory/refused-chat-4k',
+    setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 64, late: true }),
+  },
   {
     name: 'memory/chat-4k-traced-1-percent',
     setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16, traced: 0.01 }),

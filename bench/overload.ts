@@ -18,6 +18,7 @@ async function* curve(picker: string, command: readonly string[], seconds: numbe
   const common = { connections: CONNECTIONS, boundMs: BOUND_MS };
   try {
     await process.load({ ...common, concurrency: CONCURRENCY, seconds: WARM_UP_SECONDS });
+    const idle = process.usage;
     const closed = await process.load({ ...common, concurrency: CONCURRENCY, seconds });
     const capacity = closed.goodput;
     yield {
@@ -26,7 +27,8 @@ async function* curve(picker: string, command: readonly string[], seconds: numbe
       load: 'closed',
       capacity,
       placedMs: closed.placedMs,
-      rssMb: process.usage?.rssMb,
+      generatorCores: closed.generatorCores,
+      ...spent(idle, process.usage),
     };
     for (const multiple of MULTIPLES) {
       const before = process.usage;

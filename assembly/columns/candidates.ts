@@ -2,7 +2,11 @@
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
 // state and ejection columns and counts the pool's decisions; called under the commit lock.
+//
+// States change rarely, so most decisions begin with the same candidates as the one before. A decision that narrows its
+// candidates says so (candidatesTouched); otherwise the column is kept for the next one.
 
+import { ASSERTIONS } from '../assertions';
 import {
   COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
@@ -24,6 +28,39 @@ export const PROBE_DUE_MS_MAX: f64 = 59200;
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
   return (poolWords().slotsUsed + 3) & ~3;
+}
+
+/** CANDIDATES marks the live endpoints: `keptCount` of the first `keptUsed` slots, as of `keptChanges` changes of states. */
+let kept: bool = false;
+let keptUsed: u32 = 0;
+let keptCount: u32 = 0;
+let keptChanges: u32 = 0;
+
+/** CANDIDATES is not, or no longer, what the next decision would mark. */
+export function candidatesTouched(): void {
+  kept = false;
+}
+
+/** Keeps CANDIDATES for the next decisions, if it marks the live endpoints. */
+export function keepCandidates(used: u32, count: u32, subset: bool): void {
+  // Whether an endpoint is admitted that is out depends on the time.
+  kept = !subset && poolWords().ejected == 0;
+  keptUsed = used;
+  keptCount = count;
+  keptChanges = poolWords().stateChanges;
+}
+
+/**
+ * Begins a decision with the candidates of the one before.
+ * @param further as in markCandidates
+ * @returns how many they are; u32.MAX_VALUE = they have to be marked
+ */
+export function candidatesKept(used: u32, subset: bool, further: bool): u32 {
+  if (!kept || subset || used != keptUsed) return u32.MAX_VALUE;
+  if (keptChanges != poolWords().stateChanges || poolWords().ejected != 0) return u32.MAX_VALUE;
+  if (!further) countDecision();
+  if (ASSERTIONS) assert(markLive(used, 0, true) == keptCount, 'kept candidates are the live endpoints');
+  return keptCount;
 }
 
 /** A decision of the pool: probes are a share of them. */
@@ -94,6 +131,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
  * @param further not the first decision about a request, which alone is counted
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
+  candidatesTouched();
   if (!further) countDecision();
   const off = poolWords().ejectionOff != 0;
   const count = subset ? markSubset(used, now, off) : markLive(used, now, off);

@@ -3,11 +3,12 @@
 // Owns: nothing of its own; works on hash streams that lie in scan states (this thread's part of REGION_SCANS) and
 // writes chains into this thread's HASHES area. No lock: all of it belongs to one thread.
 //
-// A content hash is the lanes of XXH64 (github.com/Cyan4973/xxHash, doc/xxhash_spec.md) over 32-byte stripes, the last
-// one padded with zeros, then a merge of the four lanes that costs ten multiplications where XXH64's costs fourteen;
-// the length goes into the merge, so padding differs from content. Every lane is multiplied by an odd constant before
-// it meets another, so that differences of few bits in two lanes cannot cancel. The lanes start from the pool's
-// HASH_SEED: collisions cannot be constructed without it.
+// A content hash sums, over stripes of 32 bytes, products of two words of 32 bits, each of them first mixed with a key of its
+// own, as NH does (UMAC, RFC 4418 §5.2), and adds the bytes themselves to the other lanes, as XXH3 does (github.com/Cyan4973/
+// xxHash, doc/xxhash_spec.md), so that a word whose partner is 0 counts as well. Keys change from stripe to stripe by odd steps,
+// so that stripes cannot change places. The last stripe is padded with zeros; the length goes into the merge of the four lanes,
+// so padding differs from content. A stripe takes two multiplications of the vector unit where XXH64 takes eight of 64 bits.
+// Keys and lanes follow from the pool's HASH_SEED: collisions cannot be constructed without it.
 //
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
@@ -22,21 +23,55 @@ const PRIME_5: u64 = 0x27d4eb2f165667c5;
 
 export const HASH_STRIPE: u32 = 32;
 
-/** 32 bytes of content: a word for each lane. */
-@unmanaged
-class Stripe {
-  /** Word of the first lane · host · none, in the caller's own input. */
-  a: u64;
-  /** Word of the second lane · host · none, in the caller's own input. */
-  b: u64;
-  /** Word of the third lane · host · none, in the caller's own input. */
-  c: u64;
-  /** Word of the fourth lane · host · none, in the caller's own input. */
-  d: u64;
+/** Keys of the first stripe, and their steps from stripe to stripe. */
+let firstKeys: v128 = i64x2.splat(0);
+let secondKeys: v128 = i64x2.splat(0);
+let firstStep: v128 = i64x2.splat(0);
+let secondStep: v128 = i64x2.splat(0);
+/** Sums before the first stripe. */
+let firstSums: v128 = i64x2.splat(0);
+let secondSums: v128 = i64x2.splat(0);
+
+function pair(low: u64, high: u64): v128 {
+  return i64x2.replace_lane(i64x2.splat(low), 1, high);
 }
 
-function round(lane: u64, word: u64): u64 {
-  return rotl<u64>(lane + word * PRIME_2, 31) * PRIME_1;
+/** Word `number` of the keys: SplitMix64 (Steele, Lea and Flood 2014) from the seed. */
+function keyWord(number: u64): u64 {
+  let word = HASH_SEED + number * PRIME_1;
+  word = (word ^ (word >>> 30)) * 0xbf58476d1ce4e5b9;
+  word = (word ^ (word >>> 27)) * 0x94d049bb133111eb;
+  return word ^ (word >>> 31);
+}
+
+/** Takes the keys from the pool's seed. */
+export function hashBind(): void {
+  firstKeys = pair(keyWord(1), keyWord(2));
+  secondKeys = pair(keyWord(3), keyWord(4));
+  firstSums = pair(keyWord(5), keyWord(6));
+  secondSums = pair(keyWord(7), keyWord(8));
+  firstStep = pair(PRIME_1, PRIME_2);
+  secondStep = pair(PRIME_3, PRIME_4);
+}
+
+/** What a stripe adds to the first sums: its second half `b`, and products of both halves under their keys, `x` and `y`. */
+function firstTerm(b: v128, x: v128, y: v128): v128 {
+  return i64x2.add(b, i64x2.extmul_low_i32x4_u(x, y));
+}
+
+/** What it adds to the second sums: its first half `a` and the other products. */
+function secondTerm(a: v128, x: v128, y: v128): v128 {
+  return i64x2.add(a, i64x2.extmul_high_i32x4_u(x, y));
+}
+
+function mergeSums(first: v128, second: v128, length: u32): u64 {
+  return merge(
+    i64x2.extract_lane(first, 0),
+    i64x2.extract_lane(first, 1),
+    i64x2.extract_lane(second, 0),
+    i64x2.extract_lane(second, 1),
+    length,
+  );
 }
 
 function merge(a: u64, b: u64, c: u64, d: u64, length: u32): u64 {
@@ -58,27 +93,34 @@ function partialWord(from: usize, left: i32): u64 {
 
 /** Content hash of `length` bytes at `from`. */
 export function hashBytes(from: usize, length: u32): u64 {
-  let a = HASH_SEED + PRIME_1 + PRIME_2;
-  let b = HASH_SEED + PRIME_2;
-  let c = HASH_SEED;
-  let d = HASH_SEED - PRIME_1;
+  let first = firstSums;
+  let second = secondSums;
+  let firstKey = firstKeys;
+  let secondKey = secondKeys;
+  const firstMore = firstStep;
+  const secondMore = secondStep;
   let left = length;
   while (left >= HASH_STRIPE) {
-    const stripe = changetype<Stripe>(from);
-    a = round(a, stripe.a);
-    b = round(b, stripe.b);
-    c = round(c, stripe.c);
-    d = round(d, stripe.d);
+    const a = v128.load(from);
+    const b = v128.load(from, 16);
+    const x = v128.xor(a, firstKey);
+    const y = v128.xor(b, secondKey);
+    first = i64x2.add(first, firstTerm(b, x, y));
+    second = i64x2.add(second, secondTerm(a, x, y));
+    firstKey = i64x2.add(firstKey, firstMore);
+    secondKey = i64x2.add(secondKey, secondMore);
     from += HASH_STRIPE;
     left -= HASH_STRIPE;
   }
   if (left > 0) {
-    a = round(a, partialWord(from, <i32>left));
-    b = round(b, partialWord(from + 8, <i32>left - 8));
-    c = round(c, partialWord(from + 16, <i32>left - 16));
-    d = round(d, partialWord(from + 24, <i32>left - 24));
+    const a = pair(partialWord(from, <i32>left), partialWord(from + 8, <i32>left - 8));
+    const b = pair(partialWord(from + 16, <i32>left - 16), partialWord(from + 24, <i32>left - 24));
+    const x = v128.xor(a, firstKey);
+    const y = v128.xor(b, secondKey);
+    first = i64x2.add(first, firstTerm(b, x, y));
+    second = i64x2.add(second, secondTerm(a, x, y));
   }
-  return merge(a, b, c, d, length);
+  return mergeSums(first, second, length);
 }
 
 /** Content hash of `length` bytes at `from`, written as a u64 to `to` (8-byte words cross to the host by memory). */
@@ -94,10 +136,7 @@ export function hashLink(before: u64, content: u64): u64 {
 
 /** Begins a hash stream. */
 export function streamReset(stream: HashStream): void {
-  stream.a = HASH_SEED + PRIME_1 + PRIME_2;
-  stream.b = HASH_SEED + PRIME_2;
-  stream.c = HASH_SEED;
-  stream.d = HASH_SEED - PRIME_1;
+  stream.setSums(firstSums, secondSums);
   stream.fill = 0;
   stream.length = 0;
 }
@@ -109,8 +148,9 @@ export function streamLength(stream: HashStream): u32 {
 
 /** Absorbs `length` bytes at `from`; in how many pieces a content comes makes no difference. */
 export function streamAbsorb(stream: HashStream, from: usize, length: u32): void {
-  stream.length = streamLength(stream) + length;
   const fill = stream.fill;
+  const before = (streamLength(stream) - fill) / HASH_STRIPE;
+  stream.length = streamLength(stream) + length;
   if (fill > 0) {
     const room = HASH_STRIPE - fill;
     const taken = length < room ? length : room;
@@ -121,49 +161,60 @@ export function streamAbsorb(stream: HashStream, from: usize, length: u32): void
       stream.fill = fill + taken;
       return;
     }
-    streamStripes(stream, stream.stripe, 1);
+    streamStripes(stream, before, stream.stripe, 1);
   }
   const stripes = length / HASH_STRIPE;
-  streamStripes(stream, from, stripes);
+  if (stripes > 0) streamStripes(stream, before + u32(fill > 0), from, stripes);
   const rest = length % HASH_STRIPE;
   if (rest > 0) memory.copy(stream.stripe, from + <usize>(stripes * HASH_STRIPE), rest);
   stream.fill = rest;
 }
 
-function streamStripes(stream: HashStream, from: usize, stripes: u32): void {
-  let a = stream.a;
-  let b = stream.b;
-  let c = stream.c;
-  let d = stream.d;
+/** Adds `stripes` stripes at `from`, before which the stream has `before`. */
+function streamStripes(stream: HashStream, before: u32, from: usize, stripes: u32): void {
+  let first = stream.firstSums;
+  let second = stream.secondSums;
+  let firstKey = firstKeyOf(before);
+  let secondKey = secondKeyOf(before);
+  const firstMore = firstStep;
+  const secondMore = secondStep;
   for (let i: u32 = 0; i < stripes; i++) {
-    const stripe = changetype<Stripe>(from);
-    a = round(a, stripe.a);
-    b = round(b, stripe.b);
-    c = round(c, stripe.c);
-    d = round(d, stripe.d);
+    const a = v128.load(from);
+    const b = v128.load(from, 16);
+    const x = v128.xor(a, firstKey);
+    const y = v128.xor(b, secondKey);
+    first = i64x2.add(first, firstTerm(b, x, y));
+    second = i64x2.add(second, secondTerm(a, x, y));
+    firstKey = i64x2.add(firstKey, firstMore);
+    secondKey = i64x2.add(secondKey, secondMore);
     from += HASH_STRIPE;
   }
-  stream.a = a;
-  stream.b = b;
-  stream.c = c;
-  stream.d = d;
+  stream.setSums(first, second);
+}
+
+/** Keys of the stripe behind `before` others. */
+function firstKeyOf(before: u32): v128 {
+  return i64x2.add(firstKeys, i64x2.mul(firstStep, i64x2.splat(before)));
+}
+
+function secondKeyOf(before: u32): v128 {
+  return i64x2.add(secondKeys, i64x2.mul(secondStep, i64x2.splat(before)));
 }
 
 /** Content hash of what the stream has absorbed; the stream may go on afterwards. */
 export function streamHash(stream: HashStream): u64 {
-  let a = stream.a;
-  let b = stream.b;
-  let c = stream.c;
-  let d = stream.d;
-  const fill = <i32>stream.fill;
-  if (fill > 0) {
-    const from = stream.stripe;
-    a = round(a, partialWord(from, fill));
-    b = round(b, partialWord(from + 8, fill - 8));
-    c = round(c, partialWord(from + 16, fill - 16));
-    d = round(d, partialWord(from + 24, fill - 24));
-  }
-  return merge(a, b, c, d, streamLength(stream));
+  const first = stream.firstSums;
+  const second = stream.secondSums;
+  const length = streamLength(stream);
+  const fill = stream.fill;
+  if (fill == 0) return mergeSums(first, second, length);
+  memory.fill(stream.stripe + fill, 0, HASH_STRIPE - fill);
+  const before = (length - fill) / HASH_STRIPE;
+  const a = v128.load(stream.stripe);
+  const b = v128.load(stream.stripe, 16);
+  const x = v128.xor(a, firstKeyOf(before));
+  const y = v128.xor(b, secondKeyOf(before));
+  return mergeSums(i64x2.add(first, firstTerm(b, x, y)), i64x2.add(second, secondTerm(a, x, y)), length);
 }
 
 /**

@@ -22,16 +22,16 @@ export class ScanHead {
   shortages: u32;
 }
 
-/** A hash stream: XXH64 lanes over 32-byte stripes (hash.ts). */
+/** A hash stream: four sums over 32-byte stripes (hash.ts). */
 @unmanaged
 export class HashStream {
-  /** First lane · its thread · none. */
+  /** First sum · its thread · none. */
   a: u64;
-  /** Second lane · its thread · none. */
+  /** Second sum · its thread · none. */
   b: u64;
-  /** Third lane · its thread · none. */
+  /** Third sum · its thread · none. */
   c: u64;
-  /** Fourth lane · its thread · none. */
+  /** Fourth sum · its thread · none. */
   d: u64;
   /** Bytes in the unfinished stripe · its thread · none. */
   fill: u32;
@@ -45,6 +45,19 @@ export class HashStream {
 
   get stripe(): usize {
     return changetype<usize>(this) + offsetof<HashStream>('stripeWords');
+  }
+
+  get firstSums(): v128 {
+    return v128.load(changetype<usize>(this));
+  }
+
+  get secondSums(): v128 {
+    return v128.load(changetype<usize>(this), offsetof<HashStream>('c'));
+  }
+
+  setSums(first: v128, second: v128): void {
+    v128.store(changetype<usize>(this), first);
+    v128.store(changetype<usize>(this), second, offsetof<HashStream>('c'));
   }
 }
 

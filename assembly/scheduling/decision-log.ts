@@ -10,6 +10,7 @@
 //   then    a ring of COLUMN_UNITS units of 64 bytes: columns of decisions, each without a break:
 //           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
+import { laneMaxOfIntegers } from '../columns/lanes';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_EJECTION,
@@ -71,6 +72,7 @@ import {
 } from './decision-record';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
 import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
+import { mostMatchedNoted, noteMostMatched } from './score-column';
 
 /** Records of this thread's part. */
 let kept: u32 = 0;
@@ -84,6 +86,8 @@ let untilColumns: u32 = 0;
 let keeps: bool = false;
 /** Unit + 1 of the columns of this decision. */
 let written: u32 = 0;
+/** The gate has removed endpoints in this decision. */
+let closed: bool = false;
 
 /** Bytes between the parts of two threads. */
 export function decisionLogStride(): usize {
@@ -121,6 +125,8 @@ function head(): DecisionLogHead {
 /** Begins a decision. @returns whether its columns are kept */
 export function logBegin(): bool {
   written = 0;
+  closed = false;
+  noteMostMatched(u32.MAX_VALUE);
   if ((request().flags & DECIDE_FURTHER) != 0) return keeps;
   keeps = load<u32>(REQUEST + TRACE_COLUMNS) != 0;
   if (columnsEvery != 0 && --untilColumns == 0) {
@@ -144,6 +150,7 @@ export function logAdmitted(used: u32): void {
 
 /** Notes the endpoints that are no candidates any more: `reason` removed them. */
 export function logRemoved(used: u32, reason: u32): void {
+  if (reason == REMOVED_BY_GATE) closed = true;
   const zero = i32x4.splat(0);
   const mine = i32x4.splat(reason);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
@@ -155,6 +162,7 @@ export function logRemoved(used: u32, reason: u32): void {
 
 /** Note that the gate keeps the request from all endpoints that were left. */
 export function logAllClosed(used: u32): void {
+  closed = true;
   const zero = i32x4.splat(0);
   const mine = i32x4.splat(REMOVED_BY_GATE);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
@@ -290,16 +298,17 @@ function removedBy(used: u32, reason: u32): u32 {
   return count;
 }
 
-/** Notes the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
-function recordBest(record: DecisionRecord, used: u32): void {
+/** Most blocks of the prompt that any endpoint holds. */
+function mostMatched(used: u32): u32 {
+  if (mostMatchedNoted != u32.MAX_VALUE) return mostMatchedNoted;
   let most = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) most = i32x4.max_s(most, v128.load(MATCH + at));
-  const best = <u32>(
-    max(
-      max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)),
-      max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)),
-    )
-  );
+  return <u32>laneMaxOfIntegers(most);
+}
+
+/** Notes the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
+function recordBest(record: DecisionRecord, used: u32): void {
+  const best = mostMatched(used);
   record.bestMatched = best;
   record.bestSlot = u32.MAX_VALUE;
   record.bestRemoved = 0;
@@ -352,7 +361,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.tag = program == null ? 0 : program.tag;
   record.blockTokens = request().blockTokens;
   record.priority = request().priority;
-  record.closed = removedBy(used, REMOVED_BY_GATE);
+  record.closed = closed ? removedBy(used, REMOVED_BY_GATE) : 0;
   record.shadow = answer().shadow;
   record.shadowCost = answer().shadowCost;
   record.pickCost = answer().pickCost;

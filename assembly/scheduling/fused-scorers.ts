@@ -24,7 +24,7 @@ import {
 import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
 import { poolWords } from '../pool-words';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
-import { NEVER, noteBestMatch, noteHighest, noteSignal } from './score-column';
+import { NEVER, noteBestMatch, noteHighest, noteMostMatched, noteSignal } from './score-column';
 
 /** Position of a term in the sum: its place among the terms in their usual order. */
 const FEWEST: u32 = 0;
@@ -186,12 +186,14 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
   const lowest = f32x4.neg(f32x4.splat(never32));
   let best = lowest;
   let most = i32x4.splat(0);
+  let mostOfAll = most;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
     const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
     const free = f32x4.sub(one, v128.load(usage + at));
     const unused = f32x4.mul(f32x4.pmin(f32x4.pmax(free, zero), one), ofUsage);
-    const match = f32x4.convert_i32x4_s(v128.load(matches + at));
+    const blocks = v128.load(matches + at);
+    const match = f32x4.convert_i32x4_s(blocks);
     let held = f32x4.mul(match, ratio);
     if (long) {
       const reach = f32x4.pmin(one, f32x4.mul(match, length));
@@ -205,10 +207,12 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
     v128.store(scores + at, score);
     const lanes = v128.load(candidates + at);
     best = f32x4.pmax(best, ofCandidates(score, lanes));
-    most = i32x4.max_s(most, v128.and(v128.load(matches + at), lanes));
+    most = i32x4.max_s(most, v128.and(blocks, lanes));
+    mostOfAll = i32x4.max_s(mostOfAll, blocks);
   }
   noteHighest(laneMax(best));
   noteBestMatch(<u32>laneMaxOfIntegers(most));
+  noteMostMatched(<u32>laneMaxOfIntegers(mostOfAll));
 }
 
 /**

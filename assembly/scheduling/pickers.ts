@@ -1,6 +1,7 @@
 // Pickers: from weighted scores to the endpoints, in order of preference.
 //
 // Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
+import { candidatesTouched } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneSumOfIntegers } from '../columns/lanes';
@@ -92,6 +93,7 @@ function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u3
  */
 export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {
   const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), PICKS_MAX);
+  if (wanted > 1) candidatesTouched();
   const out = wanted > 1 ? countOut(used) : 0;
   if (out == 0 || out == candidates) return choose(op, code, used, candidates, wanted);
   return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), PICKS_MAX)), wanted);

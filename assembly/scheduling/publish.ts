@@ -123,6 +123,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (state != 1) readmit(slot);
   column.setU32(COLUMN_STATE, slot, state);
+  poolWords().stateChanges += 1;
   updateUsed();
   lockRelease(COMMIT_LOCK);
   gateOpened();

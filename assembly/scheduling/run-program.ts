@@ -3,7 +3,7 @@
 // Owns: the thread's CANDIDATES, SCORE and REMOVED columns and the picks in its answer, written by its own thread. Called
 // under the commit lock.
 
-import { filterByHost, markCandidates } from '../columns/candidates';
+import { candidatesKept, candidatesTouched, filterByHost, keepCandidates, markCandidates } from '../columns/candidates';
 import { slotOffset } from '../columns/column';
 import { EXPLAIN_COLUMNS, SCORE } from '../memory';
 import {
@@ -38,11 +38,31 @@ function leftNone(filter: u32): u32 {
   return DECIDE_FILTERED;
 }
 
+/** Notes that `reason` has left `after` of `before` candidates. @returns `after` */
+function narrowed(used: u32, before: u32, after: u32, reason: u32): u32 {
+  if (after != before) {
+    candidatesTouched();
+    logRemoved(used, reason);
+  }
+  return after;
+}
+
+/** Marks the endpoints that may be picked, and why others may not, unless both columns still say so. @returns how many */
+function admit(flags: u32, used: u32): u32 {
+  const subset = (flags & DECIDE_SUBSET) != 0;
+  const further = (flags & DECIDE_FURTHER) != 0;
+  const same = candidatesKept(used, subset, further);
+  if (same != u32.MAX_VALUE) return same;
+  const count = markCandidates(used, request().now, subset, further);
+  logAdmitted(used);
+  keepCandidates(used, count, subset);
+  return count;
+}
+
 /** Runs a program over the endpoints that may be picked. Commit lock held. @returns a DECIDE_* status */
 export function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
-  const candidates = markCandidates(used, request().now, (flags & DECIDE_SUBSET) != 0, (flags & DECIDE_FURTHER) != 0);
+  const candidates = admit(flags, used);
   answer().candidates = candidates;
-  logAdmitted(used);
   if (candidates == 0) return gateEmpty(gated);
   return runOperations(program, flags, used, total, gated, shown, candidates);
 }
@@ -77,18 +97,18 @@ export function runOperations(
     const code = op.code;
     if (gated && !mayServe(code)) {
       gated = false;
-      candidates = gatePass(used, candidates, live);
-      answer().candidates = candidates;
-      if (candidates == 0) {
+      const open = gatePass(used, candidates, live);
+      answer().candidates = open;
+      if (open == 0) {
+        candidatesTouched();
         logAllClosed(used);
         return DECIDE_WAITS;
       }
-      logRemoved(used, REMOVED_BY_GATE);
+      candidates = narrowed(used, candidates, open, REMOVED_BY_GATE);
     }
     if (code == OP_FILTER_HOST) {
-      candidates = filterByHost(used, <u32>op.p0, op.p1 != 0, candidates);
+      candidates = narrowed(used, candidates, filterByHost(used, <u32>op.p0, op.p1 != 0, candidates), i + 1);
       answer().candidates = candidates;
-      logRemoved(used, i + 1);
       filters++;
       if (candidates == 0) return leftNone(filters);
     } else if (code == OP_PREDICT) {
@@ -97,9 +117,8 @@ export function runOperations(
     } else if (code == OP_ADMIT_LATENCY) {
       if (!admitByLatency(used)) return DECIDE_DENIED;
     } else if (isFilter(code)) {
-      candidates = filter(op, code, used, total, candidates);
+      candidates = narrowed(used, candidates, filter(op, code, used, total, candidates), i + 1);
       answer().candidates = candidates;
-      logRemoved(used, i + 1);
       filters++;
       if (candidates == 0) return leftNone(filters);
     } else if (code == OP_WOULD_PICK) {

@@ -36,6 +36,14 @@ export function noteBestMatch(blocks: u32): void {
   bestMatchNoted = blocks;
 }
 
+/** Most blocks that any endpoint holds, candidate or not, as bestMatchNoted. */
+export let mostMatchedNoted: u32 = u32.MAX_VALUE;
+
+/** Most blocks of the prompt that any endpoint holds; u32.MAX_VALUE at the beginning of a decision. */
+export function noteMostMatched(blocks: u32): void {
+  mostMatchedNoted = blocks;
+}
+
 /** The highest score of the candidates, found while SCORE was written. */
 export function noteHighest(score: f32): void {
   highestScore = score;

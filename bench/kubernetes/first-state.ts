@@ -28,6 +28,9 @@ export interface IdleUsage {
 const cluster = JSON.parse(process.argv[2]!) as Cluster;
 const rss = () => process.memoryUsage.rss() / 2 ** 20;
 
+const { holdYoungGeneration } = await import('../../dist/core/young-generation.js');
+// As `serve` does at its start.
+const letYoungGenerationGrow = holdYoungGeneration();
 const { clientOf, sourceOf } = await import('./cluster-client.ts');
 const { KubernetesDiscovery } = await import('../../dist/pool/discovery/kubernetes/kubernetes.js');
 const pauses = monitorEventLoopDelay({ resolution: 1 });
@@ -50,6 +53,7 @@ await discovery.start(
   // A slow start is reported after 3 s, and is no failure.
   () => {},
 );
+letYoungGenerationGrow();
 const endpoints = await promise;
 const ms = performance.now() - began;
 await new Promise((done) => setTimeout(done, 20));

@@ -16,6 +16,11 @@ import { exchange } from '../stream.ts';
 const RECEIVE_WINDOW_BYTES = 2 ** 30;
 /** Template frames of one write to the socket. */
 const CHUNK_BYTES = 262_144;
+/** Streams under way whose start is remembered, each in the place of its number. A power of two. */
+const STREAMS_MAX = 524_288;
+/** In the place of a start: no stream, and one that was answered and is not counted any more. */
+const NONE = Number.NaN;
+const OVER = Number.NEGATIVE_INFINITY;
 /** First field of a `ProcessingResponse`: the reply to request headers, and an immediate response. */
 const HEADERS_REPLY_TAG = 0x0a;
 const IMMEDIATE_TAG = 0x3a;
@@ -28,10 +33,12 @@ const SERIAL_PLACE = 'x'.repeat(SERIAL_DIGITS);
 export type Answer = 'placed' | 'refused' | 'failed';
 
 export interface ProxyOwner {
-  /** The first reply of a stream, or its end without one. @param dueAt when the request was to be sent */
-  answered(dueAt: number, answer: Answer): void;
+  /** Milliseconds of a monotonic clock, above 0. */
+  now(): number;
+  /** The first reply of a stream, or its end without one. @param age milliseconds since the request was to be sent */
+  answered(age: number, answer: Answer): void;
   /** A stream whose request was placed has ended. */
-  ended(dueAt: number, ok: boolean): void;
+  ended(age: number, ok: boolean): void;
 }
 
 function literal(text: string): Buffer {
@@ -54,6 +61,7 @@ export function headerBlocks(): { readonly first: Buffer; readonly later: Buffer
   };
 }
 
+/** Frames of one exchange. The stream numbers and the serial number are written into it, then it is copied as it is. */
 interface Template {
   readonly bytes: Buffer;
   /** Where stream numbers lie. */
@@ -63,6 +71,17 @@ interface Template {
   readonly dataBytes: number;
 }
 
+/** Adds 1 to the decimal number of so many digits. */
+function countUp(bytes: Buffer, at: number, digits: number): void {
+  for (let i = at + digits - 1; i >= at; i--) {
+    if (bytes[i]! < 0x39) {
+      bytes[i]!++;
+      return;
+    }
+    bytes[i] = 0x30;
+  }
+}
+
 function template(frames: Buffer): Template {
   const streams: number[] = [];
   let dataBytes = 0;
@@ -70,12 +89,9 @@ function template(frames: Buffer): Template {
     streams.push(at + 5);
     if (frames[at + 3] === 0) dataBytes += frames.readUIntBE(at, 3);
   }
-  return {
-    bytes: frames,
-    streams,
-    serial: frames.indexOf(SERIAL_PLACE, Math.max(0, frames.length - OWN_BYTES)),
-    dataBytes,
-  };
+  const serial = frames.indexOf(SERIAL_PLACE, Math.max(0, frames.length - OWN_BYTES));
+  if (serial >= 0) frames.write(String(Math.trunc(Math.random() * 1e9)).padStart(SERIAL_DIGITS, '0'), serial, 'latin1');
+  return { bytes: frames, streams, serial, dataBytes };
 }
 
 const [HEAD, BODY, REST, ANSWER_HEAD, ANSWER_BODY] = exchange().map((bytes) => message(bytes));
@@ -93,12 +109,12 @@ export class ProxyConnection {
   #at = 0;
   #rest: Buffer = Buffer.alloc(0);
   #nextStream = 1;
-  #serial = Math.trunc(Math.random() * 1e9);
   /** Bytes that the picker takes. */
   #window = 65_535;
   #received = 0;
-  /** When the request of a stream was to be sent; streams that are answered are negative. */
-  readonly #open = new Map<number, number>();
+  /** When the request of a stream was to be sent; streams that are placed are negative. */
+  readonly #due = new Float64Array(STREAMS_MAX).fill(NONE);
+  #open = 0;
   /** Requests that wait for the picker's window. */
   readonly #blocked: number[] = [];
   #blockedHead = 0;
@@ -116,7 +132,7 @@ export class ProxyConnection {
   }
 
   get open(): number {
-    return this.#open.size + this.#blocked.length - this.#blockedHead;
+    return this.#open + this.#blocked.length - this.#blockedHead;
   }
 
   /** Begin an exchange. @param dueAt when it was to begin */
@@ -141,7 +157,8 @@ export class ProxyConnection {
     while (this.#blockedHead < this.#blocked.length && !this.closed) {
       const next = this.#nextStream === 1 ? FIRST_REQUEST : REQUEST;
       if (next.dataBytes > this.#window) return;
-      this.#open.set(this.#nextStream, this.#blocked[this.#blockedHead++]!);
+      this.#due[place(this.#nextStream)] = this.#blocked[this.#blockedHead++]!;
+      this.#open++;
       this.#write(next, this.#nextStream);
       this.#nextStream += 2;
     }
@@ -152,21 +169,21 @@ export class ProxyConnection {
 
   #write({ bytes, streams, serial, dataBytes }: Template, stream: number): void {
     if (this.#at + bytes.length > CHUNK_BYTES) this.flush();
-    const at = this.#at;
-    bytes.copy(this.#chunk, at);
-    for (const place of streams) this.#chunk.writeUInt32BE(stream, at + place);
-    if (serial >= 0) this.#chunk.write(String(this.#serial++).padStart(SERIAL_DIGITS, '0'), at + serial, 'latin1');
+    for (const at of streams) bytes.writeUInt32BE(stream, at);
+    if (serial >= 0) countUp(bytes, serial, SERIAL_DIGITS);
+    this.#chunk.set(bytes, this.#at);
     this.#at += bytes.length;
     this.#window -= dataBytes;
   }
 
   #read(bytes: Buffer): void {
     const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    const now = this.#owner.now();
     let at = 0;
     while (at + 9 <= all.length) {
-      const end = at + 9 + all.readUIntBE(at, 3);
+      const end = at + 9 + ((all[at]! << 16) | (all[at + 1]! << 8) | all[at + 2]!);
       if (end > all.length) break;
-      this.#frame(all, at, end);
+      this.#frame(all, at, end, now);
       at = end;
     }
     this.#rest = all.subarray(at);
@@ -179,18 +196,18 @@ export class ProxyConnection {
     this.flush();
   }
 
-  #frame(bytes: Buffer, at: number, end: number) {
+  #frame(bytes: Buffer, at: number, end: number, now: number) {
     const stream = bytes.readUInt32BE(at + 5);
     const flags = bytes[at + 4]!;
     switch (bytes[at + 3]) {
       case 0:
-        if (end - at > 14) this.#data(stream, bytes[at + 14]!);
+        if (end - at > 14) this.#data(stream, bytes[at + 14]!, now);
         return;
       case 1:
-        if ((flags & END_STREAM) !== 0) this.#end(stream, true);
+        if ((flags & END_STREAM) !== 0) this.#end(stream, true, now);
         return;
       case 3:
-        return this.#end(stream, bytes.readUInt32BE(at + 9) === 0);
+        return this.#end(stream, bytes.readUInt32BE(at + 9) === 0, now);
       case 4:
         if ((flags & 1) === 0) this.#socket.write(frame('SETTINGS', 1, 0));
         return;
@@ -202,27 +219,37 @@ export class ProxyConnection {
     }
   }
 
-  #data(stream: number, tag: number): void {
-    const dueAt = this.#open.get(stream);
-    if (dueAt === undefined || dueAt < 0) return;
+  #data(stream: number, tag: number, now: number): void {
+    const dueAt = this.#due[place(stream)]!;
+    // A stream without a request, or one that has had its first reply.
+    if (!(dueAt >= 0)) return;
     if (tag === HEADERS_REPLY_TAG) {
-      this.#owner.answered(dueAt, 'placed');
+      this.#owner.answered(now - dueAt, 'placed');
       this.#write(RESPONSE, stream);
-    } else this.#owner.answered(dueAt, tag === IMMEDIATE_TAG ? 'refused' : 'failed');
-    this.#open.set(stream, tag === HEADERS_REPLY_TAG ? -dueAt : Number.NEGATIVE_INFINITY);
+    } else this.#owner.answered(now - dueAt, tag === IMMEDIATE_TAG ? 'refused' : 'failed');
+    this.#due[place(stream)] = tag === HEADERS_REPLY_TAG ? -dueAt : OVER;
   }
 
-  #end(stream: number, ok: boolean): void {
-    const dueAt = this.#open.get(stream);
-    if (dueAt === undefined) return;
-    this.#open.delete(stream);
-    if (dueAt >= 0) this.#owner.answered(dueAt, 'failed');
-    else if (dueAt > Number.NEGATIVE_INFINITY) this.#owner.ended(-dueAt, ok);
+  #end(stream: number, ok: boolean, now: number): void {
+    const dueAt = this.#due[place(stream)]!;
+    if (Number.isNaN(dueAt)) return;
+    this.#due[place(stream)] = NONE;
+    this.#open--;
+    if (dueAt >= 0) this.#owner.answered(now - dueAt, 'failed');
+    else if (dueAt !== OVER) this.#owner.ended(now + dueAt, ok);
   }
 
   #close(): void {
     this.closed = true;
-    for (const stream of [...this.#open.keys()]) this.#end(stream, false);
-    for (const dueAt of this.#blocked.splice(this.#blockedHead)) this.#owner.answered(dueAt, 'failed');
+    const now = this.#owner.now();
+    for (let stream = Math.max(1, this.#nextStream - 2 * STREAMS_MAX); stream < this.#nextStream; stream += 2) {
+      this.#end(stream, false, now);
+    }
+    for (const dueAt of this.#blocked.splice(this.#blockedHead)) this.#owner.answered(now - dueAt, 'failed');
   }
+}
+
+/** Streams of a client have odd numbers. */
+function place(stream: number): number {
+  return (stream >>> 1) & (STREAMS_MAX - 1);
 }

@@ -1,4 +1,5 @@
 import { errorMessage } from '../core/error-message.js';
+import { holdYoungGeneration } from '../core/young-generation.js';
 import type { Logger } from '../operations/log.js';
 import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
@@ -19,6 +20,8 @@ export async function runServe(argv: readonly string[]): Promise<void> {
     process.stdout.write(await (await import('./create-picker.js')).effectiveConfiguration(flags));
     return;
   }
+  process.on('uncaughtException', controlThreadFailed);
+  const letYoungGenerationGrow = holdYoungGeneration();
   // Read when the core is loaded (core/memory.ts).
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
@@ -31,6 +34,7 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   // Without a listener Node.js opens an inspector on this signal, through which code can be run.
   process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
+  letYoungGenerationGrow();
   log.info(ports, 'pointsman is serving');
   setTimeout(collectStartGarbage, START_GARBAGE_MS).unref();
 }
@@ -39,6 +43,14 @@ export async function runServe(argv: readonly string[]): Promise<void> {
 function failed(error: Error): void {
   process.stderr.write(`pointsman: ${error.message}\n`);
   process.exit(1);
+}
+
+/**
+ * Ends the process when the control thread throws, or rejects what is not awaited: what it keeps may be half changed. The shards
+ * end with it, and the supervisor starts it again.
+ */
+function controlThreadFailed(error: unknown): void {
+  failed(new Error(`the control thread has failed: ${error instanceof Error ? error.stack : String(error)}`));
 }
 
 /** SIGTERM and SIGINT: not ready at once, lame duck, streams finish, exit 0. A second signal breaks the streams off, exit 1. */

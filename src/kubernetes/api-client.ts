@@ -2,6 +2,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { ClusterAccess } from './access.js';
 import { type KeptFields, KeptFieldsReader } from './kept-fields.js';
+import { ListElements } from './list-elements.js';
 
 /** The server has refused a request, or there was no answer (`status` 0). */
 export class ApiFailure extends Error {
@@ -35,8 +36,6 @@ export interface RequestOptions {
   readonly contentType?: string;
   /** Until the end of the answer. Default 10 s. */
   readonly timeoutMs?: number;
-  /** Fields of the answer that are read; default all. */
-  readonly fields?: KeptFields | undefined;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -75,8 +74,20 @@ export class ApiClient {
     const signal = AbortSignal.timeout(options.timeoutMs ?? TIMEOUT_MS);
     const response = await this.#send(method, path, options, signal);
     const answer = await this.#bytes(response, path);
-    if (options.fields === undefined) return JSON.parse(answer.toString('utf8')) as unknown;
-    return new KeptFieldsReader(options.fields).parse(answer);
+    return JSON.parse(answer.toString('utf8')) as unknown;
+  }
+
+  /**
+   * Reads a list, whose objects are taken as they come. Resolves to the list without them. Rejects with ApiFailure.
+   * @param fields of the objects that are read; undefined = all
+   */
+  async list(path: string, fields: KeptFields | undefined, take: (object: unknown) => void): Promise<unknown> {
+    const response = await this.#send('GET', path, {}, AbortSignal.timeout(TIMEOUT_MS));
+    const reader = fields && new KeptFieldsReader(fields);
+    const parse = (json: Buffer) => (reader === undefined ? JSON.parse(json.toString('utf8')) : reader.parse(json));
+    const elements = new ListElements((json) => take(parse(json)));
+    for await (const piece of this.#pieces(response, path)) elements.add(piece);
+    return elements.rest();
   }
 
   /** Resolves to the open body of a 200 answer. Rejects with ApiFailure. */
@@ -144,17 +155,21 @@ export class ApiClient {
 
   async #bytes(response: IncomingMessage, path: string): Promise<Buffer> {
     const pieces: Buffer[] = [];
+    for await (const piece of this.#pieces(response, path)) pieces.push(piece);
+    return Buffer.concat(pieces);
+  }
+
+  async *#pieces(response: IncomingMessage, path: string): AsyncIterable<Buffer> {
     let bytes = 0;
     try {
       for await (const piece of response as AsyncIterable<Buffer>) {
         bytes += piece.length;
         if (bytes > ANSWER_BYTES_MAX) throw new Error(`${path}: an answer of more than ${ANSWER_BYTES_MAX} bytes`);
-        pieces.push(piece);
+        yield piece;
       }
     } catch (error) {
       throw this.#noAnswer(error as NodeJS.ErrnoException);
     }
-    return Buffer.concat(pieces);
   }
 }
 

@@ -315,10 +315,11 @@ export class Reflector<Value> {
 
   async #page(token: string, first: FirstState<Value>): Promise<ObjectList> {
     const parameters = `limit=${PAGE_OBJECTS}${token === '' ? '' : `&continue=${encodeURIComponent(token)}`}`;
-    const fields = this.#fields && { items: this.#fields, metadata: true as const };
-    const page = (await this.#options.client.request('GET', this.#path(parameters), { fields })) as ObjectList;
+    const take = (object: unknown) => {
+      if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
+    };
+    const page = (await this.#options.client.list(this.#path(parameters), this.#fields, take)) as ObjectList;
     this.#answered();
-    for (const object of page.items ?? []) if (this.#isSelected(object)) this.#copy.collect('ADDED', object, first);
     return page;
   }
 
@@ -444,8 +445,8 @@ export class Reflector<Value> {
   }
 }
 
+/** A list without its objects. */
 interface ObjectList {
-  readonly items?: readonly unknown[];
   readonly metadata?: { readonly continue?: string; readonly resourceVersion?: string };
 }
 

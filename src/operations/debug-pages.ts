@@ -14,6 +14,11 @@ export function adaptationRoute(read: () => ShownAdaptation): Route {
   return (_request, response) => answerJson(response, read());
 }
 
+/** `GET /debug/replicas`: peers, and the load of every endpoint by both sides, as JSON. */
+export function replicasRoute(read: () => unknown): Route {
+  return (_request, response) => answerJson(response, read());
+}
+
 /** `GET /debug/flow-control`: waiting requests and their reasons, as JSON. Prompts appear by their size only. */
 export function flowControlRoute(report: () => unknown): Route {
   return (_request, response) => answerJson(response, report());

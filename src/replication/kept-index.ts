@@ -3,8 +3,8 @@ import { z } from 'zod';
 import type { ExportedSegment } from '../core/index-export.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 
-/** Version of the format; raised when older files would be misread. */
-const VERSION = 1;
+/** Version of the format; raised when older files would be misread, or their block hashes name other blocks. */
+const VERSION = 2;
 const MAGIC = 'PTSMIDX\n';
 /** Magic, length of the head, checksum of everything behind the checksum. */
 const PREAMBLE_BYTES = 16;

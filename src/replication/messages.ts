@@ -79,7 +79,8 @@ export interface IndexPiece extends Origin {
 
 export type Message = Update | SnapshotRequest | IndexPiece;
 
-const VERSION = 1;
+/** Raised when older messages would be misread, or their block hashes name other blocks. */
+const VERSION = 2;
 const KINDS = ['update', 'request', 'piece'] as const;
 const FULL = 1;
 const LEAVES = 2;

@@ -1,4 +1,5 @@
 import type { LoadRow, Update } from './messages.js';
+import { UsualLag } from './usual-lag.js';
 
 /** Load of all live peers on an endpoint. */
 export type LoadSum = Omit<LoadRow, 'endpoint'>;
@@ -38,11 +39,14 @@ interface Peer {
   readonly beyond: Set<number>;
   /** Sequence of the last full update. */
   fullAt: number;
+  /** Sequence of the update that ended its last silence: rows of earlier ones do not count. */
+  countsFrom: number;
   readonly rows: Map<bigint, Row>;
   readonly spent: Map<string, number>;
   /** Whether the peer is known since its start: all tokens of tenants in its first update are new. */
   readonly fromStart: boolean;
   lagMs: number;
+  readonly usualLag: UsualLag;
   gaps: number;
 }
 
@@ -63,7 +67,7 @@ export interface PeerReading {
 export interface Receipt {
   /** Whether the update is dropped: an earlier process of the replica sent it, or the peers are at their bound. */
   readonly ignored: boolean;
-  /** Whether the peer was unknown, silent, or another process. */
+  /** Whether the peer was unknown, silent, or another process: its load counts from its next full update on. */
   readonly appeared: boolean;
   /** Whether updates before this one are newly missing. */
   readonly gap: boolean;
@@ -82,17 +86,24 @@ export class PeerView {
   readonly #peers = new Map<string, Peer>();
   readonly #changed = new Set<bigint>();
 
-  /** Applies an update. */
-  receive(update: Update, nowMs: number): Receipt {
+  /**
+   * Applies an update. One that was under way for longer than usual counts as heard when it was sent: what a slow connection delivers
+   * late is no sign of life.
+   * @param lagMs time between sending and receipt, by both clocks
+   */
+  receive(update: Update, nowMs: number, lagMs = 0): Receipt {
     const before = this.#peers.get(update.replica);
     if (before !== undefined && update.epoch < before.epoch) return IGNORED;
     if (before === undefined && this.#peers.size >= PEERS_MAX) return IGNORED;
     const peer = before?.epoch === update.epoch ? before : this.#meet(update, before);
-    const appeared = peer !== before || !peer.live;
-    if (!peer.live) this.#mark(peer);
-    peer.live = !update.leaves;
-    if (update.leaves) this.#mark(peer);
-    peer.heardMs = nowMs;
+    peer.lagMs = lagMs;
+    peer.heardMs = Math.max(peer.heardMs, nowMs - peer.usualLag.excess(lagMs, nowMs));
+    const live = !update.leaves && nowMs - peer.heardMs <= SILENCE_MS;
+    const appeared = live && (peer !== before || !peer.live);
+    if (live !== peer.live) this.#mark(peer);
+    // What it said before its silence may be long over.
+    if (live && !peer.live && peer === before) peer.countsFrom = update.sequence;
+    peer.live = live;
     const gap = noteSequence(peer, update.sequence);
     this.#takeLoads(peer, update);
     return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
@@ -136,9 +147,9 @@ export class PeerView {
   /** Load of all live peers on an endpoint; `charged` counts the requests sent there since the last call. */
   load(endpoint: bigint): LoadSum {
     const sum = { ...NONE };
-    for (const { live, rows } of this.#peers.values()) {
+    for (const { live, rows, countsFrom } of this.#peers.values()) {
       const row = rows.get(endpoint);
-      if (!live || row === undefined) continue;
+      if (!live || row === undefined || row.sequence < countsFrom) continue;
       const { load } = row;
       sum.requests += load.requests;
       sum.tokens += load.tokens;
@@ -182,27 +193,23 @@ export class PeerView {
     }));
   }
 
-  /** Notes the time that an update was under way. */
-  noteLag(replica: string, lagMs: number): void {
-    const peer = this.#peers.get(replica);
-    if (peer !== undefined) peer.lagMs = lagMs;
-  }
-
   #meet({ replica, epoch, sentAtMs }: Update, before: Peer | undefined): Peer {
     if (before !== undefined) this.#mark(before);
     const peer: Peer = {
       replica,
       epoch,
-      heardMs: 0,
-      live: true,
+      heardMs: Number.NEGATIVE_INFINITY,
+      live: false,
       complete: 0,
       highest: 0,
       beyond: new Set(),
       fullAt: 0,
+      countsFrom: 0,
       rows: new Map(),
       spent: new Map(),
       fromStart: sentAtMs - epoch < YOUNG_MS,
       lagMs: 0,
+      usualLag: new UsualLag(),
       gaps: before?.gaps ?? 0,
     };
     this.#peers.set(replica, peer);

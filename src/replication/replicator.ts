@@ -63,7 +63,7 @@ export interface ReplicatorOptions {
   readonly sharesIndex: boolean;
   readonly pool: ReplicatedPool;
   readonly link: ReplicaLink;
-  /** Milliseconds since 1970, for the lag that metrics show. */
+  /** Milliseconds since 1970, by a clock that is not set while the process runs: late messages are told by it. */
   readonly wallMs: () => number;
   readonly log: (level: 'info' | 'warn', text: string, details?: object) => void;
 }
@@ -266,13 +266,13 @@ export class Replicator {
   #receiveUpdate(update: Update): void {
     const { pool, log, wallMs, seedCheck, sharesIndex } = this.#options;
     const { replica, epoch } = update;
-    const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs);
-    if (ignored) return;
     const lagMs = wallMs() - update.sentAtMs;
-    this.#view.noteLag(replica, lagMs);
+    const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
+    if (ignored) return;
     this.lag(lagMs);
-    if (gap) this.#missed(replica);
-    if (appeared && !update.leaves) {
+    if (gap) this.counts.gaps++;
+    if ((gap || appeared) && !update.full) this.#askForLoads(replica);
+    if (appeared) {
       log('info', 'a replica is heard', { replica, epoch });
       this.#snapshots.heard(replica);
       // The replica does not know the load of this one: the next update is a full one.
@@ -287,9 +287,8 @@ export class Replicator {
     this.#applyLoads();
   }
 
-  /** Asks for a full update after a gap, so that no charge outlives its request by long. */
-  #missed(replica: string): void {
-    this.counts.gaps++;
+  /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */
+  #askForLoads(replica: string): void {
     this.#send({ kind: 'request', ...this.#origin(), index: false }, replica);
   }
 

@@ -9,18 +9,46 @@ const PRIME_5 = 0x27d4eb2f165667c5n;
 
 const wrap = (value: bigint) => value & MASK;
 const rotate = (value: bigint, bits: bigint) => wrap(value << bits) | (value >> (64n - bits));
-const round = (lane: bigint, word: bigint) => wrap(rotate(wrap(lane + word * PRIME_2), 31n) * PRIME_1);
+
+/** Word `number` of the keys of a seed: SplitMix64. */
+function keyWord(seed: bigint, number: number): bigint {
+  let word = wrap(seed + BigInt(number) * PRIME_1);
+  word = wrap((word ^ (word >> 30n)) * 0xbf58476d1ce4e5b9n);
+  word = wrap((word ^ (word >> 27n)) * 0x94d049bb133111ebn);
+  return word ^ (word >> 31n);
+}
+
+/** Product of the low words of 32 bits, and of the high ones. */
+const lowProduct = (x: bigint, y: bigint) => (x & 0xffffffffn) * (y & 0xffffffffn);
+const highProduct = (x: bigint, y: bigint) => (x >> 32n) * (y >> 32n);
 
 /** Content hash of bytes under a pool's seed. */
 export function contentHash(seed: bigint, bytes: Uint8Array): bigint {
   const padded = Buffer.alloc(Math.ceil(bytes.length / 32) * 32);
   padded.set(bytes);
-  const lanes = [wrap(seed + PRIME_1 + PRIME_2), wrap(seed + PRIME_2), wrap(seed), wrap(seed - PRIME_1)];
-  for (let at = 0; at < padded.length; at += 8) {
-    const lane = (at / 8) % 4;
-    lanes[lane] = round(lanes[lane]!, padded.readBigUInt64LE(at));
+  const keys = [1, 2, 3, 4].map((number) => keyWord(seed, number));
+  const sums = [5, 6, 7, 8].map((number) => keyWord(seed, number));
+  const steps = [PRIME_1, PRIME_2, PRIME_3, PRIME_4];
+  for (let at = 0; at < padded.length; at += 32) {
+    const words = [0, 8, 16, 24].map((offset) => padded.readBigUInt64LE(at + offset)) as [
+      bigint,
+      bigint,
+      bigint,
+      bigint,
+    ];
+    const [p, q, r, s] = words.map((word, i) => word ^ keys[i]!) as [bigint, bigint, bigint, bigint];
+    const terms = [
+      words[2] + lowProduct(p, r),
+      words[3] + highProduct(p, r),
+      words[0] + lowProduct(q, s),
+      words[1] + highProduct(q, s),
+    ];
+    for (const i of terms.keys()) {
+      sums[i] = wrap(sums[i]! + terms[i]!);
+      keys[i] = wrap(keys[i]! + steps[i]!);
+    }
   }
-  const [a, b, c, d] = lanes as [bigint, bigint, bigint, bigint];
+  const [a, b, c, d] = sums as [bigint, bigint, bigint, bigint];
   const left = rotate(wrap(a * PRIME_2), 31n) ^ wrap(b * PRIME_3);
   const right = rotate(wrap(c * PRIME_2), 31n) ^ wrap(d * PRIME_3);
   let hash = wrap(left * PRIME_1) ^ rotate(wrap(right * PRIME_4), 27n) ^ wrap(BigInt(bytes.length) * PRIME_5);

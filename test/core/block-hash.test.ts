@@ -83,6 +83,25 @@ describe('the content hash', () => {
     },
   );
 
+  it.each([4, 8, 16, 32, 64, 96])(
+    'the content hash has no collision among texts with two numbers that stand %i bytes apart',
+    (distance) => {
+      const numbers = 512;
+      const size = 128;
+      const found = new BigUint64Array(numbers * numbers);
+      for (let first = 0; first < numbers; first++) {
+        const texts = Array.from({ length: numbers }, (_, second) => {
+          const text = Buffer.from('Give me the sum of the numbers in this text, please. '.repeat(3)).subarray(0, size);
+          text.write(String(first).padStart(4), 16, 'latin1');
+          text.write(String(second).padStart(4), 16 + distance, 'latin1');
+          return text;
+        });
+        found.set(new BigUint64Array(hashMany(size, Buffer.concat(texts)).buffer), first * numbers);
+      }
+      expect(new Set(found).size).toBe(found.length);
+    },
+  );
+
   it.each([8, 40, 256])(
     'the content hash flips every output bit in 0.4 to 0.6 of the cases for every input bit of %i bytes',
     (size) => {

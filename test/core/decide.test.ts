@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DecisionLog } from '../../dist/core/index.js';
+import { attachCore, Decider, DecisionLog } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
@@ -38,6 +38,33 @@ describe('decide', () => {
     const { decider, table } = makePool([pickMax], idle(2));
     table.setState(0, 'draining');
     for (let i = 0; i < 10; i++) expect(decider.decide(plainRequest).slots).toEqual([1]);
+  });
+
+  it('a decision has the candidates of its own time, whatever decisions and changes came before it', () => {
+    const slots = 6;
+    const step = fc.oneof(
+      fc.record({ slot: fc.nat(slots - 1), state: fc.constantFrom('live' as const, 'draining' as const) }),
+      fc.record({ slot: fc.nat(slots - 1), failed: fc.boolean() }),
+      fc.record({ profile: fc.nat(2), subset: fc.option(fc.subarray([0, 1, 2, 3]), { nil: undefined }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const { memory, table, programs, decider } = makePool([pickMax], idle(slots));
+        programs.publish(1, [scorer('OP_FILTER_MASK', 1, 3), pickMax], { inserts: false });
+        programs.publish(2, [scorer('OP_PICK_MAX_SCORE', 1, 3)], { inserts: false });
+        table.setMask(3, [1, 4]);
+        for (const change of steps) {
+          if ('state' in change) table.setState(change.slot, change.state);
+          else if ('failed' in change) decider.noteOutcome(change.slot, 1, change.failed, 0);
+          else decider.decide({ ...plainRequest, ...change, charged: false });
+        }
+        const seen = (by: Decider) => {
+          const { status, candidates } = by.decide({ ...plainRequest, charged: false });
+          return { status, candidates, marked: Array.from({ length: slots }, (_, slot) => by.isCandidate(slot)) };
+        };
+        expect(seen(decider)).toEqual(seen(new Decider(attachCore(memory, 2), 1n)));
+      }),
+    );
   });
 
   it('a decision keeps only the endpoints of a filter mask and says when none is left', () => {

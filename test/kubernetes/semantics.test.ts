@@ -424,6 +424,20 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     await eventually('the other is reported', () => observed.reports.includes(ignored));
   }, 120_000);
 
+  it('InferenceModel: weight 0 is refused by the API server, which names the field', async () => {
+    await cluster.installCrds(gieCrds('v0.5.1', 'InferenceModel'));
+    const namespace = await cluster.makeNamespace();
+    const targetModels = [{ name: 'chat-v2', weight: 0 }];
+    const answer = await cluster.apply(
+      model(namespace, 'chat', { modelName: 'chat', criticality: 'Critical', targetModels }),
+    );
+    expect(answer.status).toBe(422);
+    expect(answer.body.message).toContain('spec.targetModels[0].weight: Invalid value: 0');
+    const positive = [{ name: 'chat-v2', weight: 1 }];
+    const corrected = model(namespace, 'chat', { modelName: 'chat', criticality: 'Critical', targetModels: positive });
+    expect((await cluster.apply(corrected)).status).toBe(201);
+  }, 120_000);
+
   it('7. an object that an older CRD lets through is left out, named with field and remedy; the others count', async () => {
     const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     const lax = gieCrds('v1.5.0', 'InferenceModelRewrite').map((definition) => {

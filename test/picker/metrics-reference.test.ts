@@ -71,8 +71,9 @@ async function livePage(): Promise<string> {
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
   await Promise.all(['a', 'b', 'c'].map((prompt) => askAndEnd(client, prompt)));
-  const counted = async () => (await metricsPage(ports.metricsPort)).includes('llm_d_epp_extproc_streams_total{');
-  await eventually('the ends of the streams are counted', counted);
+  const shown = async (series: string) => (await metricsPage(ports.metricsPort)).includes(`${series}{`);
+  await eventually('the ends of the streams are counted', () => shown('llm_d_epp_extproc_streams_total'));
+  await eventually('the shard has told of itself', () => shown('pointsman_shard_streams'));
   return metricsPage(ports.metricsPort);
 }
 
@@ -134,8 +135,8 @@ describe('docs/reference/http.md and a running picker', () => {
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
-    // Its test is among those of several pools.
-    for (const path of paths.filter((each) => each !== '/debug/pools')) {
+    // Their tests are among those of several pools and of replicas.
+    for (const path of paths.filter((each) => !['/debug/pools', '/debug/replicas'].includes(each))) {
       const { status, headers, body } = await ask(path);
       await body?.cancel();
       const kind = CONTENT_TYPES[path] ?? 'application/json';

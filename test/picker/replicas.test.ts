@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import type { ReplicaPage } from '../replication/faults/checker.ts';
 import { NatsServer, skipReason } from '../replication/nats-server.ts';
 import { TcpProxy } from '../replication/tcp-proxy.ts';
 import { ask, askAndEnd, metric, runToEnd, type ServeProcess, Setting, startServe } from './serving.ts';
@@ -140,6 +141,19 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     await know('all know all requests', all, [2, 6, 8]);
     for (const call of calls) call.cancel();
     await know('ended requests count no more', all, [2, 0, 2]);
+  });
+
+  it('the page of replicas shows the peers and both parts of the load', async () => {
+    const all = await replicas(nats, 'page', 2);
+    await hold(all[0]!, 3);
+    await know('the other knows them', [all[1]!], [3]);
+    const page = async ({ serve }: Replica) =>
+      (await (await fetch(`http://127.0.0.1:${serve.metricsPort}/debug/replicas`)).json()) as ReplicaPage;
+    for (const [i, part] of (['own', 'peers'] as const).entries()) {
+      const { connected, peers, endpoints } = await page(all[i]!);
+      expect([connected, peers.map(({ live }) => live), endpoints.length]).toEqual([true, [true], ENDPOINTS.length]);
+      expect(endpoints.reduce((sum, endpoint) => sum + endpoint[part].requests, 0)).toBe(3);
+    }
   });
 
   it('the load of a killed replica is freed, and its restart counts from nothing', async () => {

@@ -87,7 +87,7 @@ describe('messages of replicas', () => {
   });
 
   it('a message of another version is refused with both versions', () => {
-    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 1 is expected');
+    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 2 is expected');
   });
 
   it('a charged and released request with a new prompt of 2,000 tokens takes less than 400 bytes', () => {

@@ -90,16 +90,20 @@ describe('what a replica knows of a peer', () => {
     expect(view.incomplete()).toEqual([]);
   });
 
-  it('the load of a silent peer is freed once, within a second, and counts again when it is heard', () => {
+  it('the load of a silent peer is freed once, within a second, and counts again with its next full update', () => {
     const view = new PeerView();
     view.receive(update(1, { loads: [row(ENDPOINT, 5)] }), 0);
+    expect(view.load(ENDPOINT)).toMatchObject({ requests: 5, charged: 5 });
     expect(view.expire(SILENCE_MS)).toEqual([]);
     expect(view.expire(SILENCE_MS + 1)).toEqual(['a']);
     expect(view.expire(SILENCE_MS + 2)).toEqual([]);
     expect(view.load(ENDPOINT).requests).toBe(0);
     expect(view.receive(update(2), 1_000).appeared).toBe(true);
+    expect(view.load(ENDPOINT).requests).toBe(0);
+    view.takeChanged();
+    view.receive(update(3, { full: true, loads: [row(ENDPOINT, 4, 6)] }), 1_000);
     expect(view.takeChanged()).toContain(ENDPOINT);
-    expect(view.load(ENDPOINT).requests).toBe(5);
+    expect(view.load(ENDPOINT)).toMatchObject({ requests: 4, charged: 1 });
   });
 
   it('a replica that leaves frees its load at once', () => {
@@ -146,5 +150,33 @@ describe('what a replica knows of a peer', () => {
     const view = new PeerView();
     for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), 0);
     expect(view.receive(update(1, { replica: 'one more' }), 0).ignored).toBe(true);
+  });
+
+  it('messages that a slow connection delivers late are no sign of life', () => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 3)] }), 0, 5);
+    expect(view.expire(5_000)).toEqual(['a']);
+    const { appeared } = view.receive(update(2, { loads: [row(ENDPOINT, 4)] }), 5_000, 4_905);
+    expect([appeared, view.live, view.load(ENDPOINT).requests]).toEqual([false, 0, 0]);
+    view.receive(update(3, { loads: [row(ENDPOINT, 1)] }), 5_000, 5 + SILENCE_MS);
+    expect([view.live, view.load(ENDPOINT).requests]).toEqual([1, 1]);
+  });
+
+  it('the load of a late message counts until 0.7 s after its sending', () => {
+    const view = new PeerView();
+    view.receive(update(1), 0, 5);
+    view.receive(update(2, { loads: [row(ENDPOINT, 3)] }), 1_000, 305);
+    expect(view.expire(700 + SILENCE_MS)).toEqual([]);
+    expect(view.expire(701 + SILENCE_MS)).toEqual(['a']);
+  });
+
+  it('a path that has become longer for good is the usual one after 20 s', () => {
+    const view = new PeerView();
+    view.receive(update(1), 0, 5);
+    const lives = Array.from({ length: 30 }, (_, second) => {
+      view.receive(update(second + 2, { loads: [row(ENDPOINT, 1)] }), 1_000 * (second + 1), 2_000);
+      return view.live;
+    });
+    expect([lives[0], lives.at(-1)]).toEqual([0, 1]);
   });
 });

@@ -2,14 +2,17 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
+/** Which side of a connection takes nothing: the client (a slow consumer) or the server. */
+export type StalledSide = 'client' | 'server';
+
 /** A TCP proxy whose connections can be delayed, stopped and cut. */
 export class TcpProxy {
-  /** Delay of every byte in both directions. */
+  /** Delay of every byte in both directions. May change at any time: bytes keep their order. */
   delayMs = 0;
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
+  readonly #stalled = new Set<StalledSide>();
   #open = true;
-  #stalled = false;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -47,13 +50,17 @@ export class TcpProxy {
         target.destroy();
       });
     }
-    if (this.#stalled) target.pause();
+    if (this.#stalled.has('client')) target.pause();
+    if (this.#stalled.has('server')) client.pause();
   }
 
   #pipe(from: Socket, to: Socket): void {
+    const waiting: Buffer[] = [];
     from.on('data', (bytes) => {
-      if (this.delayMs === 0) to.write(bytes);
-      else setTimeout(() => to.write(bytes), this.delayMs);
+      if (this.delayMs === 0 && waiting.length === 0) return void to.write(bytes);
+      waiting.push(bytes);
+      // Each timer sends the oldest bytes, so a shorter delay never lets later bytes overtake.
+      setTimeout(() => to.write(waiting.shift()!), this.delayMs);
     });
   }
 
@@ -75,12 +82,14 @@ export class TcpProxy {
     this.#open = true;
   }
 
-  /** Takes nothing from the server any more, as a slow consumer, or goes on. */
-  stall(stalled: boolean): void {
-    this.#stalled = stalled;
-    for (const [, target] of this.#pairs) {
-      if (stalled) target.pause();
-      else target.resume();
+  /** Passes nothing more to one side, as if that side read nothing, or goes on. */
+  stall(stalled: boolean, side: StalledSide = 'client'): void {
+    if (stalled) this.#stalled.add(side);
+    else this.#stalled.delete(side);
+    for (const [client, target] of this.#pairs) {
+      const source = side === 'client' ? target : client;
+      if (stalled) source.pause();
+      else source.resume();
     }
   }
 

@@ -1,11 +1,11 @@
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
-import { LoadTable } from '../../core/load-table.js';
+import { LoadTable, type RequestLoad } from '../../core/load-table.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import type { SlotAssignment } from '../../pool/endpoint.js';
+import { endpointAddress, type SlotAssignment } from '../../pool/endpoint.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
@@ -22,6 +22,15 @@ export interface PoolReplicaOptions {
   readonly core: CoreInstance;
   readonly assignments: () => readonly SlotAssignment[];
   readonly state: SharedState;
+}
+
+/** Load of an endpoint as this replica knows it. */
+export interface KnownLoad {
+  /** Name of the endpoint. */
+  readonly endpoint: string;
+  readonly address: string;
+  readonly own: RequestLoad;
+  readonly peers: ReturnType<LoadTable['peers']>;
 }
 
 interface Followed {
@@ -64,6 +73,16 @@ export class PoolReplica implements ReplicatedPool {
       this.#byKey.set(key, followed);
       this.#bySlot.set(slot, followed);
     }
+  }
+
+  /** Load of every endpoint: of this replica, and of its peers. */
+  known(): readonly KnownLoad[] {
+    return this.#options.assignments().map(({ slot, endpoint }) => ({
+      endpoint: endpoint.name,
+      address: endpointAddress(endpoint),
+      own: this.#loads.own(slot),
+      peers: this.#loads.peers(slot),
+    }));
   }
 
   *loads(): Iterable<LoadRow> {

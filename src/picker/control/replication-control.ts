@@ -6,7 +6,7 @@ import type { SlotAssignment } from '../../pool/endpoint.js';
 import type { ReplicaLink } from '../../replication/link.js';
 import { noCounts, type ReplicationCounts, Replicator } from '../../replication/replicator.js';
 import type { Part } from '../part.js';
-import { PoolReplica, type SharedState } from './pool-replica.js';
+import { type KnownLoad, PoolReplica, type SharedState } from './pool-replica.js';
 
 /** Interval between two ticks of the replicator. */
 const TICK_MS = 5;
@@ -103,7 +103,7 @@ export class ReplicationControl implements Part {
       sharesIndex,
       pool: this.#pool,
       link,
-      wallMs: Date.now,
+      wallMs: () => performance.timeOrigin + performance.now(),
       log: (level, text, details = {}) => this.#log[level](details, text),
     });
     replicator.lag = (ms) => this.lag(ms);
@@ -131,6 +131,11 @@ export class ReplicationControl implements Part {
       peers: this.#replicator?.peers ?? [],
       counts: this.#replicator?.counts ?? noCounts(),
     };
+  }
+
+  /** Load of every endpoint as it is known here. */
+  loads(): readonly KnownLoad[] {
+    return this.#pool.known();
   }
 
   /** Leaves the group, so that peers free the load of this replica at once. */

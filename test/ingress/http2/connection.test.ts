@@ -12,6 +12,7 @@ import {
   message,
   PADDED,
   PREFACE,
+  PROCESS,
   requestFields,
   reset,
   settings,
@@ -145,6 +146,50 @@ describe('a connection', () => {
       }),
     );
     expect(act([...script.keys()])).toEqual(act([]));
+  });
+});
+
+describe('a header block that is equal to the one before', () => {
+  /** :method POST and :scheme http of the static table, then what is given. */
+  const indexed = (stream: number, ...bytes: readonly (number | string)[]): Buffer => {
+    const parts = bytes.map((part) =>
+      typeof part === 'number' ? Buffer.from([part]) : Buffer.concat([Buffer.from([part.length]), Buffer.from(part)]),
+    );
+    return frame('HEADERS', END_HEADERS, stream, Buffer.from([0x83, 0x86]), ...parts);
+  };
+  /** A field that is added to the table: a name of the static one, and a value. */
+  const PATH = [0x44, PROCESS];
+  const TYPE = [0x5f, 'application/grpc'];
+  /** Fields of the dynamic table, the newest first. */
+  const NEWEST = 0xbe;
+  const SECOND = 0xbf;
+
+  it('a header block that is equal to the one before means the same call', () => {
+    const connection = MemoryConnection.open();
+    connection.say(indexed(1, ...PATH, ...TYPE));
+    for (const id of [3, 5, 7]) connection.say(indexed(id, SECOND, NEWEST));
+    expect([connection.told(), connection.handlers.length]).toEqual([[], 4]);
+  });
+
+  it('a header block that is equal to the one before is read anew when the table of fields has changed', () => {
+    const connection = MemoryConnection.open();
+    connection.say(
+      indexed(1, ...TYPE, ...PATH),
+      indexed(3, NEWEST, SECOND),
+      indexed(5, SECOND, 0x44, '/no.Such/Method'),
+    );
+    connection.heard();
+    // The newest field is the other path now, and the second one the path that was the newest.
+    connection.say(indexed(7, NEWEST, SECOND));
+    expect(connection.told()).toEqual(['RST_STREAM 7 1']);
+    connection.say(indexed(9, NEWEST, 0xc0));
+    expect(connection.told()[0]).toContain('unknown method /no.Such/Method');
+  });
+
+  it('a header block that is equal to the one before ends its stream or not as its own frame says', () => {
+    const connection = MemoryConnection.open();
+    connection.say(headers(1), headers(3, END_STREAM), headers(5));
+    expect(connection.handlers.map(({ events }) => events)).toEqual([[], [['half-closed']], []]);
   });
 });
 

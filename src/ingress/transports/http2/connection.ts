@@ -1,5 +1,6 @@
 import type { ByteBudget } from '../../transport.js';
 import { ConnectionBudget } from './connection-budget.js';
+import { FixedAnswer } from './fixed-answer.js';
 import { FrameReader } from './frame-reader.js';
 import { writeGoaway, writeHeaders, writePing, writeReset, writeSettings, writeWindowUpdate } from './frames.js';
 import {
@@ -12,23 +13,21 @@ import {
   UNSENT_BYTES_MAX,
   UNSENT_CONTROL_BYTES_MAX,
 } from './limits.js';
-import { PREFIX_BYTES } from './message-reader.js';
 import { OutBuffer, type Wire } from './out-buffer.js';
 import { PeerFrames, type PeerFramesOwner } from './peer-frames.js';
 import {
   ConnectionError,
   ErrorCode,
-  FrameType,
   Setting,
   STREAM_ID_MAX,
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
 } from './protocol.js';
 import { plainAnswer, refusalOf } from './refusals.js';
-import { errorTrailers, GrpcStatus, RESPONSE_HEADERS, TRAILERS_OK } from './reply-headers.js';
+import { errorTrailers, GrpcStatus, type PlainAnswer } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
 import { ResetStreams } from './reset-streams.js';
-import { type Method, ServerStream, type StreamOwner, writePrefix } from './server-stream.js';
+import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
 
 /** Data of the PING that asks whether the peer is still there; anything that comes is an answer. */
 const KEEPALIVE_DATA = Buffer.alloc(8);
@@ -90,6 +89,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   readonly #reader: FrameReader;
   readonly #streams = new Map<number, ServerStream>();
   readonly #reset = new ResetStreams();
+  /** Head of the latest call of a method that is served; equal heads are one object as a rule. */
+  #callHead: RequestHead | undefined;
+  #callMethod: Method | undefined;
+  /** Answer to the stream that was turned away last. */
+  #fixed: FixedAnswer | undefined;
   /** Streams with replies that their own window lets through, in the order in which they are served. */
   readonly #waiting = new Set<ServerStream>();
   /** Streams that have ended or are gone: their handlers hear of it when the turn ends. */
@@ -335,23 +339,46 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   open(id: number, head: RequestHead, endStream: boolean, window: number) {
     this.opened++;
-    const { methods, streamsMax } = this.#options;
-    if (this.#streams.size >= streamsMax || this.#closing === 'draining') {
+    if (this.#streams.size >= this.#options.streamsMax || this.#closing === 'draining') {
       return this.resetStream(id, ErrorCode.refusedStream);
     }
-    const plain = plainAnswer(head);
-    const method = methods.get(head.path!);
-    const refusal = plain === undefined ? refusalOf(head, method !== undefined) : undefined;
-    if (refusal !== undefined) return this.#refuse(id, refusal, endStream);
-    const answer = plain === undefined ? method!.turnAway?.(this.arrivedAt, this.#isCrowded) : undefined;
+    const method = head === this.#callHead ? this.#callMethod : this.#methodOf(id, head, endStream, window);
+    if (method === undefined) return;
+    const answer = method.turnAway?.(this.arrivedAt, this.#isCrowded);
     if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
+    this.#start(this.#newStream(id, head, window), method, head, endStream);
+  }
+
+  /** Method that a call names; undefined when it is refused, which has been done then. */
+  #methodOf(id: number, head: RequestHead, endStream: boolean, window: number): Method | undefined {
+    const plain = plainAnswer(head);
+    if (plain !== undefined) {
+      this.#start(this.#newStream(id, head, window), plain, head, endStream);
+      return undefined;
+    }
+    const method = this.#options.methods.get(head.path!);
+    const refusal = refusalOf(head, method !== undefined);
+    if (refusal !== undefined) {
+      this.#refuse(id, refusal, endStream);
+      return undefined;
+    }
+    this.#callHead = head;
+    this.#callMethod = method;
+    return method;
+  }
+
+  #newStream(id: number, head: RequestHead, window: number): ServerStream {
     const stream = new ServerStream(id, this, window);
     stream.heardAt = this.heardAt;
     stream.announced = head.contentLength;
     this.#streams.set(id, stream);
-    if (plain === undefined) stream.attach(method!);
-    else stream.refuse(plain);
-    if (head.timeoutMs !== undefined) this.#limit(stream, head.timeoutMs);
+    return stream;
+  }
+
+  #start(stream: ServerStream, by: Method | PlainAnswer, { timeoutMs }: RequestHead, endStream: boolean): void {
+    if ('open' in by) stream.attach(by);
+    else stream.refuse(by);
+    if (timeoutMs !== undefined) this.#limit(stream, timeoutMs);
     if (endStream) stream.remoteEnd();
   }
 
@@ -369,14 +396,13 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   /** Answers a call with one message, without a stream; a peer that takes no data gets a status. */
   #turnAway(id: number, message: Uint8Array, endStream: boolean, window: number) {
-    const size = PREFIX_BYTES + message.length;
-    if (size > Math.min(window, this.sendRoom)) return this.#refuse(id, OVERLOADED, endStream);
-    writeHeaders(this.out, id, RESPONSE_HEADERS, false);
-    const at = this.out.frame(size, FrameType.data, 0, id);
-    writePrefix(this.out.bytes, at, message.length);
-    this.out.bytes.set(message, at + PREFIX_BYTES);
-    this.sent(size);
-    this.#refuse(id, TRAILERS_OK, endStream);
+    if (this.#fixed?.message !== message) this.#fixed = new FixedAnswer(message);
+    const { dataBytes } = this.#fixed;
+    if (dataBytes > Math.min(window, this.sendRoom)) return this.#refuse(id, OVERLOADED, endStream);
+    this.#fixed.write(this.out, id, !endStream);
+    this.sent(dataBytes);
+    this.#peer.ended(id);
+    if (!endStream) this.#reset.add(id);
   }
 
   #limit(stream: ServerStream, ms: number): void {

@@ -11,6 +11,9 @@ import {
 } from './protocol.js';
 import { RequestHead } from './request-head.js';
 
+/** Longest block that is remembered. */
+const KNOWN_BYTES_MAX = 512;
+
 /** Stream dependency and weight, in front of a header block with FLAG_PRIORITY. */
 const PRIORITY_BYTES = 5;
 
@@ -19,10 +22,18 @@ export interface HeadSink {
   head(stream: number, endStream: boolean, head: RequestHead): void;
 }
 
-/** Puts header blocks together from HEADERS and CONTINUATION frames and decodes them. */
+/**
+ * Puts header blocks together from HEADERS and CONTINUATION frames and decodes them. The latest block is remembered with its
+ * head: the calls of a proxy are alike, and their blocks are equal byte for byte once the table holds their fields.
+ */
 export class HeaderBlocks {
   readonly #sink: HeadSink;
   readonly #decoder = new HpackDecoder();
+  readonly #known = Buffer.alloc(KNOWN_BYTES_MAX);
+  #knownBytes = 0;
+  #knownHead: RequestHead | undefined;
+  /** Changes of the table when the block was decoded. */
+  #knownAt = 0;
   /** Stream of the block that is not complete; 0 = none is. */
   #open = 0;
   #endStream = false;
@@ -87,9 +98,31 @@ export class HeaderBlocks {
   }
 
   #decode(stream: number, bytes: Buffer, from: number, to: number): void {
+    this.#sink.head(stream, this.#endStream, this.#headOf(bytes, from, to));
+  }
+
+  #headOf(bytes: Buffer, from: number, to: number): RequestHead {
+    const { changes } = this.#decoder;
+    if (this.#knownHead !== undefined && this.#knownAt === changes && this.#isKnown(bytes, from, to)) {
+      return this.#knownHead;
+    }
     const head = new RequestHead();
     this.#decoder.decode(bytes, from, to, head.add);
-    this.#sink.head(stream, this.#endStream, head);
+    this.#knownHead = undefined;
+    if (to - from <= KNOWN_BYTES_MAX && this.#decoder.changes === changes) this.#remember(head, bytes, from, to);
+    return head;
+  }
+
+  #isKnown(bytes: Buffer, from: number, to: number): boolean {
+    if (to - from !== this.#knownBytes) return false;
+    for (let i = 0; i < this.#knownBytes; i++) if (bytes[from + i] !== this.#known[i]) return false;
+    return true;
+  }
+
+  #remember(head: RequestHead, bytes: Buffer, from: number, to: number): void {
+    this.#knownHead = head;
+    this.#knownBytes = bytes.copy(this.#known, 0, from, to);
+    this.#knownAt = this.#decoder.changes;
   }
 }
 

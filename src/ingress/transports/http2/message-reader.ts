@@ -4,6 +4,15 @@ import type { ByteBudget } from '../../transport.js';
 /** Bytes in front of every message: compressed flag and length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
 export const PREFIX_BYTES = 5;
 
+/** The five bytes in front of a message. */
+export function writePrefix(bytes: Buffer, at: number, length: number): void {
+  bytes[at] = 0;
+  bytes[at + 1] = length >>> 24;
+  bytes[at + 2] = length >>> 16;
+  bytes[at + 3] = length >>> 8;
+  bytes[at + 4] = length;
+}
+
 /** Takes the messages of one stream in their order. */
 export interface MessageSink {
   /** One message, whole; the bytes are valid during the call. @returns false to stop the reading */

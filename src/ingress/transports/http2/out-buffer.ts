@@ -64,7 +64,7 @@ export class OutBuffer {
    */
   frame(length: number, type: number, flags: number, stream: number): number {
     if (length > FRAME_BYTES_MAX) throw new RangeError(`a frame of ${length} bytes`);
-    const at = this.#room(FRAME_HEADER_BYTES + length);
+    const at = this.reserve(FRAME_HEADER_BYTES + length);
     const chunk = this.#chunk!;
     chunk[at] = length >>> 16;
     chunk[at + 1] = length >>> 8;
@@ -118,7 +118,12 @@ export class OutBuffer {
     this.#written.length = 0;
   }
 
-  #room(length: number): number {
+  /**
+   * Room for whole frames, which the caller writes before anything else is called.
+   * @param length at most CHUNK_BYTES
+   * @returns where they lie in `bytes`
+   */
+  reserve(length: number): number {
     if (this.#chunk !== undefined && this.#at + length > CHUNK_BYTES) {
       this.#full.push({ chunk: this.#chunk, length: this.#at });
       this.#fullBytes += this.#at;

@@ -138,17 +138,20 @@ export class PeerFrames implements FrameSink, HeadSink {
   // Header blocks.
 
   head(id: number, endStream: boolean, head: RequestHead) {
-    const stream = this.#owner.stream(id);
-    if (stream !== undefined) return this.#trailers(stream, endStream, head);
-    if (id <= this.#last) {
-      if (this.#owner.wasReset(id)) return this.#spendEmpty();
-      if (!this.#ended.includes(id)) throw protocolError('a stream behind a later one');
-      throw new ConnectionError(ErrorCode.streamClosed, 'HEADERS of a stream that has ended');
-    }
+    if (id <= this.#last) return this.#laterHead(id, endStream, head);
     this.#last = id;
     if (head.problem(false) !== undefined) return this.#owner.resetStream(id, ErrorCode.protocol);
     if (endStream && (head.contentLength ?? 0) > 0) return this.#owner.resetStream(id, ErrorCode.protocol);
     this.#owner.open(id, head, endStream, this.#initialWindow);
+  }
+
+  /** A header block of a stream that has been opened. */
+  #laterHead(id: number, endStream: boolean, head: RequestHead) {
+    const stream = this.#owner.stream(id);
+    if (stream !== undefined) return this.#trailers(stream, endStream, head);
+    if (this.#owner.wasReset(id)) return this.#spendEmpty();
+    if (!this.#ended.includes(id)) throw protocolError('a stream behind a later one');
+    throw new ConnectionError(ErrorCode.streamClosed, 'HEADERS of a stream that has ended');
   }
 
   #trailers(stream: ServerStream, endStream: boolean, head: RequestHead) {

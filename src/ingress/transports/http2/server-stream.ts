@@ -1,7 +1,7 @@
 import type { ByteBudget, HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
 import { writeHeaders } from './frames.js';
 import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
-import { MessageReader, type MessageSink, PREFIX_BYTES } from './message-reader.js';
+import { MessageReader, type MessageSink, PREFIX_BYTES, writePrefix } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
 import { ErrorCode, FLAG_END_STREAM, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
 import {
@@ -381,15 +381,6 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.#unread = [];
     this.#unreadBytes = 0;
   }
-}
-
-/** The five bytes in front of a message. */
-export function writePrefix(bytes: Buffer, at: number, length: number): void {
-  bytes[at] = 0;
-  bytes[at + 1] = length >>> 24;
-  bytes[at + 2] = length >>> 16;
-  bytes[at + 3] = length >>> 8;
-  bytes[at + 4] = length;
 }
 
 function trailers(code: number, message: string, first: boolean): Buffer {

@@ -1,3 +1,4 @@
+import { holdYoungGeneration } from '../../../core/young-generation.js';
 import type { ApiClient } from '../../../kubernetes/api-client.js';
 import {
   type Kind,
@@ -76,6 +77,8 @@ export class KubernetesDiscovery implements Discovery {
   readonly #served: ServedKinds | undefined;
   #changed: (update: PoolUpdate) => void = () => {};
   #report: (problem: string) => void = () => {};
+  /** Ends what keeps the memory of the first state small. */
+  #letGrow: () => void = () => {};
   #selector: string | undefined;
   /** Selector mode: always this pool. */
   readonly #fixedPool: ClusterView['pool'];
@@ -117,6 +120,7 @@ export class KubernetesDiscovery implements Discovery {
   start(changed: (update: PoolUpdate) => void, report: (problem: string) => void): Promise<undefined> {
     this.#changed = changed;
     this.#report = report;
+    this.#letGrow = holdYoungGeneration();
     const { source } = this.#options;
     if (source.kind === 'selector') this.#followPods(source.labels);
     else {
@@ -131,6 +135,7 @@ export class KubernetesDiscovery implements Discovery {
 
   stop(): Promise<void> {
     this.#stopped = true;
+    this.#letGrow();
     this.#served?.stop();
     for (const followed of this.#all()) followed.stop();
     for (const timer of [this.#batch, this.#expiry, this.#awaited, this.#patience, this.#outage]) clearTimeout(timer);
@@ -338,6 +343,7 @@ export class KubernetesDiscovery implements Discovery {
       clearTimeout(this.#awaited);
       this.#options.inform(`the first state of the pool has ${endpoints.length} endpoints`);
       this.#changed(state);
+      this.#letGrow();
       return;
     }
     const set = endpoints.filter((endpoint) => !sameEndpoint(before.get(endpoint.id), endpoint));

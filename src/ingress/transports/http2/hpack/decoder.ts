@@ -69,6 +69,8 @@ export class HpackDecoder {
   #count = 0;
   #bytes = 0;
   #limit = TABLE_BYTES_MAX;
+  /** Changes of the dynamic table so far: between two of them, equal blocks mean equal fields. */
+  changes = 0;
   #block: Buffer = NO_BYTES;
   #at = 0;
   #end = 0;
@@ -115,6 +117,7 @@ export class HpackDecoder {
   }
 
   #add(field: HeaderField): HeaderField {
+    this.changes++;
     this.#evict(this.#limit - field.size);
     // A field larger than the table empties it and is not kept (section 4.4).
     if (field.size > this.#limit) return field;
@@ -136,6 +139,7 @@ export class HpackDecoder {
 
   #resize(limit: number): void {
     if (limit > TABLE_BYTES_MAX) throw malformed(`a table of ${limit} bytes, more than was allowed`);
+    this.changes++;
     this.#limit = limit;
     this.#evict(limit);
   }
