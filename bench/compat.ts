@@ -48,7 +48,12 @@ interface ComparisonBed {
   readonly endpoints: readonly Endpoint[];
 }
 
-async function compare(bed: ComparisonBed, name: string, router: string, asked: Omit<Plan, 'byChance'>): Promise<Tally> {
+async function compare(
+  bed: ComparisonBed,
+  name: string,
+  router: string,
+  asked: Omit<Plan, 'byChance'>,
+): Promise<Tally> {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-compat-'));
   const text = readFileSync(new URL(`compat/${name}.yaml`, import.meta.url), 'utf8');
   const configuration = writePickerFiles(folder, text, bed.endpoints);
@@ -108,7 +113,7 @@ async function send(bed: ComparisonBed, theirPort: number, ourPort: number, plan
 }
 
 /** Resolves when every page has been read so many times more. */
-async function pagesRead({ servers }: House, times: number): Promise<void> {
+async function pagesRead({ servers }: ComparisonBed, times: number): Promise<void> {
   const before = servers.map(({ reads }) => reads);
   while (servers.some(({ reads }, position) => reads < before[position]! + times)) await pause(5);
   await pause(EFFECT_MS);
