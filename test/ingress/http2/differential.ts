@@ -161,7 +161,7 @@ function serveStream(stream: ServerHttp2Stream, heard: Heard): void {
 const FRAME_HEAD_BYTES = 9;
 const SENTINELS = [Buffer.from('sentinel'), Buffer.from('SENTINEL')] as const;
 
-/** Send a script, wait until the server has answered all of it, and say what came of it. */
+/** Sends a script and waits until the server has answered all of it. @returns the answers */
 async function play(port: number, { bytes: script, cuts }: Script, settleMs: number, heard: Heard): Promise<Outcome> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   const received: Buffer[] = [];
