@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util';
 import { ExtProcScripts } from '../test/ingress/ext-proc-scripts.ts';
 import { compare, leanPeer, nodePeer } from '../test/ingress/http2/differential.ts';
-import { randomScript } from '../test/ingress/http2/script-generator.ts';
+import { randomScript, type Script } from '../test/ingress/http2/script-generator.ts';
 
 /** Between two lines that say how far it has come. */
 const REPORT_MS = 10_000;
@@ -18,13 +18,21 @@ const { values, positionals } = parseArgs({
   },
 });
 
-/** The lean transport beside node:http2: one script that keeps to the protocol, one that does not, in turn. */
+/** Steps of every fourth script: many streams come and go on its connection. */
+const LONG_STEPS_MAX = 1_000;
+
+/** The script of a seed: an odd one breaks the protocol. */
+function scriptOf(seed: number): Script {
+  return seed % 4 === 0 ? randomScript(seed, false, LONG_STEPS_MAX) : randomScript(seed, seed % 2 === 1);
+}
+
+/** The lean transport beside node:http2. */
 async function http2(framesMax: number, firstSeed: number): Promise<number> {
   const [lean, node] = await Promise.all([leanPeer(), nodePeer()]);
   let [frames, scripts, found] = [0, 0, 0];
   let reportedAt = performance.now();
   for (let seed = firstSeed; frames < framesMax; seed++) {
-    const script = randomScript(seed, scripts % 2 === 1);
+    const script = scriptOf(seed);
     const difference = await compare(lean, node, script);
     frames += script.frames;
     scripts++;

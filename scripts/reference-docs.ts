@@ -17,6 +17,7 @@ import { addReplicationMetrics } from '../dist/operations/metrics/replication-me
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
+import { addShardMetrics } from '../dist/operations/metrics/shard-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
@@ -91,6 +92,7 @@ function never(): never {
 const CORE_SOURCES: CoreMetricsSources = {
   shardDeaths: never,
   ejections: never,
+  restarts: never,
   leftOut: never,
   endpoints: never,
   scrapeErrors: never,
@@ -144,6 +146,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
       addRolloutShares(exposition, [{ name: type, type, parameters: {}, ...columns }], never);
     },
   ],
+  ['Use of the shards', 'Always shown.', (exposition) => addShardMetrics(exposition, never)],
   ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
   [
     'Traces',

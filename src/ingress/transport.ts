@@ -133,6 +133,8 @@ export interface HealthSource {
 }
 
 export interface Transport {
+  /** Open streams of all connections, as they count against the bounds of the connections. */
+  readonly streams: number;
   /** Rejects when the port cannot be bound. Resolves to the bound port. */
   listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number>;
   /** Connections from now on get this certificate; those that stand keep theirs. */

@@ -7,6 +7,7 @@ import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
 import type { TraceBatch } from '../ingress/tracing/trace-record.js';
 import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
 import type { LogOptions } from '../operations/log.js';
+import type { ShardUse } from '../operations/metrics/shard-metrics.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { ModelAccess } from '../request/rules.js';
@@ -237,7 +238,7 @@ export type FromShard =
   | { readonly kind: 'started'; readonly threadId: number }
   | { readonly kind: 'listening'; readonly port: number }
   /** Answers `look`. */
-  | { readonly kind: 'going' }
+  | { readonly kind: 'going'; readonly use: ShardUse }
   | { readonly kind: 'pool'; readonly pool: number; readonly message: FromPool }
   /** The shard cannot serve a pool. */
   | { readonly kind: 'poolFailed'; readonly pool: number; readonly reason: string }

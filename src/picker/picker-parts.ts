@@ -59,6 +59,7 @@ export class PickerParts {
         isProcess: true,
         pools: options.pools && (() => this.#poolNames()),
         shardDeaths: () => this.#shardDeaths,
+        shardUse: () => this.shards.use,
         unready: () => this.#health.unreadyReasons(),
       }),
     );

@@ -136,7 +136,9 @@ export class PoolParts {
   }
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
-  pageSources(others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'unready'>): PoolPageSources {
+  pageSources(
+    others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'shardUse' | 'unready'>,
+  ): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {
       options: this.#options,

@@ -168,6 +168,7 @@ export class PoolSet implements Part {
         isProcess: false,
         pools: names,
         shardDeaths: () => NO_DEATHS,
+        shardUse: undefined,
         unready: () => health.unreadyReasons(),
       }),
     );

@@ -71,8 +71,9 @@ async function livePage(): Promise<string> {
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
   await Promise.all(['a', 'b', 'c'].map((prompt) => askAndEnd(client, prompt)));
-  const counted = async () => (await metricsPage(ports.metricsPort)).includes('llm_d_epp_extproc_streams_total{');
-  await eventually('the ends of the streams are counted', counted);
+  const shown = async (series: string) => (await metricsPage(ports.metricsPort)).includes(`${series}{`);
+  await eventually('the ends of the streams are counted', () => shown('llm_d_epp_extproc_streams_total'));
+  await eventually('the shard has told of itself', () => shown('pointsman_shard_streams'));
   return metricsPage(ports.metricsPort);
 }
 

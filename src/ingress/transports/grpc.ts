@@ -132,6 +132,10 @@ export class GrpcTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
+  get streams(): number {
+    return this.#streams;
+  }
+
   async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {

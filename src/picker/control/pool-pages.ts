@@ -18,6 +18,7 @@ import { addReplicationMetrics } from '../../operations/metrics/replication-metr
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
+import { addShardMetrics, type ShardUse } from '../../operations/metrics/shard-metrics.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
@@ -83,6 +84,8 @@ export interface PoolPageSources {
   readonly shadow: ShadowControl | undefined;
   /** Deaths of each shard by its thread. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
+  /** Use of each shard by its thread; undefined = another page shows it. */
+  readonly shardUse: (() => ReadonlyMap<number, ShardUse>) | undefined;
   /** Endpoints that were ejected since the start. */
   readonly ejections: () => number;
   /** The plugins that run, those added by default too. */
@@ -191,6 +194,7 @@ export class PoolPages implements Part {
       shardDeaths,
       ejections,
       leftOut: () => pool.leftOut,
+      restarts: () => pool.restarts,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
       freshness: () => informers.freshness,
@@ -204,10 +208,12 @@ export class PoolPages implements Part {
 
   #addPoolMetrics(exposition: MetricsExposition): void {
     const { options, pool, informers, flow, events, traces, shadow, usage, replication, isProcess } = this.#sources;
+    const { shardUse } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
+    if (shardUse !== undefined) addShardMetrics(exposition, shardUse);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);

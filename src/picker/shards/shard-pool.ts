@@ -5,6 +5,7 @@ import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { PoolRoute } from '../../ingress/pool-choice.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
+import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
 import type {
   ChoiceSettings,
   ConfiguredSettings,
@@ -148,6 +149,8 @@ interface Shard {
   listening: boolean;
   /** Messages in a row that it has not answered. */
   unanswered: number;
+  /** What it last told of itself. */
+  use: ShardUse | undefined;
   /** Why its thread was ended from here. */
   ending?: Error;
 }
@@ -223,6 +226,14 @@ export class ShardPool {
     return [...this.#shards.values()].filter((shard) => shard.listening).length;
   }
 
+  /** Use of each shard by its thread, as told within the last second. */
+  get use(): ReadonlyMap<number, ShardUse> {
+    const told = [...this.#shards.values()].flatMap(({ thread, use }) =>
+      use === undefined ? [] : [[thread, use] as const],
+    );
+    return new Map(told);
+  }
+
   /** Worker threads, for tests that end one. */
   get workers(): Piscina {
     return this.#options.workers;
@@ -250,7 +261,7 @@ export class ShardPool {
     const giveUp = () => aborting.abort();
     const task = workers.run(start, { transferList: [port2], signal: aborting.signal }) as Promise<void>;
     const starting = setTimeout(giveUp, START_MS_MAX).unref();
-    const state = { worker: undefined, listening: false, unanswered: 0 };
+    const state = { worker: undefined, listening: false, unanswered: 0, use: undefined };
     const shard: Shard = { thread, port: port1, task, starting, giveUp, ...state };
     this.#shards.set(thread, shard);
     port1.on('message', (message: FromShard) => this.#receive(shard, message));
@@ -263,10 +274,15 @@ export class ShardPool {
   #receive(shard: Shard, message: FromShard): void {
     if (message.kind === 'started') shard.worker = this.workers.threads.find((t) => t.threadId === message.threadId);
     else if (message.kind === 'listening') this.#listens(shard, message.port);
-    else if (message.kind === 'going') shard.unanswered = 0;
+    else if (message.kind === 'going') this.#goesOn(shard, message.use);
     else if (message.kind === 'pool') this.#pools.get(message.pool)?.take(shard.thread, message.message);
     else if (message.kind === 'poolFailed') this.#pools.get(message.pool)?.pool.failed(shard.thread, message.reason);
     else this.#poolEnded(message.pool, shard.thread);
+  }
+
+  #goesOn(shard: Shard, use: ShardUse): void {
+    shard.unanswered = 0;
+    shard.use = use;
   }
 
   #listens(shard: Shard, port: number): void {

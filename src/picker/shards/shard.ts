@@ -7,8 +7,11 @@ import { rehearse } from '../../ingress/rehearsal.js';
 import type { ByteBudget, KeyPair, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
+import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
+import { slotsInUse } from '../../request/body-memory.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { FromShard, PoolStart, RehearsalPool, ShardStart, ToShard } from '../messages.js';
+import { CollectionTime } from './collection-time.js';
 import { MirroredHealth } from './mirrored-health.js';
 import { PoolStack } from './pool-stack.js';
 import { shardDefinitions } from './shard-plugins.js';
@@ -80,6 +83,7 @@ class Shard {
   readonly #further = new Map<number, FurtherPool>();
   readonly #choice: PoolChoice<StreamContext> | undefined;
   #opener: StreamOpener | undefined;
+  #collections: CollectionTime | undefined;
   /** Certificate that has taken the place of the first one. */
   #pair: KeyPair | undefined;
   /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
@@ -97,7 +101,7 @@ class Shard {
       this.#pair = pair;
       for (const transport of this.#transports) transport.replaceCertificate(pair);
     },
-    look: () => this.#send({ kind: 'going' }),
+    look: () => this.#send({ kind: 'going', use: this.#use }),
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 
@@ -111,6 +115,16 @@ class Shard {
     this.#own = this.#stack(own, definitions);
     if (start.choice !== undefined) this.#choice = new PoolChoice();
     this.#choice?.setDefault(start.choice?.defaultPool);
+  }
+
+  get #use(): ShardUse {
+    return {
+      streams: this.#transports.reduce((sum, { streams }) => sum + streams, 0),
+      bodySlots: slotsInUse(),
+      heldBytes: this.#opener?.held.bytes ?? 0,
+      busySeconds: performance.eventLoopUtilization().active / 1_000,
+      collectionSeconds: this.#collections?.seconds ?? 0,
+    };
   }
 
   get #transports(): readonly Transport[] {
@@ -141,6 +155,7 @@ class Shard {
   async run(): Promise<void> {
     const { control, pools } = this.#start;
     const [own, ...further] = pools;
+    this.#collections = new CollectionTime();
     const services = await this.#own.open();
     const open = createStreamOpener(services, this.#choice);
     this.#opener = open;
@@ -155,6 +170,7 @@ class Shard {
       await Promise.race([this.#drained.promise, failure]);
     } finally {
       await this.#changes;
+      this.#collections.stop();
       await Promise.all(this.#transports.map((transport) => transport.close()));
       for (const pool of this.#pools.values()) await pool.close();
       control.close();

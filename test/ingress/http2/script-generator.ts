@@ -39,16 +39,19 @@ interface OpenStream {
   pending: Buffer;
 }
 
+/** Steps of a script unless said otherwise. */
+const STEPS_MAX = 40;
+
 /**
  * A conversation of a client: streams with messages in any pieces, padding, priorities, settings, window updates, resets,
  * unknown frames, all of it allowed. With `flaws` some of its frames are changed so that most are not.
  */
-export function randomScript(seed: number, flaws: boolean): Script {
+export function randomScript(seed: number, flaws: boolean, stepsMax = STEPS_MAX): Script {
   const random = generator(seed);
   const frames: Buffer[] = [settings(random(2) === 0 ? {} : { 4: 1_000 + random(100_000) })];
   const streams: OpenStream[] = [];
   let next = 1;
-  const steps = 3 + random(40);
+  const steps = 3 + random(stepsMax);
   for (let i = 0; i < steps; i++) {
     const kind = random(20);
     if (kind < 4 && streams.length < 20) {

@@ -39,6 +39,10 @@ export class LeanTransport implements Transport {
   #streams = 0;
   #whenIdle: (() => void) | undefined;
 
+  get streams(): number {
+    return this.#server?.streams ?? 0;
+  }
+
   async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     this.#health = health === undefined ? undefined : healthMethods(health);
     const opened = (stream: ProcessStream): ProcessHandler => {

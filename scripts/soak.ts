@@ -1,0 +1,105 @@
+// Runs a picker behind Envoy for minutes and asks what it holds then: `npm run soak -- [--minutes 10] [--transport lean|grpc-js]
+// [--scenario mixed|memory] [--streams 10000] [--rate 300] [--busy]`. Prints samples to standard error and the result as JSON to standard
+// output; ends with exit code 1 when something was not given back, requests failed, memory grew or garbage took too long.
+import { parseArgs } from 'node:util';
+import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
+import type { TransportName } from '../dist/ingress/transport.js';
+import type { Traffic } from '../test/envoy/soak/clients.ts';
+import type { Figures } from '../test/envoy/soak/figures.ts';
+import { costsOf, faultsOf, soak } from '../test/envoy/soak/soak.ts';
+
+interface Scenario {
+  readonly traffic: Traffic;
+  readonly burst: number;
+  /** Bound on the resident memory at rest; undefined = none. */
+  readonly rssMbMax: number | undefined;
+}
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  /** All that ends a stream, with the number of open ones going up and down. */
+  mixed: {
+    traffic: {
+      sizes: [
+        { bytes: 4_096, share: 0.8 },
+        { bytes: 400_000, share: 0.15 },
+        { bytes: 1_000_000, share: 0.05 },
+      ],
+      streams: 10_000,
+      rate: 300,
+      waveMs: 30_000,
+      resets: 0.15,
+      trailers: 0.3,
+      slowReaders: 0.05,
+    },
+    burst: 0,
+    rssMbMax: undefined,
+  },
+  /** A burst of 1,000, then long prompts: 20 minutes at 30 a second are an hour at 10. */
+  memory: {
+    traffic: {
+      sizes: [{ bytes: 400_000, share: 1 }],
+      streams: 100,
+      rate: 30,
+      waveMs: 0,
+      resets: 0.05,
+      trailers: 0.3,
+      slowReaders: 0.05,
+    },
+    burst: 1_000,
+    rssMbMax: 220,
+  },
+};
+const COLLECTION_SHARE_MAX = 0.02;
+/** Between two samples that are printed. */
+const PRINTED_SECONDS = 10;
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    transport: { type: 'string', default: 'lean' },
+    scenario: { type: 'string', default: 'mixed' },
+    streams: { type: 'string' },
+    rate: { type: 'string' },
+    /** The machine does other things: the share of garbage collections is shown and not judged. */
+    busy: { type: 'boolean', default: false },
+  },
+});
+
+function number(name: 'minutes' | 'streams' | 'rate', otherwise: number): number {
+  const value = values[name] === undefined ? otherwise : Number(values[name]);
+  if (!(value > 0)) throw new Error(`--${name}: must be a number above 0`);
+  return value;
+}
+
+function transport(): TransportName {
+  if (values.transport === 'lean' || values.transport === 'grpc-js') return values.transport;
+  throw new Error('--transport: must be lean or grpc-js');
+}
+
+let printedAt = 0;
+function print(figures: Figures): void {
+  if (figures.at - printedAt < PRINTED_SECONDS) return;
+  printedAt = figures.at;
+  console.error(
+    JSON.stringify(figures, (_, value) => (typeof value === 'number' ? Math.round(value * 10) / 10 : value)),
+  );
+}
+
+const envoy = findEnvoy();
+if (envoy === undefined) throw new Error('no Envoy found: run scripts/install-envoy.sh or set ENVOY_BIN');
+const scenario = SCENARIOS[values.scenario];
+if (scenario === undefined) throw new Error(`--scenario: must be one of ${Object.keys(SCENARIOS).join(', ')}`);
+const traffic = {
+  ...scenario.traffic,
+  streams: number('streams', scenario.traffic.streams),
+  rate: number('rate', scenario.traffic.rate),
+};
+const { burst, rssMbMax } = scenario;
+const options = { envoy, transport: transport(), traffic, burst, seconds: 60 * number('minutes', 10) };
+const result = await soak({ ...options, report: print });
+const faults = [
+  ...faultsOf(result),
+  ...costsOf(result, { rssMb: rssMbMax, collectionShare: values.busy ? 1 : COLLECTION_SHARE_MAX }),
+];
+console.log(JSON.stringify({ ...values, traffic, ...result, faults }, undefined, 2));
+process.exit(faults.length === 0 ? 0 : 1);

@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import { parse, stringify } from 'yaml';
+import { type EnvoyProcess, runEnvoy, shippedEnvoyConfiguration } from '../../../dist/cli/demo/envoy-process.js';
+import { freePorts } from '../../../dist/cli/port.js';
+
+/** Smallest windows that Envoy can be given, of a stream and of a connection. */
+export const WINDOW_BYTES_MIN = 65_535;
+const HTTP_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+
+interface Cluster {
+  readonly name: string;
+  typed_extension_protocol_options?: Record<string, object>;
+  load_assignment?: { endpoints: [{ lb_endpoints: object[] }] };
+}
+
+interface Document {
+  readonly admin: { readonly address: { socket_address: { port_value: number } } };
+  readonly static_resources: {
+    readonly listeners: [{ address: object }];
+    readonly clusters: readonly Cluster[];
+  };
+}
+
+/**
+ * The shipped configuration with other windows towards the picker, and trailers of HTTP/1 model servers passed on.
+ * @param windowBytes undefined = Envoy's own windows
+ */
+export async function startProxy(
+  binary: string,
+  pickerPort: number,
+  windowBytes: number | undefined,
+): Promise<EnvoyProcess> {
+  const [port, adminPort] = (await freePorts(2)) as [number, number];
+  const text = await readFile(shippedEnvoyConfiguration('envoy.yaml'), 'utf8');
+  const document = parse(text, { merge: true }) as Document;
+  document.admin.address.socket_address.port_value = adminPort;
+  document.static_resources.listeners[0].address = address(port);
+  for (const cluster of document.static_resources.clusters) {
+    if (cluster.name === 'ext_proc') {
+      cluster.load_assignment!.endpoints[0].lb_endpoints = [{ endpoint: { address: address(pickerPort) } }];
+      const windows =
+        windowBytes === undefined
+          ? {}
+          : { initial_stream_window_size: windowBytes, initial_connection_window_size: windowBytes };
+      cluster.typed_extension_protocol_options = options({
+        http2_protocol_options: { max_concurrent_streams: 40_000, ...windows },
+      });
+    } else {
+      cluster.typed_extension_protocol_options = options({ http_protocol_options: { enable_trailers: true } });
+    }
+  }
+  return runEnvoy(binary, stringify(document, { aliasDuplicateObjects: false }), { port, adminPort });
+}
+
+function address(port: number): object {
+  return { socket_address: { address: '127.0.0.1', port_value: port } };
+}
+
+function options(config: object): Record<string, object> {
+  return { [HTTP_OPTIONS]: { '@type': `type.googleapis.com/${HTTP_OPTIONS}`, explicit_http_config: config } };
+}

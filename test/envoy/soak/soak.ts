@@ -1,0 +1,193 @@
+// A picker behind a real Envoy with small windows, under traffic in which everything ends that can end: answers, resets at
+// any moment, bodies of all sizes, streams that wait for a window. `npm run soak` runs it for minutes, a test for seconds.
+import { setTimeout } from 'node:timers/promises';
+import type { PickerProcess } from '../../../dist/cli/demo/picker-process.js';
+import type { TransportName } from '../../../dist/ingress/transport.js';
+import { Clients, type Outcome, type Traffic } from './clients.ts';
+import { type Figures, leftOver, readFigures, type Trend, trend } from './figures.ts';
+import { HastyProxy } from './hasty-proxy.ts';
+import { startSoakServer } from './model-server.ts';
+import { startPicker } from './picker.ts';
+import { startProxy, WINDOW_BYTES_MIN } from './proxy.ts';
+
+export interface SoakOptions {
+  /** Path of Envoy. */
+  readonly envoy: string;
+  readonly seconds: number;
+  readonly transport: TransportName;
+  readonly traffic: Traffic;
+  /** Requests that come at once before everything else; 0 = none. */
+  readonly burst: number;
+  /** Hears each sample. */
+  readonly report?: (figures: Figures) => void;
+}
+
+export interface SoakResult {
+  readonly outcomes: Readonly<Record<Outcome, number>>;
+  /** First reasons of failures. */
+  readonly failures: readonly string[];
+  /** Streams of the proxy that ends them early. */
+  readonly hasty: { readonly answered: number; readonly failed: number; readonly failures: readonly string[] };
+  readonly streamsMax: number;
+  readonly rssMb: {
+    /** When the burst had ended. */
+    readonly afterBurst: number;
+    readonly largest: number;
+    /** When all streams had ended. */
+    readonly atEnd: number;
+    /** Over the second half. */
+    readonly trend: Trend;
+  };
+  /**
+   * Share of garbage collections in the time in which the shard was busy. Other programs that take its core away
+   * lengthen both.
+   */
+  readonly collectionShare: number;
+  readonly cpuMsPerRequest: number;
+  /** What was not given back when all streams had ended. */
+  readonly left: readonly string[];
+}
+
+const SERVERS = 4;
+const SAMPLE_MS = 1_000;
+/** For the last streams to end, and for the shards to tell of it. */
+const END_MS_MAX = 60_000;
+/** Collections are counted from this share of the time on: before, code is compiled and buffers grow. */
+const WARM_SHARE = 0.1;
+/** Growth of the resident memory in the second half that is none, in MB. */
+const GROWTH_MB_MIN = 4;
+
+/** Runs the traffic and reads what the picker holds, during and after it. */
+export async function soak(options: SoakOptions): Promise<SoakResult> {
+  const stops: (() => Promise<unknown>)[] = [];
+  try {
+    const servers = await Promise.all(
+      Array.from({ length: SERVERS }, (_, index) => startSoakServer(`server-${index}`)),
+    );
+    stops.push(() => Promise.all(servers.map((server) => server.stop())));
+    const picker = await startPicker(servers, options.transport, stops);
+    const proxy = await startProxy(options.envoy, picker.grpcPort, WINDOW_BYTES_MIN);
+    stops.push(() => proxy.stop());
+    return await run(options, picker, proxy.port);
+  } finally {
+    for (const stop of stops.reverse()) await stop();
+  }
+}
+
+async function run(options: SoakOptions, picker: PickerProcess, port: number): Promise<SoakResult> {
+  const read = () => readFigures(picker.metricsUrl, (performance.now() - startedAt) / 1_000);
+  const startedAt = performance.now();
+  const burst = await sendBurst(options, port, read);
+  const samples: Figures[] = [];
+  const clients = new Clients(port, options.traffic);
+  const over = new AbortController();
+  const hasty = new HastyProxy(picker.grpcPort);
+  const load = Promise.all([clients.run(over.signal), hasty.run(over.signal)]);
+  const begunAt = performance.now();
+  while (performance.now() - begunAt < options.seconds * 1_000) {
+    await setTimeout(SAMPLE_MS);
+    const figures = await read();
+    samples.push(figures);
+    options.report?.(figures);
+  }
+  over.abort();
+  await load;
+  // Its connection stays: with a connection its streams end, too.
+  const last = await settled(read);
+  clients.close();
+  hasty.close();
+  return resultOf({ clients, hasty, samples, last, burst });
+}
+
+/** So many requests at the same time, and the memory behind them. */
+async function sendBurst(options: SoakOptions, port: number, read: () => Promise<Figures>): Promise<Figures> {
+  if (options.burst > 0) {
+    const streams = options.burst;
+    const quick = { ...options.traffic, streams, rate: streams, waveMs: 0, sizes: [{ bytes: 4_096, share: 1 }] };
+    const clients = new Clients(port, quick);
+    await clients.run(AbortSignal.timeout(0));
+    clients.close();
+  }
+  return settled(read);
+}
+
+/** Figures when nothing is left, or when it has stayed for too long. */
+async function settled(read: () => Promise<Figures>): Promise<Figures> {
+  const deadline = performance.now() + END_MS_MAX;
+  for (;;) {
+    // The shards tell of themselves once a second.
+    await setTimeout(SAMPLE_MS);
+    const figures = await read();
+    if (leftOver(figures).length === 0 || performance.now() > deadline) return figures;
+  }
+}
+
+interface Run {
+  readonly hasty: HastyProxy;
+  readonly clients: Clients;
+  readonly samples: readonly Figures[];
+  readonly last: Figures;
+  readonly burst: Figures;
+}
+
+function resultOf({ clients, hasty, samples, last, burst }: Run): SoakResult {
+  const { outcomes, failures } = clients;
+  const warm = samples[Math.floor(samples.length * WARM_SHARE)]!;
+  const [first, end] = [samples[0]!, samples.at(-1)!];
+  const half = samples.slice(Math.floor(samples.length / 2));
+  const requests = Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+  return {
+    outcomes,
+    failures,
+    hasty: { answered: hasty.answered, failed: hasty.failed, failures: hasty.failures },
+    streamsMax: Math.max(...samples.map(({ streams }) => streams)),
+    rssMb: {
+      afterBurst: burst.rssMb,
+      largest: Math.max(...samples.map(({ rssMb }) => rssMb)),
+      atEnd: last.rssMb,
+      trend: trend(half.map(({ at, rssMb }) => [at, rssMb])),
+    },
+    collectionShare: (end.collectionSeconds - warm.collectionSeconds) / (end.busySeconds - warm.busySeconds),
+    cpuMsPerRequest: (1_000 * (end.cpuSeconds - first.cpuSeconds)) / requests,
+    left: leftOver(last),
+  };
+}
+
+/** Faults that a run of any length shows; empty = none. */
+export function faultsOf({ outcomes, failures, hasty, left }: SoakResult): string[] {
+  return [
+    ...(outcomes.answered > 0 ? [] : ['no request was answered']),
+    ...(outcomes.failed > 0 ? [`${outcomes.failed} requests failed: ${failures.join('; ')}`] : []),
+    ...(hasty.answered > 0 ? [] : ['no stream that ended early was answered']),
+    ...(hasty.failed > 0 ? [`${hasty.failed} streams that ended early failed: ${hasty.failures.join('; ')}`] : []),
+    ...left.map((what) => `not given back: ${what}`),
+  ];
+}
+
+/** Bounds of a run of minutes. */
+export interface CostBounds {
+  /** On resident memory at rest; undefined = none. */
+  readonly rssMb: number | undefined;
+  /** On the share of garbage collections. Where other programs take the cores, a collection waits for its threads. */
+  readonly collectionShare: number;
+}
+
+/** Faults that show in minutes: memory that grows, time for garbage. */
+export function costsOf({ rssMb, collectionShare }: SoakResult, bounds: CostBounds): string[] {
+  const { growth, noise } = rssMb.trend;
+  const most = Math.max(GROWTH_MB_MIN, noise);
+  const rest = Math.max(rssMb.afterBurst, rssMb.atEnd);
+  return [
+    ...(growth <= most
+      ? []
+      : [`the resident memory grew by ${growth.toFixed(1)} MB, above its noise of ${most.toFixed(1)} MB`]),
+    ...(collectionShare < bounds.collectionShare
+      ? []
+      : [
+          `garbage collections took ${(100 * collectionShare).toFixed(1)} % of the busy time, the bound is ${100 * bounds.collectionShare} %`,
+        ]),
+    ...(bounds.rssMb === undefined || rest <= bounds.rssMb
+      ? []
+      : [`the resident memory at rest is ${rest.toFixed(0)} MB, the bound is ${bounds.rssMb} MB`]),
+  ];
+}
