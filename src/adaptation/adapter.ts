@@ -11,6 +11,7 @@ import type { TrainingSample } from '../core/training-sample.js';
 import type { Arm, Estimate } from './comparison.js';
 import { CostModel, type Fit, type LearnedClass } from './cost-model.js';
 import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
+import type { GuardNews, PeerGuards } from './peer-guards.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
@@ -42,6 +43,8 @@ export interface AdapterOptions {
   readonly changed: (transition: Transition) => void;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** Guards of other replicas; undefined = there are none. */
+  readonly peers?: PeerGuards | undefined;
 }
 
 /** Share of the recent decisions in which each term distinguished the endpoints. */
@@ -139,7 +142,7 @@ export class Adapter {
     this.#options = options;
     this.model = new CostModel(settings.model);
     const rules = settings.drive === 'rules' ? (options.rules ?? []) : [];
-    this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0);
+    this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0, options.peers);
     if (rules.length > 0) this.#rules = new RuleChoice(rules.length);
     this.#learn = (sample) => this.#take(sample);
     const projected = settings.drive === 'weights' ? options.projected : undefined;
@@ -185,6 +188,11 @@ export class Adapter {
     const moved = due && this.#guard.arm === 'learned' && this.#projection !== undefined;
     if (epoch || moved) drive(this.drive);
     if (transition !== undefined) changed(transition);
+  }
+
+  /** State of the guard for other replicas. */
+  get news(): GuardNews {
+    return this.#guard.news(this.#nowMs);
   }
 
   report(): AdapterReport {
