@@ -128,10 +128,10 @@ export function endpointState(slot: u32, state: u32): u32 {
   return 0;
 }
 
-/** Forgets what a removed endpoint held. @returns as endpointOpen */
-export function endpointForget(slot: u32): u32 {
+/** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */
+export function endpointForget(slot: u32, lost: u32): u32 {
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
-  prefixRemoveEndpointLocked(slot);
+  prefixRemoveEndpointLocked(slot, lost);
   lockRelease(INDEX_LOCK);
   return 0;
 }

@@ -155,6 +155,7 @@ export const CORE = {
   DECISION_ID: 192,
   DECISION_ID_BYTES: 64,
   DECISION_ID_LENGTH: 128,
+  DECISION_LOST: 144,
   DECISION_MATCHED: 32,
   DECISION_NUMBER: 8,
   DECISION_OUTPUT_TOKENS: 112,
@@ -255,6 +256,15 @@ export const CORE = {
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
   LAYOUT_VERSION: 16,
+  LOSS_CAPACITY: 1,
+  LOSS_CLEARED: 5,
+  LOSS_EVENTS: 6,
+  LOSS_FRONT: 9,
+  LOSS_GONE: 7,
+  LOSS_INDEX_FULL: 2,
+  LOSS_RESTARTED: 4,
+  LOSS_ROOT: 8,
+  LOSS_TOLD: 3,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MEDIUM_AUDIO: 3,
@@ -611,7 +621,7 @@ export interface CoreFunctions {
   endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
   endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
   endpointCost(slot: U32, generation: U32, speed: F32, reliability: F32): U32;
-  endpointForget(slot: U32): U32;
+  endpointForget(slot: U32, lost: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
   endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;
   endpointSignals(
@@ -705,6 +715,7 @@ export interface CoreFunctions {
   prefillElsewhere(ticket: U32, generation: U32): U32;
   prefixApply(log: Usize, bytes: U32): I32;
   prefixCheck(): U32;
+  prefixClear(slot: U32, lost: U32): I32;
   prefixCounter(counter: U32): F64;
   prefixExport(from: U32, address: Usize, bytes: U32, most: U32): U32;
   prefixHeadAddress(): Usize;
@@ -715,7 +726,7 @@ export interface CoreFunctions {
   prefixMatchAt(hashes: Usize, blocks: U32): U32;
   prefixRemove(slot: U32, blocks: U32): I32;
   prefixRemoveEndpoint(slot: U32): I32;
-  prefixRemoveEndpointLocked(slot: U32): U32;
+  prefixRemoveEndpointLocked(slot: U32, lost: U32): U32;
   prefixRemoveLocked(slot: U32, blocks: U32): U32;
   prefixRepairRest(): void;
   prefixSetCapacity(slot: U32, blocks: U32): I32;
@@ -746,6 +757,7 @@ export interface CoreFunctions {
     staged: Bool,
   ): U32;
   scanAddress(id: U32): Usize;
+  scanBeginning(id: U32): void;
   scanChain(id: U32, name: Usize, length: U32): U32;
   scanClose(id: U32): void;
   scanFeed(id: U32, length: U32): U32;
@@ -886,6 +898,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefillElsewhere: exports.prefillElsewhere,
     prefixApply: exports.prefixApply,
     prefixCheck: exports.prefixCheck,
+    prefixClear: exports.prefixClear,
     prefixCounter: exports.prefixCounter,
     prefixExport: exports.prefixExport,
     prefixHeadAddress: exports.prefixHeadAddress,
@@ -916,6 +929,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     room: exports.room,
     sampleWrite: exports.sampleWrite,
     scanAddress: exports.scanAddress,
+    scanBeginning: exports.scanBeginning,
     scanChain: exports.scanChain,
     scanClose: exports.scanClose,
     scanFeed: exports.scanFeed,
