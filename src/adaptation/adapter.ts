@@ -1,9 +1,15 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
-import { type Coefficients, type CostTable, costTerms, type TermShares } from '../core/coefficients.js';
+import {
+  type Coefficients,
+  type CostTable,
+  costTerms,
+  type HardwareCoefficients,
+  type TermShares,
+} from '../core/coefficients.js';
 import type { SampleReader } from '../core/sample-reader.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import type { Arm, Estimate } from './comparison.js';
-import { CostModel, type Fit } from './cost-model.js';
+import { CostModel, type Fit, type LearnedClass } from './cost-model.js';
 import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
@@ -60,6 +66,8 @@ export interface AdapterReport {
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
+  /** Coefficients of each hardware class; empty in a pool of one class. */
+  readonly classes: readonly LearnedClass[];
   /** Undefined until decisions have been sampled. */
   readonly shares: DecisionShares | undefined;
   /** Terms with a share below 1 % for five minutes. */
@@ -196,6 +204,7 @@ export class Adapter {
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,
+      classes: this.model.classes,
       shares: this.#shares,
       inactive: this.#inactive,
       projection:
@@ -275,7 +284,7 @@ export class Adapter {
   /** Resets coefficients and endpoints to the assumed values. */
   #forgetAll(): void {
     for (const [slot, { generation }] of this.model.endpoints) {
-      this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
+      this.#options.coefficients.writeEndpoint(slot, generation, 1, 1, undefined);
     }
     this.model.reset();
     this.#projection?.reset();
@@ -303,7 +312,7 @@ export class Adapter {
       correlation,
       bias,
       sampledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,
-      sound: isSound(this.model.coefficients),
+      sound: isSound(this.model.coefficients) && this.model.classes.every((each) => isSound(each.coefficients)),
       overloadedMs: this.#overloadedSinceMs === undefined ? 0 : this.#nowMs - this.#overloadedSinceMs,
       durationMs: this.#durations.quantile(0.9),
       firstOutputMs: this.#firstOutputs.quantile(0.9),
@@ -317,7 +326,8 @@ export class Adapter {
     const current = this.model.coefficients;
     if (isSound(current)) coefficients.write(current);
     for (const [slot, { generation, reliability }] of this.model.endpoints) {
-      coefficients.writeEndpoint(slot, generation, this.model.speedOf(slot), reliability);
+      const { speed, own } = this.model.costsOf(slot);
+      if (own === undefined || isSound(own)) coefficients.writeEndpoint(slot, generation, speed, reliability, own);
     }
     this.#noteShares(coefficients.shares());
     const seconds = Number.isFinite(this.#wroteMs) ? (this.#nowMs - this.#wroteMs) / 1000 : 0;
@@ -347,7 +357,7 @@ export class Adapter {
   }
 }
 
-function isSound(coefficients: Coefficients): boolean {
+function isSound(coefficients: HardwareCoefficients): boolean {
   const { baseMs, waitingMs, ...positive } = coefficients;
   return (
     [baseMs, waitingMs].every((value) => value >= 0 && Number.isFinite(value)) &&

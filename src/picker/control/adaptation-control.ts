@@ -160,8 +160,7 @@ export class AdaptationControl {
   }
 
   #hardware({ endpoint }: SlotAssignment): string {
-    const { hardwareLabel } = this.#settings;
-    return hardwareLabel === undefined ? '' : (endpoint.labels[hardwareLabel] ?? '');
+    return endpoint.labels[this.#settings.hardwareLabel] ?? '';
   }
 
   report(): AdapterReport {
