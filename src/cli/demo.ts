@@ -6,6 +6,7 @@ import { keepTalking, runLoad } from './demo/load.js';
 import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
 import { showShift } from './demo/shift/show.js';
+import { waitingRequests } from './demo/waiting-requests.js';
 import { parsedCommand } from './parsed-command.js';
 import { factor, listenFailure, portNumber } from './port.js';
 
@@ -218,11 +219,4 @@ function atLeastOne(text: string): number {
   if (!Number.isInteger(count) || count < 1 || count > 10_000)
     throw new InvalidArgumentError('expected a number from 1 to 10000');
   return count;
-}
-
-/** Sum of the picker's gauge of requests that wait in its queues; 0 when it shows none. */
-async function waitingRequests(metricsUrl: string): Promise<number> {
-  const page = await (await fetch(metricsUrl)).text();
-  const series = page.matchAll(/^llm_d_epp_flow_control_queue_size(?:\{[^}]*\})? (\S+)$/gm);
-  return [...series].reduce((sum, [, value]) => sum + Number(value), 0);
 }
