@@ -189,7 +189,7 @@ export class PoolParts {
   }
 
   #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, stateDir, log } = this.#options;
+    const { configuration, seed, stateDir, log, replica } = this.#options;
     return new AdaptationControl({
       core: this.#core,
       stateDir,
@@ -200,6 +200,7 @@ export class PoolParts {
       seed,
       now: poolClockMs,
       log,
+      replica: replica?.replica,
     });
   }
 
