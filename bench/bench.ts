@@ -4,7 +4,7 @@ export interface Bench {
   readonly name: string;
   /** Fewest measured runs, for what takes seconds. Default 64. */
   readonly runsMin?: number;
-  /** Prepare once; called only when the benchmark was chosen. */
+  /** Prepares once; called only when the benchmark was chosen. */
   setup(): Promise<Prepared>;
 }
 

@@ -1,12 +1,12 @@
-// Compares decisions with the incumbent's:
-//   node bench/compat.ts --incumbent PATH [--requests 10000] [--seed 1] [--paced] [part-of-a-name …]
+// Compares decisions with llm-d-router's:
+//   node bench/compat.ts --router PATH [--requests 10000] [--seed 1] [--paced] [part-of-a-name …]
 //
 // For every configuration in bench/compat: both pickers are started with the same file, the same endpoints and flags,
 // and are sent the same requests one after the other. A table goes to standard output: requests whose best score one
-// endpoint has alone (where it is not alone, the incumbent picks by chance), the share of them that both send to the same
+// endpoint has alone (where it is not alone, llm-d-router picks by chance), the share of them that both send to the same
 // endpoint, and the share of requests with the same scores for all endpoints. Needs a build. Run by hand.
 //
-// Pointsman adds what it has placed since an endpoint's last metrics page to the queue that the page told; the incumbent
+// Pointsman adds what it has placed since an endpoint's last metrics page to the queue that the page told; llm-d-router
 // does not, and sends a burst to one endpoint. With --paced every request waits for new pages, which shows the formulas
 // without that difference; it takes about 0.1 s per request.
 
@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Exchange, ExtProcClient } from './compat/ext-proc.ts';
 import { ModelServer } from './compat/model-servers.ts';
-import { type Endpoint, PickerProcess, writeHouse } from './compat/picker-process.ts';
+import { type Endpoint, PickerProcess, writePickerFiles } from './compat/picker-process.ts';
 import { Tally } from './compat/tally.ts';
 import { Workload } from './compat/workload.ts';
 
@@ -43,26 +43,31 @@ interface Plan {
   readonly byChance: boolean;
 }
 
-interface House {
+interface ComparisonBed {
   readonly servers: readonly ModelServer[];
   readonly endpoints: readonly Endpoint[];
 }
 
-async function compare(house: House, name: string, incumbent: string, asked: Omit<Plan, 'byChance'>): Promise<Tally> {
+async function compare(
+  bed: ComparisonBed,
+  name: string,
+  router: string,
+  asked: Omit<Plan, 'byChance'>,
+): Promise<Tally> {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-compat-'));
   const text = readFileSync(new URL(`compat/${name}.yaml`, import.meta.url), 'utf8');
-  const configuration = writeHouse(folder, text, house.endpoints);
+  const configuration = writePickerFiles(folder, text, bed.endpoints);
   const program = fileURLToPath(new URL('../bin/pointsman.js', import.meta.url));
   const started: PickerProcess[] = [];
   try {
-    const theirs = await PickerProcess.start([incumbent], configuration, ENDPOINTS).catch(because('the incumbent'));
+    const theirs = await PickerProcess.start([router], configuration, ENDPOINTS).catch(because('llm-d-router'));
     started.push(theirs);
     const ours = await PickerProcess.start([process.execPath, program, 'serve'], configuration, ENDPOINTS).catch(
       because('Pointsman'),
     );
     started.push(ours);
     const byChance = /^- type: (weighted-)?random-picker$/m.test(text);
-    return await send(house, theirs.port, ours.port, { ...asked, byChance });
+    return await send(bed, theirs.port, ours.port, { ...asked, byChance });
   } finally {
     for (const picker of started) picker.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -75,9 +80,9 @@ function because(who: string): (error: unknown) => never {
   };
 }
 
-async function send(house: House, theirPort: number, ourPort: number, plan: Plan): Promise<Tally> {
+async function send(bed: ComparisonBed, theirPort: number, ourPort: number, plan: Plan): Promise<Tally> {
   const { requests, seed, paced } = plan;
-  const addresses = house.endpoints.map(({ address, port }) => `${address}:${port}`);
+  const addresses = bed.endpoints.map(({ address, port }) => `${address}:${port}`);
   const workload = new Workload(seed, addresses);
   const clients = [new ExtProcClient(theirPort), new ExtProcClient(ourPort)] as const;
   const tally = new Tally(plan.byChance);
@@ -87,9 +92,9 @@ async function send(house: House, theirPort: number, ourPort: number, plan: Plan
   };
   for (let sent = 0; sent < requests; sent++) {
     if (sent % PER_LOAD === 0) {
-      for (const [position, load] of workload.loads().entries()) house.servers[position]!.show(load);
-      await pagesRead(house, READS);
-    } else if (paced) await pagesRead(house, PACED_READS);
+      for (const [position, load] of workload.loads().entries()) bed.servers[position]!.show(load);
+      await pagesRead(bed, READS);
+    } else if (paced) await pagesRead(bed, PACED_READS);
     const request = workload.next();
     const [theirs, ours] = await Promise.all([clients[0].ask(request), clients[1].ask(request)]);
     const verdict = tally.add(theirs.decision, ours.decision, !request.opens);
@@ -108,7 +113,7 @@ async function send(house: House, theirPort: number, ourPort: number, plan: Plan
 }
 
 /** Resolves when every page has been read so many times more. */
-async function pagesRead({ servers }: House, times: number): Promise<void> {
+async function pagesRead({ servers }: ComparisonBed, times: number): Promise<void> {
   const before = servers.map(({ reads }) => reads);
   while (servers.some(({ reads }, position) => reads < before[position]! + times)) await pause(5);
   await pause(EFFECT_MS);
@@ -124,13 +129,13 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      incumbent: { type: 'string' },
+      router: { type: 'string' },
       requests: { type: 'string', default: '10000' },
       seed: { type: 'string', default: '1' },
       paced: { type: 'boolean', default: false },
     },
   });
-  if (values.incumbent === undefined) throw new Error('--incumbent: name the program to compare with');
+  if (values.router === undefined) throw new Error('--router: name the program to compare with');
   const plan = { requests: Number(values.requests), seed: Number(values.seed), paced: values.paced };
   const folder = new URL('compat', import.meta.url);
   const names = readdirSync(folder).flatMap((file) => (file.endsWith('.yaml') ? [file.slice(0, -5)] : []));
@@ -148,7 +153,7 @@ async function main(): Promise<void> {
   console.log('| --- | ---: | ---: | ---: | ---: | ---: |');
   for (const name of chosen.sort()) {
     try {
-      const tally = await compare({ servers, endpoints }, name, values.incumbent, plan);
+      const tally = await compare({ servers, endpoints }, name, values.router, plan);
       console.log(row(name, tally));
       for (const difference of tally.differences) console.error(`  ${name}: ${difference}`);
     } catch (error) {

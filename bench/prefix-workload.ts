@@ -63,7 +63,7 @@ export function makeWorkload(blocks: number, endpoints: number, memberships: num
   return { core, index, sessions, queries: writeQueries(core, sessions, blocks, next, threads) };
 }
 
-/** Write queries into the areas of threads that nobody attached as. */
+/** Writes queries into the areas of threads that nobody attached as. */
 function writeQueries(
   core: CoreInstance,
   sessions: Workload['sessions'],

@@ -1,4 +1,4 @@
-// Which endpoints may serve the request.
+// Endpoints that may serve the request.
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
 // state and ejection columns and counts the pool's decisions; called under the commit lock.

@@ -1,4 +1,4 @@
-// Which endpoints a request may go to now.
+// Endpoints that a request may go to now.
 //
 // Owns: nothing but the thread's KEPT and KEYS columns and, of REGION_GATE, the BLOCKED column. Commit lock held throughout: what is
 // open here is charged before any other thread looks, so that no two requests take the last place.

@@ -1,4 +1,4 @@
-// Which LoRA adapters an endpoint has: what its engine says, and what was sent there lately.
+// LoRA adapters of an endpoint: those that its engine reports, and those of requests sent there lately.
 //
 // Owns: the remembered part of REGION_ADAPTERS (ADAPTERS_REMEMBERED name hashes per slot behind those of the gauge, newest
 // first) and the column ADAPTERS_SENT, under the commit lock. The part of the gauge is the control thread's.

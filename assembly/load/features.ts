@@ -115,7 +115,7 @@ export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, now);
 }
 
-/** Which slot (+ 1) marginal cost would have picked. */
+/** Slot (+ 1) that marginal cost would have picked. */
 export function featuresNoteWouldPick(at: Features, slot: u32): void {
   at.known = (at.known & 0xffff) | (slot << 16);
 }

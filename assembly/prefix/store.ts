@@ -180,7 +180,7 @@ export function prefixRemoveEndpointLocked(slot: u32, lost: u32): u32 {
   return prefixClearLocked(slot, lost);
 }
 
-/** Bound the blocks of one endpoint; 0 = no bound of its own. Evicts at once what is over it. */
+/** Bounds the blocks of one endpoint; 0 = no bound of its own. Evicts at once what is over it. */
 export function prefixSetCapacityLocked(slot: u32, blocks: u32): void {
   if (slot >= SLOT_LIMIT) return;
   column.setU32(COLUMN_PREFIX_CAPACITY, slot, blocks);

@@ -54,12 +54,12 @@ export function hashBind(): void {
   secondStep = pair(PRIME_3, PRIME_4);
 }
 
-/** What a stripe adds to the first sums: its second half `b`, and products of both halves under their keys, `x` and `y`. */
+/** Addend of a stripe to the first sums: its second half `b`, and products of both halves under their keys, `x` and `y`. */
 function firstTerm(b: v128, x: v128, y: v128): v128 {
   return i64x2.add(b, i64x2.extmul_low_i32x4_u(x, y));
 }
 
-/** What it adds to the second sums: its first half `a` and the other products. */
+/** Addend of a stripe to the second sums: its first half `a` and the other products. */
 function secondTerm(a: v128, x: v128, y: v128): v128 {
   return i64x2.add(a, i64x2.extmul_high_i32x4_u(x, y));
 }

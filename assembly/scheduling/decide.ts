@@ -136,7 +136,7 @@ function bestMatch(used: u32): u32 {
   );
 }
 
-/** Charge the first pick. Commit lock held. */
+/** Charges the first pick. Commit lock held. */
 function chargePick(slot: u32, program: Program, used: u32): void {
   const needs = program.needs;
   const block = request().blockTokens;

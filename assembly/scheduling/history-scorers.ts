@@ -54,7 +54,7 @@ function isBaseModel(): bool {
 
 /**
  * Affinity to the endpoints that have the request's adapter; a configured base model is 0.5 everywhere (lora-affinity-scorer).
- * What was sent counts for names only that an engine has shown as adapters: for others the gauges speak alone.
+ * Remembered requests count only for names that an engine has shown as adapters; for other names the gauges alone count.
  */
 export function scoreAdapter(used: u32, remember: bool): void {
   if (isBaseModel()) return addConstant(used, 0.5);

@@ -32,7 +32,7 @@ export interface Decision {
 /** A decided request whose response has not come yet. */
 export interface Exchange {
   readonly decision: Decision;
-  /** Send the response; resolves when the picker has ended the stream. */
+  /** Sends the response; resolves when the picker has ended the stream. */
   finish(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export class ExtProcClient {
     const ended = new Promise<void>((resolve) => call.on('status', () => resolve()));
     const answered = firstDecision(call);
     const headers = [[':method', 'POST'], [':path', request.path], ...request.headers] as [string, string][];
-    // Envoy puts its metadata on every message; the incumbent looks for the hint at the body only.
+    // Envoy puts its metadata on every message; llm-d-router looks for the hint at the body only.
     const hint = subsetHint(request.subset);
     call.write(Buffer.concat([encodeRequestHeaders(headers, false), hint]));
     call.write(Buffer.concat([encodeRequestBody(Buffer.from(request.body), true), hint]));
@@ -100,7 +100,7 @@ function firstDecision(call: ClientDuplexStream<Buffer, Buffer>): Promise<Decisi
   });
 }
 
-/** ProcessingRequest.metadata_context = 8 with the list of addresses that the incumbent takes. */
+/** ProcessingRequest.metadata_context = 8 with the list of addresses that llm-d-router takes. */
 function subsetHint(subset: readonly string[] | undefined): Buffer {
   if (subset === undefined) return Buffer.alloc(0);
   const values = Buffer.concat(subset.map((address) => delimited(1, delimited(3, address))));

@@ -22,7 +22,7 @@ export class ModelServer {
     });
   }
 
-  /** @param host an address of the loopback network: the incumbent tells the endpoints of a subset hint by IP alone */
+  /** @param host an address of the loopback network: llm-d-router tells the endpoints of a subset hint by IP alone */
   static async start(host: string): Promise<ModelServer> {
     const server = new ModelServer();
     server.show({ waiting: 0, running: 0, kvUsage: 0 });

@@ -1,4 +1,4 @@
-// One picker as a process of its own: the incumbent or this project's, with the same flags.
+// One picker as a process of its own: llm-d-router's or this project's, with the same flags.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ export interface Endpoint {
 }
 
 /** The files that both pickers are started with. `text` is a configuration that names `file-discovery` nowhere. */
-export function writeHouse(folder: string, text: string, endpoints: readonly Endpoint[]): string {
+export function writePickerFiles(folder: string, text: string, endpoints: readonly Endpoint[]): string {
   const entries = endpoints.map((each) => JSON.stringify({ ...each, port: String(each.port) }));
   const file = join(folder, 'endpoints.yaml');
   writeFileSync(file, `endpoints:\n${entries.map((entry) => `- ${entry}\n`).join('')}`);
@@ -56,6 +56,7 @@ export class PickerProcess {
     configuration: string,
     endpoints: number,
     more: readonly string[] = COMPARED,
+    environment: NodeJS.ProcessEnv = process.env,
   ): Promise<PickerProcess> {
     const [port, health, metrics] = await freePorts(3);
     const [program, ...before] = command;
@@ -70,7 +71,7 @@ export class PickerProcess {
       '--tracing=false',
       ...more,
     ];
-    const child = spawn(program!, [...before, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program!, [...before, ...flags], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
     const picker = new PickerProcess(child, port!, metrics!);
     await picker.#ready(endpoints);
     return picker;

@@ -1,7 +1,7 @@
 // What a comparison has found so far.
 import type { Decision } from './ext-proc.ts';
 
-/** Scores this close are a tie: the incumbent's pickers choose by chance then. */
+/** Scores this close are a tie: llm-d-router's pickers choose by chance then. */
 const TIE = 1e-6;
 /** Scores are 32-bit numbers here and 64-bit numbers there. */
 const SAME_SCORE = 1e-4;
@@ -11,7 +11,7 @@ export type Verdict = 'identical' | 'different' | 'tied';
 export class Tally {
   readonly #byChance: boolean;
   requests = 0;
-  /** Requests whose best score one endpoint has alone, by the incumbent's own scores. */
+  /** Requests whose best score one endpoint has alone, by llm-d-router's own scores. */
   unique = 0;
   identical = 0;
   scored = 0;
@@ -25,14 +25,14 @@ export class Tally {
   }
 
   /** @param free the request was free to go anywhere */
-  add(incumbent: Decision, ours: Decision, free: boolean): Verdict {
+  add(theirs: Decision, ours: Decision, free: boolean): Verdict {
     this.requests++;
-    this.#compareScores(incumbent, ours);
-    const same = incumbent.destination === ours.destination;
-    if (!free) return same ? 'identical' : this.#differs(incumbent, ours);
-    if (this.#byChance || isTied(incumbent)) return same ? 'identical' : 'tied';
+    this.#compareScores(theirs, ours);
+    const same = theirs.destination === ours.destination;
+    if (!free) return same ? 'identical' : this.#differs(theirs, ours);
+    if (this.#byChance || isTied(theirs)) return same ? 'identical' : 'tied';
     this.unique++;
-    if (!same) return this.#differs(incumbent, ours);
+    if (!same) return this.#differs(theirs, ours);
     this.identical++;
     return 'identical';
   }
@@ -48,8 +48,8 @@ export class Tally {
     if (furthest < SAME_SCORE) this.sameScores++;
   }
 
-  #differs(incumbent: Decision, ours: Decision): Verdict {
-    if (this.differences.length < 5) this.differences.push(`${shown(incumbent)} | ${shown(ours)}`);
+  #differs(theirs: Decision, ours: Decision): Verdict {
+    if (this.differences.length < 5) this.differences.push(`${shown(theirs)} | ${shown(ours)}`);
     return 'different';
   }
 }

@@ -60,7 +60,7 @@ export class Workload {
     };
   }
 
-  /** Begin a conversation anew: what the two pickers believe about it may differ. */
+  /** Begins a conversation anew: what the two pickers believe about it may differ. */
   restart(number: number): void {
     this.#conversations[number] = this.#conversation();
   }

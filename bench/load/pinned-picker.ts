@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
-import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
+import { PickerProcess, writePickerFiles } from '../compat/picker-process.ts';
 import type { Attack, AttackOptions } from './attacker.ts';
 import type { LoadOptions, LoadResult } from './generator.ts';
 
@@ -67,7 +67,7 @@ export class PinnedPicker {
       return { name: `server-${index}`, address: hosts[index]!, port: address.port, labels: {} };
     });
     const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
-    const configuration = writeHouse(folder, text, endpoints);
+    const configuration = writePickerFiles(folder, text, endpoints);
     const picker = await PickerProcess.start(onCore(PICKER_CORE, command), configuration, ENDPOINTS);
     return new PinnedPicker(picker, servers, folder);
   }

@@ -135,7 +135,7 @@ export class ProxyConnection {
     return this.#open + this.#blocked.length - this.#blockedHead;
   }
 
-  /** Begin an exchange. @param dueAt when it was to begin */
+  /** Begins an exchange. @param dueAt when it was to begin */
   begin(dueAt: number): void {
     this.#blocked.push(dueAt);
     this.#sendBlocked();

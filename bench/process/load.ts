@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
-import { PickerProcess, writeHouse } from '../compat/picker-process.ts';
+import { PickerProcess, writePickerFiles } from '../compat/picker-process.ts';
 import { ExchangeClient, type ExchangeShape } from './exchange-client.ts';
 
 /** Our program, as it is installed. */
@@ -129,7 +129,7 @@ async function withPicker<Result>(
       port: server.address.port,
       labels: {},
     }));
-    const picker = await PickerProcess.start(command, writeHouse(folder, CONFIGURATION, all), endpoints, FLAGS);
+    const picker = await PickerProcess.start(command, writePickerFiles(folder, CONFIGURATION, all), endpoints, FLAGS);
     try {
       return await use(picker);
     } finally {

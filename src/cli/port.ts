@@ -39,8 +39,8 @@ export async function everyAddress(): Promise<'::' | '0.0.0.0'> {
 }
 
 /**
- * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A port of that range could be given to a
- * client between the question and the listening, or while its server restarts.
+ * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A port of that range could go to a client
+ * before its server listens, or while the server restarts.
  */
 const PORTS = { first: 12_000, count: 18_000 };
 

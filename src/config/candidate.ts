@@ -5,7 +5,7 @@ type Scheduling = Pick<LoadedConfiguration, 'scheduling'>;
 
 /**
  * Reasons why the profiles of a configuration cannot decide in shadow beside the running one, a few words each; empty = they can.
- * They read the columns, the prefix index and the hook plugins of the running one, which are set up once. Only the profiles
+ * Its profiles read the columns, the prefix index and the hook plugins of the running one, which are set up once. Only the profiles
  * decide: discovery, data sources, parsers and flow control of the candidate are not looked at.
  */
 export function candidateRefusals(running: Scheduling, candidate: Scheduling): readonly string[] {

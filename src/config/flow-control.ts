@@ -122,7 +122,7 @@ function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: Config
   }
 }
 
-/** One line for each setting that is right and does nothing. */
+/** One line for each valid setting without effect. */
 function idleSettings(section: FlowControlConfig, document: ConfigurationDocument): readonly string[] {
   const { maxExpectedWait, defaultRequestTTL } = section;
   const wait = waitMs(maxExpectedWait ?? '0');

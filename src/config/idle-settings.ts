@@ -4,7 +4,7 @@ import type { LoadedConfiguration } from './load.js';
 import type { EngineConfig } from './plugins/core-metrics-extractor.js';
 import type { EndpointPickerConfig } from './schema.js';
 
-/** Which signals an engine tells. */
+/** Signals that an engine reports. */
 export type EngineSignals = Pick<
   EngineConfig,
   'name' | 'queuedRequestsSpec' | 'runningRequestsSpec' | 'kvUsageSpec' | 'loraSpec'

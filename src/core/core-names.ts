@@ -189,7 +189,7 @@ export const CORE = {
   EVENT_PARENT: 1073741824,
   EVENT_REMOVE: 2147483648,
   EVENT_TAIL: 536870912,
-  EXPLAIN_COLUMNS: 64,
+  EXPLAIN_COLUMNS: 72,
   EXPORT_AGE: 16,
   EXPORT_BYTES: 4,
   EXPORT_DEPTH: 20,
@@ -255,7 +255,7 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 16,
+  LAYOUT_VERSION: 17,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -536,16 +536,16 @@ export const CORE = {
   SIGNAL_RUNNING: 2,
   SIGNAL_WAITING: 1,
   SLOT_TOKENS: 130,
-  STATE_ADAPTER: 58,
+  STATE_ADAPTER: 63,
   STATE_COEFFICIENTS: 64,
-  STATE_COLUMNS: 60,
+  STATE_COLUMNS: 65,
   STATE_DRAINING: 2,
   STATE_FREE: 0,
   STATE_LIVE: 1,
-  STATE_MATCH: 55,
-  STATE_OVERLAP: 56,
-  STATE_REMOVED: 57,
-  STATE_WORDS: 59,
+  STATE_MATCH: 60,
+  STATE_OVERLAP: 61,
+  STATE_REMOVED: 62,
+  STATE_WORDS: 64,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRACE_COLUMNS: 4100,
@@ -620,7 +620,17 @@ export interface CoreFunctions {
   decisionLogStride(): Usize;
   endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
   endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
-  endpointCost(slot: U32, generation: U32, speed: F32, reliability: F32): U32;
+  endpointCost(
+    slot: U32,
+    generation: U32,
+    speed: F32,
+    reliability: F32,
+    base: F32,
+    prefill: F32,
+    waiting: F32,
+    step: F32,
+    growth: F32,
+  ): U32;
   endpointForget(slot: U32, lost: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
   endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;

@@ -17,11 +17,11 @@ export interface QueuedRequestOptions {
   readonly series: number;
   readonly headers: RequestHeaders;
   readonly bodyBytes: number;
-  /** A wait is over: the request has a place to go to, or none to wait for. Not called after `leave`. */
+  /** Called at the end of a wait: the request has an endpoint, or there is none to wait for. Not called after `leave`. */
   readonly over: (result: WaitResult) => void;
 }
 
-/** The waits of one request, from its first waitSlots until it has an endpoint or an answer. */
+/** The waits of one request, from its first wait slot until it has an endpoint or an answer. */
 export class QueuedRequest implements Waiter {
   readonly #options: QueuedRequestOptions;
   readonly #asked: boolean;
@@ -88,7 +88,7 @@ export class QueuedRequest implements Waiter {
     recorder.queueLeft(series, outcome, this.#waitedMs / 1_000);
   }
 
-  /** Milliseconds from the first waitSlots to the end of the last wait. */
+  /** Milliseconds from the first wait slot to the end of the last wait. */
   get waitedMs(): number {
     return this.#waitedMs;
   }

@@ -61,7 +61,7 @@ export interface ProcessHandler {
 /** gRPC path of ext_proc. */
 export const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 
-/** Which implementation carries ext_proc. `grpc-js` is the reference that `lean` is compared with. */
+/** Implementation that carries ext_proc. `grpc-js` is the reference that `lean` is compared with. */
 export type TransportName = 'lean' | 'grpc-js';
 
 /** Bytes that a shard may hold, over all of its streams. */

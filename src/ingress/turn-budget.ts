@@ -1,8 +1,8 @@
 /** New work that waits for its turn. */
 export interface BudgetedWork {
-  /** Its turn has come. Either this or `expire` is called, at most once. */
+  /** Called at its turn. Either this or `expire` is called, at most once. */
   begin(): void;
-  /** It has waited too long. */
+  /** Called when the work has waited too long. */
   expire(): void;
 }
 
@@ -134,7 +134,7 @@ export class TurnBudget {
     return Math.max(since, this.#pressedSince);
   }
 
-  /** So little has come lately that the thread can serve all of it, whatever has held it up. */
+  /** Whether so little has come lately that the thread can serve all of it. A pause of the thread does not count. */
   #isLight(at: number): boolean {
     if (at - this.#windowAt > this.#options.standingWaitMs) {
       this.#windowAt = at;

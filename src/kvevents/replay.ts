@@ -1,7 +1,7 @@
 import { replayedMessage, replayRequest } from './frames.js';
 import { zeromq } from './zeromq.js';
 
-/** A publisher that says nothing for so long has no more to say. */
+/** Silence of a publisher after which its replay counts as complete. */
 const IDLE_MS = 2_000;
 /** A replay that takes longer is given up. */
 const TIME_MS_MAX = 120_000;

@@ -1,4 +1,4 @@
-/** Blocks that an endpoint was believed to hold soon, because a prompt was sent there. */
+/** Blocks that an endpoint is expected to hold soon, because a prompt was sent there. */
 interface Speculation {
   readonly until: number;
   readonly slot: number;

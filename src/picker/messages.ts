@@ -60,7 +60,7 @@ export interface ShardSettings {
   readonly columnsEvery: number;
   /** Requests from one decision of the shadow programs to the next; 0 = they decide none. */
   readonly shadowEvery: number;
-  /** Which requests are traced; undefined = none is. */
+  /** Sampling of traces; undefined = no request is traced. */
   readonly tracing?: SamplerSettings | undefined;
   /** Models that clients may ask for. */
   readonly models: ModelAccess;

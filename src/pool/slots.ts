@@ -9,12 +9,12 @@ export interface SlotChanges {
   readonly removed: readonly SlotAssignment[];
   /** Same slot, same server, other labels or another state (the new endpoint). */
   readonly changed: readonly SlotAssignment[];
-  /** Endpoints that stay outside until another one leaves. Never empty silently: the caller reports them. */
+  /** Endpoints without a slot, which wait until another one leaves. The caller reports each. */
   readonly refused: readonly { readonly endpoint: Endpoint; readonly reason: SlotRefusal }[];
 }
 
 /**
- * Which endpoint sits in which slot (control thread). An endpoint keeps its slot while it lives; a freed slot waits
+ * Slots of the endpoints (control thread). An endpoint keeps its slot while it lives; a freed slot waits
  * behind all others that are free, so that late readers of its columns have the longest time to notice.
  */
 export class SlotTable {

@@ -88,7 +88,7 @@ export class LatencyTrainer {
     features[6] = sample.promptTokens / 1000;
   }
 
-  /** Writes what has changed. What finds the lock taken stays for the next round. */
+  /** Writes changed coefficients. Those that find the lock taken stay for the next round. */
   #write(): void {
     if (this.#poolChanged) this.#poolChanged = !this.#table.setUnknown(this.#model.pool);
     for (const [slot, generation] of this.#changed) {

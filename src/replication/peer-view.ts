@@ -101,7 +101,7 @@ export class PeerView {
     const live = !update.leaves && nowMs - peer.heardMs <= SILENCE_MS;
     const appeared = live && (peer !== before || !peer.live);
     if (live !== peer.live) this.#mark(peer);
-    // What it said before its silence may be long over.
+    // Load that the peer reported before its silence may have ended.
     if (live && !peer.live && peer === before) peer.countsFrom = update.sequence;
     peer.live = live;
     const gap = noteSequence(peer, update.sequence);

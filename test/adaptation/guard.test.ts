@@ -23,7 +23,7 @@ interface Course {
 }
 
 /**
- * Let a guard live through `minutes` with a request every 100 ms, whose cost is 1 with the configured weights and `gain` with
+ * Lets a guard live through `minutes` with a request every 100 ms, whose cost is 1 with the configured weights and `gain` with
  * the learned ones, each with much noise.
  */
 function live(

@@ -26,7 +26,7 @@ function decisions(truth: readonly number[], count: number, before?: ProjectionS
   return { samples: (before?.samples ?? 0) + count, products, costs };
 }
 
-/** Let a projection see 30 decisions a second for so many seconds. */
+/** Lets a projection see 30 decisions a second for so many seconds. */
 function settle(projection: Projection, truth: readonly number[], seconds: number, from?: ProjectionSums) {
   let sums = from;
   for (let second = 0; second < seconds; second++) {

@@ -1,7 +1,7 @@
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../../dist/config/load.js';
 
-/** Load a configuration that is given without its head. */
+/** Loads a configuration that is given without its head. */
 export function load(body: string, allowExperimental = false): LoadedConfiguration {
   const text = `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n${body}`;
   return loadConfiguration({ text }, { allowExperimental, registry: builtinPlugins });

@@ -8,7 +8,7 @@ export interface Step<S> {
    * dies. Nobody may wait for those.
    */
   readonly own: boolean;
-  /** Change a copy of the state. */
+  /** Changes a copy of the state. */
   readonly take: (next: S) => void;
 }
 

@@ -91,7 +91,7 @@ function onTheEdge(s: Scene): boolean {
 
 const learned: GateSettings = { mode: 'learned' };
 
-/** Put one endpoint into a scene and ask whether a request may go there. */
+/** Puts one endpoint into a scene and asks whether a request may go there. */
 function isOpen(settings: GateSettings, s: Scene): boolean {
   const pool = makeGate(settings, [{}], undefined, RELEASE);
   const { control, gate, table } = pool;

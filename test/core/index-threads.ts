@@ -7,7 +7,7 @@ import type { IndexWorkerData, IndexWorkerReport } from './index-worker.ts';
 // Threads are started by the hundred: the compiled worker is kept, which halves the time of a start.
 const env = { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'pointsman-test-compile-cache') };
 
-/** Start a thread of the concurrency tests. */
+/** Starts a thread of the concurrency tests. */
 export function startThread(data: IndexWorkerData): Worker {
   return new Worker(new URL('./index-worker.ts', import.meta.url), { workerData: data, env });
 }

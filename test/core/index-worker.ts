@@ -141,7 +141,7 @@ function liveAt(thread: number, request: number): number {
   return sharedHead + (thread * livePerThread + request) * liveWords;
 }
 
-/** Charge or release one of this thread's requests; the shared list is written under the same lock, as the ledger is. */
+/** Charges or releases one of this thread's requests; the shared list is written under the same lock, as the ledger is. */
 function changeLive(at: Hammer, hashes: BigUint64Array): void {
   const { call } = at.core;
   const word = liveAt(data.thread, at.lot.below(livePerThread));

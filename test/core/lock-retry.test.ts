@@ -13,7 +13,7 @@ function blocked() {
       if (lock.free) released.push(name);
       return lock.free;
     });
-  /** Let the one timer fire. @returns how long it was set for */
+  /** Lets the one timer fire. @returns how long it was set for */
   const fire = () => {
     expect(timers).toHaveLength(1);
     const { run, ms } = timers.shift()!;

@@ -24,7 +24,7 @@ function isJson(body: Buffer): boolean {
   }
 }
 
-/** Check one body in one cutting against JSON.parse and the slow reference. */
+/** Checks one body in one cutting against JSON.parse and the slow reference. */
 function check(kind: PromptKind, body: Buffer, pieces: readonly Uint8Array[], blockBytes = 64) {
   const outcome = scan(kind, pieces, blockBytes);
   expect(outcome.accepted).toBe(isJson(body));

@@ -59,7 +59,7 @@ function parseTree(text: string): Node {
   return value();
 }
 
-/** Decode escapes; the other bytes stay as they are, valid UTF-8 or not. */
+/** Decodes escapes; the other bytes stay as they are, valid UTF-8 or not. */
 function decode(raw: string): Buffer {
   const plain = raw.replace(/(?:\\u[0-9a-fA-F]{4})+|\\./gs, (escapes) =>
     Buffer.from(JSON.parse(`"${escapes}"`)).toString('latin1'),

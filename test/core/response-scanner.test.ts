@@ -17,7 +17,7 @@ beforeAll(() => {
   scanner = new ResponseScanner(attachCore(createPoolMemory(sizes), 1));
 });
 
-/** Feed the pieces; give back what came out and what was learned. */
+/** Feeds the pieces. @returns the bytes that came out and what was learned */
 function read(pieces: readonly (string | Uint8Array)[], options: ResponseScanOptions) {
   const id = scanner.open(options);
   const outputs = pieces.map((piece, i) => Buffer.from(scanner.feed(id, Buffer.from(piece), i === pieces.length - 1)));

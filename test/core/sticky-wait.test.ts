@@ -30,7 +30,7 @@ function scene(held: number, { endpoints = 3, others = 0, priorities = [0] } = {
       written.writeHashes(hashes);
       return shard.ask({ blocks: 20, promptTokens: 20 * BLOCK, blockTokens: BLOCK, priority, nowMs: 5 });
     },
-    /** Take the place of an endpoint. */
+    /** Takes the place of an endpoint. */
     take: (slot: number) => shard.decide({ subset: [slot] }),
     read: (waitSlot: number) => pool.gate.read(1, waitSlot),
   };

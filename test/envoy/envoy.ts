@@ -26,7 +26,7 @@ export function validate(configuration: Configuration): { status: number | null;
   return { status, output: stdout + stderr };
 }
 
-/** Start the shipped configuration on free ports, in front of this picker and (failing open) these servers. */
+/** Starts the shipped configuration on free ports, in front of this picker and (failing open) these servers. */
 export function startEnvoy(
   configuration: Configuration,
   pickerPort: number,

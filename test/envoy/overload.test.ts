@@ -58,12 +58,12 @@ class HeldServers {
     return this.#held.map(({ prompt }) => prompt);
   }
 
-  /** Answer those that have been served longest. */
+  /** Answers the requests that have run longest. */
   answer(count: number): void {
     for (const { answer } of this.#held.splice(0, count)) answer();
   }
 
-  /** Forget what a killed server had. */
+  /** Forgets the requests of a killed server. */
   forget(name: string): void {
     for (const each of this.#held.filter((one) => one.name === name)) this.#held.splice(this.#held.indexOf(each), 1);
   }

@@ -7,7 +7,7 @@ import { startTestBed } from './test-bed.ts';
 const SERVERS = 8;
 const REQUESTS = 1_000;
 
-/** Send all prompts at once, answer none before all have arrived; the requests that each server got. */
+/** Sends all prompts at once, and answers none before all have arrived. @returns the requests of each server */
 async function burst(prompts: readonly string[]): Promise<number[]> {
   let release = () => {};
   const all = new Promise<void>((resolve) => {

@@ -35,9 +35,9 @@ export interface TestBed<S extends Server> {
   picker: PickerProcess;
   /** From now on the pool has these servers and no others. */
   setPool(servers: readonly Server[]): Promise<void>;
-  /** End the picker at once, as a crash does. */
+  /** Ends the picker at once, as a crash does. */
   killPicker(): Promise<void>;
-  /** Start it again on the same ports. */
+  /** Starts it again on the same ports. */
   restartPicker(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ const DEFAULT_PROFILE = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;
 /** POINTSMAN_TEST_PICKER starts another picker that takes the same flags, to compare with. */
 const COMMAND = process.env.POINTSMAN_TEST_PICKER?.split(' ') ?? OWN_PICKER;
 
-/** Start a picker and an Envoy in front of `servers`. The bed owns them all. */
+/** Starts a picker and an Envoy in front of `servers`. The bed owns them all. */
 export async function startTestBed<S extends Server>(
   servers: readonly S[],
   options: HouseOptions = {},

@@ -175,7 +175,7 @@ export class PlainQueues {
     this.#enter(item);
   }
 
-  /** Wait for the endpoint that holds its prefix first; the highest of several bands does not. */
+  /** Waits for the endpoint that holds its prefix first; the highest of several bands does not. */
   #stick(item: PlainItem, band: PlainBand): void {
     const { stickySlot } = item.request;
     const highest = this.#bands.length > 1 && this.#bands.every(({ priority }) => priority <= band.priority);

@@ -423,7 +423,7 @@ class Simulation {
   }
 }
 
-/** Play one history. Throws with the seed at the first difference between the machine and the plain model. */
+/** Plays one history. Throws with the seed at the first difference between the machine and the plain model. */
 export function simulate(world: World): Counts {
   try {
     return new Simulation(world).run();

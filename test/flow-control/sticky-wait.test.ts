@@ -97,7 +97,7 @@ function chats(priority: number) {
       },
     });
   };
-  /** Let the time pass until `until`. */
+  /** Lets the time pass until `until`. */
   const run = (until: number) => {
     for (; now < until; now += TICK_MS) {
       events.sort((a, b) => a.at - b.at);

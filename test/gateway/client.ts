@@ -21,7 +21,7 @@ export function chatBody(prompt: string, extra: Record<string, unknown> = {}): s
   return JSON.stringify({ model: 'm', messages: [{ role: 'user', content: prompt }], ...extra });
 }
 
-/** Send a request and read its whole answer. Rejects when the connection breaks. */
+/** Sends a request and reads its whole answer. Rejects when the connection breaks. */
 export async function ask(port: number, asked: Asked, agent?: Agent): Promise<Answer> {
   const { answer } = await begin(port, asked, agent);
   const pieces: Buffer[] = [];
@@ -29,7 +29,7 @@ export async function ask(port: number, asked: Asked, agent?: Agent): Promise<An
   return { status: answer.statusCode!, headers: answer.headers, body: Buffer.concat(pieces) };
 }
 
-/** Send a request; resolves when the head of the answer is there. */
+/** Sends a request; resolves when the head of the answer is there. */
 export function begin(
   port: number,
   asked: Asked,
@@ -59,7 +59,7 @@ export async function nextPiece(answer: IncomingMessage): Promise<string> {
   return ((answer.read() as Buffer | null) ?? Buffer.alloc(0)).toString();
 }
 
-/** Ask `check` again and again until it is true; for states that only a poll can see. */
+/** Asks `check` again and again until it is true; for states that only a poll can see. */
 export async function eventually(
   what: string,
   check: () => boolean | Promise<boolean>,

@@ -39,7 +39,7 @@ const KINDS: Record<number, Message['kind']> = {
   5: 'response_body',
 };
 
-/** Answer the headers when the body has ended, as Pointsman and llm-d do; the body piece by piece after them. */
+/** Answers the headers when the body has ended, as Pointsman and llm-d do; the body piece by piece after them. */
 export const pickInTurn: Script = (message, stream, double) => {
   const { call, messages } = stream;
   if (message.kind === 'request_headers' || message.kind === 'request_body') {

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-/** Write a body of so many bytes before any connection can be made, with a first destination that refuses. */
+/** Writes a body of so many bytes before any connection can be made, with a first destination that refuses. */
 async function send(bytes: number): Promise<{ outcome: number | string; backend: Backend }> {
   const backend = await startBackend('s0', (_received, response) => response.end());
   stops.push(backend.stop);

@@ -47,7 +47,7 @@ interface Exchange {
   readonly headers?: Record<string, string>;
 }
 
-/** Send a request whose body comes in two halves. */
+/** Sends a request whose body comes in two halves. */
 function send({ parser, path, body, headers }: Exchange) {
   const shard = shardOf(parser);
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));

@@ -27,7 +27,7 @@ export function numberField(number: number, value: number): Buffer {
 }
 
 export interface HeaderOptions {
-  /** Put values in `value` instead of `raw_value`. */
+  /** Puts values in `value` instead of `raw_value`. */
   readonly inValue?: boolean;
 }
 

@@ -44,7 +44,7 @@ const GenericClient = makeGenericClientConstructor(
   'proxy',
 );
 
-/** Connect to a picker on this machine; the caller closes the client. */
+/** Connects to a picker on this machine; the caller closes the client. */
 export function dialPicker(port: number, channel: ChannelCredentials = credentials.createInsecure()): ProxyClient {
   return new GenericClient(`127.0.0.1:${port}`, channel, {
     'grpc.use_local_subchannel_pool': 1,
@@ -79,7 +79,7 @@ export async function firstReply(call: Call): Promise<Buffer> {
 const CHECK_MS_MAX = 5_000;
 const STATUSES = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'] as const;
 
-/** Ask for the health of a service; the code of the failure when there is no answer. */
+/** Asks for the health of a service. @returns the code of the failure when there is no answer */
 export function checkHealth(client: ProxyClient, service = ''): Promise<(typeof STATUSES)[number] | number> {
   return new Promise((resolve) => {
     client.check(bytesField(1, service), { deadline: Date.now() + CHECK_MS_MAX }, (error, reply) => {

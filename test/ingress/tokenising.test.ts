@@ -24,7 +24,7 @@ class SlowSource implements TokenSource {
   }
   async close(): Promise<void> {}
 
-  /** Answer the first question and let the stream go on. */
+  /** Answers the first question and lets the stream go on. */
   async answer(tokenised: Tokenised): Promise<void> {
     this.asked[0]!.answer(tokenised);
     await Promise.resolve();

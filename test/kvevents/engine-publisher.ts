@@ -62,19 +62,19 @@ export class EnginePublisher {
     return this.#router.lastEndpoint!;
   }
 
-  /** Publish events, or lose the message on the way. */
+  /** Publishes events, or loses the message on the way. */
   async send(events: readonly unknown[], lost = false): Promise<void> {
     const message = { number: this.next++, bytes: payload(...events) };
     this.#history.push(message);
     if (!lost) await this.#socket.send([this.topic, numbered(message.number), message.bytes]);
   }
 
-  /** Publish bytes that may be anything. */
+  /** Publishes bytes that may be anything. */
   async sendBytes(bytes: Buffer): Promise<void> {
     await this.#socket.send([this.topic, numbered(this.next++), bytes]);
   }
 
-  /** Forget all messages below a number. */
+  /** Forgets all messages below a number. */
   forgetBefore(number: number): void {
     while (this.#history.length > 0 && this.#history[0]!.number < number) this.#history.shift();
   }

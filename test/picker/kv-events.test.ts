@@ -54,7 +54,7 @@ async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 
     return seen;
   };
   const count = (name: string, labels = '') => metric(ports.metricsPort, name, labels);
-  /** Publish until the picker has heard it. */
+  /** Publishes until the picker has heard it. */
   const tell = (engine: number, ...events: readonly unknown[]) =>
     eventually('the message', async () => {
       const before = (await count('pointsman_kv_events_messages_total'))!;

@@ -59,7 +59,7 @@ async function serve(plugins: readonly string[], profile: readonly string[]): Pr
 
 let prompts = 0;
 
-/** Send a request, let its endpoint answer, and tell which one it was; the status of a refusal otherwise. */
+/** Sends a request and lets its endpoint answer. @returns the endpoint, or the status of a refusal */
 async function request({ client }: TestBed, headers: Readonly<Record<string, string>> = {}): Promise<Name | number> {
   const call = ask(client, `prompt ${prompts++} ${Math.random()}`, headers);
   const reply = decodeReply(await firstReply(call));

@@ -23,7 +23,7 @@ const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
   summary: ['', '_sum', '_count'],
 };
 
-/** Read a page as strictly as promtool: HELP, TYPE, then the samples of a family, each family once. */
+/** Reads a page as strictly as promtool: HELP, TYPE, then the samples of a family, each family once. */
 function parse(page: string): Family[] {
   const families: Family[] = [];
   let help: RegExpExecArray | undefined;

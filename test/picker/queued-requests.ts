@@ -8,7 +8,7 @@ export const ADDRESSES = ['127.0.0.1:20000', '127.0.0.1:20001'];
 
 const cleanups: (() => unknown)[] = [];
 
-/** Stop everything that a test has started; for `afterEach`. */
+/** Stops everything that a test has started; for `afterEach`. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
@@ -51,7 +51,7 @@ export function dial(port: number): ProxyClient {
   return client;
 }
 
-/** Tell the picker that a request was answered. */
+/** Tells the picker that a request was answered. */
 export function answer(call: Call): void {
   call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
   call.write(responseBody('{}', true));

@@ -49,7 +49,7 @@ async function write(folder: string, key: string, cert: string): Promise<void> {
   }
 }
 
-/** Connect with TLS, without looking at the certificate. */
+/** Connects with TLS, without looking at the certificate. */
 async function handshake(
   port: number,
   options: { readonly maxVersion?: 'TLSv1.2'; readonly ciphers?: string } = {},

@@ -58,7 +58,7 @@ export class Setting {
     ];
   }
 
-  /** Write the configuration file in one step; discovery is by file. @param profile as for `create` */
+  /** Writes the configuration file in one step; discovery is by file. @param profile as for `create` */
   async configure(profile: string): Promise<void> {
     const path = JSON.stringify(join(this.folder, 'endpoints.yaml'));
     const discovery = `- type: file-discovery\n  parameters: {path: ${path}, watchFile: true}\n`;
@@ -69,7 +69,7 @@ export class Setting {
     await rename(next, this.configFile);
   }
 
-  /** Replace the endpoints file in one step, as an editor does. @param rest further sections of it */
+  /** Replaces the endpoints file in one step, as an editor does. @param rest further sections of it */
   async writeEndpoints(endpoints: readonly FileEndpoint[], rest = ''): Promise<void> {
     const next = join(this.folder, 'endpoints.next');
     const lines = endpoints.map(
@@ -99,7 +99,7 @@ export interface ServeProcess extends Ports {
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
-/** Start `pointsman serve`; resolves when it says that it serves. Rejects with its last words when it ends first. */
+/** Starts `pointsman serve`; resolves when it says that it serves. Rejects with its last words when it ends first. */
 export async function startServe(flags: readonly string[], program = PROGRAM): Promise<ServeProcess> {
   const child = spawn(process.execPath, [program, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
   let text = '';
@@ -115,7 +115,7 @@ export async function startServe(flags: readonly string[], program = PROGRAM): P
   return { child, log: () => text, ended, grpcPort, healthPort, metricsPort };
 }
 
-/** Run `pointsman` with arguments that make it end; its exit code and what it wrote to its standard error. */
+/** Runs `pointsman` with arguments that make it end. @returns its exit code and its standard error */
 export async function runToEnd(
   args: readonly string[],
   program = PROGRAM,
@@ -127,7 +127,7 @@ export async function runToEnd(
   return { code, stderr };
 }
 
-/** Start a picker in this process; the caller stops it. @param env its environment variables */
+/** Starts a picker in this process; the caller stops it. @param env its environment variables */
 export async function startPicker(
   flags: readonly string[],
   resourceLimits?: ResourceLimits,
@@ -145,7 +145,7 @@ export async function startPicker(
 export const chat = (prompt: string): string =>
   JSON.stringify({ model: 'm', messages: [{ role: 'user', content: prompt }] });
 
-/** Send a whole request on a new stream and leave the stream open. */
+/** Sends a whole request on a new stream, and leaves the stream open. */
 export function ask(client: ProxyClient, prompt: string, headers: Readonly<Record<string, string>> = {}): Call {
   const call = client.process();
   call.on('error', () => undefined);
@@ -154,7 +154,7 @@ export function ask(client: ProxyClient, prompt: string, headers: Readonly<Recor
   return call;
 }
 
-/** Ask, half-close, and collect everything. */
+/** Asks, half-closes, and collects everything. */
 export function askAndEnd(client: ProxyClient, prompt: string, headers: Readonly<Record<string, string>> = {}) {
   const call = ask(client, prompt, headers);
   const collected = collect(call);
@@ -175,7 +175,7 @@ export async function metric(port: number, name: string, labels = ''): Promise<n
   return series.length === 0 ? undefined : series.reduce((sum, [, , value]) => sum + Number(value), 0);
 }
 
-/** Run `use` over one connection to a picker. */
+/** Runs `use` over one connection to a picker. */
 export async function overConnection<T>(port: number, use: (client: ProxyClient) => Promise<T>): Promise<T> {
   const client = dialPicker(port);
   try {

@@ -37,7 +37,7 @@ function dial(port: number): ProxyClient {
   return client;
 }
 
-/** Tell the picker that a request was answered: it ends its stream's charge. */
+/** Tells the picker that a request was answered: it ends its stream's charge. */
 function answer(call: Call): void {
   call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
   call.write(responseBody('{}', true));
@@ -49,12 +49,12 @@ function worker(picker: Picker, index: number): Worker {
   return threads[index % threads.length]!;
 }
 
-/** Kill a shard thread from outside. Only while no messages come in: Node aborts otherwise (nodejs/node#38418). */
+/** Kills a shard thread from outside. Only while no messages come in: Node aborts otherwise (nodejs/node#38418). */
 async function kill(picker: Picker, index: number): Promise<void> {
   await worker(picker, index).terminate();
 }
 
-/** Make a shard thread throw what nobody catches: it cannot read this message. */
+/** Makes a shard thread throw what nobody catches: it cannot read this message. */
 function crash(picker: Picker, index: number): void {
   worker(picker, index).postMessage({ niceIncrement: 0 });
 }

@@ -103,7 +103,7 @@ function inform(options: Partial<MetricsInformerOptions> = {}) {
     ...options,
   });
   cleanups.push(() => informer.stop());
-  /** Wait until something holds; looked at after every call of sink or log. */
+  /** Waits until something holds; looked at after every call of sink or log. */
   const until = async (holds: () => boolean) => {
     while (!holds()) await new Promise<void>((resolve) => waiters.push(resolve));
   };

@@ -7,7 +7,7 @@ import { ScrapeFault } from '../../dist/pool/sources/scrape-fault.js';
 const PAGE_BYTES_MAX = 200_000;
 const makeParser = () => new ResponseParser(new PageBuffers(), PAGE_BYTES_MAX);
 
-/** Feed a response in pieces; `ended` = the server closes afterwards. */
+/** Feeds a response in pieces; `ended` = the server closes afterwards. */
 function parse(pieces: readonly string[], ended = false, parser = makeParser()) {
   // As the socket does it: one buffer that holds old bytes behind the new ones.
   const buffer = Buffer.alloc(300_000, '\r\n\r\n');

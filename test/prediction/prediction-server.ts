@@ -16,11 +16,11 @@ export class PredictionServer {
   /** What to say about a row, and about all rows of a call. */
   guess: (row: Row) => Guess = () => ({ ttft_ms: 100, tpot_ms: 10 });
   answer: (rows: readonly Row[]) => readonly Guess[] = (rows) => rows.map((row) => this.guess(row));
-  /** Answer with this status and nothing else; 0 = properly. */
+  /** Answers with this status and nothing else; 0 = properly. */
   status = 0;
-  /** Answer with this text. */
+  /** Answers with this text. */
   text: string | undefined;
-  /** Do not answer before this is resolved. */
+  /** Does not answer before this is resolved. */
   held: Promise<void> = Promise.resolve();
 
   private constructor() {

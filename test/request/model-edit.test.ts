@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { writeModel } from '../../dist/request/model-edit.js';
 
 const join = (chunks: readonly Uint8Array[]): string => Buffer.concat(chunks).toString();
-/** Cut a text at the given places. */
+/** Cuts a text at the given places. */
 function cutAt(text: string, cuts: readonly number[]): Buffer[] {
   const bytes = Buffer.from(text);
   const places = [0, ...[...cuts].sort((a, b) => a - b), bytes.length];

@@ -100,7 +100,7 @@ function burst(count: number, parameters: object = {}, scorer: object = {}): Hoo
   );
 }
 
-/** Hold requests with these prompts together; where they went and what they scored there. */
+/** Holds requests with these prompts together. @returns their endpoints and scores */
 async function together(pool: HookPool, prompts: readonly string[], subset?: readonly string[]) {
   const held = prompts.map((prompt) => {
     const scan = pool.chains.push(chainOf(prompt)) - 1;

@@ -127,7 +127,7 @@ export class HookPool {
     return this.plugins.begin({ get: (name) => headers[name] }, '/v1/completions', priority, fairnessId);
   }
 
-  /** Decide a request as the ingress does. */
+  /** Decides a request as the ingress does. */
   schedule(asked: Asked = {}, hosted = this.begin(asked)): Placement | Rejection {
     const subset = this.plugins.allow(hosted, asked.subset);
     if (subset !== undefined && 'kind' in subset) return subset;

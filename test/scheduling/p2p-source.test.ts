@@ -84,7 +84,7 @@ schedulingProfiles:
     load(text, true),
     Array.from({ length: endpoints }, () => ({})),
   );
-  /** Place the prompt on this endpoint; the header that the model server gets. */
+  /** Places the prompt on this endpoint. @returns the header that the model server gets */
   const header = (slot: number, prompt = PROMPT, subset = EVERY) => {
     const { headers, endpoints: picked } = made.place({ prompt, headers: { [TARGET]: `10.0.0.${slot + 1}` }, subset });
     expect(picked[0]!.slot).toBe(slot);

@@ -119,7 +119,7 @@ export class ProfilePool {
     this.scheduler = new HookScheduler(inner, this.#plugins);
   }
 
-  /** Decide a completions request; its charges are held until they are released. */
+  /** Decides a completions request; its charges are held until they are released. */
   schedule({ prompt = 'hello', headers = {}, subset, hasMedia }: ProfileAsked = {}): Placement | Rejection {
     const scan = this.#scanner.open(PromptKind.completions, this.#blockTokens * 4);
     this.#scanner.feed(scan, Buffer.from(JSON.stringify({ model: 'm', prompt })));
@@ -150,7 +150,7 @@ export class ProfilePool {
     }
   }
 
-  /** Decide a request that is expected to be placed. */
+  /** Decides a request that is expected to be placed. */
   place(asked: ProfileAsked = {}): Placement {
     const outcome = this.schedule(asked);
     if (outcome.kind === 'rejected') throw new Error(`${outcome.code}: ${outcome.message}`);

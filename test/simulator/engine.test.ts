@@ -16,7 +16,7 @@ function engine(options: Partial<EngineOptions> = {}): Engine {
   return new Engine({ ...DEFAULT_ENGINE, noise: 0, ...options });
 }
 
-/** Run until nothing is left; returns the time that has passed. */
+/** Runs until nothing is left; returns the time that has passed. */
 function drain(subject: Engine, from = 0): number {
   let now = from;
   for (let step = subject.schedule(now); step !== undefined; step = subject.schedule(now)) {

@@ -324,7 +324,7 @@ class ExplainBench {
   }
 
   /**
-   * Which operation took each slot out: the program is run up to every filter in turn, each time with the same seed, so
+   * Operation that took each slot out: the program is run up to every filter in turn, each time with the same seed, so
    * that every run draws what the whole one draws.
    */
   #removals(profile: CompiledProfile, request: Omit<DecisionRequest, 'profile'>): ReadonlyMap<number, string> {

@@ -8,7 +8,7 @@ import type {
 } from '../../operations/why/request-story.js';
 import { columns } from '../program-text.js';
 
-/** What is known of a request, for people: the request and its end, then every decision about it. */
+/** Text about a request: the request and its end, then every decision about it. */
 export function whyText(story: RequestStory): string {
   const { requestId, model, targetModel, fairnessId, priority, end, decisions } = story;
   const named = model === undefined || model === '' ? [] : [['model', modelText(model, targetModel ?? model)]];

@@ -2,7 +2,7 @@ import { HeaderMap, NO_HEADERS } from './header-map.js';
 import { type ProxyMetadata, readProxyMetadata } from './proxy-metadata.js';
 import { WireReader, WireType } from './wire.js';
 
-/** Which part of the HTTP exchange a message carries: the field numbers of `ProcessingRequest.request`. */
+/** Part of the HTTP exchange that a message carries: the field numbers of `ProcessingRequest.request`. */
 export const Phase = {
   none: 0,
   requestHeaders: 2,

@@ -1,7 +1,7 @@
 import type { HeldMemory } from '../transport.js';
 import { field, putVarint, text, varintField, varintSize } from './wire.js';
 
-/** Which reply: the field numbers of `ProcessingResponse.response`. */
+/** Kind of reply: the field numbers of `ProcessingResponse.response`. */
 export const Reply = {
   requestHeaders: 1,
   responseHeaders: 2,

@@ -4,7 +4,7 @@ import { TraceIds } from './trace-ids.js';
 import { parseTraceParent, type TraceParent } from './trace-parent.js';
 import type { TraceRecord } from './trace-record.js';
 
-/** Which requests are traced. */
+/** Sampling of requests. */
 export interface SamplerSettings {
   /** Whether the sampled flag of the client's trace decides, where it has one. */
   readonly parentBased: boolean;

@@ -23,7 +23,7 @@ export class TraceIds {
     this.#bound = Math.floor(ratio * RANGE_31);
     randomFillSync(this.#state);
     this.#state[0]! |= 1;
-    // These parts are the same for all unsampled traces of this shard: their spans are not recorded.
+    // Trace and span id are the same for all unsampled traces of this shard: their spans are not recorded.
     this.#write(this.#traceAt, this.#next() | 1);
     this.#write(this.#traceAt + 33, this.#next() | 1);
     this.#write(this.#traceAt + 41, this.#next());

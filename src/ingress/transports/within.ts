@@ -1,4 +1,4 @@
-/** Wait for `event`, at most `ms`. */
+/** Waits for `event`, at most `ms`. */
 export async function within(ms: number, event: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {

@@ -5,9 +5,9 @@ import { SeriesReader } from './series-block.js';
 /** Sums over the decisions that a candidate configuration made too. */
 export interface ShadowSums {
   readonly decisions: number;
-  /** Those in which it picked another endpoint, or none. */
+  /** Requests for which the candidate picked another endpoint, or none. */
   readonly different: number;
-  /** Those for which it had no endpoint; they add no cost. */
+  /** Requests for which the candidate had no endpoint; they add no cost. */
   readonly unplaced: number;
   /** Predicted costs of the picks of both, in targets of the request. */
   readonly runningCost: number;

@@ -93,7 +93,7 @@ export class SpanQueue {
     }
   }
 
-  /** An export with its repetitions, within the time of one. */
+  /** Exports with repetitions, all of them within the time-out of one export. */
   async #send(request: Buffer): ReturnType<Exporter['send']> {
     const end = performance.now() + this.#options.batch.timeoutMs;
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {

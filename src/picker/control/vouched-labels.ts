@@ -55,7 +55,7 @@ export class VouchedLabels implements Part {
     return this.#names;
   }
 
-  /** Hears the signals of an endpoint: the model of its page, and its adapters. */
+  /** Takes names from the signals of an endpoint: the model of its page, and its adapters. */
   hear({ model, adapters }: Pick<EndpointSignals, 'model' | 'adapters'>): void {
     if (model !== undefined) this.#tell(model);
     for (const name of adapters?.running ?? []) this.#tell(name);

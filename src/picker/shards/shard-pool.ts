@@ -28,7 +28,7 @@ export interface ShardPoolOptions {
   readonly workers: Piscina;
   /** The process's own pool; its settings say where the shards listen. */
   readonly own: ServedPool;
-  /** What shards compile their code on before they listen for the first time; undefined = they begin at once. */
+  /** Made-up requests on which shards compile their code before they first listen; undefined = they listen at once. */
   readonly rehearsal?: RehearsalPool | undefined;
   /** How requests find their pool; undefined = the own pool is the only one. */
   readonly choice?: ChoiceSettings | undefined;
@@ -149,9 +149,9 @@ interface Shard {
   listening: boolean;
   /** Messages in a row that it has not answered. */
   unanswered: number;
-  /** What it last told of itself. */
+  /** Last report of the shard about itself. */
   use: ShardUse | undefined;
-  /** Why its thread was ended from here. */
+  /** Reason why the control thread ended its thread. */
   ending?: Error;
 }
 

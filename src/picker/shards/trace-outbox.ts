@@ -28,7 +28,7 @@ export class TraceOutbox {
     this.#timer ??= setTimeout(() => this.#due(), SEND_MS).unref();
   };
 
-  /** The control thread has taken the last batch. */
+  /** Called when the control thread has taken the last batch. */
   taken(): void {
     this.#isOutstanding = false;
     if (this.#records.length > 0) this.#timer ??= setTimeout(() => this.#due(), SEND_MS).unref();

@@ -35,7 +35,7 @@ class MediaProducer implements HookPlugin {
   readonly #context: HookContext;
   readonly #attribute: string;
   readonly #tell: (sent: Sent) => void;
-  /** The endpoints by which the cache was last cleared. */
+  /** Endpoints of the last look: the cache drops those that are gone since. */
   #known: readonly number[] | undefined;
 
   constructor(mib: number, context: HookContext) {

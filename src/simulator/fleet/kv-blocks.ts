@@ -81,7 +81,7 @@ export class KvBlocks {
     return block;
   }
 
-  /** Uses a free block; the caller has looked at `free`. @returns the block */
+  /** Uses a free block, which the caller has checked with `free`. @returns the block */
   take(): number {
     const block = this.#next[this.count]!;
     this.#unlink(block);

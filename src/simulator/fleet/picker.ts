@@ -42,7 +42,7 @@ export interface SimulatedCharge {
 export interface PickerConfiguration {
   readonly scheduling: CompiledScheduling;
   readonly adaptation: AdaptationSettings;
-  /** Marginal cost is reckoned with the true costs of the engines; the prefix index hears of sent prompts and of events. */
+  /** Marginal cost is reckoned with the true costs of the engines; the prefix index is told of sent prompts and of events. */
   readonly omniscient?: boolean | undefined;
   /** Differences from the real picker. */
   readonly ablation?: Ablation | undefined;
@@ -89,7 +89,7 @@ export class SimulatedPicker {
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
   readonly #live = new Set<number>();
-  readonly #hardwareLabel: string | undefined;
+  readonly #hardwareLabel: string;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
@@ -173,7 +173,7 @@ export class SimulatedPicker {
     const { coefficients, speeds } = trueCosts(this.#endpoints, model, outputTokens);
     const table = new CostTable(control);
     table.write(coefficients);
-    for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1);
+    for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1, undefined);
   }
 
   /** Requests wait on every live endpoint. */
@@ -217,8 +217,7 @@ export class SimulatedPicker {
   }
 
   #met(slot: number): LiveEndpoint {
-    const label = this.#hardwareLabel;
-    const hardware = label === undefined ? '' : (this.#endpoints[slot]!.labels[label] ?? '');
+    const hardware = this.#endpoints[slot]!.labels[this.#hardwareLabel] ?? '';
     return { slot, generation: FIRST_GENERATION, hardware };
   }
 
@@ -250,7 +249,7 @@ export class SimulatedPicker {
     return decision.status === 'filtered' ? 'rejected' : 'unavailable';
   }
 
-  /** Charges what a sister replica decided. `blocks`: the prefix index hears of it too. */
+  /** Charges what a sister replica decided. `blocks`: the prefix index is told of it too. */
   mirror(
     request: PickerRequest,
     { slot, uncachedTokens }: SimulatedCharge,

@@ -147,7 +147,7 @@ export class Engine {
     finishedByLength: 0,
     aborted: 0,
   };
-  /** Every step from now on takes this many times as long as its speed says: a throttled GPU. */
+  /** Factor on the time of every step from now on, as of a throttled GPU. */
   slowdown = 1;
   readonly #options: EngineOptions;
   readonly #stepTime: StepTime;

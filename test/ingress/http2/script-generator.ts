@@ -133,7 +133,7 @@ function otherFrame(random: Random, streams: readonly OpenStream[]): Buffer {
   }
 }
 
-/** Change one frame. */
+/** Changes one frame. */
 function spoil(random: Random, frames: Buffer[]): void {
   const i = 1 + random(frames.length);
   const victim = frames[i];
