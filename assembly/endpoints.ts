@@ -55,6 +55,12 @@ export const COLUMN_PEER_PREFILL: u32 = 51; // commit: part of PREFILL_TOKENS
 export const COLUMN_PEER_PROMPT: u32 = 52; // commit: part of PROMPT_TOKENS
 export const COLUMN_PEER_OUTPUT: u32 = 53; // commit: part of OUTPUT_BLOCKS
 export const COLUMN_PEER_SINCE: u32 = 54; // commit: part of SINCE_SCRAPE
+// Coefficients of the cost model of the endpoint's hardware class (scheduling/marginal-cost.ts), for an endpoint of average speed in it.
+export const COLUMN_COST_BASE: u32 = 55; // commit, f32: ms to the first output of a request without delays; this and the next four: control thread
+export const COLUMN_COST_PREFILL: u32 = 56; // commit, f32: ms per 1,000 uncached tokens, 0 = all five are those of the pool
+export const COLUMN_COST_WAITING: u32 = 57; // commit, f32: ms per request that the engine has waiting
+export const COLUMN_COST_STEP: u32 = 58; // commit, f32: ms per output token
+export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token and 100,000 tokens in flight
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

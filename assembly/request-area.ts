@@ -8,6 +8,7 @@
 //   +1,024  u64 × KEYS_MAX: hashes of the header values that the profiles look at, 0 = absent
 //   +2,048  WantedTimes (host → decide)
 //   +2,176  PredictedTimes (decide → host)
+//   +2,304  PromptBeginning (chain → decide)
 //   +3,072  Hold (host → decide)
 //   +4,096  request id for the decision log (host → decide, scheduling/decision-log.ts)
 //   +6,144  the answer while a shadow program runs (decide, scheduling/shadow.ts)
@@ -93,6 +94,17 @@ export class PredictedTimes {
   tpot: f32;
 }
 
+/** First whole block of a prompt and what it stands behind; written with the chain in HASHES. */
+@unmanaged
+export class PromptBeginning {
+  /** Hash of the block's content alone, 0 = the prompt has no whole block · its thread · none. */
+  content: u64;
+  /** Link that stands for the model name and the cache salt · its thread · none. */
+  root: u64;
+  /** Link before the block, or of the first block of its tokens · its thread · none. */
+  front: u64;
+}
+
 /** Host's part of a request that the capacity gate may let wait. */
 @unmanaged
 export class Hold {
@@ -107,6 +119,7 @@ export class Hold {
 const ANSWER: usize = 64;
 const WANTED: usize = 2048;
 const PREDICTED_TIMES: usize = 2176;
+const PROMPT_BEGINNING: usize = 2304;
 const HOLD: usize = 3072;
 
 export function request(): Request {
@@ -123,6 +136,10 @@ export function wantedTimes(): WantedTimes {
 
 export function predictedTimes(): PredictedTimes {
   return changetype<PredictedTimes>(REQUEST + PREDICTED_TIMES);
+}
+
+export function promptBeginning(): PromptBeginning {
+  return changetype<PromptBeginning>(REQUEST + PROMPT_BEGINNING);
 }
 
 export function hold(): Hold {

@@ -1,3 +1,4 @@
+import type { CacheLossCause } from '../src/core/cache-loss.ts';
 import type {
   BandShown,
   CacheShown,
@@ -135,14 +136,25 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
   ];
 }
 
-const TONES: readonly (readonly [cause: string, tone: string])[] = [
-  ['never-stored', 'tone-1'],
-  ['by-load', 'tone-2'],
-  ['by-filter', 'tone-2'],
-  ['by-overload', 'tone-2'],
-  ['endpoint-away', 'tone-3'],
-  ['evicted', 'tone-3'],
-];
+/** In the order of the table. */
+const TONES: Readonly<Record<CacheLossCause, string>> = {
+  'never-stored': 'tone-1',
+  'template-changed': 'tone-1',
+  'adapter-changed': 'tone-1',
+  'by-load': 'tone-2',
+  'by-filter': 'tone-2',
+  'by-overload': 'tone-2',
+  'endpoint-away': 'tone-3',
+  'endpoint-gone': 'tone-3',
+  'engine-restarted': 'tone-3',
+  'cache-cleared': 'tone-3',
+  evicted: 'tone-3',
+  'evicted-told': 'tone-3',
+  'evicted-predicted': 'tone-3',
+  'events-lost': 'tone-3',
+  'index-full': 'tone-3',
+};
+const LOSSES = Object.keys(TONES) as CacheLossCause[];
 
 export function showCache({ cache, windowSeconds }: Snapshot): void {
   if (cache.promptTokens === 0) {
@@ -163,9 +175,9 @@ export function showCache({ cache, windowSeconds }: Snapshot): void {
 }
 
 function cacheParts(cache: CacheShown, windowSeconds: number): HTMLElement[] {
-  const lost = TONES.filter(([cause]) => (cache.lost[cause] ?? 0) > 0).map(([cause, tone]) => ({
-    text: CAUSES[cause]!,
-    tone,
+  const lost = LOSSES.filter((cause) => (cache.lost[cause] ?? 0) > 0).map((cause) => ({
+    text: CAUSES[cause],
+    tone: TONES[cause],
     tokens: cache.lost[cause]!,
   }));
   const evicted = cache.lost.evicted ?? 0;

@@ -1,3 +1,5 @@
+import type { CacheLossCause } from '../src/core/cache-loss.ts';
+
 export function percent(value: number | null): string {
   return value === null ? '–' : `${Math.round(value * 100)} %`;
 }
@@ -30,11 +32,20 @@ export function short(id: string): string {
 }
 
 /** Why tokens were computed anew. */
-export const CAUSES: Readonly<Record<string, string>> = {
+export const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'never-stored': 'new text, seen for the first time',
   evicted: 'evicted by the engine',
   'by-load': 'sent elsewhere because of load',
   'by-filter': 'sent elsewhere because of a filter',
   'by-overload': 'sent elsewhere because the endpoint was full',
   'endpoint-away': 'the endpoint was draining or ejected',
+  'evicted-predicted': 'evicted since, by the size of the cache',
+  'evicted-told': 'evicted since, as the engine reported',
+  'index-full': 'forgotten by the picker: its index is full',
+  'engine-restarted': 'the engine has restarted',
+  'cache-cleared': 'the engine has cleared its cache',
+  'events-lost': 'events of the engine were lost',
+  'endpoint-gone': 'the endpoint has left the pool',
+  'adapter-changed': 'seen for another model, adapter or salt',
+  'template-changed': 'seen behind other tools, system or template',
 };

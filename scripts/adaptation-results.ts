@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AdaptationSpeed } from '../dist/simulator/suite/adaptation-speed.js';
 import type { CapacityComparison } from '../dist/simulator/suite/capacity-comparison.js';
-import { type Comparison, compare } from '../dist/simulator/suite/comparison.js';
+import { type Comparison, compare, interval } from '../dist/simulator/suite/comparison.js';
 import type { Suite } from '../dist/simulator/suite/schema.js';
 import { kendall } from '../dist/simulator/suite/significance.js';
 import type { RunResult } from '../dist/simulator/suite/suite-run.js';
@@ -211,6 +211,53 @@ function matrix(results: Results): string {
   return table([`% against ${suite.reference}`, ...workloads, 'mean'], sorted);
 }
 
+/** Every policy of each workload, the one with the lowest cost first. */
+function everyPolicy(results: Results): string {
+  const { comparisons, runs, suite } = results;
+  const rows = workloadsOf(results).flatMap((workload) => {
+    const own = comparisons.filter((each) => each.workload === workload).sort((a, b) => a.cost - b.cost);
+    return own.map((each, at) => {
+      const of = runs.filter((run) => run.workload === workload && run.policy === each.policy);
+      const over = (read: (summary: RunResult['summary']) => number) => mean(of.map(({ summary }) => read(summary)));
+      return [
+        at === 0 ? workload : '',
+        each.policy,
+        each.cost.toFixed(3),
+        each.uncapped.toFixed(3),
+        each.policy === suite.reference ? 'reference' : change(each),
+        `×${each.ttftP99Ratio.toFixed(2)}`,
+        `${(100 * over((s) => s.goodput)).toFixed(1)} %`,
+        `${(100 * over((s) => s.hitRatio)).toFixed(1)} %`,
+      ];
+    });
+  });
+  const head = ['workload', 'policy', 'cost', 'uncapped', `against ${suite.reference}`];
+  return table([...head, 'TTFT p99', 'goodput', 'hits'], rows);
+}
+
+/** Learned costs on pairs of workloads, the second with hardware classes. */
+function classes(results: Results): string {
+  const { comparisons, suite } = results;
+  const rows = workloadsOf(results).flatMap((workload, at, all) => {
+    if (at % 2 !== 0) return [];
+    const [without, withClasses] = [workload, all[at + 1]!].map((each) => row(comparisons, each, 'learned')!);
+    const ratios = withClasses!.costs.map((cost, seed) => Math.log(cost / without!.costs[seed]!));
+    const { low, high } = interval(ratios, workload);
+    const [by, from, to] = [mean(ratios), low, high].map((value) => percent(Math.expm1(value)));
+    return [
+      [
+        all[at + 1]!,
+        row(comparisons, workload, suite.reference)!.cost.toFixed(3),
+        percent(without!.change),
+        percent(withClasses!.change),
+        `${by} (${from} … ${to})`,
+        `${without!.ttftP99.toFixed(0)} → ${withClasses!.ttftP99.toFixed(0)} ms`,
+      ],
+    ];
+  });
+  return table(['fleet', 'default', 'without classes', 'with classes', 'change by classes', 'TTFT p99'], rows);
+}
+
 function speeds({ speeds: all }: Results): string {
   const rows = all
     .filter(({ policy }) => policy === 'learned')
@@ -316,6 +363,12 @@ const TABLES: Readonly<Record<string, { readonly file: string; readonly make: (r
   metrics: { file: 'protocol', make: metrics },
   speeds: { file: 'protocol', make: speeds },
   settled: { file: 'protocol', make: settled },
+  agents: { file: 'agents', make: everyPolicy },
+  'agents-facts': { file: 'agents', make: facts },
+  saturation: { file: 'saturation', make: everyPolicy },
+  'saturation-facts': { file: 'saturation', make: facts },
+  classes: { file: 'classes', make: classes },
+  'classes-facts': { file: 'classes', make: facts },
   rivals: { file: 'rivals', make: matrix },
   'rivals-facts': { file: 'rivals', make: facts },
   'rivals-standing': { file: 'rivals', make: standing },

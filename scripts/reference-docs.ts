@@ -92,6 +92,7 @@ function never(): never {
 const CORE_SOURCES: CoreMetricsSources = {
   shardDeaths: never,
   ejections: never,
+  restarts: never,
   leftOut: never,
   endpoints: never,
   scrapeErrors: never,

@@ -43,12 +43,24 @@ export {
   EVENT_TAIL,
   PREFIX_BUSY,
   prefixApply,
+  prefixClear,
   prefixInsert,
   prefixRemove,
   prefixRemoveEndpoint,
   prefixSetCapacity,
   prefixStore,
 } from '../prefix/locked';
+export {
+  LOSS_CAPACITY,
+  LOSS_CLEARED,
+  LOSS_EVENTS,
+  LOSS_FRONT,
+  LOSS_GONE,
+  LOSS_INDEX_FULL,
+  LOSS_RESTARTED,
+  LOSS_ROOT,
+  LOSS_TOLD,
+} from '../prefix/losses';
 export { prefixMatch, prefixMatchAt } from '../prefix/match';
 export { prefixRepairRest } from '../prefix/repair';
 export { prefixHeld, prefixInsertLocked, prefixRemoveEndpointLocked, prefixRemoveLocked } from '../prefix/store';

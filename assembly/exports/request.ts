@@ -72,6 +72,7 @@ export {
   SCAN_FLAW_STREAM,
   SCAN_FLAW_SYSTEM,
   scanAddress,
+  scanBeginning,
   scanChain,
   scanClose,
   scanFeed,

@@ -12,6 +12,7 @@ import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { indexHead } from './head';
 import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
+import { LOSS_CAPACITY } from './losses';
 import { sentTick } from './recency';
 import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
 import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
@@ -189,15 +190,19 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
     const end = heldEndBy(at, slot);
     if (end == 0) break;
     const over = load<u32>(held) - target;
-    const gone = changeRange(segment, over >= end ? 0 : end - over, end, slot, false);
+    const gone = changeRange(segment, over >= end ? 0 : end - over, end, slot, LOSS_CAPACITY);
     count(PREFIX_COUNTER_EVICTED, gone);
     if (gone == 0) break;
   }
   trim(segment);
 }
 
-/** Takes everything from one endpoint, one visit to each segment where it may hold something. @returns blocks that it held */
-export function dropHeld(slot: u32): u32 {
+/**
+ * Takes everything from one endpoint, one visit to each segment where it may hold something.
+ * @param lost LOSS_* cause
+ * @returns blocks that it held
+ */
+export function dropHeld(slot: u32, lost: u32): u32 {
   const before = column.u32(COLUMN_PREFIX_BLOCKS, slot);
   const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
@@ -206,7 +211,7 @@ export function dropHeld(slot: u32): u32 {
     for (let rest = load<u64>(at); rest != 0; rest &= rest - 1) {
       const first = ((word << 6) + <u32>ctz(rest)) << GROUP_SHIFT;
       for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
-        if (changeRange(segment, 0, <u32>segmentAt(segment).length, slot, false) != 0) trim(segment);
+        if (changeRange(segment, 0, <u32>segmentAt(segment).length, slot, lost) != 0) trim(segment);
       }
     }
     store<u64>(at, 0);

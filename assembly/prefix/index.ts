@@ -8,12 +8,28 @@ export {
   EVENT_REMOVE,
   PREFIX_BUSY,
   prefixApply,
+  prefixClear,
   prefixInsert,
   prefixRemove,
   prefixRemoveEndpoint,
   prefixSetCapacity,
   prefixStore,
 } from './locked';
+export {
+  beginningLoss,
+  LOSS_CAPACITY,
+  LOSS_CLEARED,
+  LOSS_EVENTS,
+  LOSS_FRONT,
+  LOSS_GONE,
+  LOSS_INDEX_FULL,
+  LOSS_NONE,
+  LOSS_RESTARTED,
+  LOSS_ROOT,
+  LOSS_TOLD,
+  lossOf,
+  noteBeginning,
+} from './losses';
 export { prefixMatch, prefixMatchAt } from './match';
 export { prefixRepair, prefixRepairRest } from './repair';
 export {

@@ -11,6 +11,8 @@
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
 //   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
 //   tails      partial last blocks                                                 index lock      any, self-checking
+//   losses     u64 per lost run of blocks: why it was lost                         index lock      any, no lock
+//   beginnings u64 per first block of a prompt: what stood in front of it          index lock      any, no lock
 //   scratch    the path, spans and victims of the operation under way              index lock      index lock
 //   readers    per thread: segments visited and endpoints still alive              its thread      its thread
 
@@ -26,6 +28,9 @@ const BUCKET_SLOTS_LOADED: u64 = 15; // ten slots a bucket at a load of 0.75: 15
 export const TABLE_PROBES: u32 = 64;
 const TRANSITIONS: u64 = 65536;
 const SETS_MAX: u32 = 65536;
+/** 512 KiB, which a second-level cache keeps. */
+const LOSS_WORDS_MAX: u32 = 65536;
+const BEGINNING_WORDS: u32 = 8192;
 /** Victims that one pass over the segments finds. */
 export const VICTIMS: u32 = 128;
 const SCRATCH_BYTES: u64 = 8192;
@@ -52,6 +57,13 @@ function bucketCount(n: u32): u32 {
 /** Buckets of tails, 128 bytes and eight entries each. */
 function tailBuckets(n: u32): u32 {
   return n / 256 + 64;
+}
+
+/** Words of the table of losses, a power of two: two for each segment, as a run of blocks that is lost is at most one. */
+function lossWords(n: u32): u32 {
+  let words: u32 = 1024;
+  while (words < LOSS_WORDS_MAX && words < segmentCount(n) << 1) words <<= 1;
+  return words;
 }
 
 /** Segments behind one bit of the members map, as a shift: the map takes at most about one byte per block. */
@@ -103,7 +115,7 @@ export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   bytes += <u64>setCount(n) * (16 + 4 + (p >> 3)) + (TRANSITIONS << 4);
   bytes += align(<u64>p * ((<u64>memberWords(p, n)) << 3)) + recencyBytes(p, n);
   bytes += (<u64>tailBuckets(n)) << 7;
-  bytes += align((<u64>p) << 2);
+  bytes += align((<u64>p) << 2) + ((<u64>lossWords(n) + BEGINNING_WORDS) << 3);
   bytes += SCRATCH_BYTES + align((<u64>overflowCount(n) >> 3) + 1) + ((<u64>c + 8) << 4);
   return align(bytes) + <u64>k * readerBytes(p, c);
 }
@@ -132,6 +144,10 @@ export let RECENCY_SHIFT: u32 = 0;
 export let TAILS: usize = 0;
 export let TAIL_BUCKETS: u32 = 0;
 export let TAIL_EPOCHS: usize = 0;
+export let LOSSES: usize = 0;
+export let LOSS_MASK: usize = 0;
+export let BEGINNINGS: usize = 0;
+export let BEGINNING_MASK: usize = 0;
 export let SCRATCH: usize = 0; // spans under construction, then victims
 export let MARKS: usize = 0; // one bit per overflow list, for a repair
 export let PATH: usize = 0; // 16 bytes per step of the path
@@ -171,7 +187,11 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   RECENCY = MEMBERS + <usize>align(<u64>p * ((<u64>MEMBER_WORDS) << 3));
   TAILS = RECENCY + <usize>recencyBytes(p, n);
   TAIL_EPOCHS = TAILS + ((<usize>TAIL_BUCKETS) << 7);
-  SCRATCH = TAIL_EPOCHS + <usize>align((<u64>p) << 2);
+  LOSSES = TAIL_EPOCHS + <usize>align((<u64>p) << 2);
+  LOSS_MASK = <usize>lossWords(n) - 1;
+  BEGINNINGS = LOSSES + ((LOSS_MASK + 1) << 3);
+  BEGINNING_MASK = BEGINNING_WORDS - 1;
+  SCRATCH = BEGINNINGS + ((<usize>BEGINNING_WORDS) << 3);
   MARKS = SCRATCH + <usize>SCRATCH_BYTES;
   PATH = MARKS + <usize>align((<u64>OVERFLOW_COUNT >> 3) + 1);
   const end = <usize>align(<u64>(PATH - region) + ((<u64>c + 8) << 4));

@@ -2,7 +2,9 @@
 //
 // Owns nothing.
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
+import { LOSS_GONE } from './losses';
 import {
+  prefixClearLocked,
   prefixInsertLocked,
   prefixRemoveAt,
   prefixRemoveEndpointLocked,
@@ -60,10 +62,18 @@ export function prefixRemove(slot: u32, blocks: u32): i32 {
   return removed;
 }
 
-/** As prefixRemoveEndpointLocked. @returns blocks that it held, or PREFIX_BUSY */
+/** As prefixRemoveEndpointLocked, for an endpoint that left the pool. @returns blocks that it held, or PREFIX_BUSY */
 export function prefixRemoveEndpoint(slot: u32): i32 {
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
-  const removed = prefixRemoveEndpointLocked(slot);
+  const removed = prefixRemoveEndpointLocked(slot, LOSS_GONE);
+  lockRelease(LOCK);
+  return removed;
+}
+
+/** As prefixClearLocked. @returns blocks that it held, or PREFIX_BUSY */
+export function prefixClear(slot: u32, lost: u32): i32 {
+  if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
+  const removed = prefixClearLocked(slot, lost);
   lockRelease(LOCK);
   return removed;
 }

@@ -66,6 +66,11 @@ export class Segment {
   get content(): usize {
     return changetype<usize>(this) + offsetof<Segment>();
   }
+
+  /** Chain hash of block `i`. */
+  hash(i: u32): u64 {
+    return load<u64>(this.content + ((<usize>i) << 3));
+  }
 }
 
 export function segmentAt(segment: u32): Segment {

@@ -28,6 +28,7 @@ import {
   SEGMENT_SHIFT,
   SET_WORDS,
 } from './layout';
+import { LOSS_INDEX_FULL, LOSS_NONE, noteLoss } from './losses';
 import {
   INLINE_SPANS,
   overflowList,
@@ -196,8 +197,10 @@ export function heldEndBy(at: Segment, slot: u32): u32 {
 }
 
 /** One piece [start, to) of a span, all inside the range that changes. @returns blocks whose holder changed */
-function changePiece(start: u32, to: u32, set: u32, slot: u32, add: bool): u32 {
+function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32, lost: u32): u32 {
+  const add = lost == LOSS_NONE;
   const next = add ? setWith(set, slot) : setWithout(set, slot);
+  if (!add && next != set) noteLoss(at.hash(start), lost);
   if (next != NO_SET) {
     pushSpan(to, next);
     return next == set ? 0 : to - start;
@@ -216,7 +219,7 @@ function changePiece(start: u32, to: u32, set: u32, slot: u32, add: bool): u32 {
 }
 
 /** Builds the spans with [from, to) changed for `slot`. @returns blocks whose holder changed */
-function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u32 {
+function buildChanged(at: Segment, from: u32, to: u32, slot: u32, lost: u32): u32 {
   const list = spanList(at);
   const spans = <u32>at.spans;
   let changed: u32 = 0;
@@ -230,7 +233,7 @@ function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u3
     if (stop <= start) break;
     if (start < from) pushSpan(min(stop, from), set);
     const inside = max(start, from);
-    if (inside < min(stop, to)) changed += changePiece(inside, min(stop, to), set, slot, add);
+    if (inside < min(stop, to)) changed += changePiece(at, inside, min(stop, to), set, slot, lost);
     if (stop > to) pushSpan(stop, set);
     start = stop;
   }
@@ -238,13 +241,15 @@ function buildChanged(at: Segment, from: u32, to: u32, slot: u32, add: bool): u3
 }
 
 /**
- * `slot` holds the blocks [from, to) of a segment from now on (add), or no more.
+ * `slot` holds the blocks [from, to) of a segment from now on (LOSS_NONE), or no more.
+ * @param lost LOSS_* cause
  * @returns blocks for which this is new
  */
-export function changeRange(segment: u32, from: u32, to: u32, slot: u32, add: bool): u32 {
+export function changeRange(segment: u32, from: u32, to: u32, slot: u32, lost: u32): u32 {
   const at = segmentAt(segment);
+  const add = lost == LOSS_NONE;
   if (add) markMember(slot, segment);
-  const changed = buildChanged(at, from, to, slot, add);
+  const changed = buildChanged(at, from, to, slot, lost);
   if (changed == 0) return 0;
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
   const pairs: i64 = add ? <i64>changed : -(<i64>changed);
@@ -254,7 +259,7 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, add: bo
   return changed;
 }
 
-/** Forgets the holders of all blocks from `from` on. Leaves the shortened list under construction. */
+/** Forgets the holders of all blocks from `from` on, as the index is full. Leaves the shortened list under construction. */
 function buildCut(at: Segment, from: u32): u32 {
   const list = spanList(at);
   const spans = <u32>at.spans;
@@ -265,7 +270,11 @@ function buildCut(at: Segment, from: u32): u32 {
     const span = spanAt(list, i);
     const stop = spanEnd(span);
     if (start < from) pushSpan(min(stop, from), spanSet(span));
-    if (stop > from) pairs += discount(spanSet(span), stop - max(start, from));
+    if (stop > from) {
+      const cut = max(start, from);
+      if (spanSet(span) != 0) noteLoss(at.hash(cut), LOSS_INDEX_FULL);
+      pairs += discount(spanSet(span), stop - cut);
+    }
     start = stop;
   }
   return pairs;

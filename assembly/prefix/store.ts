@@ -13,6 +13,7 @@ import {
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
+import { LOSS_NONE, LOSS_TOLD } from './losses';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
 import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
@@ -30,7 +31,7 @@ function holdStep(step: u32, slot: u32): bool {
   makeSets();
   let known = to;
   if (at.registered < to) known = register(segment, to);
-  if (known > from) held += changeRange(segment, from, known, slot, true);
+  if (known > from) held += changeRange(segment, from, known, slot, LOSS_NONE);
   if (known < to) count(PREFIX_COUNTER_CONFLICTS, to - known);
   return known >= to;
 }
@@ -148,7 +149,7 @@ export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
     const run = runLength(segmentAt(segment), position, hashes, i, blocks);
     pin(segment);
     makeSets();
-    removed += changeRange(segment, position, position + run, slot, false);
+    removed += changeRange(segment, position, position + run, slot, LOSS_TOLD);
     unpin(segment);
     trim(segment);
     i += run;
@@ -162,21 +163,21 @@ export function prefixRemoveLocked(slot: u32, blocks: u32): u32 {
   return prefixRemoveAt(slot, HASHES, min(blocks, CHAIN_LIMIT));
 }
 
-/** The endpoint holds nothing any more (its engine cleared its cache). @returns blocks that it held */
-export function prefixClearLocked(slot: u32): u32 {
+/** The endpoint holds nothing any more. @param lost LOSS_* cause @returns blocks that it held */
+export function prefixClearLocked(slot: u32, lost: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
   tick();
   forgetTails(slot);
-  const removed = dropHeld(slot);
+  const removed = dropHeld(slot, lost);
   count(PREFIX_COUNTER_REMOVED, removed);
   return removed;
 }
 
-/** The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. @returns as above */
-export function prefixRemoveEndpointLocked(slot: u32): u32 {
+/** The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. As prefixClearLocked. */
+export function prefixRemoveEndpointLocked(slot: u32, lost: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
   column.setU32(COLUMN_PREFIX_CAPACITY, slot, 0);
-  return prefixClearLocked(slot);
+  return prefixClearLocked(slot, lost);
 }
 
 /** Bounds the blocks of one endpoint; 0 = no bound of its own. Evicts at once what is over it. */

@@ -10,6 +10,7 @@
 // Decoded bytes are first put one behind the other into OUTPUT and then hashed together: escapes cut a prompt into
 // pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time.
 import { CHAIN_BLOCKS, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
+import { promptBeginning } from '../request-area';
 import { hashBytes, hashLink, streamAbsorb, streamHash, streamLength, streamReset } from './hash';
 import {
   SCAN_FIRST_SEGMENT,
@@ -247,6 +248,8 @@ function unfinished(segment: ContentSegment): bool {
 export function contentChain(scan: RequestScan, root: u64): u32 {
   let before = root;
   let done: u32 = 0;
+  promptBeginning().content = 0;
+  promptBeginning().root = root;
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
     const segment = scan.contentAt(offset);
     if (segment.contentBytes == 0) continue;
@@ -254,6 +257,10 @@ export function contentChain(scan: RequestScan, root: u64): u32 {
     if (offset != SCAN_LAST_SEGMENT)
       before = hashLink(before, <u64>((offset - SCAN_FIRST_SEGMENT) / SEGMENT_BYTES + 1));
     const count = segment.hashCount;
+    if (offset == SCAN_LAST_SEGMENT) {
+      promptBeginning().content = beginningContent(segment);
+      promptBeginning().front = before;
+    }
     const linked = count < CHAIN_BLOCKS - done ? count : CHAIN_BLOCKS - done;
     before = linkSegment(segment, before, HASHES + ((<usize>done) << 3), linked);
     done += linked;
@@ -264,6 +271,21 @@ export function contentChain(scan: RequestScan, root: u64): u32 {
     store<u64>(HASHES + ((<usize>done) << 3), hashLink(before, streamHash(scan.contentAt(SCAN_LAST_SEGMENT).stream)));
   }
   return done;
+}
+
+/** Content hash of the segment's first whole block, 0 = it has none. */
+function beginningContent(segment: ContentSegment): u64 {
+  return segment.hashCount == 0 ? 0 : load<u64>(segment.hashes);
+}
+
+/**
+ * Notes the first block of the prompt's text beside the chain of its tokens, which stands in HASHES. The tokens depend on the
+ * template: other tokens for the same text and root tell that it has changed.
+ */
+export function contentBeginning(scan: RequestScan): void {
+  const segment = scan.contentAt(SCAN_LAST_SEGMENT);
+  promptBeginning().content = segment.contentBytes == 0 ? 0 : beginningContent(segment);
+  promptBeginning().front = load<u64>(HASHES);
 }
 
 /** Links the first `count` content hashes of a segment behind `before`. @returns the last link. */

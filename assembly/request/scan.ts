@@ -4,7 +4,7 @@
 // thread.
 import { HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
 import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './body-kinds';
-import { contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
+import { contentBeginning, contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
 import {
   ENVELOPE_EMBED,
   ENVELOPE_GENERATE,
@@ -182,6 +182,12 @@ export function scanChain(id: u32, name: usize, length: u32): u32 {
   let root = hashLink(HASH_SEED, hashBytes(name, length));
   root = hashLink(root, scan.saltHash);
   return contentChain(scan, root);
+}
+
+/** Notes the beginning of the prompt's text beside the chain of its tokens, which has a block and stands in HASHES. */
+export function scanBeginning(id: u32): void {
+  const scan = openScan(id);
+  if (scan != null) contentBeginning(scan);
 }
 
 /** 1 when a last block of at least one byte, but not whole, follows the whole ones in the chain. */

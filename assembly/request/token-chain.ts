@@ -7,6 +7,7 @@
 // (vLLM's and SGLang's generate). A block that holds more than tokens (images stand as placeholders) mixes the names of
 // those things into the link before it.
 import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
+import { promptBeginning } from '../request-area';
 import { hashBytes, hashLink } from './hash';
 
 let link: u64 = 0;
@@ -20,6 +21,8 @@ export function tokenChainBegin(nameLength: u32, saltLength: i32): void {
   count = 0;
   link = hashLink(HASH_SEED, hashBytes(INPUT, nameLength));
   link = hashLink(link, saltLength < 0 ? 0 : hashBytes(INPUT + nameLength, <u32>saltLength));
+  promptBeginning().content = 0;
+  promptBeginning().root = link;
 }
 
 /** Begins behind the block whose chain hash lies in INPUT. */

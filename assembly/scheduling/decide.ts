@@ -38,6 +38,7 @@ import {
 } from '../load/ledger';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
+import { noteBeginning } from '../prefix/losses';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
@@ -182,6 +183,7 @@ function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks
     if (blocks != 0) fresh = prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
   }
+  if (blocks != 0) noteBeginning();
   if (entry != null && blocks != 0) setHandle(entry, activeAddLocked(slot, blocks), blocks);
   lockRelease(INDEX_LOCK);
   return fresh;
@@ -252,11 +254,12 @@ export function decide(): u32 {
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
   lockRelease(COMMIT_LOCK);
+  // Before the prompt is stored: the record tells why no endpoint held it.
+  logDecision(status, program, used);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = answer().ticket;
     storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
   }
-  logDecision(status, program, used);
   return status;
 }
 

@@ -34,6 +34,7 @@ import {
   DECISIONS,
   EXPLAIN,
   EXPLAIN_COLUMNS,
+  HASHES,
   HEADER,
   HEADER_DECISION_COLUMN_BYTES,
   HEADER_DECISION_THREADS,
@@ -46,6 +47,7 @@ import {
   SUBSET,
   THREAD,
 } from '../memory';
+import { beginningLoss, LOSS_NONE, lossOf } from '../prefix/losses';
 import { answer, DECIDE_FURTHER, DECIDE_SUBSET, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
 import {
   DECISION_BYTES,
@@ -323,6 +325,13 @@ function recordBest(record: DecisionRecord, used: u32): void {
   }
 }
 
+/** Cause for which no endpoint holds the first block behind the longest match; a tail has none. */
+function lostBehind(best: u32): u32 {
+  if (best >= request().blocks) return LOSS_NONE;
+  const noted = lossOf(load<u64>(HASHES + ((<usize>best) << 3)));
+  return noted != LOSS_NONE || best != 0 ? noted : beginningLoss();
+}
+
 /** Writes the fields that the shard fills later, and the request's id. */
 function recordRequest(record: DecisionRecord, number: u32): void {
   record.number = number;
@@ -366,6 +375,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.shadowCost = answer().shadowCost;
   record.pickCost = answer().pickCost;
   recordBest(record, used);
+  record.lost = lostBehind(record.bestMatched);
   recordRequest(record, number);
   answer().record = number + 1;
   // The count comes last: a reader takes only records that are whole.

@@ -84,6 +84,8 @@ export class DecisionRecord {
   shadowCost: f32;
   /** Predicted cost of the first pick, in targets; only beside a shadow pick · its thread · none. */
   pickCost: f32;
+  /** LOSS_* cause for which no endpoint held the blocks behind bestMatched, 0 = none is known · its thread · none. */
+  lost: u32;
 }
 
 /** Head of a decision's columns. */
@@ -192,6 +194,7 @@ export const DECISION_ID_LENGTH: usize = offsetof<DecisionRecord>('idLength');
 export const DECISION_SHADOW: usize = offsetof<DecisionRecord>('shadow');
 export const DECISION_SHADOW_COST: usize = offsetof<DecisionRecord>('shadowCost');
 export const DECISION_PICK_COST: usize = offsetof<DecisionRecord>('pickCost');
+export const DECISION_LOST: usize = offsetof<DecisionRecord>('lost');
 export const DECISION_ID: usize = 192;
 
 export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');

@@ -2,8 +2,8 @@
 // the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
 //
 // Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per thread
-// 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what projection.ts owns), the columns SPEED and
-// HIT_RELIABILITY (control thread, commit lock), and the thread's KEYS column while it scores.
+// 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what projection.ts owns), the columns SPEED,
+// HIT_RELIABILITY and COST_BASE .. COST_GROWTH (control thread, commit lock), and the thread's KEYS column while it scores.
 //
 //   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output
 //   O  = usual output tokens · n = requests in flight · K = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
@@ -14,6 +14,7 @@
 //        + s n c u/(O P')                    stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
 //        + max(0, n + 1 - slots) O step/slots/T   beyond what runs at once
+// θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that class.
 // T and P' are the targets for the first output and per output token, the request's own if it says them; 130 tokens stand for what one running request costs
 // a step besides its KV cache.
 // ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean of the
@@ -23,6 +24,11 @@ import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
+  COLUMN_COST_BASE,
+  COLUMN_COST_GROWTH,
+  COLUMN_COST_PREFILL,
+  COLUMN_COST_STEP,
+  COLUMN_COST_WAITING,
   COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
   COLUMN_INFLIGHT,
@@ -199,11 +205,11 @@ function costs(used: u32, sampled: bool): void {
   const zero = f32x4.splat(0);
   const one = f32x4.splat(1);
   const thousandth = f32x4.splat(0.001);
-  const base = f32x4.splat(coefficients().base);
-  const prefill = f32x4.splat(coefficients().prefill);
-  const perWaiting = f32x4.splat(coefficients().waiting);
-  const perStep = f32x4.splat(coefficients().step);
-  const growth = f32x4.splat(coefficients().growth);
+  const poolBase = f32x4.splat(coefficients().base);
+  const poolPrefill = f32x4.splat(coefficients().prefill);
+  const poolWaiting = f32x4.splat(coefficients().waiting);
+  const poolStep = f32x4.splat(coefficients().step);
+  const poolGrowth = f32x4.splat(coefficients().growth);
   const miss = f32x4.splat(coefficients().missPrice);
   const outputs = max<f32>(coefficients().output, 1);
   const output = f32x4.splat(outputs);
@@ -230,6 +236,13 @@ function costs(used: u32, sampled: bool): void {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
     const speed = factor(COLUMN_SPEED, at);
+    const classPrefill = v128.load(columnAddress(COLUMN_COST_PREFILL) + at);
+    const classed = f32x4.gt(classPrefill, zero);
+    const prefill = v128.bitselect(classPrefill, poolPrefill, classed);
+    const base = v128.bitselect(v128.load(columnAddress(COLUMN_COST_BASE) + at), poolBase, classed);
+    const perWaiting = v128.bitselect(v128.load(columnAddress(COLUMN_COST_WAITING) + at), poolWaiting, classed);
+    const perStep = v128.bitselect(v128.load(columnAddress(COLUMN_COST_STEP) + at), poolStep, classed);
+    const growth = v128.bitselect(v128.load(columnAddress(COLUMN_COST_GROWTH) + at), poolGrowth, classed);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
     const q = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at)), thousandth);
     const waiting = signalOr(waitings, at, known, SIGNAL_WAITING, meanWaiting);
@@ -388,16 +401,33 @@ export function coefficientsWrite(from: usize): u32 {
 }
 
 /**
- * Writes how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), and what share of the
- * tokens that the prefix index says it holds it turns out to hold. Nothing happens when the slot has changed hands.
+ * Writes how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), what share of the
+ * tokens that the prefix index says it holds it turns out to hold, and the coefficients of its hardware class, beside
+ * whose endpoints it is slow then. Nothing happens when the slot has changed hands.
+ * @param prefill 0 = the class has no coefficients of its own
  * @returns as coefficientsWrite
  */
-export function endpointCost(slot: u32, generation: u32, speed: f32, reliability: f32): u32 {
+export function endpointCost(
+  slot: u32,
+  generation: u32,
+  speed: f32,
+  reliability: f32,
+  base: f32,
+  prefill: f32,
+  waiting: f32,
+  step: f32,
+  growth: f32,
+): u32 {
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation) {
     column.setF32(COLUMN_SPEED, slot, speed);
     column.setF32(COLUMN_HIT_RELIABILITY, slot, reliability);
+    column.setF32(COLUMN_COST_BASE, slot, base);
+    column.setF32(COLUMN_COST_PREFILL, slot, prefill);
+    column.setF32(COLUMN_COST_WAITING, slot, waiting);
+    column.setF32(COLUMN_COST_STEP, slot, step);
+    column.setF32(COLUMN_COST_GROWTH, slot, growth);
   }
   lockRelease(COMMIT_LOCK);
   return 0;

@@ -11,6 +11,7 @@ import {
   COLUMN_ATTRIBUTES,
   COLUMN_BLOCK_COUNT,
   COLUMN_BLOCK_TOKENS,
+  COLUMN_COST_PREFILL,
   COLUMN_EJECTED_AT,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
@@ -106,6 +107,7 @@ function clearSignals(slot: u32): void {
   column.setF64(COLUMN_SIGNAL_TIME, slot, 0);
   column.setF32(COLUMN_SPEED, slot, 0);
   column.setF32(COLUMN_HIT_RELIABILITY, slot, 0);
+  column.setF32(COLUMN_COST_PREFILL, slot, 0);
   column.setF32(COLUMN_PREFILL_RATE, slot, 0);
   column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, 0);
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, 0);
@@ -128,10 +130,10 @@ export function endpointState(slot: u32, state: u32): u32 {
   return 0;
 }
 
-/** Forgets what a removed endpoint held. @returns as endpointOpen */
-export function endpointForget(slot: u32): u32 {
+/** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */
+export function endpointForget(slot: u32, lost: u32): u32 {
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
-  prefixRemoveEndpointLocked(slot);
+  prefixRemoveEndpointLocked(slot, lost);
   lockRelease(INDEX_LOCK);
   return 0;
 }

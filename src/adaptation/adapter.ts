@@ -1,10 +1,17 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
-import { type Coefficients, type CostTable, costTerms, type TermShares } from '../core/coefficients.js';
+import {
+  type Coefficients,
+  type CostTable,
+  costTerms,
+  type HardwareCoefficients,
+  type TermShares,
+} from '../core/coefficients.js';
 import type { SampleReader } from '../core/sample-reader.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import type { Arm, Estimate } from './comparison.js';
-import { CostModel, type Fit } from './cost-model.js';
+import { CostModel, type Fit, type LearnedClass } from './cost-model.js';
 import { type ArmRecord, type Evidence, Guard, type GuardState, type Transition } from './guard.js';
+import type { GuardNews, PeerGuards } from './peer-guards.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
@@ -36,6 +43,8 @@ export interface AdapterOptions {
   readonly changed: (transition: Transition) => void;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** Guards of other replicas; undefined = there are none. */
+  readonly peers?: PeerGuards | undefined;
 }
 
 /** Share of the recent decisions in which each term distinguished the endpoints. */
@@ -60,6 +69,8 @@ export interface AdapterReport {
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
+  /** Coefficients of each hardware class; empty in a pool of one class. */
+  readonly classes: readonly LearnedClass[];
   /** Undefined until decisions have been sampled. */
   readonly shares: DecisionShares | undefined;
   /** Terms with a share below 1 % for five minutes. */
@@ -131,7 +142,7 @@ export class Adapter {
     this.#options = options;
     this.model = new CostModel(settings.model);
     const rules = settings.drive === 'rules' ? (options.rules ?? []) : [];
-    this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0);
+    this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0, options.peers);
     if (rules.length > 0) this.#rules = new RuleChoice(rules.length);
     this.#learn = (sample) => this.#take(sample);
     const projected = settings.drive === 'weights' ? options.projected : undefined;
@@ -179,6 +190,11 @@ export class Adapter {
     if (transition !== undefined) changed(transition);
   }
 
+  /** State of the guard for other replicas. */
+  get news(): GuardNews {
+    return this.#guard.news(this.#nowMs);
+  }
+
   report(): AdapterReport {
     const guard = this.#guard;
     return {
@@ -196,6 +212,7 @@ export class Adapter {
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,
+      classes: this.model.classes,
       shares: this.#shares,
       inactive: this.#inactive,
       projection:
@@ -275,7 +292,7 @@ export class Adapter {
   /** Resets coefficients and endpoints to the assumed values. */
   #forgetAll(): void {
     for (const [slot, { generation }] of this.model.endpoints) {
-      this.#options.coefficients.writeEndpoint(slot, generation, 1, 1);
+      this.#options.coefficients.writeEndpoint(slot, generation, 1, 1, undefined);
     }
     this.model.reset();
     this.#projection?.reset();
@@ -303,7 +320,7 @@ export class Adapter {
       correlation,
       bias,
       sampledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,
-      sound: isSound(this.model.coefficients),
+      sound: isSound(this.model.coefficients) && this.model.classes.every((each) => isSound(each.coefficients)),
       overloadedMs: this.#overloadedSinceMs === undefined ? 0 : this.#nowMs - this.#overloadedSinceMs,
       durationMs: this.#durations.quantile(0.9),
       firstOutputMs: this.#firstOutputs.quantile(0.9),
@@ -317,7 +334,8 @@ export class Adapter {
     const current = this.model.coefficients;
     if (isSound(current)) coefficients.write(current);
     for (const [slot, { generation, reliability }] of this.model.endpoints) {
-      coefficients.writeEndpoint(slot, generation, this.model.speedOf(slot), reliability);
+      const { speed, own } = this.model.costsOf(slot);
+      if (own === undefined || isSound(own)) coefficients.writeEndpoint(slot, generation, speed, reliability, own);
     }
     this.#noteShares(coefficients.shares());
     const seconds = Number.isFinite(this.#wroteMs) ? (this.#nowMs - this.#wroteMs) / 1000 : 0;
@@ -347,7 +365,7 @@ export class Adapter {
   }
 }
 
-function isSound(coefficients: Coefficients): boolean {
+function isSound(coefficients: HardwareCoefficients): boolean {
   const { baseMs, waitingMs, ...positive } = coefficients;
   return (
     [baseMs, waitingMs].every((value) => value >= 0 && Number.isFinite(value)) &&

@@ -1,12 +1,20 @@
 import type { CostModelSettings } from '../config/adaptation.js';
-import type { Coefficients } from '../core/coefficients.js';
+import type { Coefficients, HardwareCoefficients } from '../core/coefficients.js';
 import { CORE } from '../core/core-names.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
+import {
+  type CostEstimators,
+  coefficientsOf,
+  type EstimatorsState,
+  makeEstimators,
+  restoreEstimators,
+} from './cost-estimators.js';
 import type { EndpointModel } from './endpoint-model.js';
 import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
 import { FitHistory } from './fit-history.js';
-import { AnchoredRidge, type RidgeState } from './ridge.js';
+import { HardwareClasses, type HardwareClassState } from './hardware-classes.js';
+import { SampleMemory } from './sample-memory.js';
 import { rankCorrelation, Window } from './window.js';
 
 /** Predicted times of a request in milliseconds. */
@@ -42,33 +50,38 @@ export interface PredictedAndObserved {
 }
 
 /** The model as plain data, without the endpoints, which differ after a restart. */
-export interface CostModelState {
-  readonly firstOutput: RidgeState;
-  readonly perToken: RidgeState;
+export interface CostModelState extends EstimatorsState {
   readonly outputTokens: number;
+  /** Of a mixed pool; absent where no class has been learned. */
+  readonly classes?: readonly HardwareClassState[] | undefined;
+}
+
+/** Coefficients of a hardware class, and the samples behind them. */
+export interface LearnedClass {
+  readonly hardware: string;
+  readonly samples: number;
+  readonly coefficients: HardwareCoefficients;
+}
+
+/** Estimators that hold for an endpoint, its factor on their times, and the length of their memory. */
+interface Estimators {
+  readonly costs: CostEstimators;
+  readonly speed: number;
+  readonly memory: SampleMemory;
 }
 
 const WINDOW = 500;
 /** Minimum of output tokens for an estimate of the time per token. */
 const OUTPUT_TOKENS_MIN = 8;
 const BUSY_MAX = 0.9;
-/** Lower bounds of predictions when errors are weighed. */
-const FIRST_OUTPUT_FLOOR_MS = 20;
-const PER_TOKEN_FLOOR_MS = 5;
 /** Weight of an answer in one piece, which gives the sum of both times only. */
 const WHOLE_ANSWER_WEIGHT = 0.3;
 /** Forgetting factor after an alarm, for the given number of samples. */
 const QUICK_FORGET = 0.995;
 const QUICK_LABELS = 200;
 const KEPT_AFTER_ALARM = 0.3;
-/** Memory of an estimator: the samples of two minutes, at least 500 and at most 5,000. */
-const MEMORY_MS = 120_000;
-const MEMORY_MIN = 500;
-const MEMORY_MAX = 5000;
 /** Memory of the mean output length, in requests. */
 const OUTPUT_MEMORY = 200;
-/** Samples over which the time between samples is averaged. */
-const RATE_MEMORY = 100;
 
 /**
  * Learns from finished requests the time of a prefill token, a waiting request, an output token and a busy endpoint. It
@@ -76,8 +89,10 @@ const RATE_MEMORY = 100;
  */
 export class CostModel {
   readonly #settings: CostModelSettings;
-  readonly #firstOutput: AnchoredRidge;
-  readonly #perToken: AnchoredRidge;
+  /** Of the whole pool. */
+  readonly #costs: CostEstimators;
+  readonly #classes: HardwareClasses;
+  readonly #memory = new SampleMemory();
   readonly #changes = new ChangeDetector();
   readonly #endpoints = new EndpointSpeeds();
   /** Of streamed answers. */
@@ -91,28 +106,14 @@ export class CostModel {
   #outputs = 0;
   #labels = 0;
   #quickLeft = 0;
-  #lastMs: number | undefined;
-  #gapMs = 0;
   #alarms = 0;
 
   constructor(settings: CostModelSettings) {
     const { prior } = settings;
     this.#settings = settings;
     this.#outputTokens = prior.outputTokens;
-    this.#firstOutput = new AnchoredRidge(
-      [
-        { prior: prior.baseMs, low: 0, high: 500, anchor: 50 / 200 ** 2 },
-        // About one observation: the prior loses its weight with the first ones.
-        within(prior.prefillMsPerKiloToken, 10, 1 / prior.prefillMsPerKiloToken ** 2),
-        // Bounded: a higher price leads to a spiral of queue, avoidance, misses and more queue.
-        { prior: Math.min(prior.waitingMs, 30), low: 0, high: 30, anchor: 50 / 200 ** 2 },
-      ],
-      FIRST_OUTPUT_FLOOR_MS,
-    );
-    this.#perToken = new AnchoredRidge(
-      [within(prior.stepMs, 5, 15 / prior.stepMs ** 2), within(prior.growthMs, 8, 15 / prior.growthMs ** 2)],
-      PER_TOKEN_FLOOR_MS,
-    );
+    this.#costs = makeEstimators(prior);
+    this.#classes = new HardwareClasses(settings);
   }
 
   /** Learns from a finished request; unsuccessful ones are skipped. @returns whether it was used */
@@ -121,7 +122,7 @@ export class CostModel {
     const endpoint = this.#endpoints.modelOf(sample.slot, sample.slotGeneration);
     // A late sample of an endpoint that has left does not concern the slot's present one.
     if (endpoint === undefined) return false;
-    this.#clock(sample.timeMs + sample.durationMs);
+    this.#noteTime(sample);
     const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
     endpoint.noteCached(sample);
@@ -140,24 +141,18 @@ export class CostModel {
   predict(sample: TrainingSample): Prediction {
     const endpoint = this.#endpoints.at(sample.slot);
     const fits = endpoint !== undefined && endpoint.generation === sample.slotGeneration;
-    const speed = fits ? this.speedOf(sample.slot) : 1;
+    const used = fits ? this.#estimatorsOf(sample.slot) : { costs: this.#costs, speed: 1 };
     const uncached = this.#uncached(sample, fits ? endpoint.reliability : 1);
     return {
-      firstOutputMs: this.#firstOutput.predict(this.#firstOutputInputs(sample, speed, uncached)),
-      perTokenMs: this.#perToken.predict(this.#perTokenInputs(sample, speed)),
+      firstOutputMs: used.costs.firstOutput.predict(firstOutputInputs(sample, used.speed, uncached)),
+      perTokenMs: used.costs.perToken.predict(this.#perTokenInputs(sample, used)),
     };
   }
 
   get coefficients(): Coefficients {
-    const [baseMs, prefillMsPerKiloToken, waitingMs] = this.#firstOutput.theta;
-    const [stepMs, growthMs] = this.#perToken.theta;
     const { missPrice, firstOutputTargetMs, perTokenTargetMs, slots } = this.#settings;
     return {
-      baseMs: baseMs!,
-      prefillMsPerKiloToken: prefillMsPerKiloToken!,
-      waitingMs: waitingMs!,
-      stepMs: stepMs!,
-      growthMs: growthMs!,
+      ...coefficientsOf(this.#costs),
       missPrice,
       outputTokens: this.#outputTokens,
       firstOutputTargetMs,
@@ -169,6 +164,24 @@ export class CostModel {
   /** Takes over the live endpoints. */
   meet(live: readonly LiveEndpoint[]): void {
     this.#endpoints.meet(live);
+    this.#classes.meet(live.map(({ hardware }) => hardware));
+    this.#drawClasses();
+  }
+
+  /** Coefficients of every hardware class of a mixed pool. */
+  get classes(): readonly LearnedClass[] {
+    this.#drawClasses();
+    return [...this.#classes.live].map(([hardware, costs]) => ({
+      hardware,
+      samples: costs.firstOutput.count,
+      coefficients: coefficientsOf(costs),
+    }));
+  }
+
+  /** Factor on an endpoint's times and the coefficients that it is on; `own` is undefined where those of the pool hold. */
+  costsOf(slot: number): { readonly speed: number; readonly own: HardwareCoefficients | undefined } {
+    const { costs, speed } = this.#estimatorsOf(slot);
+    return { speed, own: costs === this.#costs ? undefined : coefficientsOf(costs) };
   }
 
   /** Endpoints by slot, with their known generation. */
@@ -198,10 +211,12 @@ export class CostModel {
 
   /** Resets the model to the prior and all endpoints to equal speed. */
   reset(): void {
-    this.#firstOutput.reset();
-    this.#perToken.reset();
+    this.#costs.firstOutput.reset();
+    this.#costs.perToken.reset();
+    this.#classes.reset();
     this.#changes.reset();
     this.#endpoints.reset();
+    this.#drawClasses();
     for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
     for (const window of [this.#predictedPerToken, this.#observedPerToken]) window.clear();
     this.#labels = 0;
@@ -209,38 +224,62 @@ export class CostModel {
   }
 
   save(): CostModelState {
+    const classes = this.#classes.save();
     return {
-      firstOutput: this.#firstOutput.save(),
-      perToken: this.#perToken.save(),
+      firstOutput: this.#costs.firstOutput.save(),
+      perToken: this.#costs.perToken.save(),
       outputTokens: this.#outputTokens,
+      ...(classes.length === 0 ? {} : { classes }),
     };
   }
 
   /** Continues from a saved state with `share` of its weight. @returns false when the state does not fit */
   restore(state: CostModelState, share: number): boolean {
     if (!(state.outputTokens > 0 && Number.isFinite(state.outputTokens))) return false;
-    if (!this.#firstOutput.restore(state.firstOutput, share)) return false;
-    if (!this.#perToken.restore(state.perToken, share)) {
-      this.#firstOutput.reset();
+    if (!restoreEstimators(this.#costs, state, share)) return false;
+    if (!this.#classes.restore(state.classes ?? [], share)) {
+      this.#costs.firstOutput.reset();
+      this.#costs.perToken.reset();
       return false;
     }
     this.#outputTokens = state.outputTokens;
+    this.#drawClasses();
     return true;
   }
 
-  /** Updates the samples per millisecond, which set the length of the memory. */
-  #clock(nowMs: number): void {
-    if (this.#lastMs !== undefined) {
-      const gap = Math.max(0, nowMs - this.#lastMs);
-      this.#gapMs += (gap - this.#gapMs) / RATE_MEMORY;
-    }
-    this.#lastMs = nowMs;
+  /** Estimators that hold for the endpoint in a slot: those of its hardware class where it has its own. */
+  #estimatorsOf(slot: number): Estimators {
+    const own = this.#classes.of(this.#endpoints.hardwareOf(slot));
+    if (own === undefined) return { costs: this.#costs, speed: this.#endpoints.of(slot), memory: this.#memory };
+    return { costs: own, speed: this.#endpoints.inKind(slot), memory: own.memory };
   }
 
-  get #forget(): number {
-    if (this.#quickLeft > 0) return QUICK_FORGET;
-    const perMemory = this.#gapMs > 0 ? MEMORY_MS / this.#gapMs : MEMORY_MAX;
-    return Math.exp(-1 / Math.min(MEMORY_MAX, Math.max(MEMORY_MIN, perMemory)));
+  /** Estimators that a sample of this endpoint teaches: the pool's, and before them those that hold for it. */
+  #taught(slot: number): readonly [Estimators, ...Estimators[]] {
+    const used = this.#estimatorsOf(slot);
+    if (used.costs === this.#costs) return [used];
+    return [used, { costs: this.#costs, speed: this.#endpoints.of(slot), memory: this.#memory }];
+  }
+
+  /** Draws every class to the pool's estimate at its speed. */
+  #drawClasses(): void {
+    for (const [hardware, drawn] of this.#classes.live) {
+      this.#classes.draw(drawn, this.#costs, this.#endpoints.ofKind(hardware));
+    }
+  }
+
+  /** Notes the time of a sample in the memories that it counts for. */
+  #noteTime({ slot, timeMs, durationMs }: TrainingSample): void {
+    this.#memory.note(timeMs + durationMs);
+    const hardware = this.#endpoints.hardwareOf(slot);
+    const own = this.#classes.of(hardware);
+    if (own === undefined) return;
+    own.memory.note(timeMs + durationMs);
+    this.#classes.draw(own, this.#costs, this.#endpoints.ofKind(hardware));
+  }
+
+  #forget({ memory }: Estimators): number {
+    return this.#quickLeft > 0 ? QUICK_FORGET : memory.forget;
   }
 
   #noteOutput(tokens: number): void {
@@ -249,12 +288,14 @@ export class CostModel {
   }
 
   #learnStream(sample: TrainingSample, endpoint: EndpointModel, observedMs: number): void {
-    const speed = this.speedOf(sample.slot);
-    const x = this.#firstOutputInputs(sample, speed, this.#uncached(sample, endpoint.reliability));
-    const predictedMs = this.#firstOutput.predict(x);
+    const uncached = this.#uncached(sample, endpoint.reliability);
+    const taught = this.#taught(sample.slot);
+    const predictedMs = taught[0].costs.firstOutput.predict(firstOutputInputs(sample, taught[0].speed, uncached));
     this.#noteFit(predictedMs, observedMs);
     this.history.note(sample.timeMs, predictedMs, observedMs);
-    this.#firstOutput.learn(x, observedMs, this.#forget);
+    for (const each of taught) {
+      each.costs.firstOutput.learn(firstOutputInputs(sample, each.speed, uncached), observedMs, this.#forget(each));
+    }
     this.#learnOutput(sample, endpoint);
   }
 
@@ -263,10 +304,12 @@ export class CostModel {
     const { perTokenMs, outputTokens } = sample;
     if (perTokenMs === undefined || outputTokens === undefined || outputTokens < OUTPUT_TOKENS_MIN) return false;
     this.#noteOutputTime(endpoint, sample, perTokenMs);
-    const z = this.#perTokenInputs(sample, this.speedOf(sample.slot));
-    this.#predictedPerToken.add(this.#perToken.predict(z));
+    const taught = this.#taught(sample.slot);
+    this.#predictedPerToken.add(taught[0].costs.perToken.predict(this.#perTokenInputs(sample, taught[0])));
     this.#observedPerToken.add(perTokenMs);
-    this.#perToken.learn(z, perTokenMs, this.#forget);
+    for (const each of taught) {
+      each.costs.perToken.learn(this.#perTokenInputs(sample, each), perTokenMs, this.#forget(each));
+    }
     return true;
   }
 
@@ -276,24 +319,30 @@ export class CostModel {
    * estimates would then drive each other away.
    */
   #learnWhole(sample: TrainingSample, endpoint: EndpointModel, output: number): void {
-    const speed = this.speedOf(sample.slot);
-    const x = this.#firstOutputInputs(sample, speed, this.#uncached(sample, endpoint.reliability));
-    const z = this.#perTokenInputs(sample, speed);
-    const firstMs = this.#firstOutput.predict(x);
-    const perTokenMs = this.#perToken.predict(z);
-    const expectedMs = firstMs + output * perTokenMs;
-    this.#noteFit(expectedMs, sample.durationMs);
-    if (!(expectedMs > 0)) return;
-    const ratio = sample.durationMs / expectedMs;
-    this.#firstOutput.learn(x, firstMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
-    if (output < OUTPUT_TOKENS_MIN) return;
-    this.#noteOutputTime(endpoint, sample, perTokenMs * ratio);
-    this.#perToken.learn(z, perTokenMs * ratio, this.#forget, WHOLE_ANSWER_WEIGHT);
+    const uncached = this.#uncached(sample, endpoint.reliability);
+    const parts = this.#taught(sample.slot).map((each) => this.#partsOf(sample, each, uncached));
+    const [used] = parts;
+    this.#noteFit(used!.firstMs + output * used!.perTokenMs, sample.durationMs);
+    for (const { each, x, z, firstMs, perTokenMs } of parts) {
+      const expectedMs = firstMs + output * perTokenMs;
+      if (!(expectedMs > 0)) continue;
+      const ratio = sample.durationMs / expectedMs;
+      each.costs.firstOutput.learn(x, firstMs * ratio, this.#forget(each), WHOLE_ANSWER_WEIGHT);
+      if (output < OUTPUT_TOKENS_MIN) continue;
+      if (each.costs === this.#costs) this.#noteOutputTime(endpoint, sample, perTokenMs * ratio);
+      each.costs.perToken.learn(z, perTokenMs * ratio, this.#forget(each), WHOLE_ANSWER_WEIGHT);
+    }
+  }
+
+  #partsOf(sample: TrainingSample, each: Estimators, uncached: number) {
+    const x = firstOutputInputs(sample, each.speed, uncached);
+    const z = this.#perTokenInputs(sample, each);
+    return { each, x, z, firstMs: each.costs.firstOutput.predict(x), perTokenMs: each.costs.perToken.predict(z) };
   }
 
   /** Records an output time against the pool model's prediction for an endpoint of average speed. */
   #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
-    const expectedMs = this.#perToken.predict(this.#perTokenInputs(sample, 1));
+    const expectedMs = this.#costs.perToken.predict(this.#perTokenInputs(sample, { costs: this.#costs, speed: 1 }));
     this.#endpoints.note(endpoint, observedMs, expectedMs, sample.timeMs + sample.durationMs);
   }
 
@@ -305,8 +354,9 @@ export class CostModel {
     if (!this.#changes.observe(z)) return;
     this.#alarms++;
     this.#quickLeft = QUICK_LABELS;
-    this.#firstOutput.soften(KEPT_AFTER_ALARM);
-    this.#perToken.soften(KEPT_AFTER_ALARM);
+    this.#costs.firstOutput.soften(KEPT_AFTER_ALARM);
+    this.#costs.perToken.soften(KEPT_AFTER_ALARM);
+    this.#classes.soften(KEPT_AFTER_ALARM);
   }
 
   /** Computed tokens: as reported by the engine, or estimated from the index by its reliability. */
@@ -318,14 +368,9 @@ export class CostModel {
     return Math.max(0, promptTokens - reliability * (promptTokens - uncachedTokens));
   }
 
-  /** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
-  #firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
-    return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];
-  }
-
   /** Inputs linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
-  #perTokenInputs(sample: TrainingSample, speed: number): number[] {
-    const prefill = this.#firstOutput.theta[1]!;
+  #perTokenInputs(sample: TrainingSample, { costs, speed }: Pick<Estimators, 'costs' | 'speed'>): number[] {
+    const prefill = costs.firstOutput.theta[1]!;
     const busy = Math.min(BUSY_MAX, (speed * prefill * sample.prefillRate) / 1000);
     const perRequest = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
     const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / CORE.KV_TOKENS;
@@ -336,9 +381,9 @@ export class CostModel {
   }
 }
 
-/** A term within a factor of its prior. */
-function within(prior: number, factor: number, anchor: number) {
-  return { prior, low: prior / factor, high: prior * factor, anchor };
+/** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
+function firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
+  return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];
 }
 
 function beside(predicted: Window, observed: Window): PredictedAndObserved | undefined {

@@ -13,6 +13,8 @@ interface Known {
   hardware: string;
   /** Factor on all times; 1 = the pool's average. */
   speed: number;
+  /** The same; 1 = the average of its kind. */
+  inKind: number;
 }
 
 /** Weight in requests of the assumption that an endpoint is like its kind, and a kind like the pool. */
@@ -29,6 +31,8 @@ const NOTES_BETWEEN = 8;
 /** Slowness of every endpoint by its time per output token: from its own requests first, then from those of its kind. */
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();
+  /** By kind of machine. */
+  readonly #kindSpeeds = new Map<string, number>();
   #notes = 0;
   /** meet() names the live endpoints: a late sample of one that has left does not bring it back. */
   #isTold = false;
@@ -61,7 +65,7 @@ export class EndpointSpeeds {
 
   #add(slot: number, generation: number): EndpointModel {
     const model = new EndpointModel(generation);
-    this.#known.set(slot, { model, hardware: '', speed: 1 });
+    this.#known.set(slot, { model, hardware: '', speed: 1, inKind: 1 });
     return model;
   }
 
@@ -75,6 +79,21 @@ export class EndpointSpeeds {
     return this.#known.get(slot)?.speed ?? 1;
   }
 
+  /** The same against the endpoints of its kind. */
+  inKind(slot: number): number {
+    return this.#known.get(slot)?.inKind ?? 1;
+  }
+
+  /** Kind of machine of an endpoint; '' = unknown. */
+  hardwareOf(slot: number): string {
+    return this.#known.get(slot)?.hardware ?? '';
+  }
+
+  /** Factor on the output times of a kind of machine against the pool. */
+  ofKind(hardware: string): number {
+    return this.#kindSpeeds.get(hardware) ?? 1;
+  }
+
   /** Records a request's time per output token against the pool model's value for an endpoint of average speed. */
   note(model: EndpointModel, observedMs: number, expectedMs: number, nowMs: number): void {
     model.noteOutputTime(observedMs, expectedMs, nowMs);
@@ -85,8 +104,9 @@ export class EndpointSpeeds {
   /** Drops all observations and keeps the endpoints. */
   reset(): void {
     for (const [slot, { model, hardware }] of this.#known) {
-      this.#known.set(slot, { model: new EndpointModel(model.generation), hardware, speed: 1 });
+      this.#known.set(slot, { model: new EndpointModel(model.generation), hardware, speed: 1, inKind: 1 });
     }
+    this.#kindSpeeds.clear();
   }
 
   #compare(nowMs: number): void {
@@ -94,12 +114,30 @@ export class EndpointSpeeds {
     let sum = 0;
     for (const { model, hardware } of this.#known.values()) sum += slownessOf(model, kinds.get(hardware)!);
     const mean = sum / Math.max(1, this.#known.size);
+    const owns = new Map<Known, number>();
     for (const known of this.#known.values()) {
       const kind = kinds.get(known.hardware)!;
       const own = slownessOf(known.model, kind) - mean;
       // An avoided slow endpoint gets no requests that could show its recovery.
       const silent = nowMs - known.model.heardMs > SILENT_MS;
-      known.speed = factor(silent ? Math.min(own, Math.log(kind) - mean) : own);
+      owns.set(known, silent ? Math.min(own, Math.log(kind) - mean) : own);
+      known.speed = factor(owns.get(known)!);
+    }
+    this.#compareKinds(owns);
+  }
+
+  /** Compares every kind with the pool, and endpoints with their kind. */
+  #compareKinds(owns: ReadonlyMap<Known, number>): void {
+    const sums = new Map<string, { sum: number; count: number }>();
+    for (const [{ hardware }, own] of owns) {
+      const { sum, count } = sums.get(hardware) ?? { sum: 0, count: 0 };
+      sums.set(hardware, { sum: sum + own, count: count + 1 });
+    }
+    this.#kindSpeeds.clear();
+    for (const [hardware, { sum, count }] of sums) this.#kindSpeeds.set(hardware, Math.exp(bounded(sum / count)));
+    for (const [known, own] of owns) {
+      const { sum, count } = sums.get(known.hardware)!;
+      known.inKind = factor(own - sum / count);
     }
   }
 
@@ -123,5 +161,9 @@ function slownessOf({ evidence: { observed, expected } }: EndpointModel, kind: n
 }
 
 function factor(own: number): number {
-  return Math.abs(own) > GATE ? Math.exp(Math.min(FARTHEST, Math.max(-FARTHEST, own))) : 1;
+  return Math.abs(own) > GATE ? Math.exp(bounded(own)) : 1;
+}
+
+function bounded(own: number): number {
+  return Math.min(FARTHEST, Math.max(-FARTHEST, own));
 }

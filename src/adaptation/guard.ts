@@ -1,13 +1,10 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
 import { type JudgedEpoch, OpenEpochs } from './epochs.js';
+import { type GuardNews, type GuardState, type Lead, PeerGuards, type Stop } from './peer-guards.js';
 import type { RequestCost } from './request-cost.js';
 
-/**
- * shadow: the configured weights drive the picks · canary: learned costs drive them at most half of the time · active:
- * learned costs drive them nearly always · fallback: the configured weights drive them again, for a while
- */
-export type GuardState = 'shadow' | 'canary' | 'active' | 'fallback';
+export type { GuardState } from './peer-guards.js';
 
 /** Results of one arm's epochs, in ln(cost/reference). */
 export interface ArmRecord extends Estimate {
@@ -113,13 +110,29 @@ export class Guard {
   /** Reason why the configured weights are active, for the debug page. */
   #hindrance = 'nothing has been learned yet';
   #alarmed = '';
+  readonly #peers: PeerGuards;
+  #stop: Stop | undefined;
+  /** Stops that this guard has found itself. */
+  #stops = 0;
+  /** Evidence of an active peer, in the place of the own while that is thin. */
+  #proof: Estimate | undefined;
+  /** Replica and epoch that this guard keeps step with. */
+  #step: string | undefined;
 
   /**
    * @param random uniform in [0, 1)
    * @param rotates whether the learned arm may differ from epoch to epoch. Each epoch then starts with a burn-in, also
    * without a guard
+   * @param peers guards of other replicas of the pool
    */
-  constructor(mode: AdaptationMode, settings: GuardSettings, random: () => number, rotates = false) {
+  constructor(
+    mode: AdaptationMode,
+    settings: GuardSettings,
+    random: () => number,
+    rotates = false,
+    peers = new PeerGuards(''),
+  ) {
+    this.#peers = peers;
     this.#rotates = rotates;
     this.#mode = mode;
     this.#settings = settings;
@@ -186,6 +199,20 @@ export class Guard {
     return this.#loss(this.#learnedEpochs) / this.#allowance;
   }
 
+  /** State for the guards of other replicas. */
+  news(nowMs: number): GuardNews {
+    return {
+      replica: this.#peers.replica,
+      state: this.#state,
+      arm: this.#arm,
+      epoch: this.#epoch,
+      gap: this.gap,
+      epochs: this.#comparison.epochs('learned'),
+      stop: this.#stop,
+      pauseMs: Math.max(0, this.#resumeMs - nowMs),
+    };
+  }
+
   /** Adds the cost of a request that was decided in `epoch`. */
   note(epoch: number, decidedAtMs: number, cost: RequestCost): void {
     this.#open.note(epoch, decidedAtMs, cost);
@@ -212,11 +239,15 @@ export class Guard {
     for (const result of judged) this.#add(result);
     const transition = guards ? this.#transition(nowMs, evidence) : undefined;
     if (transition !== undefined) this.#state = transition.to;
+    const lead = guards && this.#driving ? this.#peers.lead(nowMs) : undefined;
+    const step = lead === undefined ? undefined : `${lead.replica} ${lead.epoch} ${lead.arm}`;
     const asideBefore = this.#standsAside;
     this.#standsAside = guards && this.#driving && evidence.overloadedMs >= OVERLOAD_MS;
-    const due = this.#epochEndsMs === undefined || nowMs >= this.#epochEndsMs;
+    const ended = this.#epochEndsMs === undefined || nowMs >= this.#epochEndsMs;
+    const due = step === undefined ? ended : step !== this.#step;
+    this.#step = step;
     const begins = due || transition !== undefined || asideBefore !== this.#standsAside;
-    if (begins) this.#beginEpoch(nowMs, evidence);
+    if (begins) this.#beginEpoch(nowMs, evidence, lead);
     return { epoch: begins, transition, judged };
   }
 
@@ -231,8 +262,10 @@ export class Guard {
 
   #transition(nowMs: number, evidence: Evidence): Transition | undefined {
     const from = this.#state;
+    const elsewhere = this.#stopElsewhere(nowMs);
+    if (elsewhere !== undefined && this.#driving) return { from, to: 'fallback', reason: elsewhere };
     if (from === 'shadow') {
-      return this.#clear(evidence)
+      return nowMs >= this.#resumeMs && this.#clear(evidence)
         ? { from, to: 'canary', reason: 'the predictions rank endpoints well enough to try them' }
         : undefined;
     }
@@ -242,14 +275,47 @@ export class Guard {
     }
     const alarm = this.#alarm(evidence) ?? this.#worse(from);
     if (alarm !== undefined) {
-      this.#fallBack(nowMs);
-      this.#alarmed = alarm;
+      this.#stopHere(nowMs, alarm);
       return { from, to: 'fallback', reason: alarm };
     }
     if (from === 'canary' && this.#proven()) {
       return { from, to: 'active', reason: 'the learned costs are no worse than the configured weights' };
     }
-    return undefined;
+    return from === 'canary' ? this.#provenElsewhere(nowMs) : undefined;
+  }
+
+  /** Makes a stop that a peer reports, as far as this guard has not made it. @returns its reason */
+  #stopElsewhere(nowMs: number): string | undefined {
+    const taken = this.#peers.takeStop(nowMs);
+    if (taken === undefined) return undefined;
+    const { stop, pauseMs } = taken;
+    const reason = `replica ${stop.replica} found: ${stop.reason}`;
+    if (this.#driving) this.#fallBack();
+    this.#stop = stop;
+    this.#alarmed = reason;
+    this.#hindrance = `learned costs were taken back, because ${reason}`;
+    this.#fallbacks = Math.max(this.#fallbacks, stop.fallbacks);
+    this.#resumeMs = Math.max(this.#resumeMs, nowMs + pauseMs);
+    return reason;
+  }
+
+  #stopHere(nowMs: number, reason: string): void {
+    const factor = Math.min(PAUSE_EPOCHS_MAX, 2 ** this.#fallbacks);
+    this.#fallbacks++;
+    this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
+    this.#fallBack();
+    this.#alarmed = reason;
+    this.#stop = { replica: this.#peers.replica, number: ++this.#stops, reason, fallbacks: this.#fallbacks };
+    this.#peers.noteStop(this.#stop);
+  }
+
+  /** The proof of an active peer stands for that of a canary here. */
+  #provenElsewhere(nowMs: number): Transition | undefined {
+    const proof = this.#peers.proof(nowMs);
+    if (proof === undefined || proof.epochs < EPOCHS_MIN) return undefined;
+    this.#proof = proof.gap;
+    const reason = `replica ${proof.replica} has found learned costs no worse than the configured weights`;
+    return { from: 'canary', to: 'active', reason };
   }
 
   /** Whether learned costs may be tried; keeps the reason when they may not. */
@@ -317,24 +383,22 @@ export class Guard {
     return gap.mean + gap.halfWidth < Math.log1p(this.#settings.budget);
   }
 
-  #fallBack(nowMs: number): void {
-    const factor = Math.min(PAUSE_EPOCHS_MAX, 2 ** this.#fallbacks);
-    this.#fallbacks++;
-    this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
+  #fallBack(): void {
     this.#lostBefore = this.#loss(this.#learnedEpochs) + this.#unjudgedLoss;
     this.#learnedEpochs = 0;
     this.#turns = [];
     this.#probe = 'due';
+    this.#proof = undefined;
     this.#comparison.forgetGap();
     this.#tails.forgetGap();
     this.#open.forget('learned');
   }
 
-  #beginEpoch(nowMs: number, evidence: Evidence): void {
+  #beginEpoch(nowMs: number, evidence: Evidence, lead: Lead | undefined): void {
     const before = this.#arm;
     this.#open.end(this.#epoch, nowMs);
     if (this.#probe === 'out' && !this.#open.has('learned')) this.#probe = 'over';
-    this.#arm = this.#nextArm();
+    this.#arm = lead === undefined || this.#standsAside ? this.#nextArm() : this.#armOf(lead);
     const probes = this.#state === 'canary' && this.#arm === 'learned' && this.#probe === 'due';
     if (probes) this.#probe = 'out';
     this.#epoch = this.#epoch >= 0xff_ffff ? 1 : this.#epoch + 1;
@@ -347,6 +411,12 @@ export class Guard {
     const burnIn = !changes ? 0 : Math.max(length / 3, evidence.firstOutputMs ?? 0);
     const early = this.#open.begin(this.#epoch, this.#arm, nowMs + burnIn);
     if (early !== undefined) this.#add(early);
+  }
+
+  /** Arm of the guard that this one keeps step with: arms of replicas that share endpoints would spoil each other's results. */
+  #armOf({ replica, arm }: Lead): Arm {
+    this.#hindrance = `it is the turn of the configured weights, as at replica ${replica}`;
+    return arm;
   }
 
   #nextArm(): Arm {
@@ -384,9 +454,15 @@ export class Guard {
     return this.#turns.shift()!;
   }
 
+  /** The own gap, or that of the peer whose proof was taken while the own evidence is thin. */
+  get #believedGap(): Estimate {
+    const { gap } = this.#comparison;
+    return this.#proof !== undefined && gap.halfWidth > this.#proof.halfWidth ? this.#proof : gap;
+  }
+
   /** Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights. */
   #loss(epochs: number): number {
-    const { mean, halfWidth } = this.#comparison.gap;
+    const { mean, halfWidth } = this.#believedGap;
     return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
   }
 

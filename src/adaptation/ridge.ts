@@ -21,7 +21,7 @@ export interface RidgeState {
 const SOFTENED_SWEEPS = 20;
 
 /**
- * Anchored forgetting ridge over relative errors, with anchors Λ0 that never move (RidgeEquations):
+ * Anchored forgetting ridge over relative errors, with anchors Λ0 that stay where they are put (RidgeEquations):
  *   A ← λA + ω x xᵀ + (1 - λ)Λ0,  b ← λb + ω x y + (1 - λ)Λ0 θ⁰
  */
 export class AnchoredRidge {
@@ -67,6 +67,15 @@ export class AnchoredRidge {
     this.#equations.add(x, y, omega);
     this.#equations.pull(1 - forget, this.#anchors, this.#priors);
     this.#count++;
+    this.#equations.solve();
+  }
+
+  /** Moves the anchors. Without observations the coefficients go with them. @param weights diagonal of Λ0 */
+  drawTo(anchors: readonly number[], weights: readonly number[]): void {
+    this.#priors.set(anchors);
+    this.#anchors.set(weights);
+    if (this.#count > 0) return;
+    this.reset();
     this.#equations.solve();
   }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { CostModelState } from './cost-model.js';
+import { CLASSES_MAX } from './hardware-classes.js';
 
 /** Learned state as stored in a file. */
 export interface SavedState {
@@ -10,8 +11,12 @@ export interface SavedState {
 
 /** Version of the format; raised when older files would be misread. */
 const VERSION = 1;
+/** Version of a state with hardware classes; programs that know none refuse it by its number. */
+const CLASSES_VERSION = 2;
 /** Age at which a saved state has half of its weight. */
 const HALF_LIFE_MS = 6 * 3_600_000;
+
+const VERSIONS: readonly unknown[] = [VERSION, CLASSES_VERSION];
 
 const ridge = z.strictObject({
   matrix: z.array(z.number()),
@@ -19,16 +24,25 @@ const ridge = z.strictObject({
   count: z.number(),
 });
 const file = z.strictObject({
-  version: z.literal(VERSION),
+  version: z.literal([VERSION, CLASSES_VERSION]),
   savedAtMs: z.number(),
   /** Prior of the estimators. With another prior the numbers have another meaning. */
   prior: z.record(z.string(), z.number()),
-  model: z.strictObject({ firstOutput: ridge, perToken: ridge, outputTokens: z.number() }),
+  model: z.strictObject({
+    firstOutput: ridge,
+    perToken: ridge,
+    outputTokens: z.number(),
+    classes: z
+      .array(z.strictObject({ hardware: z.string().min(1), firstOutput: ridge, perToken: ridge }))
+      .max(CLASSES_MAX)
+      .optional(),
+  }),
 });
 
 /** Text of the file. @param nowMs milliseconds since 1970 */
 export function encodeState(model: CostModelState, { prior }: CostModelSettings, nowMs: number): string {
-  return `${JSON.stringify({ version: VERSION, savedAtMs: nowMs, prior, model })}\n`;
+  const version = model.classes === undefined ? VERSION : CLASSES_VERSION;
+  return `${JSON.stringify({ version, savedAtMs: nowMs, prior, model })}\n`;
 }
 
 /**
@@ -43,7 +57,9 @@ export function decodeState(text: string, { prior }: CostModelSettings): SavedSt
     throw new Error('it is no JSON');
   }
   const version = (data as { version?: unknown } | null)?.version;
-  if (version !== VERSION) throw new Error(`it has version ${String(version)}, and ${VERSION} is expected`);
+  if (!VERSIONS.includes(version)) {
+    throw new Error(`it has version ${String(version)}, and ${VERSIONS.join(' or ')} is expected`);
+  }
   const parsed = file.safeParse(data);
   if (!parsed.success) throw new Error(`${parsed.error.issues[0]!.path.join('.')} is not what it should be`);
   const other = Object.entries(prior).find(([name, value]) => parsed.data.prior[name] !== value);

@@ -48,8 +48,8 @@ export interface AdaptationSettings {
   readonly drive: AdaptationDrive;
   readonly model: CostModelSettings;
   readonly guard: GuardSettings;
-  /** Label of endpoints that says what machine they run on; undefined = they are all of one kind. */
-  readonly hardwareLabel: string | undefined;
+  /** Label of endpoints that says what machine they run on. */
+  readonly hardwareLabel: string;
   /** Targets by objective, for requests without headers of their own; 0 = the targets of the section. */
   readonly objectiveTimes: ObjectiveTimes;
   /** File of the learned state; undefined = the state is not saved. */
@@ -145,10 +145,10 @@ export const adaptationConfig = z.strictObject({
   hardwareLabel: z
     .string()
     .min(1)
-    .optional()
+    .default('llm-d.ai/accelerator-variant')
     .describe(
-      'Label of endpoints that names their hardware: a new endpoint is taken to be as fast as the others of its hardware; ' +
-        'absent = as fast as the pool.',
+      'Label of endpoints that names their hardware: endpoints with one value of it share coefficients, and a new one is ' +
+        'taken to be as fast as they are. Endpoints without it have the coefficients of the pool.',
     ),
   prior: prior.describe('What is assumed until something has been learned.'),
   guard: guard.describe('When learned costs may decide.'),

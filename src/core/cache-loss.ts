@@ -1,10 +1,59 @@
+import { CORE } from './core-names.js';
+
+/** Reasons for which another endpoint held more of a prompt than the pick, or the pick less than expected. */
+type AvoidableLoss = 'by-load' | 'by-filter' | 'by-overload' | 'endpoint-away' | 'evicted';
+
+/** Reasons for which no endpoint held more of a prompt, although it, or its beginning, was sent before. */
+export type FormerLoss =
+  | 'evicted-predicted'
+  | 'evicted-told'
+  | 'index-full'
+  | 'engine-restarted'
+  | 'cache-cleared'
+  | 'events-lost'
+  | 'endpoint-gone'
+  | 'adapter-changed'
+  | 'template-changed';
+
 /**
  * Reason why tokens of a prompt were computed again that a cache held, or was thought to hold.
  * by-load: another endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it
  * had no room · endpoint-away: it was draining or ejected · evicted: the picked endpoint was thought to hold them, and its
- * engine told less · never-stored: no endpoint was thought to hold them
+ * engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told: the engine
+ * reported it · index-full: the index forgot them for want of room · engine-restarted: with a new process or container ·
+ * cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as gone · endpoint-gone:
+ * the endpoint that held them left the pool · adapter-changed: the same text was sent before for another model, adapter or
+ * cache salt · template-changed: behind other tools, another system prompt or another template · never-stored: none of these
  */
-export type CacheLossCause = 'by-load' | 'by-filter' | 'by-overload' | 'endpoint-away' | 'evicted' | 'never-stored';
+export type CacheLossCause = AvoidableLoss | FormerLoss | 'never-stored';
+
+/** Causes by the number that a decision's record has. */
+const FORMER_LOSSES: Readonly<Record<number, FormerLoss>> = {
+  [CORE.LOSS_CAPACITY]: 'evicted-predicted',
+  [CORE.LOSS_INDEX_FULL]: 'index-full',
+  [CORE.LOSS_TOLD]: 'evicted-told',
+  [CORE.LOSS_RESTARTED]: 'engine-restarted',
+  [CORE.LOSS_CLEARED]: 'cache-cleared',
+  [CORE.LOSS_EVENTS]: 'events-lost',
+  [CORE.LOSS_GONE]: 'endpoint-gone',
+  [CORE.LOSS_ROOT]: 'adapter-changed',
+  [CORE.LOSS_FRONT]: 'template-changed',
+};
+
+/** Number of a cause that is told to the index. */
+export const TOLD_LOSSES = {
+  'engine-restarted': CORE.LOSS_RESTARTED,
+  'cache-cleared': CORE.LOSS_CLEARED,
+  'events-lost': CORE.LOSS_EVENTS,
+  'endpoint-gone': CORE.LOSS_GONE,
+} as const satisfies Partial<Record<FormerLoss, number>>;
+
+export type ToldLoss = keyof typeof TOLD_LOSSES;
+
+/** Cause by its LOSS_* number; undefined = none is known. */
+export function formerLossOf(number: number): FormerLoss | undefined {
+  return FORMER_LOSSES[number];
+}
 
 export interface CacheLoss {
   readonly cause: CacheLossCause;
@@ -20,21 +69,24 @@ export interface CachedTokens {
   /** Tokens at the endpoint that held most, and the cause for which it was not picked. */
   readonly best: number;
   readonly bestCause: CacheLossCause;
+  /** Cause for which no endpoint held what follows those; undefined = none is known. */
+  readonly former: FormerLoss | undefined;
   /** Undefined = the engine did not tell. */
   readonly told: number | undefined;
 }
 
 /**
- * The cause of the loss that could have been avoided and concerns most tokens, else `never-stored`. Engines count whole blocks
- * and special tokens of their own, so less than a block is no loss.
+ * The cause of the loss that could have been avoided and concerns most tokens, else the one for which no endpoint held them.
+ * Engines count whole blocks and special tokens of their own, so less than a block is no loss.
  * @returns undefined for a prompt that was cached whole
  */
 export function cacheLossOf(cached: CachedTokens): CacheLoss | undefined {
-  const { promptTokens, blockTokens, held, best, told = held } = cached;
+  const { promptTokens, blockTokens, held, best, former, told = held } = cached;
   const evicted = held - told >= blockTokens ? held - told : 0;
   const elsewhere = best - held;
   if (evicted > 0 && evicted >= elsewhere) return { cause: 'evicted', tokens: evicted };
   if (elsewhere > 0) return { cause: cached.bestCause, tokens: elsewhere };
-  const unseen = promptTokens - Math.max(held, best);
-  return unseen >= blockTokens ? { cause: 'never-stored', tokens: unseen } : undefined;
+  // An engine can hold more than is known of it, as after the start of the picker.
+  const unseen = promptTokens - Math.max(held, told);
+  return unseen >= blockTokens ? { cause: former ?? 'never-stored', tokens: unseen } : undefined;
 }

@@ -24,6 +24,12 @@ export interface Coefficients {
   readonly slots: number;
 }
 
+/** The coefficients that depend on an endpoint's hardware. */
+export type HardwareCoefficients = Pick<
+  Coefficients,
+  'baseMs' | 'prefillMsPerKiloToken' | 'waitingMs' | 'stepMs' | 'growthMs'
+>;
+
 /** The terms of the cost, in the order of the core. */
 export const costTerms = ['context', 'queue', 'waiting', 'decode', 'capacity'] as const;
 export type CostTerm = (typeof costTerms)[number];
@@ -43,6 +49,15 @@ export interface ProjectionSums {
   /** Products of column i and cost. */
   readonly costs: readonly number[];
 }
+
+/** Stands for the pool's coefficients in the core. */
+const NO_COEFFICIENTS: HardwareCoefficients = {
+  baseMs: 0,
+  prefillMsPerKiloToken: 0,
+  waitingMs: 0,
+  stepMs: 0,
+  growthMs: 0,
+};
 
 /** The control thread's access to the coefficients of the cost model. A write returns false when the lock was not free. */
 export class CostTable {
@@ -73,9 +88,30 @@ export class CostTable {
   /**
    * Sets an endpoint's slowness (1 = average, 2 = twice the time) and the share of the tokens attributed to it that it
    * really holds. Without effect when the slot has another generation.
+   * @param own coefficients of the endpoint's hardware class, among whose endpoints `speed` is then; undefined = the pool's
    */
-  writeEndpoint(slot: number, generation: number, speed: number, reliability: number): boolean {
-    return this.#core.call.endpointCost(slot, generation, speed, reliability) === 0;
+  writeEndpoint(
+    slot: number,
+    generation: number,
+    speed: number,
+    reliability: number,
+    own: HardwareCoefficients | undefined,
+  ): boolean {
+    const { baseMs, prefillMsPerKiloToken, waitingMs, stepMs, growthMs } = own ?? NO_COEFFICIENTS;
+    const { call } = this.#core;
+    return (
+      call.endpointCost(
+        slot,
+        generation,
+        speed,
+        reliability,
+        baseMs,
+        prefillMsPerKiloToken,
+        waitingMs,
+        stepMs,
+        growthMs,
+      ) === 0
+    );
   }
 
   /** Shares since the start of the pool, over all threads. */

@@ -155,6 +155,7 @@ export const CORE = {
   DECISION_ID: 192,
   DECISION_ID_BYTES: 64,
   DECISION_ID_LENGTH: 128,
+  DECISION_LOST: 144,
   DECISION_MATCHED: 32,
   DECISION_NUMBER: 8,
   DECISION_OUTPUT_TOKENS: 112,
@@ -188,7 +189,7 @@ export const CORE = {
   EVENT_PARENT: 1073741824,
   EVENT_REMOVE: 2147483648,
   EVENT_TAIL: 536870912,
-  EXPLAIN_COLUMNS: 64,
+  EXPLAIN_COLUMNS: 72,
   EXPORT_AGE: 16,
   EXPORT_BYTES: 4,
   EXPORT_DEPTH: 20,
@@ -254,7 +255,16 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 16,
+  LAYOUT_VERSION: 17,
+  LOSS_CAPACITY: 1,
+  LOSS_CLEARED: 5,
+  LOSS_EVENTS: 6,
+  LOSS_FRONT: 9,
+  LOSS_GONE: 7,
+  LOSS_INDEX_FULL: 2,
+  LOSS_RESTARTED: 4,
+  LOSS_ROOT: 8,
+  LOSS_TOLD: 3,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MEDIUM_AUDIO: 3,
@@ -526,16 +536,16 @@ export const CORE = {
   SIGNAL_RUNNING: 2,
   SIGNAL_WAITING: 1,
   SLOT_TOKENS: 130,
-  STATE_ADAPTER: 58,
+  STATE_ADAPTER: 63,
   STATE_COEFFICIENTS: 64,
-  STATE_COLUMNS: 60,
+  STATE_COLUMNS: 65,
   STATE_DRAINING: 2,
   STATE_FREE: 0,
   STATE_LIVE: 1,
-  STATE_MATCH: 55,
-  STATE_OVERLAP: 56,
-  STATE_REMOVED: 57,
-  STATE_WORDS: 59,
+  STATE_MATCH: 60,
+  STATE_OVERLAP: 61,
+  STATE_REMOVED: 62,
+  STATE_WORDS: 64,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRACE_COLUMNS: 4100,
@@ -610,8 +620,18 @@ export interface CoreFunctions {
   decisionLogStride(): Usize;
   endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
   endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
-  endpointCost(slot: U32, generation: U32, speed: F32, reliability: F32): U32;
-  endpointForget(slot: U32): U32;
+  endpointCost(
+    slot: U32,
+    generation: U32,
+    speed: F32,
+    reliability: F32,
+    base: F32,
+    prefill: F32,
+    waiting: F32,
+    step: F32,
+    growth: F32,
+  ): U32;
+  endpointForget(slot: U32, lost: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
   endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;
   endpointSignals(
@@ -705,6 +725,7 @@ export interface CoreFunctions {
   prefillElsewhere(ticket: U32, generation: U32): U32;
   prefixApply(log: Usize, bytes: U32): I32;
   prefixCheck(): U32;
+  prefixClear(slot: U32, lost: U32): I32;
   prefixCounter(counter: U32): F64;
   prefixExport(from: U32, address: Usize, bytes: U32, most: U32): U32;
   prefixHeadAddress(): Usize;
@@ -715,7 +736,7 @@ export interface CoreFunctions {
   prefixMatchAt(hashes: Usize, blocks: U32): U32;
   prefixRemove(slot: U32, blocks: U32): I32;
   prefixRemoveEndpoint(slot: U32): I32;
-  prefixRemoveEndpointLocked(slot: U32): U32;
+  prefixRemoveEndpointLocked(slot: U32, lost: U32): U32;
   prefixRemoveLocked(slot: U32, blocks: U32): U32;
   prefixRepairRest(): void;
   prefixSetCapacity(slot: U32, blocks: U32): I32;
@@ -746,6 +767,7 @@ export interface CoreFunctions {
     staged: Bool,
   ): U32;
   scanAddress(id: U32): Usize;
+  scanBeginning(id: U32): void;
   scanChain(id: U32, name: Usize, length: U32): U32;
   scanClose(id: U32): void;
   scanFeed(id: U32, length: U32): U32;
@@ -886,6 +908,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefillElsewhere: exports.prefillElsewhere,
     prefixApply: exports.prefixApply,
     prefixCheck: exports.prefixCheck,
+    prefixClear: exports.prefixClear,
     prefixCounter: exports.prefixCounter,
     prefixExport: exports.prefixExport,
     prefixHeadAddress: exports.prefixHeadAddress,
@@ -916,6 +939,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     room: exports.room,
     sampleWrite: exports.sampleWrite,
     scanAddress: exports.scanAddress,
+    scanBeginning: exports.scanBeginning,
     scanChain: exports.scanChain,
     scanClose: exports.scanClose,
     scanFeed: exports.scanFeed,

@@ -1,4 +1,4 @@
-import { type CacheLoss, type CacheLossCause, cacheLossOf } from './cache-loss.js';
+import { type CacheLoss, type CacheLossCause, cacheLossOf, type FormerLoss, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import { type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
@@ -36,6 +36,8 @@ export interface DecisionRecord {
   readonly best:
     | { readonly slot: number; readonly matchedBlocks: number; readonly removed: Removal | undefined }
     | undefined;
+  /** Cause for which no endpoint held more of the prompt, although it was sent before; undefined = none is known. */
+  readonly formerLoss: FormerLoss | undefined;
   readonly score: number;
   readonly promptTokens: number;
   /** Charged tokens. */
@@ -182,6 +184,7 @@ export class DecisionLog {
       totalBlocks: word(CORE.DECISION_TOTAL),
       blockTokens: word(CORE.DECISION_BLOCK_TOKENS),
       best: this.#bestAt(at),
+      formerLoss: formerLossOf(word(CORE.DECISION_LOST)),
       score: float(CORE.DECISION_SCORE),
       promptTokens: word(CORE.DECISION_PROMPT_TOKENS),
       uncachedTokens: word(CORE.DECISION_UNCACHED_TOKENS),
@@ -236,7 +239,7 @@ export class DecisionLog {
 
 /** Reason why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
 export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
-  const { status, totalBlocks, matchedBlocks, best, promptTokens, blockTokens, cachedTokens } = record;
+  const { status, totalBlocks, matchedBlocks, best, formerLoss, promptTokens, blockTokens, cachedTokens } = record;
   if (status !== 'decided' || totalBlocks === 0) return undefined;
   const tokens = (blocks: number) => Math.min(blocks * blockTokens, promptTokens);
   return cacheLossOf({
@@ -245,6 +248,7 @@ export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined
     held: tokens(matchedBlocks),
     best: tokens(best?.matchedBlocks ?? 0),
     bestCause: lossCauseOf(best?.removed),
+    former: formerLoss,
     told: cachedTokens,
   });
 }

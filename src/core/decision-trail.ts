@@ -1,4 +1,4 @@
-import { type CacheLoss, cacheLossOf } from './cache-loss.js';
+import { type CacheLoss, cacheLossOf, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { removalOf } from './decision-columns.js';
 import { lossCauseOf } from './decision-log.js';
@@ -124,6 +124,7 @@ export class DecisionTrail {
       held: Math.min(u32[(at + CORE.DECISION_MATCHED) >>> 2]! * blockTokens, promptTokens),
       best: Math.min(u32[(at + CORE.DECISION_BEST_MATCHED) >>> 2]! * blockTokens, promptTokens),
       bestCause: lossCauseOf(removalOf(u32[(at + CORE.DECISION_BEST_REMOVED) >>> 2]!)),
+      former: formerLossOf(u32[(at + CORE.DECISION_LOST) >>> 2]!),
       told,
     });
     if (loss !== undefined) this.#lost!(loss);

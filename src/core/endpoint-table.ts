@@ -1,3 +1,4 @@
+import { TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { hashKey } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
@@ -11,6 +12,8 @@ export interface EndpointSignals {
   readonly model?: string | undefined;
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
+  /** Start of the engine's process, in seconds of its clock. */
+  readonly startSeconds?: number | undefined;
   /** Named values in the order of the configuration; undefined = unknown, null = written by another source. */
   readonly attributes?: readonly (number | undefined | null)[] | undefined;
   readonly adapters?:
@@ -81,8 +84,13 @@ export class EndpointTable {
   }
 
   /** Removes a removed endpoint's blocks from the prefix index. */
-  forget(slot: number): boolean {
-    return this.#core.call.endpointForget(slot) === 0;
+  forget(slot: number, lost: ToldLoss): boolean {
+    return this.#core.call.endpointForget(slot, TOLD_LOSSES[lost]) === 0;
+  }
+
+  /** Removes an endpoint's blocks from the prefix index; the endpoint stays. */
+  clearPrefix(slot: number, lost: ToldLoss): boolean {
+    return this.#core.call.prefixClear(slot, TOLD_LOSSES[lost]) !== CORE.PREFIX_BUSY;
   }
 
   publish(slot: number, signals: EndpointSignals, nowMs: number): boolean {

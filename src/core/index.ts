@@ -5,6 +5,7 @@ export {
   CostTable,
   type CostTerm,
   costTerms,
+  type HardwareCoefficients,
   type ProjectionSums,
   type TermShares,
 } from './coefficients.js';

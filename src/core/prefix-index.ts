@@ -1,3 +1,4 @@
+import { TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
@@ -129,7 +130,12 @@ export class PrefixIndex {
     return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks));
   }
 
-  /** Removes all blocks of an endpoint. @returns blocks that it held */
+  /** Removes all blocks of an endpoint that stays. @returns blocks that it held */
+  clearEndpoint(slot: number, lost: ToldLoss): number {
+    return this.#answer(this.#core.call.prefixClear(this.#slot(slot), TOLD_LOSSES[lost]));
+  }
+
+  /** Removes all blocks of an endpoint that left, and its capacity. @returns blocks that it held */
   removeEndpoint(slot: number): number {
     return this.#answer(this.#core.call.prefixRemoveEndpoint(this.#slot(slot)));
   }

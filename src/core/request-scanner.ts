@@ -250,6 +250,11 @@ export class RequestScanner {
     return { blocks, tail: call.scanTail(id) === 1 };
   }
 
+  /** Notes the beginning of the prompt's text beside the chain of its tokens, which has at least one block. */
+  noteBeginning(id: number): void {
+    this.#core.call.scanBeginning(id);
+  }
+
   /** Copies the same chain, the hash of a partial last block included. */
   chainHashes(id: number, model: string): BigUint64Array {
     const { blocks, tail } = this.chain(id, model);

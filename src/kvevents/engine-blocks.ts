@@ -1,3 +1,4 @@
+import type { ToldLoss } from '../core/cache-loss.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import type { BlockExtras, TokenChain } from '../core/token-chain.js';
 import type { KvBatch, KvEvent, Tier } from './event.js';
@@ -73,14 +74,14 @@ export class EngineBlocks {
     for (const event of events) {
       if (event.kind === 'stored') this.#store(event, model);
       else if (event.kind === 'removed') this.#remove(event);
-      else this.clear();
+      else this.clear('cache-cleared');
     }
     this.#appliedMs = performance.now();
   }
 
   /** The engine holds nothing that is known. */
-  clear(): void {
-    this.#services.index.removeEndpoint(this.#slot);
+  clear(lost: ToldLoss): void {
+    this.#services.index.clearEndpoint(this.#slot, lost);
     this.#links.clear();
     this.#held.clear();
     this.#services.counts.clears++;

@@ -37,7 +37,7 @@ export class EventStream {
   /** A live message. @param model what the topic or the configuration says that the engine serves */
   receive(number: number, payload: Uint8Array, model: string | undefined): Arrival {
     if (this.#live !== undefined && this.#applied !== undefined && number < this.#live) {
-      this.#blocks.clear();
+      this.#blocks.clear('engine-restarted');
       this.#counts.restarts++;
       this.#applied = number - 1;
       this.#live = number;
@@ -53,13 +53,13 @@ export class EventStream {
   replay(number: number, payload: Uint8Array, model: string | undefined): void {
     if (this.#applied !== undefined && number <= this.#applied) return;
     // The publisher no longer has the messages in between, which may contain removals.
-    if (this.#applied !== undefined && number > this.#applied + 1) this.#blocks.clear();
+    if (this.#applied !== undefined && number > this.#applied + 1) this.#blocks.clear('events-lost');
     this.#apply(number, payload, model);
   }
 
   /** Skips the messages before `number`: removes all blocks, as removals may be among the lost messages. */
   giveUp(number: number): void {
-    if (this.#applied !== undefined) this.#blocks.clear();
+    if (this.#applied !== undefined) this.#blocks.clear('events-lost');
     this.#applied = number - 1;
   }
 
@@ -71,7 +71,7 @@ export class EventStream {
       if (!(error instanceof MalformedEvents)) throw error;
       // As good as lost: there may have been removals in it.
       this.#counts.drop('malformed');
-      this.#blocks.clear();
+      this.#blocks.clear('events-lost');
     }
     this.#applied = number;
   }

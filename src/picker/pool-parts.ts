@@ -185,7 +185,7 @@ export class PoolParts {
   }
 
   #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, stateDir, log } = this.#options;
+    const { configuration, seed, stateDir, log, replica } = this.#options;
     return new AdaptationControl({
       core: this.#core,
       stateDir,
@@ -196,6 +196,7 @@ export class PoolParts {
       seed,
       now: poolClockMs,
       log,
+      replica: replica?.replica,
     });
   }
 

@@ -18,6 +18,8 @@ interface WrittenChain {
 /** Writes the chain hashes of a scanned prompt for the next decision. */
 export interface PromptChain {
   chain(id: number, model: string): WrittenChain;
+  /** Notes the beginning of the prompt's text beside the chain of its tokens, which has at least one block. */
+  noteBeginning(id: number): void;
 }
 
 /** Writes the chain hashes of a prompt with known tokens for the next decision. */
@@ -159,10 +161,11 @@ export class CoreScheduler implements GatedScheduler {
     const { prompts, tokens, settings, blockTokens } = this.#options;
     const { prefix } = settings.current;
     if (input.scan < 0 || prefix === undefined) return { blocks: 0, tail: false };
-    const chain =
-      input.tokens === undefined || tokens === undefined
-        ? prompts.chain(input.scan, input.targetModel)
-        : tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens);
+    const ofTokens = input.tokens !== undefined && tokens !== undefined;
+    const chain = ofTokens
+      ? tokens.chain(input.tokens, input.targetModel, input.cacheSalt, blockTokens)
+      : prompts.chain(input.scan, input.targetModel);
+    if (ofTokens && chain.blocks > 0) prompts.noteBeginning(input.scan);
     return {
       blocks: Math.min(chain.blocks, prefix.maxBlocks),
       // Engines report whole blocks only.

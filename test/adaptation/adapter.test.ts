@@ -3,7 +3,7 @@ import { effectiveWeights, shownAdaptation } from '../../dist/adaptation/adaptat
 import { Adapter, type Drive } from '../../dist/adaptation/adapter.js';
 import type { Transition } from '../../dist/adaptation/guard.js';
 import type { AdaptationSettings } from '../../dist/config/adaptation.js';
-import type { Coefficients, CostTerm, Label } from '../../dist/core/index.js';
+import type { Coefficients, CostTerm, HardwareCoefficients, Label } from '../../dist/core/index.js';
 import { label, measured, row, usual, type World } from './labels.ts';
 
 const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };
@@ -12,7 +12,10 @@ const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise
 function adapting(settings: Partial<AdaptationSettings> = {}) {
   const waiting: Label[] = [];
   const written: Coefficients[] = [];
-  const endpoints = new Map<number, { generation: number; speed: number; reliability: number }>();
+  const endpoints = new Map<
+    number,
+    { generation: number; speed: number; reliability: number; own: HardwareCoefficients | undefined }
+  >();
   const drives: Drive[] = [];
   const transitions: Transition[] = [];
   const shares = { samples: 0, sums: { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 } };
@@ -37,8 +40,8 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     },
     coefficients: {
       write: (given) => written.push(given) > 0,
-      writeEndpoint(slot, generation, speed, reliability) {
-        endpoints.set(slot, { generation, speed, reliability });
+      writeEndpoint(slot, generation, speed, reliability, own) {
+        endpoints.set(slot, { generation, speed, reliability, own });
         return true;
       },
       shares: () => structuredClone(shares),
@@ -87,6 +90,22 @@ describe('the adapter', () => {
     expect(all.written.at(-1)!.prefillMsPerKiloToken).toBeLessThan(45);
     expect([...all.endpoints.keys()].sort()).toEqual([0, 1, 2, 3]);
     expect(all.endpoints.get(1)!.speed).toBeGreaterThan(1.5);
+  });
+
+  it('the adapter writes the coefficients of the hardware class of each endpoint, and reports them', () => {
+    const all = adapting();
+    const kinds = ['a', 'b', 'a', 'b'];
+    all.adapter.model.meet(kinds.map((hardware, slot) => ({ slot, generation: 1, hardware })));
+    live(all, 3, () => ({ ...world, speeds: { 1: 2, 3: 2 } }));
+    const [first, second] = [all.endpoints.get(0)!, all.endpoints.get(1)!];
+    expect(second.own!.prefillMsPerKiloToken / first.own!.prefillMsPerKiloToken).toBeGreaterThan(1.5);
+    expect([first.speed, second.speed]).toEqual([1, 1]);
+    const { classes } = all.adapter.report();
+    expect(classes.map(({ hardware }) => hardware)).toEqual(['a', 'b']);
+    expect(classes[1]!.coefficients).toEqual(second.own);
+    all.adapter.model.meet([{ slot: 0, generation: 1, hardware: 'a' }]);
+    live(all, 0.1, () => world, 180_000);
+    expect(all.endpoints.get(0)!.own).toBeUndefined();
   });
 
   it('the adapter only looks on in mode shadow, however good its predictions are', () => {

@@ -26,7 +26,7 @@ describe('a saved state', () => {
 
   it.each([
     ['is no JSON', 'it is no JSON', 'coefficients'],
-    ['is of another version', 'it has version 2', text.replace('"version":1', '"version":2')],
+    ['is of another version', 'it has version 3, and 1 or 2 is expected', text.replace('"version":1', '"version":3')],
     ['is something else', 'it has version undefined', '{"prior":{}}'],
     ['lacks a part', 'model is not what it should be', text.replace('"model":', '"modell":')],
     ['has a text for a number', 'savedAtMs is not', text.replace('"savedAtMs":1000', '"savedAtMs":"now"')],

@@ -9,6 +9,7 @@ const whole: CachedTokens = {
   held: 640,
   best: 640,
   bestCause: 'by-load',
+  former: undefined,
   told: undefined,
 };
 
@@ -17,6 +18,17 @@ describe('the cause of lost cache', () => {
     ['a prompt that was cached whole', {}, undefined],
     ['a prompt of which less than a block is new', { held: 600, best: 600 }, undefined],
     ['a prompt that no endpoint ever held', { held: 0, best: 0 }, { cause: 'never-stored', tokens: 640 }],
+    [
+      'a prompt that an endpoint held before',
+      { held: 64, best: 64, former: 'engine-restarted' },
+      { cause: 'engine-restarted', tokens: 576 },
+    ],
+    ['a prompt of which the engine had more than was known', { held: 0, best: 0, told: 640 }, undefined],
+    [
+      'a prompt that another endpoint holds, and a third one held longer',
+      { held: 64, best: 320, former: 'endpoint-gone' },
+      { cause: 'by-load', tokens: 256 },
+    ],
     ['a prompt that another endpoint held', { held: 64, best: 320 }, { cause: 'by-load', tokens: 256 }],
     [
       'an endpoint without room',

@@ -338,7 +338,7 @@ describe('a picker that is one of several', () => {
     const { gate, table, shard } = shared(slots(4), 1);
     gate.setRemoteLoad(0, { requests: 4, pendingTokens: 0, pendingRequests: 0, cacheTokens: 0 });
     expect(admitted(shard(1), 1)).toBe(0);
-    table.forget(0);
+    table.forget(0, 'endpoint-gone');
     table.open(0, 2);
     expect(gate.room(0).remoteRequests).toBe(0);
   });

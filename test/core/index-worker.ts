@@ -172,7 +172,7 @@ function changeHeld(at: Hammer, share: BigUint64Array, slot: number): void {
     at.index.writeHashes(gone);
     call.prefixRemoveLocked(slot, gone.length);
   } else {
-    call.prefixRemoveEndpointLocked(slot);
+    call.prefixRemoveEndpointLocked(slot, CORE.LOSS_GONE);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Coefficients } from '../../dist/core/index.js';
+import type { Coefficients, HardwareCoefficients } from '../../dist/core/index.js';
 
 /** What the formula looks at of one endpoint. */
 export interface CostInput {
@@ -16,6 +16,8 @@ export interface CostInput {
   readonly slotsSeen: number;
   readonly speed: number;
   readonly reliability: number;
+  /** Coefficients of its hardware class; undefined = those of the pool. */
+  readonly own?: HardwareCoefficients | undefined;
 }
 
 const mean = (values: readonly number[]) =>
@@ -35,7 +37,8 @@ export function marginalCosts(given: Coefficients, prompt: number, endpoints: re
   });
 }
 
-function one(given: Coefficients, prompt: number, e: CostInput, waiting: number, m: number): number {
+function one(pool: Coefficients, prompt: number, e: CostInput, waiting: number, m: number): number {
+  const given = { ...pool, ...e.own };
   const { baseMs, prefillMsPerKiloToken: c, stepMs, growthMs: g } = given;
   const { outputTokens: output, firstOutputTargetMs: target, perTokenTargetMs: perToken } = given;
   const { speed: s, inflight: n } = e;

@@ -53,7 +53,7 @@ function setState({ control }: ReturnType<typeof makePool>, slot: number, given:
   const times = columns + CORE.COLUMN_PREFILL_RATE_TIME * sizes.endpoints * 4 + slot * 8;
   view.setFloat64(times, nowMs, true);
   call.lockRelease(lock);
-  new CostTable(control).writeEndpoint(slot, 1, given.speed, given.reliability);
+  new CostTable(control).writeEndpoint(slot, 1, given.speed, given.reliability, given.own);
 }
 
 /** A pool in this state; `cachedTokens` is what the prefix index says of a prompt of `blocks` blocks. */
@@ -123,13 +123,19 @@ const figures = fc.record({
   speed: ratio(0.3, 3.3),
   reliability: ratio(0.5, 1.1),
 });
-const state: fc.Arbitrary<CostInput> = fc.tuple(load, figures).map(([first, second]) => ({ ...first, ...second }));
-const coefficients: fc.Arbitrary<Coefficients> = fc.record({
+const ofHardware = {
   baseMs: ratio(0, 500),
   prefillMsPerKiloToken: ratio(5, 500),
   waitingMs: ratio(0, 30),
   stepMs: ratio(3, 60),
   growthMs: ratio(0.5, 32),
+};
+const own = fc.record({ own: fc.option(fc.record(ofHardware), { nil: undefined }) });
+const state: fc.Arbitrary<CostInput> = fc
+  .tuple(load, figures, own)
+  .map(([first, second, third]) => ({ ...first, ...second, ...third }));
+const coefficients: fc.Arbitrary<Coefficients> = fc.record({
+  ...ofHardware,
   missPrice: ratio(0.5, 3),
   outputTokens: fc.integer({ min: 1, max: 5000 }),
   firstOutputTargetMs: ratio(50, 60_000),
@@ -320,10 +326,33 @@ describe('marginal-cost-scorer', () => {
     expect([evaluated(1, false), evaluated(0, false), evaluated(0, true)]).toEqual([4, 0, 4]);
   });
 
+  it('marginal-cost-scorer takes the coefficients of an endpoint from its hardware class until they are taken away', () => {
+    const { baseMs, prefillMsPerKiloToken, waitingMs, stepMs, growthMs } = usual;
+    const slow = { baseMs, prefillMsPerKiloToken: 3 * prefillMsPerKiloToken, waitingMs, stepMs, growthMs };
+    const pool = poolOf([{ ...idle, own: slow }, idle]);
+    const scores = () => {
+      pool.decider.decide({ ...plainRequest, promptTokens: 1000, charged: false });
+      return [0, 1].map((slot) => pool.decider.scoreOf(slot));
+    };
+    expect(scores().map(Math.round)).toEqual([0, 1]);
+    new CostTable(pool.control).writeEndpoint(0, 1, 1, 1, undefined);
+    expect(scores()).toEqual([1, 1]);
+  });
+
+  it('marginal-cost-scorer forgets the hardware class of a slot that changes hands', () => {
+    const pool = poolOf([{ ...idle, own: { ...usual, stepMs: 50 } }, idle]);
+    const table = new EndpointTable(pool.control);
+    table.setState(0, 'free');
+    table.open(0, 2);
+    table.setState(0, 'live');
+    pool.decider.decide({ ...plainRequest, promptTokens: 1000, charged: false });
+    expect([0, 1].map((slot) => pool.decider.scoreOf(slot))).toEqual([1, 1]);
+  });
+
   it('marginal-cost-scorer leaves the numbers of a slot that has changed hands alone', () => {
     const pool = poolOf([idle, idle]);
     const table = new CostTable(pool.control);
-    table.writeEndpoint(0, 2, 3, 1);
+    table.writeEndpoint(0, 2, 3, 1, undefined);
     pool.decider.decide({ ...plainRequest, promptTokens: 100, charged: false });
     expect([0, 1].map((slot) => pool.decider.scoreOf(slot))).toEqual([1, 1]);
   });

@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../../dist/core/index.js';
+import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable, PrefixIndex } from '../../dist/core/index.js';
 import { PoolController } from '../../dist/picker/control/pool-controller.js';
 import type { ToPool } from '../../dist/picker/messages.js';
 import type { Endpoint } from '../../dist/pool/endpoint.js';
 import { SlotTable } from '../../dist/pool/slots.js';
+import type { PrefixSettings } from '../../dist/scheduling/program.js';
 import { endpointOf } from '../pool/endpoints.ts';
 
 const RULES = { objectives: new Map<string, number>(), rewrites: [] };
 const STATE_NAMES = ['free', 'live', 'draining'] as const;
 
 /** A pool without shards: a version counts as applied when the test says so. */
-function makePool(capacity = 64) {
+function makePool(capacity = 64, prefix?: PrefixSettings) {
   const core = attachCore(createPoolMemory({ ...defaultPoolSizes, endpoints: 64 }), 0);
   const table = new EndpointTable(core);
   const messages: Extract<ToPool, { kind: 'endpoints' }>[] = [];
@@ -19,7 +20,7 @@ function makePool(capacity = 64) {
   const pool = new PoolController({
     table,
     slots: new SlotTable(capacity),
-    settings: { masks: [], firstMask: 0, prefix: undefined },
+    settings: { masks: [], firstMask: 0, prefix },
     labels: [],
     broadcast: (message) => {
       if (message.kind === 'endpoints') messages.push(message);
@@ -29,6 +30,7 @@ function makePool(capacity = 64) {
     report: () => {},
   });
   return {
+    core,
     pool,
     messages,
     freed,
@@ -158,5 +160,42 @@ describe('an update that leaves a live endpoint', () => {
     set(pod('a', 1, true));
     set(pod('b', 2));
     expect([freed, state(0)]).toEqual([[0], 'free']);
+  });
+});
+
+describe('the start time of an engine', () => {
+  const known = (knownBy: PrefixSettings['knownBy']): PrefixSettings => ({
+    blockTokens: 16,
+    maxBlocks: 64,
+    capacityBlocks: 500,
+    autoTune: false,
+    knownBy,
+  });
+
+  /** An endpoint that holds two blocks, and its blocks after a page with each of the start times. */
+  function held(startTimes: readonly (number | undefined)[], knownBy: PrefixSettings['knownBy'] = 'decisions') {
+    const { core, pool, set, acknowledge } = makePool(64, known(knownBy));
+    set(pod('a', 1));
+    acknowledge();
+    const index = new PrefixIndex(core);
+    index.writeHashes(BigUint64Array.of(11n, 22n));
+    index.insert(0, 2);
+    const after = startTimes.map((startSeconds, i) => {
+      pool.publish(0, 1, { waiting: 0, startSeconds }, i);
+      return index.held(0);
+    });
+    return { after, restarts: pool.restarts };
+  }
+
+  it('a later start time of an engine empties its endpoint in the prefix index', () => {
+    expect(held([1000, 1000, 1060, 1060])).toEqual({ after: [2, 2, 0, 0], restarts: 1 });
+  });
+
+  it('a start time that a clock correction has moved leaves the blocks', () => {
+    expect(held([1000, 1001.5, undefined, 999, 1000])).toEqual({ after: [2, 2, 2, 2, 2], restarts: 0 });
+  });
+
+  it('a later start time of an engine that reports its blocks is counted, and its reports empty the endpoint', () => {
+    expect(held([1000, 1060], 'events')).toEqual({ after: [2, 2], restarts: 1 });
   });
 });

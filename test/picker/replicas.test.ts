@@ -224,6 +224,20 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     await know('the last state counts', all, [0, 1]);
   });
 
+  it('a slow consumer forgets what it does not hear, costs the others nothing, and knows the present once it reads again', async () => {
+    const all = await replicas(nats, 'consumer', 3);
+    const calls = await hold(all[0]!, 5);
+    await know('all know the requests', all, [0, 5, 5]);
+    all[1]!.proxy.stall(true);
+    await hold(all[1]!, 2);
+    await know('what it hears no more is freed there, and the others hear it', all, [2, 0, 7]);
+    for (const call of calls.slice(0, 3)) call.cancel();
+    await know('the others know of the end', all, [2, 0, 4]);
+    expect(await destination(all[1]!, 'decided alone')).toMatch(/^127/);
+    all[1]!.proxy.stall(false);
+    await know('all know all', all, [2, 2, 4]);
+  });
+
   it('a tenant has one bucket, whichever replica it asks', async () => {
     const [a, b] = await replicas(nats, 'tenants', 2, TENANTS);
     const answer = async ({ client }: Replica, tenant: string) => {

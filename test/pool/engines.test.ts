@@ -53,6 +53,15 @@ describe('built-in engines', () => {
 });
 
 describe('signals of a page', () => {
+  it('the start time of the process is read from the page of any engine, and tells nothing of the engine by itself', () => {
+    const page = 'process_start_time_seconds 1.7e9\n';
+    for (const engine of table.all()) {
+      const scanned = scanText(page, engine.wanted);
+      expect(engine.read(scanned, { labels: undefined, adapters: undefined }).startSeconds).toBe(1.7e9);
+      expect(engine.isForeign(scanned)).toBe(true);
+    }
+  });
+
   it('an implausibly large value is unknown, and the largest plausible one is not', () => {
     const page = (requests: string, usage: string) =>
       `vllm:num_requests_waiting ${requests}\nvllm:num_requests_running ${requests}\nvllm:kv_cache_usage_perc ${usage}\n`;

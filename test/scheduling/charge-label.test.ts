@@ -19,7 +19,7 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
     decider,
     directory,
     ...singleProfile,
-    prompts: { chain: () => ({ blocks: 0, tail: false }) },
+    prompts: { chain: () => ({ blocks: 0, tail: false }), noteBeginning: () => {} },
     blockTokens: 64,
     emitScores: false,
     nowMs: () => clock.ms,

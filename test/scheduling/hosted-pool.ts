@@ -108,7 +108,7 @@ export class HookPool {
     const profiles = new CoreScheduler({
       decider,
       directory: this.directory,
-      prompts: { chain: () => ({ blocks: 0, tail: false }) },
+      prompts: { chain: () => ({ blocks: 0, tail: false }), noteBeginning: () => {} },
       blockTokens: 64,
       ...singleProfile,
       hookColumns: (input, profile) => this.plugins.fill(input, profile),

@@ -36,7 +36,7 @@ function schedulerOver(
     decider: decider as unknown as SchedulerOptions['decider'],
     directory: new EndpointDirectory(),
     ...singleProfile,
-    prompts: { chain: () => ({ blocks: 5, tail: true }) },
+    prompts: { chain: () => ({ blocks: 5, tail: true }), noteBeginning: () => {} },
     blockTokens: 64,
     emitScores: false,
     nowMs: () => 0,

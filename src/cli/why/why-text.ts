@@ -1,3 +1,4 @@
+import type { CacheLossCause } from '../../core/cache-loss.js';
 import type {
   RequestStory,
   ShownDecision,
@@ -80,14 +81,23 @@ function shadowText(picked: string | null, { endpoint, cost, pickCost }: NonNull
   return `the candidate configuration picks ${endpoint}, at a predicted cost of ${round(cost)} instead of ${round(pickCost)} targets`;
 }
 
-const CAUSES = {
+const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'by-load': 'sent elsewhere because of load',
   'by-filter': 'sent elsewhere because of a filter',
   'by-overload': 'sent elsewhere because the endpoint was full',
   'endpoint-away': 'the endpoint was draining or ejected',
   evicted: 'the engine had evicted them',
+  'evicted-predicted': 'sent before, and evicted since by the size of the cache (predicted)',
+  'evicted-told': 'sent before, and evicted since (the engine reported it)',
+  'index-full': 'sent before, and forgotten by the picker: its index is full',
+  'engine-restarted': 'sent before to an engine that has restarted',
+  'cache-cleared': 'sent before to an engine that has cleared its cache',
+  'events-lost': 'sent before to an engine of which events were lost',
+  'endpoint-gone': 'sent before to an endpoint that has left the pool',
+  'adapter-changed': 'the same text was sent for another model, adapter or cache salt',
+  'template-changed': 'the same text was sent behind other tools, another system prompt or another template',
   'never-stored': 'new text',
-} as const;
+};
 
 function verdict({ status, endpoint, candidates, score }: ShownDecision): string {
   if (status === 'decided') return `${endpoint} of ${candidates} candidates, score ${round(score)}`;

@@ -29,6 +29,8 @@ export interface CoreMetricsSources {
   readonly ejections: () => number;
   /** Endpoints without a slot. */
   readonly leftOut: () => number;
+  /** Engines that had a later start time than before, at the same address. */
+  readonly restarts: () => number;
   readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
   readonly scrapeErrors: () => number;
   /** Failed polls and extractions by the types of source and extractors. */
@@ -68,6 +70,11 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   );
   gauge('ejected_endpoints', 'Endpoints taken out of the picks because they failed.', word(pool + CORE.POOL_EJECTED));
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
+  counter(
+    'engine_restarts_total',
+    'Engines that started again at the same address, by process_start_time_seconds of their pages.',
+    value(sources.restarts),
+  );
   gauge('left_out_endpoints', 'Endpoints left out because the pool is full (--max-endpoints).', value(sources.leftOut));
   exposition.addCounter({
     name: 'pointsman_shard_deaths_total',

@@ -5,6 +5,7 @@ import type { Arm } from '../../adaptation/comparison.js';
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { FitPoint } from '../../adaptation/fit-history.js';
 import type { Transition } from '../../adaptation/guard.js';
+import { type GuardNews, PeerGuards } from '../../adaptation/peer-guards.js';
 import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import { CostTable } from '../../core/coefficients.js';
@@ -36,6 +37,8 @@ export interface AdaptationControlOptions {
   /** Clock of the training samples. */
   readonly now: () => number;
   readonly log: Logger;
+  /** Name among the replicas of the pool; undefined = there are none. */
+  readonly replica?: string | undefined;
 }
 
 /**
@@ -46,8 +49,31 @@ const TICK_MS = 250;
 const SAVE_MS = 30_000;
 /** A replica's coefficients are taken over when it has this many times as many samples. */
 const ADOPTED_FACTOR = 4;
-/** Learned state as replicas exchange it. */
-const toldState = z.strictObject({ samples: z.number(), state: z.string() });
+/** Interval between two reports of the guard without a change. */
+const GUARD_TOLD_MS = 1_000;
+const toldNumber = z.number().nonnegative();
+const toldStop = z.strictObject({
+  replica: z.string().min(1),
+  number: toldNumber,
+  reason: z.string().max(500),
+  fallbacks: toldNumber,
+});
+const toldGuard = z.strictObject({
+  replica: z.string().min(1),
+  state: z.enum(['shadow', 'canary', 'active', 'fallback']),
+  arm: z.enum(['static', 'learned']),
+  epoch: toldNumber,
+  gap: z.strictObject({ mean: z.number(), halfWidth: z.number().positive() }),
+  epochs: toldNumber,
+  stop: toldStop.optional(),
+  pauseMs: toldNumber,
+});
+/** Learned state and state of the guard as replicas exchange them. */
+const toldState = z.strictObject({
+  samples: z.number().optional(),
+  state: z.string().optional(),
+  guard: toldGuard.optional(),
+});
 /** Name of the state file in a state folder. */
 const FILE = 'learned.json';
 /** Log line at the start, by mode. */
@@ -79,6 +105,8 @@ export class AdaptationControl {
     this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
   );
 
+  readonly #peers: PeerGuards | undefined;
+  #guardTold: { readonly epoch: number; readonly atMs: number } | undefined;
   readonly #hearProblems = new ReportOnce((problem) =>
     this.#log.warn({}, `the learned state of a replica is not used: ${problem}`),
   );
@@ -89,6 +117,7 @@ export class AdaptationControl {
     this.#table = new EndpointTable(options.core);
     this.#settings = options.settings;
     this.#projected = options.projected();
+    this.#peers = options.replica === undefined ? undefined : new PeerGuards(options.replica);
     this.#adapter = this.#make(options.settings);
     this.#adapter.start(options.now());
     this.#file = fileOf(options.settings, options.stateDir);
@@ -160,8 +189,7 @@ export class AdaptationControl {
   }
 
   #hardware({ endpoint }: SlotAssignment): string {
-    const { hardwareLabel } = this.#settings;
-    return hardwareLabel === undefined ? '' : (endpoint.labels[hardwareLabel] ?? '');
+    return endpoint.labels[this.#settings.hardwareLabel] ?? '';
   }
 
   report(): AdapterReport {
@@ -178,27 +206,52 @@ export class AdaptationControl {
     return this.#settings.mode === 'off' ? undefined : this.#adapter.armOf(tag);
   }
 
-  /** Learned state for other replicas; undefined = nothing has been learned yet. */
-  tell(): Uint8Array | undefined {
-    const { learned } = this.#adapter.report().labels;
-    if (this.#settings.mode === 'off' || learned === 0) return undefined;
-    const state = encodeState(this.#adapter.model.save(), this.#settings.model, Date.now());
-    return Buffer.from(JSON.stringify({ samples: learned, state }));
+  /**
+   * State for other replicas; undefined = there is nothing new.
+   * @param withLearned whether the learned state is told too, not the state of the guard alone
+   */
+  tell(withLearned = true): Uint8Array | undefined {
+    const guard = this.#guardNews();
+    const learned = withLearned ? this.#learnedNews() : undefined;
+    if (guard === undefined && learned === undefined) return undefined;
+    return Buffer.from(JSON.stringify({ ...learned, guard }));
   }
 
-  /** Takes over the learned state of another replica if that has ADOPTED_FACTOR times as many samples. */
+  #learnedNews(): { readonly samples: number; readonly state: string } | undefined {
+    const { learned } = this.#adapter.report().labels;
+    if (this.#settings.mode === 'off' || learned === 0) return undefined;
+    return { samples: learned, state: encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()) };
+  }
+
+  /** State of the guard, at once with each of its epochs and once a second. Only guards of `mode: auto` decide together. */
+  #guardNews(): GuardNews | undefined {
+    if (this.#peers === undefined || this.#settings.mode !== 'auto') return undefined;
+    const { tag: epoch } = this.#adapter.drive;
+    const now = this.#options.now();
+    const told = this.#guardTold;
+    if (told?.epoch === epoch && now - told.atMs < GUARD_TOLD_MS) return undefined;
+    this.#guardTold = { epoch, atMs: now };
+    return this.#adapter.news;
+  }
+
+  /** Notes the state of another replica's guard, and takes over its learned state if that has ADOPTED_FACTOR times as many samples. */
   hear(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off') return;
-    const { learned } = this.#adapter.report().labels;
     try {
-      const told = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
-      if (told.samples < ADOPTED_FACTOR * (learned + 1)) return;
-      const { model } = decodeState(told.state, this.#settings.model);
-      if (!this.#adapter.model.restore(model, 1)) throw new Error('its numbers do not fit together');
-      this.#log.info({ samples: told.samples, own: learned }, 'takes over the learned state of a replica');
+      const { samples, state, guard } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
+      if (guard !== undefined) this.#peers?.hear({ ...guard, stop: guard.stop }, this.#options.now());
+      if (samples !== undefined && state !== undefined) this.#takeOver(samples, state);
     } catch (error) {
       this.#hearProblems.problem(error);
     }
+  }
+
+  #takeOver(samples: number, state: string): void {
+    const { learned } = this.#adapter.report().labels;
+    if (samples < ADOPTED_FACTOR * (learned + 1)) return;
+    const { model } = decodeState(state, this.#settings.model);
+    if (!this.#adapter.model.restore(model, 1)) throw new Error('its numbers do not fit together');
+    this.#log.info({ samples, own: learned }, 'takes over the learned state of a replica');
   }
 
   async #restore(): Promise<void> {
@@ -245,6 +298,7 @@ export class AdaptationControl {
       overloaded: () => this.#overloaded(),
       changed: (transition) => this.#tell(transition),
       random: seededRandom(seed + GUARD_SEED),
+      peers: this.#peers,
     });
   }
 

@@ -32,6 +32,8 @@ export interface PoolControllerOptions {
   readonly report: (problem: string) => void;
 }
 
+/** Least difference of two start times of which the second one is a restart, in seconds. */
+const START_SECONDS_MIN = 2;
 /** Bound on the names of past endpoints. */
 const NAMES_MAX = 4096;
 
@@ -49,6 +51,9 @@ export class PoolController {
   /** Slots of removed endpoints that stay live until a new endpoint is. */
   readonly #retiring = new Set<number>();
   readonly #capacities = new Map<number, number>();
+  /** Start of the engine's process by slot, in seconds of its clock. */
+  readonly #starts = new Map<number, number>();
+  #restarts = 0;
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   /** Names of past and present endpoints by slot and generation, oldest first. */
   readonly #names = new Map<string, string>();
@@ -101,6 +106,11 @@ export class PoolController {
   /** Endpoints that are left out because the pool is full. */
   get leftOut(): number {
     return this.#options.slots.waiting;
+  }
+
+  /** Engines that had a later start time than before, at the same address. */
+  get restarts(): number {
+    return this.#restarts;
   }
 
   get rules(): RulesMessage {
@@ -159,7 +169,9 @@ export class PoolController {
     const reused = new Set(added.map(({ slot }) => slot));
     const stay = (added.length > 0 || this.#awaitsLive()) && this.#servesRetiringOnly();
     const gone = [...this.#retiring].filter((slot) => !stay || !this.#serving.has(slot) || reused.has(slot));
-    return gone.map((slot) => this.#remove(slot));
+    if (gone.length === 0) return [];
+    const restarted = new Set([...added, ...this.assignments].map(({ endpoint }) => endpoint.id));
+    return gone.map((slot) => this.#remove(slot, restarted));
   }
 
   #servesRetiringOnly(): boolean {
@@ -226,14 +238,17 @@ export class PoolController {
     if (this.#names.size > NAMES_MAX) this.#names.delete(this.#names.keys().next().value!);
   }
 
-  #remove(slot: number): SlotAssignment {
+  /** @param restarted ids that the pool still has, with another server */
+  #remove(slot: number, restarted: ReadonlySet<string>): SlotAssignment {
     const { table } = this.#options;
     const assignment = this.#assignments.get(slot)!;
     this.#assignments.delete(slot);
     this.#serving.delete(slot);
     this.#retiring.delete(slot);
+    this.#starts.delete(slot);
+    const lost = restarted.has(assignment.endpoint.id) ? 'engine-restarted' : 'endpoint-gone';
     this.#writes.run(() => table.setState(slot, 'free'));
-    this.#writes.run(() => table.forget(slot));
+    this.#writes.run(() => table.forget(slot, lost));
     return assignment;
   }
 
@@ -241,6 +256,7 @@ export class PoolController {
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
+    this.#followStart(slot, signals.startSeconds);
     return this.#options.table.publish(slot, signals, nowMs);
   }
 
@@ -253,6 +269,21 @@ export class PoolController {
     if (this.#capacities.get(slot) === capacity) return;
     this.#capacities.set(slot, capacity);
     table.setCapacity(slot, capacity);
+  }
+
+  /**
+   * A process that started later has an empty cache. Start times that a clock correction moves differ by less than
+   * START_SECONDS_MIN. Engines that report their blocks tell of their restart themselves.
+   */
+  #followStart(slot: number, startSeconds: number | undefined): void {
+    if (startSeconds === undefined) return;
+    const before = this.#starts.get(slot);
+    this.#starts.set(slot, startSeconds);
+    if (before === undefined || startSeconds - before < START_SECONDS_MIN) return;
+    this.#restarts++;
+    const { prefix } = this.#settings;
+    if (prefix === undefined || (prefix.knownBy ?? 'decisions') !== 'decisions') return;
+    this.#writes.run(() => this.#options.table.clearPrefix(slot, 'engine-restarted'));
   }
 
   /** Writes named values by their column; undefined = unknown. @returns false when they could not be written now */

@@ -194,6 +194,7 @@ export class PoolPages implements Part {
       shardDeaths,
       ejections,
       leftOut: () => pool.leftOut,
+      restarts: () => pool.restarts,
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
       freshness: () => informers.freshness,

@@ -9,7 +9,7 @@ const TENANTS_MAX = 1_000;
 /** Bound on a tenant's name in bytes; tenants with longer ones are not told of. */
 const NAME_BYTES_MAX = 255;
 
-/** State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients. */
+/** State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients, state of the guard. */
 export function sharedState(adaptation: AdaptationControl, flow: () => FlowControl | undefined): SharedState {
   let toldMs = performance.now();
   return {
@@ -21,9 +21,9 @@ export function sharedState(adaptation: AdaptationControl, flow: () => FlowContr
     peersChanged: (live, connected) => flow()?.setPeers(live, connected),
     learned: () => {
       const now = performance.now();
-      if (now - toldMs < LEARNED_MS) return undefined;
-      toldMs = now;
-      return adaptation.tell();
+      const isDue = now - toldMs >= LEARNED_MS;
+      if (isDue) toldMs = now;
+      return adaptation.tell(isDue);
     },
     applyLearned: (bytes) => adaptation.hear(bytes),
   };

@@ -26,6 +26,9 @@ export interface AdapterMemory {
   adapters: Adapters | undefined;
 }
 
+/** Metric of every Prometheus client; absent from the pages of an engine with several API processes. */
+const START_TIME = 'process_start_time_seconds';
+
 /** Label of the metrics of vLLM, SGLang and TensorRT-LLM that names the served model. */
 const MODEL_LABEL = 'model_name';
 
@@ -52,6 +55,7 @@ export class Engine {
   readonly #cacheInfo: number;
   readonly #blockTokens: number;
   readonly #blockCount: number;
+  readonly #start: number;
   /** Of every attribute that plugins read; -1 = the engine does not tell it, null = it comes from elsewhere. */
   readonly #attributes: readonly (number | null)[];
 
@@ -84,6 +88,7 @@ export class Engine {
     ]);
     this.#blockTokens = want('cacheBlockSizeSpec', 'max');
     this.#blockCount = want('cacheNumBlocksSpec', 'max');
+    this.#start = wanted.push({ name: START_TIME, aggregate: 'max' }) - 1;
     this.#attributes = attributes.map((attribute) => {
       if (attribute === null) return null;
       const at = config.customMetrics?.findIndex(({ attributeKey }) => attributeKey === attribute) ?? -1;
@@ -92,6 +97,11 @@ export class Engine {
       return wanted.push({ ...metric, aggregate: 'max' }) - 1;
     });
     this.wanted = wanted;
+  }
+
+  /** Returns whether a scanned page has none of the engine's own metrics. */
+  isForeign({ found }: ScannedPage): boolean {
+    return !found.some((one, index) => one && index !== this.#start);
   }
 
   /** Signals of a scanned page. What is not on it, or is NaN, negative or implausibly large, is unknown. */
@@ -104,6 +114,7 @@ export class Engine {
       model: (this.#model < 0 ? undefined : page.labels[this.#model]?.[0]) || undefined,
       blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens, WHOLE_MAX)),
       blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount, WHOLE_MAX)),
+      startSeconds: value(page, this.#start, Number.MAX_SAFE_INTEGER),
       ...(this.#attributes.length === 0
         ? {}
         : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),

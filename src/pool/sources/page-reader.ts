@@ -53,7 +53,7 @@ export class PageReader implements SignalReader<PageReading> {
     this.#scanner.begin(reading.query, this.#pageBytesMax);
     this.#scanner.feed(page);
     const scanned = this.#scanner.end();
-    return { signals: reading.engine.read(scanned, reading.adapters), empty: !scanned.found.includes(true) };
+    return { signals: reading.engine.read(scanned, reading.adapters), empty: reading.engine.isForeign(scanned) };
   }
 
   nothingFound({ engine }: PageReading): string {

@@ -1,7 +1,7 @@
 import { Adapter, type AdapterOptions, type AdapterReport, type Drive } from '../../adaptation/adapter.js';
 import type { LiveEndpoint } from '../../adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
-import { CostTable } from '../../core/coefficients.js';
+import { type Coefficients, CostTable, type HardwareCoefficients } from '../../core/coefficients.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import type { Ablation, Alteration } from './ablation.js';
@@ -105,10 +105,19 @@ function alteredTable(
   ignoresSpeed: boolean,
   alteration: Alteration | undefined,
 ): AdapterOptions['coefficients'] {
+  let pool: Coefficients | undefined;
+  const altered = (learned: Coefficients) => (alteration === undefined ? learned : alteration.adjust(learned));
+  const alteredClass = (own: HardwareCoefficients | undefined) =>
+    own === undefined || pool === undefined ? own : altered({ ...pool, ...own });
   return {
-    write: (learned) => table.write(alteration === undefined ? learned : alteration.adjust(learned)),
-    writeEndpoint: (slot, generation, speed, reliability) =>
-      table.writeEndpoint(slot, generation, ignoresSpeed ? 1 : speed, reliability),
+    write: (learned) => {
+      pool = learned;
+      return table.write(altered(learned));
+    },
+    writeEndpoint: (slot, generation, speed, reliability, own) =>
+      ignoresSpeed
+        ? table.writeEndpoint(slot, generation, 1, reliability, undefined)
+        : table.writeEndpoint(slot, generation, speed, reliability, alteredClass(own)),
     shares: () => table.shares(),
     projection: () => table.projection(),
   };

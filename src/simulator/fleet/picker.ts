@@ -89,7 +89,7 @@ export class SimulatedPicker {
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
   readonly #live = new Set<number>();
-  readonly #hardwareLabel: string | undefined;
+  readonly #hardwareLabel: string;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
 
@@ -173,7 +173,7 @@ export class SimulatedPicker {
     const { coefficients, speeds } = trueCosts(this.#endpoints, model, outputTokens);
     const table = new CostTable(control);
     table.write(coefficients);
-    for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1);
+    for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1, undefined);
   }
 
   /** Requests wait on every live endpoint. */
@@ -217,8 +217,7 @@ export class SimulatedPicker {
   }
 
   #met(slot: number): LiveEndpoint {
-    const label = this.#hardwareLabel;
-    const hardware = label === undefined ? '' : (this.#endpoints[slot]!.labels[label] ?? '');
+    const hardware = this.#endpoints[slot]!.labels[this.#hardwareLabel] ?? '';
     return { slot, generation: FIRST_GENERATION, hardware };
   }
 

@@ -198,7 +198,7 @@ describe('bounds of a connection', () => {
     connection.say(data(1, piece));
     expect(connection.told()).toEqual(['WINDOW_UPDATE 1 262144']);
     for (let i = 16; i < 256; i++) connection.say(data(1, piece));
-    expect(connection.told()).toContain('WINDOW_UPDATE 0 4194304');
+    expect(connection.told()).toContain('WINDOW_UPDATE 0 2097152');
   });
 
   it('a connection ends a stream, or the connection, whose peer sends more than the window', () => {

@@ -58,6 +58,10 @@ export class ReplicaProcess {
     return this.#client!;
   }
 
+  get metricsPort(): number {
+    return this.#ports!.metricsPort;
+  }
+
   /** Last lines of its log. */
   get log(): string {
     return this.#log;

@@ -1,4 +1,6 @@
 import type { ByteBudget } from '../../transport.js';
+import { RELAXED_BYTES } from './limits.js';
+import type { MessageMemory } from './message-reader.js';
 
 /** One connection's part of a budget: one hostile peer cannot hold all of it. */
 export class ConnectionBudget implements ByteBudget {
@@ -25,5 +27,12 @@ export class ConnectionBudget implements ByteBudget {
   give(bytes: number): void {
     this.#bytes -= bytes;
     this.#whole.give(bytes);
+  }
+}
+
+/** Part of a connection's memory that messages take which are not whole. */
+export class UnfinishedMessages extends ConnectionBudget implements MessageMemory {
+  get isTight(): boolean {
+    return this.bytes > RELAXED_BYTES;
   }
 }

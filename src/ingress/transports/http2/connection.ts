@@ -1,5 +1,6 @@
+import { bufferSize } from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
-import { ConnectionBudget } from './connection-budget.js';
+import { ConnectionBudget, UnfinishedMessages } from './connection-budget.js';
 import { FixedAnswer } from './fixed-answer.js';
 import { FrameReader } from './frame-reader.js';
 import { writeGoaway, writeHeaders, writePing, writeReset, writeSettings, writeWindowUpdate } from './frames.js';
@@ -10,6 +11,7 @@ import {
   KEEPALIVE_TIMEOUT_MS,
   PREFACE_MS_MAX,
   STREAM_WINDOW_BYTES,
+  UNFINISHED_BYTES_MAX,
   UNSENT_BYTES_MAX,
   UNSENT_CONTROL_BYTES_MAX,
 } from './limits.js';
@@ -23,6 +25,7 @@ import {
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
 } from './protocol.js';
+import { ReceiveWindows } from './receive-windows.js';
 import { plainAnswer, refusalOf } from './refusals.js';
 import { errorTrailers, GrpcStatus, type PlainAnswer } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
@@ -81,12 +84,14 @@ type Closing =
 export class Http2Connection implements PeerFramesOwner, StreamOwner {
   readonly out: OutBuffer;
   readonly budget: ConnectionBudget;
+  readonly unfinished: UnfinishedMessages;
   readonly messageBytesMax: number;
   readonly replyBytesMax: number;
   readonly #options: ConnectionOptions;
   readonly #wire: ConnectionWire;
   readonly #peer: PeerFrames;
   readonly #reader: FrameReader;
+  readonly #windows: ReceiveWindows;
   readonly #streams = new Map<number, ServerStream>();
   readonly #reset = new ResetStreams();
   /** Head of the latest call of a method that is served; equal heads are one object as a rule. */
@@ -116,6 +121,10 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#options = options;
     this.out = new OutBuffer(wire);
     this.budget = new ConnectionBudget(options.budget, options.heldBytesMax);
+    // Room for the largest message, as its buffer grows.
+    const unfinishedMax = Math.max(UNFINISHED_BYTES_MAX, 2 * bufferSize(options.messageBytesMax));
+    this.unfinished = new UnfinishedMessages(this.budget, unfinishedMax);
+    this.#windows = new ReceiveWindows(this.out, this.unfinished);
     this.messageBytesMax = options.messageBytesMax;
     this.replyBytesMax = options.replyBytesMax;
     this.#now = options.now();
@@ -183,6 +192,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#turn(() => {
       if (this.#askedAt === undefined && this.#now - this.heardAt > KEEPALIVE_MS) this.#ask();
       this.#tellStalled();
+      this.#windows.sweep();
     });
   }
 
@@ -269,6 +279,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
       // Before the streams that leave: with its last waiting bytes a stream ends.
       this.#pump();
       for (const stream of this.#leaving) this.#closeRemote(stream);
+      this.#windows.settle(this.#streams.values());
       this.out.flush();
       this.#tellLeaving();
     } while (!this.isClosed && (this.out.dirty || this.#leaving.length > 0 || this.#canPump));
@@ -297,6 +308,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   #forget(stream: ServerStream): void {
     this.#streams.delete(stream.id);
+    this.#windows.leave(stream);
     this.#peer.ended(stream.id);
   }
 
@@ -432,10 +444,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   }
 
   credit(stream: ServerStream): void {
-    if (stream.paused || stream.remoteEnded || stream.uncredited < STREAM_WINDOW_BYTES / 4) return;
-    writeWindowUpdate(this.out, stream.id, stream.uncredited);
-    stream.uncredited = 0;
-    this.touch();
+    if (this.#windows.credit(stream)) this.touch();
+  }
+
+  acknowledged(): void {
+    this.#windows.acknowledged();
   }
 
   cut(stream: ServerStream, code: ErrorCode): void {

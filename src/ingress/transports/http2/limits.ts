@@ -12,8 +12,21 @@ export const CONTINUATIONS_MAX = 8;
 
 /** Receive window of a stream: two body messages of Envoy beyond the one that is being read. */
 export const STREAM_WINDOW_BYTES = 1024 * 1024;
-/** Receive window of a connection: sixteen such streams that are read late. */
-export const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
+/** Receive window of a connection: eight such streams that are read late. */
+export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
+
+/** Memory of one connection's unfinished messages above which its streams get narrow windows, and below which wide ones again. */
+export const CROWDED_BYTES = 4 * 1024 * 1024;
+export const RELAXED_BYTES = CROWDED_BYTES / 2;
+/** Narrow receive window of a stream: a chat of the usual size. */
+export const NARROW_WINDOW_BYTES = 16_384;
+/** Messages that are given room for their rest at one time while windows are narrow. */
+export const LEADING_BYTES_MAX = 4 * 1024 * 1024;
+/**
+ * Memory that one connection's unfinished messages may take: what is under way when windows become narrow, and what is given
+ * then, in buffers twice as large as their bytes. A peer that keeps to its windows reaches it with some 2,000 messages at a time.
+ */
+export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
 
 /** A stream whose replies pile up is not read any more until half of them are gone. */
 export const PAUSE_BYTES = 1024 * 1024;

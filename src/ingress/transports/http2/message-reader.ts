@@ -1,4 +1,11 @@
-import { bufferSize, giveBuffer, KEPT_BYTES_MAX, takeBuffer } from '../../kept-buffers.js';
+import {
+  bufferSize,
+  giveBuffer,
+  KEPT_BYTES_MAX,
+  lendBuffer,
+  takeBackBuffer,
+  takeBuffer,
+} from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
 
 /** Bytes in front of every message: compressed flag and length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
@@ -19,6 +26,12 @@ export interface MessageSink {
   message(bytes: Buffer, from: number, to: number): boolean;
 }
 
+/** Memory of messages that are not whole. */
+export interface MessageMemory extends Pick<ByteBudget, 'take' | 'give'> {
+  /** So much is taken that a message gets no room before its bytes come. */
+  readonly isTight: boolean;
+}
+
 /** Reason why a stream cannot be read on. */
 export type MessageFault =
   | 'compressed'
@@ -33,7 +46,7 @@ export type MessageFault =
  */
 export class MessageReader {
   readonly #sink: MessageSink;
-  readonly #budget: Pick<ByteBudget, 'take' | 'give'>;
+  readonly #budget: MessageMemory;
   readonly #bytesMax: number;
   #prefixBytes = 0;
   #flag = 0;
@@ -44,7 +57,7 @@ export class MessageReader {
   #closed = false;
 
   /** @param bytesMax longest message */
-  constructor(sink: MessageSink, budget: Pick<ByteBudget, 'take' | 'give'>, bytesMax: number) {
+  constructor(sink: MessageSink, budget: MessageMemory, bytesMax: number) {
     this.#sink = sink;
     this.#budget = budget;
     this.#bytesMax = bytesMax;
@@ -57,6 +70,11 @@ export class MessageReader {
   /** Length of the message under way as it was announced. */
   get length(): number {
     return this.#length;
+  }
+
+  /** Bytes that are missing of the message under way; 0 = none is, or its length has not come. */
+  get missing(): number {
+    return this.#prefixBytes < PREFIX_BYTES ? 0 : this.#length - this.#have;
   }
 
   /** The stream may end here: not inside a message. */
@@ -125,11 +143,12 @@ export class MessageReader {
   }
 
   /**
-   * Messages of the usual sizes get all of their room at once; that of longer ones doubles as their bytes come, so that what
-   * is only announced takes none.
+   * Messages of the usual sizes get all of their room at once, unless memory is tight; that of longer ones doubles as their
+   * bytes come, so that what is only announced takes none.
    */
   #grow(need: number): boolean {
-    const size = Math.min(bufferSize(this.#length), Math.max(KEPT_BYTES_MAX, bufferSize(need)));
+    const least = this.#budget.isTight ? 0 : KEPT_BYTES_MAX;
+    const size = Math.min(bufferSize(this.#length), Math.max(least, bufferSize(need)));
     if (!this.#budget.take(size)) {
       this.#fault = 'no room';
       return false;
@@ -149,10 +168,13 @@ export class MessageReader {
     this.#have = 0;
     // Taken out first: the sink may close this reader, and then the buffer must not be given away while it is read.
     this.#buffer = undefined;
-    const goOn = this.#sink.message(buffer, 0, this.#length);
-    this.#budget.give(buffer.length);
-    giveBuffer(buffer);
-    return goOn;
+    lendBuffer(buffer);
+    try {
+      return this.#sink.message(buffer, 0, this.#length);
+    } finally {
+      if (takeBackBuffer()) giveBuffer(buffer);
+      this.#budget.give(buffer.length);
+    }
   }
 
   #release(): void {

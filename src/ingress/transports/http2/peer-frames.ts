@@ -35,7 +35,10 @@ export interface PeerFramesOwner {
   resetStream(id: number, code: ErrorCode): void;
   /** The peer has reset an open stream. */
   gone(stream: ServerStream): void;
+  /** Data of the stream has been read. */
   credit(stream: ServerStream): void;
+  /** The peer acts by the settings that it was sent. */
+  acknowledged(): void;
   /** The peer takes `bytes` more over all streams. @returns false when that is more than a window holds */
   widen(bytes: number): boolean;
 }
@@ -133,6 +136,7 @@ export class PeerFrames implements FrameSink, HeadSink {
       return this.#owner.resetStream(stream.id, ErrorCode.protocol);
     }
     stream.remoteEnd();
+    this.#owner.credit(stream);
   }
 
   // Header blocks.
@@ -236,6 +240,7 @@ export class PeerFrames implements FrameSink, HeadSink {
     if ((flags & FLAG_ACK) !== 0) {
       if (to > from) throw sizeError('an acknowledgement of SETTINGS');
       if (!this.#settled) throw protocolError('the preface has no SETTINGS');
+      this.#owner.acknowledged();
       return this.#spendEmpty();
     }
     const window = initialWindowOf(bytes, from, to);

@@ -1,9 +1,10 @@
 import type { ByteBudget, HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
 import { writeHeaders } from './frames.js';
 import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
-import { MessageReader, type MessageSink, PREFIX_BYTES, writePrefix } from './message-reader.js';
+import { type MessageMemory, MessageReader, type MessageSink, PREFIX_BYTES, writePrefix } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
 import { ErrorCode, FLAG_END_STREAM, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
+import type { ReceivingStream } from './receive-windows.js';
 import {
   errorTrailers,
   GrpcStatus,
@@ -30,6 +31,8 @@ export interface StreamOwner {
   /** Earliest time at which the bytes can have come that are being read. */
   readonly arrivedAt: number;
   readonly budget: Pick<ByteBudget, 'take' | 'give'>;
+  /** For messages that are not whole. */
+  readonly unfinished: MessageMemory;
   readonly messageBytesMax: number;
   readonly replyBytesMax: number;
   /** Bytes that the connection's window lets through now; 0 while the socket has too much to send. */
@@ -54,7 +57,7 @@ type Ending = { readonly code: number; readonly message: string };
 const OK: Ending = { code: GrpcStatus.ok, message: '' };
 
 /** One gRPC stream of a connection: messages in, replies out under both windows, one status at the end. */
-export class ServerStream implements ProcessStream, MessageSink {
+export class ServerStream implements ProcessStream, MessageSink, ReceivingStream {
   readonly id: number;
   readonly arrivedAt: number;
   readonly #owner: StreamOwner;
@@ -93,7 +96,7 @@ export class ServerStream implements ProcessStream, MessageSink {
     this.arrivedAt = owner.arrivedAt;
     this.#owner = owner;
     this.#window = window;
-    this.#reader = new MessageReader(this, owner.budget, owner.messageBytesMax);
+    this.#reader = new MessageReader(this, owner.unfinished, owner.messageBytesMax);
   }
 
   /** The request is no gRPC call: it gets this answer when it has come to its end. */
@@ -116,6 +119,11 @@ export class ServerStream implements ProcessStream, MessageSink {
   /** A reply has left, or is on its way. */
   get answered(): boolean {
     return this.#headersSent || this.#ending !== undefined;
+  }
+
+  /** As `ReceivingStream.missing`. */
+  get missing(): number {
+    return this.#ending === undefined ? this.#reader.missing : 0;
   }
 
   /** A part of the stream's data. */

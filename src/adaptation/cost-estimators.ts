@@ -1,0 +1,74 @@
+import type { CostModelSettings } from '../config/adaptation.js';
+import type { HardwareCoefficients } from '../core/coefficients.js';
+import { AnchoredRidge, type RidgeState, type RidgeTerm } from './ridge.js';
+
+type Prior = CostModelSettings['prior'];
+
+/** Lower bounds of predictions when errors are weighed. */
+const FIRST_OUTPUT_FLOOR_MS = 20;
+const PER_TOKEN_FLOOR_MS = 5;
+
+/** State of the two estimators as plain data. */
+export interface EstimatorsState {
+  readonly firstOutput: RidgeState;
+  readonly perToken: RidgeState;
+}
+
+/** Estimators of the time to first output (θ0, c, w) and of the time per output token (d, g). */
+export interface CostEstimators {
+  readonly firstOutput: AnchoredRidge;
+  readonly perToken: AnchoredRidge;
+}
+
+/** @param spread factor by which times may lie further from the prior than those of an average endpoint */
+export function makeEstimators(prior: Prior, spread = 1): CostEstimators {
+  return {
+    firstOutput: new AnchoredRidge(firstOutputTerms(prior, spread), FIRST_OUTPUT_FLOOR_MS),
+    perToken: new AnchoredRidge(
+      [
+        within(prior.stepMs, 5 * spread, 15 / prior.stepMs ** 2),
+        within(prior.growthMs, 8 * spread, 15 / prior.growthMs ** 2),
+      ],
+      PER_TOKEN_FLOOR_MS,
+    ),
+  };
+}
+
+export function coefficientsOf({ firstOutput, perToken }: CostEstimators): HardwareCoefficients {
+  const [baseMs, prefillMsPerKiloToken, waitingMs] = firstOutput.theta;
+  const [stepMs, growthMs] = perToken.theta;
+  return {
+    baseMs: baseMs!,
+    prefillMsPerKiloToken: prefillMsPerKiloToken!,
+    waitingMs: waitingMs!,
+    stepMs: stepMs!,
+    growthMs: growthMs!,
+  };
+}
+
+/** Continues from a saved state with `share` of its weight. @returns false, with both reset, when the state does not fit */
+export function restoreEstimators(
+  { firstOutput, perToken }: CostEstimators,
+  state: EstimatorsState,
+  share: number,
+): boolean {
+  if (firstOutput.restore(state.firstOutput, share) && perToken.restore(state.perToken, share)) return true;
+  firstOutput.reset();
+  perToken.reset();
+  return false;
+}
+
+function firstOutputTerms(prior: Prior, spread: number): RidgeTerm[] {
+  return [
+    { prior: prior.baseMs, low: 0, high: 500 * spread, anchor: 50 / 200 ** 2 },
+    // About one observation: the prior loses its weight with the first ones.
+    within(prior.prefillMsPerKiloToken, 10 * spread, 1 / prior.prefillMsPerKiloToken ** 2),
+    // Bounded: a higher price leads to a spiral of queue, avoidance, misses and more queue.
+    { prior: Math.min(prior.waitingMs, 30), low: 0, high: 30 * spread, anchor: 50 / 200 ** 2 },
+  ];
+}
+
+/** A term within a factor of its prior. */
+function within(prior: number, factor: number, anchor: number): RidgeTerm {
+  return { prior, low: prior / factor, high: prior * factor, anchor };
+}

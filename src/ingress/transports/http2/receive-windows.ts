@@ -1,0 +1,121 @@
+import { writeSettings, writeWindowUpdate } from './frames.js';
+import { CROWDED_BYTES, LEADING_BYTES_MAX, NARROW_WINDOW_BYTES, RELAXED_BYTES, STREAM_WINDOW_BYTES } from './limits.js';
+import type { OutBuffer } from './out-buffer.js';
+import { Setting } from './protocol.js';
+
+/** Stream whose peer may send as many bytes as this side allows. */
+export interface ReceivingStream {
+  readonly id: number;
+  /** The handler takes no more at present. */
+  readonly paused: boolean;
+  readonly remoteEnded: boolean;
+  /** This side has ended it. */
+  readonly over: boolean;
+  /** Bytes that are missing of the message under way; 0 = none is, or its length is not known yet. */
+  readonly missing: number;
+  /** Bytes that came and that the peer has not been given new room for; below 0 = it was given more. */
+  uncredited: number;
+}
+
+/**
+ * Receive windows of the streams of one connection. As a rule each is wide. While unfinished messages take CROWDED_BYTES, new windows
+ * are narrow (SETTINGS_INITIAL_WINDOW_SIZE, which changes those of open streams as well, RFC 9113 section 6.9.2), and
+ * messages that need more get it one after another: what a peer sends at a time is finished first, so that a peer that keeps to
+ * its windows is never refused for its unfinished messages, however many streams it sends at once.
+ */
+export class ReceiveWindows {
+  readonly #out: OutBuffer;
+  readonly #unfinished: { readonly bytes: number };
+  #narrow = false;
+  /** The peer has not acknowledged the latest settings. The first ones are the connection's own. */
+  #isAsked = true;
+  /** Streams inside a message that does not fit into their windows, in the order in which they are served. */
+  readonly #waiting = new Set<ReceivingStream>();
+  /** Streams that were given room for the rest of their message, with its bytes. */
+  readonly #leading = new Map<ReceivingStream, number>();
+  #leadingBytes = 0;
+
+  /** @param unfinished what unfinished messages take */
+  constructor(out: OutBuffer, unfinished: { readonly bytes: number }) {
+    this.#out = out;
+    this.#unfinished = unfinished;
+  }
+
+  /** Opens the window of a stream that was read. @returns whether a frame was written */
+  credit(stream: ReceivingStream): boolean {
+    if (stream.paused || stream.remoteEnded || stream.over) {
+      this.leave(stream);
+      return false;
+    }
+    if (this.#narrow && stream.missing > 0) return this.#wait(stream);
+    if (this.#narrow) this.leave(stream);
+    const window = this.#narrow ? NARROW_WINDOW_BYTES : STREAM_WINDOW_BYTES;
+    if (stream.uncredited < window / 4) return false;
+    return this.#give(stream, stream.uncredited);
+  }
+
+  /** The stream needs no room any more. */
+  leave(stream: ReceivingStream): void {
+    this.#waiting.delete(stream);
+    const bytes = this.#leading.get(stream);
+    if (bytes === undefined) return;
+    this.#leading.delete(stream);
+    this.#leadingBytes -= bytes;
+  }
+
+  /** The peer has acknowledged settings. */
+  acknowledged(): void {
+    this.#isAsked = false;
+  }
+
+  /** The end of a turn. */
+  settle(streams: Iterable<ReceivingStream>): void {
+    const { bytes } = this.#unfinished;
+    if (!this.#narrow && bytes <= CROWDED_BYTES) return;
+    if (!this.#isAsked && !this.#narrow) this.#change(true, streams);
+    else if (!this.#isAsked && bytes < RELAXED_BYTES && this.#waiting.size === 0) this.#change(false, streams);
+    this.#lead();
+  }
+
+  /** Once in a while: streams that were given room and do not use it do not keep it from the others. */
+  sweep(): void {
+    this.#leading.clear();
+    this.#leadingBytes = 0;
+    this.#lead();
+  }
+
+  #change(narrow: boolean, streams: Iterable<ReceivingStream>): void {
+    this.#narrow = narrow;
+    this.#isAsked = true;
+    this.#leading.clear();
+    this.#leadingBytes = 0;
+    const window = narrow ? NARROW_WINDOW_BYTES : STREAM_WINDOW_BYTES;
+    writeSettings(this.#out, [[Setting.initialWindowSize, window]]);
+    for (const stream of streams) this.credit(stream);
+  }
+
+  #wait(stream: ReceivingStream): false {
+    if (stream.missing <= NARROW_WINDOW_BYTES - stream.uncredited) return false;
+    this.leave(stream);
+    this.#waiting.add(stream);
+    return false;
+  }
+
+  /** Gives streams the rest of their messages, in their order, as long as that is not too much at a time. */
+  #lead(): void {
+    for (const stream of this.#waiting) {
+      const { missing } = stream;
+      if (this.#leading.size > 0 && this.#leadingBytes + missing > LEADING_BYTES_MAX) return;
+      this.#waiting.delete(stream);
+      this.#leading.set(stream, missing);
+      this.#leadingBytes += missing;
+      this.#give(stream, missing - NARROW_WINDOW_BYTES + stream.uncredited);
+    }
+  }
+
+  #give(stream: ReceivingStream, bytes: number): true {
+    writeWindowUpdate(this.#out, stream.id, bytes);
+    stream.uncredited -= bytes;
+    return true;
+  }
+}
