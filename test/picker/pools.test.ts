@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DEFAULT_CONFIGURATION } from '../../dist/config/default-configuration.js';
 import type { Picker } from '../../dist/picker/picker.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
@@ -39,6 +40,7 @@ class PoolsFile {
       await writeFile(join(this.folder, `${name}.yaml`), JSON.stringify({ endpoints }));
     }
     const entries = pools.map(({ endpoint: _, ...entry }) => ({ endpointsFile: `${entry.name}.yaml`, ...entry }));
+    await writeFile(join(this.folder, 'next.yaml'), DEFAULT_CONFIGURATION);
     await writeFile(`${this.path}.next`, JSON.stringify({ pools: entries, ...rest }));
     await rename(`${this.path}.next`, this.path);
   }
@@ -145,6 +147,15 @@ describe.each(['lean', 'grpc-js'])('pools of one process (%s)', (transport) => {
 });
 
 describe('pools of one process', () => {
+  it('a pool has a candidate configuration of its own, which decides its requests only', async () => {
+    const bed = await start([{ ...TWO[0]!, candidateFile: 'next.yaml' }, TWO[1]!], {}, '--shards=1');
+    for (const pool of ['alpha', 'alpha', 'beta']) await answerTo(bed.client, inPool(pool));
+    const decided = (pool: string) =>
+      metric(bed.ports.metricsPort, 'pointsman_shadow_decisions_total', `pool="${pool}"`);
+    expect(await decided('alpha')).toBe(2);
+    expect(await decided('beta')).toBeUndefined();
+  });
+
   it('a request without a pool is refused where no model says it and there is no default', async () => {
     const { client } = await start([{ name: 'alpha', endpoint: 20_001 }]);
     expect(await answerTo(client, {})).toContain('404 inference error: NotFound - the request names no pool');

@@ -32,6 +32,7 @@ const STARTS = [
   'src/cli/envoy/picker-filter.ts',
   'src/cli/preflight/envoy-admin.ts',
   'src/cli/replay.ts',
+  'src/cli/replay/replay-pool.ts',
   'src/cli/replica-settings.ts',
   'src/picker/control/hash-seed.ts',
   'src/picker/control/usage-files.ts',
