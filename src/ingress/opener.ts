@@ -31,6 +31,11 @@ const WAIT_MS_MAX = 2_000;
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
+/**
+ * Work that waits then: what the thread serves between two readings of its sockets, and some. More would only grow old: requests that
+ * live long survive garbage collections, and cost twice as much.
+ */
+const STANDING_QUEUE_MS = 15;
 /** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
 const LIGHT_MAX = 16;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
@@ -60,6 +65,7 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
     standingWaitMs: STANDING_WAIT_MS,
+    standingQueueMs: STANDING_QUEUE_MS,
     lightMax: LIGHT_MAX,
     readMsMax: READ_MS_MAX,
   });

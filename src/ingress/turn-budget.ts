@@ -19,6 +19,8 @@ export interface TurnBudgetOptions {
   readonly waitMsMax: number;
   /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
   readonly standingWaitMs: number;
+  /** Bound on the work that waits meanwhile, in the time that it takes. */
+  readonly standingQueueMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
   readonly lightMax: number;
   /** Milliseconds that waiting work lets sockets be read which are behind. */
@@ -125,8 +127,17 @@ export class TurnBudget {
       this.#pressedAt = at;
     }
     if (this.#isLight(at)) return false;
-    if (!isCalm && at - this.#pressedSince > waitMsMax) return at - since + queueMs > standingWaitMs;
+    if (!isCalm && at - this.#pressedSince > waitMsMax) return this.#refusesStanding(at, at - since, queueMs);
     return at - this.#counted(since) + queueMs > waitMsMax;
+  }
+
+  /** As `#refuses`, while more comes than can be served. */
+  #refusesStanding(at: number, ageMs: number, queueMs: number): boolean {
+    const { standingWaitMs, standingQueueMs } = this.#options;
+    if (queueMs <= standingQueueMs) return ageMs + queueMs > standingWaitMs;
+    // What is refused is pressure, too: without it the wait would be as long.
+    this.#pressedAt = at;
+    return true;
   }
 
   /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */
