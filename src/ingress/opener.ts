@@ -29,11 +29,13 @@ const WAITING_MAX = 4_096;
 const WAIT_MS_MAX = 2_000;
 /** Time for which sockets with new requests are read before waiting ones go on. */
 const READ_MS_MAX = 10;
+/** Time after which a burst is an overload. */
+const BURST_MS = 1_000;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
 /**
- * Work that waits then: what the thread serves between two readings of its sockets, and some. More would only grow old: requests that
- * live long survive garbage collections, and cost twice as much.
+ * Work that waits then: what the thread serves between two readings of its sockets, and some. Requests that wait longer survive
+ * garbage collections and cost twice as much.
  */
 const STANDING_QUEUE_MS = 15;
 /** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
@@ -64,6 +66,7 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     sliceMs: NEW_WORK_SLICE_MS,
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
+    burstMs: BURST_MS,
     standingWaitMs: STANDING_WAIT_MS,
     standingQueueMs: STANDING_QUEUE_MS,
     lightMax: LIGHT_MAX,

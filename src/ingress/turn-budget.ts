@@ -15,11 +15,13 @@ export interface TurnBudgetOptions {
   readonly sliceMs: number;
   /** Bound on work that waits. */
   readonly waitingMax: number;
-  /** Age at which work is refused, and time for which there may be a wait before `standingWaitMs` holds. */
+  /** Age at which work is refused. */
   readonly waitMsMax: number;
-  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
+  /** Time for which there may be a wait before the next two bounds hold: it is no burst then, and a long wait serves no request. */
+  readonly burstMs: number;
+  /** Bound on the wait. */
   readonly standingWaitMs: number;
-  /** Bound on the work that waits meanwhile, in the time that it takes. */
+  /** Bound on the work that waits meanwhile, in milliseconds of work alone: longer than a slice, or the thread would not be used. */
   readonly standingQueueMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
   readonly lightMax: number;
@@ -55,6 +57,7 @@ export class TurnBudget {
   #slice: number;
   #lag = 0;
   #costTime = 0;
+  #workTime = 0;
   #costCount = 0;
   /** The last time of waiting work left some waiting. */
   #leftWaiting = false;
@@ -64,6 +67,8 @@ export class TurnBudget {
   #begun = 0;
   /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
   #costMs = 0;
+  /** Milliseconds that a piece of work takes by itself; 0 = none has waited yet. */
+  #workMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
   /** Time at which work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
@@ -118,7 +123,7 @@ export class TurnBudget {
   }
 
   #refuses(since: number, at: number): boolean {
-    const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
+    const { waitingMax, waitMsMax, burstMs, standingWaitMs } = this.#options;
     if (this.waiting >= waitingMax) return true;
     const queueMs = this.#measured < MEASURED_MIN ? 0 : this.waiting * this.#costMs;
     const isCalm = at - this.#pressedAt > standingWaitMs;
@@ -127,14 +132,14 @@ export class TurnBudget {
       this.#pressedAt = at;
     }
     if (this.#isLight(at)) return false;
-    if (!isCalm && at - this.#pressedSince > waitMsMax) return this.#refusesStanding(at, at - since, queueMs);
+    if (!isCalm && at - this.#pressedSince > burstMs) return this.#refusesStanding(at, at - since + queueMs);
     return at - this.#counted(since) + queueMs > waitMsMax;
   }
 
   /** As `#refuses`, while more comes than can be served. */
-  #refusesStanding(at: number, ageMs: number, queueMs: number): boolean {
+  #refusesStanding(at: number, waitMs: number): boolean {
     const { standingWaitMs, standingQueueMs } = this.#options;
-    if (queueMs <= standingQueueMs) return ageMs + queueMs > standingWaitMs;
+    if (this.waiting * this.#workMs <= standingQueueMs) return waitMs > standingWaitMs;
     // What is refused is pressure, too: without it the wait would be as long.
     this.#pressedAt = at;
     return true;
@@ -188,7 +193,10 @@ export class TurnBudget {
     this.#measured = Math.min(MEASURED_MIN, this.#measured + this.#begun);
     this.#costTime += ms - COST_SHARE * this.#costTime;
     this.#costCount += this.#begun - COST_SHARE * this.#costCount;
-    if (this.#costCount > 0) this.#costMs = this.#costTime / this.#costCount;
+    this.#workTime += Math.min(this.#spentMs, ms) - COST_SHARE * this.#workTime;
+    if (this.#costCount === 0) return;
+    this.#costMs = this.#costTime / this.#costCount;
+    this.#workMs = this.#workTime / this.#costCount;
   }
 
   #beginNext() {

@@ -13,6 +13,7 @@ class Loop {
       sliceMs: 5,
       waitingMax,
       waitMsMax: 100,
+      burstMs: 100,
       standingWaitMs: 20,
       standingQueueMs,
       lightMax,
