@@ -29,15 +29,16 @@ const WAITING_MAX = 4_096;
 const WAIT_MS_MAX = 2_000;
 /** Time for which sockets with new requests are read before waiting ones go on. */
 const READ_MS_MAX = 10;
-/** Time after which a burst is an overload. */
-const BURST_MS = 1_000;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
+/** Time after which the queue of a burst is kept short. */
+const BURST_MS = 1_000;
 /**
- * Work that waits then: what the thread serves between two readings of its sockets, and some. Requests that wait longer survive
+ * Requests that wait then: what the thread serves between two readings of its sockets, and some. Those that wait longer survive
  * garbage collections and cost twice as much.
  */
-const STANDING_QUEUE_MS = 15;
+const SHORT_QUEUE = 256;
+const SHORT_QUEUE_MS = 15;
 /** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
 const LIGHT_MAX = 16;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
@@ -66,9 +67,10 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     sliceMs: NEW_WORK_SLICE_MS,
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
-    burstMs: BURST_MS,
     standingWaitMs: STANDING_WAIT_MS,
-    standingQueueMs: STANDING_QUEUE_MS,
+    burstMs: BURST_MS,
+    shortQueue: SHORT_QUEUE,
+    shortQueueMs: SHORT_QUEUE_MS,
     lightMax: LIGHT_MAX,
     readMsMax: READ_MS_MAX,
   });

@@ -15,14 +15,15 @@ export interface TurnBudgetOptions {
   readonly sliceMs: number;
   /** Bound on work that waits. */
   readonly waitingMax: number;
-  /** Age at which work is refused. */
+  /** Age at which work is refused, and time for which there may be a wait before `standingWaitMs` holds. */
   readonly waitMsMax: number;
-  /** Time for which there may be a wait before the next two bounds hold: it is no burst then, and a long wait serves no request. */
-  readonly burstMs: number;
-  /** Bound on the wait. */
+  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
   readonly standingWaitMs: number;
-  /** Bound on the work that waits meanwhile, in milliseconds of work alone: longer than a slice, or the thread would not be used. */
-  readonly standingQueueMs: number;
+  /** Time for which there may be a wait before the queue is kept short. */
+  readonly burstMs: number;
+  /** Bounds on the queue from then on: work that may wait in any case, and milliseconds that it takes by itself. */
+  readonly shortQueue: number;
+  readonly shortQueueMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
   readonly lightMax: number;
   /** Milliseconds that waiting work lets sockets be read which are behind. */
@@ -132,17 +133,20 @@ export class TurnBudget {
       this.#pressedAt = at;
     }
     if (this.#isLight(at)) return false;
-    if (!isCalm && at - this.#pressedSince > burstMs) return this.#refusesStanding(at, at - since + queueMs);
+    const pressedMs = isCalm ? 0 : at - this.#pressedSince;
+    if (pressedMs > burstMs && this.#isLong) {
+      // What is refused is pressure, too: without it the wait would be as long.
+      this.#pressedAt = at;
+      return true;
+    }
+    if (pressedMs > waitMsMax) return at - since + queueMs > standingWaitMs;
     return at - this.#counted(since) + queueMs > waitMsMax;
   }
 
-  /** As `#refuses`, while more comes than can be served. */
-  #refusesStanding(at: number, waitMs: number): boolean {
-    const { standingWaitMs, standingQueueMs } = this.#options;
-    if (this.waiting * this.#workMs <= standingQueueMs) return waitMs > standingWaitMs;
-    // What is refused is pressure, too: without it the wait would be as long.
-    this.#pressedAt = at;
-    return true;
+  /** More waits than the thread serves between two readings of its sockets. */
+  get #isLong(): boolean {
+    const { shortQueue, shortQueueMs } = this.#options;
+    return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
   }
 
   /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */

@@ -6,16 +6,17 @@ class Loop {
   deferred: (() => void)[] = [];
   readonly gate: TurnBudget;
 
-  constructor(lightMax = 0, waitingMax = 3, standingQueueMs = 20) {
+  constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20) {
     this.gate = new TurnBudget({
       now: () => this.clock,
       defer: (run) => this.deferred.push(run),
       sliceMs: 5,
       waitingMax,
       waitMsMax: 100,
-      burstMs: 100,
       standingWaitMs: 20,
-      standingQueueMs,
+      burstMs: 50,
+      shortQueue: 4,
+      shortQueueMs,
       lightMax,
       readMsMax: 10,
     });
@@ -60,8 +61,8 @@ function queue(loop: Loop, count: number, ms = 1): void {
 }
 
 /** A loop whose gate has measured 300 pieces of work, 1 ms each. */
-function measured(standingQueueMs?: number): Loop {
-  const loop = new Loop(0, 1_000, standingQueueMs);
+function measured(shortQueueMs?: number): Loop {
+  const loop = new Loop(0, 1_000, shortQueueMs);
   for (let round = 0; round < 10; round++) {
     queue(loop, 30);
     while (loop.gate.waiting > 0) loop.turn();
@@ -186,7 +187,7 @@ describe('the gate of new work', () => {
   it('the turn budget keeps the queue short while the overload lasts, and takes its refusals for a sign that it does', () => {
     const loop = measured(6);
     loop.clock += 1_000;
-    loop.press(120);
+    loop.press(70);
     loop.enter(work([], 'first'));
     loop.clock += 11;
     const answers = Array.from({ length: 12 }, () => loop.enter(work([], 'queued')));
