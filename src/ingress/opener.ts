@@ -105,15 +105,12 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
   });
 }
 
-/** Services of streams whose pool is not known: every body that can name a model is read for it. */
-function beforeChoice(
-  services: StreamServices,
-  { dialects }: Pick<PoolChoice<StreamContext>, 'dialects'>,
-): StreamServices {
+/** Services of streams whose pool is not known: every body that can name a model is read, in the blocks of most pools. */
+function beforeChoice(services: StreamServices, pools: PoolChoice<StreamContext>): StreamServices {
   const settings = {
     get current() {
-      return { ...services.settings.current, dialects };
+      return { ...services.settings.current, dialects: pools.dialects };
     },
   };
-  return { ...services, settings };
+  return { ...services, settings, blockBytes: () => pools.blockBytes ?? services.blockBytes() };
 }

@@ -29,6 +29,7 @@ const STARTS = [
   'src/cli/candidate.ts',
   'src/cli/envoy/configuration.ts',
   'src/cli/envoy/findings.ts',
+  'src/cli/envoy/picker-filter.ts',
   'src/cli/preflight/envoy-admin.ts',
   'src/cli/replay.ts',
   'src/cli/replay/replay-pool.ts',
