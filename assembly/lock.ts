@@ -47,7 +47,7 @@ function wordsOf(lock: usize): LockWords {
  */
 declare function lockReleasing(lock: usize): void;
 
-/** A counter that the compiler cannot do without. */
+/** Counter whose writes keep the compiler from removing the pause loop. */
 let pauseTurns: i32 = 0;
 
 function lockTry(lock: usize): bool {

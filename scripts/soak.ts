@@ -1,5 +1,5 @@
 // Runs a picker behind Envoy for minutes and asks what it holds then: `npm run soak -- [--minutes 10] [--transport lean|grpc-js]
-// [--scenario mixed|memory] [--streams 10000] [--rate 300] [--busy]`. Prints samples to standard error and the result as JSON to standard
+// [--scenario mixed|memory] [--streams 10000] [--rate 300] [--wave 30] [--busy]`. Prints samples to standard error and the result as JSON to standard
 // output; ends with exit code 1 when something was not given back, requests failed, memory grew or garbage took too long.
 import { parseArgs } from 'node:util';
 import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
@@ -60,12 +60,13 @@ const { values } = parseArgs({
     scenario: { type: 'string', default: 'mixed' },
     streams: { type: 'string' },
     rate: { type: 'string' },
+    wave: { type: 'string' },
     /** The machine does other things: the share of garbage collections is shown and not judged. */
     busy: { type: 'boolean', default: false },
   },
 });
 
-function number(name: 'minutes' | 'streams' | 'rate', otherwise: number): number {
+function number(name: 'minutes' | 'streams' | 'rate' | 'wave', otherwise: number): number {
   const value = values[name] === undefined ? otherwise : Number(values[name]);
   if (!(value > 0)) throw new Error(`--${name}: must be a number above 0`);
   return value;
@@ -93,6 +94,7 @@ const traffic = {
   ...scenario.traffic,
   streams: number('streams', scenario.traffic.streams),
   rate: number('rate', scenario.traffic.rate),
+  waveMs: values.wave === undefined ? scenario.traffic.waveMs : 1_000 * number('wave', 0),
 };
 const { burst, rssMbMax } = scenario;
 const options = { envoy, transport: transport(), traffic, burst, seconds: 60 * number('minutes', 10) };

@@ -191,7 +191,7 @@ function updateReserve(): void {
   gateHead().reserve = <f32>(RESERVE_PART * mean);
 }
 
-/** Lets the past fade. @param now pool clock, ms */
+/** Decays the sums of earlier answers. @param now pool clock, ms */
 function decayOutput(now: f64): void {
   const passed = now - gateHead().outTime;
   if (!(passed >= 1_000)) return;

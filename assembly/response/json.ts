@@ -282,7 +282,7 @@ function isCount(at: ResponseScan): bool {
   const form = at.form;
   if (KEY == KEY_CACHE_READ) return form == FORM_MESSAGES && DEPTH == usage;
   if (KEY == KEY_CACHED) return DEPTH == (form == FORM_SGLANG ? usage : at.detailsDepth);
-  // The message that starts an Anthropic stream tells an output that is only just beginning.
+  // The message that starts an Anthropic stream counts an output that has barely begun.
   if (KEY == KEY_COMPLETION && at.scope == SCOPE_MESSAGE) return false;
   return DEPTH == usage;
 }

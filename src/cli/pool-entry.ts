@@ -35,7 +35,7 @@ export function entryDocument(
   return new ConfigurationDocument(text, `${place}.configuration`, folder);
 }
 
-/** Options to load the configuration of an entry with. */
+/** Options for loading the configuration of an entry. */
 export function entryLoad<Options extends LoadOptions>(options: Options, { endpoints }: EntryFiles): Options {
   return { ...options, endpointsFile: endpoints };
 }

@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import { duration } from '../scheduling/duration-schema.js';
 import { adaptationConfig } from './adaptation.js';
-import { quantity } from './quantity-schema.js';
+import { parseQuantity, QUANTITY_EXPECTED, QUANTITY_FORM } from './quantity.js';
 import { replicationConfig } from './replication.js';
+
+/** Schema of a quantity, as text or as a number; it stays as it is. */
+const quantity = z
+  .union([z.number(), z.string()], { error: QUANTITY_EXPECTED })
+  .refine((given) => parseQuantity(String(given)) !== undefined, { error: QUANTITY_EXPECTED })
+  .meta({ pattern: QUANTITY_FORM.source, examples: ['1Gi', '500Mi', 1000] });
 
 const name = z.string().min(1);
 const reference = z.strictObject({ pluginRef: name.describe('Name of a plugin from plugins.') });

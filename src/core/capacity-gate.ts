@@ -278,7 +278,7 @@ export class CapacityGate {
     return this.#core.call.isHeld(ticket, ticketGeneration) === 1;
   }
 
-  /** Gives up on a request that was told to end and has not ended in time: its room is not expected any more. */
+  /** Removes the expected room of a request that was to end and has not ended in time. */
   evictionLost({ ticket, ticketGeneration }: Evicted): boolean {
     return this.#core.call.evictionLost(ticket, ticketGeneration) === 0;
   }

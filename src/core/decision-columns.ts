@@ -77,7 +77,7 @@ export function readColumns(
   const isWhole = () => ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - first) >>> 0 <= units;
   if (!isWhole()) return undefined;
   const found = readAt(core, columns + (first % units) * 64, record.number);
-  // The writer may have come round to them while they were read.
+  // The writer may have overwritten them while they were read.
   return isWhole() ? found : undefined;
 }
 

@@ -203,7 +203,7 @@ export class DecisionLog {
       shadow: this.#shadowAt(at),
     };
     const made = this.#made(record.thread < this.#threads ? record.thread : 0);
-    // The writer has come round to this place meanwhile.
+    // The writer has overwritten this record meanwhile.
     return (made - number) >>> 0 > this.#kept ? undefined : record;
   }
 

@@ -130,7 +130,7 @@ export class DecisionTrail {
     if (loss !== undefined) this.#lost!(loss);
   }
 
-  /** Writes that a decision came to nothing, because a later profile failed. */
+  /** Marks a decision as abandoned, because a later profile failed. */
   abandoned(number: number): void {
     const at = this.#recordOf(number);
     if (at !== undefined) this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;

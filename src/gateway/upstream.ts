@@ -66,7 +66,7 @@ export class Upstream {
     const destination = this.#destinations.shift();
     if (destination === undefined) {
       this.#request = undefined;
-      // Later, so that the owner knows this object before it hears of the failure.
+      // Later, so that the owner knows this object before it is told of the failure.
       setImmediate(() => {
         if (!this.#aborted) this.#listener.failed(reason);
       });

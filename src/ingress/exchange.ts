@@ -53,7 +53,7 @@ export interface Exchange extends Evictable {
   enter(context: StreamContext): void;
   /** Sets the exchange's share of the shard's held bytes. @returns false when the shard holds too much */
   hold(bytes: number): boolean;
-  /** Nothing more is to be said. Whatever is held is released first: when the proxy hears of the end, nothing is. */
+  /** Ends the stream. Everything that it holds is released before the proxy is told of the end. */
   finish(): void;
   /** The peer broke the protocol. */
   fail(why: string): void;

@@ -1,4 +1,4 @@
-import { bufferSize, giveBuffer, takeBuffer } from './kept-buffers.js';
+import { bufferSize, giveBuffer, takeBuffer } from '../request/kept-buffers.js';
 
 /** Memory that a message takes beside its bytes. */
 const MESSAGE_OVERHEAD_BYTES = 16;

@@ -57,7 +57,7 @@ export class EventStream {
     this.#apply(number, payload, model);
   }
 
-  /** Gives up the messages before `number`: removes all blocks, as removals may be among the lost messages. */
+  /** Skips the messages before `number`: removes all blocks, as removals may be among the lost messages. */
   giveUp(number: number): void {
     if (this.#applied !== undefined) this.#blocks.clear('events-lost');
     this.#applied = number - 1;

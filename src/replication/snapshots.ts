@@ -98,7 +98,7 @@ export class Snapshots {
     this.#pause(nowMs);
   }
 
-  /** Gives up the index that was asked for, and pauses. */
+  /** Drops the index that was asked for, and pauses. */
   fail(nowMs: number): void {
     this.#from = undefined;
     this.#drop();

@@ -1,3 +1,5 @@
+import { giveBuffer, keepLent } from './kept-buffers.js';
+
 /** Sizes of slots in bytes: a short chat, a long one, a piece of a body of any length. Powers of two. */
 const SLOT_BYTES = [4_096, 16_384, 65_536] as const;
 const SLOT_BYTES_MAX = SLOT_BYTES[SLOT_BYTES.length - 1]!;
@@ -18,43 +20,55 @@ function giveSlot(slot: Buffer): void {
   if ((slots.length + 1) * slot.length <= SPARE_BYTES_MAX) slots.push(slot);
 }
 
-/** Slots of this thread that bodies hold. */
+/** Slots and buffers of this thread that bodies hold. */
 export function slotsInUse(): number {
   return inUse;
 }
 
 /**
- * The bytes of one body, copied once into slots that the thread uses again. Reuse spares the garbage collector, which
- * took a fifth of the time with bodies of 400 KB. The owner holds the memory from the first byte to `release`; others
- * may `retain` it beyond that. After the last release its slots go to other bodies.
+ * The bytes of one body: copied once into slots that the thread uses again, or kept where they came, in a buffer that
+ * a transport lends. Reuse spares the garbage collector, which took a fifth of the time with bodies of 400 KB. The owner holds
+ * the memory from the first byte to `release`; others may `retain` it beyond that. After the last release its slots go to
+ * other bodies.
  */
 export class BodyMemory {
+  /** Full slots and kept bytes, in the order of the body. */
+  readonly #chunks: Uint8Array[] = [];
   readonly #slots: Buffer[] = [];
-  /** Filled bytes of the last slot; all others are full. */
+  readonly #buffers: Buffer[] = [];
+  /** Slot with room, and its filled bytes. */
+  #slot: Buffer | undefined;
   #filled = 0;
   #held = 0;
   #holders = 1;
 
-  /** Bytes of the slots. */
+  /** Bytes of the slots and buffers. */
   get heldBytes(): number {
     return this.#held;
   }
 
   append(bytes: Uint8Array): void {
+    // A slot with room is filled first, so that the memory is never much larger than the body.
+    const buffer = this.#slot === undefined ? keepLent(bytes) : undefined;
+    if (buffer !== undefined) this.#keep(buffer, bytes);
+    else this.#copy(bytes);
+  }
+
+  #copy(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
-      const slot = this.#lastSlot(bytes.length - at);
+      const slot = this.#slot ?? this.#nextSlot(bytes.length - at);
       const end = Math.min(bytes.length, at + slot.length - this.#filled);
       slot.set(at === 0 && end === bytes.length ? bytes : bytes.subarray(at, end), this.#filled);
       this.#filled += end - at;
       at = end;
+      if (this.#filled === slot.length) this.#closeSlot(slot);
     }
   }
 
   /** The bytes so far, in pieces that do not change while the memory is held. */
-  chunks(): Buffer[] {
-    const last = this.#slots.length - 1;
-    return this.#slots.map((slot, i) => (i === last ? slot.subarray(0, this.#filled) : slot));
+  chunks(): Uint8Array[] {
+    return this.#slot === undefined ? [...this.#chunks] : [...this.#chunks, this.#slot.subarray(0, this.#filled)];
   }
 
   retain(): void {
@@ -66,19 +80,35 @@ export class BodyMemory {
     if (this.#holders === 0) throw new Error('body memory was released twice');
     if (--this.#holders > 0) return;
     for (const slot of this.#slots) giveSlot(slot);
+    for (const buffer of this.#buffers) giveBuffer(buffer);
+    inUse -= this.#buffers.length;
     this.#slots.length = 0;
+    this.#buffers.length = 0;
+    this.#chunks.length = 0;
+    this.#slot = undefined;
     this.#filled = 0;
     this.#held = 0;
   }
 
-  /** A slot with room: the smallest size for the first bytes, the largest for a body that continues. */
-  #lastSlot(needed: number): Buffer {
-    const last = this.#slots[this.#slots.length - 1];
-    if (last !== undefined && this.#filled < last.length) return last;
-    const first = SLOT_BYTES.find((bytes) => bytes >= needed) ?? SLOT_BYTES_MAX;
-    const slot = takeSlot(last === undefined ? first : SLOT_BYTES_MAX);
-    this.#slots.push(slot);
+  #keep(buffer: Buffer, bytes: Uint8Array): void {
+    this.#chunks.push(bytes);
+    this.#buffers.push(buffer);
+    this.#held += buffer.length;
+    inUse++;
+  }
+
+  #closeSlot(slot: Buffer): void {
+    this.#chunks.push(slot);
+    this.#slot = undefined;
     this.#filled = 0;
+  }
+
+  /** The smallest slot for the first bytes, the largest for a body that continues. */
+  #nextSlot(needed: number): Buffer {
+    const isFirst = this.#chunks.length === 0;
+    const slot = takeSlot(isFirst ? (SLOT_BYTES.find((bytes) => bytes >= needed) ?? SLOT_BYTES_MAX) : SLOT_BYTES_MAX);
+    this.#slot = slot;
+    this.#slots.push(slot);
     this.#held += slot.length;
     return slot;
   }

@@ -73,7 +73,7 @@ function isKnown(usage: Usage): boolean {
 export class ResponsePhase {
   readonly #services: ResponseServices;
   readonly #request: AnsweredRequest;
-  /** The answer comes token by token: the client asked for it, or its head says so. */
+  /** Whether the answer comes token by token, by the request or by the head of the answer. */
   #streaming = false;
   readonly #contentType: string | undefined;
   #scan = -1;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { selectorAccepts } from '../../dist/scheduling/filters/label-selector.js';
-import { labelSelector } from '../../dist/scheduling/filters/label-selector-schema.js';
+import { labelSelector } from '../../dist/scheduling/filters/label-selector-filter.js';
 import type { CompileContext, PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { schedulingPlugins } from '../../dist/scheduling/registry.js';
 

@@ -28,7 +28,7 @@ const QUESTION_BYTES = 300;
 /** Between the starts of two conversations' turns, in milliseconds: requests come one after another, as in life. */
 const ARRIVAL_MS = 25;
 
-/** Holds all conversations turn by turn; `report` hears each turn when its last answer is complete. */
+/** Holds all conversations turn by turn; `report` is called with each turn when its last answer is complete. */
 export async function runLoad(options: LoadOptions, report: (turn: TurnOutcome) => void): Promise<void> {
   const conversations = Array.from({ length: options.conversations }, (_, index) =>
     opening((options.first ?? 0) + index, options),

@@ -18,7 +18,7 @@ export interface OverloadOptions {
 export interface OverloadSecond {
   readonly second: number;
   readonly flood: boolean;
-  /** Of interactive requests that were answered in it. */
+  /** Of the interactive requests that were answered in that second. */
   readonly firstTokensMs: readonly number[];
   readonly batchAnswered: number;
   /** Turned away with 429 or 503. */
@@ -44,7 +44,7 @@ class Tally {
   refused = 0;
 }
 
-/** Sends the load; `report` hears every second when it is over. Resolves when the last answer has come. */
+/** Sends the load; `report` is called with every second when it is over. Resolves when the last answer has come. */
 export async function runOverload(
   options: OverloadOptions,
   report: (second: OverloadSecond) => Promise<void>,

@@ -50,7 +50,7 @@ export class GatewayClient {
     this.#agent = gateway.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
   }
 
-  /** Sends a request and reads its answer. Does not reject: `broken` says what went wrong. */
+  /** Sends a request and reads its answer. Does not reject: `broken` names the failure. */
   ask(question: Question): Promise<Answer> {
     const begun = performance.now();
     return new Promise((resolve) => {

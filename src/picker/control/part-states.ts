@@ -6,7 +6,7 @@ import type { EngineEvents } from './kv-events.js';
 import type { PartState } from './page-snapshots.js';
 import type { PoolController } from './pool-controller.js';
 
-/** Age of signals from which the page says so; they are scraped every 50 ms and unknown after 2 s. */
+/** Age of signals from which the page names it; they are scraped every 50 ms and unknown after 2 s. */
 const OLD_SIGNALS_MS = 1000;
 
 /** Parts of the picker whose state the page shows. */

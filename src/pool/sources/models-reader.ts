@@ -24,7 +24,7 @@ export class ModelsReader implements SignalReader<string> {
   readonly #models = new Map<string, readonly ServedModel[]>();
   readonly #showAdapter: (name: string) => void;
 
-  /** @param showAdapter hears of every model of a list that has a parent */
+  /** @param showAdapter called with every model of a list that has a parent */
   constructor(showAdapter: (name: string) => void) {
     this.#showAdapter = showAdapter;
   }

@@ -87,7 +87,7 @@ export class ScrapeConnection {
     this.#socket.write(this.#request);
   }
 
-  /** Gives up what is under way, without a call to `done` or `failed`. */
+  /** Ends the request under way, without a call to `done` or `failed`. */
   close(): void {
     this.#waiting = false;
     this.#drop();

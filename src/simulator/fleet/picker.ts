@@ -42,7 +42,7 @@ export interface SimulatedCharge {
 export interface PickerConfiguration {
   readonly scheduling: CompiledScheduling;
   readonly adaptation: AdaptationSettings;
-  /** Marginal cost is reckoned with the true costs of the engines; the prefix index hears of sent prompts and of events. */
+  /** Marginal cost is reckoned with the true costs of the engines; the prefix index is told of sent prompts and of events. */
   readonly omniscient?: boolean | undefined;
   /** Differences from the real picker. */
   readonly ablation?: Ablation | undefined;
@@ -249,7 +249,7 @@ export class SimulatedPicker {
     return decision.status === 'filtered' ? 'rejected' : 'unavailable';
   }
 
-  /** Charges what a sister replica decided. `blocks`: the prefix index hears of it too. */
+  /** Charges what a sister replica decided. `blocks`: the prefix index is told of it too. */
   mirror(
     request: PickerRequest,
     { slot, uncachedTokens }: SimulatedCharge,

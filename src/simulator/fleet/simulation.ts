@@ -304,7 +304,7 @@ class Simulation implements EngineListener<Flight> {
     };
   }
 
-  /** Its endpoint is down: say so to the picker, give back the charge and try again. */
+  /** Reports to the picker that the endpoint is down, releases the charge and tries again. */
   #failed(flight: Flight): void {
     if (flight.charge !== undefined) {
       this.#pickers[flight.picker]!.outcome(flight.charge, true, this.#events.nowMs);

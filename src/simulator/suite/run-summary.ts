@@ -19,7 +19,7 @@ export interface RunSummary {
   readonly e2e: Spread;
   /** Mean over the requests of TTFT / its objective + TPOT / its objective; one that was not served counts 20. */
   readonly cost: number;
-  /** The same without the bound of 20 on each part of a served request: what a few very long waits hide in `cost`. */
+  /** `cost` without the bound of 20 on each part of a served request: it shows very long waits. */
   readonly uncappedCost: number;
   /** `cost` by part of the workload; null = no request of it was measured. */
   readonly costByPart: readonly (number | null)[];

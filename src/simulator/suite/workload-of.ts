@@ -49,7 +49,7 @@ function workloadNamed(suite: Suite, name: string): SuiteWorkload {
   throw new Error(`there is no workload "${name}": the suite has ${suite.workloads.map((w) => w.name).join(', ')}`);
 }
 
-/** The workload whose traffic `workload` has. */
+/** Workload from which `workload` takes its traffic. */
 function trafficOf(suite: Suite, workload: SuiteWorkload): SuiteWorkload {
   if (workload.kind !== 'variant') return workload;
   const { of } = workload as Extract<SuiteWorkload, { kind: 'variant' }>;

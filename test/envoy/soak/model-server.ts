@@ -37,8 +37,9 @@ export function digest(bytes: Uint8Array): string {
 /** A model server without an engine: answers of the sizes and times that requests ask for, with trailers behind them. */
 export async function startSoakServer(name: string): Promise<SoakServer> {
   const server = createServer((request, response) => {
-    if (request.url === '/metrics') {
-      response.end(IDLE_PAGE);
+    // The picker reads the metrics, and asks a server that has failed whether it is back.
+    if (request.url !== '/v1/chat/completions') {
+      response.end(request.url === '/metrics' ? IDLE_PAGE : '{}');
       return;
     }
     const pieces: Buffer[] = [];

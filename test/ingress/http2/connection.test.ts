@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { bufferSize, KEPT_BYTES_MAX } from '../../../dist/request/kept-buffers.js';
 import {
   ACK,
   block,
@@ -107,7 +108,7 @@ describe('a connection', () => {
       ]);
     }
     // Of two streams: room of a piece at first, of the whole message when more than half of it has come.
-    expect([held[0], Math.max(...held), held.at(-1)]).toEqual([2 * 131_072, 2 * 262_144, 0]);
+    expect([held[0], Math.max(...held), held.at(-1)]).toEqual([2 * KEPT_BYTES_MAX, 2 * bufferSize(200_000), 0]);
   });
 
   it('a connection acts the same on any cut of the bytes', () => {
@@ -275,7 +276,7 @@ describe('a gRPC message', () => {
     const connection = MemoryConnection.open({ heldBytes: 1_000_000 });
     for (let i = 0; i < 7; i++)
       connection.say(headers(2 * i + 1), data(2 * i + 1, message('x'.repeat(100_000)).subarray(0, 50)));
-    expect(connection.budget.bytes).toBe(7 * 131_072);
+    expect(connection.budget.bytes).toBe(7 * KEPT_BYTES_MAX);
     connection.prepare = (handler) => {
       handler.onOverflow = () => {
         handler.stream.send(Buffer.from('no'));
@@ -299,7 +300,7 @@ describe('a gRPC message', () => {
     const connection = MemoryConnection.open();
     const bytes = message('x'.repeat(4_000_000));
     connection.say(headers(1), data(1, bytes.subarray(0, 1_000)));
-    expect(connection.budget.bytes).toBe(131_072);
+    expect(connection.budget.bytes).toBe(KEPT_BYTES_MAX);
   });
 });
 

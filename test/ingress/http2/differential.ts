@@ -40,8 +40,18 @@ export interface Peer {
   close(): Promise<void>;
 }
 
-/** Streams are known by a header, since handlers do not see their numbers: the first message of each is its number. */
+/** By the number of the stream. */
 type Heard = Map<number, StreamOutcome>;
+
+/**
+ * Handlers do not see the numbers of their streams: the first message of each begins with its number, or their numbers are 1, 3, 5 and so
+ * on in the order in which they are opened.
+ */
+export type Naming = 'first message' | 'order';
+
+function numberOf(naming: Naming, firstMessage: string, order: number): number {
+  return naming === 'order' ? 2 * order + 1 : Number.parseInt(firstMessage, 10);
+}
 
 function heardOf(heard: Heard, id: number): StreamOutcome {
   const known = heard.get(id) ?? { messages: [], halfClosed: false };
@@ -49,15 +59,17 @@ function heardOf(heard: Heard, id: number): StreamOutcome {
   return known;
 }
 
-export async function leanPeer(): Promise<Peer> {
+export async function leanPeer(naming: Naming = 'first message'): Promise<Peer> {
   const transport = new LeanTransport();
   let heard: Heard = new Map();
+  let opened = 0;
   const open = (stream: ProcessStream): ProcessHandler => {
+    const order = opened++;
     let own: StreamOutcome | undefined;
     return {
       message: (bytes, from, to) => {
         const text = bytes.toString('latin1', from, to);
-        own ??= heardOf(heard, Number.parseInt(text, 10));
+        own ??= heardOf(heard, numberOf(naming, text, order));
         own.messages.push(text);
         stream.send(bytes.subarray(from, to));
       },
@@ -87,14 +99,16 @@ export async function leanPeer(): Promise<Peer> {
     name: 'lean',
     run: (script, settleMs) => {
       heard = new Map();
+      opened = 0;
       return play(port, script, settleMs, heard);
     },
     close: () => transport.close(),
   };
 }
 
-export async function nodePeer(): Promise<Peer> {
+export async function nodePeer(naming: Naming = 'first message'): Promise<Peer> {
   let heard: Heard = new Map();
+  let opened = 0;
   const server: Http2Server = createServer({
     settings: { initialWindowSize: 1_048_576 },
     // As many as the other side takes: the budgets themselves have tests of their own.
@@ -102,7 +116,10 @@ export async function nodePeer(): Promise<Peer> {
   });
   server.on('session', (session) => session.setLocalWindowSize(16 * 1024 * 1024));
   server.on('sessionError', () => undefined);
-  server.on('stream', (stream) => serveStream(stream, heard));
+  server.on('stream', (stream) => {
+    const order = opened++;
+    serveStream(stream, heard, (text) => numberOf(naming, text, order));
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
@@ -110,6 +127,7 @@ export async function nodePeer(): Promise<Peer> {
     name: 'node:http2',
     run: (script, settleMs) => {
       heard = new Map();
+      opened = 0;
       return play(port, script, settleMs, heard);
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
@@ -119,7 +137,7 @@ export async function nodePeer(): Promise<Peer> {
 const MESSAGE_BYTES_MAX = 4_194_304;
 
 /** The gRPC of the other side, as short as it can be. */
-function serveStream(stream: ServerHttp2Stream, heard: Heard): void {
+function serveStream(stream: ServerHttp2Stream, heard: Heard, name: (message: string) => number): void {
   let rest = Buffer.alloc(0);
   let own: StreamOutcome | undefined;
   stream.on('error', () => undefined);
@@ -145,7 +163,7 @@ function serveStream(stream: ServerHttp2Stream, heard: Heard): void {
       const content = rest.subarray(5, 5 + rest.readUInt32BE(1));
       rest = rest.subarray(5 + content.length);
       const text = content.toString('latin1');
-      own ??= heardOf(heard, Number.parseInt(text, 10));
+      own ??= heardOf(heard, name(text));
       own.messages.push(text);
       respond();
       if (!stream.destroyed) stream.write(message(content));

@@ -1,4 +1,4 @@
-import { bufferSize } from '../../kept-buffers.js';
+import { bufferSize } from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
 import { ConnectionBudget, UnfinishedMessages } from './connection-budget.js';
 import { FixedAnswer } from './fixed-answer.js';

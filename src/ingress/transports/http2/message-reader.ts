@@ -1,4 +1,11 @@
-import { bufferSize, giveBuffer, KEPT_BYTES_MAX, takeBuffer } from '../../kept-buffers.js';
+import {
+  bufferSize,
+  giveBuffer,
+  KEPT_BYTES_MAX,
+  lendBuffer,
+  takeBackBuffer,
+  takeBuffer,
+} from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
 
 /** Bytes in front of every message: compressed flag and length (gRPC over HTTP/2, "Length-Prefixed-Message"). */
@@ -161,10 +168,13 @@ export class MessageReader {
     this.#have = 0;
     // Taken out first: the sink may close this reader, and then the buffer must not be given away while it is read.
     this.#buffer = undefined;
-    const goOn = this.#sink.message(buffer, 0, this.#length);
-    this.#budget.give(buffer.length);
-    giveBuffer(buffer);
-    return goOn;
+    lendBuffer(buffer);
+    try {
+      return this.#sink.message(buffer, 0, this.#length);
+    } finally {
+      if (takeBackBuffer()) giveBuffer(buffer);
+      this.#budget.give(buffer.length);
+    }
   }
 
   #release(): void {

@@ -30,7 +30,7 @@ interface Entry {
 type Dated = { readonly createdMs: number; readonly namespace: string; readonly name: string };
 
 export const byName = (a: Dated, b: Dated) => compare(a.namespace, b.namespace) || compare(a.name, b.name);
-/** Oldest first; llm-d-router's order among equals is by chance. */
+/** Oldest first; among equals the order of llm-d-router is random. */
 export const byAge = (a: Dated, b: Dated) => a.createdMs - b.createdMs || byName(a, b);
 
 function compare(a: string, b: string): number {

@@ -128,7 +128,7 @@ export class HpackDecoder {
     return field;
   }
 
-  /** Lets the oldest fields go until at most `bytes` are left. */
+  /** Removes the oldest fields until at most `bytes` are left. */
   #evict(bytes: number): void {
     while (this.#count > 0 && this.#bytes > bytes) {
       const oldest = (this.#newest + --this.#count) % TABLE_FIELDS_MAX;
