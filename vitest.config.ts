@@ -8,11 +8,7 @@ export default defineConfig({
     // change a pool, and replace its picker and engines, under load for minutes.
     exclude: process.env.POINTSMAN_STRESS
       ? []
-      : [
-          'test/envoy/overload-timing.test.ts',
-          'test/kubernetes/end-to-end.test.ts',
-          'test/kubernetes/replacement.test.ts',
-        ],
+      : ['test/envoy/overload-timing.test.ts', 'test/kubernetes/end-to-end.test.ts'],
     // An API server for the tests that ask for one; nothing is started without them.
     globalSetup: ['test/kubernetes/shared-server.ts'],
     setupFiles: ['test/project/property-seed.ts', 'test/project/debug-core.ts'],

@@ -5,8 +5,9 @@
  */
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
+import type { ScanMemory } from '../dist/core/scan-memory.js';
 import { HeldBytes } from '../dist/ingress/byte-budget.js';
-import type { StreamContext, StreamServices } from '../dist/ingress/exchange.js';
+import type { StreamContext } from '../dist/ingress/exchange.js';
 import { createStreamOpener } from '../dist/ingress/opener.js';
 import { POOL_HEADER, PoolChoice } from '../dist/ingress/pool-choice.js';
 import { PROCESS_PATH, type StreamEntry } from '../dist/ingress/transport.js';
@@ -82,10 +83,10 @@ function settingsOf(configuration: LoadedConfiguration, traced: number | undefin
   };
 }
 
-/** Services of a shard with the default configuration, over eight endpoints. */
-async function makeServices(traced?: number, pool = 0): Promise<StreamServices> {
+/** Stack of a pool with the default configuration, over eight endpoints. @param scans of the own pool; undefined = it is that one */
+async function makeStack(traced?: number, pool = 0, scans?: ScanMemory): Promise<PoolStack> {
   const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
-  const { pool: memory, assignments } = rehearsalPool(configuration.scheduling, 1, 0);
+  const { pool: memory, assignments } = rehearsalPool(configuration.scheduling, 1, 0, { hashSeed: 1n });
   const shardSettings = settingsOf(configuration, traced);
   const start: PoolStart = {
     pool,
@@ -104,7 +105,7 @@ async function makeServices(traced?: number, pool = 0): Promise<StreamServices> 
   const definitions = await shardDefinitions(shardSettings);
   const log = createLogger(shardSettings.log);
   const stack: PoolStack = new PoolStack({
-    ...{ start, thread: 1, definitions, log },
+    ...{ start, thread: 1, definitions, log, scans },
     send: (message) => {
       if (message.kind !== 'traces') return;
       // What a message port does with it on this side.
@@ -112,7 +113,7 @@ async function makeServices(traced?: number, pool = 0): Promise<StreamServices> 
       queueMicrotask(() => stack.receive({ kind: 'tracesTaken' }));
     },
   });
-  return stack.rehearsalServices();
+  return stack;
 }
 
 /** DATA frames of one message on stream 1. */
@@ -211,16 +212,15 @@ class Script {
 
 /** Entry of a shard that serves this many pools. */
 async function makeEntry({ pools, traced }: Shape): Promise<StreamEntry> {
-  const own = await makeServices(traced);
-  if (pools === undefined) return createStreamOpener(own);
+  const own = await makeStack(traced);
+  const services = own.rehearsalServices();
+  if (pools === undefined) return createStreamOpener(services);
   const choice = new PoolChoice<StreamContext>();
-  const opener = createStreamOpener(own, choice);
+  const opener = createStreamOpener(services, choice);
   for (let pool = 0; pool < pools.count; pool++) {
     const use = { streams: 0, idle: undefined };
-    choice.add(
-      { name: poolOf(pool), models: [modelOf(pool)] },
-      opener.contextOf(await makeServices(traced, pool + 1), use),
-    );
+    const stack = await makeStack(traced, pool + 1, own.scans);
+    choice.add({ name: poolOf(pool), models: [modelOf(pool)] }, opener.contextOf(stack.rehearsalServices(), use));
   }
   return opener;
 }
@@ -274,6 +274,8 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
 
 export const benches: readonly Bench[] = [
   { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  // All of them wait for their turn at one time, as under overload: what lives long is dearer to collect.
+  { name: 'memory/chat-4k-1000-at-once', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 1_000 }) },
   {
     name: 'memory/refused-chat-4k',
     setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 64, late: true }),

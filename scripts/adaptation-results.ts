@@ -1,10 +1,11 @@
 // Writes the tables of docs/adaptation-results.md from the results of the suites in examples/simulation/:
 //   pointsman simulate examples/simulation/NAME.yaml ... --json FOLDER/NAME.json
 //   node scripts/adaptation-results.ts FOLDER
+// A suite that ran in parts has a file for each, NAME-PART.json: other workloads, or other policies on equal seeds.
 //
 // Only what stands between the marks of a table is replaced, and only where the folder has the results for it; the words
 // around the tables are written by hand.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AdaptationSpeed } from '../dist/simulator/suite/adaptation-speed.js';
 import type { CapacityComparison } from '../dist/simulator/suite/capacity-comparison.js';
@@ -65,12 +66,18 @@ function bestFixed(comparisons: readonly Comparison[], workload: string): Compar
   return own.reduce((best, each) => (each.cost < best.cost ? each : best));
 }
 
-function facts({ suite, runs }: Results): string {
+function facts({ runs }: Results): string {
   const requests = runs.reduce((sum, { simulated }) => sum + simulated, 0);
   const seconds = runs.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1e3;
   const policies = unique(runs.map(({ policy }) => policy)).length;
   const workloads = unique(runs.map(({ workload }) => workload)).length;
-  return `${workloads} workloads × ${policies} policies × ${suite.seeds === 1 ? 'one seed' : `${suite.seeds} seeds`}; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
+  const counts = unique(runs.map(({ workload }) => workload)).map(
+    (of) => new Set(runs.filter(({ workload }) => workload === of).map(({ seed }) => seed)).size,
+  );
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  const seeds = most === 1 ? 'one seed' : least === most ? `${most} seeds` : `${least} to ${most} seeds`;
+  const full = runs.length === policies * counts.reduce((sum, count) => sum + count, 0);
+  return `${workloads === 1 ? 'one workload' : `${workloads} workloads`} × ${full ? '' : 'up to '}${policies} policies × ${seeds}; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
 }
 
 function costs(results: Results): string {
@@ -81,20 +88,22 @@ function costs(results: Results): string {
     const best = bestFixed(comparisons, workload);
     const learned = row(comparisons, workload, 'learned')!;
     const oracle = toOracle && row(toOracle, workload, 'learned');
+    const rivals = comparisons.filter((each) => each.workload === workload && !NOT_FIXED.has(each.policy)).length > 1;
     return [
       workload,
       row(comparisons, workload, suite.reference)!.cost.toFixed(3),
-      `${best.policy} ${percent(best.change)}`,
+      rivals ? `${best.policy} ${percent(best.change)}${best.slowTail ? ' ▲' : ''}` : '–',
       change(learned),
       ...(oracle === undefined ? [] : [change(oracle)]),
-      percent(learned.cost / best.cost - 1),
+      rivals ? percent(learned.cost / best.cost - 1) : '–',
       percent(learned.uncappedChange),
       `×${learned.ttftP99Ratio.toFixed(2)}`,
       change(row(comparisons, workload, 'guarded')!),
+      `${learned.costs.length}`,
     ];
   });
   const head = ['workload', 'default', 'best fixed rule', 'learned against default'];
-  const last = ['against best fixed', 'uncapped', 'TTFT p99', 'guarded against default'];
+  const last = ['against best fixed', 'uncapped', 'TTFT p99', 'guarded against default', 'seeds'];
   return table([...head, ...(toOracle === undefined ? [] : ['against grid oracle']), ...last], rows);
 }
 
@@ -106,7 +115,7 @@ function standing(results: Results): string {
   const base = (workload: string) =>
     measure === undefined ? bestFixed(comparisons, workload).cost : row(comparisons, workload, measure)!.cost;
   const rows = policiesOf(results).map((policy) => {
-    const own = workloads.map((workload) => row(comparisons, workload, policy)!);
+    const own = workloads.flatMap((workload) => row(comparisons, workload, policy) ?? []);
     const regrets = own.map(({ cost, workload }) => cost / base(workload) - 1);
     const count = (verdict: Comparison['verdict']) => `${own.filter((each) => each.verdict === verdict).length}`;
     const total = Math.exp(mean(own.map(({ change: each }) => Math.log1p(each)))) - 1;
@@ -117,13 +126,14 @@ function standing(results: Results): string {
         policy,
         policy === results.suite.reference ? '' : percent(total),
         percent(mean(regrets)),
-        `${percent(regrets[worst]!)} (${workloads[worst]})`,
+        `${percent(regrets[worst]!)} (${own[worst]!.workload})`,
         ...(policy === results.suite.reference
           ? ['', '', '', '', '']
           : [
               ...['win', 'tie', 'open', 'loss'].map((v) => count(v as never)),
               `${own.filter(({ slowTail }) => slowTail).length}`,
             ]),
+        `${own.length}`,
       ],
     };
   });
@@ -140,6 +150,7 @@ function standing(results: Results): string {
       'open',
       'losses',
       'slow tails ▲',
+      'workloads',
     ],
     sorted,
   );
@@ -386,19 +397,46 @@ const TABLES: Readonly<Record<string, { readonly file: string; readonly make: (r
   'capacity-facts': { file: 'capacity', make: facts },
 };
 
+/** Results of a suite from the files of its parts; undefined when there is none. */
+function resultsIn(folder: string, suite: string): Results | undefined {
+  const parts = readdirSync(folder)
+    .filter((name) => name === `${suite}.json` || (name.startsWith(`${suite}-`) && name.endsWith('.json')))
+    .sort()
+    .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Results);
+  const [first] = parts;
+  if (first === undefined || parts.length === 1) return first;
+  const cells = new Map(
+    parts.flatMap(({ runs }) => runs.map((run) => [`${run.workload} ${run.policy} ${run.seed}`, run] as const)),
+  );
+  const order = unique(first.suite.workloads.map(({ name }) => name));
+  const runs = [...cells.values()].sort(
+    (a, b) => order.indexOf(a.workload) - order.indexOf(b.workload) || a.seed - b.seed,
+  );
+  const policies = [...new Map(parts.flatMap((part) => part.suite.policies.map((each) => [each.name, each]))).values()];
+  const whole = { ...first.suite, policies };
+  return {
+    ...first,
+    suite: whole,
+    comparisons: compare(runs, whole),
+    runs,
+    speeds: parts.flatMap((part) => part.speeds),
+  };
+}
+
 const folder = process.argv[2];
 if (folder === undefined)
   throw new Error('name the folder with the results: node scripts/adaptation-results.ts FOLDER');
 const page = resolve(import.meta.dirname, '../docs/adaptation-results.md');
-const read = new Map<string, Results>();
+const read = new Map<string, Results | undefined>();
 let text = readFileSync(page, 'utf8');
 for (const [name, { file, make }] of Object.entries(TABLES)) {
-  const path = join(folder, `${file}.json`);
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from || !existsSync(path)) continue;
-  if (!read.has(file)) read.set(file, JSON.parse(readFileSync(path, 'utf8')) as Results);
-  text = `${text.slice(0, from + begin.length)}\n${make(read.get(file)!)}\n${text.slice(to)}`;
-  console.log(`${name}: from ${path}`);
+  if (from < 0 || to < from) continue;
+  if (!read.has(file)) read.set(file, resultsIn(folder, file));
+  const results = read.get(file);
+  if (results === undefined) continue;
+  text = `${text.slice(0, from + begin.length)}\n${make(results)}\n${text.slice(to)}`;
+  console.log(`${name}: from ${file}`);
 }
 writeFileSync(page, text);

@@ -11,7 +11,7 @@ import { gzipSync } from 'node:zlib';
 import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
 import { ANSWER_HEADERS, startSoakServer } from '../test/envoy/soak/model-server.ts';
 import { startPicker } from '../test/envoy/soak/picker.ts';
-import { startProxy, WINDOW_BYTES_MIN } from '../test/envoy/soak/proxy.ts';
+import { SMALLEST_WINDOWS, startProxy, type Windows } from '../test/envoy/soak/proxy.ts';
 import { PROCESS } from '../test/ingress/http2/frames.ts';
 
 const FOLDER = new URL('../test/ingress/http2/captures/', import.meta.url);
@@ -62,7 +62,7 @@ const ended = (stream: ClientHttp2Stream) => (stream.closed ? undefined : once(s
 
 interface Scenario {
   /** Windows towards the picker; absent = Envoy's own. */
-  readonly windowBytes?: number;
+  readonly windows?: Windows;
   run(session: ClientHttp2Session): Promise<unknown>;
 }
 
@@ -70,7 +70,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   chat: { run: async (session) => ended(ask(session, { bytes: 1_000 })) },
   'streamed-answer': { run: async (session) => ended(ask(session, { bytes: 1_000, chunks: 20 })) },
   'body-of-400-kb': {
-    windowBytes: WINDOW_BYTES_MIN,
+    windows: SMALLEST_WINDOWS,
     run: async (session) => ended(ask(session, { bytes: 400_000, answerBytes: 100_000 })),
   },
   trailers: { run: async (session) => ended(ask(session, { bytes: 1_000, chunks: 5, trailers: true })) },
@@ -120,7 +120,7 @@ function hasStreams(bytes: Buffer): boolean {
 
 async function capture(binary: string, pickerPort: number, scenario: Scenario): Promise<Buffer> {
   const recorder = await startRecorder(pickerPort);
-  const proxy = await startProxy(binary, recorder.port, scenario.windowBytes);
+  const proxy = await startProxy(binary, recorder.port, scenario.windows);
   const session = connectHttp2(`http://127.0.0.1:${proxy.port}`);
   session.on('error', () => undefined);
   try {

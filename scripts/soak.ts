@@ -6,9 +6,12 @@ import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
 import type { TransportName } from '../dist/ingress/transport.js';
 import type { Traffic } from '../test/envoy/soak/clients.ts';
 import type { Figures } from '../test/envoy/soak/figures.ts';
+import { EDGE_WINDOWS, type Windows } from '../test/envoy/soak/proxy.ts';
 import { costsOf, faultsOf, soak } from '../test/envoy/soak/soak.ts';
 
 interface Scenario {
+  /** Of Envoy towards the picker; undefined = its own. */
+  readonly windows: Windows | undefined;
   readonly traffic: Traffic;
   readonly burst: number;
   /** Bound on the resident memory at rest; undefined = none. */
@@ -18,6 +21,7 @@ interface Scenario {
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   /** All that ends a stream, with the number of open ones going up and down. */
   mixed: {
+    windows: EDGE_WINDOWS,
     traffic: {
       sizes: [
         { bytes: 4_096, share: 0.8 },
@@ -34,16 +38,17 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     burst: 0,
     rssMbMax: undefined,
   },
-  /** A burst of 1,000, then long prompts: 20 minutes at 30 a second are an hour at 10. */
+  /** A burst of 1,000, then long prompts: 12 minutes at 50 a second are an hour at 10. */
   memory: {
+    windows: undefined,
     traffic: {
       sizes: [{ bytes: 400_000, share: 1 }],
       streams: 100,
-      rate: 30,
+      rate: 50,
       waveMs: 0,
       resets: 0.05,
       trailers: 0.3,
-      slowReaders: 0.05,
+      slowReaders: 0,
     },
     burst: 1_000,
     rssMbMax: 220,
@@ -96,8 +101,8 @@ const traffic = {
   rate: number('rate', scenario.traffic.rate),
   waveMs: values.wave === undefined ? scenario.traffic.waveMs : 1_000 * number('wave', 0),
 };
-const { burst, rssMbMax } = scenario;
-const options = { envoy, transport: transport(), traffic, burst, seconds: 60 * number('minutes', 10) };
+const { burst, rssMbMax, windows } = scenario;
+const options = { envoy, transport: transport(), windows, traffic, burst, seconds: 60 * number('minutes', 10) };
 const result = await soak({ ...options, report: print });
 const faults = [
   ...faultsOf(result),

@@ -6,7 +6,8 @@ import { readProblem } from '../core/read-problem.js';
 import type { PickerOptions } from '../picker/picker-options.js';
 
 /**
- * The configuration of `--candidate-config`; undefined = none.
+ * The configuration of `--candidate-config`, or of `candidateFile` of a pool; undefined = none.
+ * @param place that names the file, for messages
  * @throws one line when it cannot be read, or cannot decide beside the running one
  */
 export function candidateOf(
@@ -14,23 +15,22 @@ export function candidateOf(
   every: number,
   running: LoadedConfiguration,
   load: LoadOptions,
+  place = '--candidate-config',
 ): PickerOptions['candidate'] {
   if (file === undefined) return undefined;
-  const text = candidateText(file);
+  const text = candidateText(file, place);
   const configuration = loadDocument(ConfigurationDocument.ofFile(text, file), load);
   const refusals = candidateRefusals(running, configuration);
   if (refusals.length > 0) {
-    throw new Error(
-      `--candidate-config: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`,
-    );
+    throw new Error(`${place}: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`);
   }
   return { configuration, text, every, followed: { file, watched: true, load } };
 }
 
-function candidateText(file: string): string {
+function candidateText(file: string, place: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`--candidate-config: ${file}: ${readProblem(error)}`);
+    throw new Error(`${place}: ${file} cannot be read: ${readProblem(error)}`);
   }
 }

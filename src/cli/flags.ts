@@ -258,7 +258,11 @@ const COMPANIONS: readonly Companion[] = [
     acts: ({ grpcSocket }) => Boolean(grpcSocket),
   },
   { names: ['watch-config'], others: '--config-file', acts: ({ configFile }) => Boolean(configFile) },
-  { names: ['candidate-every'], others: '--candidate-config', acts: ({ candidateConfig }) => Boolean(candidateConfig) },
+  {
+    names: ['candidate-every'],
+    others: '--candidate-config',
+    acts: ({ candidateConfig, pools }) => Boolean(candidateConfig) || pools !== undefined,
+  },
 ];
 
 /** A line for each flag that was given another value than its default and acts only beside one that was not given. */

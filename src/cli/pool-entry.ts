@@ -10,14 +10,20 @@ import { selectedLabels } from './flag-values.js';
 export interface EntryFiles {
   readonly folder: string;
   readonly config: string | undefined;
+  readonly candidate: string | undefined;
   readonly endpoints: string | undefined;
 }
 
 /** @param poolsFile path of the pools file */
-export function entryFiles({ configFile, endpointsFile }: PoolEntry, poolsFile: string): EntryFiles {
+export function entryFiles({ configFile, candidateFile, endpointsFile }: PoolEntry, poolsFile: string): EntryFiles {
   const folder = dirname(resolve(poolsFile));
   const absolute = (path: string | undefined) => (path === undefined ? undefined : resolve(folder, path));
-  return { folder, config: absolute(configFile), endpoints: absolute(endpointsFile) };
+  return {
+    folder,
+    config: absolute(configFile),
+    candidate: absolute(candidateFile),
+    endpoints: absolute(endpointsFile),
+  };
 }
 
 /**

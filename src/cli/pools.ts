@@ -4,6 +4,7 @@ import { type PoolEntry, readPoolsFile } from '../config/pools-file.js';
 import type { Logger } from '../operations/log.js';
 import type { FollowedPools, PickerOptions, PoolDefinition } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
+import { candidateOf } from './candidate.js';
 import type { ServeFlags } from './flags.js';
 import { createCluster } from './kubernetes-cluster.js';
 import { entryDocument, entryFiles, entryLoad, entrySource, sourceError } from './pool-entry.js';
@@ -69,7 +70,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     poolName: entry.name,
     replica: replicaSettings(flags, configuration.replication, entry.name),
     configuration,
-    candidate: undefined,
+    candidate: candidateOf(files.candidate, flags.candidateEvery, configuration, load, `${place}.candidateFile`),
     followed: files.config === undefined ? undefined : { file: files.config, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, poolLog)),
     socket: undefined,

@@ -75,15 +75,6 @@ function refuse(recording: Recording, recorded: LoadedConfiguration, other: Load
       `it was recorded by version ${version}, whose states this version cannot read: replay it with that one`,
     );
   }
-  for (const [name, { scheduling }] of [
-    ['the recorded configuration', recorded],
-    [path, other],
-  ] as const) {
-    const hook = scheduling.host[0]?.name;
-    if (hook !== undefined)
-      throw new Error(`${name}: what the hook plugin "${hook}" says of a request is not recorded`);
-    if (scheduling.prediction !== undefined) throw new Error(`${name}: predictions of latency are not recorded`);
-  }
   const refusals = candidateRefusals(recorded, other);
   if (refusals.length > 0) throw new Error(`${path} cannot decide on this recording: ${refusals.join('; ')}`);
 }

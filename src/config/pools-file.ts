@@ -13,6 +13,11 @@ const poolEntry = z.strictObject({
   name: name.describe('Value of the header x-pointsman-pool and of the metric label pool.'),
   configFile: text.optional().describe('EndpointPickerConfig of the pool; the default configuration when absent.'),
   configuration: z.record(z.string(), z.unknown()).optional().describe('EndpointPickerConfig itself.'),
+  candidateFile: text
+    .optional()
+    .describe(
+      'Configuration that decides in shadow beside that of the pool, as --candidate-config; the file is followed.',
+    ),
   endpointsFile: text.optional().describe('Endpoints of the pool in a file.'),
   inferencePool: z
     .strictObject({

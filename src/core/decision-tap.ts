@@ -2,7 +2,7 @@ import { CORE } from './core-names.js';
 import type { Decision, DecisionRequest } from './decider.js';
 import type { CoreInstance } from './memory.js';
 import { closeFrame, DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from './recorded-frames.js';
-import { stateCells, stateRanges } from './recorded-state.js';
+import { cellWord, stateCells, stateRanges } from './recorded-state.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
 /** Bytes after which frames are handed on. */
@@ -176,15 +176,15 @@ export class DecisionTap {
 
   /** Writes the cells that have changed since the last decision of the thread. @returns their number */
   #writeChanges(from: number, state: Uint32Array): number {
-    const { u32, call } = this.#core;
-    const captured = (call.explainAddress() >>> 0) >>> 2;
+    const { u32 } = this.#core;
     const buffer = this.#buffer;
     let at = from;
     for (let i = 0; i < this.#ranges.length; i += 2) {
       const first = this.#ranges[i]!;
+      const base = cellWord(this.#core, first) - first;
       const end = first + this.#ranges[i + 1]!;
       for (let cell = first; cell < end; cell++) {
-        const value = u32[captured + cell]!;
+        const value = u32[base + cell]!;
         if (value === state[cell]) continue;
         state[cell] = value;
         at = buffer.writeUInt32LE(cell, at);

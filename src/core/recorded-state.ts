@@ -1,4 +1,5 @@
 import { CORE } from './core-names.js';
+import type { CoreInstance } from './memory.js';
 
 /** Cells of the state of a decision that lie together: first cell, and cells for each slot in use. */
 interface StateColumn {
@@ -17,9 +18,22 @@ const COLUMNS: readonly StateColumn[] = Array.from({ length: CORE.STATE_WORDS },
   .map((column) => ({ column, width: WIDE.has(column) ? 2 : 1 }));
 const WORDS = (CORE.STATE_COEFFICIENTS + CORE.COEFFICIENTS_BYTES) >>> 2;
 
-/** Cells of the captured state (assembly/scheduling/recorded-state.ts) of a pool with so many slots. */
+/** Columns behind the captured ones: what hook plugins said of the request, then its predicted times to first and per output token. */
+export const HOST_STATE = CORE.STATE_COLUMNS;
+export const PREDICTED_STATE = HOST_STATE + CORE.HOST_COLUMNS;
+const PREDICTED_TIMES = 2;
+
+/** Cells of the state of a decision in a pool with so many slots: what the core captured, and the columns behind it. */
 export function stateCells(slots: number): number {
-  return CORE.STATE_COLUMNS * slots;
+  return (PREDICTED_STATE + PREDICTED_TIMES) * slots;
+}
+
+/** Address in words of a cell in the memory of the thread that has just decided. */
+export function cellWord({ call, sizes }: CoreInstance, cell: number): number {
+  const { endpoints } = sizes;
+  if (cell < HOST_STATE * endpoints) return ((call.explainAddress() >>> 0) >>> 2) + cell;
+  if (cell < PREDICTED_STATE * endpoints) return ((call.hostAddress() >>> 0) >>> 2) + cell - HOST_STATE * endpoints;
+  return ((call.predictedAddress() >>> 0) >>> 2) + cell - PREDICTED_STATE * endpoints;
 }
 
 /**
@@ -28,5 +42,9 @@ export function stateCells(slots: number): number {
  */
 export function stateRanges(slots: number, used: number): Uint32Array {
   const pairs = COLUMNS.flatMap(({ column, width }) => [column * slots, used * width]);
-  return Uint32Array.from([...pairs, CORE.STATE_WORDS * slots, WORDS]);
+  const behind = Array.from({ length: CORE.HOST_COLUMNS + PREDICTED_TIMES }, (_, i) => [
+    (HOST_STATE + i) * slots,
+    used,
+  ]);
+  return Uint32Array.from([...pairs, CORE.STATE_WORDS * slots, WORDS, ...behind.flat()]);
 }

@@ -33,7 +33,7 @@ export type PromptKind = (typeof PromptKind)[keyof typeof PromptKind];
 
 /** An image, video or sound of a prompt. */
 export interface Medium {
-  /** Hash of its URL or data, as the body writes it; equal on all threads of a pool, and only there. */
+  /** Hash of its URL or data, as the body writes it; equal on all threads of a process, and only there. */
   readonly hash: bigint;
   readonly modality: 'image' | 'video' | 'audio';
 }

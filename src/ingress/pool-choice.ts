@@ -21,6 +21,14 @@ export interface PoolHint {
   readonly pool: string | undefined;
 }
 
+/** Property of a pool's streams that a scan needs before the pool is known. */
+interface ScannedContext {
+  readonly services: {
+    /** Prompt bytes of one hashed block. */
+    blockBytes(): number;
+  };
+}
+
 interface Entry<Context> {
   readonly route: PoolRoute;
   readonly context: Context;
@@ -30,12 +38,13 @@ interface Entry<Context> {
  * Chooses the pool of each request in a shard that serves several: by metadata, by header, by model, else the default.
  * `Context` is what the shard has for the streams of one pool.
  */
-export class PoolChoice<Context extends object> {
+export class PoolChoice<Context extends ScannedContext> {
   readonly #pools = new Map<string, Entry<Context>>();
   #models = new Map<string, Context>();
   /** Beginnings of names, longest first. */
   #beginnings: { readonly text: string; readonly context: Context }[] = [];
   #fallback: string | undefined;
+  #blockBytes: number | undefined;
   /** Dialects by which the model of a request is found before its pool is known. */
   readonly dialects: Dialects = createDialects(MODEL_PARSERS);
 
@@ -66,6 +75,14 @@ export class PoolChoice<Context extends object> {
   /** Whether a model can say the pool. */
   get readsModels(): boolean {
     return this.#models.size + this.#beginnings.length > 0;
+  }
+
+  /**
+   * Prompt bytes of one hashed block in most of the pools that models choose, in which a body is scanned before its model is
+   * known; undefined without such a pool.
+   */
+  get blockBytes(): number | undefined {
+    return this.#blockBytes;
   }
 
   /** The dialect of a path whose requests name a model; undefined when they name none. */
@@ -100,5 +117,16 @@ export class PoolChoice<Context extends object> {
       }
     }
     this.#beginnings.sort((a, b) => b.text.length - a.text.length);
+    this.#blockBytes = this.#commonBlockBytes();
+  }
+
+  #commonBlockBytes(): number | undefined {
+    const pools = new Map<number, number>();
+    for (const { route, context } of this.#pools.values()) {
+      if (route.models.length === 0) continue;
+      const bytes = context.services.blockBytes();
+      pools.set(bytes, (pools.get(bytes) ?? 0) + 1);
+    }
+    return [...pools].sort(([, a], [, b]) => b - a)[0]?.[0];
   }
 }

@@ -51,6 +51,7 @@ export class PickerParts {
       failed: () => undefined,
       link: () => this.shards.own,
       traces: this.#traces,
+      hashSeed: undefined,
       vouch: (names) => this.metrics.vouch(names),
     });
     this.shards = this.#makeShards();
@@ -167,10 +168,12 @@ export class PickerParts {
   #makeFurther(): PoolSet | undefined {
     const { pools, log, poolDrainMs: drainMs } = this.#options;
     const names = () => this.#poolNames();
-    return (
-      pools &&
-      new PoolSet({ followed: pools, shards: this.shards, jobs: this.#jobs, traces: this.#traces, log, drainMs, names })
-    );
+    if (pools === undefined) return undefined;
+    const { hashSeed } = this.#own;
+    return new PoolSet({
+      ...{ followed: pools, shards: this.shards, jobs: this.#jobs, traces: this.#traces, hashSeed },
+      ...{ log, drainMs, names },
+    });
   }
 
   #makeShards(): ShardPool {

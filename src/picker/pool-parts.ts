@@ -28,7 +28,7 @@ import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
-import { sharedState } from './control/shared-state.js';
+import { outlivingState, sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -64,6 +64,8 @@ export interface ProcessServices {
   readonly link: () => PoolLink;
   /** Undefined = requests are not traced. */
   readonly traces: Traces | undefined;
+  /** Seed of the process's block hashes; undefined = the pool is the process's own, which says it. */
+  readonly hashSeed: bigint | undefined;
   /** Names that metrics of the pool show as label values. */
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
@@ -71,6 +73,7 @@ export interface ProcessServices {
 /** Parts of one pool on the control thread: its memory, its programs, its endpoints and what follows them. */
 export class PoolParts {
   readonly memory: PoolMemory;
+  readonly hashSeed: bigint;
   /** Data of the pool for the shards. */
   readonly served: ServedPool;
   readonly flow: FlowControl | undefined;
@@ -103,8 +106,8 @@ export class PoolParts {
     this.#options = options;
     this.#process = process;
     this.#configuration = { current: options.configuration };
-    const hashSeed = hashSeedOf(options);
-    this.memory = poolMemory(options, hashSeed);
+    this.hashSeed = hashSeedOf(options, process.hashSeed);
+    this.memory = poolMemory(options, this.hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
     if (!options.ejection) this.#table.disableEjection();
@@ -123,8 +126,9 @@ export class PoolParts {
     this.shadow = this.#makeShadow();
     this.recording = this.#makeRecording();
     this.flow = this.#makeFlowControl();
+    const { hashSeed } = this;
     this.keeper = createIndexKeeper(options, { core: this.#core, hashSeed, assignments: () => this.#pool.known });
-    this.replication = this.#makeReplication(hashSeed);
+    this.replication = this.#makeReplication();
     this.labels = this.#makeLabels();
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
@@ -265,17 +269,18 @@ export class PoolParts {
     });
   }
 
-  #makeReplication(hashSeed: bigint | undefined): ReplicationControl | undefined {
+  #makeReplication(): ReplicationControl | undefined {
     const { replica: settings, configuration, log } = this.#options;
-    if (settings === undefined || hashSeed === undefined) return undefined;
+    if (settings === undefined) return undefined;
     const { prefix } = configuration.scheduling;
     return new ReplicationControl({
       settings,
       core: this.#core,
       assignments: () => this.#pool.known,
-      hashSeed,
+      hashSeed: this.hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
       state: sharedState(this.adaptation, () => this.flow),
+      outliving: outlivingState(this.adaptation, () => this.flow),
       log,
     });
   }
@@ -412,10 +417,9 @@ const DECISION_COLUMN_BYTES = 16 << 20;
 /** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
 const CHANGE_BYTES = 1 << 20;
 
-/** @param hashSeed undefined = a new one at every start, so that collisions cannot be constructed */
 function poolMemory(
   { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
-  hashSeed: bigint | undefined,
+  hashSeed: bigint,
 ): PoolMemory {
   const sizes = {
     ...defaultPoolSizes,
@@ -429,5 +433,5 @@ function poolMemory(
     changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
-  return createPoolMemory(sizes, hashSeed === undefined ? {} : { hashSeed });
+  return createPoolMemory(sizes, { hashSeed });
 }

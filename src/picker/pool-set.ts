@@ -18,6 +18,8 @@ export interface PoolSetOptions {
   readonly jobs: JobPool;
   /** Undefined = requests are not traced. */
   readonly traces: Traces | undefined;
+  /** Seed of the process's block hashes. */
+  readonly hashSeed: bigint;
   readonly log: Logger;
   /** Names of all pools of the process. */
   readonly names: () => readonly string[];
@@ -144,7 +146,7 @@ export class PoolSet implements Part {
   }
 
   async #open(definition: PoolDefinition): Promise<RunningPool> {
-    const { jobs, shards, traces, log, names } = this.#options;
+    const { jobs, shards, traces, hashSeed, log, names } = this.#options;
     const { route, port } = definition;
     const options = await definition.options();
     const health = new HealthState();
@@ -155,6 +157,7 @@ export class PoolSet implements Part {
       route,
       port,
       traces,
+      hashSeed,
       link: () => link,
       vouch: (names) => pages.vouch(names),
       failed: (thread, reason) => {

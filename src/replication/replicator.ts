@@ -125,6 +125,11 @@ export class Replicator {
     return this.#view.readings(this.#nowMs);
   }
 
+  /** Whether this replica is the first by name of those that are heard. */
+  get isFirst(): boolean {
+    return this.peers.every(({ live, replica }) => !live || this.#options.replica < replica);
+  }
+
   get livePeers(): number {
     return this.#live;
   }

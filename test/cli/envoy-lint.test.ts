@@ -45,6 +45,21 @@ function found(root: Tree, needs?: PickerNeeds): readonly EnvoyFinding[] {
   return envoyFindings(envoyConfiguration(root), needs);
 }
 
+/** A guard in front of the picker, which is asked for headers only. */
+function withGuard(change: (parts: ReturnType<typeof partsOf>) => void = () => {}): Tree {
+  return changed((parts) => {
+    change(parts);
+    parts.manager.http_filters.splice(1, 0, {
+      name: 'guard',
+      typed_config: {
+        '@type': 'type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor',
+        grpc_service: { envoy_grpc: { cluster_name: 'guard' } },
+        processing_mode: { request_header_mode: 'SEND', request_body_mode: 'NONE', response_header_mode: 'SKIP' },
+      },
+    });
+  });
+}
+
 /** Settings that are no notes, with their severity. */
 function named(root: Tree, needs?: PickerNeeds): readonly string[] {
   return found(root, needs)
@@ -409,6 +424,36 @@ describe('lint --envoy', () => {
     expect(pathText(found(dump)[0]!.path)).toMatch(
       /^configs\[3\]\.dynamic_route_configs\[0\]\.route_config\.virtual_hosts/,
     );
+  });
+
+  it('lint --envoy looks at the filter of the picker, and names another external processor as such', () => {
+    expect(named(withGuard())).toEqual([]);
+    expect(found(withGuard()).filter(({ setting }) => setting === 'ext_proc')).toEqual([
+      expect.objectContaining({ severity: 'note', limits: expect.stringContaining('(guard)') }),
+    ]);
+  });
+
+  it('lint --envoy looks at the clusters that --picker-cluster names, and at no others', () => {
+    const root = withGuard();
+    const settings = (...names: string[]) =>
+      envoyFindings(envoyConfiguration(root), undefined, names).map(({ setting, path }) => [setting, path.at(-2)]);
+    expect(settings('guard')).toContainEqual(['ext_proc', 2]);
+    expect(settings('guard').map(([setting]) => setting)).toContain('request_body_mode');
+    expect(settings('ext_proc', 'guard').map(([setting]) => setting)).not.toContain('ext_proc');
+    expect(() => settings('none')).toThrow('--picker-cluster: no ext_proc filter asks none; asked are guard, ext_proc');
+  });
+
+  it('lint --envoy asks for the cluster of the picker where no external processor has a mark of one', () => {
+    const root = withGuard(({ processor, picker }) => {
+      delete processor.metadata_options;
+      delete processor.grpc_service.envoy_grpc.authority;
+      picker.load_assignment.endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value = 7000;
+    });
+    expect(() => found(root)).toThrow('Name its cluster with --picker-cluster: guard, ext_proc');
+    const { status, stderr } = pointsman('lint', '--envoy', written('two.yaml', stringify(root)));
+    expect([status, stderr]).toEqual([1, expect.stringMatching(/^pointsman: --envoy: .*two\.yaml: which external/)]);
+    const told = pointsman('lint', '--envoy', join(folder, 'two.yaml'), '--picker-cluster', 'ext_proc');
+    expect(told.stdout).toContain('another external processor (guard)');
   });
 
   it('lint --envoy says which clusters are not in the file', () => {

@@ -347,9 +347,9 @@ schedulingProfiles:
   });
 
   it('profiles refuse more plugins than a program can hold', () => {
-    const refs = Array.from({ length: 58 }, () => '{pluginRef: queue}').join(', ');
+    const refs = Array.from({ length: 66 }, () => '{pluginRef: queue}').join(', ');
     expect(refusal(`${plugins}schedulingProfiles: [{name: a, plugins: [${refs}]}]`)).toContain(
-      'at most 58 fit a program',
+      'at most 66 fit a program',
     );
   });
 

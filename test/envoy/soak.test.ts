@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { envoyBinary, skipReason } from './envoy.ts';
+import { SMALLEST_WINDOWS } from './soak/proxy.ts';
 import { faultsOf, soak } from './soak/soak.ts';
 
 /** The traffic of `npm run soak`, shorter and with fewer streams. */
@@ -20,7 +21,15 @@ const TRAFFIC = {
 describe.skipIf(skipReason !== '')(`A picker behind Envoy with windows of 64 KB${skipReason}`, () => {
   test('a picker holds no stream, no slot and no charge when all requests have ended or were reset', async () => {
     const transport = process.env.POINTSMAN_TEST_TRANSPORT === 'grpc-js' ? 'grpc-js' : 'lean';
-    const result = await soak({ envoy: envoyBinary!, seconds: 20, transport, traffic: TRAFFIC, burst: 0 });
+    const options = {
+      envoy: envoyBinary!,
+      seconds: 20,
+      transport,
+      windows: SMALLEST_WINDOWS,
+      traffic: TRAFFIC,
+      burst: 0,
+    } as const;
+    const result = await soak(options);
     expect(faultsOf(result)).toEqual([]);
   }, 180_000);
 });

@@ -6,11 +6,20 @@ const CONVERSATION_QUESTIONS = 2;
 
 export interface CallersOptions {
   readonly port: number;
+  /** First part of the ids of their requests. */
+  readonly name: string;
   readonly count: number;
   /** Tokens of every answer. */
   readonly tokens: number;
   /** Default true. */
   readonly stream?: boolean;
+}
+
+/** An answer that did not come whole. */
+export interface FailedRequest {
+  /** Its `x-request-id`. */
+  readonly id: string;
+  readonly flaw: string;
 }
 
 /** Callers that read one answer after the other, and remember every one that did not come whole. */
@@ -19,7 +28,7 @@ export class Callers {
   answers = 0;
   readonly #options: CallersOptions;
   readonly #running: Promise<void>[];
-  #failures: string[] = [];
+  #failures: FailedRequest[] = [];
   #stopped = false;
 
   constructor(options: CallersOptions) {
@@ -28,7 +37,7 @@ export class Callers {
   }
 
   /** Failures since they were last taken. */
-  takeFailures(): string[] {
+  takeFailures(): FailedRequest[] {
     return this.#failures.splice(0);
   }
 
@@ -45,18 +54,19 @@ export class Callers {
   }
 
   async #call(caller: number): Promise<void> {
-    const { port, tokens, stream = true } = this.#options;
+    const { port, name, tokens, stream = true } = this.#options;
     for (let question = 0; !this.#stopped; question++) {
       const conversation = Math.floor(question / CONVERSATION_QUESTIONS);
       const context = `Conversation ${conversation} of caller ${caller}. `.repeat(30);
       const length = { max_tokens: tokens, min_tokens: tokens, ignore_eos: true };
       const body = chatBody(`${context}Question ${question}.`, { stream, ...length });
-      const failure = await ask(port, { body }).then(
+      const id = `${name}-${caller}-${question}`;
+      const found = await ask(port, { body, headers: { 'x-request-id': id } }).then(
         (answer) => flaw(answer.status, answer.body.toString(), stream ? 'data: [DONE]\n\n' : '}'),
         (error: Error) => error.message,
       );
-      if (failure === undefined) this.answers++;
-      else this.#failures.push(failure);
+      if (found === undefined) this.answers++;
+      else this.#failures.push({ id, flaw: found });
     }
   }
 }

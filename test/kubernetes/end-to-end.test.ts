@@ -1,12 +1,15 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePorts } from '../../dist/cli/port.js';
-import { type Envoy, skipReason as envoySkipReason, startEnvoy } from '../envoy/envoy.ts';
+import { skipReason as envoySkipReason } from '../envoy/envoy.ts';
 import { eventually } from '../gateway/client.ts';
 import { metric, metricsPage, type ServeProcess, startServe } from '../picker/serving.ts';
 import { type ApiServer, skipReason as serverSkipReason, startApiServer } from './api-server.ts';
 import { Callers } from './callers.ts';
 import { type Cluster, gieCrds } from './cluster.ts';
 import { EnginePods } from './engine-pods.ts';
+import { startEngineProcess } from './engine-process.ts';
+import { startEnvoyOfPickers } from './envoy-of-pickers.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 import { Kubelet } from './kubelet.ts';
 import { pool } from './objects.ts';
@@ -14,9 +17,13 @@ import { pool } from './objects.ts';
 const skipReason = envoySkipReason || serverSkipReason;
 
 const PODS = 8;
-const CALLERS = 24;
-const WITHIN_MS = 20_000;
-const TEST_MS_MAX = 90_000;
+/** Streaming callers of the route by ORIGINAL_DST, and others of the route that tries again on another server. */
+const CALLERS = { streaming: 64, retried: 20 };
+const TOKENS = 24;
+const SPEEDUP = 0.5;
+const CHURN_MS = 60_000;
+const WITHIN_MS = 30_000;
+const TEST_MS_MAX = 180_000;
 /** Loopback network of this process alone, so that two runs on one machine do not share pod addresses. */
 const NETWORK = `127.${16 + ((process.pid >> 8) % 200)}.${process.pid % 256}`;
 
@@ -25,9 +32,14 @@ const podIp = (number: number) => `${NETWORK}.${number}`;
 /** Pods with an even number are of the tier that the narrower selector asks for. */
 const labelsOf = (number: number) => ({ app: 'vllm', tier: number % 2 === 0 ? 'even' : 'odd' });
 const numbers = Array.from({ length: PODS }, (_, index) => index + 1);
+/** Pods that replace the first four, and the second address of pod 4. */
+const REPLACEMENTS = [11, 12, 13, 14];
+const MOVED_IP = podIp(104);
+/** The pod whose engine is killed. */
+const KILLED = 10;
 
 describe.skipIf(skipReason !== '')(
-  `9. ${CALLERS} streaming callers through Envoy${skipReason}`,
+  `9. ${CALLERS.streaming} streaming callers through Envoy${skipReason}`,
   { timeout: TEST_MS_MAX },
   () => {
     const cleanups: (() => unknown)[] = [];
@@ -37,11 +49,15 @@ describe.skipIf(skipReason !== '')(
     let kubelet: Kubelet;
     let pods: EnginePods;
     let ports: readonly number[];
+    let pickerPorts: readonly number[];
     let picker: ServeProcess;
-    let callers: Callers;
+    let streaming: Callers;
+    let retried: Callers;
 
     beforeAll(async () => {
-      ports = await freePorts(2);
+      const free = await freePorts(4);
+      ports = free.slice(0, 2);
+      pickerPorts = free.slice(2);
       server = await startApiServer();
       cleanups.push(() => server.stop());
       cluster = server.cluster();
@@ -49,29 +65,35 @@ describe.skipIf(skipReason !== '')(
       await cluster.installCrds(gieCrds('v1.5.0'));
       namespace = await cluster.makeNamespace();
       kubelet = new Kubelet(cluster, namespace);
-      pods = new EnginePods(kubelet, { ports, preStopMs: 1_000, graceSeconds: 5, speedup: 0.5 });
+      pods = new EnginePods(kubelet, { ports, preStopMs: 1_000, graceSeconds: 10, speedup: SPEEDUP });
       cleanups.push(() => pods.stop());
       await cluster.create(pool(namespace, { targetPorts: [{ number: ports[0] }] }));
       for (const number of numbers) await pods.run(podName(number), podIp(number), labelsOf(number));
-      picker = await startPicker();
-      const envoy: Envoy = await startEnvoy('envoy.yaml', picker.grpcPort);
+      picker = await startPicker(pickerPorts[0]!);
+      const addresses = [...numbers, 9, KILLED, ...REPLACEMENTS].map(podIp).concat(MOVED_IP);
+      const servers = addresses.flatMap((address) => ports.map((port) => ({ address, port })));
+      const envoy = await startEnvoyOfPickers(pickerPorts, servers);
       cleanups.push(() => envoy.stop());
       await served(numbers);
-      callers = new Callers({ port: envoy.port, count: CALLERS, tokens: 24 });
-      cleanups.push(() => callers.stop());
+      streaming = new Callers({ name: 'streaming', port: envoy.port, count: CALLERS.streaming, tokens: TOKENS });
+      retried = new Callers({
+        ...{ name: 'retried', port: envoy.retryingPort, count: CALLERS.retried, tokens: TOKENS },
+        stream: false,
+      });
+      cleanups.push(() => Promise.all([streaming.stop(), retried.stop()]));
     }, 120_000);
 
     afterAll(async () => {
       for (const cleanup of cleanups.reverse()) await cleanup();
     });
 
-    async function startPicker(): Promise<ServeProcess> {
+    async function startPicker(grpcPort: number): Promise<ServeProcess> {
       const kubeconfig = writeKubeconfig(cluster);
       cleanups.push(() => kubeconfig.remove());
       process.env.KUBECONFIG = kubeconfig.file;
       const started = await startServe([
         ...['--pool-name=pool', `--pool-namespace=${namespace}`, '--secure-serving=false'],
-        ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
+        ...[`--grpc-port=${grpcPort}`, '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
       ]);
       delete process.env.KUBECONFIG;
       cleanups.push(async () => {
@@ -82,21 +104,21 @@ describe.skipIf(skipReason !== '')(
     }
 
     /** Names of the endpoints on the picker's metrics page, draining ones included. */
-    async function endpoints(): Promise<string[]> {
-      const page = await metricsPage(picker.metricsPort);
+    async function endpoints(of: ServeProcess): Promise<string[]> {
+      const page = await metricsPage(of.metricsPort);
       const series = page.matchAll(/^pointsman_endpoint_inflight_requests\{endpoint="([^"]*)"\}/gm);
       return [...series].map(([, name]) => name!).sort();
     }
 
     const nameOf = (number: number, rank = 0) => `${podName(number)}-rank-${rank}`;
-    const ready = () => metric(picker.metricsPort, 'llm_d_epp_ready_endpoints');
+    const ready = (of: ServeProcess) => metric(of.metricsPort, 'llm_d_epp_ready_endpoints');
 
-    /** Waits until the picker has these endpoints, and `live` of them take new requests. */
-    async function has(names: readonly string[], live = names.length): Promise<void> {
+    /** Waits until a picker has these endpoints, and `live` of them take new requests. */
+    async function has(names: readonly string[], live = names.length, of = picker): Promise<void> {
       const wanted = `${live} live of ${[...names].sort()}`;
       let found = '';
       const check = async () => {
-        found = `${await ready()} live of ${await endpoints()}`;
+        found = `${await ready(of)} live of ${await endpoints(of)}`;
         return found === wanted;
       };
       await eventually(wanted, check, WITHIN_MS).catch((error: Error) => {
@@ -104,20 +126,24 @@ describe.skipIf(skipReason !== '')(
       });
     }
 
-    /** Waits until the picker has the endpoints of these pods and no others; all are live but those that drain. */
-    const served = (all: readonly number[], draining = 0) =>
+    /** Waits until a picker has the endpoints of these pods and no others; all are live but those that drain. */
+    const served = (all: readonly number[], draining = 0, of = picker) =>
       has(
         all.map((number) => nameOf(number)),
         all.length - draining,
+        of,
       );
     const without = (...gone: number[]) => numbers.filter((number) => !gone.includes(number));
 
+    const more = (each: number) => Promise.all([streaming.more(each), retried.more(each)]);
+    const takeFailures = () => [...streaming.takeFailures(), ...retried.takeFailures()];
+
     /** Callers go on and have no failed request; a pod that takes no new request gets none. */
     async function traffic(restingPod?: number): Promise<void> {
-      await callers.more(1);
+      await more(1);
       const before = restingPod === undefined ? 0 : pods.requests(podIp(restingPod));
-      await callers.more(2);
-      expect(callers.takeFailures()).toEqual([]);
+      await more(2);
+      expect(takeFailures()).toEqual([]);
       if (restingPod !== undefined) expect(pods.requests(podIp(restingPod))).toBe(before);
     }
 
@@ -140,14 +166,14 @@ describe.skipIf(skipReason !== '')(
     });
 
     it('streaming callers through Envoy have no failed request while half of the pods are replaced one after the other', async () => {
-      for (const number of [1, 2, 3, 4]) {
-        await pods.run(podName(number + 10), podIp(number + 10), labelsOf(number));
-        await pods.delete(podName(number), podIp(number));
+      for (const number of REPLACEMENTS) {
+        await pods.run(podName(number), podIp(number), labelsOf(number));
+        await pods.delete(podName(number - 10), podIp(number - 10));
       }
-      await served([...without(1, 2, 3, 4), 11, 12, 13, 14]);
+      await served([...without(1, 2, 3, 4), ...REPLACEMENTS]);
       await traffic();
       for (const number of [1, 2, 3, 4]) await pods.run(podName(number), podIp(number), labelsOf(number));
-      await Promise.all([1, 2, 3, 4].map((number) => pods.delete(podName(number + 10), podIp(number + 10))));
+      await Promise.all(REPLACEMENTS.map((number) => pods.delete(podName(number), podIp(number))));
       await served(numbers);
       await traffic();
       expect(pods.cutOff).toEqual([]);
@@ -183,10 +209,10 @@ describe.skipIf(skipReason !== '')(
     });
 
     it('streaming callers through Envoy have no failed request while a pod moves to another address and back', async () => {
-      await pods.move(podName(4), podIp(4), podIp(104));
-      await eventually('it serves there', () => pods.requests(podIp(104)) > 0, WITHIN_MS);
+      await pods.move(podName(4), podIp(4), MOVED_IP);
+      await eventually('it serves there', () => pods.requests(MOVED_IP) > 0, WITHIN_MS);
       await traffic();
-      await pods.move(podName(4), podIp(104), podIp(4));
+      await pods.move(podName(4), MOVED_IP, podIp(4));
       await eventually('it serves again', () => pods.requests(podIp(4)) > 0, WITHIN_MS);
       await traffic();
       expect(pods.cutOff).toEqual([]);
@@ -244,17 +270,127 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('streaming callers through Envoy leave no charge, and the endpoints that a picker has after a fresh start', async () => {
-      await callers.stop();
-      expect(callers.takeFailures()).toEqual([]);
+    /** Changes of a pod that are over after a moment. */
+    const CHANGES: readonly ((number: number) => Promise<unknown>)[] = [
+      async (number) => {
+        await kubelet.annotate(podName(number), { 'pointsman/drain': 'true' });
+        await pause(500);
+        await kubelet.annotate(podName(number), { 'pointsman/drain': null });
+      },
+      async (number) => {
+        await kubelet.ready(podName(number), false);
+        await pause(500);
+        await kubelet.ready(podName(number), true);
+      },
+      async (number) => {
+        await kubelet.label(podName(number), { app: 'other' });
+        await pause(500);
+        await kubelet.label(podName(number), { app: 'vllm' });
+      },
+      async (number) => {
+        await pods.delete(podName(number), podIp(number));
+        await pods.run(podName(number), podIp(number), labelsOf(number));
+      },
+    ];
+
+    it('streaming callers through Envoy have no failed request for a minute in which pods come, go, drain, rest and are relabelled', async () => {
+      const end = performance.now() + CHURN_MS;
+      for (let i = 0; performance.now() < end; i++) {
+        await CHANGES[i % CHANGES.length]!(1 + (i % PODS));
+        expect(takeFailures()).toEqual([]);
+      }
+      await served(numbers);
+      await traffic();
+      expect(pods.cutOff).toEqual([]);
+    });
+
+    it('streaming callers through Envoy have no failed request while the picker is replaced within its drain window, and the next picker answers', async () => {
+      const next = await startPicker(pickerPorts[1]!);
+      await served(numbers, 0, next);
+      const asked = async () => (await metric(next.metricsPort, 'llm_d_epp_request_total')) ?? 0;
+      await eventually('Envoy asks the next picker', async () => (await asked()) > 0, WITHIN_MS);
+      picker.child.kill('SIGTERM');
+      expect(await picker.ended).toBe(0);
+      picker = next;
+      const before = await asked();
+      await traffic();
+      expect(await asked()).toBeGreaterThan(before);
+    });
+
+    /** Ids of the last requests that the picker has charged to an endpoint. */
+    async function chargedTo(endpoint: string): Promise<(string | undefined)[]> {
+      const page = await fetch(`http://127.0.0.1:${picker.metricsPort}/debug/decisions?limit=1000`);
+      const { decisions } = (await page.json()) as { decisions: { requestId?: string; endpoint?: string }[] };
+      return decisions.filter((one) => one.endpoint === `${namespace}/${endpoint}`).map(({ requestId }) => requestId);
+    }
+
+    it('streaming callers through Envoy lose exactly what is charged to an engine that is killed, and nothing on the route that tries again', async () => {
+      const killed = await startEngineProcess(podIp(KILLED), ports, SPEEDUP);
+      cleanups.push(() => killed.kill());
+      const containers = [{ name: 'engine', ports, id: 'containerd://1' }];
+      await kubelet.run(podName(KILLED), { ip: podIp(KILLED), labels: labelsOf(KILLED), containers });
+      await served([...numbers, KILLED]);
+      await eventually('streams run there', async () => (await killed.running()) >= 4, WITHIN_MS);
+      const running = (await killed.kill()).filter((id) => id.startsWith('streaming'));
+      await streaming.more(1);
+      await kubelet.ready(podName(KILLED), false);
+      await more(2);
+      const charged = await chargedTo(nameOf(KILLED));
+      const failures = streaming.takeFailures();
+      const failed = failures.map(({ id }) => id);
+      expect(running.length).toBeGreaterThan(0);
+      expect(running.filter((id) => !failed.includes(id))).toEqual([]);
+      expect(failed.filter((id) => !charged.includes(id))).toEqual([]);
+      // What did not run there yet was on its way: Envoy had no connection to answer from.
+      const onTheWay = failures.filter(({ id }) => !running.includes(id));
+      expect(onTheWay.filter(({ flaw }) => !flaw.startsWith('503 upstream connect error'))).toEqual([]);
+      expect(retried.takeFailures()).toEqual([]);
+      await kubelet.finish(podName(KILLED));
+      await served(numbers);
+      await traffic();
+      expect(pods.cutOff).toEqual([]);
+    });
+
+    it('streaming callers through Envoy leave no charge, no block of pods that are gone, and the state of a fresh start', async () => {
+      await Promise.all([streaming.stop(), retried.stop()]);
+      expect(takeFailures()).toEqual([]);
       const of = (name: string) => metric(picker.metricsPort, name);
       await eventually('every charge is released', async () => (await of('pointsman_ledger_entries')) === 0);
       for (const name of ['active_blocks', 'inflight_requests', 'inflight_tokens'])
         expect(await of(`pointsman_endpoint_${name}`)).toBe(0);
-      const found = await endpoints();
-      expect(found).toEqual(numbers.map((number) => nameOf(number)).sort());
-      picker = await startPicker();
-      await has(found);
+      await Promise.all(
+        numbers.map(async (number) => {
+          await pods.delete(podName(number), podIp(number));
+          await pods.run(podName(number), podIp(number), labelsOf(number));
+        }),
+      );
+      await served(numbers);
+      const fresh = await startPicker(0);
+      await served(numbers, 0, fresh);
+      const gauges = async ({ metricsPort }: ServeProcess) => {
+        const page = await metricsPage(metricsPort);
+        const lines = page.split('\n').filter((line) => STATE_GAUGES.some((name) => line.startsWith(name)));
+        return lines.sort();
+      };
+      await eventually(
+        'the gauges are those of a fresh start',
+        async () => (await gauges(picker)).join('\n') === (await gauges(fresh)).join('\n'),
+      ).catch(async (error: Error) => {
+        expect(await gauges(picker)).toEqual(await gauges(fresh));
+        throw error;
+      });
+      expect((await gauges(fresh)).length).toBeGreaterThan(numbers.length);
     });
   },
 );
+
+/** Gauges of what a picker holds of each endpoint and in its index; other series of the index count what has ever been. */
+const STATE_GAUGES = [
+  ...['inflight_requests', 'inflight_tokens', 'active_blocks', 'prefix_blocks'].map(
+    (name) => `pointsman_endpoint_${name}{`,
+  ),
+  ...['blocks', 'segments', 'sets', 'memberships', 'active_entries'].map(
+    (what) => `pointsman_prefix_index{what="${what}"}`,
+  ),
+  'llm_d_epp_ready_endpoints{',
+];

@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { DEFAULT_CONFIGURATION } from '../../dist/config/default-configuration.js';
 import type { Picker } from '../../dist/picker/picker.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
@@ -39,6 +40,7 @@ class PoolsFile {
       await writeFile(join(this.folder, `${name}.yaml`), JSON.stringify({ endpoints }));
     }
     const entries = pools.map(({ endpoint: _, ...entry }) => ({ endpointsFile: `${entry.name}.yaml`, ...entry }));
+    await writeFile(join(this.folder, 'next.yaml'), DEFAULT_CONFIGURATION);
     await writeFile(`${this.path}.next`, JSON.stringify({ pools: entries, ...rest }));
     await rename(`${this.path}.next`, this.path);
   }
@@ -101,6 +103,20 @@ const TWO: readonly Entry[] = [
   { name: 'beta', endpoint: 20_002, models: ['mistral', 'qwen-big-*'] },
 ];
 
+const LONG = 'A prompt of some blocks, so that a match of all of them says something. '.repeat(40);
+const MESSAGES = [{ role: 'user', content: LONG }];
+/** A body of each dialect whose requests name a model. */
+const BODIES: readonly (readonly [path: string, fields: object])[] = [
+  ['/v1/chat/completions', { messages: MESSAGES }],
+  ['/v1/completions', { prompt: LONG }],
+  ['/v1/embeddings', { input: LONG }],
+  ['/v1/responses', { input: LONG }],
+  ['/v1/conversations', { items: MESSAGES }],
+  ['/v1/images/generations', { prompt: LONG }],
+  ['/v1/messages', { max_tokens: 9, system: LONG, messages: MESSAGES }],
+  ['/inference/v1/generate', { token_ids: Array.from({ length: 2_000 }, (_, i) => i), sampling_params: {} }],
+];
+
 describe.each(['lean', 'grpc-js'])('pools of one process (%s)', (transport) => {
   const flags = [`--transport=${transport}`];
 
@@ -131,6 +147,15 @@ describe.each(['lean', 'grpc-js'])('pools of one process (%s)', (transport) => {
 });
 
 describe('pools of one process', () => {
+  it('a pool has a candidate configuration of its own, which decides its requests only', async () => {
+    const bed = await start([{ ...TWO[0]!, candidateFile: 'next.yaml' }, TWO[1]!], {}, '--shards=1');
+    for (const pool of ['alpha', 'alpha', 'beta']) await answerTo(bed.client, inPool(pool));
+    const decided = (pool: string) =>
+      metric(bed.ports.metricsPort, 'pointsman_shadow_decisions_total', `pool="${pool}"`);
+    expect(await decided('alpha')).toBe(2);
+    expect(await decided('beta')).toBeUndefined();
+  });
+
   it('a request without a pool is refused where no model says it and there is no default', async () => {
     const { client } = await start([{ name: 'alpha', endpoint: 20_001 }]);
     expect(await answerTo(client, {})).toContain('404 inference error: NotFound - the request names no pool');
@@ -177,6 +202,29 @@ describe('pools of one process', () => {
     expect(await stored('alpha')).toBe(await stored('beta'));
     const matched = await (await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/decisions?pool=beta`)).json();
     expect((matched as { decisions: { matchedBlocks: number }[] }).decisions.map((d) => d.matchedBlocks)).toEqual([0]);
+  });
+
+  it.each(BODIES)('a prompt to %s that the model sends is the one that the header sent', async (path, fields) => {
+    const { client, ports } = await start(TWO);
+    for (const headers of [{ 'x-pointsman-pool': 'alpha' }, {}]) {
+      const call = client.process();
+      call.on('error', () => undefined);
+      call.write(requestHeaders({ ':method': 'POST', ':path': path, ...headers }));
+      const text = JSON.stringify({ ...fields, model: 'llama' });
+      call.write(requestBody(text.slice(0, 700), false));
+      call.write(requestBody(text.slice(700)));
+      expect(decodeReply(await firstReply(call)).kind).not.toBe('immediate');
+      call.end();
+    }
+    const page = await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/decisions?pool=alpha`);
+    const { decisions } = (await page.json()) as { decisions: { matchedBlocks: number; totalBlocks: number }[] };
+    const matches = decisions.map(({ matchedBlocks, totalBlocks }) => [matchedBlocks, totalBlocks]);
+    const blocks = matches[0]![1]!;
+    expect(blocks).toBeGreaterThan(3);
+    expect(matches.toSorted(([a], [b]) => a! - b!)).toEqual([
+      [0, blocks],
+      [blocks, blocks],
+    ]);
   });
 
   it('a shard that dies gives back its charges in every pool, and serves all of them again', async () => {

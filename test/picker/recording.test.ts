@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
@@ -32,8 +33,10 @@ schedulingProfiles:
   plugins: [{pluginRef: tier}, {pluginRef: queue-scorer}, {pluginRef: max-score-picker}]
 `;
 
-async function serve(...flags: string[]) {
-  const setting = await Setting.create(ENDPOINTS, `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`);
+const DEFAULT = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;
+
+async function serve(flags: readonly string[] = [], profile = DEFAULT) {
+  const setting = await Setting.create(ENDPOINTS, profile);
   cleanups.push(() => setting.remove());
   const { picker, ports } = await startPicker([...setting.flags, ...flags]);
   cleanups.push(() => picker.stop(0));
@@ -56,8 +59,8 @@ async function answered(client: ReturnType<typeof dialPicker>, prompt: string): 
 const SECRET = 'a prompt that must not be told ';
 
 /** A recording of some requests that share their beginning. */
-async function record(flags: readonly string[], requests = 12) {
-  const { client, page, folder } = await serve(...flags);
+async function record(flags: readonly string[], requests = 12, profile = DEFAULT) {
+  const { client, page, folder } = await serve(flags, profile);
   await answered(client, 'the first request, which compiles the code of the others');
   const recording = fetch(`${page}?seconds=6`);
   await new Promise((resolve) => setTimeout(resolve, 300));
@@ -125,6 +128,50 @@ describe('GET /debug/recording', () => {
     await expect(left.arrayBuffer()).rejects.toThrow();
     await new Promise((resolve) => setTimeout(resolve, 200));
     expect((await fetch(`${page}?seconds=1`)).status).toBe(200);
+  });
+});
+
+const SAMPLES = fileURLToPath(new URL('sample-plugins.js', import.meta.url));
+/** A hook plugin that prefers another endpoint for every request, beside a scorer of the core. */
+const turns = (weight: number) => `plugins:
+- {type: turn-scorer}
+- {type: prefix-cache-scorer}
+- {type: max-score-picker}
+schedulingProfiles:
+- name: default
+  plugins: [{pluginRef: turn-scorer, weight: ${weight}}, {pluginRef: prefix-cache-scorer}, {pluginRef: max-score-picker}]
+`;
+const PREDICTING = `plugins:
+- {type: predicted-latency-producer, parameters: {streamingMode: true}}
+- {type: latency-scorer}
+- {type: prefix-cache-scorer}
+- {type: max-score-picker}
+schedulingProfiles:
+- name: default
+  plugins: [{pluginRef: latency-scorer}, {pluginRef: prefix-cache-scorer}, {pluginRef: max-score-picker}]
+`;
+
+describe('a replay of what the core does not decide alone', () => {
+  /** Replays the recording with `profile`. */
+  async function replayed(file: string, folder: string, profile: string, ...flags: string[]) {
+    const path = join(folder, 'replayed.yaml');
+    await writeFile(path, `${HEAD}${profile}`);
+    return JSON.parse((await replay(file, '--config', path, '--json', ...flags)).stdout);
+  }
+
+  it('a replay uses the recorded scores of a hook plugin, also for another weight of it', async () => {
+    const { file, folder } = await record([`--plugin=${SAMPLES}`, '--shards=1'], 12, turns(3));
+    const same = await replayed(file, folder, turns(3), `--plugin=${SAMPLES}`);
+    expect(same).toMatchObject({ decisions: 12, reproduced: 1, total: { different: 0 } });
+    const other = await replayed(file, folder, turns(0.01), `--plugin=${SAMPLES}`);
+    expect(other.reproduced).toBe(1);
+    expect(other.total.different).toBeGreaterThan(3);
+  });
+
+  it('a replay uses the recorded predictions of latency', async () => {
+    const { file, folder } = await record(['--shards=1'], 12, PREDICTING);
+    const same = await replayed(file, folder, PREDICTING);
+    expect(same).toMatchObject({ decisions: 12, reproduced: 1, total: { different: 0, unplaced: 0 } });
   });
 });
 

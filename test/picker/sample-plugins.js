@@ -30,4 +30,21 @@ const answerReporter = definePlugin({
   }),
 });
 
-export const plugins = [failingScorer, answerReporter];
+const turnScorer = definePlugin({
+  type: 'turn-scorer',
+  kinds: ['scorer'],
+  stability: 'Stable',
+  doc: 'Prefers another endpoint for every request: the choice depends on what it has seen before.',
+  parameters: z.strictObject({}),
+  host: () => {
+    let turn = 0;
+    return {
+      score(_request, endpoints, column) {
+        turn++;
+        for (const [i, slot] of endpoints.slots.entries()) column[slot] = i === turn % endpoints.slots.length ? 1 : 0;
+      },
+    };
+  },
+});
+
+export const plugins = [failingScorer, answerReporter, turnScorer];

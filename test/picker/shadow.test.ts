@@ -145,6 +145,6 @@ describe('a candidate configuration that cannot run', () => {
   it('a candidate configuration ends the start when its file is not there', async () => {
     const { made } = await setting(tier('new'));
     const { code, stderr } = await runToEnd(['serve', ...made.flags, '--candidate-config=/nowhere.yaml']);
-    expect([code, stderr]).toEqual([1, expect.stringContaining('--candidate-config: /nowhere.yaml: ')]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('--candidate-config: /nowhere.yaml cannot be read: ')]);
   });
 });

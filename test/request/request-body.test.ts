@@ -6,6 +6,16 @@ import { PlainScanner } from '../ingress/shard-fakes.js';
 const DIALECT = createDialects(['openai-parser']).find('/v1/completions') as Dialect;
 const OPAQUE = createDialects(['passthrough-parser']).find('/') as Dialect;
 
+/** Counts the pieces that were scanned. */
+class CountingScanner extends PlainScanner {
+  fed = 0;
+
+  override feed(id: number, chunk: Uint8Array): boolean {
+    this.fed++;
+    return super.feed(id, chunk);
+  }
+}
+
 describe('a request body', () => {
   it('a request body keeps a copy of its slices, and counts the memory that it takes', () => {
     const body = new RequestBody(DIALECT, new PlainScanner(), 256, 100);
@@ -39,5 +49,22 @@ describe('a request body', () => {
     const body = new RequestBody(OPAQUE, new PlainScanner(), 256, 4);
     expect(body.append(Buffer.from('1234'))).toBeUndefined();
     expect(body.append(Buffer.from('5'))).toMatchObject({ code: 'PayloadTooLarge' });
+  });
+
+  it('a request body that goes on in another pool keeps its scan where dialect, scanner and block size are the same', () => {
+    const scanner = new CountingScanner();
+    const body = new RequestBody(DIALECT, scanner, 256, 100);
+    for (const piece of ['{"prompt":', '"hello"}']) body.append(Buffer.from(piece));
+    const { scan } = body;
+    expect(body.move({ ...DIALECT }, scanner, 256)).toBeUndefined();
+    expect([body.scan, scanner.fed]).toEqual([scan, 2]);
+  });
+
+  it('a request body that goes on in another pool is read again where the block size differs', () => {
+    const scanner = new CountingScanner();
+    const body = new RequestBody(DIALECT, scanner, 256, 100);
+    body.append(Buffer.from('{"prompt":"hello"}'));
+    expect(body.move(DIALECT, scanner, 64)).toBeUndefined();
+    expect([scanner.open_.size, scanner.fed]).toEqual([1, 2]);
   });
 });

@@ -296,6 +296,16 @@ describe('a comparison', () => {
     );
   });
 
+  test('a comparison leaves out a policy that did not run on a workload', () => {
+    const other = { ...(result('default', 1, 2) as object), workload: 'other' } as never;
+    const rows = compare([result('default', 1, 1), result('a', 1, 2), other], suite);
+    expect(rows.map(({ workload, policy, regret }) => [workload, policy, regret])).toEqual([
+      ['w', 'default', 0],
+      ['w', 'a', 1],
+      ['other', 'default', 0],
+    ]);
+  });
+
   test('a comparison of a single seed is open, however small the change', () => {
     const rows = compare([result('default', 1, 1), result('a', 1, 1.001)], {
       ...suite,

@@ -3,6 +3,7 @@ import type { EnvoyConfiguration } from './configuration.js';
 import { type EnvoyFinding, NEEDS_UNKNOWN, type PickerNeeds, type Severity } from './finding.js';
 import { type EnvoyGateway, gatewaysOf, nameOf } from './gateway.js';
 import { listenerFindings } from './listener-rules.js';
+import { otherFinding, processorsOf } from './picker-filter.js';
 import { processorFindings } from './processor-rules.js';
 import { requestBufferFindings, routeFindings } from './route-rules.js';
 import { child, isOn, pathText, type Setting, textOf } from './setting.js';
@@ -11,12 +12,14 @@ const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
 
 /**
  * Settings of an Envoy configuration that limit a picker, the worst first. Clusters that the configuration does not hold (CDS)
- * are named as notes.
- * @throws {Error} one line, when no listener asks an external processor
+ * are named as notes, and so are external processors that are no pickers.
+ * @param pickerClusters clusters of pickers; empty = they are found by their marks (picker-filter.ts)
+ * @throws {Error} one line, when no listener asks an external processor, or none of several can be told to be the picker
  */
 export function envoyFindings(
   configuration: EnvoyConfiguration,
   needs: PickerNeeds = NEEDS_UNKNOWN,
+  pickerClusters: readonly string[] = [],
 ): readonly EnvoyFinding[] {
   const gateways = gatewaysOf(configuration);
   if (gateways.length === 0) {
@@ -24,14 +27,16 @@ export function envoyFindings(
       'no listener has an ext_proc filter: add one, or give a /config_dump where a control plane adds it',
     );
   }
-  const found = gateways.flatMap((gateway) => [
+  const { pickers, others } = processorsOf(gateways, configuration, pickerClusters);
+  const found = pickers.flatMap((gateway) => [
     ...processorFindings(gateway, needs),
     ...listenerFindings(gateway, needs),
     ...routeFindings(gateway, needs),
     ...requestBufferFindings(gateway),
     ...clusterFindings(gateway, configuration),
   ]);
-  const once = new Map(found.map((one) => [`${one.setting} ${pathText(one.path)} ${one.limits}`, one]));
+  const all = [...found, ...others.map(otherFinding)];
+  const once = new Map(all.map((one) => [`${one.setting} ${pathText(one.path)} ${one.limits}`, one]));
   return [...once.values()].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }
 

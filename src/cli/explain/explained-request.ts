@@ -77,7 +77,7 @@ export type Explanation =
       readonly shed: boolean;
       /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
       readonly scheduler: string | undefined;
-      /** Hook plugins of which a call failed: they had no say. */
+      /** Hook plugins of which a call failed, which did not take part. */
       readonly failedPlugins: readonly string[];
       readonly handler: { readonly name: string; readonly type: string };
       /** Result of the profile handler. */

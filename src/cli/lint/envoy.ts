@@ -15,6 +15,7 @@ import { pluginRegistry, repeated } from '../plugin-registry.js';
 
 interface EnvoyLintFlags {
   readonly envoy: string;
+  readonly pickerCluster: readonly string[];
   readonly strict: boolean;
   readonly json: boolean;
   readonly allowExperimentalPlugins: boolean;
@@ -30,7 +31,7 @@ export async function runEnvoyLint(argv: readonly string[]): Promise<number> {
   if (parsed === undefined) return 0;
   const { args, options: flags } = parsed;
   const own = args[0] === undefined ? undefined : await ownFindings(args[0], flags);
-  const { configuration, found } = await readEnvoy(flags.envoy, needsOf(own?.configuration));
+  const { configuration, found } = await readEnvoy(flags, needsOf(own?.configuration));
   const text = (own === undefined ? '' : `${lintText(own)}\n`) + envoyText(flags.envoy, configuration, found);
   const report = { ...(own && lintReport(own)), envoy: found.map((one) => envoyReport(configuration, one)) };
   process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : text);
@@ -44,6 +45,12 @@ function envoyLintCommand(): Command {
     .description('Name the settings of an Envoy configuration that limit a picker.')
     .argument('[file]', "EndpointPickerConfig: its needs and waits take the place of llm-d's defaults")
     .requiredOption('--envoy <file>', 'Envoy configuration, YAML or JSON, or a saved /config_dump of its admin port')
+    .option(
+      '--picker-cluster <name>',
+      'cluster of the picker, where several external processors are asked; may be repeated',
+      repeated,
+      [],
+    )
     .option('--strict', 'warnings count as errors', false)
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
@@ -69,13 +76,13 @@ function needsOf(configuration: LoadedConfiguration | undefined): PickerNeeds {
   };
 }
 
-async function readEnvoy(file: string, needs: PickerNeeds) {
+async function readEnvoy({ envoy: file, pickerCluster }: EnvoyLintFlags, needs: PickerNeeds) {
   const text = await readBoundedFile(file).catch((error: unknown) => {
     throw new Error(`--envoy: ${errorMessage(error)}`);
   });
   try {
     const configuration = readEnvoyText(text);
-    return { configuration, found: envoyFindings(configuration, needs) };
+    return { configuration, found: envoyFindings(configuration, needs, pickerCluster) };
   } catch (error) {
     throw new Error(`--envoy: ${file}: ${errorMessage(error)}`);
   }

@@ -80,9 +80,16 @@ function entryFindings(read: PoolsFile, index: number, file: string, options: Fi
   };
 }
 
-function namedFiles({ configFile, endpointsFile }: PoolEntry, index: number, { config, endpoints }: EntryFiles) {
+function namedFiles(
+  { configFile, candidateFile, endpointsFile }: PoolEntry,
+  index: number,
+  { config, candidate, endpoints }: EntryFiles,
+) {
   return [
     ...(config === undefined ? [] : [{ path: ['pools', index, 'configFile'], given: configFile!, file: config }]),
+    ...(candidate === undefined
+      ? []
+      : [{ path: ['pools', index, 'candidateFile'], given: candidateFile!, file: candidate }]),
     ...(endpoints === undefined
       ? []
       : [{ path: ['pools', index, 'endpointsFile'], given: endpointsFile!, file: endpoints }]),

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../core/error-message.js';
 import { envoyConfiguration } from '../envoy/configuration.js';
-import type { EnvoyFinding } from '../envoy/finding.js';
+import { type EnvoyFinding, NEEDS_UNKNOWN } from '../envoy/finding.js';
 import { envoyFindings } from '../envoy/findings.js';
 
 /** Counters of Envoy that a limit moves when it is met, and the name of its setting. */
@@ -37,9 +37,18 @@ export class EnvoyAdmin {
     this.#url = url;
   }
 
-  /** Findings of its configuration dump. @throws {Error} one line */
-  async findings(): Promise<readonly EnvoyFinding[]> {
-    return envoyFindings(envoyConfiguration(await this.#json('/config_dump')));
+  /**
+   * Findings of its configuration dump.
+   * @param pickerClusters as for envoyFindings
+   * @throws {Error} one line
+   */
+  async findings(pickerClusters: readonly string[]): Promise<readonly EnvoyFinding[]> {
+    const configuration = envoyConfiguration(await this.#json('/config_dump'));
+    try {
+      return envoyFindings(configuration, NEEDS_UNKNOWN, pickerClusters);
+    } catch (error) {
+      throw new Error(`--admin: ${this.#url.origin}/config_dump: ${errorMessage(error)}`);
+    }
   }
 
   /** Counters of its limits. @throws {Error} one line */

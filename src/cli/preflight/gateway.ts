@@ -5,6 +5,7 @@ import { readSamples, sumOf } from '../doctor/exposition.js';
 import type { EnvoyFinding } from '../envoy/finding.js';
 import { parsedCommand } from '../parsed-command.js';
 import { askPicker } from '../picker-pages.js';
+import { repeated } from '../plugin-registry.js';
 import { BorrowedFile } from './endpoints-file.js';
 import { EnvoyAdmin, movedSettings } from './envoy-admin.js';
 import { GatewayClient } from './gateway-client.js';
@@ -19,6 +20,7 @@ interface GatewayFlags {
   readonly picker?: URL;
   readonly tokenFile?: string;
   readonly admin?: URL;
+  readonly pickerCluster: readonly string[];
   readonly listen: { readonly host: string; readonly port: number };
   readonly endpointsFile?: string;
   readonly header: Readonly<Record<string, string>>;
@@ -67,7 +69,7 @@ export async function runGatewayPreflight(argv: readonly string[]): Promise<numb
 
 async function preflight(flags: GatewayFlags, endpoint: TestEndpoint): Promise<number> {
   const admin = flags.admin === undefined ? undefined : new EnvoyAdmin(flags.admin);
-  const found = (await admin?.findings()) ?? [];
+  const found = (await admin?.findings(flags.pickerCluster)) ?? [];
   const run = testRun(flags, endpoint);
   try {
     const verdicts = await allVerdicts(run, flags.wait, admin, found);
@@ -137,6 +139,12 @@ function gatewayCommand(): Command {
     .description('Send test requests through a gateway, and name the settings that limit.')
     .requiredOption('--gateway <url>', 'the gateway', url)
     .option('--admin <url>', "Envoy's admin port: its configuration dump and counters name the setting", url)
+    .option(
+      '--picker-cluster <name>',
+      "the picker's cluster, where Envoy asks several external processors; may be repeated",
+      repeated,
+      [],
+    )
     .option('--picker <url>', "the picker's metrics port: charges of clients that hang up are looked for", url)
     .option('--token-file <file>', 'file with the bearer token, when the metrics port asks for one')
     .option('--listen <host:port>', 'address of the test endpoint; port 0 = a free one', address, {

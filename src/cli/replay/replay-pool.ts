@@ -3,11 +3,11 @@ import { CORE } from '../../core/core-names.js';
 import { Decider } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
-import { stateCells } from '../../core/recorded-state.js';
+import { HOST_STATE, PREDICTED_STATE, stateCells } from '../../core/recorded-state.js';
 import type { RecordedDecision, Recording } from '../../operations/recording/recording-reader.js';
 import { ProgramPublisher } from '../../picker/control/program-publisher.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
-import type { CompiledScheduling } from '../../scheduling/program.js';
+import type { CompiledScheduling, ProgramOperation } from '../../scheduling/program.js';
 
 /** A decision that has been played again. */
 export interface PlayedDecision {
@@ -20,8 +20,6 @@ export interface PlayedDecision {
   readonly matchedOf: (slot: number) => number;
 }
 
-/** Host column that stands for the scores of LoRA adapters, which are recorded as such. */
-const ADAPTER_COLUMN = CORE.HOST_COLUMNS - 1;
 /** Column of the costs behind the state (assembly/scheduling/shadow.ts). */
 const COSTS_COLUMN = CORE.STATE_COLUMNS + 3;
 const PLAYER = 1;
@@ -36,7 +34,10 @@ export class ReplayPool {
   readonly #slots: number;
   readonly #request: number;
   readonly #explain: number;
+  /** Host column for the scores of LoRA adapters, which are recorded as such; undefined = no profile has them. */
+  readonly #adapterColumn: number | undefined;
 
+  /** @throws when no host column is left for the scores of LoRA adapters */
   constructor({ header, endpoints }: Recording, recorded: LoadedConfiguration, other: LoadedConfiguration) {
     this.#slots = header.slots;
     const sizes = { endpoints: header.slots, indexBlocks: 1024, threads: 2, scans: 4, telemetryBytes: 65_536 };
@@ -45,8 +46,9 @@ export class ReplayPool {
     const table = new EndpointTable(control);
     const programs = new ProgramPublisher(control);
     const assignments = [...endpoints.values()];
+    this.#adapterColumn = adapterColumnOf([recorded.scheduling, other.scheduling]);
     const place = (scheduling: CompiledScheduling) => {
-      const placed = programs.place(withRecordedAdapters(scheduling));
+      const placed = programs.place(withRecorded(scheduling, this.#adapterColumn));
       for (const [mask, { accepts }] of placed.masks.entries()) {
         const slots = assignments.filter(({ endpoint }) => accepts(endpoint.labels)).map(({ slot }) => slot);
         table.setMask(placed.firstMask + mask, slots);
@@ -98,7 +100,12 @@ export class ReplayPool {
     u32.set(state.subarray(0, CORE.STATE_MATCH * this.#slots), endpoints);
     u32.set(column(CORE.STATE_MATCH), (call.matchAddress() >>> 0) >>> 2);
     u32.set(column(CORE.STATE_OVERLAP), (call.overlapAddress() >>> 0) >>> 2);
-    u32.set(column(CORE.STATE_ADAPTER), ((call.hostAddress() >>> 0) >>> 2) + ADAPTER_COLUMN * this.#slots);
+    const host = (call.hostAddress() >>> 0) >>> 2;
+    u32.set(state.subarray(HOST_STATE * this.#slots, PREDICTED_STATE * this.#slots), host);
+    u32.set(state.subarray(PREDICTED_STATE * this.#slots), (call.predictedAddress() >>> 0) >>> 2);
+    if (this.#adapterColumn !== undefined) {
+      u32.set(column(CORE.STATE_ADAPTER), host + this.#adapterColumn * this.#slots);
+    }
     const words = column(CORE.STATE_WORDS);
     const pool = (CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_WORDS) >>> 2;
     u32.set(words.subarray(0, CORE.POOL_WORDS_BYTES >>> 2), pool);
@@ -142,17 +149,27 @@ export class ReplayPool {
   }
 }
 
-/** The programs with the recorded scores of adapters in the place of the scorer, whose memory is not recorded. */
-function withRecordedAdapters(scheduling: CompiledScheduling): CompiledScheduling {
+/** A host column that no hook plugin fills; undefined = no profile scores LoRA adapters. @throws when all are filled */
+function adapterColumnOf(all: readonly CompiledScheduling[]): number | undefined {
+  const operations = all.flatMap(({ profiles }) => profiles.flatMap((profile) => profile.operations));
+  if (!operations.some(({ code }) => code === 'OP_SCORE_ADAPTER')) return undefined;
+  const filled = operations.filter(({ code }) => code === 'OP_SCORE_HOST' || code === 'OP_FILTER_HOST');
+  const column = Math.max(-1, ...filled.map(({ parameters }) => parameters[0]!)) + 1;
+  if (column === CORE.HOST_COLUMNS)
+    throw new Error('its hook plugins fill all columns: none is left for the recorded scores of LoRA adapters');
+  return column;
+}
+
+/** The programs with what was recorded in the place of what computes it: scores of LoRA adapters, and predicted times. */
+function withRecorded(scheduling: CompiledScheduling, adapterColumn: number | undefined): CompiledScheduling {
+  const given = (operation: ProgramOperation): ProgramOperation => {
+    if (operation.code === 'OP_SCORE_ADAPTER')
+      return { ...operation, code: 'OP_SCORE_HOST', parameters: [adapterColumn!] };
+    if (operation.code !== 'OP_PREDICT' || operation.parameters[0] === CORE.PREDICT_NOTHING) return operation;
+    return { ...operation, parameters: [CORE.PREDICT_ON_HOST, ...operation.parameters.slice(1)] };
+  };
   return {
     ...scheduling,
-    profiles: scheduling.profiles.map((profile) => ({
-      ...profile,
-      operations: profile.operations.map((operation) =>
-        operation.code === 'OP_SCORE_ADAPTER'
-          ? { ...operation, code: 'OP_SCORE_HOST', parameters: [ADAPTER_COLUMN] }
-          : operation,
-      ),
-    })),
+    profiles: scheduling.profiles.map((profile) => ({ ...profile, operations: profile.operations.map(given) })),
   };
 }

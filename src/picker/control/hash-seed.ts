@@ -17,12 +17,16 @@ function keptSeed(folder: string): bigint {
     mkdirSync(folder, { recursive: true });
     const found = readSeed(path);
     if (found !== undefined) return found;
-    const seed = randomBytes(8).readBigUInt64LE();
+    const seed = newSeed();
     writeFileSync(path, `${seedText(seed)}\n`, { mode: 0o600, flag: 'wx', flush: true });
     return seed;
   } catch (error) {
     throw new Error(`--state-dir: ${folder} cannot be used: ${errorMessage(error)}`);
   }
+}
+
+function newSeed(): bigint {
+  return randomBytes(8).readBigUInt64LE();
 }
 
 function readSeed(path: string): bigint | undefined {
@@ -42,10 +46,18 @@ function sharedSeed(group: string, hashKey: string): bigint {
   return createHash('sha256').update(`pointsman block hashes\0${group}\0${hashKey}`).digest().readBigUInt64LE();
 }
 
-/** Seed of a picker's block hashes; undefined = a new one at every start, so that collisions cannot be constructed. */
-export function hashSeedOf({ replica, stateDir }: Pick<PickerOptions, 'replica' | 'stateDir'>): bigint | undefined {
+/**
+ * Seed of a pool's block hashes. Pools of one process have that of the process, so that a body is scanned once whichever of them
+ * it is for; replicas have that of their group. Without either it is a new one at every start, so that collisions cannot be
+ * constructed.
+ * @param ofProcess undefined = this is the process's own pool
+ */
+export function hashSeedOf(
+  { replica, stateDir }: Pick<PickerOptions, 'replica' | 'stateDir'>,
+  ofProcess: bigint | undefined,
+): bigint {
   if (replica !== undefined) return sharedSeed(replica.group, replica.hashKey);
-  return stateDir === undefined ? undefined : keptSeed(stateDir);
+  return ofProcess ?? (stateDir === undefined ? newSeed() : keptSeed(stateDir));
 }
 
 /** A seed as hexadecimal digits. */

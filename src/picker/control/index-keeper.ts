@@ -147,10 +147,10 @@ export class IndexKeeper implements Part {
 /** The keeper of a pool. An index that engines report is not kept: their events during the restart would be missing. */
 export function createIndexKeeper(
   { stateDir: folder, configuration, log }: Pick<PickerOptions, 'stateDir' | 'configuration' | 'log'>,
-  { hashSeed, ...pool }: Pick<IndexKeeperOptions, 'core' | 'assignments'> & { readonly hashSeed: bigint | undefined },
+  { hashSeed, ...pool }: Pick<IndexKeeperOptions, 'core' | 'assignments'> & { readonly hashSeed: bigint },
 ): IndexKeeper | undefined {
   const { prefix } = configuration.scheduling;
-  if (folder === undefined || hashSeed === undefined || prefix === undefined) return undefined;
+  if (folder === undefined || prefix === undefined) return undefined;
   if ((prefix.knownBy ?? 'decisions') !== 'decisions') return undefined;
   const terms = { blockTokens: prefix.blockTokens, seed: seedText(hashSeed) };
   return new IndexKeeper({ folder, terms, log, ...pool });

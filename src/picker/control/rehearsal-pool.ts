@@ -10,10 +10,18 @@ const ENDPOINTS = 8;
 const INDEX_BLOCKS = 16_384;
 const SCANS = 256;
 
-/** The configured programs over endpoints that do not exist, in memory of their own. */
-export function rehearsalPool(scheduling: CompiledScheduling, shards: number, timeMs: number): RehearsalPool {
+/**
+ * The configured programs over endpoints that do not exist, in memory of their own.
+ * @param memory settings of it; block hashes have a new seed unless they give one
+ */
+export function rehearsalPool(
+  scheduling: CompiledScheduling,
+  shards: number,
+  timeMs: number,
+  memory: { readonly hashSeed?: bigint } = {},
+): RehearsalPool {
   const sizes = { endpoints: ENDPOINTS, indexBlocks: INDEX_BLOCKS, threads: 1 + shards, scans: SCANS };
-  const pool = createPoolMemory({ ...defaultPoolSizes, ...sizes });
+  const pool = createPoolMemory({ ...defaultPoolSizes, ...sizes }, memory);
   const core = attachCore(pool, 0);
   const table = new EndpointTable(core);
   const programs = new ProgramPublisher(core);

@@ -7,8 +7,7 @@ import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
-import { RequestScanner } from '../../core/request-scanner.js';
-import { ResponseScanner } from '../../core/response-scanner.js';
+import { ScanMemory } from '../../core/scan-memory.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
@@ -42,6 +41,8 @@ export interface PoolStackOptions {
   readonly thread: number;
   readonly definitions: ReadonlyMap<string, PluginDefinition>;
   readonly log: Logger;
+  /** Scans of the process's own pool, which this one uses too where the hashes agree; undefined = it is the own pool. */
+  readonly scans?: ScanMemory | undefined;
   /** Sends a message of the pool to the control thread. */
   readonly send: (message: FromPool) => void;
 }
@@ -59,7 +60,8 @@ export class PoolStack {
   readonly #rules: RequestRules;
   readonly #settings: ReplaceableSettings;
   readonly #recorder: ShardRecorder;
-  readonly #scanner: RequestScanner;
+  /** Where bodies of the pool's requests and answers are scanned. */
+  readonly scans: ScanMemory;
   readonly #chain: TokenChain;
   readonly #blockTokens: number;
   readonly #plugins: ShardPlugins;
@@ -89,7 +91,7 @@ export class PoolStack {
   };
 
   /** @throws with one line when a plugin does not start */
-  constructor({ start, thread, definitions, log, send }: PoolStackOptions) {
+  constructor({ start, thread, definitions, log, scans, send }: PoolStackOptions) {
     const { settings, snapshot } = start;
     this.#start = start;
     this.#log = log;
@@ -106,7 +108,7 @@ export class PoolStack {
       shards: settings.shards,
     });
     this.#recorder.vouch(snapshot.names);
-    this.#scanner = new RequestScanner(this.#core);
+    this.scans = scans?.serves(this.#core) ? scans : new ScanMemory(this.#core);
     this.#chain = new TokenChain(this.#core);
     this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
     this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
@@ -179,7 +181,7 @@ export class PoolStack {
       observe: (plugin, histogram, value) => this.#recorder.pluginObserved(plugin, histogram, value),
       prompts: {
         blockTokens: this.#blockTokens,
-        chainHashes: (scan, model) => this.#scanner.chainHashes(scan, model),
+        chainHashes: (scan, model) => this.scans.requests.chainHashes(scan, model),
       },
     };
   }
@@ -199,7 +201,7 @@ export class PoolStack {
         this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
       staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
-      prompts: this.#scanner,
+      prompts: this.scans.chainsFor(this.#core),
       tokens: this.#chain,
       speculated: (slot, generation, from, blocks) =>
         this.#send({ kind: 'speculated', slot, generation, hashes: this.#chain.hashes(from, blocks) }),
@@ -236,8 +238,8 @@ export class PoolStack {
     const { settings, seed } = this.#start;
     return {
       settings: this.#settings,
-      scanner: this.#scanner,
-      responses: new ResponseScanner(this.#core),
+      scanner: this.scans.requests,
+      responses: this.scans.responses,
       scheduler: this.#plugins.scheduler(scheduler),
       plugins: this.#plugins.plugins,
       line: this.#line,

@@ -1,5 +1,6 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
 import { errorMessage } from '../../core/error-message.js';
+import type { ScanMemory } from '../../core/scan-memory.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
@@ -112,7 +113,7 @@ class Shard {
     this.#health = new MirroredHealth(start.health);
     const [own] = start.pools;
     this.#log = createLogger(own.settings.log);
-    this.#own = this.#stack(own, definitions);
+    this.#own = this.#stack(own, definitions, undefined);
     if (start.choice !== undefined) this.#choice = new PoolChoice();
     this.#choice?.setDefault(start.choice?.defaultPool);
   }
@@ -132,14 +133,22 @@ class Shard {
     return [this.#transport, ...further.filter((transport) => transport !== undefined)];
   }
 
-  /** @param definitions `shardDefinitions` of the pool's settings */
-  #stack(start: PoolStart, definitions: ReadonlyMap<string, PluginDefinition>): PoolStack {
+  /**
+   * @param definitions `shardDefinitions` of the pool's settings
+   * @param scans of the own pool; undefined = this is the own pool
+   */
+  #stack(
+    start: PoolStart,
+    definitions: ReadonlyMap<string, PluginDefinition>,
+    scans: ScanMemory | undefined,
+  ): PoolStack {
     const { pool } = start;
     const stack = new PoolStack({
       start,
       thread: this.#start.thread,
       definitions,
       log: this.#log,
+      scans,
       send: (message) => this.#send({ kind: 'pool', pool, message }),
     });
     this.#pools.set(pool, stack);
@@ -192,7 +201,7 @@ class Shard {
     const { pool } = start;
     let transport: Transport | undefined;
     try {
-      const stack = this.#stack(start, await shardDefinitions(start.settings));
+      const stack = this.#stack(start, await shardDefinitions(start.settings), this.#own.scans);
       const use: PoolUse = { streams: 0, idle: undefined };
       const context = this.#opener!.contextOf(await stack.open(), use);
       if (start.port !== undefined) {

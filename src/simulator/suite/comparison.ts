@@ -39,11 +39,13 @@ const SIGNIFICANT = 0.05;
 /** Multiple of the reference's TTFT p99 from which on a policy is marked. */
 export const SLOW_TAIL = 1.5;
 
-/** Compares all policies with the reference, workload by workload, on equal seeds. */
+/** Compares all policies that ran with the reference, workload by workload, on equal seeds. */
 export function compare(results: readonly RunResult[], suite: Suite): Comparison[] {
   const workloads = [...new Set(results.map(({ workload }) => workload))];
   const rows = workloads.flatMap((workload) => {
-    const rows = suite.policies.map(({ name }) => seriesOf(results, workload, name));
+    const rows = suite.policies
+      .map(({ name }) => seriesOf(results, workload, name))
+      .filter(({ costs }) => costs.length > 0);
     const reference = rows.find(({ policy }) => policy === suite.reference)!;
     const best = Math.min(...rows.map(({ costs }) => mean(costs)));
     return rows.map(({ policy, costs, uncapped, ttftP99 }): Comparison => {

@@ -28,7 +28,7 @@ export type Outcome = 'answered' | 'reset' | 'refused' | 'failed';
 const SESSION_STREAMS = 100;
 /** Open requests at the bottom of a wave, as a share of those at its top. */
 const BOTTOM = 0.02;
-/** Rest of a client between two looks at the wave. */
+/** Rest of a client between two looks at the wave, and behind a failure. */
 const REST_MS = 250;
 const SLOW_MS = 1_000;
 /** Beginnings that requests share. */
@@ -75,8 +75,15 @@ export class Clients {
     while (!signal.aborted) {
       const level = this.#level();
       if (index >= level) await setTimeout(REST_MS);
-      else this.outcomes[await this.#exchange(index, level)]++;
+      else await this.#count(index, level);
     }
+  }
+
+  async #count(index: number, level: number): Promise<void> {
+    // A connection that is gone takes no request.
+    const outcome = await this.#exchange(index, level).catch((error: Error) => this.#failed(error.message));
+    this.outcomes[outcome]++;
+    if (outcome === 'failed') await setTimeout(REST_MS);
   }
 
   /** Requests that are to be open now. */

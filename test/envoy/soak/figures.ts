@@ -22,8 +22,14 @@ function sum(page: string, name: string): number {
   return [...series].reduce((total, [, value]) => total + Number(value), 0);
 }
 
-export async function readFigures(metricsUrl: string, at: number): Promise<Figures> {
-  const page = await (await fetch(metricsUrl)).text();
+/** @returns undefined when the page is not served, or the shard has not told of itself yet */
+export async function readFigures(metricsUrl: string, at: number): Promise<Figures | undefined> {
+  // One page that is missing is no fault: the machine may have stood still.
+  const page = await fetch(metricsUrl).then(
+    (response) => (response.ok ? response.text() : ''),
+    () => '',
+  );
+  if (!page.includes('pointsman_shard_streams{')) return undefined;
   return {
     at,
     rssMb: sum(page, 'process_resident_memory_bytes') / MB,

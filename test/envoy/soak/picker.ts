@@ -8,6 +8,8 @@ import type { TransportName } from '../../../dist/ingress/transport.js';
 import { endpointsYaml } from '../../../dist/simulator/server/fleet.js';
 import type { SoakServer } from './model-server.ts';
 
+/** More than twice as many as a soak opens: a connection beside others has half of them. */
+const STREAMS_MAX = 24_000;
 /** For the picker to be ready, on a machine that has much else to do. */
 const READY_MS_MAX = 60_000;
 
@@ -28,7 +30,7 @@ export async function startPicker(
   await writeFile(configFile, head + tail);
   const [grpcPort, healthPort, metricsPort] = (await freePorts(3)) as [number, number, number];
   const picker = await startPickerProcess({
-    command: [...OWN_PICKER, `--transport=${transport}`],
+    command: [...OWN_PICKER, `--transport=${transport}`, `--max-streams=${STREAMS_MAX}`],
     ...{ configFile, grpcPort, healthPort, metricsPort, endpoints: servers.length, readyTimeoutMs: READY_MS_MAX },
   });
   stops.push(() => picker.stop('SIGKILL'));

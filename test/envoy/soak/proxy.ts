@@ -3,8 +3,16 @@ import { parse, stringify } from 'yaml';
 import { type EnvoyProcess, runEnvoy, shippedEnvoyConfiguration } from '../../../dist/cli/demo/envoy-process.js';
 import { freePorts } from '../../../dist/cli/port.js';
 
-/** Smallest windows that Envoy can be given, of a stream and of a connection. */
-export const WINDOW_BYTES_MIN = 65_535;
+/** Receive windows of Envoy towards the picker. */
+export interface Windows {
+  readonly streamBytes: number;
+  readonly connectionBytes: number;
+}
+
+/** The smallest that Envoy takes. */
+export const SMALLEST_WINDOWS: Windows = { streamBytes: 65_535, connectionBytes: 65_535 };
+/** What Envoy's best practices for edge proxies say; an answer that is read late leaves room for other streams. */
+export const EDGE_WINDOWS: Windows = { streamBytes: 65_536, connectionBytes: 1_048_576 };
 const HTTP_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 
 interface Cluster {
@@ -23,12 +31,12 @@ interface Document {
 
 /**
  * The shipped configuration with other windows towards the picker, and trailers of HTTP/1 model servers passed on.
- * @param windowBytes undefined = Envoy's own windows
+ * @param windows undefined = Envoy's own
  */
 export async function startProxy(
   binary: string,
   pickerPort: number,
-  windowBytes: number | undefined,
+  windows: Windows | undefined,
 ): Promise<EnvoyProcess> {
   const [port, adminPort] = (await freePorts(2)) as [number, number];
   const text = await readFile(shippedEnvoyConfiguration('envoy.yaml'), 'utf8');
@@ -38,18 +46,22 @@ export async function startProxy(
   for (const cluster of document.static_resources.clusters) {
     if (cluster.name === 'ext_proc') {
       cluster.load_assignment!.endpoints[0].lb_endpoints = [{ endpoint: { address: address(pickerPort) } }];
-      const windows =
-        windowBytes === undefined
-          ? {}
-          : { initial_stream_window_size: windowBytes, initial_connection_window_size: windowBytes };
       cluster.typed_extension_protocol_options = options({
-        http2_protocol_options: { max_concurrent_streams: 40_000, ...windows },
+        http2_protocol_options: { max_concurrent_streams: 40_000, ...windowSettings(windows) },
       });
     } else {
       cluster.typed_extension_protocol_options = options({ http_protocol_options: { enable_trailers: true } });
     }
   }
   return runEnvoy(binary, stringify(document, { aliasDuplicateObjects: false }), { port, adminPort });
+}
+
+function windowSettings(windows: Windows | undefined): object {
+  if (windows === undefined) return {};
+  return {
+    initial_stream_window_size: windows.streamBytes,
+    initial_connection_window_size: windows.connectionBytes,
+  };
 }
 
 function address(port: number): object {

@@ -8,13 +8,15 @@ import { type Figures, leftOver, readFigures, type Trend, trend } from './figure
 import { HastyProxy } from './hasty-proxy.ts';
 import { startSoakServer } from './model-server.ts';
 import { startPicker } from './picker.ts';
-import { startProxy, WINDOW_BYTES_MIN } from './proxy.ts';
+import { startProxy, type Windows } from './proxy.ts';
 
 export interface SoakOptions {
   /** Path of Envoy. */
   readonly envoy: string;
   readonly seconds: number;
   readonly transport: TransportName;
+  /** Of Envoy towards the picker; undefined = its own. */
+  readonly windows: Windows | undefined;
   readonly traffic: Traffic;
   /** Requests that come at once before everything else; 0 = none. */
   readonly burst: number;
@@ -66,7 +68,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
     );
     stops.push(() => Promise.all(servers.map((server) => server.stop())));
     const picker = await startPicker(servers, options.transport, stops);
-    const proxy = await startProxy(options.envoy, picker.grpcPort, WINDOW_BYTES_MIN);
+    const proxy = await startProxy(options.envoy, picker.grpcPort, options.windows);
     stops.push(() => proxy.stop());
     return await run(options, picker, proxy.port);
   } finally {
@@ -83,15 +85,12 @@ async function run(options: SoakOptions, picker: PickerProcess, port: number): P
   const over = new AbortController();
   const hasty = new HastyProxy(picker.grpcPort);
   const load = Promise.all([clients.run(over.signal), hasty.run(over.signal)]);
-  const begunAt = performance.now();
-  while (performance.now() - begunAt < options.seconds * 1_000) {
-    await setTimeout(SAMPLE_MS);
-    const figures = await read();
-    samples.push(figures);
-    options.report?.(figures);
+  try {
+    await sample(options, read, samples);
+  } finally {
+    over.abort();
+    await load;
   }
-  over.abort();
-  await load;
   // Its connection stays: with a connection its streams end, too.
   const last = await settled(read);
   clients.close();
@@ -99,8 +98,29 @@ async function run(options: SoakOptions, picker: PickerProcess, port: number): P
   return resultOf({ clients, hasty, samples, last, burst });
 }
 
+/** Reads figures once a second for the time of the run. */
+async function sample(
+  { seconds, report }: SoakOptions,
+  read: () => Promise<Figures | undefined>,
+  samples: Figures[],
+): Promise<void> {
+  const begunAt = performance.now();
+  while (performance.now() - begunAt < seconds * 1_000) {
+    await setTimeout(SAMPLE_MS);
+    const figures = await read();
+    if (figures === undefined) continue;
+    samples.push(figures);
+    report?.(figures);
+  }
+  if (samples.length === 0) throw new Error('the picker does not serve its metrics');
+}
+
 /** So many requests at the same time, and the memory behind them. */
-async function sendBurst(options: SoakOptions, port: number, read: () => Promise<Figures>): Promise<Figures> {
+async function sendBurst(
+  options: SoakOptions,
+  port: number,
+  read: () => Promise<Figures | undefined>,
+): Promise<Figures> {
   if (options.burst > 0) {
     const streams = options.burst;
     const quick = { ...options.traffic, streams, rate: streams, waveMs: 0, sizes: [{ bytes: 4_096, share: 1 }] };
@@ -112,13 +132,15 @@ async function sendBurst(options: SoakOptions, port: number, read: () => Promise
 }
 
 /** Figures when nothing is left, or when it has stayed for too long. */
-async function settled(read: () => Promise<Figures>): Promise<Figures> {
+async function settled(read: () => Promise<Figures | undefined>): Promise<Figures> {
   const deadline = performance.now() + END_MS_MAX;
   for (;;) {
     // The shards tell of themselves once a second.
     await setTimeout(SAMPLE_MS);
     const figures = await read();
-    if (leftOver(figures).length === 0 || performance.now() > deadline) return figures;
+    const late = performance.now() > deadline;
+    if (figures !== undefined && (late || leftOver(figures).length === 0)) return figures;
+    if (late) throw new Error('the picker does not serve its metrics');
   }
 }
 

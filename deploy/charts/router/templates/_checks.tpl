@@ -15,6 +15,7 @@ it, what to write instead.
 {{- include "pointsman.checks.pool" $context -}}
 {{- include "pointsman.checks.monitoring" $context -}}
 {{- include "pointsman.checks.tokenizer" $context -}}
+{{- include "pointsman.checks.pools" $context -}}
 {{- end -}}
 
 {{/* Keys of the charts of the Gateway API Inference Extension, and where their values are now. */}}
@@ -36,7 +37,7 @@ it, what to write instead.
 
 {{- define "pointsman.checks.keys" -}}
 {{- $router := .Values.router -}}
-{{- include "pointsman.checkKeys" (list "router." $router (list "clusterDomain" "epp" "extraServicePorts" "global" "inferenceObjectives" "inferencePool" "latencyPredictor" "metricsPort" "modelServers" "monitoring" "proxy" "tokenizer" "tracing")) -}}
+{{- include "pointsman.checkKeys" (list "router." $router (list "clusterDomain" "defaultPool" "epp" "extraServicePorts" "global" "inferenceObjectives" "inferencePool" "latencyPredictor" "metricsPort" "modelServers" "monitoring" "pools" "proxy" "tokenizer" "tracing")) -}}
 {{- include "pointsman.checkKeys" (list "router.epp." $router.epp (list "affinity" "env" "extProcPort" "extraContainerPorts" "flags" "grpcHealthPort" "image" "imagePullSecrets" "metricsDataSource" "parsers" "pluginsConfigFile" "pluginsCustomConfig" "podAnnotations" "replicas" "resources" "tolerations" "volumeMounts" "volumes")) -}}
 {{- include "pointsman.checkKeys" (list "router.epp.image." $router.epp.image (list "pullPolicy" "registry" "repository" "tag")) -}}
 {{- include "pointsman.checkKeys" (list "router.epp.metricsDataSource." $router.epp.metricsDataSource (list "insecureSkipVerify" "path" "scheme")) -}}
@@ -81,7 +82,8 @@ it, what to write instead.
   "endpoint-selector" "set router.inferencePool.create=false and router.modelServers.matchLabels"
   "endpoint-target-ports" "set router.modelServers.targetPorts"
   "config-file" "set router.epp.pluginsConfigFile"
-  "config-text" "set router.epp.pluginsCustomConfig" -}}
+  "config-text" "set router.epp.pluginsCustomConfig"
+  "pools" "set router.pools" -}}
 {{- range $name, $_ := $flags -}}
 {{- if hasPrefix "-" $name -}}
 {{- fail (printf "router.epp.flags.%s: flags have no dashes in front here; write %s" $name (trimPrefix "-" (trimPrefix "-" $name))) -}}

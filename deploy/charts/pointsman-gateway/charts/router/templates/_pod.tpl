@@ -72,6 +72,9 @@ spec:
     - {name: grpc, containerPort: {{ include "pointsman.grpcPort" . }}}
     - {name: grpc-health, containerPort: {{ include "pointsman.healthPort" . }}}
     - {name: metrics, containerPort: {{ include "pointsman.metricsPort" . }}}
+    {{- with include "pointsman.poolContainerPorts" . | trim }}
+    {{- . | nindent 4 }}
+    {{- end }}
     {{- with $epp.extraContainerPorts }}
     {{- toYaml . | nindent 4 }}
     {{- end }}

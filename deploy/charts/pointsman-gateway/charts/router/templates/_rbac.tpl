@@ -61,7 +61,7 @@ roleRef:
 {{- $name := include "pointsman.name" . -}}
 {{ include "pointsman.serviceAccount" . }}
 {{ include "pointsman.role" (list . (printf "%s-sa" $name) (include "pointsman.podRules" .) (printf "%s-sa" $name)) }}
-{{- if .Values.router.inferencePool.create }}
+{{- if or .Values.router.inferencePool.create (include "pointsman.poolsFollowPools" .) }}
 {{ include "pointsman.role" (list . (printf "%s-non-sa" $name) (include "pointsman.poolRules" .) (printf "%s-non-sa" $name)) }}
 {{- end }}
 {{- if include "pointsman.elects" . }}
@@ -70,6 +70,7 @@ roleRef:
 {{- if include "pointsman.flagIsOn" (list . "metrics-endpoint-auth") }}
 {{ include "pointsman.metricsAuthRole" . }}
 {{- end }}
+{{- include "pointsman.poolsRbac" . }}
 {{- end -}}
 
 {{/* The right to ask who reads the metrics, and for Prometheus, which reads with the token of this account, to read them. */}}

@@ -100,6 +100,9 @@ schedulingProfiles:
 {{- $data := dict
   "default-plugins.yaml" (include "pointsman.defaultConfiguration" .)
   "payload-agnostic.yaml" (include "pointsman.payloadAgnosticConfiguration" .) -}}
+{{- if .Values.router.pools -}}
+{{- $_ := set $data "pools.yaml" (include "pointsman.poolsFile" .) -}}
+{{- end -}}
 ---
 apiVersion: v1
 kind: ConfigMap

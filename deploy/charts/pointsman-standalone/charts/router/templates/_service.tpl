@@ -62,6 +62,9 @@ spec:
   protocol: TCP
   port: {{ .Values.router.metricsPort | default 9090 | int }}
   targetPort: metrics
+{{- with include "pointsman.poolServicePorts" . | trim }}
+{{ . }}
+{{- end }}
 {{- if and .Values.router.extraServicePorts (not (include "pointsman.proxyIsService" .)) }}
 {{ toYaml .Values.router.extraServicePorts }}
 {{- end }}

@@ -48,6 +48,9 @@ What follows from the values: the flags of the picker, and what else depends on 
 {{- if eq $epp.pluginsConfigFile "payload-agnostic.yaml" -}}
 {{- $_ := set $flags "allow-experimental-plugins" true -}}
 {{- end -}}
+{{- if .Values.router.pools -}}
+{{- $_ := set $flags "pools" "/config/pools.yaml" -}}
+{{- end -}}
 {{- if not .Values.router.monitoring.prometheus.auth.enabled -}}
 {{- $_ := set $flags "metrics-endpoint-auth" false -}}
 {{- end -}}
