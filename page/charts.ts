@@ -145,7 +145,8 @@ function options<P extends Timed>({ id, reads, format, max }: Line<P>): UPlot.Op
   const strokes = [colour('--accent'), soft];
   return {
     ...sizeOf(id),
-    padding: [8, 36, 0, 0],
+    // Half a label at the right end of the time axis, and below the lowest value while there is no time axis.
+    padding: [8, 24, 8, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_plot, _low, high) => [0, max ?? Math.max(1, high * 1.15)] } },

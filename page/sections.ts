@@ -41,12 +41,15 @@ export function showFigures(snapshot: Snapshot): void {
       cache.promptTokens === 0 ? 'no prompts yet' : `of ${count(cache.promptTokens)} prompt tokens`,
     ),
     figure('In flight', count(snapshot.inflight), waiting > 0 ? `${waiting} waiting for room` : 'none waiting'),
-    figure(
-      'Endpoints',
-      endpoints.length === 0 ? '0' : `${live} / ${endpoints.length}`,
-      endpoints.length === 0 ? 'none found' : live === endpoints.length ? 'all live' : `${endpoints.length - live} out`,
-    ),
+    figure('Endpoints', endpoints.length === 0 ? '0' : `${live} / ${endpoints.length}`, endpointsNote(endpoints, live)),
   );
+}
+
+function endpointsNote(endpoints: readonly EndpointShown[], live: number): string {
+  if (endpoints.length === 0) return 'none found';
+  const silent = endpoints.filter(({ waiting, kvUsage }) => waiting === null && kvUsage === null).length;
+  const out = live === endpoints.length ? 'all live' : `${endpoints.length - live} out`;
+  return silent === 0 ? out : `${out}, ${silent} without signals`;
 }
 
 /** The priority with most decisions stands for all. */
@@ -131,9 +134,16 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
       head: 'Signals',
       number: true,
       wide: true,
-      cell: ({ ageMs }) => (ageMs === null ? unknown() : `${ms(ageMs)} old`),
+      cell: ({ ageMs, waiting, kvUsage }) => age(ageMs, waiting === null && kvUsage === null),
     },
   ];
+}
+
+/** Age of the signals. @param unused they are too old to be used */
+function age(ageMs: number | null, unused: boolean): HTMLElement | string {
+  if (ageMs === null) return unknown();
+  const text = `${ms(ageMs)} old`;
+  return unused ? h('span', { class: 'late' }, text) : text;
 }
 
 /** In the order of the table. */
