@@ -1,8 +1,12 @@
-/** A good connection beside a hostile one: ages of its answers, and memory of the picker. Loopback only, bounded in time. */
+/**
+ * A good connection beside a hostile one: ages of its answers, and memory of the picker. Beside each attack its control: the same hostile
+ * process sends to a program on the picker's core that throws everything away, so that the difference is the picker's own part.
+ * Loopback only, bounded in time.
+ */
 import type { Report } from './bench.ts';
 import { ATTACKS, type Attack } from './load/attacker.ts';
 import type { LoadResult } from './load/generator.ts';
-import { ownCommand, PinnedPicker } from './load/pinned-picker.ts';
+import { ownCommand, PinnedPicker, PinnedSink } from './load/pinned-picker.ts';
 
 /** Requests a second of the good connection. */
 const RATE = 300;
@@ -14,18 +18,27 @@ function figure({ placedMs, refused, failed, unanswered }: LoadResult) {
   return { placedMs, refused, failed, unanswered };
 }
 
-async function underAttack(picker: PinnedPicker, attack: Attack | undefined, seconds: number): Promise<object> {
-  const before = picker.usage?.rssMb;
+/** @param sink is attacked in the place of the picker */
+async function underAttack(
+  picker: PinnedPicker,
+  attack: Attack | undefined,
+  seconds: number,
+  sink?: PinnedSink,
+): Promise<object> {
+  const before = picker.usage;
   const [good] = await Promise.all([
     picker.load({ ...GOOD, rate: RATE, seconds }),
-    attack === undefined ? undefined : picker.attack(attack, seconds),
+    attack === undefined ? undefined : picker.attack(attack, seconds, sink?.port),
   ]);
+  const after = picker.usage;
   return {
     name: 'attacks',
     attack: attack ?? 'none',
+    of: sink === undefined ? 'picker' : 'sink',
     ...figure(good),
-    rssBeforeMb: before,
-    rssAfterMb: picker.usage?.rssMb,
+    cpuSeconds: before && after && Number((after.cpuSeconds - before.cpuSeconds).toFixed(2)),
+    rssBeforeMb: before?.rssMb,
+    rssAfterMb: after?.rssMb,
   };
 }
 
@@ -34,14 +47,20 @@ export const reports: readonly Report[] = [
     name: 'attacks',
     timeMs: 5_000,
     async *run(timeMs) {
-      for (const attack of [undefined, ...ATTACKS]) {
-        const picker = await PinnedPicker.start(ownCommand());
-        try {
-          await picker.load({ ...GOOD, concurrency: 64, seconds: WARM_UP_SECONDS });
-          yield await underAttack(picker, attack, timeMs / 1_000);
-        } finally {
-          picker.stop();
+      const sink = await PinnedSink.start();
+      try {
+        for (const attack of [undefined, ...ATTACKS]) {
+          const picker = await PinnedPicker.start(ownCommand());
+          try {
+            await picker.load({ ...GOOD, concurrency: 64, seconds: WARM_UP_SECONDS });
+            if (attack !== undefined) yield await underAttack(picker, attack, timeMs / 1_000, sink);
+            yield await underAttack(picker, attack, timeMs / 1_000);
+          } finally {
+            picker.stop();
+          }
         }
+      } finally {
+        sink.stop();
       }
     },
   },

@@ -168,11 +168,29 @@ export const benches = [
       return { run: decisions(makePool(endpoints), 1, true) };
     },
   })),
+  ...[1, 100].map((pools) => ({
+    name: `decide/pools/${pools}`,
+    setup: () => inRotation(pools),
+  })),
   ...[1, 2].map((threads) => ({
     name: `threads/decide-${threads}`,
     setup: () => deciders(threads),
   })),
 ];
+
+/** Decisions of one run over several pools. */
+const ROTATION = 100;
+
+/** Decisions of one thread, each for the next of so many pools of 8 endpoints. */
+async function inRotation(count: number) {
+  const pools = Array.from({ length: count }, () => decisions(makePool(8), 1));
+  return {
+    opsPerRun: ROTATION,
+    run: () => {
+      for (let i = 0; i < ROTATION; i++) pools[i % count]!();
+    },
+  };
+}
 
 const roundDecisions = 20_000;
 

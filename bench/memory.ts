@@ -274,6 +274,8 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
 
 export const benches: readonly Bench[] = [
   { name: 'memory/chat-4k', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 16 }) },
+  // All of them wait for their turn at one time, as under overload: what lives long is dearer to collect.
+  { name: 'memory/chat-4k-1000-at-once', setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 1_000 }) },
   {
     name: 'memory/refused-chat-4k',
     setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 64, late: true }),

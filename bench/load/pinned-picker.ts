@@ -1,5 +1,5 @@
 // A picker as a process on one core, beside a load generator on another one, with the CPU time and memory of the picker.
-import { execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,7 @@ const ENDPOINTS = 8;
 const PICKER_CORE = '0';
 const GENERATOR_CORE = '1';
 const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url));
+const SINK = fileURLToPath(new URL('sink.ts', import.meta.url));
 const ATTACKER = fileURLToPath(new URL('attacker.ts', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 
@@ -87,16 +88,41 @@ export class PinnedPicker {
     return JSON.parse(text) as LoadResult;
   }
 
-  /** A hostile peer in a process of its own. */
-  async attack(attack: Attack, seconds: number): Promise<void> {
-    const options: AttackOptions = { port: this.port, attack, seconds };
-    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, ATTACKER, JSON.stringify(options)]);
-    await once(spawn(program!, rest, { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
+  /**
+   * A hostile peer in a process of its own. It shares the core of the good load, which goes first: what is measured are the answers.
+   * @param port another server to attack in the place of the picker
+   */
+  async attack(attack: Attack, seconds: number, port = this.port): Promise<void> {
+    const options: AttackOptions = { port, attack, seconds };
+    const command = onCore(GENERATOR_CORE, [process.execPath, ATTACKER, JSON.stringify(options)]);
+    await once(spawn('nice', ['-n', '19', ...command], { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
   }
 
   stop(): void {
     this.#picker.stop();
     for (const server of this.#servers) server.stop();
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** A process on the picker's core that reads and throws away. */
+export class PinnedSink {
+  readonly port: number;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess, port: number) {
+    this.#child = child;
+    this.port = port;
+  }
+
+  static async start(): Promise<PinnedSink> {
+    const [program, ...rest] = onCore(PICKER_CORE, [process.execPath, SINK]);
+    const child = spawn(program!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [text] = (await once(child.stdout, 'data')) as [Buffer];
+    return new PinnedSink(child, Number(text.toString()));
+  }
+
+  stop(): void {
+    this.#child.kill('SIGKILL');
   }
 }

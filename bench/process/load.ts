@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
 import { PickerProcess, writePickerFiles } from '../compat/picker-process.ts';
+import { type Answer, ProxyConnection, type ProxyOwner } from '../load/proxy-connection.ts';
 import { ExchangeClient, type ExchangeShape } from './exchange-client.ts';
 
 /** Our program, as it is installed. */
@@ -29,6 +30,10 @@ schedulingProfiles:
 const FLAGS = ['--refresh-metrics-interval=1s'];
 
 const MIB = 1_048_576;
+/** Connections of a burst: one for each thread of a proxy. */
+const BURST_CONNECTIONS = 4;
+/** For the connections to open. */
+const BURST_PAUSE_MS = 200;
 
 export interface LoadShape extends ExchangeShape {
   readonly endpoints: number;
@@ -74,21 +79,56 @@ export async function measureLoad(
   });
 }
 
-/** Milliseconds from sending `requests` at once until the last of them is picked, on a picker that has just started. */
+/**
+ * Milliseconds from sending `requests` at once until the last of them is picked, on a picker that has just started. The frames
+ * come from a template: a client of a gRPC library takes longer to write 1,000 requests than a picker to place them.
+ */
 export async function measureBurst(command: readonly string[], endpoints: number, requests: number): Promise<number> {
   return withPicker(command, endpoints, async (picker) => {
-    const client = new ExchangeClient(picker.port, { promptBytes: 4096, chunks: 1 });
-    const begin = performance.now();
-    let last = begin;
-    const all = Array.from({ length: requests }, () =>
-      client.exchange().then((pickMs) => {
-        last = Math.max(last, begin + pickMs);
-      }),
-    );
-    await Promise.all(all);
-    client.close();
-    return last - begin;
+    const burst = new Burst(picker.port, requests);
+    await pause(BURST_PAUSE_MS);
+    return burst.send();
   });
+}
+
+/** Requests that come at once, over several connections of a proxy. */
+class Burst implements ProxyOwner {
+  readonly #connections: readonly ProxyConnection[];
+  readonly #requests: number;
+  readonly #all = Promise.withResolvers<number>();
+  readonly #answers = { placed: 0, refused: 0, failed: 0 };
+  #begin = 0;
+
+  constructor(port: number, requests: number) {
+    this.#requests = requests;
+    this.#connections = Array.from({ length: BURST_CONNECTIONS }, () => new ProxyConnection(port, this));
+  }
+
+  now(): number {
+    return performance.now();
+  }
+
+  /** @returns milliseconds until all have their destination */
+  async send(): Promise<number> {
+    this.#begin = this.now();
+    for (let i = 0; i < this.#requests; i++) this.#connections[i % BURST_CONNECTIONS]!.begin(this.#begin);
+    for (const connection of this.#connections) connection.flush();
+    try {
+      return await this.#all.promise;
+    } finally {
+      for (const connection of this.#connections) connection.destroy();
+    }
+  }
+
+  answered(_age: number, answer: Answer): void {
+    this.#answers[answer]++;
+    const { placed, refused, failed } = this.#answers;
+    if (placed + refused + failed < this.#requests) return;
+    if (placed === this.#requests) this.#all.resolve(this.now() - this.#begin);
+    else this.#all.reject(new Error(`of a burst ${refused} requests were refused and ${failed} failed`));
+  }
+
+  ended(): void {}
 }
 
 /** Milliseconds from exec to the first answer, and bytes of memory `idleMs` later. */

@@ -28,6 +28,7 @@ export function replicaSettings(
     group: section?.group ?? poolName,
     // A pod keeps its name over a restart of its container, so messages of the new process replace those of the old one.
     replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
+    jetStream: section?.jetStream === true,
     hashKey: section?.hashKeyFile === undefined ? '' : secret(section.hashKeyFile, 'replication.hashKeyFile'),
   };
 }

@@ -12,6 +12,12 @@ export const replicationConfig = z.strictObject({
     .string()
     .optional()
     .describe('File with a secret that all replicas have: the seed of the block hashes is made of it.'),
+  jetStream: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Keeps coefficients and levels of tenants in a key-value bucket of JetStream, for when all replicas end.',
+    ),
   credentialsFile: z.string().optional().describe('File with user:password for NATS.'),
 });
 

@@ -18,6 +18,29 @@ export interface RequestLoad {
   readonly held: number;
 }
 
+/** Load columns, each with the part of other replicas. */
+const OWN_PAIRS: readonly number[] = [
+  CORE.COLUMN_INFLIGHT,
+  CORE.COLUMN_PEER_REQUESTS,
+  CORE.COLUMN_INFLIGHT_TOKENS,
+  CORE.COLUMN_PEER_TOKENS,
+  CORE.COLUMN_PREFILL_TOKENS,
+  CORE.COLUMN_PEER_PREFILL,
+  CORE.COLUMN_PROMPT_TOKENS,
+  CORE.COLUMN_PEER_PROMPT,
+  CORE.COLUMN_OUTPUT_BLOCKS,
+  CORE.COLUMN_PEER_OUTPUT,
+];
+
+/** Words that `LoadTable.note` notes of a slot. */
+export const SLOT_WORDS = OWN_PAIRS.length / 2 + 3;
+
+function put(words: Uint32Array, at: number, value: number): boolean {
+  const differs = words[at] !== value;
+  words[at] = value;
+  return differs;
+}
+
 /** The two parts of the load columns: own requests, and those of other replicas. Control thread only. */
 export class LoadTable {
   readonly #core: CoreInstance;
@@ -41,6 +64,25 @@ export class LoadTable {
       pending: call.pendingRequests(slot) >>> 0,
       held: call.heldTokens(slot) >>> 0,
     };
+  }
+
+  /**
+   * Notes the own load on a slot and whether it is ejected.
+   * @param noted SLOT_WORDS words that hold what was noted before
+   * @returns whether anything differs
+   */
+  note(slot: number, noted: Uint32Array, at: number): boolean {
+    const { u32, sizes, call } = this.#core;
+    const first = (this.#columns >>> 2) + slot;
+    let differs = false;
+    for (let i = 0; i < OWN_PAIRS.length; i += 2) {
+      const value = u32[first + OWN_PAIRS[i]! * sizes.endpoints]! - u32[first + OWN_PAIRS[i + 1]! * sizes.endpoints]!;
+      differs = put(noted, at + (i >>> 1), value >>> 0) || differs;
+    }
+    const next = at + OWN_PAIRS.length / 2;
+    differs = put(noted, next, u32[first + CORE.COLUMN_EJECTION * sizes.endpoints]!) || differs;
+    differs = put(noted, next + 1, call.pendingRequests(slot) >>> 0) || differs;
+    return put(noted, next + 2, call.heldTokens(slot) >>> 0) || differs;
   }
 
   /** Load of other replicas on a slot, as it was set last. */

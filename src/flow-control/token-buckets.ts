@@ -58,6 +58,29 @@ export class TokenBuckets {
     this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });
   }
 
+  /** Tokens that are missing in the buckets that are not full, most first. @param most bound on the tenants */
+  missing(most: number, nowMs: number): { readonly tenant: string; readonly tokens: number }[] {
+    const all = [...this.#buckets.keys()].map((tenant) => {
+      const settings = this.#settingsOf(tenant);
+      return {
+        tenant,
+        tokens: settings === undefined ? 0 : settings.burstTokens - this.#level(tenant, settings, nowMs),
+      };
+    });
+    return all
+      .filter(({ tokens }) => tokens > 0)
+      .sort((a, b) => b.tokens - a.tokens)
+      .slice(0, most);
+  }
+
+  /** Takes tokens that were missing in a bucket `ageMs` ago. */
+  restore(fairnessId: string, missing: number, ageMs: number, nowMs: number): void {
+    const settings = this.#settingsOf(fairnessId);
+    if (settings === undefined) return;
+    const left = missing - (ageMs / 1000) * settings.tokensPerSecond;
+    if (left > 0) this.takeElsewhere(fairnessId, left, nowMs);
+  }
+
   #use(fairnessId: string, tokens: number): void {
     if (this.#used.size >= BUCKETS_MAX && !this.#used.has(fairnessId)) return;
     this.#used.set(fairnessId, (this.#used.get(fairnessId) ?? 0) + tokens);

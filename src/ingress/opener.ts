@@ -31,6 +31,14 @@ const WAIT_MS_MAX = 2_000;
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
+/** Time after which the queue of a burst is kept short. */
+const BURST_MS = 1_000;
+/**
+ * Requests that wait then: what the thread serves between two readings of its sockets, and some. Those that wait longer survive
+ * garbage collections and cost twice as much.
+ */
+const SHORT_QUEUE = 256;
+const SHORT_QUEUE_MS = 15;
 /** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
 const LIGHT_MAX = 16;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
@@ -60,6 +68,9 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
     standingWaitMs: STANDING_WAIT_MS,
+    burstMs: BURST_MS,
+    shortQueue: SHORT_QUEUE,
+    shortQueueMs: SHORT_QUEUE_MS,
     lightMax: LIGHT_MAX,
     readMsMax: READ_MS_MAX,
   });

@@ -19,6 +19,11 @@ export interface TurnBudgetOptions {
   readonly waitMsMax: number;
   /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
   readonly standingWaitMs: number;
+  /** Time for which there may be a wait before the queue is kept short. */
+  readonly burstMs: number;
+  /** Bounds on the queue from then on: work that may wait in any case, and milliseconds that it takes by itself. */
+  readonly shortQueue: number;
+  readonly shortQueueMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
   readonly lightMax: number;
   /** Milliseconds that waiting work lets sockets be read which are behind. */
@@ -53,6 +58,7 @@ export class TurnBudget {
   #slice: number;
   #lag = 0;
   #costTime = 0;
+  #workTime = 0;
   #costCount = 0;
   /** The last time of waiting work left some waiting. */
   #leftWaiting = false;
@@ -62,6 +68,8 @@ export class TurnBudget {
   #begun = 0;
   /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
   #costMs = 0;
+  /** Milliseconds that a piece of work takes by itself; 0 = none has waited yet. */
+  #workMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
   /** Time at which work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
@@ -116,7 +124,7 @@ export class TurnBudget {
   }
 
   #refuses(since: number, at: number): boolean {
-    const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
+    const { waitingMax, waitMsMax, burstMs, standingWaitMs } = this.#options;
     if (this.waiting >= waitingMax) return true;
     const queueMs = this.#measured < MEASURED_MIN ? 0 : this.waiting * this.#costMs;
     const isCalm = at - this.#pressedAt > standingWaitMs;
@@ -125,8 +133,20 @@ export class TurnBudget {
       this.#pressedAt = at;
     }
     if (this.#isLight(at)) return false;
-    if (!isCalm && at - this.#pressedSince > waitMsMax) return at - since + queueMs > standingWaitMs;
+    const pressedMs = isCalm ? 0 : at - this.#pressedSince;
+    if (pressedMs > burstMs && this.#isLong) {
+      // What is refused is pressure, too: without it the wait would be as long.
+      this.#pressedAt = at;
+      return true;
+    }
+    if (pressedMs > waitMsMax) return at - since + queueMs > standingWaitMs;
     return at - this.#counted(since) + queueMs > waitMsMax;
+  }
+
+  /** More waits than the thread serves between two readings of its sockets. */
+  get #isLong(): boolean {
+    const { shortQueue, shortQueueMs } = this.#options;
+    return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
   }
 
   /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */
@@ -177,7 +197,10 @@ export class TurnBudget {
     this.#measured = Math.min(MEASURED_MIN, this.#measured + this.#begun);
     this.#costTime += ms - COST_SHARE * this.#costTime;
     this.#costCount += this.#begun - COST_SHARE * this.#costCount;
-    if (this.#costCount > 0) this.#costMs = this.#costTime / this.#costCount;
+    this.#workTime += Math.min(this.#spentMs, ms) - COST_SHARE * this.#workTime;
+    if (this.#costCount === 0) return;
+    this.#costMs = this.#costTime / this.#costCount;
+    this.#workMs = this.#workTime / this.#costCount;
   }
 
   #beginNext() {

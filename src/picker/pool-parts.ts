@@ -28,7 +28,7 @@ import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
-import { sharedState } from './control/shared-state.js';
+import { outlivingState, sharedState } from './control/shared-state.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -280,6 +280,7 @@ export class PoolParts {
       hashSeed: this.hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
       state: sharedState(this.adaptation, () => this.flow),
+      outliving: outlivingState(this.adaptation, () => this.flow),
       log,
     });
   }

@@ -37,6 +37,11 @@ export class NatsLink implements ReplicaLink {
     this.#all = `pointsman.${token(options.group)}.all`;
   }
 
+  /** The connection, while there is one. */
+  get connection(): NatsConnection | undefined {
+    return this.#connected ? this.#connection : undefined;
+  }
+
   get connected(): boolean {
     return this.#connected;
   }

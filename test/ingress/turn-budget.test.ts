@@ -6,7 +6,7 @@ class Loop {
   deferred: (() => void)[] = [];
   readonly gate: TurnBudget;
 
-  constructor(lightMax = 0, waitingMax = 3) {
+  constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20) {
     this.gate = new TurnBudget({
       now: () => this.clock,
       defer: (run) => this.deferred.push(run),
@@ -14,6 +14,9 @@ class Loop {
       waitingMax,
       waitMsMax: 100,
       standingWaitMs: 20,
+      burstMs: 50,
+      shortQueue: 4,
+      shortQueueMs,
       lightMax,
       readMsMax: 10,
     });
@@ -58,8 +61,8 @@ function queue(loop: Loop, count: number, ms = 1): void {
 }
 
 /** A loop whose gate has measured 300 pieces of work, 1 ms each. */
-function measured(): Loop {
-  const loop = new Loop(0, 1_000);
+function measured(shortQueueMs?: number): Loop {
+  const loop = new Loop(0, 1_000, shortQueueMs);
   for (let round = 0; round < 10; round++) {
     queue(loop, 30);
     while (loop.gate.waiting > 0) loop.turn();
@@ -179,6 +182,23 @@ describe('the gate of new work', () => {
       loop.gate.refuses(loop.clock);
     }
     expect(waits()).toEqual([true, true, true]);
+  });
+
+  it('the turn budget keeps the queue short while the overload lasts, and takes its refusals for a sign that it does', () => {
+    const loop = measured(6);
+    loop.clock += 1_000;
+    loop.press(70);
+    loop.enter(work([], 'first'));
+    loop.clock += 11;
+    const answers = Array.from({ length: 12 }, () => loop.enter(work([], 'queued')));
+    // Work of some 6 ms waits: less than the bound on the wait.
+    expect([answers[0], answers.at(-1)]).toEqual(['later', 'refused']);
+    for (let i = 0; i < 10; i++) {
+      loop.clock += 10;
+      expect(loop.gate.refuses(loop.clock)).toBe(true);
+    }
+    loop.clock += 30;
+    expect(loop.gate.refuses(loop.clock)).toBe(false);
   });
 
   it('the turn budget takes idle time for calm: the first work, and the first after an hour, may be as old as in a burst', () => {

@@ -140,6 +140,24 @@ describe('what replicas tell each other of their learning', () => {
     expect(second.told).not.toContain('takes over the learned state of a replica');
   });
 
+  it('a replica goes on from what replicas that have all ended had learned, unless it has learned itself', async () => {
+    const [first, second, third] = [
+      controlled(),
+      controlled({ stateFile: undefined }),
+      controlled({ stateFile: undefined }),
+    ];
+    for (const each of [first, third]) {
+      await each.control.start();
+      each.requests(500);
+      await each.control.stop();
+    }
+    second.control.goOn(first.control.kept()!);
+    third.control.goOn(first.control.kept()!);
+    expect(Math.abs(prefill(second) / prefill(first) - 1)).toBeLessThan(0.02);
+    expect(third.told).not.toContain('goes on from what replicas have learned before');
+    expect(controlled({ stateFile: undefined }).control.kept()).toBeUndefined();
+  });
+
   it('a replica that has learned nothing tells nothing, and nonsense is refused with a warning', () => {
     const { control, lines } = controlled({ stateFile: undefined });
     expect(control.tell()).toBeUndefined();

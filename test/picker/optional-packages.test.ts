@@ -74,7 +74,12 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 describe('a package that few configurations need', () => {
   it('an optional dependency is a package that is in no list of dependencies', async () => {
     const { dependencies, optionalDependencies } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
-    const names = [...USES.flatMap(({ packages }) => packages), '@msgpack/msgpack', '@nats-io/transport-node'];
+    const names = [
+      ...USES.flatMap(({ packages }) => packages),
+      '@msgpack/msgpack',
+      '@nats-io/kv',
+      '@nats-io/transport-node',
+    ];
     expect(Object.keys(optionalDependencies).sort()).toEqual(names.sort());
     expect(names.filter((name) => name in dependencies)).toEqual([]);
   });

@@ -1,4 +1,9 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { JetStreamStore } from '../../dist/replication/jetstream-store.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
@@ -43,10 +48,11 @@ interface Replica {
 const cleanups: (() => unknown)[] = [];
 
 /** A picker behind a proxy of its own to NATS. */
-async function replica(nats: NatsServer, group: string, profile = PREFIX): Promise<Replica> {
+async function replica(nats: NatsServer, group: string, profile = PREFIX, more?: string): Promise<Replica> {
   const proxy = await TcpProxy.start(nats.port);
   cleanups.push(() => proxy.close());
-  const setting = await Setting.create(ENDPOINTS, `${profile}replication: {nats: "${proxy.url}", group: ${group}}\n`);
+  const section = [`nats: "${proxy.url}"`, `group: ${group}`, ...(more === undefined ? [] : [more])].join(', ');
+  const setting = await Setting.create(ENDPOINTS, `${profile}replication: {${section}}\n`);
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, '--lame-duck=0s', '--drain-timeout=0s']);
   cleanups.push(async () => {
@@ -75,6 +81,12 @@ async function hold({ client }: Replica, count: number): Promise<readonly Call[]
 async function destination({ client }: Replica, prompt: string): Promise<string> {
   const { replies } = await askAndEnd(client, prompt);
   return decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']!;
+}
+
+/** Kind of the answer to a request of a tenant with 600 tokens, estimated, and the expected output. */
+async function answer({ client }: Replica, tenant: string) {
+  const call = ask(client, 'x'.repeat(2_400), { 'x-llm-d-inference-fairness-id': tenant });
+  return decodeReply(await firstReply(call)).kind;
 }
 
 async function know(what: string, all: readonly Replica[], counts: readonly number[]): Promise<void> {
@@ -240,16 +252,39 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
 
   it('a tenant has one bucket, whichever replica it asks', async () => {
     const [a, b] = await replicas(nats, 'tenants', 2, TENANTS);
-    const answer = async ({ client }: Replica, tenant: string) => {
-      // 600 tokens, estimated, and the expected output.
-      const call = ask(client, 'x'.repeat(2_400), { 'x-llm-d-inference-fairness-id': tenant });
-      return decodeReply(await firstReply(call)).kind;
-    };
     expect(await answer(a!, 'free')).not.toBe('immediate');
     // A request that the other replica counts as load has come with its tokens.
     await know('the request is known', [b!], [1]);
     expect(await answer(b!, 'free')).toBe('immediate');
     expect(await answer(b!, 'paying')).not.toBe('immediate');
+  });
+
+  it('the bucket of a tenant survives the end of all replicas in JetStream', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'jetstream-'));
+    cleanups.push(() => rm(folder, { recursive: true, force: true }));
+    const own = await NatsServer.start(['-js', '-sd', folder]);
+    cleanups.push(() => own.stop());
+    const keeping = async () => replica(own, 'kept', TENANTS, 'jetStream: true');
+    const all = [await keeping(), await keeping()];
+    expect(await answer(all[0]!, 'free')).not.toBe('immediate');
+    await know('the request is known', [all[1]!], [1]);
+    const connection = await connect({ servers: own.url });
+    cleanups.push(() => connection.close());
+    const store = new JetStreamStore(() => connection, 'kept');
+    await eventually('the level is kept', async () => (await store.get('tenants')) !== undefined);
+    for (const { serve } of all) serve.child.kill('SIGKILL');
+    for (const { serve } of all) await serve.ended;
+    const next = await keeping();
+    expect(await answer(next, 'free')).toBe('immediate');
+    expect(await answer(next, 'paying')).not.toBe('immediate');
+  });
+
+  it('a nats-server without JetStream costs one line in the log and nothing else', async () => {
+    const all = [await replica(nats, 'no-jetstream', TENANTS, 'jetStream: true')];
+    all.push(await replica(nats, 'no-jetstream', TENANTS, 'jetStream: true'));
+    await hold(all[0]!, 2);
+    await know('the load is shared', all, [0, 2]);
+    for (const { serve } of all) expect(serve.log().split('nothing is kept in JetStream').length).toBe(2);
   });
 
   it('a picker without a NATS serves after 5 s and says so', async () => {

@@ -226,7 +226,7 @@ export class AdaptationControl {
   /** State of the guard, at once with each of its epochs and once a second. Only guards of `mode: auto` decide together. */
   #guardNews(): GuardNews | undefined {
     if (this.#peers === undefined || this.#settings.mode !== 'auto') return undefined;
-    const { tag: epoch } = this.#adapter.drive;
+    const { epoch } = this.#adapter;
     const now = this.#options.now();
     const told = this.#guardTold;
     if (told?.epoch === epoch && now - told.atMs < GUARD_TOLD_MS) return undefined;
@@ -244,6 +244,25 @@ export class AdaptationControl {
     } catch (error) {
       this.#hearProblems.problem(error);
     }
+  }
+
+  /** Learned state for later processes; undefined = nothing has been learned. */
+  kept(): Uint8Array | undefined {
+    const news = this.#learnedNews();
+    return news === undefined ? undefined : Buffer.from(JSON.stringify(news));
+  }
+
+  /**
+   * Goes on from the learned state of processes that have ended, by its age, unless something has been learned here.
+   * @throws when it cannot be used
+   */
+  goOn(bytes: Uint8Array): void {
+    if (this.#settings.mode === 'off' || this.#adapter.report().labels.learned > 0) return;
+    const { samples, state = '' } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
+    const saved = decodeState(state, this.#settings.model);
+    const share = believed(saved, Date.now());
+    if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
+    this.#log.info({ samples, believed: share }, 'goes on from what replicas have learned before');
   }
 
   #takeOver(samples: number, state: string): void {

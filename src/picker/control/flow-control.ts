@@ -208,6 +208,17 @@ export class FlowControl {
     for (const { tenant, tokens } of spent) this.queues.buckets.takeElsewhere(tenant, tokens, now);
   }
 
+  /** Tokens that are missing in the buckets of tenants, most first. */
+  missingTokens(most: number): readonly { readonly tenant: string; readonly tokens: number }[] {
+    return this.queues.buckets.missing(most, poolClockMs());
+  }
+
+  /** Takes tokens that were missing in the buckets of tenants `ageMs` ago. */
+  restoreMissing(missing: readonly { readonly tenant: string; readonly tokens: number }[], ageMs: number): void {
+    const now = poolClockMs();
+    for (const { tenant, tokens } of missing) this.queues.buckets.restore(tenant, tokens, ageMs, now);
+  }
+
   get #room(): RoomSettings {
     return { gate: this.#gate, ceilings: new Ceilings(this.#settings.usageLimit), share: this.#share };
   }

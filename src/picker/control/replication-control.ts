@@ -4,12 +4,17 @@ import type { CoreInstance } from '../../core/memory.js';
 import type { Logger } from '../../operations/log.js';
 import type { SlotAssignment } from '../../pool/endpoint.js';
 import type { ReplicaLink } from '../../replication/link.js';
+import type { NatsLink } from '../../replication/nats-link.js';
 import { noCounts, type ReplicationCounts, Replicator } from '../../replication/replicator.js';
 import type { Part } from '../part.js';
+import { KeptState, type OutlivingState } from './kept-state.js';
 import { type KnownLoad, PoolReplica, type SharedState } from './pool-replica.js';
 
-/** Interval between two ticks of the replicator. */
+/** Interval between two ticks of the replicator while there is news. */
 const TICK_MS = 5;
+/** The same while there was none for CALM_TICKS ticks: the pool is idle, and a look costs a wake of the thread. */
+const IDLE_TICK_MS = 20;
+const CALM_TICKS = 20;
 /** Time that the start waits for the prefix index of a peer. */
 const JOIN_MS_MAX = 5_000;
 
@@ -24,6 +29,8 @@ export interface ReplicaSettings {
   readonly replica: string;
   /** Secret of the group that the seed of the block hashes is made of. */
   readonly hashKey: string;
+  /** Whether JetStream keeps what must survive all replicas. */
+  readonly jetStream: boolean;
 }
 
 export interface ReplicationControlOptions {
@@ -33,6 +40,7 @@ export interface ReplicationControlOptions {
   readonly hashSeed: bigint;
   readonly sharesIndex: boolean;
   readonly state: SharedState;
+  readonly outliving: OutlivingState;
   readonly log: Logger;
 }
 
@@ -54,6 +62,7 @@ export class ReplicationControl implements Part {
   readonly #pool: PoolReplica;
   #link: ReplicaLink | undefined;
   #replicator: Replicator | undefined;
+  #kept: KeptState | undefined;
   #timer: NodeJS.Timeout | undefined;
   #problem = '';
 
@@ -72,6 +81,8 @@ export class ReplicationControl implements Part {
     const { settings } = this.#options;
     const { NatsLink } = await import('../../replication/nats-link.js');
     const link = new NatsLink(settings);
+    this.#kept = await this.#makeKept(link);
+    const connected = Promise.withResolvers<void>();
     const replicator = this.#makeReplicator(link);
     this.#link = link;
     this.#replicator = replicator;
@@ -83,15 +94,33 @@ export class ReplicationControl implements Part {
         this.#problem = '';
         this.#log.info({ url: settings.url, group: settings.group, replica: settings.replica }, 'connected to NATS');
         replicator.connected(performance.now());
+        connected.resolve();
       },
       disconnected: (reason) => this.#disconnected(reason),
       alone: () => replicator.alone(),
     });
-    this.#timer = setInterval(() => replicator.tick(performance.now()), TICK_MS).unref();
+    this.#tickAgain(replicator, 0);
     while (!replicator.joined && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
+    if (link.connected) await this.#kept?.start();
+    else void connected.promise.then(() => this.#kept?.start());
     const waitedMs = Math.round(performance.now() - began);
     if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'has joined its replicas');
     else this.#log.warn({ waitedMs }, 'no peer has sent its prefix index: serves without it');
+  }
+
+  /** @param calm ticks without news so far */
+  #tickAgain(replicator: Replicator, calm: number): void {
+    const tick = () => this.#tickAgain(replicator, replicator.tick(performance.now()) ? 0 : calm + 1);
+    this.#timer = setTimeout(tick, calm < CALM_TICKS ? TICK_MS : IDLE_TICK_MS).unref();
+  }
+
+  /** @throws MissingPackage */
+  async #makeKept(link: NatsLink): Promise<KeptState | undefined> {
+    const { settings, outliving: state } = this.#options;
+    if (!settings.jetStream) return undefined;
+    const { JetStreamStore } = await import('../../replication/jetstream-store.js');
+    const store = new JetStreamStore(() => link.connection, settings.group);
+    return new KeptState({ store, state, writes: () => this.#replicator?.isFirst === true, log: this.#log });
   }
 
   #makeReplicator(link: ReplicaLink): Replicator {
@@ -140,7 +169,8 @@ export class ReplicationControl implements Part {
 
   /** Leaves the group, so that peers free the load of this replica at once. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
+    await this.#kept?.stop();
     this.#replicator?.leave();
     await this.#link?.close();
   }

@@ -1,5 +1,6 @@
 import type { AdaptationControl } from './adaptation-control.js';
 import type { FlowControl } from './flow-control.js';
+import type { OutlivingState } from './kept-state.js';
 import type { SharedState } from './pool-replica.js';
 
 /** Interval between two reports of the learned state. */
@@ -26,5 +27,15 @@ export function sharedState(adaptation: AdaptationControl, flow: () => FlowContr
       return adaptation.tell(isDue);
     },
     applyLearned: (bytes) => adaptation.hear(bytes),
+  };
+}
+
+/** State of this pool that outlives all replicas: learned coefficients, levels of the buckets of tenants. */
+export function outlivingState(adaptation: AdaptationControl, flow: () => FlowControl | undefined): OutlivingState {
+  return {
+    learned: () => adaptation.kept(),
+    goOn: (learned) => adaptation.goOn(learned),
+    missing: (most) => flow()?.missingTokens(most) ?? [],
+    restore: (missing, ageMs) => flow()?.restoreMissing(missing, ageMs),
   };
 }

@@ -91,6 +91,22 @@ describe('a connection', () => {
     expect(connection.handlers[1]!.events).toEqual([['closed', true]]);
   });
 
+  it('a connection leaves its replies for later while there is more to read, and sends them in one piece', () => {
+    const connection = MemoryConnection.open();
+    connection.prepare = (handler) => {
+      handler.onMessage = (text) => handler.stream.send(Buffer.from(text));
+    };
+    const first = Buffer.concat([headers(1), data(1, message('one'))]);
+    connection.connection.receive(first, 0, first.length, 1_000, true);
+    expect(connection.told()).toEqual([]);
+    connection.say(data(1, message('two')));
+    expect(connection.told()).toEqual([`HEADERS 1 ${OK_HEAD}`, 'DATA 1 8', 'DATA 1 8']);
+    const third = data(1, message('three'));
+    connection.connection.receive(third, 0, third.length, 1_000, true);
+    connection.connection.flush();
+    expect(connection.told()).toEqual(['DATA 1 10']);
+  });
+
   it('a connection puts a message together from any pieces, and gives back what it held', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), headers(3));
@@ -212,6 +228,17 @@ describe('requests that are no calls', () => {
   it('requests that are no calls are told that compressed messages are not taken, before any comes', () => {
     expect(answer(requestFields([['grpc-encoding', 'gzip']]))[0]).toContain('grpc-status: 12');
     expect(answer(requestFields([['grpc-encoding', 'identity']]))).toEqual([]);
+  });
+
+  it('requests that are no calls get the same answer again, and a call behind them is served', () => {
+    const connection = MemoryConnection.open();
+    const gzip = requestFields([['grpc-encoding', 'gzip']]);
+    connection.say(headers(1, 0, gzip), headers(3, 0, gzip), headers(5));
+    const told = connection.told();
+    expect(told.map((text) => text.replace(/ [13] /, ' N '))).toEqual(
+      [told[0], told[1], told[0], told[1]].map((text) => text!.replace(/ 1 /, ' N ')),
+    );
+    expect(connection.handlers.map(({ stream }) => (stream as { id?: number }).id)).toEqual([5]);
   });
 
   it('requests that are no calls get an HTTP status and a text at their end when they are no gRPC', () => {

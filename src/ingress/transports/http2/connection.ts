@@ -97,6 +97,9 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   /** Head of the latest call of a method that is served; equal heads are one object as a rule. */
   #callHead: RequestHead | undefined;
   #callMethod: Method | undefined;
+  /** Head of the latest call that was refused, and the answer to it. */
+  #refusedHead: RequestHead | undefined;
+  #refusal: Buffer | undefined;
   /** Answer to the stream that was turned away last. */
   #fixed: FixedAnswer | undefined;
   /** Streams with replies that their own window lets through, in the order in which they are served. */
@@ -156,13 +159,19 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   /**
    * The next bytes from the socket; valid during the call.
    * @param arrivedAt earliest time at which they can have come
+   * @param more there is more to read, or `flush` is called: replies may leave later, in one piece
    */
-  receive(bytes: Buffer, from: number, to: number, arrivedAt = this.#options.now()): void {
+  receive(bytes: Buffer, from: number, to: number, arrivedAt = this.#options.now(), more = false): void {
     if (this.isClosed) return;
     this.#now = this.#options.now();
     this.heardAt = this.#now;
     this.arrivedAt = arrivedAt;
-    this.#turn(() => this.#reader.push(bytes, from, to));
+    this.#turn(() => this.#reader.push(bytes, from, to), more);
+  }
+
+  /** Sends what was left to be sent later. */
+  flush(): void {
+    if (!this.isClosed && this.out.dirty) this.#turn(() => undefined);
   }
 
   /** The socket has sent what it was given. */
@@ -258,11 +267,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     if (!this.isClosed) this.#turn(() => undefined);
   };
 
-  #turn(work: () => void): void {
+  #turn(work: () => void, more = false): void {
     this.#inTurn = true;
     try {
       work();
-      this.#settle();
+      this.#settle(more);
     } catch (error) {
       if (!(error instanceof ConnectionError)) {
         this.#fail(ErrorCode.internal, 'internal error');
@@ -274,15 +283,16 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     }
   }
 
-  #settle(): void {
+  /** @param more output is left for a later turn */
+  #settle(more: boolean): void {
     do {
       // Before the streams that leave: with its last waiting bytes a stream ends.
       this.#pump();
       for (const stream of this.#leaving) this.#closeRemote(stream);
       this.#windows.settle(this.#streams.values());
-      this.out.flush();
+      if (!more) this.out.flush();
       this.#tellLeaving();
-    } while (!this.isClosed && (this.out.dirty || this.#leaving.length > 0 || this.#canPump));
+    } while (!this.isClosed && ((this.out.dirty && !more) || this.#leaving.length > 0 || this.#canPump));
     if (this.out.unsent > UNSENT_CONTROL_BYTES_MAX) this.#fail(ErrorCode.enhanceYourCalm, 'replies are not read');
     else if (this.#closing === 'draining' && this.#streams.size === 0) this.#end();
   }
@@ -363,6 +373,10 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   /** Method that a call names; undefined when it is refused, which has been done then. */
   #methodOf(id: number, head: RequestHead, endStream: boolean, window: number): Method | undefined {
+    if (head === this.#refusedHead) {
+      this.#refuse(id, this.#refusal!, endStream);
+      return undefined;
+    }
     const plain = plainAnswer(head);
     if (plain !== undefined) {
       this.#start(this.#newStream(id, head, window), plain, head, endStream);
@@ -371,6 +385,8 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     const method = this.#options.methods.get(head.path!);
     const refusal = refusalOf(head, method !== undefined);
     if (refusal !== undefined) {
+      this.#refusedHead = head;
+      this.#refusal = refusal;
       this.#refuse(id, refusal, endStream);
       return undefined;
     }

@@ -29,7 +29,8 @@ export interface HeadSink {
 export class HeaderBlocks {
   readonly #sink: HeadSink;
   readonly #decoder = new HpackDecoder();
-  readonly #known = Buffer.alloc(KNOWN_BYTES_MAX);
+  /** Made with the first block: a silent connection has none. */
+  #known: Buffer | undefined;
   #knownBytes = 0;
   #knownHead: RequestHead | undefined;
   /** Changes of the table when the block was decoded. */
@@ -115,12 +116,14 @@ export class HeaderBlocks {
 
   #isKnown(bytes: Buffer, from: number, to: number): boolean {
     if (to - from !== this.#knownBytes) return false;
-    for (let i = 0; i < this.#knownBytes; i++) if (bytes[from + i] !== this.#known[i]) return false;
+    const known = this.#known!;
+    for (let i = 0; i < this.#knownBytes; i++) if (bytes[from + i] !== known[i]) return false;
     return true;
   }
 
   #remember(head: RequestHead, bytes: Buffer, from: number, to: number): void {
     this.#knownHead = head;
+    this.#known ??= Buffer.allocUnsafeSlow(KNOWN_BYTES_MAX);
     this.#knownBytes = bytes.copy(this.#known, 0, from, to);
     this.#knownAt = this.#decoder.changes;
   }

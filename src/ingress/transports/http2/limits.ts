@@ -66,5 +66,5 @@ export const LINGER_BYTES_MAX = 4 * 1024 * 1024;
 export const LINGER_MS_MAX = 1_000;
 /** Largest receive buffer of a socket, as Linux has it (tcp(7), `tcp_rmem`). */
 export const SOCKET_BYTES_MAX = 6 * 1024 * 1024;
-/** Work on one connection's bytes in one turn of the event loop; then the others are read. */
-export const TURN_MS = 2;
+/** Work on one connection's bytes in one turn of the event loop; then the others are read. A request waits for no more of a busy peer. */
+export const TURN_MS = 1;

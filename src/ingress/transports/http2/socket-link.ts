@@ -118,7 +118,8 @@ export class SocketLink implements ConnectionWire {
     const begin = now();
     this.#openTurn(begin);
     this.#count(length, begin);
-    connection.receive(bytes, 0, length, Math.max(this.#arrivedAt, this.#lastMarkAt));
+    // A full buffer is as a rule followed by more: the replies to both leave together.
+    connection.receive(bytes, 0, length, Math.max(this.#arrivedAt, this.#lastMarkAt), length === READ_BYTES);
     this.#spentMs += now() - begin;
     if (this.#spentMs < TURN_MS) return true;
     if (connection.opened > this.#openedBefore) behind?.();
@@ -162,6 +163,7 @@ export class SocketLink implements ConnectionWire {
     this.#turnOpen = false;
     this.#spentMs = 0;
     this.#reads = 0;
+    this.#connection?.flush();
     if (wasHeld && !this.socket.destroyed) this.socket.resume();
   };
 }
