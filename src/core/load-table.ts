@@ -10,7 +10,10 @@ export interface RequestLoad {
   readonly prefill: number;
   /** Prompt tokens of requests in flight. */
   readonly prompt: number;
-  /** Blocks that output fills. */
+  /**
+   * Blocks in use: those of prompts, each once, and those that output fills. Peers add them to their OUTPUT_BLOCKS, which scorers add to
+   * ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
+   */
   readonly output: number;
   /** Requests without a first token; known with flow control only, else 0. */
   readonly pending: number;
@@ -33,7 +36,7 @@ const OWN_PAIRS: readonly number[] = [
 ];
 
 /** Words that `LoadTable.note` notes of a slot. */
-export const SLOT_WORDS = OWN_PAIRS.length / 2 + 3;
+export const SLOT_WORDS = OWN_PAIRS.length / 2 + 4;
 
 function put(words: Uint32Array, at: number, value: number): boolean {
   const differs = words[at] !== value;
@@ -60,7 +63,9 @@ export class LoadTable {
       tokens: this.#difference(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
       prefill: this.#difference(CORE.COLUMN_PREFILL_TOKENS, CORE.COLUMN_PEER_PREFILL, slot),
       prompt: this.#difference(CORE.COLUMN_PROMPT_TOKENS, CORE.COLUMN_PEER_PROMPT, slot),
-      output: this.#difference(CORE.COLUMN_OUTPUT_BLOCKS, CORE.COLUMN_PEER_OUTPUT, slot),
+      output:
+        this.#difference(CORE.COLUMN_OUTPUT_BLOCKS, CORE.COLUMN_PEER_OUTPUT, slot) +
+        this.#cell(CORE.COLUMN_ACTIVE_BLOCKS, slot),
       pending: call.pendingRequests(slot) >>> 0,
       held: call.heldTokens(slot) >>> 0,
     };
@@ -82,7 +87,8 @@ export class LoadTable {
     const next = at + OWN_PAIRS.length / 2;
     differs = put(noted, next, u32[first + CORE.COLUMN_EJECTION * sizes.endpoints]!) || differs;
     differs = put(noted, next + 1, call.pendingRequests(slot) >>> 0) || differs;
-    return put(noted, next + 2, call.heldTokens(slot) >>> 0) || differs;
+    differs = put(noted, next + 2, call.heldTokens(slot) >>> 0) || differs;
+    return put(noted, next + 3, u32[first + CORE.COLUMN_ACTIVE_BLOCKS * sizes.endpoints]!) || differs;
   }
 
   /** Load of other replicas on a slot, as it was set last. */
