@@ -10,13 +10,12 @@ import { ApiServer, kubernetesBinaries } from '../test/kubernetes/api-server-pro
 import { type Cluster, gieCrds } from '../test/kubernetes/cluster.ts';
 import { writeKubeconfig } from '../test/kubernetes/kubeconfig.ts';
 import { Kubelet } from '../test/kubernetes/kubelet.ts';
-import { pool } from '../test/kubernetes/objects.ts';
+import { model, objective, pool, rewrite } from '../test/kubernetes/objects.ts';
 import { type Bench, type Figure, type Report, round } from './bench.ts';
 import { ExtProcClient } from './compat/ext-proc.ts';
 import { clientOf, sourceOf } from './kubernetes/cluster-client.ts';
 import {
   endpointsFlags,
-  idleUsage,
   plainKubeconfig,
   startFirstState,
   startObservedPicker,
@@ -318,27 +317,53 @@ const churn: Measurement = {
   },
 };
 
-const IDLE_SECONDS = 20;
+const IDLE_SECONDS = 60;
+const IDLE_PODS = 1_000;
 
-/** Five watches on a quiet cluster. */
+/** Kinds of which a picker has a complete first state, from its metrics. */
+async function followedKinds(metricsPort: number): Promise<number> {
+  const page = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  return [...page.matchAll(/^pointsman_kubernetes_synced\{[^}]*\} 1$/gm)].length;
+}
+
+/**
+ * A minute of five watches on a quiet cluster: a picker that follows pods, pool, objectives, rewrites and models, and beside it one
+ * with the same endpoints from a file.
+ */
 const idle: Measurement = {
   name: 'kubernetes/idle-1000-pods',
   async measure() {
-    const { server, cluster, stop } = await realServer();
-    const namespace = await fill(cluster, 1_000);
-    const where = { url: server.url, ca: server.ca, token: cluster.access.token, namespace, pool: 'pool' };
-    const started = await startFirstState(where);
+    const { cluster, stop } = await realServer();
+    await cluster.installCrds(gieCrds('v0.5.1', 'InferenceModel'));
+    const namespace = await fill(cluster, IDLE_PODS);
+    await cluster.create(objective(namespace, 'fast', { priority: 1 }));
+    await cluster.create(rewrite(namespace, 'chat', [{ targets: [{ modelRewrite: 'chat-v2', weight: 1 }] }]));
+    await cluster.create(model(namespace, 'chat', { modelName: 'chat', criticality: 'Critical' }));
+    const kubeconfig = writeKubeconfig(cluster);
+    const file = endpointsFlags(Array.from({ length: IDLE_PODS }, (_, i) => podAddress(i)));
+    const flags = [MAX_ENDPOINTS, '--pool-name=pool', `--pool-namespace=${namespace}`];
+    const pickers = [
+      await startObservedPicker(kubeconfig.file, flags),
+      await startObservedPicker('', [MAX_ENDPOINTS, ...file.flags]),
+    ];
     await pause(SETTLED_MS);
-    await idleUsage(started);
-    const shares: number[] = [];
-    for (let run = 0; run < 3; run++) {
-      await pause(IDLE_SECONDS * 1_000);
-      const { cpuMs, seconds } = await idleUsage(started);
-      shares.push(cpuMs / seconds / 10);
-    }
-    await started.stop();
+    const followed = await followedKinds(pickers[0]!.metricsPort);
+    if (followed !== 5) throw new Error(`the picker follows ${followed} kinds, not 5`);
+    await Promise.all(pickers.map((picker) => picker.usage()));
+    await pause(IDLE_SECONDS * 1_000);
+    const [inCluster, plain] = await Promise.all(pickers.map((picker) => picker.usage()));
+    await Promise.all(pickers.map((picker) => picker.stop()));
     await stop();
-    return [figure('kubernetes/idle-1000-pods', '%', shares)];
+    file.remove();
+    kubeconfig.remove();
+    const share = (cpuMs: number) => cpuMs / inCluster!.seconds / 10;
+    const row = (name: string, percent: number) => figure(`kubernetes/idle-1000-pods-${name}`, '%', [percent]);
+    return [
+      row('control-thread', share(inCluster!.controlCpuMs)),
+      row('all-threads', share(inCluster!.cpuMs)),
+      row('control-thread-over-file', share(inCluster!.controlCpuMs - plain!.controlCpuMs)),
+      row('all-threads-over-file', share(inCluster!.cpuMs - plain!.cpuMs)),
+    ];
   },
 };
 

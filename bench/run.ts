@@ -102,6 +102,7 @@ async function main(): Promise<void> {
 if (process.argv[1] === import.meta.filename) {
   main().catch((error: unknown) => {
     console.error(error instanceof Error ? error.message : error);
-    process.exitCode = 1;
+    // A report that has failed leaves processes behind, which end with this one.
+    process.exit(1);
   });
 }

@@ -56,7 +56,6 @@ export class PickerProcess {
     configuration: string,
     endpoints: number,
     more: readonly string[] = COMPARED,
-    environment: NodeJS.ProcessEnv = process.env,
   ): Promise<PickerProcess> {
     const [port, health, metrics] = await freePorts(3);
     const [program, ...before] = command;
@@ -71,7 +70,7 @@ export class PickerProcess {
       '--tracing=false',
       ...more,
     ];
-    const child = spawn(program!, [...before, ...flags], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(program!, [...before, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
     const picker = new PickerProcess(child, port!, metrics!);
     await picker.#ready(endpoints);
     return picker;

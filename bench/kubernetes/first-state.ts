@@ -1,5 +1,5 @@
 // Kubernetes discovery alone, as a process of its own: takes where the cluster is and what to follow, tells the first state and
-// what it took, and, at every message, what it has used since.
+// what it took.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 export interface Cluster {
@@ -18,11 +18,6 @@ export interface FirstState {
   readonly rssMb: { readonly before: number; readonly after: number; readonly peak: number };
   /** Longest time for which the thread did not take its turn. */
   readonly pauseMs: number;
-}
-
-export interface IdleUsage {
-  readonly seconds: number;
-  readonly cpuMs: number;
 }
 
 const cluster = JSON.parse(process.argv[2]!) as Cluster;
@@ -58,15 +53,7 @@ const endpoints = await promise;
 const ms = performance.now() - began;
 await new Promise((done) => setTimeout(done, 20));
 pauses.disable();
-let cpu = process.cpuUsage();
-let sinceMs = performance.now();
 
-process.on('message', () => {
-  const { user, system } = process.cpuUsage(cpu);
-  process.send!({ seconds: (performance.now() - sinceMs) / 1000, cpuMs: (user + system) / 1000 } satisfies IdleUsage);
-  cpu = process.cpuUsage();
-  sinceMs = performance.now();
-});
 process.on('disconnect', () => process.exit());
 const peak = process.resourceUsage().maxRSS / 1024;
 process.send!({ endpoints, ms, rssMb: { before, after: rss(), peak }, pauseMs: pauses.max / 1e6 } satisfies FirstState);

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '../../dist/cli/port.js';
 import { checkHealth, dialPicker } from '../../test/ingress/proxy-client.ts';
-import type { Cluster, FirstState, IdleUsage } from './first-state.ts';
+import type { Cluster, FirstState } from './first-state.ts';
 import type { Usage } from './observed-picker.ts';
 import type { Order } from './stand-in-process.ts';
 
@@ -42,9 +42,10 @@ export async function startObservedPicker(kubeconfig: string, flags: readonly st
   const child = fork(program('observed-picker.ts'), [...PICKER_FLAGS, ...flags], {
     env: { ...process.env, KUBECONFIG: kubeconfig },
   });
-  const [{ grpcPort }] = (await once(child, 'message')) as [{ grpcPort: number }];
+  const [{ grpcPort, metricsPort }] = (await once(child, 'message')) as [{ grpcPort: number; metricsPort: number }];
   return {
     grpcPort,
+    metricsPort,
     /** Since the last call, or the start. */
     async usage(): Promise<Usage> {
       child.send('usage');
@@ -59,14 +60,7 @@ export async function startObservedPicker(kubeconfig: string, flags: readonly st
 export async function startFirstState(cluster: Cluster) {
   const child = fork(program('first-state.ts'), [JSON.stringify(cluster)]);
   const [state] = (await once(child, 'message')) as [FirstState];
-  return { child, state, stop: () => end(child) };
-}
-
-/** Since the last call, or the first state. */
-export async function idleUsage({ child }: { readonly child: ChildProcess }): Promise<IdleUsage> {
-  child.send('usage');
-  const [usage] = (await once(child, 'message')) as [IdleUsage];
-  return usage;
+  return { state, stop: () => end(child) };
 }
 
 const POLL_MS = 2;

@@ -162,6 +162,11 @@ export class Adapter {
     return this.#arms.get(tag);
   }
 
+  /** Number of the guard's epoch. */
+  get epoch(): number {
+    return this.#guard.epoch;
+  }
+
   get drive(): Drive {
     const { arm, epoch } = this.#guard;
     const rule = this.#rules === undefined ? undefined : this.#rule;

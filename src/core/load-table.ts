@@ -10,12 +10,38 @@ export interface RequestLoad {
   readonly prefill: number;
   /** Prompt tokens of requests in flight. */
   readonly prompt: number;
-  /** Blocks that output fills. */
+  /**
+   * Blocks in use: those of prompts, each once, and those that output fills. Peers add them to their OUTPUT_BLOCKS, which scorers add to
+   * ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
+   */
   readonly output: number;
   /** Requests without a first token; known with flow control only, else 0. */
   readonly pending: number;
   /** Tokens in the KV cache; known with flow control only, else 0. */
   readonly held: number;
+}
+
+/** Load columns, each with the part of other replicas. */
+const OWN_PAIRS: readonly number[] = [
+  CORE.COLUMN_INFLIGHT,
+  CORE.COLUMN_PEER_REQUESTS,
+  CORE.COLUMN_INFLIGHT_TOKENS,
+  CORE.COLUMN_PEER_TOKENS,
+  CORE.COLUMN_PREFILL_TOKENS,
+  CORE.COLUMN_PEER_PREFILL,
+  CORE.COLUMN_PROMPT_TOKENS,
+  CORE.COLUMN_PEER_PROMPT,
+  CORE.COLUMN_OUTPUT_BLOCKS,
+  CORE.COLUMN_PEER_OUTPUT,
+];
+
+/** Words that `LoadTable.note` notes of a slot. */
+export const SLOT_WORDS = OWN_PAIRS.length / 2 + 4;
+
+function put(words: Uint32Array, at: number, value: number): boolean {
+  const differs = words[at] !== value;
+  words[at] = value;
+  return differs;
 }
 
 /** The two parts of the load columns: own requests, and those of other replicas. Control thread only. */
@@ -37,10 +63,32 @@ export class LoadTable {
       tokens: this.#difference(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
       prefill: this.#difference(CORE.COLUMN_PREFILL_TOKENS, CORE.COLUMN_PEER_PREFILL, slot),
       prompt: this.#difference(CORE.COLUMN_PROMPT_TOKENS, CORE.COLUMN_PEER_PROMPT, slot),
-      output: this.#difference(CORE.COLUMN_OUTPUT_BLOCKS, CORE.COLUMN_PEER_OUTPUT, slot),
+      output:
+        this.#difference(CORE.COLUMN_OUTPUT_BLOCKS, CORE.COLUMN_PEER_OUTPUT, slot) +
+        this.#cell(CORE.COLUMN_ACTIVE_BLOCKS, slot),
       pending: call.pendingRequests(slot) >>> 0,
       held: call.heldTokens(slot) >>> 0,
     };
+  }
+
+  /**
+   * Notes the own load on a slot and whether it is ejected.
+   * @param noted SLOT_WORDS words that hold what was noted before
+   * @returns whether anything differs
+   */
+  note(slot: number, noted: Uint32Array, at: number): boolean {
+    const { u32, sizes, call } = this.#core;
+    const first = (this.#columns >>> 2) + slot;
+    let differs = false;
+    for (let i = 0; i < OWN_PAIRS.length; i += 2) {
+      const value = u32[first + OWN_PAIRS[i]! * sizes.endpoints]! - u32[first + OWN_PAIRS[i + 1]! * sizes.endpoints]!;
+      differs = put(noted, at + (i >>> 1), value >>> 0) || differs;
+    }
+    const next = at + OWN_PAIRS.length / 2;
+    differs = put(noted, next, u32[first + CORE.COLUMN_EJECTION * sizes.endpoints]!) || differs;
+    differs = put(noted, next + 1, call.pendingRequests(slot) >>> 0) || differs;
+    differs = put(noted, next + 2, call.heldTokens(slot) >>> 0) || differs;
+    return put(noted, next + 3, u32[first + CORE.COLUMN_ACTIVE_BLOCKS * sizes.endpoints]!) || differs;
   }
 
   /** Load of other replicas on a slot, as it was set last. */

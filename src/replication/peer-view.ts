@@ -76,6 +76,9 @@ export interface Receipt {
 }
 
 const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: [] };
+const NONE_CHANGED: readonly bigint[] = [];
+const NONE_SILENT: readonly string[] = [];
+const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number }[] = [];
 const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged: 0 };
 
 /**
@@ -124,21 +127,23 @@ export class PeerView {
   }
 
   /** Frees the load of peers that have been silent. @returns their names */
-  expire(nowMs: number): string[] {
-    const silent: string[] = [];
+  expire(nowMs: number): readonly string[] {
+    let silent: string[] | undefined;
     for (const peer of this.#peers.values()) {
       const silence = nowMs - peer.heardMs;
       if (silence > FORGET_MS) this.#peers.delete(peer.replica);
       if (!peer.live || silence <= SILENCE_MS) continue;
       peer.live = false;
       this.#mark(peer);
+      silent ??= [];
       silent.push(peer.replica);
     }
-    return silent;
+    return silent ?? NONE_SILENT;
   }
 
   /** Endpoints whose load may have changed since the last call. */
-  takeChanged(): bigint[] {
+  takeChanged(): readonly bigint[] {
+    if (this.#changed.size === 0) return NONE_CHANGED;
     const changed = [...this.#changed];
     this.#changed.clear();
     return changed;
@@ -177,7 +182,10 @@ export class PeerView {
   }
 
   /** Live peers of which updates are missing. */
-  incomplete(): { readonly replica: string; readonly epoch: number }[] {
+  incomplete(): readonly { readonly replica: string; readonly epoch: number }[] {
+    let isComplete = true;
+    for (const { complete, highest } of this.#peers.values()) isComplete &&= complete >= highest;
+    if (isComplete) return NONE_MISSING;
     return [...this.#peers.values()].filter(({ live, complete, highest }) => live && complete < highest);
   }
 

@@ -22,6 +22,7 @@ import { Snapshots } from './snapshots.js';
 const HEARTBEAT_MS = 200;
 /** Interval between two full updates, which mend whatever was lost. */
 const FULL_MS = 1_000;
+const NOTHING: readonly never[] = [];
 /** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
 const HASHES_MAX = 32_768;
 /** Bound on the segments of one piece: some 200 KiB. */
@@ -29,6 +30,8 @@ const PIECE_SEGMENTS_MAX = 256;
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
+  /** Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick. */
+  changed(): boolean;
   /** Own load on every endpoint. */
   loads(): Iterable<LoadRow>;
   /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
@@ -152,15 +155,19 @@ export class Replicator {
     if (this.#live === 0) this.#snapshots.settle();
   }
 
-  /** Sends an update, frees the load of silent peers, and asks for missing updates. */
-  tick(nowMs: number): void {
+  /**
+   * Sends an update, frees the load of silent peers, and asks for missing updates.
+   * @returns whether there was news of this replica
+   */
+  tick(nowMs: number): boolean {
     this.#nowMs = nowMs;
-    this.#publish();
+    const isNews = this.#publish();
     for (const replica of this.#view.expire(nowMs)) {
       this.#options.log('warn', 'a replica is silent: its load no longer counts', { replica });
     }
     this.#applyLoads();
     this.#ask();
+    return isNews;
   }
 
   /** Sends the last update, after which peers free the load of this replica at once. */
@@ -170,22 +177,25 @@ export class Replicator {
 
   // ---- sending
 
-  #publish(): void {
+  /** @returns whether there was news */
+  #publish(): boolean {
     const { pool } = this.#options;
     const full = this.#nowMs - this.#fullMs >= FULL_MS;
     // Before the loads, which count the requests of these records.
     const placements = this.#takePlacements();
-    const loads = this.#changedLoads(full);
-    const ejections = pool.ejections();
+    const changed = pool.changed();
+    const loads: readonly LoadRow[] = changed || full ? this.#changedLoads(full) : NOTHING;
+    const ejections = changed ? pool.ejections() : NOTHING;
     const spendings = pool.spendings();
     const learned = pool.learned();
     const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
     const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
-    if (!news && !full && this.#nowMs - this.#sentMs < HEARTBEAT_MS) return;
+    if (!news && !full && this.#nowMs - this.#sentMs < HEARTBEAT_MS) return false;
     if (full) this.#fullMs = this.#nowMs;
     const [some = [], ...rest] = pieces(placements);
     this.#send(this.#update({ ...first, ejections: unique([...first.ejections, ...ejections]), placements: some }));
     for (const more of rest) this.#send(this.#update({ placements: more }));
+    return news;
   }
 
   #changedLoads(full: boolean): LoadRow[] {

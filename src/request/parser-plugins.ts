@@ -1,9 +1,9 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../scheduling/ignored-parameters.js';
 import { definePlugin, type PluginDefinition, type Stability } from '../scheduling/plugin.js';
 import type { ParserName } from './dialects.js';
 
 function parser(type: ParserName, stability: Stability, doc: string): PluginDefinition {
-  return definePlugin({ type, kinds: ['parser'], stability, doc, parameters: z.strictObject({}) });
+  return definePlugin({ type, kinds: ['parser'], stability, doc, ...ignoredParameters });
 }
 
 /** Definitions of the parsers. Their claimed paths are in dialects.ts. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/core/core-names.js';
-import { LoadTable } from '../../dist/core/load-table.js';
+import { LoadTable, SLOT_WORDS } from '../../dist/core/load-table.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 type Row = readonly [number, number, number, number, number, number];
@@ -78,6 +78,51 @@ describe('the own part of the load', () => {
     expect(loads.setPeers(0, 1, peers, 3)).toBe(true);
     expect(loads.own(0)).toMatchObject({ requests: 1, tokens: 100, prefill: 100, prompt: 100, output: 0 });
     expect(loads.peers(0)).toEqual({ requests: 3, tokens: 70, prefill: 60, prompt: 50, output: 4 });
+  });
+
+  it('blocks that running requests of a peer use count for the scorer of active blocks', () => {
+    const operations = [scorer('OP_SCORE_ACTIVE_BLOCKS', 1, 1, 0), pickMax];
+    const [one, other] = [0, 1].map(() => {
+      const pool = makePool(operations, [{}, {}]);
+      pool.programs.publish(0, operations, { inserts: true });
+      return { ...pool, loads: new LoadTable(pool.control) };
+    });
+    const blocks = 40;
+    const hashes = new BigUint64Array(one!.memory.memory.buffer, one!.core.call.hashesAddress() >>> 0, blocks);
+    for (let i = 0; i < blocks; i++) hashes[i] = BigInt(i + 1);
+    const request = { ...plainRequest, blocks, promptTokens: 64 * blocks };
+    const { slots, ticket, ticketGeneration } = one!.decider.decide(request);
+    const slot = slots[0]!;
+    const own = one!.loads.own(slot);
+    expect(own.output).toBe(blocks);
+    expect(other!.loads.setPeers(slot, 1, own, 1)).toBe(true);
+    const picks = Array.from({ length: 20 }, () => {
+      const pick = other!.decider.decide(plainRequest);
+      other!.decider.release(pick.ticket, pick.ticketGeneration);
+      return pick.slots[0];
+    });
+    expect(new Set(picks)).toEqual(new Set([1 - slot]));
+    one!.decider.release(ticket, ticketGeneration);
+    expect(one!.loads.own(slot).output).toBe(0);
+  });
+
+  it('a note says whether the own load, the active blocks or an ejection differ from the note before', () => {
+    const pool = makePool([scorer('OP_SCORE_ACTIVE_REQUEST', 1), pickMax], [{}, {}]);
+    const loads = new LoadTable(pool.control);
+    const noted = new Uint32Array(SLOT_WORDS);
+    const note = () => loads.note(0, noted, 0);
+    expect([note(), note()]).toEqual([false, false]);
+    tell(pool, 1, [9, 0, 0, 0, 0, 0]);
+    const { ticket, ticketGeneration } = pool.decider.decide({ ...plainRequest, promptTokens: 100 });
+    expect([note(), note()]).toEqual([true, false]);
+    // Load of peers is no news of this replica.
+    tell(pool, 0, [3, 30, 20, 10, 4, 3]);
+    expect(note()).toBe(false);
+    pool.decider.release(ticket, ticketGeneration);
+    expect([note(), note()]).toEqual([true, false]);
+    loads.setEjection(0, 1, true, 5);
+    expect([loads.isEjected(0), note()]).toEqual([true, true]);
+    expect(note()).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 import { ask, chatBody, eventually } from '../gateway/client.ts';
 
-const ANSWERED_MS_MAX = 20_000;
+const ANSWERED_MS_MAX = 120_000;
 /** After so many questions a caller begins another conversation, which is new to every endpoint. */
 const CONVERSATION_QUESTIONS = 2;
 

@@ -22,8 +22,9 @@ const CALLERS = { streaming: 64, retried: 20 };
 const TOKENS = 24;
 const SPEEDUP = 0.5;
 const CHURN_MS = 60_000;
-const WITHIN_MS = 30_000;
-const TEST_MS_MAX = 180_000;
+/** Long enough for a machine that is busy with other things. */
+const WITHIN_MS = 120_000;
+const TEST_MS_MAX = 900_000;
 /** Loopback network of this process alone, so that two runs on one machine do not share pod addresses. */
 const NETWORK = `127.${16 + ((process.pid >> 8) % 200)}.${process.pid % 256}`;
 
@@ -65,7 +66,7 @@ describe.skipIf(skipReason !== '')(
       await cluster.installCrds(gieCrds('v1.5.0'));
       namespace = await cluster.makeNamespace();
       kubelet = new Kubelet(cluster, namespace);
-      pods = new EnginePods(kubelet, { ports, preStopMs: 1_000, graceSeconds: 10, speedup: SPEEDUP });
+      pods = new EnginePods(kubelet, { ports, preStopMs: 1_000, graceSeconds: 60, speedup: SPEEDUP });
       cleanups.push(() => pods.stop());
       await cluster.create(pool(namespace, { targetPorts: [{ number: ports[0] }] }));
       for (const number of numbers) await pods.run(podName(number), podIp(number), labelsOf(number));

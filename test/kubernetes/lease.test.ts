@@ -206,6 +206,6 @@ describe.skipIf(skipReason !== '')(`leader election${skipReason}`, () => {
       await eventually('a leader renews', async () => (await renewed()) !== before, 20_000);
       await eventually('there is one leader', () => a.election.leader !== b.election.leader, 20_000);
       own.close();
-    }, 120_000);
+    }, 300_000);
   });
 });

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 
 export const endpointNotificationSource = definePlugin({
@@ -8,5 +8,5 @@ export const endpointNotificationSource = definePlugin({
   doc:
     'Kept for configurations of llm-d-router, where it tells extractors which endpoints come and go. Here every plugin ' +
     'that has to know it is told without it.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
 });

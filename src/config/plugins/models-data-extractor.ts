@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 
 export const modelsDataExtractor = definePlugin({
@@ -8,5 +8,5 @@ export const modelsDataExtractor = definePlugin({
   doc:
     'Reads the models and adapters of an endpoint from models-data-source. The metrics page shows them as ' +
     'pointsman_endpoint_model.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
 });

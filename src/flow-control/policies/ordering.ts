@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
 import { duration } from '../../scheduling/duration-schema.js';
+import { ignoredParameters } from '../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { OrderingSettings } from '../settings.js';
 
@@ -35,7 +36,7 @@ export const fcfsOrderingPolicy = definePlugin({
   kinds: ['ordering-policy'],
   stability: 'Beta',
   doc: 'Queues of flow control: the request that has waited longest first.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   orderingSettings: () => ({ kind: 'arrival' }),
 });
 
@@ -46,7 +47,7 @@ export const edfOrderingPolicy = definePlugin({
   doc:
     'Queues of flow control: the request whose wait must end first goes first. The end is arrival + time to live, or what the ' +
     'request says in x-pointsman-deadline-ms, whichever comes first.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   orderingSettings: () => ({ kind: 'deadline' }),
 });
 
@@ -57,7 +58,7 @@ export const sloDeadlineOrderingPolicy = definePlugin({
   doc:
     'Queues of flow control: the request whose first token is due first goes first, by x-llm-d-slo-ttft-ms. Requests ' +
     'without that header go last.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   orderingSettings: () => ({ kind: 'first-token-objective' }),
 });
 

@@ -226,7 +226,7 @@ export class AdaptationControl {
   /** State of the guard, at once with each of its epochs and once a second. Only guards of `mode: auto` decide together. */
   #guardNews(): GuardNews | undefined {
     if (this.#peers === undefined || this.#settings.mode !== 'auto') return undefined;
-    const { tag: epoch } = this.#adapter.drive;
+    const { epoch } = this.#adapter;
     const now = this.#options.now();
     const told = this.#guardTold;
     if (told?.epoch === epoch && now - told.atMs < GUARD_TOLD_MS) return undefined;

@@ -1,6 +1,6 @@
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
-import { LoadTable, type RequestLoad } from '../../core/load-table.js';
+import { LoadTable, type RequestLoad, SLOT_WORDS } from '../../core/load-table.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
@@ -52,6 +52,9 @@ export class PoolReplica implements ReplicatedPool {
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #byKey = new Map<bigint, Followed>();
   #bySlot = new Map<number, Followed>();
+  #slots: number[] = [];
+  #noted = new Uint32Array(0);
+  #changed = true;
 
   constructor(options: PoolReplicaOptions) {
     this.#options = options;
@@ -62,9 +65,11 @@ export class PoolReplica implements ReplicatedPool {
 
   /** Follows the endpoints that the pool has now. */
   endpointsChanged(): void {
+    this.#changed = true;
     const before = this.#byKey;
     this.#byKey = new Map();
     this.#bySlot = new Map();
+    this.#slots = [];
     for (const { slot, generation, endpoint } of this.#options.assignments()) {
       const key = endpointKey(endpoint);
       const known = before.get(key);
@@ -72,7 +77,19 @@ export class PoolReplica implements ReplicatedPool {
       const followed = same ? known : { slot, generation, endpoint: key, charged: known?.charged ?? 0, out: false };
       this.#byKey.set(key, followed);
       this.#bySlot.set(slot, followed);
+      this.#slots.push(slot);
     }
+    this.#noted = new Uint32Array(SLOT_WORDS * this.#slots.length);
+  }
+
+  /** Compares words of shared memory, a few for each endpoint: nothing is allocated while nothing happens. */
+  changed(): boolean {
+    let changed = this.#changed;
+    this.#changed = false;
+    for (let i = 0; i < this.#slots.length; i++) {
+      changed = this.#loads.note(this.#slots[i]!, this.#noted, SLOT_WORDS * i) || changed;
+    }
+    return changed;
   }
 
   /** Load of every endpoint: of this replica, and of its peers. */
@@ -96,6 +113,7 @@ export class PoolReplica implements ReplicatedPool {
       const followed = this.#bySlot.get(slot);
       if (followed === undefined || !sameGeneration(generation, followed.generation)) return;
       followed.charged++;
+      this.#changed = true;
       if (hashes.length === 0 && tail === undefined) return;
       visit({ endpoint: followed.endpoint, parent, hashes: hashes.slice(), tail });
     });

@@ -10,8 +10,11 @@ import type { Part } from '../part.js';
 import { KeptState, type OutlivingState } from './kept-state.js';
 import { type KnownLoad, PoolReplica, type SharedState } from './pool-replica.js';
 
-/** Interval between two ticks of the replicator. */
+/** Interval between two ticks of the replicator while there is news. */
 const TICK_MS = 5;
+/** The same while there was none for CALM_TICKS ticks: the pool is idle, and a look costs a wake of the thread. */
+const IDLE_TICK_MS = 20;
+const CALM_TICKS = 20;
 /** Time that the start waits for the prefix index of a peer. */
 const JOIN_MS_MAX = 5_000;
 
@@ -96,13 +99,19 @@ export class ReplicationControl implements Part {
       disconnected: (reason) => this.#disconnected(reason),
       alone: () => replicator.alone(),
     });
-    this.#timer = setInterval(() => replicator.tick(performance.now()), TICK_MS).unref();
+    this.#tickAgain(replicator, 0);
     while (!replicator.joined && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
     if (link.connected) await this.#kept?.start();
     else void connected.promise.then(() => this.#kept?.start());
     const waitedMs = Math.round(performance.now() - began);
     if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'has joined its replicas');
     else this.#log.warn({ waitedMs }, 'no peer has sent its prefix index: serves without it');
+  }
+
+  /** @param calm ticks without news so far */
+  #tickAgain(replicator: Replicator, calm: number): void {
+    const tick = () => this.#tickAgain(replicator, replicator.tick(performance.now()) ? 0 : calm + 1);
+    this.#timer = setTimeout(tick, calm < CALM_TICKS ? TICK_MS : IDLE_TICK_MS).unref();
   }
 
   /** @throws MissingPackage */
@@ -160,7 +169,7 @@ export class ReplicationControl implements Part {
 
   /** Leaves the group, so that peers free the load of this replica at once. */
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     await this.#kept?.stop();
     this.#replicator?.leave();
     await this.#link?.close();

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 import { ROLE_LABEL } from './role-label.js';
 
@@ -9,7 +9,7 @@ export const encodeFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Beta',
   doc: `Keeps endpoints that are marked for encoding: label ${ROLE_LABEL} is one of ${[...ENCODING_ROLES].join(', ')}.`,
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   compile: (_parameters, weight, { name, mask }) => {
     const index = mask('encode-filter', (labels) => {
       const role = labels[ROLE_LABEL];

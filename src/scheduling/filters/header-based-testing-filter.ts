@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 /** Header of the conformance tests of the Gateway API inference extension. */
@@ -12,7 +12,7 @@ export const headerBasedTestingFilter = definePlugin({
   doc:
     'For conformance tests: keeps the endpoints that the header test-epp-endpoint-selection lists, as IP addresses or ' +
     'ip:port with commas between them. Without the header none is left, so every other request is refused.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   budgetMs: PATIENT_BUDGET_MS,
   host: () => ({
     filter: ({ headers }, endpoints, column) => {

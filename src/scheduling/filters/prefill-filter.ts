@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 import { ROLE_LABEL } from './role-label.js';
 
@@ -15,7 +15,7 @@ export const prefillFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Beta',
   doc: `Keeps endpoints that are marked for prefill: label ${ROLE_LABEL} is one of ${[...PREFILL_ROLES].join(', ')}.`,
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   compile: (_parameters, weight, { name, mask }) => {
     const index = mask('prefill-filter', (labels) => {
       const role = labels[ROLE_LABEL];

@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 /** Header that the conformance tests of the Gateway API inference extension read. */
@@ -12,7 +12,7 @@ export const destinationEndpointServedVerifier = definePlugin({
   doc:
     'For conformance tests: tells the client, in the header x-conformance-test-served-endpoint, which endpoint the ' +
     'proxy says has answered, or that the proxy did not say it.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   budgetMs: PATIENT_BUDGET_MS,
   host: () => ({
     responseHeaders: (_request, response) => {

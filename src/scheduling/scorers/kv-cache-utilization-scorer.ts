@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const kvCacheUtilizationScorer = definePlugin({
@@ -7,6 +7,6 @@ export const kvCacheUtilizationScorer = definePlugin({
   stability: 'Beta',
   doc: 'Prefers endpoints with more free KV cache: 1 - usage.',
   signals: ['KV usage'],
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_KV_USAGE', name, weight, parameters: [] }),
 });

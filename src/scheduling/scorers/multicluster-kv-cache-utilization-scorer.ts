@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { valueSource } from '../endpoint-values.js';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const multiclusterKvCacheUtilizationScorer = definePlugin({
@@ -7,7 +7,7 @@ export const multiclusterKvCacheUtilizationScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Alpha',
   doc: 'Prefers clusters with more free KV cache: 1 - average share in use; 0 for a cluster that does not tell.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   consumes: () => [{ key: 'multicluster-load' }],
   compile: (_parameters, weight, context) => {
     const source = valueSource('llm-d.ai/multicluster-kv-cache-utilization', context);

@@ -1,5 +1,5 @@
-import { z } from 'zod';
 import { valueSource } from '../endpoint-values.js';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const multiclusterQueueScorer = definePlugin({
@@ -9,7 +9,7 @@ export const multiclusterQueueScorer = definePlugin({
   doc:
     'Prefers clusters whose model servers have fewer waiting requests on average: (max - waiting) / (max - min) over the ' +
     'candidates, 1 when all are equal, 0 for a cluster that does not tell.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   consumes: () => [{ key: 'multicluster-load' }],
   compile: (_parameters, weight, context) => {
     const source = valueSource('llm-d.ai/multicluster-queue-size', context);

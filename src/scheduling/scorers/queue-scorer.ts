@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const queueScorer = definePlugin({
@@ -7,6 +7,6 @@ export const queueScorer = definePlugin({
   stability: 'Beta',
   doc: 'Prefers endpoints with fewer waiting requests: (max - waiting) / (max - min) over the candidates; 1 for all when they are equal.',
   signals: ['waiting requests'],
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_QUEUE', name, weight, parameters: [] }),
 });

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../ignored-parameters.js';
 import { definePlugin } from '../plugin.js';
 
 export const runningRequestsSizeScorer = definePlugin({
@@ -7,6 +7,6 @@ export const runningRequestsSizeScorer = definePlugin({
   stability: 'Beta',
   doc: 'Prefers endpoints with fewer running requests: (max - running) / (max - min) over the candidates; 1 for all when they are equal.',
   signals: ['running requests'],
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_RUNNING', name, weight, parameters: [] }),
 });

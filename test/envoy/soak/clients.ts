@@ -26,6 +26,8 @@ export type Outcome = 'answered' | 'reset' | 'refused' | 'failed';
 
 /** Streams that Envoy takes of a connection (`max_concurrent_streams` of the listener). */
 const SESSION_STREAMS = 100;
+/** Bodies of a session that wait: with the usual 10 MB Node.js resets streams itself (ENHANCE_YOUR_CALM). */
+const SESSION_MB_MAX = 1_000;
 /** Open requests at the bottom of a wave, as a share of those at its top. */
 const BOTTOM = 0.02;
 /** Rest of a client between two looks at the wave, and behind a failure. */
@@ -55,7 +57,7 @@ export class Clients {
     this.#traffic = traffic;
     const sessions = Math.ceil(traffic.streams / SESSION_STREAMS);
     this.#sessions = Array.from({ length: sessions }, () => {
-      const session = connect(`http://127.0.0.1:${port}`);
+      const session = connect(`http://127.0.0.1:${port}`, { maxSessionMemory: SESSION_MB_MAX });
       session.on('error', (error) => this.#failed(`connection: ${error.message}`));
       return session;
     });

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../../scheduling/plugin.js';
 import { CANDIDATE_SETS_MAX } from '../../candidate-sets.js';
 import { goesBefore } from '../../lane-order.js';
@@ -57,6 +57,6 @@ export const globalStrictFairnessPolicy = definePlugin({
   kinds: ['fairness-policy'],
   stability: 'Beta',
   doc: 'Queues of flow control: the best request over all flows, whichever flow it is in.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   fairnessSettings: () => ({ kind: 'global-strict' }),
 });

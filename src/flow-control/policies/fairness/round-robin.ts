@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import { ignoredParameters } from '../../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../../scheduling/plugin.js';
 import type { TagRule } from './tagged.js';
 
@@ -19,6 +19,6 @@ export const roundRobinFairnessPolicy = definePlugin({
   kinds: ['fairness-policy'],
   stability: 'Beta',
   doc: 'Queues of flow control: flows in turn, one request each.',
-  parameters: z.strictObject({}),
+  ...ignoredParameters,
   fairnessSettings: () => ({ kind: 'round-robin' }),
 });
