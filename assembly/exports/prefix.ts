@@ -23,6 +23,7 @@ export {
   prefixCounter,
   prefixVerify,
 } from '../prefix/counters';
+export { prefixOldestAge, prefixTick } from '../prefix/evict';
 export {
   EXPORT_AGE,
   EXPORT_BYTES,

@@ -11,7 +11,7 @@ import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { indexHead } from './head';
-import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, STAMPS, VICTIMS } from './layout';
+import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, SEGMENT_COUNT, STAMPS, VICTIMS } from './layout';
 import { LOSS_CAPACITY } from './losses';
 import { sentTick } from './recency';
 import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
@@ -140,6 +140,28 @@ const SETS_AT_ONCE: u32 = 72;
 /** Sees to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
 export function makeSets(): void {
   if (setsFree() < SETS_AT_ONCE) evictLeaves(0, false, SETS_AT_ONCE);
+}
+
+/** Changes of the index, counted in twos; wraps around. Any thread, no lock. */
+export function prefixTick(): u32 {
+  return indexHead().tick;
+}
+
+/**
+ * Changes of the index since its least recently used segment was looked up or stored, at least 1; 0 = the index is empty. Any
+ * thread, no lock: a segment that changes just now may count or not.
+ */
+export function prefixOldestAge(): u32 {
+  const top = min(indexHead().segmentTop, SEGMENT_COUNT);
+  const next = indexHead().tick + 1;
+  let oldest: u32 = 0;
+  for (let segment: u32 = 1; segment <= top; segment++) {
+    if (segmentAt(segment).length == 0) continue;
+    const age = next - usedTick(segment);
+    // A stamp that is written just now is ahead of the tick read above.
+    if (age < 0x80000000) oldest = max(oldest, max<u32>(age, 1));
+  }
+  return oldest;
 }
 
 // ---- one endpoint

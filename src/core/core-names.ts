@@ -738,6 +738,7 @@ export interface CoreFunctions {
   prefixInsertLocked(slot: U32, blocks: U32): U32;
   prefixMatch(blocks: U32): U32;
   prefixMatchAt(hashes: Usize, blocks: U32): U32;
+  prefixOldestAge(): U32;
   prefixRemove(slot: U32, blocks: U32): I32;
   prefixRemoveEndpoint(slot: U32): I32;
   prefixRemoveEndpointLocked(slot: U32, lost: U32): U32;
@@ -745,6 +746,7 @@ export interface CoreFunctions {
   prefixRepairRest(): void;
   prefixSetCapacity(slot: U32, blocks: U32): I32;
   prefixStore(slot: U32, hasParent: U32, parentPointer: Usize, blocks: U32): I32;
+  prefixTick(): U32;
   prefixVerify(on: U32): void;
   reclaimThread(dead: U32): U32;
   regionAddress(region: U32): Usize;
@@ -921,6 +923,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefixInsertLocked: exports.prefixInsertLocked,
     prefixMatch: exports.prefixMatch,
     prefixMatchAt: exports.prefixMatchAt,
+    prefixOldestAge: exports.prefixOldestAge,
     prefixRemove: exports.prefixRemove,
     prefixRemoveEndpoint: exports.prefixRemoveEndpoint,
     prefixRemoveEndpointLocked: exports.prefixRemoveEndpointLocked,
@@ -928,6 +931,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefixRepairRest: exports.prefixRepairRest,
     prefixSetCapacity: exports.prefixSetCapacity,
     prefixStore: exports.prefixStore,
+    prefixTick: exports.prefixTick,
     prefixVerify: exports.prefixVerify,
     reclaimThread: exports.reclaimThread,
     regionAddress: exports.regionAddress,

@@ -1,5 +1,6 @@
 import { CORE, type CoreConstant } from '../../core/core-names.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
+import { IndexAge } from '../../core/index-age.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
@@ -209,6 +210,16 @@ const isPrefixCounter = (name: string): name is PrefixCounter => name.startsWith
 
 /** One series per counter of the prefix index (PREFIX_COUNTER_* of the core). */
 function addPrefixCounters(exposition: MetricsExposition, core: CoreInstance): void {
+  const age = new IndexAge(core, poolClockMs());
+  exposition.addGauge({
+    name: 'pointsman_prefix_index_age_seconds',
+    help: 'Time since the least recently used blocks of the prefix index were looked up or stored, rounded up to a reading of the metrics; no series while it is empty.',
+    labels: [],
+    read: () => {
+      const ageMs = age.read(poolClockMs());
+      return ageMs === undefined ? [] : [{ labels: {}, value: ageMs / 1_000 }];
+    },
+  });
   const counters = Object.keys(CORE).filter(isPrefixCounter);
   exposition.addGauge({
     name: 'pointsman_prefix_index',
