@@ -244,32 +244,36 @@ export class FaultRun {
     while (this.#ending > 0 || this.#book.undecided > 0) await this.#round.promise;
   }
 
-  /** Waits until all replicas are connected, and then one second. */
+  /**
+   * Compares each view one second after all replicas are connected. A replica whose process could not run for the time of silence
+   * forgets its peers for a moment, so a difference counts once it has heard all of them for a second.
+   */
   async #equalViews(): Promise<void> {
     const beganMs = this.#clock.ms;
     let quietMs = beganMs;
-    while (!this.#over) {
+    const heardSinceMs = new Map<string, number>();
+    const left = new Set(this.#replicas.map(({ name }) => name));
+    while (!this.#over && left.size > 0) {
       const observations = await this.#round.promise;
-      const heard = observations.every(({ page }) => page.peers.filter(({ live }) => live).length === this.#others);
-      const complete = observations.length === this.#replicas.length;
-      if (!complete || !observations.every(({ page }) => page.connected)) quietMs = this.#clock.ms;
-      else if (observations[0]!.askedMs >= quietMs + BOUND_MS) {
-        // A replica whose process could not run for the time of silence is heard again with its next message.
-        if (heard) return this.#compare(observations);
-        if (observations[0]!.askedMs >= quietMs + 5 * BOUND_MS)
-          return this.#violated('the replicas do not hear each other');
+      const isComplete = observations.length === this.#replicas.length;
+      if (!isComplete || !observations.every(({ page }) => page.connected)) quietMs = this.#clock.ms;
+      for (const observation of observations) {
+        const { picker, askedMs, page } = observation;
+        const isHeard = page.peers.filter(({ live }) => live).length === this.#others;
+        if (!isHeard) heardSinceMs.delete(picker);
+        else if (!heardSinceMs.has(picker)) heardSinceMs.set(picker, askedMs);
+        if (!isHeard || !left.has(picker) || askedMs < quietMs + BOUND_MS) continue;
+        const found = differences(observation, this.#book);
+        if (found.length > 0 && askedMs < heardSinceMs.get(picker)! + BOUND_MS) continue;
+        left.delete(picker);
+        for (const problem of found) this.#violated(`quiet: ${problem}`);
       }
-      if (this.#clock.ms > beganMs + REUNION_MS_MAX) return this.#violated('the replicas are not connected again');
+      if (this.#clock.ms <= beganMs + REUNION_MS_MAX || left.size === 0) continue;
+      return this.#violated(`${[...left].join(', ')} do not hear all others`);
     }
   }
 
   get #others(): number {
     return this.#replicas.length - 1;
-  }
-
-  #compare(observations: readonly Observation[]): void {
-    for (const observation of observations) {
-      for (const problem of differences(observation, this.#book)) this.#violated(`quiet: ${problem}`);
-    }
   }
 }
