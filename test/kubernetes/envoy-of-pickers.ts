@@ -13,10 +13,13 @@ const endpointOf = (address: string, port: number) => ({
   endpoint: { address: { socket_address: { address, port_value: port } } },
 });
 
-/** Tries again on another server, as a gateway does that knows the servers itself. */
+/**
+ * Tries again on another server, as a gateway does that knows the servers itself. This one knows addresses at which nothing
+ * listens for most of the time, too, so it tries more often than there are such addresses.
+ */
 const RETRIES = {
   retry_on: 'connect-failure,refused-stream,reset',
-  num_retries: 3,
+  num_retries: 30,
   retry_host_predicate: [
     {
       name: 'envoy.retry_host_predicates.previous_hosts',
