@@ -246,6 +246,9 @@ const INDEX: Row = {
     panel('Hit ratio', 'percentunit', 'Share of the prompt, in blocks, that the best endpoint held.', {
       mean: 'sum(rate(llm_d_epp_prefix_indexer_hit_ratio_sum{$S}[$__rate_interval])) / sum(rate(llm_d_epp_prefix_indexer_hit_ratio_count{$S}[$__rate_interval]))',
     }),
+    panel('Prompt tokens computed anew', 'suffix:tokens', 'Per second, by cause: why no cache had them.', {
+      '{{cause}}': perSecond('pointsman_cache_loss_tokens_total', 'cause'),
+    }),
     panel('KV events', 'ops', 'Messages of engines, gaps in their numbers, and what was not used.', {
       messages: 'sum(rate(pointsman_kv_events_messages_total{$S}[$__rate_interval]))',
       gaps: 'sum(rate(pointsman_kv_events_gaps_total{$S}[$__rate_interval]))',
