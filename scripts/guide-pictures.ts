@@ -1,17 +1,17 @@
 // Makes the pictures of docs/guides that show one picker with three pools, and an Envoy with small bounds: `npm run pictures`. Needs
-// Chromium (CHROMIUM_BIN, or /usr/bin/chromium) and Envoy (scripts/install-envoy.sh); `-- preflight` or `-- pools` makes a part of them.
+// Chromium (CHROMIUM_BIN, or /usr/bin/chromium) and Envoy (scripts/install-envoy.sh); `-- pools`, `-- lint` and `-- preflight` make a part of them.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
-import { parse, stringify } from 'yaml';
-import { findEnvoy, runEnvoy, shippedEnvoyConfiguration } from '../dist/cli/demo/envoy-process.js';
+import { findEnvoy, runEnvoy } from '../dist/cli/demo/envoy-process.js';
 import { freePorts } from '../dist/cli/port.js';
 import { columns } from '../dist/cli/program-text.js';
+import { envoyWithSmallBounds } from './small-bounds-envoy.ts';
 import { terminalPicture } from './terminal-picture.ts';
 import { PROGRAM, startServing, startThreePools, type ThreePools } from './three-pools.ts';
 import { tracePicture, treeOf } from './trace-picture.ts';
@@ -20,14 +20,11 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const guides = join(root, 'docs/guides');
 /** Time for the charts to fill. */
 const LOOK_MS = 40_000;
-/** Small bounds of an Envoy that was configured for short requests. */
-const SMALL_BOUNDS = { max_requests: 100, timeout: '3s' };
-
 const draw = (name: string, svg: string) => writeFile(join(guides, name), svg);
 
 /** The standard output of a command of the program. Its exit code is the worst that it has found. */
-async function printed(argv: readonly string[]): Promise<string> {
-  const child = execFile(process.execPath, [PROGRAM, ...argv]);
+async function printed(argv: readonly string[], cwd = root): Promise<string> {
+  const child = execFile(process.execPath, [PROGRAM, ...argv], { cwd });
   let text = '';
   child.stdout!.on('data', (piece: string) => {
     text += piece;
@@ -107,22 +104,15 @@ function usagePicture(file: string, text: string): string {
   return terminalPicture({ command, output: columns([[...fields], ...rows]).join('\n') });
 }
 
-/** Envoy as shipped, but for bounds that are too small for long answers and many requests. */
-async function envoyConfiguration(port: number, adminPort: number, pickerPort: number): Promise<string> {
-  const text = await readFile(shippedEnvoyConfiguration('envoy.yaml'), 'utf8');
-  const ports: readonly (readonly [RegExp, number])[] = [
-    [/port_value: 8081/, port],
-    [/port_value: 19000/, adminPort],
-    [/port_value: 9002/, pickerPort],
-  ];
-  const moved = ports.reduce((rest, [place, value]) => rest.replace(place, `port_value: ${value}`), text);
-  const short = moved.replace('timeout: 86400s, idle', `timeout: ${SMALL_BOUNDS.timeout}, idle`);
-  const document = parse(short, { merge: true });
-  const { clusters } = document.static_resources;
-  const picker = clusters.find(({ name }: { name: string }) => name === 'ext_proc');
-  const [threshold] = picker.circuit_breakers.thresholds;
-  picker.circuit_breakers = { thresholds: [{ ...threshold, max_requests: SMALL_BOUNDS.max_requests }] };
-  return stringify(document, { aliasDuplicateObjects: false });
+async function lintPicture(): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'pointsman-lint-'));
+  await writeFile(join(folder, 'envoy.yaml'), await envoyWithSmallBounds(8081, 19000, 9002));
+  const argv = ['lint', '--envoy', 'envoy.yaml'];
+  await draw(
+    'lint-envoy.svg',
+    terminalPicture({ command: `pointsman ${argv.join(' ')}`, output: await printed(argv, folder) }),
+  );
+  await rm(folder, { recursive: true });
 }
 
 async function preflightPicture(): Promise<void> {
@@ -134,7 +124,7 @@ async function preflightPicture(): Promise<void> {
   await writeFile(endpoints, `endpoints:\n- {name: server-0, address: 127.0.0.1, port: "${port}"}\n`);
   const picker = await startServing(['--endpoints-file', endpoints]);
   picker.output.resume();
-  const text = await envoyConfiguration(port!, adminPort!, picker.grpcPort);
+  const text = await envoyWithSmallBounds(port!, adminPort!, picker.grpcPort);
   const envoy = await runEnvoy(binary, text, { port: port!, adminPort: adminPort! });
   const [gateway, admin] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${adminPort}`];
   const places = ['--gateway', gateway, '--admin', admin, '--picker', picker.url, '--endpoints-file', endpoints];
@@ -148,11 +138,20 @@ async function preflightPicture(): Promise<void> {
   await rm(folder, { recursive: true });
 }
 
-const only = process.argv[2];
-if (only !== 'preflight') {
-  const pools = await startThreePools();
-  await poolPictures(pools);
-  const { file, text } = await pools.stop();
-  await draw('usage.svg', usagePicture(file, text));
+/** The parts of the pictures, by the name that makes one part alone. */
+const parts: Readonly<Record<string, () => Promise<void>>> = {
+  pools: async () => {
+    const pools = await startThreePools();
+    await poolPictures(pools);
+    const { file, text } = await pools.stop();
+    await draw('usage.svg', usagePicture(file, text));
+  },
+  lint: lintPicture,
+  preflight: preflightPicture,
+};
+
+for (const part of process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts)) {
+  const make = parts[part];
+  if (make === undefined) throw new Error(`${part}: expected ${Object.keys(parts).join(', ')}`);
+  await make();
 }
-if (only !== 'pools') await preflightPicture();

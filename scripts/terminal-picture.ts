@@ -31,7 +31,7 @@ text{fill:#e6edf3}
 .note{fill:#79c0ff}
 }`;
 
-/** Colours of the words that begin a line. */
+/** Colours of the words that begin a line, or follow a place in a file. */
 const WORDS: Readonly<Record<string, string>> = {
   error: 'bad',
   'error:': 'bad',
@@ -40,6 +40,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'warning:': 'warning',
   ok: 'good',
   note: 'note',
+  'note:': 'note',
 };
 
 /**
@@ -81,10 +82,12 @@ export function unescaped(text: string): string {
 
 function rowOf(line: string, row: number, isTyped: boolean): string {
   if (line.trim() === '') return '';
-  const [, indent, word, rest] = /^( *)(\S+)(.*)$/.exec(line)!;
+  const [, before, word, rest] = /^(\S+:\d+:\d+: | *)(\S+)(.*)$/.exec(line)!;
   const colour = isTyped ? undefined : WORDS[word!];
   const shown =
-    colour === undefined ? escaped(line) : `${indent}<tspan class="${colour}">${word}</tspan>${escaped(rest!)}`;
+    colour === undefined
+      ? escaped(line)
+      : `${escaped(before!)}<tspan class="${colour}">${word}</tspan>${escaped(rest!)}`;
   const y = MARGIN_PX + row * LINE_PX + 14;
   // Every monospace font fills the same width.
   const place = `x="${MARGIN_PX}" y="${y}" textLength="${tenths(line.length * CHARACTER_PX)}" lengthAdjust="spacingAndGlyphs"`;

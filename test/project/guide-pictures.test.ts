@@ -1,4 +1,6 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -9,20 +11,22 @@ import { readSamples } from '../../dist/cli/doctor/exposition.js';
 import { replayText } from '../../dist/cli/replay/replay-text.js';
 import type { Recording } from '../../dist/operations/recording/recording-reader.js';
 import { usageLines } from '../../dist/operations/usage/daily-usage.js';
+import { envoyWithSmallBounds } from '../../scripts/small-bounds-envoy.ts';
 import { terminalPicture, terminalText } from '../../scripts/terminal-picture.ts';
 import { drawnSpans, tracePicture, treeOf } from '../../scripts/trace-picture.ts';
+import { PROGRAM } from '../picker/serving.ts';
 
 const guides = fileURLToPath(new URL('../../docs/guides/', import.meta.url));
 const read = (name: string) => readFileSync(join(guides, name), 'utf8');
-const TERMINALS = ['doctor', 'replay', 'usage'];
+const TERMINALS = ['doctor', 'lint-envoy', 'replay', 'usage'];
 
 /** A text without its figures and the widths of its columns. */
 function shape(text: string): string[] {
   const lines = text.trimEnd().split('\n');
   return lines.map((line) =>
     line
-      .replaceAll(/< 1 %|\d+(\.\d+)? %/g, 'n %')
-      .replaceAll(/\d+(\.\d+)?/g, 'n')
+      .replaceAll(/< 1 %|[+-]?\d+(\.\d+)? %/g, 'n %')
+      .replaceAll(/[+-]?\d+(\.\d+)?/g, 'n')
       .replaceAll(/ +/g, ' '),
   );
 }
@@ -69,7 +73,7 @@ describe('pictures of the guides', () => {
     expect(names).toEqual(expect.arrayContaining(['gateway.request', 'pick_endpoints', 'gateway.response']));
   });
 
-  test('doctor.svg has the lines of the command for a pool with an endpoint that was never scraped', () => {
+  test('doctor.svg has no line but those of the command for a pool with an endpoint that was never scraped', () => {
     const page = (scrapes: number) => `pointsman_endpoint_inflight_requests{endpoint="server-0"} 1
 pointsman_endpoint_inflight_requests{endpoint="server-1"} 0
 pointsman_endpoint_inflight_requests{endpoint="server-2"} 0
@@ -81,7 +85,6 @@ llm_d_epp_request_total{model_name="m"} 50
 process_max_fds 1000
 process_open_fds 10
 `;
-    const unused = { decisions: 50, decided: 0 };
     const bound = (name: string) => ({ name, used: 1, limit: 10, setting: '', fills: false });
     const given: PickerReading = {
       samples: readSamples(page(9)),
@@ -90,10 +93,9 @@ process_open_fds 10
         ...{ timeMs: 0, pool: 'batch', version: '0.1.0', uptimeSeconds: 40, unready: [], stalenessMs: 2_000 },
         bounds: ['endpoints', 'streams', 'charged requests', 'prefix index'].map(bound),
         memory: { resident: 1e8, limit: 1e9, needs: [] },
-        scorers: [
-          { scorer: 'queue-scorer', apart: 0, ...unused },
-          { scorer: 'kv-cache-utilization-scorer', apart: 9, ...unused },
-        ],
+        scorers: ['queue-scorer', 'kv-cache-utilization-scorer', 'prefix-cache-scorer'].flatMap((scorer) =>
+          [0, 9].map((apart) => ({ scorer, decisions: 50, apart, decided: 0 })),
+        ),
         readsAnswers: true,
         configuration: { lastReload: null, warnings: [] },
       },
@@ -103,7 +105,8 @@ process_open_fds 10
       clock: { skewMs: 0, uncertainMs: 2 },
     };
     const { output } = terminalText(read('doctor.svg'));
-    expect(shape(output)).toEqual(shape(doctorText(given, diagnosis(given), false)));
+    expect(output).toContain('(never scraped)');
+    expect(shape(doctorText(given, diagnosis(given), true))).toEqual(expect.arrayContaining(shape(output)));
   });
 
   test('replay.svg has the lines of the command', () => {
@@ -120,6 +123,18 @@ process_open_fds 10
     const result = { decisions: 10, reproduced: 1, total: group, priorities: [group], endpoints };
     expect(endpoints).toHaveLength(4);
     expect(shape(output)).toEqual(shape(replayText({ header, trailer } as Recording, result)));
+  });
+
+  test('lint-envoy.svg is what the command prints of an Envoy with small bounds; "npm run pictures -- lint" renews it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pictures-'));
+    writeFileSync(join(folder, 'envoy.yaml'), await envoyWithSmallBounds(8081, 19000, 9002));
+    const { stdout } = spawnSync(process.execPath, [PROGRAM, 'lint', '--envoy', 'envoy.yaml'], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
+    rmSync(folder, { recursive: true });
+    expect(terminalText(read('lint-envoy.svg')).output).toBe(stdout.trimEnd());
+    expect(stdout).toMatch(/: error: timeout: 3 s:.*: error: max_requests: 100 of the picker:/s);
   });
 
   test('usage.svg has columns of the daily file, and a row for each tenant', () => {
