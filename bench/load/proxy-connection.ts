@@ -21,8 +21,10 @@ const STREAMS_MAX = 524_288;
 /** In the place of a start: no stream, and one that was answered and is not counted any more. */
 const NONE = Number.NaN;
 const OVER = Number.NEGATIVE_INFINITY;
-/** First field of a `ProcessingResponse`: the reply to request headers, and an immediate response. */
+/** First field of a `ProcessingResponse`: the reply to request headers, its dynamic metadata, and an immediate response. */
 const HEADERS_REPLY_TAG = 0x0a;
+/** llm-d-router writes the metadata of a placed request before the reply. */
+const METADATA_TAG = 0x42;
 const IMMEDIATE_TAG = 0x3a;
 /** Bytes of the prompt that differ from request to request. */
 const SERIAL_DIGITS = 12;
@@ -223,11 +225,12 @@ export class ProxyConnection {
     const dueAt = this.#due[place(stream)]!;
     // A stream without a request, or one that has had its first reply.
     if (!(dueAt >= 0)) return;
-    if (tag === HEADERS_REPLY_TAG) {
+    const isPlaced = tag === HEADERS_REPLY_TAG || tag === METADATA_TAG;
+    if (isPlaced) {
       this.#owner.answered(now - dueAt, 'placed');
       this.#write(RESPONSE, stream);
     } else this.#owner.answered(now - dueAt, tag === IMMEDIATE_TAG ? 'refused' : 'failed');
-    this.#due[place(stream)] = tag === HEADERS_REPLY_TAG ? -dueAt : OVER;
+    this.#due[place(stream)] = isPlaced ? -dueAt : OVER;
   }
 
   #end(stream: number, ok: boolean, now: number): void {
