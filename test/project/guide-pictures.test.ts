@@ -84,7 +84,9 @@ describe('pictures of the guides', () => {
     const guide = read('tracing.md');
     const names = spans.map(({ name }) => (name.startsWith('llm_d.epp.scorer.') ? 'llm_d.epp.scorer.…' : name));
     expect(names.filter((name) => !guide.includes(`| \`${name}\` |`) && !guide.includes(`─ ${name} `))).toEqual([]);
-    expect(names).toEqual(expect.arrayContaining(['gateway.request', 'pick_endpoints', 'gateway.response']));
+    expect(names).toEqual(
+      expect.arrayContaining(['gateway.request', 'flow_control_wait', 'pick_endpoints', 'gateway.response']),
+    );
   });
 
   test('doctor.svg has no line but those of the command for a pool with an endpoint that was never scraped', () => {
