@@ -39,13 +39,13 @@ async function printed(argv: readonly string[], cwd = root): Promise<string> {
 async function pagePictures(browser: Browser, url: string): Promise<void> {
   const shots: string[] = [];
   for (const pool of ['chat', 'code', 'batch']) {
-    const page = await browser.newPage({ viewport: { width: 420, height: 562 }, colorScheme: 'light' });
+    const page = await browser.newPage({ viewport: { width: 420, height: 554 }, colorScheme: 'light' });
     await page.goto(`${url}/ui/?pool=${pool}`);
     await page.locator('#decisions-body button').first().waitFor();
     shots.push((await page.screenshot()).toString('base64'));
     await page.close();
   }
-  const side = await browser.newPage({ viewport: { width: 1300, height: 582 } });
+  const side = await browser.newPage({ viewport: { width: 1300, height: 574 } });
   const images = shots.map((shot) => `<img src="data:image/png;base64,${shot}">`).join('');
   await side.setContent(
     `<style>body{margin:0;padding:10px;display:flex;gap:10px;background:#d0d7de}</style><body>${images}</body>`,

@@ -8,6 +8,8 @@ import type { PickerReading } from '../../dist/cli/doctor/condition.js';
 import { diagnosis } from '../../dist/cli/doctor/diagnosis.js';
 import { doctorText } from '../../dist/cli/doctor/doctor-text.js';
 import { readSamples } from '../../dist/cli/doctor/exposition.js';
+import type { EnvoyFinding } from '../../dist/cli/envoy/finding.js';
+import { type Verdict, verdictText } from '../../dist/cli/preflight/verdict.js';
 import { replayText } from '../../dist/cli/replay/replay-text.js';
 import type { Recording } from '../../dist/operations/recording/recording-reader.js';
 import { usageLines } from '../../dist/operations/usage/daily-usage.js';
@@ -18,7 +20,7 @@ import { PROGRAM } from '../picker/serving.ts';
 
 const guides = fileURLToPath(new URL('../../docs/guides/', import.meta.url));
 const read = (name: string) => readFileSync(join(guides, name), 'utf8');
-const TERMINALS = ['doctor', 'lint-envoy', 'replay', 'usage'];
+const TERMINALS = ['doctor', 'lint-envoy', 'preflight', 'replay', 'usage'];
 
 /** A text without its figures and the widths of its columns. */
 function shape(text: string): string[] {
@@ -29,6 +31,18 @@ function shape(text: string): string[] {
       .replaceAll(/[+-]?\d+(\.\d+)?/g, 'n')
       .replaceAll(/ +/g, ' '),
   );
+}
+
+/** A finding as preflight writes it. */
+function findingOf(line: string): EnvoyFinding {
+  const [, severity = 'error', setting, limits, remedy, path] =
+    /^ {2}(?:limited by |(error|warning): )(\S+): (.*); (.*?) \((\S+)\)$/.exec(line) ?? [];
+  const steps = [...path!.matchAll(/\["(.*?)"\]|\[(\d+)\]|([\w@-]+)/g)];
+  return {
+    severity: severity as EnvoyFinding['severity'],
+    ...{ setting: setting!, limits: limits!, remedy: remedy! },
+    path: steps.map(([, quoted, index, name]) => quoted ?? name ?? Number(index)),
+  };
 }
 
 describe('pictures of the guides', () => {
@@ -70,7 +84,9 @@ describe('pictures of the guides', () => {
     const guide = read('tracing.md');
     const names = spans.map(({ name }) => (name.startsWith('llm_d.epp.scorer.') ? 'llm_d.epp.scorer.…' : name));
     expect(names.filter((name) => !guide.includes(`| \`${name}\` |`) && !guide.includes(`─ ${name} `))).toEqual([]);
-    expect(names).toEqual(expect.arrayContaining(['gateway.request', 'pick_endpoints', 'gateway.response']));
+    expect(names).toEqual(
+      expect.arrayContaining(['gateway.request', 'flow_control_wait', 'pick_endpoints', 'gateway.response']),
+    );
   });
 
   test('doctor.svg has no line but those of the command for a pool with an endpoint that was never scraped', () => {
@@ -135,6 +151,28 @@ process_open_fds 10
     rmSync(folder, { recursive: true });
     expect(terminalText(read('lint-envoy.svg')).output).toBe(stdout.trimEnd());
     expect(stdout).toMatch(/: error: timeout: 3 s:.*: error: max_requests: 100 of the picker:/s);
+  });
+
+  test('preflight.svg is what the command prints of its probes and of the findings of the dump', () => {
+    const { output } = terminalText(read('preflight.svg'));
+    const verdicts: Verdict[] = [];
+    const rest: EnvoyFinding[] = [];
+    for (const line of output.split('\n')) {
+      const [, result, probe, text] = /^(ok|failed) +(\S.*?) {2,}(\S.*)$/.exec(line) ?? [];
+      const [, settings] = /^ {2}limited by (?:one of )?([\w, -]+)$/.exec(line) ?? [];
+      if (probe !== undefined) {
+        verdicts.push({ ok: result === 'ok', probe, text: text!, suspects: [], settings: [], findings: [] });
+      } else if (settings !== undefined) {
+        verdicts.push({ ...verdicts.pop()!, settings: settings.split(', ') });
+      } else if (line.startsWith('  limited by ')) {
+        const last = verdicts.pop()!;
+        verdicts.push({ ...last, findings: [...last.findings, findingOf(line)] });
+      } else if (line.startsWith('  ')) rest.push(findingOf(line));
+    }
+    expect(verdicts.filter(({ ok }) => !ok).flatMap(({ findings }) => findings.map(({ setting }) => setting))).toEqual(
+      expect.arrayContaining(['max_requests', 'timeout']),
+    );
+    expect(output).toBe(verdictText(verdicts, rest).trimEnd());
   });
 
   test('usage.svg has columns of the daily file, and a row for each tenant', () => {
