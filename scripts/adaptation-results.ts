@@ -376,6 +376,8 @@ const TABLES: Readonly<Record<string, { readonly file: string; readonly make: (r
   settled: { file: 'protocol', make: settled },
   agents: { file: 'agents', make: everyPolicy },
   'agents-facts': { file: 'agents', make: facts },
+  oracle: { file: 'oracle', make: everyPolicy },
+  'oracle-facts': { file: 'oracle', make: facts },
   saturation: { file: 'saturation', make: everyPolicy },
   'saturation-facts': { file: 'saturation', make: facts },
   classes: { file: 'classes', make: classes },
