@@ -434,7 +434,7 @@ describe('too much load', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));
     for (let i = 0; i < 100; i++) proxy.say(requestBody(' ', false));
-    expect(shard.opener.load().bufferedBytes).toBe(4_096);
+    expect(shard.opener.load().bufferedBytes).toBe(4_352);
   });
 
   it('the shard turns away a request whose next message the transport cannot hold', () => {
