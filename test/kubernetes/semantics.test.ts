@@ -457,7 +457,7 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
       'InferenceModelRewrite broken: spec.rules[0].targets[0].modelRewrite: is missing; ' +
         'name the model that is asked for instead; the object is left out',
     );
-    const rejected = observed.discovery.kinds.map(({ kind, reflector }) => [kind.name, reflector.rejected]);
+    const rejected = observed.discovery.kinds.map(({ kind, watch }) => [kind.name, watch.rejected]);
     expect(rejected).toContainEqual(['InferenceModelRewrite', 1]);
   }, 120_000);
 
