@@ -6,6 +6,7 @@ import { decodeState } from '../adaptation/saved-state.js';
 import { builtinPlugins } from '../config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../config/load.js';
 import type { Coefficients } from '../core/coefficients.js';
+import { errorMessage } from '../core/error-message.js';
 import { replacedScorers } from '../scheduling/learned-profile.js';
 import { FlagError } from './flag-error.js';
 import { parsedCommand } from './parsed-command.js';
@@ -55,7 +56,7 @@ function learnedIn(path: string, { adaptation }: LoadedConfiguration): Coefficie
     if (!model.restore(state, 1)) throw new Error('its numbers do not fit together');
     return model.coefficients;
   } catch (error) {
-    throw new Error(`${path} cannot be used: ${(error as Error).message}`);
+    throw new Error(`${path} cannot be used: ${errorMessage(error)}`);
   }
 }
 

@@ -34,7 +34,7 @@ export interface StreamEntry {
   behind?(): void;
 }
 
-/** Memory that is counted and given back for other use: it stays as it is while anybody retains it. */
+/** Memory that is counted and given back for other use. It does not change while it is retained. */
 export interface HeldMemory {
   retain(): void;
   release(): void;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
+import { errorMessage } from '../../core/error-message.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
@@ -235,6 +236,6 @@ function pem(source: string, parameter: string, path: string | undefined): strin
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`${source}: ${parameter}: ${path} cannot be read: ${(error as Error).message}`);
+    throw new Error(`${source}: ${parameter}: ${path} cannot be read: ${errorMessage(error)}`);
   }
 }
