@@ -30,6 +30,11 @@ export interface StreamEntry {
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  /**
+   * A stream has ended before its first message; nothing was made for it. A transport that opens streams with their headers tells
+   * the handler.
+   */
+  abandoned?(arrivedAt: number): void;
   /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
   behind?(): void;
 }
