@@ -105,7 +105,7 @@ describe('a start that fails says why in one line and exits with 1', () => {
 
   it('the start fails on a certificate that cannot be read or used', async () => {
     const secure = (...flags: string[]) => serve('--secure-serving=true', ...flags);
-    expect(await secure('--cert-path=/nowhere')).toMatch(/^--cert-path: \/nowhere\/tls\.crt cannot be read: ENOENT/);
+    expect(await secure('--cert-path=/nowhere')).toMatch(/^--cert-path: \/nowhere\/tls\.crt does not exist: create it/);
     await file('tls.crt', 'no certificate');
     await file('tls.key', 'no key');
     expect(await secure(`--cert-path=${setting.folder}`)).toMatch(

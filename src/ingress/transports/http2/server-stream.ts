@@ -1,6 +1,7 @@
-import type { ByteBudget, HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
+import type { HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
+import type { ConnectionBudget } from './connection-budget.js';
 import { writeHeaders } from './frames.js';
-import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
+import { PAUSE_BYTES, RESUME_BYTES, SHORT_REPLIES_BYTES } from './limits.js';
 import { type MessageMemory, MessageReader, type MessageSink, PREFIX_BYTES, writePrefix } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
 import { ErrorCode, FLAG_END_STREAM, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
@@ -36,7 +37,7 @@ export interface StreamOwner {
   readonly out: OutBuffer;
   /** Earliest time at which the bytes can have come that are being read. */
   readonly arrivedAt: number;
-  readonly budget: Pick<ByteBudget, 'take' | 'give'>;
+  readonly budget: ConnectionBudget;
   /** For messages that are not whole. */
   readonly unfinished: MessageMemory;
   readonly messageBytesMax: number;
@@ -182,6 +183,10 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   get pendingBytes(): number {
     return this.#queuedBytes;
+  }
+
+  get room(): number {
+    return Math.max(0, this.#room) + this.#owner.budget.room;
   }
 
   send(reply: Uint8Array) {
@@ -340,9 +345,12 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   /** Counts waiting replies until they are sent. @returns false when there is no room for them */
   #owe(): boolean {
-    const change = this.#queuedBytes - this.#owed;
-    if (change > 0 && !this.#owner.budget.take(change)) return false;
-    if (change < 0) this.#owner.budget.give(-change);
+    const { budget } = this.#owner;
+    const bytes = this.#queuedBytes;
+    const change = bytes - this.#owed;
+    if (change < 0) budget.give(-change);
+    else if (bytes <= SHORT_REPLIES_BYTES) budget.force(change);
+    else if (!budget.take(change)) return false;
     this.#owed += change;
     return true;
   }
