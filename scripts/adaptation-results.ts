@@ -367,36 +367,27 @@ function capacity({ capacities = [] }: Results): string {
   return table(['requests/s with 90 % within both objectives', ...policies], rows);
 }
 
-const TABLES: Readonly<Record<string, { readonly file: string; readonly make: (results: Results) => string }>> = {
-  facts: { file: 'protocol', make: facts },
-  costs: { file: 'protocol', make: costs },
-  standing: { file: 'protocol', make: standing },
-  metrics: { file: 'protocol', make: metrics },
-  speeds: { file: 'protocol', make: speeds },
-  settled: { file: 'protocol', make: settled },
-  agents: { file: 'agents', make: everyPolicy },
-  'agents-facts': { file: 'agents', make: facts },
-  oracle: { file: 'oracle', make: everyPolicy },
-  'oracle-facts': { file: 'oracle', make: facts },
-  saturation: { file: 'saturation', make: everyPolicy },
-  'saturation-facts': { file: 'saturation', make: facts },
-  classes: { file: 'classes', make: classes },
-  'classes-facts': { file: 'classes', make: facts },
-  rivals: { file: 'rivals', make: matrix },
-  'rivals-facts': { file: 'rivals', make: facts },
-  'rivals-standing': { file: 'rivals', make: standing },
-  conditions: { file: 'conditions', make: conditions },
-  'conditions-facts': { file: 'conditions', make: facts },
-  guard: { file: 'guard', make: guard },
-  'guard-facts': { file: 'guard', make: facts },
-  ablations: { file: 'ablations', make: matrix },
-  'ablations-facts': { file: 'ablations', make: facts },
-  levels: { file: 'levels', make: matrix },
-  'levels-facts': { file: 'levels', make: facts },
-  truths: { file: 'truths', make: truths },
-  'truths-facts': { file: 'truths', make: facts },
-  capacity: { file: 'capacity', make: capacity },
-  'capacity-facts': { file: 'capacity', make: facts },
+type Make = (results: Results) => string;
+
+/** The table that a suite is named after, and its facts. */
+function ofSuite(suite: string, make: Make): Readonly<Record<string, Make>> {
+  return { [suite]: make, [`${suite}-facts`]: facts };
+}
+
+/** Tables of each suite, by their names in the document. */
+const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
+  protocol: { facts, costs, standing, metrics, speeds, settled },
+  agents: ofSuite('agents', everyPolicy),
+  oracle: ofSuite('oracle', everyPolicy),
+  saturation: ofSuite('saturation', everyPolicy),
+  classes: ofSuite('classes', classes),
+  rivals: { ...ofSuite('rivals', matrix), 'rivals-standing': standing },
+  conditions: ofSuite('conditions', conditions),
+  guard: ofSuite('guard', guard),
+  ablations: ofSuite('ablations', matrix),
+  levels: ofSuite('levels', matrix),
+  truths: ofSuite('truths', truths),
+  capacity: ofSuite('capacity', capacity),
 };
 
 /** Results of a suite from the files of its parts; undefined when there is none. */
@@ -429,16 +420,16 @@ const folder = process.argv[2];
 if (folder === undefined)
   throw new Error('name the folder with the results: node scripts/adaptation-results.ts FOLDER');
 const page = resolve(import.meta.dirname, '../docs/adaptation-results.md');
-const read = new Map<string, Results | undefined>();
 let text = readFileSync(page, 'utf8');
-for (const [name, { file, make }] of Object.entries(TABLES)) {
-  const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) continue;
-  if (!read.has(file)) read.set(file, resultsIn(folder, file));
-  const results = read.get(file);
+for (const [suite, tables] of Object.entries(TABLES)) {
+  const results = resultsIn(folder, suite);
   if (results === undefined) continue;
-  text = `${text.slice(0, from + begin.length)}\n${make(results)}\n${text.slice(to)}`;
-  console.log(`${name}: from ${file}`);
+  for (const [name, make] of Object.entries(tables)) {
+    const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+    if (from < 0 || to < from) continue;
+    text = `${text.slice(0, from + begin.length)}\n${make(results)}\n${text.slice(to)}`;
+    console.log(`${name}: from ${suite}`);
+  }
 }
 writeFileSync(page, text);

@@ -11,7 +11,11 @@ import { addAdaptationMetrics } from '../dist/operations/metrics/adaptation-metr
 import { addCoreMetrics, type CoreMetricsSources } from '../dist/operations/metrics/core-metrics.js';
 import { EvictionCounts } from '../dist/operations/metrics/eviction-counts.js';
 import { addFlowMetrics, type FlowControlFigures } from '../dist/operations/metrics/flow-control-metrics.js';
-import { addKubernetesMetrics, RequestCounts } from '../dist/operations/metrics/kubernetes-metrics.js';
+import {
+  addClusterMetrics,
+  addKubernetesMetrics,
+  RequestCounts,
+} from '../dist/operations/metrics/kubernetes-metrics.js';
 import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
 import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
@@ -155,14 +159,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   ],
   [
     'Kubernetes',
-    'With `--pool-name` or `--endpoint-selector`.',
-    (exposition) =>
-      addKubernetesMetrics(exposition, {
-        discovery: { kinds: [] },
-        requests: new RequestCounts(),
-        reviews: never,
-        leader: never,
-      }),
+    'With `--pool-name`, `--endpoint-selector`, or pools of a cluster in `--pools`. Watches, first states, broken watches and answers of the API server are those of the process and have no label `pool`.',
+    (exposition) => {
+      addKubernetesMetrics(exposition, { discovery: { kinds: [] }, reviews: never, leader: never });
+      addClusterMetrics(exposition, { requests: new RequestCounts(), watches: { kinds: [] } });
+    },
   ],
 ];
 

@@ -91,16 +91,17 @@ function partialWord(from: usize, left: i32): u64 {
   return word;
 }
 
-/** Content hash of `length` bytes at `from`. */
-export function hashBytes(from: usize, length: u32): u64 {
-  let first = firstSums;
-  let second = secondSums;
-  let firstKey = firstKeys;
-  let secondKey = secondKeys;
+/** Sums of the content that is being hashed, for the time of one call. */
+let firstSum: v128 = i64x2.splat(0);
+let secondSum: v128 = i64x2.splat(0);
+
+/** Adds `stripes` stripes at `from` to the sums, the first of them under these keys. */
+function addStripes(from: usize, stripes: u32, firstKey: v128, secondKey: v128): void {
+  let first = firstSum;
+  let second = secondSum;
   const firstMore = firstStep;
   const secondMore = secondStep;
-  let left = length;
-  while (left >= HASH_STRIPE) {
+  for (let i: u32 = 0; i < stripes; i++) {
     const a = v128.load(from);
     const b = v128.load(from, 16);
     const x = v128.xor(a, firstKey);
@@ -110,17 +111,30 @@ export function hashBytes(from: usize, length: u32): u64 {
     firstKey = i64x2.add(firstKey, firstMore);
     secondKey = i64x2.add(secondKey, secondMore);
     from += HASH_STRIPE;
-    left -= HASH_STRIPE;
   }
-  if (left > 0) {
-    const a = pair(partialWord(from, <i32>left), partialWord(from + 8, <i32>left - 8));
-    const b = pair(partialWord(from + 16, <i32>left - 16), partialWord(from + 24, <i32>left - 24));
-    const x = v128.xor(a, firstKey);
-    const y = v128.xor(b, secondKey);
-    first = i64x2.add(first, firstTerm(b, x, y));
-    second = i64x2.add(second, secondTerm(a, x, y));
-  }
-  return mergeSums(first, second, length);
+  firstSum = first;
+  secondSum = second;
+}
+
+/** Content hash of `length` bytes at `from`. */
+export function hashBytes(from: usize, length: u32): u64 {
+  firstSum = firstSums;
+  secondSum = secondSums;
+  const stripes = length / HASH_STRIPE;
+  addStripes(from, stripes, firstKeys, secondKeys);
+  const left = <i32>(length % HASH_STRIPE);
+  if (left == 0) return mergeSums(firstSum, secondSum, length);
+  from += stripes * HASH_STRIPE;
+  const a = pair(partialWord(from, left), partialWord(from + 8, left - 8));
+  const b = pair(partialWord(from + 16, left - 16), partialWord(from + 24, left - 24));
+  return hashWithLast(a, b, stripes, length);
+}
+
+/** Content hash of `length` bytes: the sums of `before` stripes, and the halves `a` and `b` of the last one. */
+function hashWithLast(a: v128, b: v128, before: u32, length: u32): u64 {
+  const x = v128.xor(a, firstKeyOf(before));
+  const y = v128.xor(b, secondKeyOf(before));
+  return mergeSums(i64x2.add(firstSum, firstTerm(b, x, y)), i64x2.add(secondSum, secondTerm(a, x, y)), length);
 }
 
 /** Content hash of `length` bytes at `from`, written as a u64 to `to` (8-byte words cross to the host by memory). */
@@ -172,24 +186,10 @@ export function streamAbsorb(stream: HashStream, from: usize, length: u32): void
 
 /** Adds `stripes` stripes at `from`, before which the stream has `before`. */
 function streamStripes(stream: HashStream, before: u32, from: usize, stripes: u32): void {
-  let first = stream.firstSums;
-  let second = stream.secondSums;
-  let firstKey = firstKeyOf(before);
-  let secondKey = secondKeyOf(before);
-  const firstMore = firstStep;
-  const secondMore = secondStep;
-  for (let i: u32 = 0; i < stripes; i++) {
-    const a = v128.load(from);
-    const b = v128.load(from, 16);
-    const x = v128.xor(a, firstKey);
-    const y = v128.xor(b, secondKey);
-    first = i64x2.add(first, firstTerm(b, x, y));
-    second = i64x2.add(second, secondTerm(a, x, y));
-    firstKey = i64x2.add(firstKey, firstMore);
-    secondKey = i64x2.add(secondKey, secondMore);
-    from += HASH_STRIPE;
-  }
-  stream.setSums(first, second);
+  firstSum = stream.firstSums;
+  secondSum = stream.secondSums;
+  addStripes(from, stripes, firstKeyOf(before), secondKeyOf(before));
+  stream.setSums(firstSum, secondSum);
 }
 
 /** Keys of the stripe behind `before` others. */
@@ -203,18 +203,13 @@ function secondKeyOf(before: u32): v128 {
 
 /** Content hash of what the stream has absorbed; the stream may go on afterwards. */
 export function streamHash(stream: HashStream): u64 {
-  const first = stream.firstSums;
-  const second = stream.secondSums;
+  firstSum = stream.firstSums;
+  secondSum = stream.secondSums;
   const length = streamLength(stream);
   const fill = stream.fill;
-  if (fill == 0) return mergeSums(first, second, length);
+  if (fill == 0) return mergeSums(firstSum, secondSum, length);
   memory.fill(stream.stripe + fill, 0, HASH_STRIPE - fill);
-  const before = (length - fill) / HASH_STRIPE;
-  const a = v128.load(stream.stripe);
-  const b = v128.load(stream.stripe, 16);
-  const x = v128.xor(a, firstKeyOf(before));
-  const y = v128.xor(b, secondKeyOf(before));
-  return mergeSums(i64x2.add(first, firstTerm(b, x, y)), i64x2.add(second, secondTerm(a, x, y)), length);
+  return hashWithLast(v128.load(stream.stripe), v128.load(stream.stripe, 16), (length - fill) / HASH_STRIPE, length);
 }
 
 /**

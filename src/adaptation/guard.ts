@@ -1,6 +1,18 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
+import { ArmTurns } from './arm-turns.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
 import { type JudgedEpoch, OpenEpochs } from './epochs.js';
+import {
+  EPOCHS_MIN,
+  type Evidence,
+  type Findings,
+  obstacle,
+  proven,
+  suspectsTail,
+  unreliable,
+  worse,
+} from './guard-rules.js';
+import { LossBudget } from './loss-budget.js';
 import { type GuardNews, type GuardState, type Lead, PeerGuards, type Stop } from './peer-guards.js';
 import type { RequestCost } from './request-cost.js';
 
@@ -9,27 +21,6 @@ export type { GuardState } from './peer-guards.js';
 /** Results of one arm's epochs, in ln(cost/reference). */
 export interface ArmRecord extends Estimate {
   readonly epochs: number;
-}
-
-/** Input of the guard at every tick. */
-export interface Evidence {
-  /** Samples learned from since the model was reset. */
-  readonly labels: number;
-  /** Rank correlation of predicted and observed times to first output; undefined = cannot be computed. */
-  readonly correlation: number | undefined;
-  /** Median of ln(observed/predicted). */
-  readonly bias: number | undefined;
-  /** Share of finished requests that were usable as samples; undefined = too few requests. */
-  readonly sampledShare: number | undefined;
-  /** Whether all coefficients are finite and positive where they must be. */
-  readonly sound: boolean;
-  /** Milliseconds for which requests have waited on every endpoint. */
-  readonly overloadedMs: number;
-  /** 90th percentiles of the times to the end and to the first output; undefined = unknown. */
-  readonly durationMs: number | undefined;
-  readonly firstOutputMs: number | undefined;
-  /** Samples per millisecond. */
-  readonly sampleRate: number;
 }
 
 /** A change of state for the log. */
@@ -41,38 +32,15 @@ export interface Transition {
 
 const UNCHANGED = { epoch: false, transition: undefined, judged: [] } as const;
 
-/** Share of the epochs with learned costs in the state `active`. */
-const ACTIVE_SHARE = 0.95;
-/** The same share after enough epochs without a loss: 2 % of the epochs suffice for the comparison. */
-const STABLE_SHARE = 0.98;
-const STABLE_EPOCHS = 30;
-/** Epochs whose loss budget is available at once. Without it no first try would be possible. */
-const SLACK_EPOCHS = 5;
-/** Fading of the budget per epoch (about a hundred epochs), so that a long calm time does not pay for a bad one. */
-const BUDGET_FADE = 0.99;
-/** Minimum of epochs of the learned arm before the state `active`. */
-const EPOCHS_MIN = 2;
-/**
- * Thresholds for stopping, in half widths of the 95 % interval. A canary stops early: it will be repeated, and its
- * cache misses are expensive. An active model stops only at p < 1/400.
- */
-const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
-/** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
-const ALARMING = Math.log(1.35);
-/** Multiple of the configured weights' TTFT p99 from which on learned costs are worse, whatever the mean says. */
-const SLOW_TAIL = Math.log(1.5);
 /** Assumed noise of ln(TTFT p99) of an epoch, which about two of two hundred requests decide. */
 const TAIL_DEVIATION = 0.4;
 const TAIL_UNKNOWN_GAP = 0.5;
-/** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
-const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;
-const CORRELATION_MIN = 0.1;
-const BIAS_SAMPLES_MIN = 300;
-const BIAS_MAX = Math.log(4);
-const SAMPLED_MIN = 0.5;
+/** Time for which requests wait on every endpoint before the guard stands aside. */
 const OVERLOAD_MS = 30_000;
+/** Requests that make an epoch's mean cost comparable. */
 const EPOCH_REQUESTS_MIN = 200;
-const PAUSE_EPOCHS_MAX = 12;
+/** Bound on the pause after a fallback, as a factor on the configured one. */
+const PAUSE_FACTOR_MAX = 12;
 /** Bound on the length of an epoch, as a factor on the configured one, for pools with few requests. */
 const EPOCH_FACTOR_MAX = 15;
 
@@ -87,6 +55,8 @@ export class Guard {
   readonly #settings: GuardSettings;
   readonly #mode: AdaptationMode;
   readonly #random: () => number;
+  readonly #turns: ArmTurns;
+  readonly #budget: LossBudget;
   readonly #rotates: boolean;
   readonly #open = new OpenEpochs();
   readonly #comparison = new Comparison();
@@ -96,14 +66,6 @@ export class Guard {
   #arm: Arm;
   #epoch = 1;
   #epochEndsMs: number | undefined;
-  /** out: the probe has started and some of its requests are still running. */
-  #probe: 'due' | 'out' | 'over' = 'due';
-  /** Arms of the rest of a pair. */
-  #turns: Arm[] = [];
-  #learnedEpochs = 0;
-  #epochs = 0;
-  /** Possible loss of the tries before the last fallback. */
-  #lostBefore = 0;
   #fallbacks = 0;
   #resumeMs = 0;
   #standsAside = false;
@@ -137,6 +99,8 @@ export class Guard {
     this.#mode = mode;
     this.#settings = settings;
     this.#random = random;
+    this.#turns = new ArmTurns(random);
+    this.#budget = new LossBudget(settings.budget);
     this.#arm = mode === 'always' ? 'learned' : 'static';
     if (mode === 'always') this.#state = 'active';
   }
@@ -196,7 +160,7 @@ export class Guard {
 
   /** Risked share of the loss budget, 0 … 1 and above; learned costs are active only below 1. */
   get risked(): number {
-    return this.#loss(this.#learnedEpochs) / this.#allowance;
+    return this.#budget.risked(this.#believedGap);
   }
 
   /** State for the guards of other replicas. */
@@ -273,12 +237,12 @@ export class Guard {
       if (nowMs < this.#resumeMs || !this.#clear(evidence)) return undefined;
       return { from, to: 'canary', reason: 'the pause is over and the predictions hold again' };
     }
-    const alarm = this.#alarm(evidence) ?? this.#worse(from);
+    const alarm = unreliable(evidence, this.#settings) ?? worse(this.#findings, from);
     if (alarm !== undefined) {
       this.#stopHere(nowMs, alarm);
       return { from, to: 'fallback', reason: alarm };
     }
-    if (from === 'canary' && this.#proven()) {
+    if (from === 'canary' && proven(this.#comparison, this.#settings)) {
       return { from, to: 'active', reason: 'the learned costs are no worse than the configured weights' };
     }
     return from === 'canary' ? this.#provenElsewhere(nowMs) : undefined;
@@ -300,7 +264,7 @@ export class Guard {
   }
 
   #stopHere(nowMs: number, reason: string): void {
-    const factor = Math.min(PAUSE_EPOCHS_MAX, 2 ** this.#fallbacks);
+    const factor = Math.min(PAUSE_FACTOR_MAX, 2 ** this.#fallbacks);
     this.#fallbacks++;
     this.#resumeMs = nowMs + this.#settings.pauseMs * factor;
     this.#fallBack();
@@ -320,50 +284,13 @@ export class Guard {
 
   /** Whether learned costs may be tried; keeps the reason when they may not. */
   #clear(evidence: Evidence): boolean {
-    const obstacle = this.#obstacle(evidence);
-    if (obstacle !== undefined) this.#hindrance = obstacle;
-    return obstacle === undefined;
+    const reason = obstacle(evidence, this.#settings);
+    if (reason !== undefined) this.#hindrance = reason;
+    return reason === undefined;
   }
 
-  /** Reason why learned costs may not be tried yet. */
-  #obstacle(evidence: Evidence): string | undefined {
-    const { labels, correlation } = this.#settings;
-    if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
-    if ((evidence.correlation ?? -1) <= correlation) {
-      return `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, wanted above ${correlation})`;
-    }
-    return this.#alarm(evidence);
-  }
-
-  /** Reason why the model is unreliable. */
-  #alarm({ sound, labels, correlation, bias, sampledShare }: Evidence): string | undefined {
-    if (!sound) return 'a coefficient is not a number or out of range';
-    if (labels >= this.#settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
-      return `predicted and observed times to first output hardly go together (rank correlation ${correlation.toFixed(2)})`;
-    }
-    if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
-      return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
-    }
-    if (sampledShare !== undefined && sampledShare < SAMPLED_MIN) {
-      return `only ${Math.round(sampledShare * 100)} % of the requests can be learned from`;
-    }
-    return undefined;
-  }
-
-  /** Reason when the learned costs are significantly worse. */
-  #worse(state: 'canary' | 'active'): string | undefined {
-    const { gap } = this.#comparison;
-    const excess = this.#excess;
-    if (excess > ALARMING) {
-      return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
-    }
-    if (this.#comparison.epochs('learned') === 0) return undefined;
-    if (this.#isSlowTail(state)) {
-      const times = Math.exp(this.#tails.gap.mean).toFixed(1);
-      return `the slowest hundredth waits ${times} times as long for the first output as with the configured weights`;
-    }
-    if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
-    return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
+  get #findings(): Findings {
+    return { costs: this.#comparison, tails: this.#tails, excess: this.#excess };
   }
 
   /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
@@ -372,22 +299,9 @@ export class Guard {
     return latest === undefined ? 0 : Math.max(0, this.#open.worstSoFar('learned') - latest);
   }
 
-  #isSlowTail(state: 'canary' | 'active'): boolean {
-    const { mean, halfWidth } = this.#tails.gap;
-    return this.#tails.epochs('learned') > 0 && mean >= SLOW_TAIL && mean > TAIL_BEYOND_CHANCE[state] * halfWidth;
-  }
-
-  #proven(): boolean {
-    const { gap } = this.#comparison;
-    if (this.#comparison.epochs('learned') < EPOCHS_MIN) return false;
-    return gap.mean + gap.halfWidth < Math.log1p(this.#settings.budget);
-  }
-
   #fallBack(): void {
-    this.#lostBefore = this.#loss(this.#learnedEpochs) + this.#unjudgedLoss;
-    this.#learnedEpochs = 0;
-    this.#turns = [];
-    this.#probe = 'due';
+    this.#budget.endTry(this.#believedGap, this.#unjudgedLoss);
+    this.#turns.reset();
     this.#proof = undefined;
     this.#comparison.forgetGap();
     this.#tails.forgetGap();
@@ -397,14 +311,12 @@ export class Guard {
   #beginEpoch(nowMs: number, evidence: Evidence, lead: Lead | undefined): void {
     const before = this.#arm;
     this.#open.end(this.#epoch, nowMs);
-    if (this.#probe === 'out' && !this.#open.has('learned')) this.#probe = 'over';
+    if (this.#turns.probeIsOut && !this.#open.has('learned')) this.#turns.endProbe();
     this.#arm = lead === undefined || this.#standsAside ? this.#nextArm() : this.#armOf(lead);
-    const probes = this.#state === 'canary' && this.#arm === 'learned' && this.#probe === 'due';
-    if (probes) this.#probe = 'out';
+    const probes = this.#state === 'canary' && this.#arm === 'learned' && this.#turns.probeIsDue;
+    if (probes) this.#turns.beginProbe();
     this.#epoch = this.#epoch >= 0xff_ffff ? 1 : this.#epoch + 1;
-    this.#epochs = BUDGET_FADE * this.#epochs + 1;
-    this.#learnedEpochs = BUDGET_FADE * this.#learnedEpochs + Number(this.#arm === 'learned');
-    this.#lostBefore *= BUDGET_FADE;
+    this.#budget.begin(this.#arm);
     const length = probes ? this.#settings.epochMs : this.#epochLength(evidence);
     this.#epochEndsMs = nowMs + length;
     const changes = before !== this.#arm || (this.#rotates && this.#arm === 'learned');
@@ -423,35 +335,18 @@ export class Guard {
     if (this.#mode === 'always') return 'learned';
     if (!this.#driving || this.#standsAside) return 'static';
     const turn = this.#turn();
-    // Conservative rule (after Kazerouni et al. 1611.06426): the possible loss so far must fit the budget.
-    const fits = this.#loss(this.#learnedEpochs + 1) <= this.#allowance;
+    const fits = this.#budget.hasRoom(this.#believedGap);
     this.#hindrance = fits
       ? 'it is the turn of the configured weights, to compare with'
       : 'what one more epoch of learned costs may lose would go beyond the budget';
     return fits ? turn : 'static';
   }
 
-  /**
-   * Next arm of a try. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow in
-   * random order (randomised blocks), so that a trend favours neither arm.
-   */
   #turn(): Arm {
-    if (this.#state === 'canary') {
-      if (this.#probe === 'due') return 'learned';
-      if (this.#probe === 'out') return 'static';
-      return this.#ofPair();
-    }
+    if (this.#state === 'canary') return this.#turns.ofCanary();
     // One epoch in fifty of the configured weights is a thin comparison of tails: a suspicion is looked into in pairs.
-    if (this.#tails.gap.mean >= SLOW_TAIL) return this.#ofPair();
-    const share = this.#learnedEpochs >= STABLE_EPOCHS ? STABLE_SHARE : ACTIVE_SHARE;
-    return this.#random() < share ? 'learned' : 'static';
-  }
-
-  #ofPair(): Arm {
-    if (this.#turns.length === 0) {
-      this.#turns = this.#random() < 0.5 ? ['learned', 'static'] : ['static', 'learned'];
-    }
-    return this.#turns.shift()!;
+    if (suspectsTail(this.#tails)) return this.#turns.ofPair();
+    return this.#turns.ofActive(this.#budget.learnedEpochs);
   }
 
   /** The own gap, or that of the peer whose proof was taken while the own evidence is thin. */
@@ -460,24 +355,14 @@ export class Guard {
     return this.#proof !== undefined && gap.halfWidth > this.#proof.halfWidth ? this.#proof : gap;
   }
 
-  /** Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights. */
-  #loss(epochs: number): number {
-    const { mean, halfWidth } = this.#believedGap;
-    return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
-  }
-
   /**
-   * Loss of the open epochs of learned costs beyond what `#loss` takes them for. They are not judged, and are forgotten with the
+   * Loss of the open epochs of learned costs beyond what the budget takes them for. They are not judged, and are forgotten with the
    * try: without this a try that ends in an alarm would cost the budget next to nothing, and be repeated after every pause.
    */
   get #unjudgedLoss(): number {
     const { mean, halfWidth } = this.#comparison.gap;
     const beyond = Math.expm1(this.#excess) - Math.max(0, Math.expm1(mean + halfWidth));
     return this.#open.count('learned') * Math.max(0, beyond);
-  }
-
-  get #allowance(): number {
-    return this.#settings.budget * (this.#epochs + SLACK_EPOCHS);
   }
 
   /** Length of an epoch: enough for two long requests and for two hundred requests, varied by a quarter against resonance. */

@@ -12,6 +12,7 @@ import { createLogger, type Logger, type LogOptions } from '../operations/log.js
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
 import { TokenFile } from '../operations/telemetry/page-access.js';
 import type { KubernetesCluster } from '../picker/control/kubernetes-cluster.js';
+import { ProcessCluster } from '../picker/control/process-cluster.js';
 import { Picker } from '../picker/picker.js';
 import type { ListenAddresses, PickerOptions } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
@@ -65,13 +66,15 @@ export async function createPicker(
     );
     if (typeof source === 'string' && asksKubernetes(flags) && !flags.metricsClientCaFile)
       log.warn(OPEN_METRICS_WARNING);
-    const kubernetes = typeof source === 'string' ? undefined : await clusterOf(flags, source, log);
+    const cluster = new ProcessCluster(flags.pools !== undefined);
+    const kubernetes = typeof source === 'string' ? undefined : await clusterOf(flags, source, cluster, log);
     const given = await fromFlags(flags);
     const options: Omit<PickerOptions, 'pools'> = {
       ...given,
       hasOwnPool: isOwn,
       metricsAccess: metricsAccess(flags, log),
       replica: isOwn ? replicaSettings(flags, configuration.replication, poolNameOf(flags)) : undefined,
+      cluster,
       kubernetes,
       ...(kubernetes === undefined ? {} : { poolName: poolNameOf(flags) }),
       configuration,
@@ -95,7 +98,12 @@ export async function createPicker(
 }
 
 /** The cluster that the endpoints come from. Nothing of it is loaded without. */
-async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger): Promise<KubernetesCluster> {
+async function clusterOf(
+  flags: ServeFlags,
+  source: EndpointSource,
+  cluster: ProcessCluster,
+  log: Logger,
+): Promise<KubernetesCluster> {
   if (source.kind === 'selector' && flags.podName === undefined) {
     log.warn('POD_NAME is not set: the pool is called "epp" in the metrics and in the lease');
   }
@@ -107,7 +115,7 @@ async function clusterOf(flags: ServeFlags, source: EndpointSource, log: Logger)
     reviews: asksKubernetes(flags),
     podName: flags.podName,
   };
-  return createCluster(settings, log);
+  return createCluster(settings, cluster, log);
 }
 
 /** The pool's name, else that of the Deployment that the picker's own pod belongs to. */
@@ -133,6 +141,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
 
 type FromFlags = Omit<
   PickerOptions,
+  | 'cluster'
   | 'kubernetes'
   | 'replica'
   | 'hasOwnPool'

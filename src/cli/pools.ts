@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type LoadOptions, loadDocument } from '../config/load.js';
 import { type PoolEntry, readPoolsFile } from '../config/pools-file.js';
 import type { Logger } from '../operations/log.js';
+import type { ProcessCluster } from '../picker/control/process-cluster.js';
 import type { FollowedPools, PickerOptions, PoolDefinition } from '../picker/picker-options.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { candidateOf } from './candidate.js';
@@ -72,7 +73,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     configuration,
     candidate: candidateOf(files.candidate, flags.candidateEvery, configuration, load, `${place}.candidateFile`),
     followed: files.config === undefined ? undefined : { file: files.config, watched: flags.watchConfig, load },
-    kubernetes: source && (await clusterOf(entry, source, poolLog)),
+    kubernetes: source && (await clusterOf(entry, source, process.cluster, poolLog)),
     socket: undefined,
     stateDir: process.stateDir && join(process.stateDir, entry.name),
     usage: process.usage && { ...process.usage, folder: join(process.usage.folder, entry.name) },
@@ -84,8 +85,13 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
   };
 }
 
-function clusterOf({ name, inferencePool, selector }: PoolEntry, source: EndpointSource, log: Logger) {
+function clusterOf(
+  { name, inferencePool, selector }: PoolEntry,
+  source: EndpointSource,
+  cluster: ProcessCluster,
+  log: Logger,
+) {
   const namespace = inferencePool?.namespace ?? selector?.namespace;
   const settings = { namespace, source, poolName: name, election: false, reviews: false, podName: undefined };
-  return createCluster(settings, log);
+  return createCluster(settings, cluster, log);
 }

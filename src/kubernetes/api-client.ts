@@ -54,19 +54,23 @@ const UNTRUSTED = /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_|ERR_TLS_|ERR_SSL_)/
 export class ApiClient {
   readonly #access: ClusterAccess;
   readonly #agent: HttpAgent | HttpsAgent;
+  /** A watch holds its connection: the bound on connections is for requests that end. */
+  readonly #watchAgent: HttpAgent | HttpsAgent;
   readonly #answered: (path: string, status: number) => void;
 
   /** @param answered told the status of every answer; 0 = none came */
   constructor(access: ClusterAccess, answered: (path: string, status: number) => void = () => {}) {
     this.#access = access;
     this.#answered = answered;
-    const options = { keepAlive: true, maxSockets: CONNECTIONS_MAX, maxFreeSockets: 2 };
-    this.#agent = access.server.protocol === 'http:' ? new HttpAgent(options) : new HttpsAgent(options);
+    const Agent = access.server.protocol === 'http:' ? HttpAgent : HttpsAgent;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS_MAX, maxFreeSockets: 2 });
+    this.#watchAgent = new Agent({ keepAlive: true, maxFreeSockets: 2 });
   }
 
   /** Closes all connections; requests under way fail. */
   close(): void {
     this.#agent.destroy();
+    this.#watchAgent.destroy();
   }
 
   /** Resolves to the JSON of a 2xx answer. Rejects with ApiFailure. */
@@ -95,16 +99,22 @@ export class ApiClient {
     const head = new AbortController();
     const giveUp = setTimeout(() => head.abort(new Error('no answer')), HEAD_TIMEOUT_MS);
     try {
-      return await this.#send('GET', path, {}, AbortSignal.any([signal, head.signal]));
+      return await this.#send('GET', path, {}, AbortSignal.any([signal, head.signal]), this.#watchAgent);
     } finally {
       clearTimeout(giveUp);
     }
   }
 
-  async #send(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<IncomingMessage> {
+  async #send(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    signal: AbortSignal,
+    agent = this.#agent,
+  ): Promise<IncomingMessage> {
     let response: IncomingMessage;
     try {
-      response = await this.#answer(method, path, options, signal);
+      response = await this.#answer(method, path, options, signal, agent);
     } catch (error) {
       this.#answered(path, 0);
       throw this.#noAnswer(error as NodeJS.ErrnoException);
@@ -116,12 +126,18 @@ export class ApiClient {
     throw failureOf(status, response, await this.#bytes(response, path).then(String, () => ''));
   }
 
-  async #answer(method: string, path: string, options: RequestOptions, signal: AbortSignal): Promise<IncomingMessage> {
+  async #answer(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    signal: AbortSignal,
+    agent: HttpAgent | HttpsAgent,
+  ): Promise<IncomingMessage> {
     const { server, serverName, insecure } = this.#access;
     const { token, ca, cert, key } = await this.#access.credentials();
     const body = options.body === undefined ? undefined : JSON.stringify(options.body);
     const common = {
-      agent: this.#agent,
+      agent,
       method,
       signal,
       host: server.hostname.replace(/^\[(.*)\]$/, '$1'),

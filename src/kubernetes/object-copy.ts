@@ -167,7 +167,11 @@ export function metadataOf(object: unknown): Metadata {
   return (object as { metadata?: Metadata } | null)?.metadata ?? {};
 }
 
-function readSafely<Value>(read: (object: unknown) => Value | ObjectProblem, object: unknown): Value | ObjectProblem {
+/** What `read` makes of an object; an exception is a problem of the object. */
+export function readSafely<Value>(
+  read: (object: unknown) => Value | ObjectProblem,
+  object: unknown,
+): Value | ObjectProblem {
   try {
     return read(object);
   } catch (error) {

@@ -34,6 +34,8 @@ export interface ReflectorOptions<Value> {
   /** The state or what is said about it has changed. */
   readonly stateChanged?: (() => void) | undefined;
   readonly report: (problem: string) => void;
+  /** Counts that it adds to; undefined = its own. */
+  readonly counts?: ReflectorCounts | undefined;
   /** Milliseconds of a clock that never steps back. */
   readonly now?: () => number;
   /** From [0, 1). */
@@ -46,12 +48,14 @@ export interface SelectedLabels {
   readonly accepts: (labels: Readonly<Record<string, string>>) => boolean;
 }
 
-/** Counts since the start. */
+/** Counts since the start, of one reflector or of several. */
 export interface ReflectorCounts {
   /** First states by reason. */
-  readonly relists: ReadonlyMap<string, number>;
+  readonly relists: Map<string, number>;
   /** Streams that broke, by reason. */
-  readonly reconnects: ReadonlyMap<string, number>;
+  readonly reconnects: Map<string, number>;
+  /** Reflectors that are started and not stopped. */
+  running: number;
 }
 
 const BACKOFF_MS_MIN = 100;
@@ -93,8 +97,8 @@ export class Reflector<Value> {
   readonly #random: () => number;
   readonly #copy: ObjectCopy<Value>;
   readonly #fields: KeptFields | undefined;
-  readonly #relists = new Map<string, number>();
-  readonly #reconnects = new Map<string, number>();
+  readonly #counts: ReflectorCounts;
+  #running = false;
   readonly #stopping = new AbortController();
   /** Last version that was seen; undefined = a first state is needed. */
   #version: string | undefined;
@@ -118,6 +122,7 @@ export class Reflector<Value> {
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     this.#copy = new ObjectCopy(options);
+    this.#counts = options.counts ?? { relists: new Map(), reconnects: new Map(), running: 0 };
     this.#fields = options.fields && unionOfFields(options.fields, OWN_FIELDS);
     this.#heardMs = this.#now();
   }
@@ -154,7 +159,7 @@ export class Reflector<Value> {
   }
 
   get counts(): ReflectorCounts {
-    return { relists: this.#relists, reconnects: this.#reconnects };
+    return this.#counts;
   }
 
   values(): Value[] {
@@ -163,10 +168,14 @@ export class Reflector<Value> {
 
   /** Begins to follow the objects. */
   start(): void {
+    this.#running = true;
+    this.#counts.running++;
     void this.#run();
   }
 
   stop(): void {
+    if (this.#running) this.#counts.running--;
+    this.#running = false;
     this.#stopping.abort();
   }
 
@@ -190,7 +199,7 @@ export class Reflector<Value> {
   }
 
   async #firstState(): Promise<void> {
-    count(this.#relists, this.#relistReason);
+    count(this.#counts.relists, this.#relistReason);
     if (!this.#synced) this.#become('listing');
     if (this.#pages) {
       this.#pages = false;
@@ -346,17 +355,17 @@ export class Reflector<Value> {
     const inFirstState = this.#version === undefined;
     if (error instanceof BrokenStream) {
       this.#doubtful ||= error.kind === 'silence' || error.kind === 'connection';
-      count(this.#reconnects, error.kind);
+      count(this.#counts.reconnects, error.kind);
       if (inFirstState && error.kind === 'silence') this.#pages = true;
       return this.#wait(error.message, this.#backoffMs());
     }
     if (!(error instanceof ApiFailure)) {
       // An exception in a reader or receiver: nothing may be lost by it, so the stream opens again.
-      count(this.#reconnects, 'exception');
+      count(this.#counts.reconnects, 'exception');
       this.#complain(`unexpected: ${error instanceof Error ? error.message : String(error)}`);
       return this.#wait(String(error), this.#backoffMs());
     }
-    count(this.#reconnects, error.status === 0 ? 'no answer' : String(error.status));
+    count(this.#counts.reconnects, error.status === 0 ? 'no answer' : String(error.status));
     if (error.status !== 0) this.#heardMs = this.#now();
     else this.#doubtful = true;
     return this.#recoverFrom(error, inFirstState);

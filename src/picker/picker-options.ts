@@ -9,6 +9,7 @@ import type { TracingSettings } from '../operations/tracing/settings.js';
 import type { FileWatchOptions } from '../pool/discovery/file-watch.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { KubernetesCluster } from './control/kubernetes-cluster.js';
+import type { ProcessCluster } from './control/process-cluster.js';
 import type { ReplicaSettings } from './control/replication-control.js';
 
 /** A configuration file that is loaded again on SIGHUP, and when it changes if it is watched. */
@@ -83,6 +84,8 @@ export interface PickerOptions {
   readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
+  /** Connection of all pools to the cluster that they come from. */
+  readonly cluster: ProcessCluster;
   /** The cluster that says which endpoints there are; undefined = the configuration's discovery does. */
   readonly kubernetes: KubernetesCluster | undefined;
   /** Label `name` of the pool's gauges. */

@@ -92,6 +92,7 @@ export class PickerParts {
     const own = this.#own;
     return new PartList([
       { drain: () => health.update({ draining: true }) },
+      this.#options.cluster,
       this.#options.kubernetes?.election((leader) => health.update({ leader })),
       this.#options.kubernetes,
       new LameDuck({

@@ -1,23 +1,19 @@
-import { giveBuffer, keepLent } from './kept-buffers.js';
+import { bufferSize, giveBuffer, keepLent, takeBuffer } from './kept-buffers.js';
 
-/** Sizes of slots in bytes: a short chat, a long one, a piece of a body of any length. Powers of two. */
-const SLOT_BYTES = [4_096, 16_384, 65_536] as const;
+/** Sizes of slots in bytes: a short chat, a long one, a piece of a body of any length. */
+const SLOT_BYTES = [bufferSize(4_096), bufferSize(16_384), bufferSize(65_536)] as const;
 const SLOT_BYTES_MAX = SLOT_BYTES[SLOT_BYTES.length - 1]!;
-/** Bound on the bytes of free slots of one size that the thread keeps for later bodies. */
-const SPARE_BYTES_MAX = 16 * 1024 * 1024;
 
-const spare = new Map<number, Buffer[]>(SLOT_BYTES.map((bytes) => [bytes, []]));
 let inUse = 0;
 
 function takeSlot(bytes: number): Buffer {
   inUse++;
-  return spare.get(bytes)!.pop() ?? Buffer.allocUnsafeSlow(bytes);
+  return takeBuffer(bytes);
 }
 
 function giveSlot(slot: Buffer): void {
   inUse--;
-  const slots = spare.get(slot.length)!;
-  if ((slots.length + 1) * slot.length <= SPARE_BYTES_MAX) slots.push(slot);
+  giveBuffer(slot);
 }
 
 /** Slots and buffers of this thread that bodies hold. */

@@ -1,13 +1,11 @@
+import { giveToSlab, takeFromSlab } from './slabs.js';
+
 /** Smallest buffer; up to the largest size that is kept they are powers of two and room for a head. */
 const BUFFER_BYTES_MIN = 4_096;
 /** Bytes beyond a power of two: a body comes in pieces of such sizes, with a head of some bytes before each. */
 const HEAD_BYTES = 256;
 /** Buffers up to this size are kept for later use: two of the largest body messages that a proxy sends. */
 export const KEPT_BYTES_MAX = 131_072 + HEAD_BYTES;
-/** Bytes of kept buffers of one size. */
-const KEPT_SIZE_BYTES_MAX = 8 * 1024 * 1024;
-
-const kept = new Map<number, Buffer[]>();
 /** Buffer whose bytes are read now, and which the reader may keep. */
 let lent: Buffer | undefined;
 
@@ -19,15 +17,12 @@ export function bufferSize(bytes: number): number {
 
 /** A buffer of the thread. @param bytes a `bufferSize` */
 export function takeBuffer(bytes: number): Buffer {
-  return kept.get(bytes)?.pop() ?? Buffer.allocUnsafeSlow(bytes);
+  return bytes > KEPT_BYTES_MAX ? Buffer.allocUnsafeSlow(bytes) : takeFromSlab(bytes);
 }
 
 /** Gives a buffer back that nothing reads any more. */
 export function giveBuffer(buffer: Buffer): void {
-  if (buffer.length > KEPT_BYTES_MAX) return;
-  const buffers = kept.get(buffer.length) ?? [];
-  if (buffers.length === 0) kept.set(buffer.length, buffers);
-  if (buffers.length * buffer.length < KEPT_SIZE_BYTES_MAX) buffers.push(buffer);
+  if (buffer.length <= KEPT_BYTES_MAX) giveToSlab(buffer);
 }
 
 /** Lends a buffer to those that read its bytes, until `takeBackBuffer`: one of them may keep it and spares a copy. */
@@ -45,7 +40,13 @@ export function takeBackBuffer(): boolean {
 /** Keeps the lent buffer, if these are its bytes and fill most of it. @returns undefined = they have to be copied */
 export function keepLent(bytes: Uint8Array): Buffer | undefined {
   const buffer = lent;
-  if (buffer === undefined || bytes.buffer !== buffer.buffer || bytes.length * 4 < buffer.length * 3) return undefined;
+  if (buffer === undefined || !lieIn(bytes, buffer) || bytes.length * 4 < buffer.length * 3) return undefined;
   lent = undefined;
   return buffer;
+}
+
+/** Buffers share the memory of a slab: the place in it counts as well. */
+function lieIn(bytes: Uint8Array, { buffer, byteOffset, length }: Buffer): boolean {
+  const from = bytes.byteOffset - byteOffset;
+  return bytes.buffer === buffer && from >= 0 && from + bytes.length <= length;
 }

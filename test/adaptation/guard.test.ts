@@ -1,18 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { type Evidence, Guard, type Transition } from '../../dist/adaptation/guard.js';
-import { row, usual } from './labels.ts';
-
-const good: Evidence = {
-  labels: 1000,
-  correlation: 0.8,
-  bias: 0,
-  sampledShare: 1,
-  sound: true,
-  overloadedMs: 0,
-  durationMs: 2000,
-  firstOutputMs: 100,
-  sampleRate: 0.05,
-};
+import { Guard, type Transition } from '../../dist/adaptation/guard.js';
+import type { Evidence } from '../../dist/adaptation/guard-rules.js';
+import { goodEvidence, row, usual } from './labels.ts';
 
 interface Course {
   readonly guard: Guard;
@@ -47,7 +36,7 @@ function live(
   const from = options.fromMs ?? 0;
   for (let nowMs = from; nowMs < from + minutes * 60_000; nowMs += 500) {
     const minute = (nowMs - from) / 60_000;
-    const { transition } = guard.tick(nowMs, () => ({ ...good, ...options.evidence?.(minute) }));
+    const { transition } = guard.tick(nowMs, () => ({ ...goodEvidence, ...options.evidence?.(minute) }));
     if (transition !== undefined) transitions.push(transition);
     if (nowMs % 10_000 === 0) weather = Math.exp((options.weather ?? 0) * (random() + random() + random() - 1.5) * 2);
     const factor = guard.arm === 'learned' ? (typeof gain === 'number' ? gain : gain(minute)) : 1;
@@ -140,7 +129,7 @@ describe('the guard', () => {
     const random = row(4);
     const seen: string[] = [];
     for (let nowMs = 0; nowMs < 3_600_000; nowMs += 500) {
-      const { transition } = guard.tick(nowMs, () => good);
+      const { transition } = guard.tick(nowMs, () => goodEvidence);
       if (transition !== undefined) seen.push(transition.to);
       const trend = 2 ** (nowMs / 3_600_000);
       for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, costing(trend * Math.exp(random() - 0.5)));
@@ -161,7 +150,7 @@ describe('the guard', () => {
     const seen: string[] = [];
     const reasons: string[] = [];
     for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
-      const { transition } = guard.tick(nowMs, () => good);
+      const { transition } = guard.tick(nowMs, () => goodEvidence);
       if (transition !== undefined) seen.push(transition.to);
       if (transition?.to === 'fallback') reasons.push(transition.reason);
       const learned = guard.arm === 'learned';
@@ -180,7 +169,7 @@ describe('the guard', () => {
     const guard = new Guard('auto', usual.guard, row(11));
     const seen: string[] = [];
     for (let nowMs = 0; nowMs < 7_200_000; nowMs += 500) {
-      const { transition } = guard.tick(nowMs, () => good);
+      const { transition } = guard.tick(nowMs, () => goodEvidence);
       if (transition !== undefined) seen.push(transition.to);
       const factor = guard.arm === 'learned' ? 0.8 : 1;
       for (let i = 0; i < 5; i++) {
@@ -210,21 +199,21 @@ describe('the guard', () => {
     const { guard } = live(0.85, 120);
     expect(guard.state).toBe('active');
     const at = 7_200_000;
-    const { transition, epoch } = guard.tick(at, () => ({ ...good, ...trouble }));
+    const { transition, epoch } = guard.tick(at, () => ({ ...goodEvidence, ...trouble }));
     expect(transition).toMatchObject({ from: 'active', to: 'fallback' });
     expect(epoch).toBe(true);
     expect(guard.arm).toBe('static');
     // The pause after the first fallback is five minutes; trouble that lasts keeps it longer.
-    expect(guard.tick(at + 299_000, () => good).transition).toBeUndefined();
-    expect(guard.tick(at + 300_000, () => ({ ...good, ...trouble })).transition).toBeUndefined();
-    expect(guard.tick(at + 301_000, () => good).transition?.to).toBe('canary');
+    expect(guard.tick(at + 299_000, () => goodEvidence).transition).toBeUndefined();
+    expect(guard.tick(at + 300_000, () => ({ ...goodEvidence, ...trouble })).transition).toBeUndefined();
+    expect(guard.tick(at + 301_000, () => goodEvidence).transition?.to).toBe('canary');
   });
 
   it('the guard stands aside while the whole pool is overloaded for half a minute, without falling back', () => {
     const { guard } = live(0.85, 120);
-    guard.tick(7_200_000, () => ({ ...good, overloadedMs: 30_000 }));
+    guard.tick(7_200_000, () => ({ ...goodEvidence, overloadedMs: 30_000 }));
     expect([guard.state, guard.arm, guard.standsAside]).toEqual(['active', 'static', true]);
-    guard.tick(7_200_250, () => good);
+    guard.tick(7_200_250, () => goodEvidence);
     expect(guard.standsAside).toBe(false);
   });
 
@@ -232,7 +221,7 @@ describe('the guard', () => {
     const guard = new Guard('auto', usual.guard, row(1));
     const numbers = [guard.epoch];
     for (let nowMs = 0; nowMs < 600_000; nowMs += 250) {
-      if (guard.tick(nowMs, () => good).epoch) numbers.push(guard.epoch);
+      if (guard.tick(nowMs, () => goodEvidence).epoch) numbers.push(guard.epoch);
     }
     expect(numbers).toEqual(numbers.map((_, i) => i + 1));
     // 20 s give or take a quarter.
@@ -246,7 +235,7 @@ describe('the guard', () => {
       let count = 0;
       for (let nowMs = 0; nowMs < 1_200_000; nowMs += 250) {
         // In shadow: a probe has a length of its own.
-        if (guard.tick(nowMs, () => ({ ...good, labels: 0, ...evidence })).epoch) count++;
+        if (guard.tick(nowMs, () => ({ ...goodEvidence, labels: 0, ...evidence })).epoch) count++;
       }
       return count;
     };
@@ -259,9 +248,9 @@ describe('the guard', () => {
   it('the guard does not count requests that met what the other arm left behind', () => {
     const guard = new Guard('auto', usual.guard, () => 0.5);
     const results = () => guard.record('static').epochs;
-    guard.tick(0, () => good);
+    guard.tick(0, () => goodEvidence);
     for (let nowMs = 0; nowMs < 60_000; nowMs += 250) {
-      guard.tick(nowMs, () => good);
+      guard.tick(nowMs, () => goodEvidence);
       guard.note(guard.epoch, nowMs, costing(1));
     }
     expect(results()).toBe(2);

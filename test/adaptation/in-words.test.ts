@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/adaptation/cost-model.js';
 import { adaptationInWords } from '../../dist/adaptation/explanation-text.js';
-import { type Evidence, Guard } from '../../dist/adaptation/guard.js';
+import { Guard } from '../../dist/adaptation/guard.js';
+import type { Evidence } from '../../dist/adaptation/guard-rules.js';
 import type { ShownAdaptation } from '../../dist/adaptation/shown-adaptation.js';
-import { measured, row, usual } from './labels.ts';
+import { goodEvidence, measured, row, usual } from './labels.ts';
 
 const shown = {
   mode: 'auto',
@@ -66,22 +67,10 @@ describe('adaptation in words', () => {
   });
 });
 
-const good: Evidence = {
-  labels: 1000,
-  correlation: 0.8,
-  bias: 0,
-  sampledShare: 1,
-  sound: true,
-  overloadedMs: 0,
-  durationMs: 2000,
-  firstOutputMs: 100,
-  sampleRate: 0.05,
-};
-
 describe('the reason why the configured weights decide', () => {
   const why = (evidence: Partial<Evidence>) => {
     const guard = new Guard('auto', usual.guard, row(1));
-    guard.tick(0, () => ({ ...good, ...evidence }));
+    guard.tick(0, () => ({ ...goodEvidence, ...evidence }));
     return guard.why(0);
   };
 
@@ -102,15 +91,15 @@ describe('the reason why the configured weights decide', () => {
 
   it('the reason why the configured weights decide is, after a fallback, what happened and when the next try is', () => {
     const guard = new Guard('auto', usual.guard, row(1));
-    guard.tick(0, () => good);
-    guard.tick(1000, () => ({ ...good, sound: false }));
+    guard.tick(0, () => goodEvidence);
+    guard.tick(1000, () => ({ ...goodEvidence, sound: false }));
     expect(guard.state).toBe('fallback');
     const pause = usual.guard.pauseMs / 60_000;
     expect(guard.why(1000)).toBe(
       `learned costs were taken back, because a coefficient is not a number or out of range; tried again in ${pause.toFixed(1)} minutes`,
     );
     const later = 1000 + usual.guard.pauseMs;
-    guard.tick(later, () => ({ ...good, labels: 3 }));
+    guard.tick(later, () => ({ ...goodEvidence, labels: 3 }));
     expect(guard.why(later)).toContain(`not tried again yet: 3 of ${usual.guard.labels}`);
   });
 });

@@ -1,7 +1,21 @@
+import type { Evidence } from '../../dist/adaptation/guard-rules.js';
 import { defaultAdaptation } from '../../dist/config/adaptation.js';
 import type { Label } from '../../dist/core/index.js';
 
 export const usual = defaultAdaptation();
+
+/** Evidence of a sound model on a pool with room, with which a guard may try learned costs. */
+export const goodEvidence: Evidence = {
+  labels: 1000,
+  correlation: 0.8,
+  bias: 0,
+  sampledShare: 1,
+  sound: true,
+  overloadedMs: 0,
+  durationMs: 2000,
+  firstOutputMs: 100,
+  sampleRate: 0.05,
+};
 
 /** A finished request on an idle endpoint, with whatever a test cares about. */
 export function label(given: Partial<Label> = {}): Label {

@@ -1,19 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type Evidence, Guard, type Transition } from '../../dist/adaptation/guard.js';
+import { Guard, type Transition } from '../../dist/adaptation/guard.js';
+import type { Evidence } from '../../dist/adaptation/guard-rules.js';
 import { type GuardNews, PeerGuards } from '../../dist/adaptation/peer-guards.js';
-import { row, usual } from './labels.ts';
+import { goodEvidence, row, usual } from './labels.ts';
 
-const good: Evidence = {
-  labels: 1000,
-  correlation: 0.8,
-  bias: 0,
-  sampledShare: 1,
-  sound: true,
-  overloadedMs: 0,
-  durationMs: 2000,
-  firstOutputMs: 100,
-  sampleRate: 0.05,
-};
 const TICK_MS = 500;
 
 class Replica {
@@ -42,7 +32,7 @@ class Group {
   live(replicas: readonly Replica[], minutes: number, look: () => void = () => undefined): void {
     for (const end = this.nowMs + minutes * 60_000; this.nowMs < end; this.nowMs += TICK_MS) {
       for (const one of replicas) {
-        const { transition } = one.guard.tick(this.nowMs, () => ({ ...good, ...one.evidence }));
+        const { transition } = one.guard.tick(this.nowMs, () => ({ ...goodEvidence, ...one.evidence }));
         if (transition !== undefined) one.transitions.push(transition);
         for (const other of replicas) other.peers.hear(one.guard.news(this.nowMs), this.nowMs);
         for (let i = 0; i < 5; i++) this.#request(one);

@@ -21,7 +21,7 @@ export interface Backend {
 }
 
 /** The metrics of a vLLM server with nothing to do. */
-const IDLE_PAGE = [
+export const IDLE_PAGE = [
   'vllm:num_requests_running{engine="0",model_name="m"} 0',
   'vllm:num_requests_waiting{engine="0",model_name="m"} 0',
   'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0',

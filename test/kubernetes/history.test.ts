@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { ApiClient } from '../../dist/kubernetes/api-client.js';
 import { kindPath, OPTIONAL_KINDS, POD, poolKind } from '../../dist/kubernetes/kinds.js';
+import { Watches } from '../../dist/kubernetes/watches.js';
 import { KubernetesDiscovery } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
 import type { PodRecord } from '../../dist/pool/discovery/kubernetes/objects.js';
 import {
@@ -29,6 +31,8 @@ interface PodState {
   readonly name: string;
   /** Counts the lives of the name. */
   readonly life: number;
+  /** The pool that selects it. */
+  readonly app: 'vllm' | 'other';
   readonly ip: number;
   readonly ready: boolean;
   readonly deleting: boolean;
@@ -56,6 +60,7 @@ const LIVES = [0, 1, 2];
 const podState = fc.record({
   name,
   life,
+  app: fc.constantFrom('vllm' as const, 'other' as const),
   ip: fc.integer({ min: 1, max: 3 }),
   ready: fc.boolean(),
   deleting: fc.boolean(),
@@ -77,14 +82,14 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 /** The pods of a pool are taken over in several turns of the event loop, or in one. */
 const podsPerTurn = fc.constantFrom(1, 2, 500);
 
-function podObject({ name: podName, life: number, ip, ready, deleting }: PodState): StoredObject {
+function podObject({ name: podName, life: number, app, ip, ready, deleting }: PodState): StoredObject {
   return {
     metadata: {
       name: podName,
       namespace: NAMESPACE,
       uid: `${podName}-${number}`,
       creationTimestamp: '2026-08-01T11:00:00Z',
-      labels: { app: 'vllm' },
+      labels: { app },
       ...(deleting ? { deletionTimestamp: '2026-08-01T12:00:00Z' } : {}),
     },
     spec: { containers: [{ name: 'engine', ports: [{ containerPort: 8000 }] }] },
@@ -148,19 +153,64 @@ function stateText(endpoints: readonly Endpoint[], { objectives, absent }: PoolR
   return [...lines.sort(), JSON.stringify([...objectives].sort()), absent ?? 'there is a pool'].join('\n');
 }
 
-/** The state that a fresh list of everything gives. */
-function expected(server: HistoryServer): string {
-  const [found] = server.list(POOLS).map((one) => readPool(one) as PoolRecord);
+/** The state of a pool that a fresh list of everything gives. */
+function expected(server: HistoryServer, poolName: string): string {
+  const found = server
+    .list(POOLS)
+    .map((one) => readPool(one) as PoolRecord)
+    .find((one) => one.name === poolName);
   const { state } = project({
-    reference: { name: 'pool', group: POOL_GROUP },
+    reference: { name: poolName, group: POOL_GROUP },
     pool: found,
-    absent: `there is no InferencePool ${NAMESPACE}/pool`,
-    pods: server.list(PODS).map((one) => readPod(one) as PodRecord),
+    absent: `there is no InferencePool ${NAMESPACE}/${poolName}`,
+    pods: server
+      .list(PODS)
+      .map((one) => readPod(one) as PodRecord)
+      .filter((one) => found?.labels.accepts(one.labels)),
     objectives: server.list(OBJECTIVES).map((one) => readObjective(one) as ObjectiveRecord),
     ...{ rewrites: [], models: [], nowMs: Date.now() },
   });
   return stateText(state.endpoints, state);
 }
+
+/** A pool that is followed while steps are taken. */
+class FollowedPool {
+  readonly told = new Told();
+  readonly #name: string;
+  readonly #discovery: KubernetesDiscovery;
+
+  constructor(client: ApiClient, watches: Watches | undefined, name: string, perTurn: number) {
+    this.#name = name;
+    const source = { kind: 'pool', name, group: POOL_GROUP } as const;
+    const options = { client, watches, namespace: NAMESPACE, source, inform: () => {}, podsPerTurn: perTurn };
+    this.#discovery = new KubernetesDiscovery(options);
+  }
+
+  async start(): Promise<void> {
+    await this.#discovery.start(
+      (update) => this.told.take(update),
+      () => {},
+    );
+    await eventually(`the first state of ${this.#name} is there`, () => this.told.rules !== undefined);
+  }
+
+  async ends(server: HistoryServer): Promise<void> {
+    const isFresh = () => this.told.text === expected(server, this.#name);
+    await eventually(`the state of ${this.#name} is that of a fresh list`, isFresh, 10_000).catch(() => {
+      expect(this.told.text).toBe(expected(server, this.#name));
+    });
+  }
+
+  stop(): Promise<void> {
+    return this.#discovery.stop();
+  }
+}
+
+const other = pool(
+  NAMESPACE,
+  { selector: { matchLabels: { app: 'other' } }, targetPorts: [{ number: 9000 }] },
+  'other',
+);
 
 it('1. any order, repetition and loss of events ends in the state that a fresh list gives', async () => {
   await fc.assert(
@@ -168,34 +218,32 @@ it('1. any order, repetition and loss of events ends in the state that a fresh l
       fc.array(step, { minLength: 1, maxLength: 40 }),
       podsPerTurn,
       fc.boolean(),
-      async (steps, perTurn, large) => {
+      fc.boolean(),
+      async (steps, perTurn, large, shared) => {
         const server = await HistoryServer.start(GROUPS);
         server.large = large;
         const client = clientOf(server.url);
-        const source = { kind: 'pool', name: 'pool', group: POOL_GROUP } as const;
-        const options = { client, namespace: NAMESPACE, source, inform: () => {}, podsPerTurn: perTurn };
-        const discovery = new KubernetesDiscovery(options);
-        const told = new Told();
+        const watches = new Watches(client, shared);
+        const pools = ['pool', 'other'].map((poolName) => new FollowedPool(client, watches, poolName, perTurn));
+        const brief = new FollowedPool(client, watches, 'pool', perTurn);
         try {
           await take(server, { kind: 'pool', ports: [8000] });
-          await discovery.start(
-            (update) => told.take(update),
-            () => {},
-          );
-          await eventually('the first state is there', () => told.rules !== undefined);
-          for (const one of steps) await take(server, one);
-          await eventually('the state is that of a fresh list', () => told.text === expected(server), 10_000).catch(
-            () => {
-              expect(told.text).toBe(expected(server));
-            },
-          );
+          server.put(POOLS, withUid(other, 'other'));
+          await pools[0]!.start();
+          await brief.start();
+          const half = Math.floor(steps.length / 2);
+          for (const one of steps.slice(0, half)) await take(server, one);
+          await pools[1]!.start();
+          await brief.stop();
+          for (const one of steps.slice(half)) await take(server, one);
+          for (const one of pools) await one.ends(server);
         } finally {
-          await discovery.stop();
+          for (const one of [...pools, brief]) await one.stop();
           client.close();
           server.close();
         }
       },
     ),
-    { numRuns: 30 },
+    { numRuns: 40 },
   );
 }, 120_000);

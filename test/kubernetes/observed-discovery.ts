@@ -1,3 +1,4 @@
+import { Watches } from '../../dist/kubernetes/watches.js';
 import { type EndpointSource, KubernetesDiscovery } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
 import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/pool/endpoint.js';
 import type { Cluster } from './cluster.ts';
@@ -7,6 +8,7 @@ import { clientOf } from './observed-reflector.ts';
 /** A discovery, and the state that its updates add up to. */
 export class ObservedDiscovery {
   readonly discovery: KubernetesDiscovery;
+  readonly watches: Watches;
   readonly endpoints = new Map<string, Endpoint>();
   readonly updates: PoolUpdate[] = [];
   readonly reports: string[] = [];
@@ -18,8 +20,10 @@ export class ObservedDiscovery {
 
   constructor(cluster: Cluster, namespace: string, source: Partial<EndpointSource> = {}, token?: string) {
     this.#client = clientOf(cluster, token);
+    this.watches = new Watches(this.#client, false);
     this.discovery = new KubernetesDiscovery({
       client: this.#client,
+      watches: this.watches,
       namespace,
       source: { kind: 'pool', name: 'pool', group: POOL_GROUP, ...source } as EndpointSource,
       inform: (message) => this.informed.push(message),

@@ -117,6 +117,17 @@ describe.skipIf(skipReason !== '')(`pools of a cluster in one process${skipReaso
     await picks(client, 'far', '127.1.8.3:8000');
     await picks(client, 'picked', '127.1.8.2:8001');
     expect(await metric(picker.metricsPort, 'pointsman_kubernetes_synced', 'pool="far"')).toBeGreaterThan(0);
+    // One watch for each namespace; three pools share the first one.
+    const series = (name: string) => new RegExp(`^pointsman_kubernetes_${name}\\{(.*)$`, 'gm');
+    const page = await metricsPage(picker.metricsPort);
+    const pods = (name: string) =>
+      [...page.matchAll(series(name))].map(([, rest]) => rest!).filter((rest) => rest.includes('"Pod"'));
+    expect(pods('watches')).toEqual(['kind="Pod",group=""} 2']);
+    expect(pods('objects')).toHaveLength(4);
+    // Requests are counted once, whichever pool they are made for.
+    const requests = [...page.matchAll(series('requests_total'))].map(([, rest]) => rest!);
+    expect(requests.filter((rest) => rest.startsWith('resource="pods"'))).toHaveLength(1);
+    expect(requests.filter((rest) => rest.includes('pool='))).toEqual([]);
   });
 
   it('pools of a cluster stand beside the InferencePool of the flags, which is the default', async () => {

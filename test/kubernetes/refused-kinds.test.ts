@@ -130,8 +130,9 @@ describe.skipIf(skipReason !== '')(`7. an API server that answers 429${skipReaso
   const shows = (text: string) =>
     eventually(`"${text}"`, () => observed.shown === text && observed.rules !== undefined, WITHIN_MS);
 
-  const reflectorOf = (kind: string) => observed.discovery.kinds.find((one) => one.kind.name === kind)!.reflector;
-  const refusals = (kind: string) => reflectorOf(kind).counts.reconnects.get('429') ?? 0;
+  const stateOf = (kind: string) => observed.discovery.kinds.find((one) => one.kind.name === kind)!.watch.state;
+  const countsOf = (kind: string) => observed.watches.kinds.find((one) => one.kind.name === kind)!.counts;
+  const refusals = (kind: string) => countsOf(kind).reconnects.get('429') ?? 0;
 
   it('one kind fails: its last state counts, and the others go on', async () => {
     const end = await refuse('inferenceobjectives');
@@ -142,7 +143,7 @@ describe.skipIf(skipReason !== '')(`7. an API server that answers 429${skipReaso
     await cluster.mergePatch(pool(namespace), { spec: { appProtocol: 'kubernetes.io/h2c' } });
     await eventually('the pool changes', () => observed.rules!.appProtocol === 'kubernetes.io/h2c', WITHIN_MS);
     expect(observed.rules!.objectives.get('fast')).toBe(7);
-    expect([reflectorOf('InferenceObjective').state, refusals('Pod')]).toEqual(['waiting', 0]);
+    expect([stateOf('InferenceObjective'), refusals('Pod')]).toEqual(['waiting', 0]);
     await cluster.mergePatch(objective(namespace, 'fast'), { spec: { priority: 9 } });
     await end();
     await eventually('the objective', () => observed.rules!.objectives.get('fast') === 9, WITHIN_MS);
@@ -162,6 +163,6 @@ describe.skipIf(skipReason !== '')(`7. an API server that answers 429${skipReaso
     await shows('a-rank-0:8000');
     await eventually('the objective', () => observed.rules!.objectives.get('fast') === 9, WITHIN_MS);
     // Nothing was listed anew: the watches went on at their last versions.
-    expect(reflectorOf('Pod').counts.relists).toEqual(new Map([['start', 1]]));
+    expect(countsOf('Pod').relists).toEqual(new Map([['start', 1]]));
   }, 120_000);
 });

@@ -9,21 +9,10 @@ import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import type { ReplicaPage } from '../replication/faults/checker.ts';
 import { NatsServer, skipReason } from '../replication/nats-server.ts';
+import { PREFIX_PROFILE } from '../replication/prefix-profile.ts';
 import { TcpProxy } from '../replication/tcp-proxy.ts';
 import { ask, askAndEnd, metric, runToEnd, type ServeProcess, Setting, startServe } from './serving.ts';
 
-const PREFIX = `plugins:
-- {type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 64, autoTune: false, lruCapacityPerServer: 31250}}
-- type: prefix-cache-scorer
-- type: active-request-scorer
-- type: max-score-picker
-schedulingProfiles:
-- name: default
-  plugins:
-  - {pluginRef: prefix-cache-scorer, weight: 10}
-  - {pluginRef: active-request-scorer}
-  - {pluginRef: max-score-picker}
-`;
 const TENANTS = `featureGates: [flowControl]
 plugins:
 - type: queue-scorer
@@ -48,7 +37,7 @@ interface Replica {
 const cleanups: (() => unknown)[] = [];
 
 /** A picker behind a proxy of its own to NATS. */
-async function replica(nats: NatsServer, group: string, profile = PREFIX, more?: string): Promise<Replica> {
+async function replica(nats: NatsServer, group: string, profile = PREFIX_PROFILE, more?: string): Promise<Replica> {
   const proxy = await TcpProxy.start(nats.port);
   cleanups.push(() => proxy.close());
   const section = [`nats: "${proxy.url}"`, `group: ${group}`, ...(more === undefined ? [] : [more])].join(', ');
@@ -65,7 +54,7 @@ async function replica(nats: NatsServer, group: string, profile = PREFIX, more?:
   return { serve, client, proxy, own: () => sum(REQUESTS), peers: () => sum(PEER_REQUESTS) };
 }
 
-async function replicas(nats: NatsServer, group: string, count: number, profile = PREFIX): Promise<Replica[]> {
+async function replicas(nats: NatsServer, group: string, count: number, profile = PREFIX_PROFILE): Promise<Replica[]> {
   const all: Replica[] = [];
   for (let i = 0; i < count; i++) all.push(await replica(nats, group, profile));
   return all;
@@ -290,7 +279,7 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
   it('a picker without a NATS serves after 5 s and says so', async () => {
     const setting = await Setting.create(
       ENDPOINTS,
-      `${PREFIX}replication: {nats: "nats://127.0.0.1:1", group: none}\n`,
+      `${PREFIX_PROFILE}replication: {nats: "nats://127.0.0.1:1", group: none}\n`,
     );
     cleanups.push(() => setting.remove());
     const serve = await startServe(setting.flags);
@@ -304,14 +293,14 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
 
 describe('the address of NATS', () => {
   it('an address that is none ends the start with one line', async () => {
-    const setting = await Setting.create(ENDPOINTS, PREFIX);
+    const setting = await Setting.create(ENDPOINTS, PREFIX_PROFILE);
     const { code, stderr } = await runToEnd(['serve', ...setting.flags, '--replication-url=http://nats:4222']);
     await setting.remove();
     expect([code, stderr]).toEqual([1, expect.stringContaining('--replication-url: must be like nats://')]);
   });
 
   it('credentials in the configuration are refused, because it is shown', async () => {
-    const setting = await Setting.create(ENDPOINTS, `${PREFIX}replication: {nats: "nats://a:b@nats:4222"}\n`);
+    const setting = await Setting.create(ENDPOINTS, `${PREFIX_PROFILE}replication: {nats: "nats://a:b@nats:4222"}\n`);
     const { code, stderr } = await runToEnd(['serve', ...setting.flags]);
     await setting.remove();
     expect([code, stderr]).toEqual([1, expect.stringContaining('without user and password')]);

@@ -23,7 +23,7 @@ describe('a request body', () => {
     body.append(chunk);
     chunk.fill(0);
     expect(Buffer.concat(body.chunks).toString()).toBe('{}');
-    expect([body.bytes, body.heldBytes]).toEqual([2, 4_096]);
+    expect([body.bytes, body.heldBytes]).toEqual([2, 4_352]);
   });
 
   it('a request body takes a scan with its first byte, and gives it back once', () => {

@@ -1,24 +1,39 @@
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-/** State of the copy of one kind of object. */
+interface Kind {
+  readonly name: string;
+  readonly group: string;
+}
+
+/** The objects of one kind that a pool follows. */
 interface FollowedKind {
-  readonly kind: { readonly name: string; readonly group: string };
-  readonly reflector: {
+  readonly kind: Kind;
+  readonly watch: {
     readonly state: string;
     readonly synced: boolean;
     readonly silentMs: number;
     readonly rejected: number;
     readonly size: number;
-    readonly counts: {
-      readonly relists: ReadonlyMap<string, number>;
-      readonly reconnects: ReadonlyMap<string, number>;
-    };
   };
+}
+
+/** Counts of the watches of one kind, whichever pools follow it. */
+interface WatchedKind {
+  readonly kind: Kind;
+  readonly counts: {
+    readonly relists: ReadonlyMap<string, number>;
+    readonly reconnects: ReadonlyMap<string, number>;
+    readonly running: number;
+  };
+}
+
+export interface ClusterMetricsSources {
+  readonly requests: RequestCounts;
+  readonly watches: { readonly kinds: readonly WatchedKind[] };
 }
 
 export interface KubernetesMetricsSources {
   readonly discovery: { readonly kinds: readonly FollowedKind[] };
-  readonly requests: RequestCounts;
   /** Undefined = reading is not restricted. */
   readonly reviews: () => Reviews | undefined;
   /** Undefined = there is no election. */
@@ -61,18 +76,18 @@ function resourceOf(path: string): string {
   return next === 'namespaces' ? (plural ?? next) : next;
 }
 
-/** Registers how the objects of the cluster are followed. */
+/** Registers what a pool follows in the cluster. */
 export function addKubernetesMetrics(exposition: MetricsExposition, sources: KubernetesMetricsSources): void {
-  const { discovery, requests, reviews, leader } = sources;
-  const gauge = (name: string, help: string, value: (one: FollowedKind['reflector']) => number) =>
+  const { discovery, reviews, leader } = sources;
+  const gauge = (name: string, help: string, value: (one: FollowedKind['watch']) => number) =>
     exposition.addGauge({
       name: `pointsman_kubernetes_${name}`,
       help,
       labels: ['kind', 'group'],
       read: () =>
-        discovery.kinds.map(({ kind, reflector }) => ({
+        discovery.kinds.map(({ kind, watch }) => ({
           labels: { kind: kind.name, group: kind.group },
-          value: value(reflector),
+          value: value(watch),
         })),
     });
   gauge('synced', '1 when there was a complete first state of the kind.', ({ synced }) => Number(synced));
@@ -86,27 +101,6 @@ export function addKubernetesMetrics(exposition: MetricsExposition, sources: Kub
   );
   gauge('rejected_objects', 'Objects that are left out because they cannot be read.', ({ rejected }) => rejected);
   gauge('objects', 'Objects that are kept.', ({ size }) => size);
-  const counter = (name: string, help: string, pick: 'relists' | 'reconnects') =>
-    exposition.addCounter({
-      name: `pointsman_kubernetes_${name}_total`,
-      help,
-      labels: ['kind', 'group', 'reason'],
-      read: () =>
-        discovery.kinds.flatMap(({ kind, reflector }) =>
-          [...reflector.counts[pick]].map(([reason, value]) => ({
-            labels: { kind: kind.name, group: kind.group, reason },
-            value,
-          })),
-        ),
-    });
-  counter('relists', 'First states that were asked for, by reason.', 'relists');
-  counter('reconnects', 'Watches that broke off, by reason.', 'reconnects');
-  exposition.addCounter({
-    name: 'pointsman_kubernetes_requests_total',
-    help: 'Answers of the API server by resource and status.',
-    labels: ['resource', 'code'],
-    read: () => requests.samples,
-  });
   exposition.addCounter({
     name: 'pointsman_metrics_access_total',
     help: 'Readers of the metrics port by what they were answered; stale = allowed by an expired review.',
@@ -135,5 +129,40 @@ export function addKubernetesMetrics(exposition: MetricsExposition, sources: Kub
       const leads = leader();
       return leads === undefined ? [] : [{ labels: {}, value: Number(leads) }];
     },
+  });
+}
+
+/** Registers the requests and watches of the process at its API server. */
+export function addClusterMetrics(exposition: MetricsExposition, { requests, watches }: ClusterMetricsSources): void {
+  exposition.addGauge({
+    name: 'pointsman_kubernetes_watches',
+    help: 'Watches of the kind; with --pools one for each namespace, which its pools share.',
+    labels: ['kind', 'group'],
+    read: () =>
+      watches.kinds.map(({ kind, counts }) => ({
+        labels: { kind: kind.name, group: kind.group },
+        value: counts.running,
+      })),
+  });
+  const counter = (name: string, help: string, pick: 'relists' | 'reconnects') =>
+    exposition.addCounter({
+      name: `pointsman_kubernetes_${name}_total`,
+      help,
+      labels: ['kind', 'group', 'reason'],
+      read: () =>
+        watches.kinds.flatMap(({ kind, counts }) =>
+          [...counts[pick]].map(([reason, value]) => ({
+            labels: { kind: kind.name, group: kind.group, reason },
+            value,
+          })),
+        ),
+    });
+  counter('relists', 'First states that were asked for, by reason.', 'relists');
+  counter('reconnects', 'Watches that broke off, by reason.', 'reconnects');
+  exposition.addCounter({
+    name: 'pointsman_kubernetes_requests_total',
+    help: 'Answers of the API server by resource and status.',
+    labels: ['resource', 'code'],
+    read: () => requests.samples,
   });
 }

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { type AccessOptions, clusterAccess } from '../../kubernetes/access.js';
 import { AccessReviews } from '../../kubernetes/access-review.js';
-import { ApiClient } from '../../kubernetes/api-client.js';
 import { LeaderElection } from '../../kubernetes/lease.js';
 import type { Logger } from '../../operations/log.js';
-import { addKubernetesMetrics, RequestCounts } from '../../operations/metrics/kubernetes-metrics.js';
+import { addKubernetesMetrics } from '../../operations/metrics/kubernetes-metrics.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
 import type { MayRead } from '../../operations/telemetry/page-access.js';
 import { type EndpointSource, KubernetesDiscovery } from '../../pool/discovery/kubernetes/kubernetes.js';
 import type { Part } from '../part.js';
+import type { ClusterConnection } from './cluster-connection.js';
 
 /** Flags about the cluster. */
 export interface KubernetesSettings {
@@ -28,29 +27,28 @@ export interface KubernetesSettings {
 /** Time between two tries to find out which rights are missing. */
 const RIGHTS_AGAIN_MS = 30_000;
 
-/** Connection of a picker to its cluster. Loaded in the Kubernetes modes only. */
+/** What a pool follows in its cluster, and what the picker asks there. Loaded in the Kubernetes modes only. */
 export class KubernetesCluster implements Part {
   readonly discovery: KubernetesDiscovery;
   readonly #settings: KubernetesSettings;
   readonly #log: Logger;
-  readonly #client: ApiClient;
-  readonly #counts = new RequestCounts();
+  readonly #connection: ClusterConnection;
   readonly #reviews: AccessReviews | undefined;
   readonly #namespace: string;
   #election: LeaderElection | undefined;
   #rights: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  /** @throws Error with one line when no API server is known */
-  constructor(settings: KubernetesSettings, log: Logger, access: AccessOptions = {}) {
+  constructor(settings: KubernetesSettings, connection: ClusterConnection, log: Logger) {
     this.#settings = settings;
     this.#log = log;
-    const cluster = clusterAccess(access);
-    this.#client = new ApiClient(cluster, (path, status) => this.#counts.add(path, status));
-    this.#namespace = settings.namespace ?? cluster.namespace ?? 'default';
-    this.#reviews = settings.reviews ? new AccessReviews(this.#client) : undefined;
+    const { client, watches } = connection;
+    this.#connection = connection;
+    this.#namespace = settings.namespace ?? connection.namespace;
+    this.#reviews = settings.reviews ? new AccessReviews(client) : undefined;
     this.discovery = new KubernetesDiscovery({
-      client: this.#client,
+      client,
+      watches,
       namespace: this.#namespace,
       source: settings.source,
       inform: (message) => log.info({ part: 'kubernetes' }, message),
@@ -74,7 +72,6 @@ export class KubernetesCluster implements Part {
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#rights);
-    this.#client.close();
   }
 
   /** The election of a leader: it starts with the part, and the lease is released before streams drain. */
@@ -82,7 +79,7 @@ export class KubernetesCluster implements Part {
     if (!this.#settings.election) return undefined;
     const namespace = this.#namespace;
     const election = new LeaderElection({
-      client: this.#client,
+      client: this.#connection.client,
       namespace,
       // The name, times and shape of llm-d-router's lease: replicas of both can stand side by side in an upgrade.
       name: `epp-${namespace}-${this.#settings.poolName}.llm-d.ai`,
@@ -106,7 +103,6 @@ export class KubernetesCluster implements Part {
     const leader = () => (this.#election === undefined ? undefined : this.#election.leader);
     addKubernetesMetrics(exposition, {
       discovery: this.discovery,
-      requests: this.#counts,
       reviews: () => this.#reviews?.counts,
       leader,
     });

@@ -171,6 +171,7 @@ export class PoolPages implements Part {
     this.#addPoolMetrics(exposition);
     addAdaptationMetrics(exposition, () => this.#adaptation());
     this.#sources.options.kubernetes?.addMetrics(exposition);
+    if (this.#sources.isProcess) this.#sources.options.cluster.addMetrics(exposition);
     return exposition;
   }
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { IDLE_PAGE } from '../../gateway/backend.ts';
 
 /** What a request asks of its answer, in headers beside the body. */
 export const ANSWER_HEADERS = {
@@ -20,14 +21,6 @@ export interface SoakServer {
   stop(): Promise<void>;
 }
 
-/** The metrics of a vLLM server with nothing to do. */
-const IDLE_PAGE = [
-  'vllm:num_requests_running{engine="0",model_name="m"} 0',
-  'vllm:num_requests_waiting{engine="0",model_name="m"} 0',
-  'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0',
-  'vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="24000"} 1.0',
-  '',
-].join('\n');
 const USAGE = '"usage":{"prompt_tokens":1024,"completion_tokens":20,"total_tokens":1044}';
 
 export function digest(bytes: Uint8Array): string {

@@ -3,22 +3,11 @@ import { once } from 'node:events';
 import { Agent, get } from 'node:http';
 import { dialPicker, type ProxyClient } from '../../ingress/proxy-client.ts';
 import { type Ports, PROGRAM, Setting } from '../../picker/serving.ts';
+import { PREFIX_PROFILE } from '../prefix-profile.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 import type { Observation, ReplicaPage } from './checker.ts';
 
 const ENDPOINTS = Array.from({ length: 4 }, (_, i) => ({ name: `s${i}`, port: 20_200 + i }));
-const PROFILE = `plugins:
-- {type: approx-prefix-cache-producer, parameters: {blockSizeTokens: 64, autoTune: false, lruCapacityPerServer: 31250}}
-- type: prefix-cache-scorer
-- type: active-request-scorer
-- type: max-score-picker
-schedulingProfiles:
-- name: default
-  plugins:
-  - {pluginRef: prefix-cache-scorer, weight: 10}
-  - {pluginRef: active-request-scorer}
-  - {pluginRef: max-score-picker}
-`;
 /** Answers of a process that goes on after a stop which say nothing: its timers have not run yet. */
 const ANSWERS_AFTER_STOP = 2;
 
@@ -50,7 +39,7 @@ export class ReplicaProcess {
   static async create(name: string, natsPort: number, group: string, isPod: boolean): Promise<ReplicaProcess> {
     const proxy = await TcpProxy.start(natsPort);
     const replication = `replication: {nats: "${proxy.url}", group: ${group}}\n`;
-    return new ReplicaProcess(name, proxy, await Setting.create(ENDPOINTS, PROFILE + replication), isPod);
+    return new ReplicaProcess(name, proxy, await Setting.create(ENDPOINTS, PREFIX_PROFILE + replication), isPod);
   }
 
   /** Client of the running process. */

@@ -1,4 +1,5 @@
-import { Reflector, type ReflectorOptions, type ReflectorState } from '../../../kubernetes/reflector.js';
+import type { ReflectorState } from '../../../kubernetes/reflector.js';
+import type { Watch, Watches, WatchOptions } from '../../../kubernetes/watches.js';
 
 /** Values that are new or differ, and values that are gone. */
 export interface ValueChange<Value> {
@@ -10,8 +11,9 @@ export interface ValueChange<Value> {
 export class Followed<Value> {
   readonly #changed: (urgent: boolean, change: ValueChange<Value> | undefined) => void;
   readonly #isUrgent: (value: Value) => boolean;
-  #current: Reflector<Value> | undefined;
-  #next: Reflector<Value> | undefined;
+  readonly #watches: Watches;
+  #current: Watch<Value> | undefined;
+  #next: Watch<Value> | undefined;
   #decided = false;
 
   /**
@@ -19,15 +21,17 @@ export class Followed<Value> {
    * @param isUrgent whether a changed value has to take effect at once; a removal always has to
    */
   constructor(
+    watches: Watches,
     changed: (urgent: boolean, change: ValueChange<Value> | undefined) => void,
     isUrgent: (value: Value) => boolean = () => false,
   ) {
+    this.#watches = watches;
     this.#changed = changed;
     this.#isUrgent = isUrgent;
   }
 
   /** Follows other objects from now on; undefined = none. */
-  follow(options: Omit<ReflectorOptions<Value>, 'changed'> | undefined): void {
+  follow(options: Omit<WatchOptions<Value>, 'changed'> | undefined): void {
     this.#decided = true;
     this.#next?.stop();
     this.#next = undefined;
@@ -37,19 +41,19 @@ export class Followed<Value> {
       this.#changed(true, undefined);
       return;
     }
-    const reflector: Reflector<Value> = new Reflector({
+    const watch: Watch<Value> = this.#watches.follow<Value>({
       ...options,
       changed: (set, removed) => {
-        const replaces = reflector === this.#next;
+        const replaces = watch === this.#next;
         if (replaces) this.#replace();
-        if (reflector !== this.#current) return;
+        if (watch !== this.#current) return;
         const urgent = removed.length > 0 || set.some(this.#isUrgent);
         this.#changed(urgent, replaces ? undefined : { set, removed });
       },
     });
-    if (this.#current === undefined) this.#current = reflector;
-    else this.#next = reflector;
-    reflector.start();
+    if (this.#current === undefined) this.#current = watch;
+    else this.#next = watch;
+    watch.start();
   }
 
   stop(): void {
@@ -75,7 +79,7 @@ export class Followed<Value> {
     return this.#current?.state;
   }
 
-  get reflector(): Reflector<Value> | undefined {
+  get watch(): Watch<Value> | undefined {
     return this.#current;
   }
 

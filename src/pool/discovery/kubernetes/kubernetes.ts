@@ -10,10 +10,10 @@ import {
   poolKind,
   resourceName,
   type ServedKind,
-  ServedKinds,
 } from '../../../kubernetes/kinds.js';
 import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
-import type { Reflector, SelectedLabels } from '../../../kubernetes/reflector.js';
+import type { SelectedLabels } from '../../../kubernetes/reflector.js';
+import { type ServedWatch, type Watch, Watches } from '../../../kubernetes/watches.js';
 import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
 import { Followed, type ValueChange } from './followed.js';
 import {
@@ -40,6 +40,8 @@ export type EndpointSource =
 
 export interface KubernetesDiscoveryOptions {
   readonly client: ApiClient;
+  /** Watches at the same server; undefined = its own. */
+  readonly watches?: Watches | undefined;
   readonly namespace: string;
   readonly source: EndpointSource;
   /** Called with facts that an operator need not act on. */
@@ -48,10 +50,10 @@ export interface KubernetesDiscoveryOptions {
   readonly podsPerTurn?: number;
 }
 
-/** One kind of object and the copy of its objects, for metrics and reports. */
+/** One kind of object and its objects, for metrics and reports. */
 export interface FollowedKind {
   readonly kind: Kind;
-  readonly reflector: Reflector<unknown>;
+  readonly watch: Watch<unknown>;
 }
 
 /** Pods and pool: a server that is back has to be noticed soon. */
@@ -69,12 +71,12 @@ const AWAITED_AGAIN_MS = 60_000;
 /** Endpoints, objectives and rewrites from the API server (docs/kubernetes.md). */
 export class KubernetesDiscovery implements Discovery {
   readonly #options: KubernetesDiscoveryOptions;
-  readonly #pool = new Followed<PoolRecord>(() => this.#poolChanged());
-  readonly #pods = new Followed<PodRecord>((urgent, change) => this.#podsChanged(urgent, change), takesNothing);
-  readonly #objectives = new Followed<ObjectiveRecord>(() => this.#project(false));
-  readonly #rewrites = new Followed<RewriteRecord>(() => this.#project(false));
-  readonly #models = new Followed<ModelRecord>(() => this.#project(false));
-  readonly #served: ServedKinds | undefined;
+  readonly #pool: Followed<PoolRecord>;
+  readonly #pods: Followed<PodRecord>;
+  readonly #objectives: Followed<ObjectiveRecord>;
+  readonly #rewrites: Followed<RewriteRecord>;
+  readonly #models: Followed<ModelRecord>;
+  readonly #served: ServedWatch | undefined;
   #changed: (update: PoolUpdate) => void = () => {};
   #report: (problem: string) => void = () => {};
   /** Ends what keeps the memory of the first state small. */
@@ -107,12 +109,18 @@ export class KubernetesDiscovery implements Discovery {
 
   constructor(options: KubernetesDiscoveryOptions) {
     this.#options = options;
-    const { source } = options;
+    const { source, watches = new Watches(options.client, false) } = options;
+    const project = () => this.#project(false);
+    this.#pool = new Followed(watches, () => this.#poolChanged());
+    this.#pods = new Followed(watches, (urgent, change) => this.#podsChanged(urgent, change), takesNothing);
+    this.#objectives = new Followed(watches, project);
+    this.#rewrites = new Followed(watches, project);
+    this.#models = new Followed(watches, project);
     const complain = (problem: string) => this.#report(problem);
     if (source.kind === 'selector') {
       this.#fixedPool = { ports: source.ports, appProtocol: undefined, deleting: false };
     } else {
-      this.#served = new ServedKinds(options.client, (kind, served) => this.#serve(kind, served), complain);
+      this.#served = watches.served((kind, served) => this.#serve(kind, served), complain);
     }
   }
 
@@ -127,7 +135,7 @@ export class KubernetesDiscovery implements Discovery {
       const kind = poolKind(source.group)!;
       const read = source.group === POOL_GROUP ? readPool : readLegacyPool;
       this.#pool.follow({ ...this.#following(kind, read, BACKOFF_MS_MAX), name: source.name });
-      void this.#served!.start();
+      this.#served!.start();
     }
     this.#awaited = setTimeout(() => this.#tellAwaited(), AWAITED_FIRST_MS).unref();
     return Promise.resolve(undefined);
@@ -144,18 +152,14 @@ export class KubernetesDiscovery implements Discovery {
 
   /** The kinds that are followed now. */
   get kinds(): FollowedKind[] {
-    return this.#all().flatMap(({ reflector }) =>
-      reflector === undefined ? [] : [{ kind: reflector.kind, reflector }],
-    );
+    return this.#all().flatMap(({ watch }) => (watch === undefined ? [] : [{ kind: watch.kind, watch }]));
   }
 
   /** Obstacle of the first state in words; empty once there was one. */
   get awaited(): string {
     if (this.#given !== undefined) return '';
-    const missing = [this.#pool, this.#pods].flatMap(({ reflector }) =>
-      reflector === undefined || reflector.synced
-        ? []
-        : [`${resourceName(reflector.kind)} (${reflector.problem || reflector.state})`],
+    const missing = [this.#pool, this.#pods].flatMap(({ watch }) =>
+      watch === undefined || watch.synced ? [] : [`${resourceName(watch.kind)} (${watch.problem || watch.state})`],
     );
     return missing.length === 0 ? 'the pool’s objects' : missing.join(', ');
   }
@@ -165,9 +169,9 @@ export class KubernetesDiscovery implements Discovery {
   }
 
   #following<Value>(kind: Kind, read: (object: unknown) => Value | ObjectProblem, backoffMsMax: number) {
-    const { client, namespace } = this.#options;
+    const { namespace } = this.#options;
     return {
-      ...{ client, kind, namespace, read, backoffMsMax },
+      ...{ kind, namespace, read, backoffMsMax },
       pageFirst: true,
       stateChanged: () => this.#stateChanged(),
       report: (problem: string) => this.#report(problem),
@@ -324,10 +328,10 @@ export class KubernetesDiscovery implements Discovery {
 
   #absent(): string {
     const { source, namespace } = this.#options;
-    const { reflector } = this.#pool;
-    if (reflector === undefined || source.kind === 'selector') return '';
-    if (reflector.state === 'absent') return reflector.problem;
-    if (reflector.rejected > 0) return `the InferencePool ${namespace}/${source.name} cannot be used as it is`;
+    const { watch } = this.#pool;
+    if (watch === undefined || source.kind === 'selector') return '';
+    if (watch.state === 'absent') return watch.problem;
+    if (watch.rejected > 0) return `the InferencePool ${namespace}/${source.name} cannot be used as it is`;
     return `there is no InferencePool ${namespace}/${source.name}`;
   }
 
@@ -402,11 +406,11 @@ export class KubernetesDiscovery implements Discovery {
   }
 
   #waiting(): FollowedKind[] {
-    return this.kinds.filter(({ reflector }) => reflector.state === 'waiting');
+    return this.kinds.filter(({ watch }) => watch.state === 'waiting');
   }
 
   #tellOutage(): void {
-    const waiting = this.#waiting().map(({ kind, reflector }) => `${resourceName(kind)}: ${reflector.problem}`);
+    const waiting = this.#waiting().map(({ kind, watch }) => `${resourceName(kind)}: ${watch.problem}`);
     if (waiting.length === 0) return;
     this.#outageTold = true;
     this.#report(`the API server has not answered for 10 s, the last state counts (${waiting.join('; ')})`);

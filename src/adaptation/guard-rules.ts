@@ -1,0 +1,116 @@
+import type { GuardSettings } from '../config/adaptation.js';
+import type { Comparison } from './comparison.js';
+
+/** Input of the guard at every tick. */
+export interface Evidence {
+  /** Samples learned from since the model was reset. */
+  readonly labels: number;
+  /** Rank correlation of predicted and observed times to first output; undefined = cannot be computed. */
+  readonly correlation: number | undefined;
+  /** Median of ln(observed/predicted). */
+  readonly bias: number | undefined;
+  /** Share of finished requests that were usable as samples; undefined = too few requests. */
+  readonly sampledShare: number | undefined;
+  /** Whether all coefficients are finite and positive where they must be. */
+  readonly sound: boolean;
+  /** Milliseconds for which requests have waited on every endpoint. */
+  readonly overloadedMs: number;
+  /** 90th percentiles of the times to the end and to the first output; undefined = unknown. */
+  readonly durationMs: number | undefined;
+  readonly firstOutputMs: number | undefined;
+  /** Samples per millisecond. */
+  readonly sampleRate: number;
+}
+
+/** States in which learned costs drive epochs. */
+export type DrivingState = 'canary' | 'active';
+
+/** What the comparison of both arms has found so far. */
+export interface Findings {
+  /** Costs of whole epochs. */
+  readonly costs: Comparison;
+  /** Times to first output of the slowest hundredth: ln(TTFT p99). */
+  readonly tails: Comparison;
+  /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
+  readonly excess: number;
+}
+
+/** Minimum of epochs of the learned arm before the state `active`. */
+export const EPOCHS_MIN = 2;
+/**
+ * Thresholds for stopping, in half widths of the 95 % interval. A canary stops early: it will be repeated, and its
+ * cache misses are expensive. An active model stops only at p < 1/400.
+ */
+const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
+/** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
+const ALARMING = Math.log(1.35);
+/** Multiple of the configured weights' TTFT p99 from which on learned costs are worse, whatever the mean says. */
+const SLOW_TAIL = Math.log(1.5);
+/** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
+const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;
+/** Rank correlation below which predictions say next to nothing about which endpoint is faster. */
+const CORRELATION_MIN = 0.1;
+/** Samples from which on the median bias is judged, and its bound in either direction, as ln(observed/predicted). */
+const BIAS_SAMPLES_MIN = 300;
+const BIAS_MAX = Math.log(4);
+/** Share of the finished requests that must be usable as samples. */
+const SAMPLED_MIN = 0.5;
+
+/** Reason why learned costs may not be tried yet. */
+export function obstacle(evidence: Evidence, settings: GuardSettings): string | undefined {
+  const { labels, correlation } = settings;
+  if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
+  if ((evidence.correlation ?? -1) <= correlation) {
+    return `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, wanted above ${correlation})`;
+  }
+  return unreliable(evidence, settings);
+}
+
+/** Reason why the model is unreliable. */
+export function unreliable(evidence: Evidence, settings: GuardSettings): string | undefined {
+  const { sound, labels, correlation, bias, sampledShare } = evidence;
+  if (!sound) return 'a coefficient is not a number or out of range';
+  if (labels >= settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
+    return `predicted and observed times to first output hardly go together (rank correlation ${correlation.toFixed(2)})`;
+  }
+  if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
+    return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
+  }
+  if (sampledShare !== undefined && sampledShare < SAMPLED_MIN) {
+    return `only ${Math.round(sampledShare * 100)} % of the requests can be learned from`;
+  }
+  return undefined;
+}
+
+/** Reason when the learned costs are significantly worse. */
+export function worse(findings: Findings, state: DrivingState): string | undefined {
+  const { costs, tails, excess } = findings;
+  const { gap } = costs;
+  if (excess > ALARMING) {
+    return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
+  }
+  if (costs.epochs('learned') === 0) return undefined;
+  if (isSlow(tails, state)) {
+    const times = Math.exp(tails.gap.mean).toFixed(1);
+    return `the slowest hundredth waits ${times} times as long for the first output as with the configured weights`;
+  }
+  if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
+  return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
+}
+
+/** Whether the slowest hundredth may be much slower with learned costs: a suspicion, with or without significance. */
+export function suspectsTail(tails: Comparison): boolean {
+  return tails.gap.mean >= SLOW_TAIL;
+}
+
+function isSlow(tails: Comparison, state: DrivingState): boolean {
+  const { mean, halfWidth } = tails.gap;
+  return tails.epochs('learned') > 0 && suspectsTail(tails) && mean > TAIL_BEYOND_CHANCE[state] * halfWidth;
+}
+
+/** Whether learned costs are no worse than the configured weights by more than the budget. */
+export function proven(costs: Comparison, settings: GuardSettings): boolean {
+  const { gap } = costs;
+  if (costs.epochs('learned') < EPOCHS_MIN) return false;
+  return gap.mean + gap.halfWidth < Math.log1p(settings.budget);
+}
