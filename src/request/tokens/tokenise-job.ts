@@ -21,7 +21,7 @@ export function tokeniseBody({ folder, what, body }: TokeniseTask): Uint32Array 
 }
 
 /** Reads the tokeniser files of a folder. @throws with one line that names the file */
-export function readTokeniserFiles(folder: string): TokeniserFiles {
+function readTokeniserFiles(folder: string): TokeniserFiles {
   const tokenizer = json(folder, 'tokenizer.json');
   if (tokenizer === undefined) throw new Error(`${join(folder, 'tokenizer.json')} does not exist`);
   return {
