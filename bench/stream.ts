@@ -162,6 +162,7 @@ async function streamBench(): Promise<{ run: () => void }> {
       throw new Error(`stream failed with ${code}: ${message}`);
     },
     pendingBytes: 0,
+    room: Number.POSITIVE_INFINITY,
     arrivedAt: 0,
   };
   return {

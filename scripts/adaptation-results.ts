@@ -378,6 +378,7 @@ function ofSuite(suite: string, make: Make): Readonly<Record<string, Make>> {
 const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   protocol: { facts, costs, standing, metrics, speeds, settled },
   agents: ofSuite('agents', everyPolicy),
+  oracle: ofSuite('oracle', everyPolicy),
   saturation: ofSuite('saturation', everyPolicy),
   classes: ofSuite('classes', classes),
   rivals: { ...ofSuite('rivals', matrix), 'rivals-standing': standing },

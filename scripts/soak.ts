@@ -66,7 +66,7 @@ const { values } = parseArgs({
     streams: { type: 'string' },
     rate: { type: 'string' },
     wave: { type: 'string' },
-    /** The machine does other things: the share of garbage collections is shown and not judged. */
+    /** The machine does other things: refusals and the share of garbage collections are shown and not judged. */
     busy: { type: 'boolean', default: false },
   },
 });
@@ -106,7 +106,12 @@ const options = { envoy, transport: transport(), windows, traffic, burst, second
 const result = await soak({ ...options, report: print });
 const faults = [
   ...faultsOf(result),
-  ...costsOf(result, { rssMb: rssMbMax, collectionShare: values.busy ? 1 : COLLECTION_SHARE_MAX }),
+  ...costsOf(result, {
+    rssMb: rssMbMax,
+    ...(values.busy
+      ? { collectionShare: 1, refused: Infinity }
+      : { collectionShare: COLLECTION_SHARE_MAX, refused: 0 }),
+  }),
 ];
 console.log(JSON.stringify({ ...values, traffic, ...result, faults }, undefined, 2));
 process.exit(faults.length === 0 ? 0 : 1);

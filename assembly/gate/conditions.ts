@@ -60,8 +60,9 @@ import * as room from './room';
 /** Shares of a KV cache that the lowest and the highest band may fill; the rest is for the next request of the highest. */
 export const LOW_SHARE: f32 = 0.95;
 export const HIGH_SHARE: f32 = 0.99;
+/** Factor on the largest prompt of the highest band: the tokens that lower bands leave free for its next request. */
 export const FOOT_ROOM: f32 = 1.2;
-/** Room of the highest band beyond the learned limit. */
+/** Room of the highest band beyond the learned limit: a share of it, and requests on top. */
 export const HIGH_FACTOR: f32 = 0.06;
 export const HIGH_MORE: f32 = 2;
 
@@ -80,7 +81,7 @@ function shareOf(most: f32): f32 {
 // The three conditions of the learned rule, one loop each: together they need more vector constants than there are registers,
 // and one loop would load them again in every turn.
 
-/** (1): mark in KEPT the candidates with nothing pending, or with room in the window. */
+/** (1): marks in KEPT the candidates with nothing pending, or with room in the window. */
 function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
   const zero = f32x4.splat(0);
   const prompt = f32x4.splat(<f32>prefill);
@@ -136,7 +137,7 @@ function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): voi
   }
 }
 
-/** (2): keep in KEPT those below their limit, and note which ones it alone closes. @returns how many */
+/** (2): keeps in KEPT the endpoints below their limit, and notes those that it alone closes. @returns how many are kept */
 function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   const deep = depth(rank);
   const one = f32x4.splat(1);
@@ -270,7 +271,7 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
   else if (gateHead().mode == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
   else count = keepBelowCeiling(used, rank, now);
   if (held == 0) return count;
-  const at = (<usize>(held - 1)) << 2;
+  const at = slotOffset(held - 1);
   if (load<i32>(CANDIDATES + at) == 0 || load<i32>(KEPT + at) != 0) return count;
   store<i32>(KEPT + at, -1);
   return count + 1;

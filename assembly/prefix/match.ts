@@ -26,13 +26,12 @@ import {
 } from './layout';
 import { agree } from './path';
 import { INLINE_SPANS, inlineSpans, overflowList, Segment, segmentAt, spanAt, spanEnd, spanSet } from './segment';
-import { setBits } from './sets';
+import { NO_SET, setBits } from './sets';
 import { tableFind, tableGuess } from './table';
 
 const TRIES: u32 = 64;
 /** Windows whose heads are looked up together, so that their cache misses overlap. */
 const AHEAD: u32 = 8; // a power of two: windows AHEAD apart share a guess's place
-const NOBODY: u32 = 0xffffffff;
 
 /** A segment that the lookup has read. */
 @unmanaged
@@ -51,7 +50,7 @@ function visitAt(i: u32): Visit {
 }
 
 let visited: u32 = 0;
-let lastSet: u32 = NOBODY; // set that ALIVE was narrowed with last
+let lastSet: u32 = NO_SET; // set that ALIVE was narrowed with last
 let begun: bool = false; // ALIVE holds something
 let anyAlive: bool = false;
 let longest: u32 = 0;
@@ -184,7 +183,7 @@ function settled(): u32 {
 function matchOnce(from: usize, blocks: u32): void {
   memory.fill(MATCH, 0, (<usize>SLOT_LIMIT) << 2);
   visited = 0;
-  lastSet = NOBODY;
+  lastSet = NO_SET;
   begun = false;
   anyAlive = false;
   longest = 0;

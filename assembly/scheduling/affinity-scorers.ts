@@ -115,7 +115,7 @@ function boundOf(used: u32, factor: f32): f32 {
   return ceil<f32>((factor * (laneSum(total) + 1)) / laneSum(count));
 }
 
-/** Neutral for a request without the header: 0.5 for everyone. */
+/** Neutral for a request without the header: 0.5 for every candidate. */
 function keyless(used: u32): void {
   addConstant(used, 0.5);
 }

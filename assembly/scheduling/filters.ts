@@ -257,7 +257,7 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
 
 /**
  * Sticky until saturated (llm-d, token-aware routing, August 2026): the holders of the prefix whose tokens in flight are at
- * most the limit; without any, everyone below the limit; without any, everyone.
+ * most the limit; without any, every candidate below the limit; without any, every candidate.
  */
 function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u32 {
   const threshold = f32x4.splat(total == 0 ? NEVER : max<f32>(holdersFrom(total, op.p0), 1));

@@ -1,6 +1,6 @@
 // Scorers that look at what was sent where before, and what they need noted once a request is placed.
 //
-// Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold.ts,
+// Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold-prompts.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { slotOffset } from '../columns/column';
 import { adapterScore, adapterSent } from '../load/adapters';
@@ -23,7 +23,8 @@ export function noteCold(size: u32): void {
   coldSize = size;
 }
 
-function anybodyHolds(used: u32): bool {
+/** Whether a candidate holds a part of the prompt. */
+function isHeld(used: u32): bool {
   let some = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     some = v128.or(some, v128.and(v128.load(CANDIDATES + at), v128.load(MATCH + at)));
@@ -32,12 +33,12 @@ function anybodyHolds(used: u32): bool {
 }
 
 /**
- * A prompt that some candidate holds in part: 0.5 for everyone. Else 1 - rank / (n - 1), those never used first, then
+ * A prompt that some candidate holds in part: 0.5 for every candidate. Else 1 - rank / (n - 1), those never used first, then
  * those used longest ago; one candidate scores 1 (no-hit-lru-scorer).
  */
 export function scoreNoHit(used: u32, size: u32): void {
   coldSize = 0;
-  if (anybodyHolds(used)) return addConstant(used, 0.5);
+  if (isHeld(used)) return addConstant(used, 0.5);
   coldSize = size;
   const count = coldRanks(used);
   const scale = f32x4.splat(count > 1 ? <f32>1 / <f32>(count - 1) : <f32>0);
@@ -77,7 +78,7 @@ export function adapterColumn(used: u32, column: usize): void {
   }
 }
 
-/** The request goes to an endpoint: note what the program's scorers will want to know. Commit lock held. */
+/** Notes for later decisions that the request goes to an endpoint, as far as the program's scorers need it. Commit lock held. */
 export function noteSent(needs: u32, slot: u32): void {
   if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
   if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;

@@ -36,7 +36,7 @@ function pickInOrder(used: u32, keys: usize, count: u32): u32 {
   return picked;
 }
 
-/** Uniform: a random key for everyone. */
+/** Uniform: a random key for every candidate. */
 function randomKeys(used: u32): void {
   for (let i: u32 = 0; i < used; i++) {
     const at = slotOffset(i);

@@ -42,6 +42,7 @@ function captureWide(number: u32, used: u32): void {
 
 /** Captures the state of the decision before its charge. Commit lock held. */
 export function captureState(used: u32): void {
+  if (POOL_WORDS_BYTES > STATE_COEFFICIENTS) ERROR('the pool words reach into the coefficients');
   const bytes = slotOffset(used);
   for (let number: u32 = 0; number < ENDPOINT_COLUMNS; number++) {
     memory.copy(stateColumn(number), columnAddress(number), bytes);

@@ -103,7 +103,7 @@ export function addKeys(used: u32): void {
   }
 }
 
-/** The same score for everyone. */
+/** The same score for every candidate. */
 export function addConstant(used: u32, score: f32): void {
   const scores = SCORE;
   const added = f32x4.splat(score * weight);

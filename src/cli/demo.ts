@@ -7,6 +7,7 @@ import { runOverload } from './demo/overload.js';
 import { OverloadTable, TurnTable } from './demo/report.js';
 import { showShift } from './demo/shift/show.js';
 import { waitingRequests } from './demo/waiting-requests.js';
+import { FlagError } from './flag-error.js';
 import { parsedCommand } from './parsed-command.js';
 import { factor, listenFailure, portNumber } from './port.js';
 
@@ -68,6 +69,9 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<DemoFlags>(demoCommand(), argv);
   if (parsed === undefined) return 0;
   const flags = parsed.options;
+  if (flags.overload && flags.shift) {
+    throw new FlagError('--overload and --shift exclude each other: give only one of them');
+  }
   const stacks: DemoStack[] = [];
   const ending = new AbortController();
   const interrupted = new Promise<undefined>((resolve) => {

@@ -190,6 +190,7 @@ export function serveHelp(): string {
 }
 
 function refuseContradictions(values: ServeFlagValues): void {
+  refuseSharedPorts(values);
   if (values.configFile && values.configText) {
     throw new FlagError('--config-file and --config-text exclude each other: give only one of them');
   }
@@ -213,6 +214,27 @@ function refuseContradictions(values: ServeFlagValues): void {
     throw new FlagError(
       '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or --metrics-endpoint-auth',
     );
+  }
+}
+
+/** Flags of each port and of the address that it is opened on. */
+const PORT_FLAGS = [
+  ['grpc-port', 'grpcPort', 'grpcBindAddress'],
+  ['grpc-health-port', 'grpcHealthPort', 'grpcHealthBindAddress'],
+  ['metrics-port', 'metricsPort', 'metricsBindAddress'],
+] as const;
+
+/** Refuses one number for two ports of one address; 0 is a free port each time. */
+function refuseSharedPorts(values: ServeFlagValues): void {
+  const ports = PORT_FLAGS.map(([flag, port, address]) => {
+    return { flag, port: values[port], address: values[address] || values.bindAddress };
+  });
+  for (const [i, one] of ports.entries()) {
+    for (const other of ports.slice(i + 1)) {
+      const meet = !one.address || !other.address || one.address === other.address;
+      if (one.port === 0 || one.port !== other.port || !meet) continue;
+      throw new FlagError(`--${one.flag} and --${other.flag} are both ${one.port}: give each a port of its own`);
+    }
   }
 }
 

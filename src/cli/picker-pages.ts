@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { errorMessage } from '../core/error-message.js';
+import { readProblem } from '../core/read-problem.js';
 
 /** Flags of commands that read the metrics port of a running picker. */
 export interface PickerAddressFlags {
@@ -48,11 +49,19 @@ async function request(
   const headers: Record<string, string> = {};
   const url = new URL(path, picker);
   if (pool !== undefined) url.searchParams.set('pool', pool);
-  if (tokenFile !== undefined) headers.authorization = `Bearer ${(await readFile(tokenFile, 'utf8')).trim()}`;
+  if (tokenFile !== undefined) headers.authorization = `Bearer ${await readToken(tokenFile)}`;
   try {
     return await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
   } catch (error) {
     const cause = (error as { cause?: unknown }).cause ?? error;
     throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);
+  }
+}
+
+async function readToken(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    throw new Error(`--token-file: ${path} ${readProblem(error)}`);
   }
 }

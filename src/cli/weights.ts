@@ -6,6 +6,8 @@ import { decodeState } from '../adaptation/saved-state.js';
 import { builtinPlugins } from '../config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../config/load.js';
 import type { Coefficients } from '../core/coefficients.js';
+import { errorMessage } from '../core/error-message.js';
+import { readProblem } from '../core/read-problem.js';
 import { replacedScorers } from '../scheduling/learned-profile.js';
 import { FlagError } from './flag-error.js';
 import { parsedCommand } from './parsed-command.js';
@@ -49,13 +51,22 @@ function exported({ configFile, stateFile, allowExperimentalPlugins }: ExportFla
 }
 
 function learnedIn(path: string, { adaptation }: LoadedConfiguration): Coefficients {
+  const text = stateText(path);
   try {
     const model = new CostModel(adaptation.model);
-    const { model: state } = decodeState(readFileSync(path, 'utf8'), adaptation.model);
+    const { model: state } = decodeState(text, adaptation.model);
     if (!model.restore(state, 1)) throw new Error('its numbers do not fit together');
     return model.coefficients;
   } catch (error) {
-    throw new Error(`${path} cannot be used: ${(error as Error).message}`);
+    throw new Error(`${path} cannot be used: ${errorMessage(error)}`);
+  }
+}
+
+function stateText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`the state file ${path} ${readProblem(error)}`);
   }
 }
 

@@ -11,6 +11,7 @@ import {
   parseDocument,
   type YAMLMap,
 } from 'yaml';
+import { errorMessage } from '../core/error-message.js';
 import { ConfigurationError, type Place } from './error.js';
 
 /** Keys and list positions from the top of a document to one of its values. */
@@ -67,7 +68,7 @@ export class ConfigurationDocument {
     try {
       return walk();
     } catch (error) {
-      const reason = error instanceof RangeError ? 'values are nested too deeply' : (error as Error).message;
+      const reason = error instanceof RangeError ? 'values are nested too deeply' : errorMessage(error);
       throw new ConfigurationError(`not usable: ${reason}`, { source: this.#source, line: 1, column: 1 });
     }
   }

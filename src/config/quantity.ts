@@ -17,7 +17,7 @@ const SUFFIXES: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 export const QUANTITY_FORM = /^([+-]?(?:\d+\.?\d*|\.\d+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+|)$/;
-/** Quantities are 64-bit integers to everyone else who reads the same files. */
+/** Bound of a quantity in Kubernetes, whose quantities are 64-bit integers. */
 const LARGEST = 2 ** 63;
 
 export const QUANTITY_EXPECTED = 'expected a quantity such as 1Gi, 500Mi, 1k or 1000';

@@ -48,6 +48,7 @@ function issueError(
     const message = unknownField(key, fieldsAt(schema, inner), subject, inner.length === 0);
     return document.error([...base, ...inner, key], message, 'key');
   }
+  if (data === undefined && base.length === 0) return document.error([], emptyDocument(fieldsAt(schema, [])));
   const value = valueAt(data, inner);
   return document.error([...base, ...inner], prefix + describe(issue, value));
 }
@@ -63,11 +64,14 @@ function describe(issue: Issue, value: unknown): string {
   if (value === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
-      return `expected ${article(issue.expected)}, got ${shown(value)}`;
+      return `${ownMessage(issue) ?? `expected ${article(issue.expected)}`}, got ${shown(value)}`;
     case 'too_small':
       if (issue.origin === 'string') return 'must not be empty';
+      if (Array.isArray(value)) return `must have at least ${entries(issue.minimum)}, got ${value.length}`;
       return `must be ${issue.inclusive ? 'at least' : 'greater than'} ${issue.minimum}, got ${shown(value)}`;
     case 'too_big':
+      if (typeof value === 'string') return `must have at most ${issue.maximum} characters, got ${value.length}`;
+      if (Array.isArray(value)) return `must have at most ${entries(issue.maximum)}, got ${value.length}`;
       return `must be ${issue.inclusive ? 'at most' : 'less than'} ${issue.maximum}, got ${shown(value)}`;
     case 'invalid_value': {
       const names = issue.values.map(String);
@@ -77,6 +81,19 @@ function describe(issue: Issue, value: unknown): string {
     default:
       return isPlain(value) ? `${issue.message}, got ${shown(value)}` : issue.message;
   }
+}
+
+function emptyDocument(fields: readonly string[]): string {
+  return `the document is empty: it needs ${fields.length === 0 ? 'a value' : `fields; valid here: ${fields.join(', ')}`}`;
+}
+
+/** The message that a schema gives for a value of another type; undefined = zod's own. */
+function ownMessage({ message }: Issue): string | undefined {
+  return message.startsWith('Invalid input') ? undefined : message;
+}
+
+function entries(count: number | bigint): string {
+  return `${count} ${Number(count) === 1 ? 'entry' : 'entries'}`;
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {

@@ -5,6 +5,8 @@ import { CORE, type CoreFunctions } from './core-names.js';
 const MOVES: ReadonlySet<number> = new Set(
   [
     [CORE.STATE_FREE, CORE.STATE_LIVE],
+    // An endpoint that drains before all shards know it.
+    [CORE.STATE_FREE, CORE.STATE_DRAINING],
     [CORE.STATE_LIVE, CORE.STATE_DRAINING],
     [CORE.STATE_DRAINING, CORE.STATE_LIVE],
     [CORE.STATE_LIVE, CORE.STATE_FREE],

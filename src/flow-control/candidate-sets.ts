@@ -83,9 +83,7 @@ export class CandidateSets {
     if (id === NONE) return NONE;
     this.#forget(id);
     this.#add(id, candidates);
-    const list = this.#byHash.get(hash);
-    if (list === undefined) this.#byHash.set(hash, [id]);
-    else list.push(id);
+    this.#hash(id);
     return id;
   }
 

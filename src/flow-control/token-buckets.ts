@@ -1,6 +1,6 @@
 import type { TokenBucketSettings } from './settings.js';
 
-const EVERYBODY = '*';
+const EVERY_TENANT = '*';
 /** Bound on the buckets of tenants without settings of their own. */
 const BUCKETS_MAX = 100_000;
 /** Buckets that are checked for a full one at the bound. */
@@ -99,7 +99,7 @@ export class TokenBuckets {
   }
 
   #settingsOf(fairnessId: string): TokenBucketSettings | undefined {
-    const settings = this.#named.get(fairnessId) ?? this.#named.get(EVERYBODY);
+    const settings = this.#named.get(fairnessId) ?? this.#named.get(EVERY_TENANT);
     if (settings === undefined || this.factor === 1) return settings;
     const { tokensPerSecond, burstTokens } = settings;
     return { fairnessId, tokensPerSecond: tokensPerSecond * this.factor, burstTokens: burstTokens * this.factor };

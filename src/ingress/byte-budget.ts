@@ -19,7 +19,6 @@ export class HeldBytes implements ByteBudget {
     return true;
   }
 
-  /** As `take`, for what is held already: it counts although there is no room for it. @returns whether there was */
   force(bytes: number): boolean {
     this.#bytes += bytes;
     return this.#bytes <= this.bytesMax;

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { errorMessage } from '../core/error-message.js';
+import { readProblem } from '../core/read-problem.js';
 import type { KeyPair } from './transport.js';
 
 /** Days for which a generated certificate is valid: as long as llm-d-router's. */
@@ -34,14 +36,14 @@ export function readCertificate(folder: string, flag: string): KeyPair {
     try {
       return readFileSync(path, 'utf8');
     } catch (error) {
-      throw new Error(`--${flag}: ${path} cannot be read: ${(error as Error).message}`);
+      throw new Error(`--${flag}: ${path} ${readProblem(error)}`);
     }
   };
   const pair = { cert: read('tls.crt'), key: read('tls.key') };
   try {
     createSecureContext(pair);
   } catch (error) {
-    const why = (error as Error).message;
+    const why = errorMessage(error);
     throw new Error(`--${flag}: tls.crt and tls.key of ${folder} are no PEM certificate with its key: ${why}`);
   }
   return pair;

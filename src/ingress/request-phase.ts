@@ -259,6 +259,7 @@ export class RequestPhase {
     this.#countPassage(outcome);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    if (!this.#canEcho()) return this.#exchange.turnAway('too many bytes of one connection are held');
     this.#placedAt = services.now();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
@@ -269,6 +270,12 @@ export class RequestPhase {
     services.recorder.routed(this.#series, bytes);
     this.#close();
     if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
+  }
+
+  /** The body is counted as a reply from now on. @returns false when the connection holds too much for it to wait there */
+  #canEcho(): boolean {
+    this.#exchange.hold(0);
+    return (this.#reader.body?.bytes ?? 0) <= this.#exchange.stream.room;
   }
 
   #decide(dispatch: Dispatch | undefined): Placement | Rejection | Waiting {

@@ -93,7 +93,7 @@ export class RequestReader {
     return this.#requester;
   }
 
-  /** As `requester`, if anybody has asked for it. */
+  /** As `requester`, once that has been read; undefined before. */
   get known(): KnownRequester | undefined {
     return this.#requester;
   }

@@ -4,6 +4,7 @@ import { BodyMode, decodeProcessRequest, Phase, type ProcessMessage } from './co
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
+import { rejectionReply } from './replies.js';
 import { RequestPhase } from './request-phase.js';
 import { ResponseRelay } from './response-relay.js';
 import type { TracedEnd } from './tracing/trace-record.js';
@@ -46,8 +47,8 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   responseBodyMode: number = BodyMode.unnamed;
   /** Context in which the stream was opened, and which counts it. */
   readonly #entry: StreamContext;
-  readonly #request: RequestPhase;
-  readonly #response: ResponseRelay;
+  /** Made at the stream's turn: what waits, and may be refused or reset meanwhile, is small. */
+  #halves: { readonly request: RequestPhase; readonly response: ResponseRelay } | undefined;
   /** Counted in the shard's open streams; a stream over the bound is not. */
   readonly #refused: boolean;
   /** Counted in the shard's silent streams. */
@@ -66,8 +67,6 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#refused = refused;
     this.#silent = refused;
     this.openedAt = stream.arrivedAt;
-    this.#request = new RequestPhase(this);
-    this.#response = new ResponseRelay(this, this.#request);
     if (refused) context.load.silentStreams++;
     else context.load.openStreams++;
     context.services.recorder.streamOpened();
@@ -110,9 +109,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   halfClosed(): void {
     this.isHalfClosed = true;
-    this.#response.halfClosed();
+    this.#halves?.response.halfClosed();
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && !this.#request.isPrepared) this.finish();
+    if (this.#state !== 'waiting' && this.#halves?.request.isPrepared !== true) this.finish();
   }
 
   overflowed(): void {
@@ -121,15 +120,15 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   /** A request that does not come to its end gives its place to another one; an answer may take as long as it likes. */
   stalled(): void {
-    if (this.#state === 'opened' || (this.#state === 'under way' && this.#request.isComing)) {
-      this.#request.sendRejection(requestTimeout());
+    if (this.#state === 'opened' || (this.#state === 'under way' && this.#halves?.request.isComing !== false)) {
+      this.#reject(requestTimeout());
     }
   }
 
   closed(cancelled: boolean): void {
     const { services, load } = this.#entry;
     // Envoy (1.37 and newer) ends its streams with a reset behind the last reply.
-    if (cancelled && this.#closeCode === 'OK' && !this.#response.isOver) this.#closeCode = 'Canceled';
+    if (cancelled && this.#closeCode === 'OK' && this.#halves?.response.isOver !== true) this.#closeCode = 'Canceled';
     this.#release();
     if (!this.#refused) load.openStreams--;
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
@@ -179,12 +178,19 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   #turnAway(rejection: Rejection): void {
     this.#entry.services.recorder.overloaded();
-    this.#request.sendRejection(rejection);
+    this.#reject(rejection);
+  }
+
+  /** Answers with an error that is none of the request's own. */
+  #reject(rejection: Rejection) {
+    if (this.#halves !== undefined) return this.#halves.request.sendRejection(rejection);
+    this.stream.send(rejectionReply(rejection));
+    this.finish();
   }
 
   /** An answer that is complete keeps what it has; any other is cut off. */
   evictRequest(): void {
-    if (!this.#isFinished && !this.#response.isOver) this.#request.evictRequest();
+    if (!this.#isFinished && this.#halves?.response.isOver === false) this.#halves.request.evictRequest();
   }
 
   // Whose turn it is.
@@ -222,15 +228,23 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
       case Phase.requestHeaders:
       case Phase.requestBody:
       case Phase.requestTrailers:
-        return this.#request.message(message);
+        return this.#begun.request.message(message);
       case Phase.responseHeaders:
       case Phase.responseBody:
       case Phase.responseTrailers:
-        return this.#response.message(message);
+        return this.#begun.response.message(message);
       case Phase.none:
         // A kind of message that came to the protocol after this was written.
         return;
     }
+  }
+
+  get #begun(): { readonly request: RequestPhase; readonly response: ResponseRelay } {
+    if (this.#halves === undefined) {
+      const request = new RequestPhase(this);
+      this.#halves = { request, response: new ResponseRelay(this, request) };
+    }
+    return this.#halves;
   }
 
   // The end.
@@ -247,9 +261,14 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#silent = false;
     this.#backlog?.drop();
     this.#backlog = undefined;
-    this.#request.giveUp();
-    this.#response.close();
-    this.#request.release();
-    this.#request.endTrace(TRACED_ENDS.get(this.#closeCode));
+    if (this.#halves === undefined) {
+      this.hold(0);
+      return;
+    }
+    const { request, response } = this.#halves;
+    request.giveUp();
+    response.close();
+    request.release();
+    request.endTrace(TRACED_ENDS.get(this.#closeCode));
   }
 }

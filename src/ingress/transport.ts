@@ -16,6 +16,8 @@ export interface ProcessStream {
   fail(code: number, message: string): void;
   /** Bytes accepted by `send` and not yet taken by the connection. */
   readonly pendingBytes: number;
+  /** Bytes of replies that can leave now or wait: as many as the stream's connection may hold more. */
+  readonly room: number;
   /** Earliest time at which the first byte of the stream can have come, in milliseconds of `performance.now()`. */
   readonly arrivedAt: number;
 }
@@ -30,11 +32,16 @@ export interface StreamEntry {
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  /**
+   * A stream has ended before its first message; nothing was made for it. A transport that opens streams with their headers tells
+   * the handler.
+   */
+  abandoned?(arrivedAt: number): void;
   /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
   behind?(): void;
 }
 
-/** Memory that is counted and given back for other use: it stays as it is while anybody retains it. */
+/** Memory that is counted and given back for other use. It does not change while it is retained. */
 export interface HeldMemory {
   retain(): void;
   release(): void;
@@ -69,6 +76,8 @@ export interface ByteBudget {
   readonly bytesMax: number;
   /** @returns false when there is no room: nothing has been taken then */
   take(bytes: number): boolean;
+  /** As `take`, for what has to be held: it counts although there is no room for it. @returns whether there was */
+  force(bytes: number): boolean;
   give(bytes: number): void;
 }
 

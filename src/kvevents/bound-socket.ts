@@ -1,3 +1,4 @@
+import { errorMessage } from '../core/error-message.js';
 import type { EngineBlocks } from './engine-blocks.js';
 import type { EventCounts } from './event-counts.js';
 import { EventStream } from './event-stream.js';
@@ -48,7 +49,7 @@ export class BoundSocket {
     try {
       await this.#socket.bind(address);
     } catch (error) {
-      throw new Error(`kvEventsConfig.zmqEndpoint: ${address} cannot be bound: ${(error as Error).message}`);
+      throw new Error(`kvEventsConfig.zmqEndpoint: ${address} cannot be bound: ${errorMessage(error)}`);
     }
     this.#socket.subscribe(topicFilter);
     void this.#follow();
@@ -77,7 +78,7 @@ export class BoundSocket {
         if (message === undefined) counts.drop('malformed');
         else await this.#receive(message);
       } catch (error) {
-        report(`an event could not be applied: ${(error as Error).message}`);
+        report(`an event could not be applied: ${errorMessage(error)}`);
       }
     }
   }

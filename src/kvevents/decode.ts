@@ -1,4 +1,5 @@
 import type * as Msgpack from '@msgpack/msgpack';
+import { errorMessage } from '../core/error-message.js';
 import { optionalPackage } from '../core/optional-package.js';
 import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier } from './event.js';
 
@@ -33,7 +34,7 @@ export function decodeEvents(payload: Uint8Array): KvBatch {
   try {
     batch = decoder.decode(payload);
   } catch (error) {
-    throw new MalformedEvents(`no msgpack: ${(error as Error).message}`);
+    throw new MalformedEvents(`no msgpack: ${errorMessage(error)}`);
   }
   const list: unknown = Array.isArray(batch) ? batch[1] : (batch as Fields | null)?.events;
   if (!Array.isArray(list)) throw new MalformedEvents('no list of events');

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Subscriber } from 'zeromq';
+import { errorMessage } from '../core/error-message.js';
 import { LOCK_RETRY_MS } from '../core/lock-retry.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { EventCounts } from './event-counts.js';
@@ -87,7 +88,7 @@ export class Subscription {
         if (message === undefined) counts.drop('malformed');
         else await this.#receive(message);
       } catch (error) {
-        report(`an event could not be applied: ${(error as Error).message}`);
+        report(`an event could not be applied: ${errorMessage(error)}`);
       }
     }
   }
@@ -129,7 +130,7 @@ export class Subscription {
       if (this.#closed) return;
       counts.replays.failed++;
       this.#noReplayBefore = performance.now() + COOLDOWN_MS;
-      report(`lost events cannot be fetched from ${replayAddress}: ${(error as Error).message}`);
+      report(`lost events cannot be fetched from ${replayAddress}: ${errorMessage(error)}`);
     } finally {
       turns.giveBack();
     }

@@ -105,7 +105,7 @@ describe('a start that fails says why in one line and exits with 1', () => {
 
   it('the start fails on a certificate that cannot be read or used', async () => {
     const secure = (...flags: string[]) => serve('--secure-serving=true', ...flags);
-    expect(await secure('--cert-path=/nowhere')).toMatch(/^--cert-path: \/nowhere\/tls\.crt cannot be read: ENOENT/);
+    expect(await secure('--cert-path=/nowhere')).toMatch(/^--cert-path: \/nowhere\/tls\.crt does not exist: create it/);
     await file('tls.crt', 'no certificate');
     await file('tls.key', 'no key');
     expect(await secure(`--cert-path=${setting.folder}`)).toMatch(
@@ -123,11 +123,11 @@ describe('a start that fails says why in one line and exits with 1', () => {
     await cp(join(ROOT, 'bin'), join(copy, 'bin'), { recursive: true });
     await cp(join(ROOT, 'dist'), join(copy, 'dist'), {
       recursive: true,
-      filter: (path) => !path.endsWith('core.wasm'),
+      filter: (path) => !path.endsWith('.wasm'),
     });
     await cp(join(ROOT, 'package.json'), join(copy, 'package.json'));
     await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
     const line = await failure(['serve', ...setting.flags], join(copy, 'bin', 'pointsman.js'));
-    expect(line).toMatch(/^the Wasm build is missing \(.*core\.wasm\): run "npm run build"$/);
+    expect(line).toMatch(/^the Wasm build is missing \(.*core(-debug)?\.wasm\): run "npm run build"$/);
   });
 });

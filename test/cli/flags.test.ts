@@ -168,6 +168,13 @@ describe('a flag', () => {
   });
 
   it.each([
+    ['numbers', ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0']],
+    ['addresses', ['--grpc-port=7', '--metrics-port=7', '--grpc-bind-address=::1', '--metrics-bind-address=127.0.0.1']],
+  ])('ports of free %s of their own do not meet', (_, argv) => {
+    expect(flags(argv)).toMatchObject({ secureServing: true });
+  });
+
+  it.each([
     [['--no-such-flag'], 'unknown flag --no-such-flag; see --help'],
     [['--gprc-port=1'], 'unknown flag --gprc-port; did you mean --grpc-port?'],
     [['--constructor=1'], 'unknown flag --constructor'],
@@ -221,6 +228,11 @@ describe('a flag', () => {
     [['--shards=0'], '--shards: expected a number from 1 to 64'],
     [['--max-endpoints=4097'], '--max-endpoints: expected a number from 1 to 4096'],
     [['--seed=1.5'], '--seed: expected a number from 0 to 4294967295'],
+    [['--grpc-port=9090'], '--grpc-port and --metrics-port are both 9090: give each a port of its own'],
+    [
+      ['--grpc-port=7', '--metrics-port=7', '--grpc-bind-address=::1', '--bind-address=::1'],
+      '--grpc-port and --metrics-port are both 7',
+    ],
   ])('%j is refused in one line', (argv, message) => {
     let thrown: unknown;
     try {

@@ -63,7 +63,7 @@ describe('pointsman weights export', () => {
     [
       'with one that does not exist',
       ['--state-file', '/no/such/file'],
-      'pointsman: /no/such/file cannot be used: ENOENT',
+      'pointsman: the state file /no/such/file does not exist: create it or correct the path',
     ],
   ])('pointsman weights export ends with one line %s', (_what, argv, message) => {
     const { status, stderr } = weights(...argv);

@@ -61,6 +61,11 @@ describe('the source of a configuration', () => {
 
 describe('the shape of a configuration', () => {
   it.each([
+    [
+      'a document without content',
+      '# later\n',
+      '--config-text:1:1: the document is empty: it needs fields; valid here: apiV',
+    ],
     ['a list', '- testing\n', '--config-text:1:1: expected a mapping, got a list'],
     ['text that is no YAML', 'plugins: [\n', '--config-text:2:1: not valid YAML or JSON'],
     ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1alpha1'],
@@ -94,6 +99,10 @@ describe('the shape of a configuration', () => {
   it.each([
     ['plugns: []', '--config-text:3:1: plugns: unknown field "plugns"; did you mean "plugins"?'],
     ['plugins:\n- {name: x}', '--config-text:4:3: plugins[0].type: is required'],
+    [
+      'plugins: [{type: utilization-detector, parameters: {metricsStalenessThreshold: 200}}]',
+      'utilization-detector: expected a duration such as 50ms, 1.5s or 2m30s, got 200',
+    ],
     ['plugins: {}', '--config-text:3:10: plugins: expected a list, got a mapping'],
     ['plugins:\n- {type: 1}', '--config-text:4:10: plugins[0].type: expected a string, got 1'],
     ['plugins:\n- {type: queue-scorer, nme: a}', 'plugins[0].nme: unknown field "nme"; did you mean "name"?'],

@@ -159,7 +159,7 @@ const OVERRIDE = bytesField(9, numberField(1, 1), numberField(2, 1), numberField
 async function startOverridingPicker(destination: string) {
   const phases: number[] = [];
   const transport = await createTransport('lean');
-  const held = { bytesMax: 1 << 20, take: () => true, give: () => {} };
+  const held = { bytesMax: 1 << 20, take: () => true, force: () => true, give: () => {} };
   const open = (stream: ProcessStream): ProcessHandler => ({
     message(bytes, from, to) {
       const { phase, body, endOfStream } = decodeProcessRequest(bytes, from, to);

@@ -430,6 +430,30 @@ describe('too much load', () => {
     expect(shard.opener.load().bufferedBytes).toBe(0);
   });
 
+  it('the shard counts a body once: no longer as a request when it is passed on', () => {
+    const shard = new FakeShard();
+    const proxy = shard.open();
+    const held: number[] = [];
+    proxy.onReply = () => held.push(shard.opener.load().bufferedBytes);
+    proxy.say(requestHeaders(PATH), requestBody(BODY));
+    expect([proxy.kinds, held]).toEqual([
+      ['requestHeaders', 'requestBody'],
+      [0, 0],
+    ]);
+  });
+
+  it('the shard turns away a request whose body its connection could not hold on its way back', () => {
+    const shard = new FakeShard();
+    const proxy = shard.open();
+    proxy.room = BODY.length - 1;
+    proxy.say(requestHeaders(PATH), requestBody(BODY));
+    expect([proxy.kinds.length, proxy.rejection]).toMatchObject([
+      1,
+      { ...expected503, text: expect.stringMatching(/too many bytes of one connection are held$/) },
+    ]);
+    expect([shard.charges.map(({ releases }) => releases), shard.opener.load().bufferedBytes]).toEqual([[1], 0]);
+  });
+
   it('the shard puts tiny chunks together: they take no more room than the same body in one piece', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));

@@ -255,6 +255,10 @@ export class ProxySide implements ProcessStream {
   /** `open`, `ended`, or gRPC code and message of a failure. */
   ending: 'open' | 'ended' | { code: number; message: string } = 'open';
   readonly pendingBytes = 0;
+  /** Bytes that its connection can hold more. */
+  room = Number.POSITIVE_INFINITY;
+  /** Called for each reply. */
+  onReply: (() => void) | undefined;
   readonly arrivedAt: number;
   #handler: ProcessHandler | undefined;
 
@@ -267,6 +271,7 @@ export class ProxySide implements ProcessStream {
   }
   send(reply: Uint8Array): void {
     this.replies.push(decodeReply(Buffer.from(reply)));
+    this.onReply?.();
   }
   sendParts(parts: readonly Uint8Array[]): void {
     this.send(Buffer.concat(parts));

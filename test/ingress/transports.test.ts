@@ -133,6 +133,8 @@ describe.each(NAMES)('the %s transport', (given) => {
     const path = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
     const open = () => {
       const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' });
+      // An empty message: the stream has a handler with every transport.
+      stream.write(Buffer.alloc(5));
       return stream.on('error', () => undefined);
     };
     const held = open();

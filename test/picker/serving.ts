@@ -99,6 +99,9 @@ export interface ServeProcess extends Ports {
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
+/** Start of a picker on a machine that does other things. */
+const SERVES_WITHIN_MS = 25_000;
+
 /** Starts `pointsman serve`; resolves when it says that it serves. Rejects with its last words when it ends first. */
 export async function startServe(flags: readonly string[], program = PROGRAM): Promise<ServeProcess> {
   const child = spawn(process.execPath, [program, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -108,7 +111,7 @@ export async function startServe(flags: readonly string[], program = PROGRAM): P
   let over = false;
   ended.then(() => (over = true));
   const line = () => text.split('\n').find((candidate) => candidate.includes('pointsman is serving'));
-  await eventually('the picker serves', () => over || line() !== undefined);
+  await eventually('the picker serves', () => over || line() !== undefined, SERVES_WITHIN_MS);
   const serving = line();
   if (serving === undefined) throw new Error(text);
   const { grpcPort, healthPort, metricsPort } = JSON.parse(serving) as Ports;

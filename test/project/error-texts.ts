@@ -11,7 +11,7 @@ const ROOMS = ['admission', 'cli', 'config', 'flow-control', 'ingress', 'picker'
 
 /** Expressions in front of an error's text. */
 const HEADS = [
-  /\b(?:badRequest|overloaded)\(\s*/g,
+  /\b(?:badRequest|overloaded|turnAway)\(\s*/g,
   /\bnew (?:FlagError|ConfigurationError|InvalidArgumentError)\(\s*/g,
   /\bdocument\.error\((?:[^,()[\]]|\[[^\]]*\]|\([^()]*\))+,\s*/g,
   /\bconst message = /g,

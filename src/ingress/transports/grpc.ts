@@ -39,6 +39,9 @@ class GrpcStream implements ProcessStream {
     return this.#pending;
   }
 
+  /** grpc-js bounds no replies. */
+  readonly room = Number.POSITIVE_INFINITY;
+
   get done(): boolean {
     return this.#done;
   }

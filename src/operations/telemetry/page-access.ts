@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { errorMessage } from '../../core/error-message.js';
+import { readProblem } from '../../core/read-problem.js';
 
 /** A reader of the metrics port. */
 export interface PageReader {
@@ -60,7 +60,7 @@ export class TokenFile {
       this.#seen = versionOf(statSync(path, { bigint: true }));
       this.#digest = digestOf(readToken(path));
     } catch (error) {
-      throw new Error(`--metrics-auth-token-file: ${path} cannot be used: ${errorMessage(error)}`);
+      throw new Error(`--metrics-auth-token-file: ${path} ${readProblem(error)}`);
     }
   }
 
@@ -81,7 +81,7 @@ export class TokenFile {
       this.#digest = digestOf(readToken(this.#path));
       this.#seen = version;
     } catch (error) {
-      if (this.#seen !== '') this.#report(`the token stays as it was: ${this.#path}: ${errorMessage(error)}`);
+      if (this.#seen !== '') this.#report(`the token stays as it was: ${this.#path} ${readProblem(error)}`);
       this.#seen = '';
     }
   }
@@ -93,8 +93,8 @@ function versionOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
 
 function readToken(path: string): string {
   const token = readFileSync(path, 'utf8').trim();
-  if (token === '') throw new Error('it is empty');
-  if (/\s/.test(token)) throw new Error('a token has no blanks and no line breaks');
+  if (token === '') throw new Error('is empty: write the token into it');
+  if (/\s/.test(token)) throw new Error('has blanks or line breaks in its token: remove them');
   return token;
 }
 

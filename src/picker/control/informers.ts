@@ -4,6 +4,7 @@ import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
+import { readProblem } from '../../core/read-problem.js';
 import type { Endpoint, SlotUpdate } from '../../pool/endpoint.js';
 import { EngineTable } from '../../pool/engines/engine-table.js';
 import { AttributeReader } from '../../pool/sources/attribute-reader.js';
@@ -235,6 +236,6 @@ function pem(source: string, parameter: string, path: string | undefined): strin
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`${source}: ${parameter}: ${path} cannot be read: ${(error as Error).message}`);
+    throw new Error(`${source}: ${parameter}: ${path} ${readProblem(error)}`);
   }
 }

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { EndpointOutlook, RequestOutlook } from '../../scheduling/latency-outlook.js';
 
 /** The state of one endpoint, as llm-d-router's prediction and training servers are told it. */
@@ -56,7 +57,7 @@ export function predictedTimes(text: string, rows: number): readonly (PredictedT
   try {
     answer = JSON.parse(text);
   } catch (error) {
-    throw new UnusableAnswer(`its answer is no JSON: ${(error as Error).message}`);
+    throw new UnusableAnswer(`its answer is no JSON: ${errorMessage(error)}`);
   }
   const { predictions } = (answer ?? {}) as { readonly predictions?: unknown };
   if (!Array.isArray(predictions)) throw new UnusableAnswer('its answer has no list of predictions');

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import type { TrainingSample } from '../../core/training-sample.js';
@@ -120,7 +121,7 @@ export class TrainingClient {
       this.#failing = false;
     } catch (error) {
       this.#lost += entries.length;
-      if (!this.#failing) this.#options.report(`${training} takes no samples: ${(error as Error).message}`);
+      if (!this.#failing) this.#options.report(`${training} takes no samples: ${errorMessage(error)}`);
       this.#failing = true;
     }
   }

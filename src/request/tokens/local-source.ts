@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '../../core/error-message.js';
 import { PromptKind } from '../../core/types.js';
 import type { LocalTokenSettings } from './settings.js';
 import type { PromptBody, SegmentsState, Tokenised, TokenSource } from './token-source.js';
@@ -48,7 +49,7 @@ export class LocalSource implements TokenSource {
     try {
       await this.#run({ folder, what: 'load', body: new Uint8Array(0) });
     } catch (error) {
-      throw new Error(`token-producer: local.path: ${(error as Error).message}`);
+      throw new Error(`token-producer: local.path: ${errorMessage(error)}`);
     }
   }
 

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import { PromptKind } from '../../core/types.js';
 import { FailurePause } from '../../remote/failure-pause.js';
 import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
@@ -72,7 +73,7 @@ export class RenderSource implements TokenSource {
       // A cancelled request or a refused prompt is no failure of the server.
       if (!signal.aborted && !judgesPrompt(error)) this.#pause.failed();
       const outcome = deadline.aborted ? 'late' : 'failed';
-      return { outcome, why: `${base} has not rendered a prompt: ${(error as Error).message}` };
+      return { outcome, why: `${base} has not rendered a prompt: ${errorMessage(error)}` };
     } finally {
       this.#open--;
     }

@@ -1,3 +1,4 @@
+import { errorMessage } from '../../core/error-message.js';
 import type { PromptFeature, PromptTokens } from '../../core/token-chain.js';
 
 /** An answer of a render server that has not the expected shape. */
@@ -32,7 +33,7 @@ function parts(text: string): readonly RenderedPrompt[] {
   try {
     answer = JSON.parse(text);
   } catch (error) {
-    throw new UnusableAnswer(`its answer is no JSON: ${(error as Error).message}`);
+    throw new UnusableAnswer(`its answer is no JSON: ${errorMessage(error)}`);
   }
   const list: readonly unknown[] = Array.isArray(answer) ? answer : [answer];
   if (list.length > 0 && list.every(isRendered)) return list;

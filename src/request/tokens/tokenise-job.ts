@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { errorMessage } from '../../core/error-message.js';
 import type { TokenisedTask, TokeniseTask } from './local-source.js';
 import type { TokeniserFiles } from './prompt-tokeniser.js';
 import { PromptTokeniser } from './prompt-tokeniser.js';
@@ -43,7 +44,7 @@ function json(folder: string, name: string): object | undefined {
   try {
     return JSON.parse(content) as object;
   } catch (error) {
-    throw new Error(`${join(folder, name)} is no JSON: ${(error as Error).message}`);
+    throw new Error(`${join(folder, name)} is no JSON: ${errorMessage(error)}`);
   }
 }
 
@@ -52,6 +53,6 @@ function text(folder: string, name: string): string | undefined {
     return readFileSync(join(folder, name), 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new Error(`${join(folder, name)} cannot be read: ${(error as Error).message}`);
+    throw new Error(`${join(folder, name)} cannot be read: ${errorMessage(error)}`);
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z
   .strictObject({
@@ -30,14 +31,8 @@ const parameters = z
       .number()
       .default(15_928)
       .describe('Prompt tokens that an endpoint computes in a second; the default is Qwen3 32B on two H100.'),
-    prefixMatchInfoProducerName: z
-      .string()
-      .default('approx-prefix-cache-producer')
-      .describe('Name of the plugin that produces the prefix matches.'),
-    inFlightLoadProducerName: z
-      .string()
-      .default('inflight-load-producer')
-      .describe('Name of the plugin that counts in-flight load.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    inFlightLoadProducerName,
     latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
   })
   .refine((given) => given.ttftSource !== 'prefillThroughput' || given.peakPrefillThroughput > 0, {

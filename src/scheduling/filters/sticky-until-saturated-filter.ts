@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
   affinityThreshold: z
@@ -13,14 +14,8 @@ const parameters = z.strictObject({
     .min(0)
     .default(286_720)
     .describe('Tokens in flight above which an endpoint is saturated: prefill tokens per second × seconds to wait.'),
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
-  inFlightLoadProducerName: z
-    .string()
-    .default('inflight-load-producer')
-    .describe('Name of the plugin that counts in-flight load.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
+  inFlightLoadProducerName,
 });
 
 export const stickyUntilSaturatedFilter = definePlugin({

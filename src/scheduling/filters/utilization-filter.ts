@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { inFlightLoadProducerName } from '../producer-names.js';
 
 const METRICS = ['active-requests', 'running-requests', 'waiting-queue', 'kv-cache-utilization'] as const;
 
@@ -15,10 +16,7 @@ const condition = z
 const parameters = z.strictObject({
   conditions: z.array(condition).min(1).describe('Rules that must all hold; what is unknown counts as 0.'),
   fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none would be left.'),
-  inFlightLoadProducerName: z
-    .string()
-    .default('inflight-load-producer')
-    .describe('Name of the plugin that counts in-flight load.'),
+  inFlightLoadProducerName,
 });
 
 type Parameters = z.output<typeof parameters>;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { errorMessage } from '../../core/error-message.js';
 import type { Usage } from '../../core/types.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
@@ -19,7 +20,7 @@ function checked(types: ReadonlySet<string>, expected: string) {
       if (types.has(type)) return;
       context.addIssue({ code: 'custom', message: `expected ${expected}, but its value is of type ${type}` });
     } catch (error) {
-      context.addIssue({ code: 'custom', message: `failed to compile: ${(error as Error).message}` });
+      context.addIssue({ code: 'custom', message: `failed to compile: ${errorMessage(error)}` });
     }
   };
 }
@@ -80,7 +81,7 @@ export const requestAttributeReporter = definePlugin({
         compileExpression(text).evaluate(SAMPLE);
         return [];
       } catch (error) {
-        const why = (error as Error).message.split('\n', 1)[0];
+        const why = errorMessage(error).split('\n', 1)[0];
         return [`"${text}" fails with a usual usage (${why}): numbers of usage are doubles, write 1.0 for 1`];
       }
     }),
@@ -101,7 +102,7 @@ export const requestAttributeReporter = definePlugin({
           // Not a failure of the plugin: an answer may lack a field of the expression.
           if (told) return;
           told = true;
-          log.warn({ plugin: name, error: (error as Error).message }, 'an expression could not be worked out');
+          log.warn({ plugin: name, error: errorMessage(error) }, 'an expression could not be worked out');
         }
       },
     };

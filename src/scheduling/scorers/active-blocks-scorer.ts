@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
   overlapWeight: z
@@ -28,10 +29,7 @@ const parameters = z.strictObject({
     .boolean()
     .default(false)
     .describe('Count the prompt tokens in flight as blocks to prefill as well, as Dynamo does.'),
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
 });
 
 export const activeBlocksScorer = definePlugin({

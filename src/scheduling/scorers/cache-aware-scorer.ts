@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
   cacheThreshold: z
@@ -18,10 +19,7 @@ const parameters = z.strictObject({
     .min(1)
     .default(1.5)
     .describe('Multiple of the mean from which on an endpoint may be overloaded; both bounds must be passed.'),
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
 });
 
 export const cacheAwareScorer = definePlugin({

@@ -1,15 +1,10 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
-  inFlightLoadProducerName: z
-    .string()
-    .default('inflight-load-producer')
-    .describe('Name of the plugin that counts in-flight load.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
+  inFlightLoadProducerName,
 });
 
 export const lmetricScorer = definePlugin({

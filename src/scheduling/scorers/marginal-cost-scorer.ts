@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
 });
 
 export const marginalCostScorer = definePlugin({

@@ -16,7 +16,7 @@ export const mmEmbeddingsCacheScorer = definePlugin({
   stability: 'Beta',
   doc:
     'Prefers endpoints that were sent the images, videos and sounds of the prompt before: those that they have / all. ' +
-    '0 for everyone when the prompt has none.',
+    '0 for every endpoint when the prompt has none.',
   parameters,
   consumes: ({ producerName }) => [{ key: 'encoder-match', producer: producerName || 'mm-embeddings-cache-producer' }],
   budgetMs: PATIENT_BUDGET_MS,

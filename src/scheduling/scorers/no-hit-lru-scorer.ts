@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 const DEFAULT_SIZE = 1024;
 
@@ -8,10 +9,7 @@ const parameters = z.strictObject({
     .int()
     .default(DEFAULT_SIZE)
     .describe('Endpoints whose last cold prompt is remembered; 0 or less means the default.'),
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
   prefixPluginType: z.string().optional().describe('Deprecated, has no effect.'),
   prefixPluginName: z.string().optional().describe('Deprecated name of prefixMatchInfoProducerName, has no effect.'),
 });

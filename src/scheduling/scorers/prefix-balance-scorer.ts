@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
   imbalanceRequests: z
@@ -12,10 +13,7 @@ const parameters = z.strictObject({
     .min(0)
     .default(2)
     .describe('Standard deviations above the mean up to which an endpoint may be chosen for its cache.'),
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
 });
 
 export const prefixBalanceScorer = definePlugin({

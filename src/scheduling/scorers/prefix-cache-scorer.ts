@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { prefixMatchProducerName } from '../producer-names.js';
 
 export const prefixCacheScorerParameters = z.strictObject({
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
+  prefixMatchInfoProducerName: prefixMatchProducerName,
   matchLengthWeight: z
     .number()
     .min(0)

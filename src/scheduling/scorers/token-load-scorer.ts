@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
+import { inFlightLoadProducerName } from '../producer-names.js';
 
 const parameters = z.strictObject({
   queueThresholdTokens: z.int().min(1).default(4_194_304).describe('In-flight tokens at which an endpoint scores 0.'),
-  inFlightLoadProducerName: z
-    .string()
-    .default('inflight-load-producer')
-    .describe('Name of the plugin that counts in-flight load.'),
+  inFlightLoadProducerName,
 });
 
 export const tokenLoadScorer = definePlugin({

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { readProblem } from '../../core/read-problem.js';
 import type { PickedEndpoint, Placement } from '../decision.js';
 import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
@@ -76,7 +77,7 @@ function readKey(file: string): Buffer {
   try {
     return Buffer.from(readFileSync(file, 'utf8').trim());
   } catch (error) {
-    throw new Error(`keyFile: cannot be read: ${(error as Error).message}`);
+    throw new Error(`keyFile: ${file} ${readProblem(error)}`);
   }
 }
 

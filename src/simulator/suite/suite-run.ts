@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { errorMessage } from '../../core/error-message.js';
 import type { RunOutcome } from '../fleet/outcome.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';
@@ -118,6 +119,6 @@ export function readTrace(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new Error(`the trace cannot be read: ${(error as Error).message}`);
+    throw new Error(`the trace cannot be read: ${errorMessage(error)}`);
   }
 }

@@ -40,13 +40,18 @@ const ANSWER_BYTES = 1_024;
 const LARGE_ANSWER_BYTES = 200_000;
 const LARGE_ANSWERS = 0.1;
 const CHUNKS = 20;
-const FAILURES_KEPT = 10;
+/** Statuses with which the picker refuses by a documented bound: too late, too much. */
+const REFUSALS = new Set([408, 429, 503]);
+/** Different reasons that are told apart; all others are counted together. */
+const REASONS_MAX = 50;
+const REASON_CHARACTERS_MAX = 160;
 
 /** Requests through the proxy from many clients at once, some of which go away. */
 export class Clients {
   readonly outcomes: Record<Outcome, number> = { answered: 0, reset: 0, refused: 0, failed: 0 };
-  /** First reasons of failures. */
-  readonly failures: string[] = [];
+  /** Requests by the reason of their failure, and by that of their refusal. */
+  readonly failures: Record<string, number> = {};
+  readonly refusals: Record<string, number> = {};
   readonly #traffic: Traffic;
   readonly #sessions: ClientHttp2Session[];
   readonly #bodies = new Map<string, Buffer>();
@@ -142,9 +147,9 @@ export class Clients {
       stream.on('close', () => {
         if (stream.rstCode === constants.NGHTTP2_CANCEL) return resolve('reset');
         if (broken !== '') return resolve(this.#failed(`stream: ${broken}`));
-        if (status === 429 || status === 503) return resolve('refused');
         const answer = Buffer.concat(pieces);
-        if (status !== 200) return resolve(this.#failed(`status ${status}: ${answer.subarray(0, 200)}`));
+        if (REFUSALS.has(status)) return resolve(this.#refused(`status ${status}: ${answer}`));
+        if (status !== 200) return resolve(this.#failed(`status ${status}: ${answer}`));
         if (received !== sent) return resolve(this.#failed('the body arrived with other bytes'));
         if (announced !== digest(answer)) return resolve(this.#failed('the answer arrived with other bytes'));
         resolve('answered');
@@ -153,8 +158,13 @@ export class Clients {
   }
 
   #failed(why: string): Outcome {
-    if (this.failures.length < FAILURES_KEPT) this.failures.push(why);
+    count(this.failures, why);
     return 'failed';
+  }
+
+  #refused(why: string): Outcome {
+    count(this.refusals, why);
+    return 'refused';
   }
 
   #size(): number {
@@ -184,6 +194,18 @@ export class Clients {
     own.write(String(serial).padStart(SERIAL_DIGITS, '0'), body.indexOf('n'.repeat(SERIAL_DIGITS)), 'latin1');
     return own;
   }
+}
+
+/** Mean bytes of a body. */
+export function meanBytes(sizes: readonly BodySize[]): number {
+  const shares = sizes.reduce((sum, { share }) => sum + share, 0);
+  return sizes.reduce((sum, { bytes, share }) => sum + bytes * share, 0) / shares;
+}
+
+function count(reasons: Record<string, number>, why: string): void {
+  const reason = why.slice(0, REASON_CHARACTERS_MAX);
+  const key = reason in reasons || Object.keys(reasons).length < REASONS_MAX ? reason : 'others';
+  reasons[key] = (reasons[key] ?? 0) + 1;
 }
 
 function resetWithin(stream: ClientHttp2Stream, ms: number): void {

@@ -7,7 +7,7 @@ import { Clients, type Outcome, type Traffic } from './clients.ts';
 import { type Figures, leftOver, readFigures, type Trend, trend } from './figures.ts';
 import { HastyProxy } from './hasty-proxy.ts';
 import { startSoakServer } from './model-server.ts';
-import { startPicker } from './picker.ts';
+import { bufferedBytesFor, startPicker } from './picker.ts';
 import { startProxy, type Windows } from './proxy.ts';
 
 export interface SoakOptions {
@@ -26,8 +26,11 @@ export interface SoakOptions {
 
 export interface SoakResult {
   readonly outcomes: Readonly<Record<Outcome, number>>;
-  /** First reasons of failures. */
-  readonly failures: readonly string[];
+  /** Requests by the reason of their failure, and by that of their refusal with 408, 429 or 503. */
+  readonly failures: Readonly<Record<string, number>>;
+  readonly refusals: Readonly<Record<string, number>>;
+  /** `--max-buffered-bytes` of the picker. */
+  readonly bufferedBytesMax: number;
   /** Streams of the proxy that ends them early. */
   readonly hasty: { readonly answered: number; readonly failed: number; readonly failures: readonly string[] };
   readonly streamsMax: number;
@@ -67,7 +70,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
       Array.from({ length: SERVERS }, (_, index) => startSoakServer(`server-${index}`)),
     );
     stops.push(() => Promise.all(servers.map((server) => server.stop())));
-    const picker = await startPicker(servers, options.transport, stops);
+    const picker = await startPicker(servers, options.transport, stops, bufferedBytesFor(options.traffic));
     const proxy = await startProxy(options.envoy, picker.grpcPort, options.windows);
     stops.push(() => proxy.stop());
     return await run(options, picker, proxy.port);
@@ -95,7 +98,7 @@ async function run(options: SoakOptions, picker: PickerProcess, port: number): P
   const last = await settled(read);
   clients.close();
   hasty.close();
-  return resultOf({ clients, hasty, samples, last, burst });
+  return resultOf({ traffic: options.traffic, clients, hasty, samples, last, burst });
 }
 
 /** Reads figures once a second for the time of the run. */
@@ -145,6 +148,7 @@ async function settled(read: () => Promise<Figures | undefined>): Promise<Figure
 }
 
 interface Run {
+  readonly traffic: Traffic;
   readonly hasty: HastyProxy;
   readonly clients: Clients;
   readonly samples: readonly Figures[];
@@ -152,8 +156,8 @@ interface Run {
   readonly burst: Figures;
 }
 
-function resultOf({ clients, hasty, samples, last, burst }: Run): SoakResult {
-  const { outcomes, failures } = clients;
+function resultOf({ traffic, clients, hasty, samples, last, burst }: Run): SoakResult {
+  const { outcomes, failures, refusals } = clients;
   const warm = samples[Math.floor(samples.length * WARM_SHARE)]!;
   const [first, end] = [samples[0]!, samples.at(-1)!];
   const half = samples.slice(Math.floor(samples.length / 2));
@@ -161,6 +165,8 @@ function resultOf({ clients, hasty, samples, last, burst }: Run): SoakResult {
   return {
     outcomes,
     failures,
+    refusals,
+    bufferedBytesMax: bufferedBytesFor(traffic),
     hasty: { answered: hasty.answered, failed: hasty.failed, failures: hasty.failures },
     streamsMax: Math.max(...samples.map(({ streams }) => streams)),
     rssMb: {
@@ -179,7 +185,7 @@ function resultOf({ clients, hasty, samples, last, burst }: Run): SoakResult {
 export function faultsOf({ outcomes, failures, hasty, left }: SoakResult): string[] {
   return [
     ...(outcomes.answered > 0 ? [] : ['no request was answered']),
-    ...(outcomes.failed > 0 ? [`${outcomes.failed} requests failed: ${failures.join('; ')}`] : []),
+    ...(outcomes.failed > 0 ? [`${outcomes.failed} requests failed: ${listed(failures)}`] : []),
     ...(hasty.answered > 0 ? [] : ['no stream that ended early was answered']),
     ...(hasty.failed > 0 ? [`${hasty.failed} streams that ended early failed: ${hasty.failures.join('; ')}`] : []),
     ...left.map((what) => `not given back: ${what}`),
@@ -188,18 +194,27 @@ export function faultsOf({ outcomes, failures, hasty, left }: SoakResult): strin
 
 /** Bounds of a run of minutes. */
 export interface CostBounds {
+  /** Requests that are refused. A picker without a core refuses what it cannot begin within seconds. */
+  readonly refused: number;
   /** On resident memory at rest; undefined = none. */
   readonly rssMb: number | undefined;
   /** On the share of garbage collections. Where other programs take the cores, a collection waits for its threads. */
   readonly collectionShare: number;
 }
 
-/** Faults that show in minutes: memory that grows, time for garbage. */
-export function costsOf({ rssMb, collectionShare }: SoakResult, bounds: CostBounds): string[] {
+function listed(reasons: Readonly<Record<string, number>>): string {
+  return Object.entries(reasons)
+    .map(([reason, count]) => `${count} x ${reason}`)
+    .join('; ');
+}
+
+/** Faults of a run of minutes on a machine that does nothing else: requests that are refused, memory that grows, time for garbage. */
+export function costsOf({ outcomes, refusals, rssMb, collectionShare }: SoakResult, bounds: CostBounds): string[] {
   const { growth, noise } = rssMb.trend;
   const most = Math.max(GROWTH_MB_MIN, noise);
   const rest = Math.max(rssMb.afterBurst, rssMb.atEnd);
   return [
+    ...(outcomes.refused <= bounds.refused ? [] : [`${outcomes.refused} requests were refused: ${listed(refusals)}`]),
     ...(growth <= most
       ? []
       : [`the resident memory grew by ${growth.toFixed(1)} MB, above its noise of ${most.toFixed(1)} MB`]),

@@ -429,6 +429,21 @@ describe('flow control of replies', () => {
     );
   });
 
+  it('flow control of replies lets a short reply wait although too much is held, and cuts off a long one', () => {
+    const connection = MemoryConnection.open({ heldBytes: 10_000 }, settings({ 4: 10 }));
+    connection.say(headers(1), headers(3));
+    connection.budget.take(10_000);
+    const [refused, placed] = connection.handlers;
+    refused!.stream.send(Buffer.alloc(1_000, 'r'));
+    refused!.stream.end();
+    placed!.stream.send(Buffer.alloc(5_000, 'p'));
+    connection.say(windowUpdate(1, 2_000));
+    const frames = connection.heard();
+    expect(frames.filter(({ type }) => type === 'RST_STREAM').map(({ stream }) => stream)).toEqual([3, 1]);
+    expect(messagesOf(frames, 1).map(String)).toEqual(['r'.repeat(1_000)]);
+    expect(connection.budget.bytes).toBe(10_000);
+  });
+
   it('flow control of replies holds memory that replies lie in for as long as they wait', () => {
     const connection = MemoryConnection.open({}, settings({ 4: 10 }));
     connection.say(headers(1));

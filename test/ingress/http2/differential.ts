@@ -171,7 +171,8 @@ function serveStream(stream: ServerHttp2Stream, heard: Heard, name: (message: st
   });
   stream.on('end', () => {
     fault ||= rest.length > 0;
-    if (own !== undefined && !fault) own.halfClosed = true;
+    // node:http2 also calls this when the connection goes: the stream is aborted then, its client has not ended it.
+    if (own !== undefined && !fault && !stream.aborted) own.halfClosed = true;
     end();
   });
 }
@@ -259,6 +260,7 @@ const TOLERATED: readonly (readonly [
     'a header block is decoded with each of its frames there, with its last one here: another frame comes before',
     HEADS,
   ],
+  [1, 11, 'more than 32 values of a SETTINGS frame are a flood there, before its stream is looked at', ['SETTINGS']],
 ];
 const STREAM_CLOSED = 5;
 /** For node:http2 to call its handlers. */

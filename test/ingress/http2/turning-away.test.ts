@@ -66,6 +66,53 @@ describe('a stream that is turned away', () => {
   });
 });
 
+describe('a method whose handlers are made late', () => {
+  /** What happened to the streams of a method: their handlers in `handlers`, all else in `events`. */
+  function late() {
+    const events: unknown[] = [];
+    const handlers: RecordingHandler[] = [];
+    const method = {
+      open: (stream: ProcessStream) => {
+        const handler = new RecordingHandler(stream);
+        handlers.push(handler);
+        return handler;
+      },
+      opensLate: true,
+      came: () => events.push('came'),
+      abandoned: (arrivedAt: number) => events.push(['abandoned', arrivedAt]),
+      closed: () => events.push('closed'),
+    };
+    const connection = MemoryConnection.open({ methods: new Map([[PROCESS, method]]), stallMs: 5_000 });
+    return { events, handlers, connection };
+  }
+
+  it('a method whose handlers are made late has none for a stream that is reset before its first message', () => {
+    const { events, handlers, connection } = late();
+    connection.say(headers(1), data(1, message('half').subarray(0, 7)), reset(1));
+    expect(handlers).toEqual([]);
+    expect(events).toEqual(['came', ['abandoned', 1_000], 'closed']);
+    expect(connection.budget.bytes).toBe(0);
+  });
+
+  it.each([
+    ['a message', data(1, message('m')), ['message', 'm']],
+    ['the end of the stream', data(1, Buffer.alloc(0), END_STREAM), ['half-closed']],
+  ])('a method whose handlers are made late has one with %s', (_, bytes, event) => {
+    const { events, handlers, connection } = late();
+    connection.say(headers(1), bytes, reset(1));
+    expect(handlers.map((handler) => handler.events)).toEqual([[event, ['closed', true]]]);
+    expect(events).toEqual(['came', 'closed']);
+  });
+
+  it('a method whose handlers are made late has one that hears when nothing comes', () => {
+    const { handlers, connection } = late();
+    connection.say(headers(1));
+    connection.now += 6_000;
+    connection.connection.sweep();
+    expect(handlers.map((handler) => handler.events)).toEqual([[['stalled']]]);
+  });
+});
+
 describe('a connection that has its share of the streams', () => {
   const open = (stream: ProcessStream) => new RecordingHandler(stream);
   const turnAway = (_arrivedAt: number, crowded: boolean) => (crowded ? ANSWER : undefined);

@@ -18,10 +18,21 @@ export class ConnectionBudget implements ByteBudget {
     return this.#bytes;
   }
 
+  /** Bytes that the connection may hold more, if the whole has room for them. */
+  get room(): number {
+    return this.bytesMax - this.#bytes;
+  }
+
   take(bytes: number): boolean {
     if (this.#bytes + bytes > this.bytesMax || !this.#whole.take(bytes)) return false;
     this.#bytes += bytes;
     return true;
+  }
+
+  force(bytes: number): boolean {
+    this.#bytes += bytes;
+    const hadRoom = this.#whole.force(bytes);
+    return hadRoom && this.#bytes <= this.bytesMax;
   }
 
   give(bytes: number): void {

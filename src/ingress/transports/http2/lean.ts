@@ -6,8 +6,6 @@ import {
   type HealthSource,
   type KeyPair,
   PROCESS_PATH,
-  type ProcessHandler,
-  type ProcessStream,
   type StreamEntry,
   type Transport,
   type TransportOptions,
@@ -45,13 +43,12 @@ export class LeanTransport implements Transport {
 
   async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     this.#health = health === undefined ? undefined : healthMethods(health);
-    const opened = (stream: ProcessStream): ProcessHandler => {
-      this.#streams++;
-      return open(stream);
-    };
     const process: Method = {
-      open: opened,
+      open,
+      opensLate: true,
       turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded),
+      came: () => this.#streams++,
+      abandoned: (arrivedAt) => open.abandoned?.(arrivedAt),
       closed: () => this.#streamClosed(),
     };
     const server = new Http2Server({

@@ -32,6 +32,9 @@ export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
 export const PAUSE_BYTES = 1024 * 1024;
 export const RESUME_BYTES = PAUSE_BYTES / 2;
 
+/** Waiting replies of a stream up to this size are held whatever else is: a refusal for want of memory must reach its client. */
+export const SHORT_REPLIES_BYTES = 4_096;
+
 /** Bytes that the kernel has not taken yet: above this, bodies wait in their streams. */
 export const UNSENT_BYTES_MAX = 1024 * 1024;
 /** Beyond this even acknowledgements are too many: the peer sends and does not read. */

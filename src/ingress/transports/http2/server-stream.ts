@@ -1,6 +1,7 @@
-import type { ByteBudget, HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
+import type { HeldMemory, ProcessHandler, ProcessStream } from '../../transport.js';
+import type { ConnectionBudget } from './connection-budget.js';
 import { writeHeaders } from './frames.js';
-import { PAUSE_BYTES, RESUME_BYTES } from './limits.js';
+import { PAUSE_BYTES, RESUME_BYTES, SHORT_REPLIES_BYTES } from './limits.js';
 import { type MessageMemory, MessageReader, type MessageSink, PREFIX_BYTES, writePrefix } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
 import { ErrorCode, FLAG_END_STREAM, FRAME_BYTES_MAX, FrameType, WINDOW_BYTES_MAX } from './protocol.js';
@@ -19,8 +20,14 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
+  /** Handlers are made with their first call, so that a stream which is reset before has none. Absent = with the stream's headers. */
+  readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  /** A stream has come. */
+  came?(): void;
+  /** As `StreamEntry.abandoned`. */
+  abandoned?(arrivedAt: number): void;
   /** A stream is gone, and its handler has heard of it. */
   closed?(): void;
 }
@@ -30,7 +37,7 @@ export interface StreamOwner {
   readonly out: OutBuffer;
   /** Earliest time at which the bytes can have come that are being read. */
   readonly arrivedAt: number;
-  readonly budget: Pick<ByteBudget, 'take' | 'give'>;
+  readonly budget: ConnectionBudget;
   /** For messages that are not whole. */
   readonly unfinished: MessageMemory;
   readonly messageBytesMax: number;
@@ -62,7 +69,8 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   readonly arrivedAt: number;
   readonly #owner: StreamOwner;
   readonly #reader: MessageReader;
-  readonly #queue = new ReplyQueue();
+  /** Replies that wait; undefined = none has had to. */
+  #queue: ReplyQueue | undefined;
   #plain: PlainAnswer | undefined;
   #method: Method | undefined;
   #handler: ProcessHandler | undefined;
@@ -80,7 +88,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Bytes of replies that count against the budget. */
   #owed = 0;
   /** Data that came while the stream was not read. */
-  #unread: Buffer[] = [];
+  #unread: Buffer[] | undefined;
   #unreadBytes = 0;
   /** Bytes that came and that the peer has not been given new room for. */
   uncredited = 0;
@@ -107,7 +115,8 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Gives the stream to its method. */
   attach(method: Method): void {
     this.#method = method;
-    this.#handler = method.open(this);
+    method.came?.();
+    if (method.opensLate !== true) this.#handler = method.open(this);
   }
 
   // Frames of the peer.
@@ -133,6 +142,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     if (this.#reader.fault !== undefined) return this.#refuse();
     if (at === to || this.#ending !== undefined) return;
     if (!this.#owner.budget.take(to - at)) return this.#refuse();
+    this.#unread ??= [];
     this.#unread.push(Buffer.from(bytes.subarray(at, to)));
     this.#unreadBytes += to - at;
   }
@@ -145,7 +155,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   }
 
   message(bytes: Buffer, from: number, to: number): boolean {
-    this.#handler!.message(bytes, from, to);
+    this.#opened.message(bytes, from, to);
     return !this.#paused && this.#ending === undefined;
   }
 
@@ -153,7 +163,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   stalled(): void {
     if (this.#ending !== undefined) return;
     if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
-    else this.#handler!.stalled();
+    else this.#opened.stalled();
   }
 
   /** The window that the peer gives grows, or shrinks by a change of its settings. @returns false when it overflows */
@@ -172,7 +182,11 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   // Output of the handler.
 
   get pendingBytes(): number {
-    return this.#queue.bytes;
+    return this.#queuedBytes;
+  }
+
+  get room(): number {
+    return Math.max(0, this.#room) + this.#owner.budget.room;
   }
 
   send(reply: Uint8Array) {
@@ -217,11 +231,12 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   /** Sends what the windows let through, at most one frame. @returns whether there is more that could go */
   pump(): boolean {
-    if (this.#queue.bytes > 0 && this.#room > 0) {
-      this.#sendQueued();
-      if (this.#paused && this.#queue.bytes <= RESUME_BYTES) this.#resume();
+    const queue = this.#queue;
+    if (queue !== undefined && queue.bytes > 0 && this.#room > 0) {
+      this.#sendQueued(queue);
+      if (this.#paused && queue.bytes <= RESUME_BYTES) this.#resume();
     }
-    if (this.#queue.bytes > 0) return this.#window > 0;
+    if (this.#queuedBytes > 0) return this.#window > 0;
     this.#finish();
     return false;
   }
@@ -242,9 +257,10 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     clearTimeout(this.deadline);
     this.#dropUnread();
     this.#reader.close();
-    this.#queue.clear();
+    this.#queue?.clear();
     this.#owe();
-    this.#handler?.closed(!this.#endedByHandler);
+    if (this.#handler === undefined) this.#method?.abandoned?.(this.arrivedAt);
+    else this.#handler.closed(!this.#endedByHandler);
     this.#handler = undefined;
     this.#method?.closed?.();
   }
@@ -252,6 +268,16 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Both sides have ended. */
   get over(): boolean {
     return this.#trailersSent;
+  }
+
+  /** Handler of the stream; one that is late is made now. */
+  get #opened(): ProcessHandler {
+    this.#handler ??= this.#method!.open(this);
+    return this.#handler;
+  }
+
+  get #queuedBytes(): number {
+    return this.#queue?.bytes ?? 0;
   }
 
   get #room(): number {
@@ -263,8 +289,9 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     writeHeaders(this.#owner.out, this.id, head, false);
     this.#headersSent = true;
     this.#ending = OK;
-    this.#queue.add(text, undefined);
-    this.#sendQueue();
+    const queue = this.#waitingReplies();
+    queue.add(text, undefined);
+    this.#sendQueue(queue);
     this.#finish();
   }
 
@@ -283,7 +310,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   /** A message of this size can leave now, in one frame. */
   #fits(size: number): boolean {
-    return this.#queue.bytes === 0 && size <= FRAME_BYTES_MAX && size <= this.#room;
+    return this.#queuedBytes === 0 && size <= FRAME_BYTES_MAX && size <= this.#room;
   }
 
   #dataFrame(length: number): number {
@@ -295,41 +322,50 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   #enqueue(parts: readonly Uint8Array[], length: number, memory: HeldMemory | undefined) {
     const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
     writePrefix(prefix, 0, length);
-    this.#queue.add(prefix, undefined);
-    for (const part of parts) this.#queue.add(part, memory);
-    this.#sendQueue();
+    const queue = this.#waitingReplies();
+    queue.add(prefix, undefined);
+    for (const part of parts) queue.add(part, memory);
+    this.#sendQueue(queue);
+  }
+
+  #waitingReplies(): ReplyQueue {
+    this.#queue ??= new ReplyQueue();
+    return this.#queue;
   }
 
   /** Sends what the windows let through; the rest waits for them. */
-  #sendQueue() {
-    while (this.#queue.bytes > 0 && this.#room > 0) this.#sendQueued();
-    if (this.#queue.bytes === 0) return;
-    this.#queue.keep();
+  #sendQueue(queue: ReplyQueue) {
+    while (queue.bytes > 0 && this.#room > 0) this.#sendQueued(queue);
+    if (queue.bytes === 0) return;
+    queue.keep();
     if (!this.#owe()) return this.#owner.cut(this, ErrorCode.enhanceYourCalm);
     this.#wait();
-    if (this.#queue.bytes > PAUSE_BYTES) this.#paused = true;
+    if (queue.bytes > PAUSE_BYTES) this.#paused = true;
   }
 
   /** Counts waiting replies until they are sent. @returns false when there is no room for them */
   #owe(): boolean {
-    const change = this.#queue.bytes - this.#owed;
-    if (change > 0 && !this.#owner.budget.take(change)) return false;
-    if (change < 0) this.#owner.budget.give(-change);
+    const { budget } = this.#owner;
+    const bytes = this.#queuedBytes;
+    const change = bytes - this.#owed;
+    if (change < 0) budget.give(-change);
+    else if (bytes <= SHORT_REPLIES_BYTES) budget.force(change);
+    else if (!budget.take(change)) return false;
     this.#owed += change;
     return true;
   }
 
   /** One frame of what waits. */
-  #sendQueued(): void {
-    const size = Math.min(this.#queue.bytes, FRAME_BYTES_MAX, this.#room);
+  #sendQueued(queue: ReplyQueue): void {
+    const size = Math.min(queue.bytes, FRAME_BYTES_MAX, this.#room);
     // The frame first: it may begin another chunk.
     const at = this.#dataFrame(size);
-    this.#queue.read(size, this.#owner.out.bytes, at);
+    queue.read(size, this.#owner.out.bytes, at);
     if (this.#owed > 0) this.#owe();
   }
 
   #wait(): void {
-    if (this.#queue.bytes > 0 && this.#window > 0) this.#owner.waits(this);
+    if (this.#queuedBytes > 0 && this.#window > 0) this.#owner.waits(this);
   }
 
   #endWith(ending: Ending, byHandler: boolean): void {
@@ -342,7 +378,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   }
 
   #finish() {
-    if (this.#ending === undefined || this.#trailersSent || this.#queue.bytes > 0) return;
+    if (this.#ending === undefined || this.#trailersSent || this.#queuedBytes > 0) return;
     this.#trailersSent = true;
     if (this.#plain !== undefined && this.#handler === undefined) {
       this.#owner.out.frame(0, FrameType.data, FLAG_END_STREAM, this.id);
@@ -355,9 +391,9 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   #resume(): void {
     this.#paused = false;
-    const unread = this.#unread;
+    const unread = this.#unread ?? [];
     const bytes = this.#unreadBytes;
-    this.#unread = [];
+    this.#unread = undefined;
     this.#unreadBytes = 0;
     this.#owner.budget.give(bytes);
     for (const part of unread) this.data(part, 0, part.length);
@@ -370,7 +406,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     if (this.#halfClosedTold || this.#ending !== undefined) return;
     this.#halfClosedTold = true;
     if (!this.#reader.complete) return this.abort(GrpcStatus.internal, 'the stream ended inside a message');
-    this.#handler!.halfClosed();
+    this.#opened.halfClosed();
   }
 
   /** The message that is coming cannot be taken. */
@@ -380,13 +416,13 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     else if (fault === 'too large') {
       const most = this.#owner.messageBytesMax;
       this.abort(GrpcStatus.resourceExhausted, `a message of ${length} bytes is longer than the bound of ${most}`);
-    } else this.#handler!.overflowed();
+    } else this.#opened.overflowed();
     if (this.#ending === undefined) this.abort(GrpcStatus.resourceExhausted, 'too many bytes are held');
   }
 
   #dropUnread(): void {
     this.#owner.budget.give(this.#unreadBytes);
-    this.#unread = [];
+    this.#unread = undefined;
     this.#unreadBytes = 0;
   }
 }

@@ -16,7 +16,7 @@ export class MediaCache {
 
   /** Ids of the endpoints that hold a medium. */
   holders(medium: bigint): ReadonlySet<string> {
-    return this.#holders.get(medium) ?? NOBODY;
+    return this.#holders.get(medium) ?? NO_HOLDERS;
   }
 
   /** Records that the endpoint was sent this medium. At the bound the least recently used one is dropped. */
@@ -59,4 +59,4 @@ export class MediaCache {
   }
 }
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_HOLDERS: ReadonlySet<string> = new Set();
