@@ -12,7 +12,7 @@ COPY scripts scripts
 COPY bin bin
 RUN npm run -s build \
  && npm prune --omit=dev --no-audit --no-fund \
- && node scripts/image-files.ts 65532
+ && node scripts/image-files.ts
 
 # Run: Node.js and the program, nothing that builds. Writes no files, so the root file system may be read-only.
 FROM ${NODE_IMAGE}

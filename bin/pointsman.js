@@ -1,27 +1,39 @@
 #!/usr/bin/env node
 // Starts the program; on a Node.js that is too old it hands over to the one that the project brings along. Written so that
 // every Node.js that knows modules can read it (12.20): newer syntax would be its only message.
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-// Older versions lack some of its names; asked for one by one, they could not even hand over.
-import * as nodeModule from 'node:module';
-import { fileURLToPath } from 'node:url';
+// biome-ignore-all lint/style/useNodejsImportProtocol: require() of Node.js 12 does not know these names.
+const { spawn } = require('child_process');
+const { existsSync } = require('fs');
+const nodeModule = require('module');
+const { join } = require('path');
 
-const beside = (path) => new URL(`../${path}`, import.meta.url);
+const beside = (path) => join(__dirname, '..', path);
 const [major, minor] = process.versions.node.split('.').map(Number);
 
 if (!existsSync(beside('dist/program/main.js'))) {
-  end(`is not built: run "npm ci && npm run build" in ${fileURLToPath(beside(''))}`);
+  end(`is not built: run "npm ci && npm run build" in ${beside('/')}`);
 } else if (major > 22 || (major === 22 && minor >= 12)) {
+  run(process.argv.slice(2));
+} else {
+  handOver();
+}
+
+/** `serve` is a program of its own, which keeps its compiled code itself. */
+function run(argv) {
+  const [first = ''] = argv;
+  const isHelp =
+    /^(-version|--version|-help|--help|-h)$/.test(first) && (argv.length === 1 || first.includes('version'));
+  if (first === 'serve' || first === '' || (first.startsWith('-') && !isHelp)) {
+    require('../dist/program/start-serve.cjs').startServe(first === 'serve' ? argv.slice(1) : argv);
+    return;
+  }
   // Compiled code is kept beside the program, where nobody can write who could not change the program itself. In a place
   // that cannot be written to nothing is kept. Threads learn of it by the environment.
   if (process.env.NODE_COMPILE_CACHE === undefined) {
-    process.env.NODE_COMPILE_CACHE = fileURLToPath(beside('dist/program/compiled'));
+    process.env.NODE_COMPILE_CACHE = beside('dist/program/compiled');
   }
   nodeModule.enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  import('../dist/program/main.js').then(({ main }) => main(process.argv.slice(2)));
-} else {
-  handOver();
+  import('../dist/program/main.js').then(({ main }) => main(argv));
 }
 
 function end(message) {
@@ -33,12 +45,12 @@ function end(message) {
 function handOver() {
   let newer;
   try {
-    newer = nodeModule.createRequire(import.meta.url).resolve('node/bin/node');
+    newer = require.resolve('node/bin/node');
   } catch {
     end(`needs Node.js 22.12 or newer; this is ${process.versions.node}`);
   }
   // The IPC channel tells the child when this process is gone, however it ended.
-  const child = spawn(newer, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+  const child = spawn(newer, [__filename, ...process.argv.slice(2)], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: Object.assign({}, process.env, { POINTSMAN_PARENT: '1' }),
   });

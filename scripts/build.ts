@@ -1,5 +1,5 @@
 // `npm run build`: core, modules and program into a new folder, which takes the place of dist when all of it is made. A build
-// that fails leaves the old program.
+// that fails leaves the old program. Then the new program runs once, and its compiled code is kept.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, renameSync, rmSync } from 'node:fs';
@@ -21,6 +21,7 @@ rmSync(last, { recursive: true, force: true });
 if (existsSync(dist)) renameSync(dist, last);
 renameSync(next, dist);
 rmSync(last, { recursive: true, force: true });
+node('scripts/compile-program.ts');
 
 function node(script: string, ...args: readonly string[]): void {
   const { status, error } = spawnSync(process.execPath, [join(root, script), ...args], {

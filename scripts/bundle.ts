@@ -1,9 +1,9 @@
 // Puts the program and what it imports into few files in dist/program/: a start reads a handful of files instead of some
 // nine hundred, and both threads' engines hold less. The compiled modules in dist/ stay as they are: they are the library,
 // and what the tests import.
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { bundledPackages } from './bundled-packages.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -11,20 +11,36 @@ const root = resolve(import.meta.dirname, '..');
 const dist = resolve(process.env.POINTSMAN_DIST ?? resolve(root, 'dist'));
 const program = resolve(dist, 'program');
 
-/** Each is started by its path: the command line by bin/, the others as the program of a thread. */
-const entries = ['cli/main.js', 'picker/shards/shard.js', 'picker/jobs/job.js'];
+/** Each is started by its path: the command line by bin/, the other one as the program of a thread. */
+const entries = ['cli/main.js', 'picker/jobs/job.js'];
 
-/** Modules that start a thread name its program beside them, so they must see the bundled one. */
-const threadStarters = new Set(['picker/shards/shard-threads.js', 'picker/jobs/job-pool.js']);
+/** What a start of `pointsman serve` runs: one file each, so that the code compiled of it is one file as well. */
+const quickEntries = { serve: 'cli/serve-program.js', shard: 'picker/shards/shard.js' };
+/** What loads them, from bin/ and as the program of a thread. */
+const starters = { 'start-serve': 'cli/start-serve.js', 'start-shard': 'picker/shards/start-shard.js' };
+
+/** Packages that few starts use, one file each. */
+const rarePackages = { 'grpc-js': '@grpc/grpc-js', undici: 'undici' };
+
+/** Modules that name a program beside them, so they must see the bundled one. */
+const programNamers = new Set([
+  'picker/shards/shard-threads.js',
+  'picker/jobs/job-pool.js',
+  ...Object.values(starters),
+]);
 
 /** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
 const manifest = JSON.parse(await readFile(resolve(root, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
   readonly optionalDependencies: Readonly<Record<string, string>>;
 };
-const apart = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).filter(
-  (name) => !bundledPackages.includes(name),
-);
+const apart = [
+  ...Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).filter(
+    (name) => !bundledPackages.includes(name),
+  ),
+  // Piscina asks for it by a setting that is not used here.
+  '@napi-rs/nice',
+];
 
 /**
  * A module keeps the address it had before: what it finds beside itself (the Wasm core, package.json) is found from the
@@ -35,12 +51,41 @@ const addresses: Plugin = {
   setup(setup) {
     setup.onLoad({ filter: /\.js$/ }, async ({ path }) => {
       if (!path.startsWith(dist + sep)) return undefined;
-      const source = forQuickStart(await readFile(path, 'utf8'));
       const module = relative(dist, path).replaceAll(sep, '/');
-      const address = threadStarters.has(module)
-        ? '__program.href'
-        : `(new URL(${JSON.stringify(module)},__dist).href)`;
+      const source = forQuickStart(await readFile(path, 'utf8')).replace(
+        "'./shard.js', import.meta",
+        "'./start-shard.cjs', import.meta",
+      );
+      const address = programNamers.has(module) ? '__program.href' : `(new URL(${JSON.stringify(module)},__dist).href)`;
       return { contents: source.replaceAll('import.meta.url', address), resolveDir: dirname(path), loader: 'js' };
+    });
+  },
+};
+
+/** Rare packages are files of their own, which are loaded when they are needed. */
+const rareApart: Plugin = {
+  name: 'rare-apart',
+  setup(setup) {
+    for (const [file, name] of Object.entries(rarePackages)) {
+      setup.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: file, namespace: 'rare' }));
+    }
+    setup.onResolve({ filter: /^\.\/.*\.cjs$/, namespace: 'rare' }, ({ path }) => ({ path, external: true }));
+    setup.onLoad({ filter: /./, namespace: 'rare' }, ({ path }) => ({
+      contents: `module.exports = require(${JSON.stringify(`./${path}.cjs`)});`,
+      loader: 'js',
+    }));
+  },
+};
+
+/** Piscina names the program of its threads by its own folder. */
+const piscinaThread: Plugin = {
+  name: 'piscina-thread',
+  setup(setup) {
+    setup.onLoad({ filter: /[/\\]piscina[/\\]dist[/\\]index\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, 'utf8');
+      const named = source.replace("'worker.js'", "'piscina-thread.cjs'");
+      if (named === source) throw new Error(`${path} does not name worker.js any more`);
+      return { contents: named, loader: 'js' };
     });
   },
 };
@@ -59,31 +104,56 @@ function forQuickStart(source: string): string {
 }
 
 /** Every file of the bundle says where it lies, for the modules' addresses and for CommonJS packages. */
-const banner = [
+const addressesOf = (url: string) => `const __dist=new URL("../",${url});const __program=new URL("./",${url});`;
+const MODULE_BANNER = [
   'import{createRequire as __createRequire}from"node:module";',
-  'const __dist=new URL("../",import.meta.url);',
-  'const __program=new URL("./",import.meta.url);',
+  addressesOf('import.meta.url'),
   'const require=__createRequire(import.meta.url);',
 ].join('');
+const SCRIPT_BANNER = `const __url=require("node:url").pathToFileURL(__filename);${addressesOf('__url')}`;
 
-await build({
-  entryPoints: entries.map((entry) => resolve(dist, entry)),
-  entryNames: '[name]',
-  chunkNames: 'part-[hash]',
+const common: BuildOptions = {
   outdir: program,
   bundle: true,
-  splitting: true,
-  format: 'esm',
   platform: 'node',
   target: 'node22',
   // Names stay, for stack traces that can be read.
   minifyWhitespace: true,
   minifySyntax: true,
   legalComments: 'linked',
-  banner: { js: banner },
   external: apart,
-  plugins: [addresses],
   logLevel: 'warning',
+};
+
+await build({
+  ...common,
+  entryPoints: entries.map((entry) => resolve(dist, entry)),
+  entryNames: '[name]',
+  chunkNames: 'part-[hash]',
+  splitting: true,
+  format: 'esm',
+  banner: { js: MODULE_BANNER },
+  plugins: [addresses, rareApart],
 });
 
+const scripts: BuildOptions = {
+  ...common,
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  banner: { js: SCRIPT_BANNER },
+};
+const inDist = (files: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(files).map(([name, file]) => [name, resolve(dist, file)]));
+await build({ ...scripts, entryPoints: inDist(starters), plugins: [addresses] });
+await build({ ...scripts, entryPoints: rarePackages });
+await build({ ...scripts, entryPoints: inDist(quickEntries), plugins: [addresses, rareApart, piscinaThread] });
+for (const name of Object.keys(quickEntries)) await replaceImports(resolve(program, `${name}.cjs`));
+await build({ ...scripts, entryPoints: { 'piscina-thread': resolve(root, 'node_modules/piscina/dist/worker.js') } });
+
 await import('./bundle-page.ts');
+
+/** A program that is run as a script has no `import()`; what loads it hands one in (src/core/compiled-program.ts). */
+async function replaceImports(file: string): Promise<void> {
+  const text = await readFile(file, 'utf8');
+  await writeFile(file, text.replaceAll(/(?<![\w$.#"'`])import\((?=[\w$]+\)|["'])/g, '__import('));
+}

@@ -1,18 +1,10 @@
 import { didYouMean } from '../config/nearest-name.js';
-import { errorMessage } from '../core/error-message.js';
 import { COMMANDS, commandList } from './commands.js';
+import { runProgram } from './program-run.js';
 
 /** Runs the command line. Errors end with one line on standard error and exit code 1. */
-export async function main(argv: readonly string[]): Promise<void> {
-  exitWithParent();
-  endWithReader();
-  try {
-    process.exitCode = await run(argv);
-  } catch (error) {
-    const message = errorMessage(error);
-    process.stderr.write(`pointsman: ${message.trim().replaceAll(/\s*\n\s*/g, ' ')}\n`);
-    process.exit(1);
-  }
+export function main(argv: readonly string[]): Promise<void> {
+  return runProgram(() => run(argv));
 }
 
 /** Runs the command that is named, else `serve`. Resolves to the exit code. */
@@ -43,19 +35,4 @@ async function help(name: string | undefined): Promise<number> {
   const { serveHelp } = await import('./flags.js');
   process.stdout.write(`${commandList()}\n${serveHelp()}`);
   return 0;
-}
-
-/** Ends this process quietly when the reader of its output has enough, as with `| head`. */
-function endWithReader(): void {
-  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(0);
-    throw error;
-  });
-}
-
-/** Ends this process with the launcher that started it on behalf of an older Node.js. */
-function exitWithParent(): void {
-  if (process.env.POINTSMAN_PARENT !== '1' || process.channel === undefined) return;
-  process.on('disconnect', () => process.exit(1));
-  process.channel?.unref();
 }

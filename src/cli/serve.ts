@@ -1,5 +1,4 @@
 import { errorMessage } from '../core/error-message.js';
-import { holdYoungGeneration } from '../core/young-generation.js';
 import type { Logger } from '../operations/log.js';
 import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
@@ -9,8 +8,11 @@ import { parseServeFlags } from './flags.js';
 /** Time after the start at which the memory of the start is given back: health checks and the first requests go before. */
 const START_GARBAGE_MS = 1_000;
 
-/** `pointsman serve`: run a picker until SIGTERM or SIGINT. */
-export async function runServe(argv: readonly string[]): Promise<void> {
+/**
+ * `pointsman serve`: run a picker until SIGTERM or SIGINT.
+ * @param served called when the picker has served for a while, before the memory of its start is given back
+ */
+export async function runServe(argv: readonly string[], served: () => void = () => undefined): Promise<void> {
   const flags = parseServeFlags(argv, process.env);
   if ('help' in flags) {
     process.stdout.write(flags.help);
@@ -21,7 +23,6 @@ export async function runServe(argv: readonly string[]): Promise<void> {
     return;
   }
   process.on('uncaughtException', controlThreadFailed);
-  const letYoungGenerationGrow = holdYoungGeneration();
   // Read when the core is loaded (core/memory.ts).
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
@@ -34,9 +35,12 @@ export async function runServe(argv: readonly string[]): Promise<void> {
   // Without a listener Node.js opens an inspector on this signal, through which code can be run.
   process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
-  letYoungGenerationGrow();
   log.info(ports, 'pointsman is serving');
-  setTimeout(collectStartGarbage, START_GARBAGE_MS).unref();
+  const endStart = () => {
+    served();
+    collectStartGarbage();
+  };
+  setTimeout(endStart, START_GARBAGE_MS).unref();
 }
 
 /** Ends the process when the picker cannot go on; restarting it is left to the supervisor (kubelet, systemd). */

@@ -35,9 +35,9 @@ const STANDING_WAIT_MS = 200;
 const BURST_MS = 500;
 /**
  * Requests that wait then, by number and by the time that they take: less than one turn serves, since the sockets hold the next ones.
- * Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it costs with 100.
+ * Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it costs with 150.
  */
-const SHORT_QUEUE = 64;
+const SHORT_QUEUE = 128;
 const SHORT_QUEUE_MS = 3;
 /** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
 const LIGHT_MAX = 16;

@@ -14,7 +14,7 @@ import {
 } from '../../dist/ingress/codec/process-response.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
 import { createTransport } from '../../dist/ingress/transports/create.js';
-import { type Backend, type Behaviour, sseEvent, startBackend } from '../gateway/backend.ts';
+import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
 import { ask, begin, chatBody, eventually } from '../gateway/client.ts';
 import { bytesField, numberField } from '../ingress/envoy-messages.ts';
 import { skipReason, startEnvoy } from './envoy.ts';
@@ -22,10 +22,11 @@ import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 
 const NO_METADATA = Buffer.alloc(0);
 const EVENTS = 5;
-const PAUSE_MS = 60;
+/** The last event of a stream waits until a test lets it go. */
+const lastEvent = new Gate();
 
-/** Streams some events over a third of a second, or echoes the digest of the body that it received. */
-const slow: Behaviour = async ({ body }, response, backend) => {
+/** Streams some events, or echoes the digest of the body that it received. */
+const held: Behaviour = async ({ body }, response, backend) => {
   const asked = JSON.parse(body.toString()) as { model: string; stream?: boolean };
   response.setHeader('x-inference-pod', backend.name);
   if (asked.stream !== true) {
@@ -36,8 +37,8 @@ const slow: Behaviour = async ({ body }, response, backend) => {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (let index = 0; index < EVENTS; index++) {
     response.write(sseEvent(asked.model, `token ${index}`));
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
+  await lastEvent.next();
   response.end('data: [DONE]\n\n');
 };
 
@@ -53,7 +54,7 @@ function sampleProfile(file: string): string {
   return stringify({ plugins: others, schedulingProfiles, adaptation }, { indentSeq: false });
 }
 
-const servers = () => Promise.all(['s0', 's1', 's2'].map((name) => startBackend(name, slow)));
+const servers = () => Promise.all(['s0', 's1', 's2'].map((name) => startBackend(name, held)));
 const running = (bed: TestBed<Backend>) => pickerMetric(bed.picker, 'llm_d_epp_request_running');
 
 describe.skipIf(skipReason !== '')(`Envoy without bodies${skipReason}`, () => {
@@ -91,6 +92,7 @@ describe.skipIf(skipReason !== '')(`Envoy without bodies${skipReason}`, () => {
   test('a streamed answer is charged until its last byte', async () => {
     const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
     expect(await running(bed)).toBe(1);
+    lastEvent.go();
     answer.resume();
     await eventually('the charge is released', async () => (await running(bed)) === 0);
     expect(answer.complete).toBe(true);
@@ -108,6 +110,7 @@ describe.skipIf(skipReason !== '')(`Envoy with the heads of answers only${skipRe
     const before = await pickerMetric(bed.picker, 'llm_d_epp_request_duration_seconds_count');
     const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
     expect(await running(bed)).toBe(1);
+    lastEvent.go();
     answer.resume();
     await eventually('the charge is released', async () => (await running(bed)) === 0);
     expect(answer.complete).toBe(true);
@@ -120,6 +123,7 @@ describe.skipIf(skipReason !== '')(`Envoy with the heads of answers only${skipRe
     expect(await running(bed)).toBe(1);
     request.destroy();
     await eventually('the charge is released', async () => (await running(bed)) === 0);
+    lastEvent.go();
   });
 });
 
@@ -140,6 +144,7 @@ describe.skipIf(skipReason !== '')(`Envoy with all bodies${skipReason}`, () => {
     const picker = await startOverridingPicker(`127.0.0.1:${server!.port}`);
     const envoy = await startEnvoy('envoy.yaml', picker.port);
     try {
+      lastEvent.go();
       const answer = await ask(envoy.port, { body: chatBody('stream', { stream: true }) });
       expect(answer.status).toBe(200);
       expect(answer.body.toString()).toContain('[DONE]');

@@ -7,7 +7,7 @@ import type { Picker } from '../../dist/picker/picker.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { metric, metricsPage, type Ports, startPicker } from './serving.ts';
+import { metric, metricsPage, type Ports, startPicker, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -58,11 +58,16 @@ interface Bed {
   readonly client: ProxyClient;
 }
 
-async function start(pools: readonly Entry[], rest: object = {}, ...flags: string[]): Promise<Bed> {
+async function writePools(pools: readonly Entry[], rest: object = {}): Promise<PoolsFile> {
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-pools-'));
   cleanups.push(() => rm(folder, { recursive: true, force: true }));
   const file = new PoolsFile(folder);
   await file.write(pools, rest);
+  return file;
+}
+
+async function start(pools: readonly Entry[], rest: object = {}, ...flags: string[]): Promise<Bed> {
+  const file = await writePools(pools, rest);
   const { picker, ports } = await startPicker([...FLAGS, `--pools=${file.path}`, ...flags]);
   cleanups.push(() => picker.stop(0));
   return { picker, ports, file, client: dial(ports.grpcPort) };
@@ -321,11 +326,16 @@ describe('pools of one process', () => {
     expect(await answerTo(client, inPool('beta'))).toBe('127.0.0.1:20002');
   });
 
-  it('a file that cannot be used leaves the pools as they are', async () => {
-    const { client, file } = await start(TWO);
+  it('a file that cannot be used leaves the pools as they are, and the log says so', async () => {
+    const file = await writePools(TWO);
+    const serve = await startServe([...FLAGS, `--pools=${file.path}`]);
+    cleanups.push(async () => {
+      serve.child.kill('SIGKILL');
+      await serve.ended;
+    });
     await writeFile(file.path, 'pools: [{name: alpha, endpointsFile: 5}]');
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(await answerTo(client, inPool('beta'))).toBe('127.0.0.1:20002');
+    await eventually('the file is read', () => serve.log().includes('the pools stay as they were'));
+    expect(await answerTo(dial(serve.grpcPort), inPool('beta'))).toBe('127.0.0.1:20002');
   });
 
   it('the pools are listed, and each has its debug pages', async () => {

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { readRecording } from '../../dist/operations/recording/recording-reader.js';
+import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { ask, PROGRAM, Setting, startPicker } from './serving.ts';
@@ -62,11 +63,11 @@ const SECRET = 'a prompt that must not be told ';
 async function record(flags: readonly string[], requests = 12, profile = DEFAULT) {
   const { client, page, folder } = await serve(flags, profile);
   await answered(client, 'the first request, which compiles the code of the others');
-  const recording = fetch(`${page}?seconds=6`);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  // The head of the answer is there once the shards have been told.
+  const recording = await fetch(`${page}?seconds=6`);
   for (let i = 0; i < requests; i++) await answered(client, `${SECRET.repeat(60)}${i % 3} ${'more '.repeat(80)}`);
   const file = join(folder, 'decisions.bin');
-  await writeFile(file, Buffer.from(await (await recording).arrayBuffer()));
+  await writeFile(file, Buffer.from(await recording.arrayBuffer()));
   const other = join(folder, 'other.yaml');
   await writeFile(other, OTHER);
   return { file, other, folder };
@@ -112,10 +113,11 @@ describe.each([1, 2])('GET /debug/recording of a picker with %i shards', (shards
 describe('GET /debug/recording', () => {
   it('a recording under way refuses another one, and wrong numbers get the bounds', async () => {
     const { page } = await serve();
-    const first = fetch(`${page}?seconds=1`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const ending = new AbortController();
+    const first = await fetch(`${page}?seconds=60`, { signal: ending.signal });
     expect((await fetch(page)).status).toBe(409);
-    await (await first).arrayBuffer();
+    ending.abort();
+    await expect(first.arrayBuffer()).rejects.toThrow();
     expect(await (await fetch(`${page}?seconds=0`)).text()).toBe('seconds: must be a whole number from 1 to 300\n');
     expect((await fetch(`${page}?mib=1000`)).status).toBe(400);
   });
@@ -126,8 +128,7 @@ describe('GET /debug/recording', () => {
     const left = await fetch(`${page}?seconds=60`, { signal: leaving.signal });
     leaving.abort();
     await expect(left.arrayBuffer()).rejects.toThrow();
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect((await fetch(`${page}?seconds=1`)).status).toBe(200);
+    await eventually('the next one begins', async () => (await fetch(`${page}?seconds=1`)).status === 200);
   });
 });
 

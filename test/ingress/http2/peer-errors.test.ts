@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   ACK,
   block,
@@ -271,9 +271,8 @@ describe('the clock of a connection', () => {
   it('the clock of a connection ends a call whose deadline has passed', async () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1, 0, requestFields([['grpc-timeout', '5m']])));
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    await vi.waitFor(() => expect(connection.handlers[0]!.events).toEqual([['closed', true]]));
     expect(connection.told()[0]).toContain('grpc-status: 4');
-    expect(connection.handlers[0]!.events).toEqual([['closed', true]]);
   });
 });
 

@@ -5,7 +5,7 @@ import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
-import { GOAWAY_PAUSE_MS, SWEEP_MS } from './limits.js';
+import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
 /** For connections to send what they have to say when everything is closed. */
@@ -16,6 +16,9 @@ export class Http2Server {
   readonly #options: ConnectionOptions;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
+  /** Sockets on which nothing has come, and when they were accepted. */
+  readonly #silent = new Map<Socket, number>();
+  #isEnding = false;
   readonly #arrivals = new ArrivalClock();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
@@ -60,12 +63,14 @@ export class Http2Server {
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();
     this.#file?.stop();
+    this.#isEnding = true;
     for (const connection of this.#connections) connection.announceEnd();
     const ended = new Promise<void>((resolve) => {
       this.#ended = resolve;
     });
     const second = setTimeout(
       () => {
+        this.#dropSilent(Number.POSITIVE_INFINITY);
         for (const connection of this.#connections) connection.drain();
       },
       Math.min(GOAWAY_PAUSE_MS, timeoutMs),
@@ -79,6 +84,7 @@ export class Http2Server {
   async close(): Promise<void> {
     clearInterval(this.#sweeps);
     this.#file?.stop();
+    this.#dropSilent(Number.POSITIVE_INFINITY);
     for (const connection of this.#connections) connection.destroy();
     const closed = [...this.#sockets].map((socket) => new Promise<void>((resolve) => socket.once('close', resolve)));
     await within(
@@ -91,19 +97,39 @@ export class Http2Server {
 
   #accept(accepted: Socket): Socket {
     const link = new SocketLink(accepted, { ...this.#options, arrivals: this.#arrivals });
-    const connection = new Http2Connection(link, this.#options);
-    this.#connections.add(connection);
-    this.#sockets.add(link.socket);
-    link.socket.once('close', () => {
-      this.#connections.delete(connection);
-      this.#sockets.delete(link.socket);
+    const { socket } = link;
+    this.#sockets.add(socket);
+    this.#silent.set(socket, this.#options.now());
+    let connection: Http2Connection | undefined;
+    socket.once('close', () => {
+      this.#silent.delete(socket);
+      this.#sockets.delete(socket);
+      if (connection !== undefined) this.#connections.delete(connection);
       if (this.#connections.size === 0) this.#ended?.();
     });
-    link.start(connection);
-    return link.socket;
+    link.start(() => {
+      connection = this.#begin(link);
+      return connection;
+    });
+    return socket;
+  }
+
+  /** A peer has sent its first bytes. */
+  #begin(link: SocketLink): Http2Connection {
+    this.#silent.delete(link.socket);
+    const connection = new Http2Connection(link, this.#options);
+    this.#connections.add(connection);
+    if (this.#isEnding) connection.announceEnd();
+    return connection;
+  }
+
+  /** Ends sockets on which nothing has come. @param before those that were accepted earlier */
+  #dropSilent(before: number): void {
+    for (const [socket, acceptedAt] of this.#silent) if (acceptedAt < before) socket.destroy();
   }
 
   #sweep(): void {
+    this.#dropSilent(this.#options.now() - PREFACE_MS_MAX);
     for (const connection of this.#connections) connection.sweep();
   }
 }

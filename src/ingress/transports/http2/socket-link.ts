@@ -6,6 +6,8 @@ import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './li
 
 /** Bytes of one read. */
 const READ_BYTES = 65_536;
+/** Bytes after which the clock is looked at: a read of small frames may be several turns' work. */
+const PIECE_BYTES = 16_384;
 /** Reads of a socket that libuv makes in one turn at most (`uv__read`); what is left waits for the next one. */
 const READS_MAX = 32;
 
@@ -52,6 +54,7 @@ export interface SocketLinkOptions extends Pick<ConnectionOptions, 'now' | 'behi
 export class SocketLink implements ConnectionWire {
   readonly socket: Socket;
   #connection: Http2Connection | undefined;
+  #begin: (() => Http2Connection) | undefined;
   /** Milliseconds that the connection has used of this turn of the event loop. */
   #spentMs = 0;
   #turnOpen = false;
@@ -60,6 +63,8 @@ export class SocketLink implements ConnectionWire {
   #behind = false;
   /** Earliest time at which the bytes can have come that are being read. */
   #arrivedAt = 0;
+  /** Bytes that were read and wait for the connection's next turn; the socket is not read meanwhile. */
+  #rest: Buffer | undefined;
   /** Bytes so far; those at the mark; when those were read, and when those of the mark before. */
   #bytes = 0;
   #markBytes = 0;
@@ -83,12 +88,12 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Reads for this connection from now on. */
-  start(connection: Http2Connection): void {
-    this.#connection = connection;
-    this.socket.on('drain', () => connection.drained());
+  /** Reads from now on. @param begin makes the connection with the first bytes: a peer that says nothing has none */
+  start(begin: () => Http2Connection): void {
+    this.#begin = begin;
+    this.socket.on('drain', () => this.#connection?.drained());
     this.socket.on('error', () => undefined);
-    this.socket.once('close', () => connection.closed());
+    this.socket.once('close', () => this.#connection?.closed());
     this.socket.resume();
   }
 
@@ -113,17 +118,56 @@ export class SocketLink implements ConnectionWire {
   /** @returns false when the other connections are to be read first */
   #read(bytes: Buffer, length: number): boolean {
     if (this.#lingers) return this.#throwAway(length);
-    const { now, behind } = this.#options;
-    const connection = this.#connection!;
-    const begin = now();
+    this.#connection ??= this.#begin!();
+    const begin = this.#options.now();
     this.#openTurn(begin);
     this.#count(length, begin);
-    // A full buffer is as a rule followed by more: the replies to both leave together.
-    connection.receive(bytes, 0, length, Math.max(this.#arrivedAt, this.#lastMarkAt), length === READ_BYTES);
-    this.#spentMs += now() - begin;
+    const at = this.#handOver(bytes, length, begin);
+    if (at < length) this.#keep(bytes, at, length);
+    return this.#mayGoOn();
+  }
+
+  /** Gives bytes to the connection until its turn is over. @param begin the present time @returns how far they were given */
+  #handOver(bytes: Buffer, length: number, begin: number): number {
+    const { now } = this.#options;
+    const arrivedAt = Math.max(this.#arrivedAt, this.#lastMarkAt);
+    let at = 0;
+    let before = begin;
+    while (at < length && this.#spentMs < TURN_MS && !this.#lingers) {
+      const end = Math.min(length, at + PIECE_BYTES);
+      // A full buffer is as a rule followed by more: the replies to both leave together.
+      this.#connection!.receive(bytes, at, end, arrivedAt, end < length || length === READ_BYTES);
+      at = end;
+      const after = now();
+      this.#spentMs += after - before;
+      before = after;
+    }
+    return at;
+  }
+
+  /** Copies what the turn leaves: the buffer is the thread's. */
+  #keep(bytes: Buffer, from: number, to: number): void {
+    if (this.#lingers) this.#throwAway(to - from);
+    else this.#rest = Buffer.from(bytes.subarray(from, to));
+  }
+
+  /** @returns false when the other connections are to be read first */
+  #mayGoOn(): boolean {
     if (this.#spentMs < TURN_MS) return true;
-    if (connection.opened > this.#openedBefore) behind?.();
+    if (this.#connection!.opened > this.#openedBefore) this.#options.behind?.();
     return false;
+  }
+
+  /** What the last turn has left goes first. @returns whether the socket may be read again */
+  #handOverRest(): boolean {
+    const rest = this.#rest;
+    if (rest === undefined) return true;
+    this.#rest = undefined;
+    const begin = this.#options.now();
+    this.#openTurn(begin);
+    const at = this.#handOver(rest, rest.length, begin);
+    if (at < rest.length) this.#keep(rest, at, rest.length);
+    return this.#mayGoOn();
   }
 
   #throwAway(length: number): boolean {
@@ -164,6 +208,6 @@ export class SocketLink implements ConnectionWire {
     this.#spentMs = 0;
     this.#reads = 0;
     this.#connection?.flush();
-    if (wasHeld && !this.socket.destroyed) this.socket.resume();
+    if (wasHeld && !this.socket.destroyed && this.#handOverRest()) this.socket.resume();
   };
 }

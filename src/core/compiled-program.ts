@@ -1,0 +1,85 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
+import { Script } from 'node:vm';
+import { threadId } from 'node:worker_threads';
+import { crc32 } from 'node:zlib';
+
+/** A program that scripts/bundle.ts has put into one file. */
+export interface CompiledProgram<Exports> {
+  readonly exports: Exports;
+  /**
+   * Keeps the code that V8 has compiled of the program so far, the functions that have run included, for later starts. Without effect
+   * when there is such code, and where the folder of the program cannot be written to.
+   */
+  keep(): void;
+}
+
+/**
+ * Bytes before the code: the checksum of the program that it was compiled from, of which V8 compares the length only, and that of the code,
+ * which V8 does not check.
+ */
+const HEAD_BYTES = 8;
+
+/**
+ * Loads a program, with the code that was kept of it before: nothing is parsed and compiled then. V8 refuses code of another version
+ * or of other flags.
+ * @param importModule `import()`, which the program has as `__import`: V8's own has no effect in it
+ */
+export function loadProgram<Exports>(
+  file: string,
+  importModule: (specifier: string) => Promise<unknown>,
+): CompiledProgram<Exports> {
+  const bytes = readFileSync(file);
+  const checksum = crc32(bytes);
+  const kept = join(dirname(file), 'compiled', `${basename(file)}.${process.version}-${process.arch}`);
+  const code = codeOf(kept, checksum);
+  // Written in ASCII by esbuild.
+  const source = `(function(exports,require,module,__filename,__dirname,__import){${bytes.toString('latin1')}\n})`;
+  const script = new Script(source, {
+    filename: file,
+    ...(code === undefined ? {} : { cachedData: code }),
+  });
+  giveBack(bytes);
+  if (code !== undefined) giveBack(code);
+  const module = { exports: {} };
+  const run = script.runInThisContext() as (...parts: readonly unknown[]) => void;
+  run(module.exports, createRequire(file), module, file, dirname(file), importModule);
+  // Code that V8 refuses because of flags stays for starts without them.
+  const keep = code === undefined ? () => write(kept, checksum, script.createCachedData()) : () => undefined;
+  return { exports: module.exports as Exports, keep };
+}
+
+/** Frees the memory of a file at once: a thread with little garbage would keep it for long. Memory shared with other buffers stays. */
+function giveBack({ buffer, byteOffset, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && byteOffset + byteLength === buffer.byteLength && byteOffset <= HEAD_BYTES) {
+    buffer.transfer(0);
+  }
+}
+
+function codeOf(kept: string, checksum: number): Buffer | undefined {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(kept);
+  } catch {
+    return undefined;
+  }
+  if (bytes.length <= HEAD_BYTES || bytes.readUInt32LE(0) !== checksum) return undefined;
+  const code = bytes.subarray(HEAD_BYTES);
+  return bytes.readUInt32LE(4) === crc32(code) ? code : undefined;
+}
+
+/** In one step: another process may read the file meanwhile. */
+function write(kept: string, checksum: number, code: Buffer): void {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32LE(checksum);
+  head.writeUInt32LE(crc32(code), 4);
+  const next = `${kept}.${process.pid}-${threadId}`;
+  try {
+    mkdirSync(dirname(kept), { recursive: true });
+    writeFileSync(next, Buffer.concat([head, code]));
+    renameSync(next, kept);
+  } catch {
+    // A read-only file system: later starts compile again.
+  }
+}
