@@ -28,7 +28,7 @@ function tokensOf(tokeniser: PromptTokeniser, { what, body }: TokeniseTask): Uin
 }
 
 /** Reads the tokeniser files of a folder. @throws with one line that names the file */
-export function readTokeniserFiles(folder: string): TokeniserFiles {
+function readTokeniserFiles(folder: string): TokeniserFiles {
   const tokenizer = json(folder, 'tokenizer.json');
   if (tokenizer === undefined) throw new Error(`${join(folder, 'tokenizer.json')} does not exist`);
   return {
