@@ -19,7 +19,7 @@ export const COMMIT_LOCK: usize = HEADER + HEADER_COMMIT_LOCK;
 /** Guards the prefix index and the active blocks. */
 export const INDEX_LOCK: usize = HEADER + HEADER_INDEX_LOCK;
 
-/** Words of a lock. The intent stands on a cache line of its own, because threads that spin read the first line. */
+/** Words of a lock. */
 @unmanaged
 class LockWords {
   /** 0 = free, else thread + 1 · any thread · none, atomic. */
@@ -27,20 +27,9 @@ class LockWords {
   private gap0: u32;
   /** Threads that sleep on it, a bit per thread modulo 32. A missing bit costs a sleeper 1 ms, one too many a needless notify · any thread · none, atomic. */
   sleepers: u32;
-  private gap1: u32;
-  private gap2: v128;
-  private gap3: v128;
-  private gap4: v128;
-  /** Step of the owner, for the repair after its death · owner · this lock. */
-  intent: u32;
 }
 
 const LOCK_SLEEPERS: usize = offsetof<LockWords>('sleepers');
-export const LOCK_INTENT: usize = offsetof<LockWords>('intent');
-
-function wordsOf(lock: usize): LockWords {
-  return changetype<LockWords>(lock);
-}
 
 /**
  * Runs the checks of everything that a lock guards, just before its release (src/core/core-checks.ts). Debug build only.
@@ -81,15 +70,8 @@ export function lockAcquire(lock: usize, sleeps: u32): bool {
 export function lockRelease(lock: usize): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
   if (ASSERTIONS) lockReleasing(lock);
-  if (wordsOf(lock).intent != 0) wordsOf(lock).intent = 0;
   atomic.store<u32>(lock, 0);
   if (atomic.load<u32>(lock, LOCK_SLEEPERS) != 0) atomic.notify(lock, 1);
-}
-
-/** Says what the owner is about to do (0 = nothing half done), for the repair after its death. */
-export function lockIntent(lock: usize, intent: u32): void {
-  if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that says its intent');
-  atomic.store<u32>(lock, intent, LOCK_INTENT);
 }
 
 /** Returns whether this thread holds the lock. */

@@ -36,7 +36,7 @@ export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
 export const HEADER_CHANGE_BYTES: usize = 64; // bytes of the ring of placed prompts per thread, a power of two, 0 = none
 export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
-// Locks, each alone on 128 bytes: owner word, acquire count, waiters, intent (see lock.ts).
+// Locks, each alone on 128 bytes: owner and sleepers (see lock.ts).
 export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
 export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active blocks
 
@@ -301,9 +301,6 @@ export function matchAddress(): usize {
 }
 export function overlapAddress(): usize {
   return OVERLAP;
-}
-export function scoreAddress(): usize {
-  return SCORE;
 }
 export function hostAddress(): usize {
   return HOST;

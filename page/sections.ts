@@ -37,12 +37,18 @@ export function showFigures(snapshot: Snapshot): void {
     ),
     figure(
       'Served from cache',
-      percent(cache.hitRate),
-      cache.promptTokens === 0 ? 'no prompts yet' : `of ${count(cache.promptTokens)} prompt tokens`,
+      percent(cache.hitRate ?? (cache.promptTokens === 0 ? null : cache.matchedTokens / cache.promptTokens)),
+      cacheNote(cache),
     ),
     figure('In flight', count(snapshot.inflight), waiting > 0 ? `${waiting} waiting for room` : 'none waiting'),
     figure('Endpoints', endpoints.length === 0 ? '0' : `${live} / ${endpoints.length}`, endpointsNote(endpoints, live)),
   );
+}
+
+function cacheNote({ promptTokens, hitRate }: Snapshot['cache']): string {
+  if (promptTokens === 0) return 'no prompts yet';
+  const tokens = `of ${count(promptTokens)} prompt tokens`;
+  return hitRate === null ? `${tokens}, expected: engines do not tell` : tokens;
 }
 
 function endpointsNote(endpoints: readonly EndpointShown[], live: number): string {

@@ -384,6 +384,7 @@ const TABLES: Readonly<Record<string, Readonly<Record<string, Make>>>> = {
   rivals: { ...ofSuite('rivals', matrix), 'rivals-standing': standing },
   conditions: ofSuite('conditions', conditions),
   guard: ofSuite('guard', guard),
+  prior: ofSuite('prior', guard),
   ablations: ofSuite('ablations', matrix),
   levels: ofSuite('levels', matrix),
   truths: ofSuite('truths', truths),

@@ -22,6 +22,7 @@ import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/operations/metrics/served-models.js';
 import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
 import { addShardMetrics } from '../dist/operations/metrics/shard-metrics.js';
+import { addTokeniserMetrics } from '../dist/operations/metrics/tokeniser-metrics.js';
 import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
 import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
@@ -152,6 +153,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   ],
   ['Use of the shards', 'Always shown.', (exposition) => addShardMetrics(exposition, never)],
   ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
+  ['Tokeniser', 'With `local` of a token producer.', (exposition) => addTokeniserMetrics(exposition, new Map(), never)],
   [
     'Traces',
     'With an exporter in the `OTEL_*` variables ([tracing](../guides/tracing.md)).',

@@ -327,11 +327,6 @@ export function gateCeiling(priority: i32, ceiling: f32): u32 {
   return 1;
 }
 
-/** Requests that wait in the band of a rank. */
-export function gateWaiting(rank: u32): u32 {
-  return waitingIn(rank);
-}
-
 /**
  * Saturation of the live endpoints in this thread's SUBSET mask: their mean; 1 or more = full. Takes no lock.
  * @returns -1 when there are none

@@ -59,26 +59,10 @@ export class GateHead {
   footTime: f64;
 }
 
-export const GATE_MODE: usize = offsetof<GateHead>('mode');
-export const GATE_BLOCK_TOKENS: usize = offsetof<GateHead>('blockTokens');
-export const GATE_SHARE: usize = offsetof<GateHead>('share');
-export const GATE_QUEUE_THRESHOLD: usize = offsetof<GateHead>('queueThreshold');
-export const GATE_USAGE_THRESHOLD: usize = offsetof<GateHead>('usageThreshold');
-export const GATE_STALENESS: usize = offsetof<GateHead>('staleness');
-export const GATE_REQUESTS: usize = offsetof<GateHead>('requests');
-export const GATE_TOKENS: usize = offsetof<GateHead>('tokens');
-
-export const GATE_BANDS: usize = offsetof<GateHead>('bands');
 export const GATE_WAIT_MASK: usize = offsetof<GateHead>('waitMask');
-export const GATE_RESERVE: usize = offsetof<GateHead>('reserve');
-export const GATE_OUT_TOKENS: usize = offsetof<GateHead>('outTokens');
-export const GATE_OUT_ENDS: usize = offsetof<GateHead>('outEnds');
-export const GATE_OUT_TIME: usize = offsetof<GateHead>('outTime');
 export const GATE_FOOT: usize = offsetof<GateHead>('foot');
 export const GATE_POOL_STEP: usize = offsetof<GateHead>('poolStep');
 export const GATE_POOL_TOKEN_MS: usize = offsetof<GateHead>('poolTokenMs');
-export const GATE_FOREIGN: usize = offsetof<GateHead>('foreign');
-export const GATE_FOOT_TIME: usize = offsetof<GateHead>('footTime');
 export const GATE_BELL: usize = 128; // u32, atomic: counts what the control thread has to look at
 export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits for the bell
 export const GATE_PRIORITIES: usize = 256; // i32 × GATE_RANKS: the bands' priorities, highest first
@@ -143,13 +127,6 @@ export class GateCharge {
   /** Tokens of output counted at least · any thread · commit lock. */
   reserve: u32;
 }
-
-export const NOTE_STATE: usize = offsetof<GateCharge>('state');
-export const NOTE_UNCACHED: usize = offsetof<GateCharge>('uncached');
-export const NOTE_AHEAD: usize = offsetof<GateCharge>('ahead');
-export const NOTE_PLAIN: usize = offsetof<GateCharge>('plain');
-export const NOTE_OUTPUT: usize = offsetof<GateCharge>('output');
-export const NOTE_RESERVE: usize = offsetof<GateCharge>('reserve');
 
 export const NOTE_BYTES: usize = 32;
 
@@ -243,11 +220,9 @@ export class WaitSlot {
 }
 
 export const WAIT_SLOT_STATE: usize = offsetof<WaitSlot>('state');
-export const WAIT_SLOT_RANKED: usize = offsetof<WaitSlot>('ranked');
 export const WAIT_SLOT_PRIORITY: usize = offsetof<WaitSlot>('priority');
 export const WAIT_SLOT_PROMPT: usize = offsetof<WaitSlot>('prompt');
 export const WAIT_SLOT_UNCACHED: usize = offsetof<WaitSlot>('uncached');
-export const WAIT_SLOT_OUTPUT: usize = offsetof<WaitSlot>('output');
 export const WAIT_SLOT_FLAGS: usize = offsetof<WaitSlot>('flags');
 export const WAIT_SLOT_ENDPOINT: usize = offsetof<WaitSlot>('endpoint');
 export const WAIT_SLOT_TICKET: usize = offsetof<WaitSlot>('ticket');

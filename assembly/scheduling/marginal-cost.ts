@@ -123,7 +123,6 @@ class Shares {
   calls: u32;
 }
 
-export const SHARE_SAMPLES: usize = offsetof<Shares>('samples');
 export const SHARE_TERMS: u32 = 5; // context, queue, waiting, decode, capacity
 const SAMPLE_EVERY: u32 = 16;
 

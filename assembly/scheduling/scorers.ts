@@ -111,12 +111,17 @@ function gather(used: u32, values: usize, signal: u32): void {
   count = laneSum(number);
 }
 
+/** The scorer reads a signal. One of weight 0 is evaluated only to be shown, and settles no tie by it. */
+function readSignal(signal: u32): void {
+  if (weight != 0) noteSignal(signal);
+}
+
 /**
  * (max - value) / (max - min) over the known candidates; all equal = 1 (queue-scorer, running-requests-size-scorer).
  * @param values column of f32
  */
 function scoreFewest(used: u32, values: usize, signal: u32): void {
-  noteSignal(signal);
+  readSignal(signal);
   gather(used, values, signal);
   const range = high - low;
   if (count == 0 || range <= 0) return addConstant(used, 1);
@@ -139,7 +144,7 @@ function scoreFewest(used: u32, values: usize, signal: u32): void {
 
 /** Adds the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
 function addKnown(used: u32, signal: u32, alone: f32): void {
-  noteSignal(signal);
+  readSignal(signal);
   const candidates = CANDIDATES;
   const known = columnAddress(COLUMN_KNOWN);
   const keys = KEYS;

@@ -104,7 +104,7 @@ function showProgress({ done, of, leftSeconds }: SweepProgress): void {
 }
 
 /** One block of lines per workload, the policy that carries most first. */
-export function capacityText(rows: readonly CapacityComparison[]): string {
+function capacityText(rows: readonly CapacityComparison[]): string {
   const workloads = [...new Set(rows.map(({ workload }) => workload))];
   return workloads
     .map((workload) => {

@@ -83,7 +83,7 @@ interface EffectiveProfile {
 }
 
 /** The configuration with marginal cost in the place of load and cache scorers, and with learned costs as assumptions. */
-export function staticConfiguration({ effective }: LoadedConfiguration, learned: Coefficients): object {
+function staticConfiguration({ effective }: LoadedConfiguration, learned: Coefficients): object {
   const plugins = effective.plugins as readonly EffectivePlugin[];
   const replaced = new Set(plugins.filter(({ type }) => replacedScorers.has(type)).map(({ name }) => name));
   const profiles = (effective.schedulingProfiles as readonly EffectiveProfile[]).map((profile) => ({

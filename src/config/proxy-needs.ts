@@ -2,7 +2,7 @@ import type { OperationName } from '../core/programs.js';
 import type { LoadedConfiguration } from './load.js';
 
 /** Parts of an answer, each with all before it: `end` and `status` come with headers and trailers, the others with bodies. */
-export const ANSWER_PARTS = ['end', 'status', 'first token', 'usage', 'every chunk'] as const;
+const ANSWER_PARTS = ['end', 'status', 'first token', 'usage', 'every chunk'] as const;
 export type AnswerPart = (typeof ANSWER_PARTS)[number];
 
 /** A part that is needed, and for what. */

@@ -3,7 +3,7 @@ import { NONE } from './request-slab.js';
 /** Bound on the candidate sets of a pool: 64 of them fit a mask of two words. */
 export const CANDIDATE_SETS_MAX = 64;
 /** The candidate set of requests that any endpoint may serve. */
-export const WHOLE_POOL = 0;
+const WHOLE_POOL = 0;
 /** The candidate set of requests whose own set finds no free number. */
 export const OVERFLOW = CANDIDATE_SETS_MAX - 1;
 

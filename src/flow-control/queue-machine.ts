@@ -33,7 +33,7 @@ export interface QueueBounds {
   readonly flows: number;
 }
 
-export const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
+const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
 
 /** Requests of the overflow set that are tried before the set counts as closed (docs/internals/flow-control.md). */
 const LOOK_AHEAD = 16;

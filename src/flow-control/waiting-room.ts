@@ -7,7 +7,7 @@ import { TimeHeap } from './time-heap.js';
  * Longest wait in milliseconds for the endpoint that holds a request's prefix (docs/internals/flow-control.md, measured
  * there).
  */
-export const STICKY_WAIT_MS = 500;
+const STICKY_WAIT_MS = 500;
 /** Bound on the slots for which a request can wait: the largest table of endpoints. */
 const SLOTS_MAX = 4096;
 

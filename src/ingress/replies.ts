@@ -45,7 +45,7 @@ export interface HeaderReplyDetails {
 }
 
 /** The header reply of a placed request: destination, length, and the picker's own headers taken out. */
-export function placedReply(
+function placedReply(
   templates: DestinationTemplates,
   placement: Placement,
   headers: HeaderMap,

@@ -150,7 +150,7 @@ export interface KnownRequester extends Requester {
 }
 
 /** Priority and flow of a request; header processors of hook plugins run here. */
-export function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
+function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
   const { priority, fairnessId } = requesterOf(headers, services.rules);
   if (services.plugins === undefined) return { priority, fairnessId, hosted: undefined };
   const hosted = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));

@@ -12,6 +12,7 @@ import type { VouchedNames } from '../operations/telemetry/shown-names.js';
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { ModelAccess } from '../request/rules.js';
 import type { TokenSettings } from '../request/tokens/settings.js';
+import type { SegmentsState } from '../request/tokens/token-source.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type {
   CompiledScheduling,
@@ -229,6 +230,8 @@ export type FromPool =
       readonly frames: Uint8Array<ArrayBuffer>;
       readonly counts: TapCounts | undefined;
     }
+  /** What the tokeniser of a thread remembers; sent with `going`. */
+  | { readonly kind: 'segments'; readonly thread: number; readonly state: SegmentsState }
   /** Token usage and end of dispatched requests. */
   | ({ readonly kind: 'usage' } & UsageReport);
 

@@ -10,6 +10,7 @@ import type { HealthState } from '../operations/health.js';
 import { TenantUsage } from '../operations/usage/tenant-usage.js';
 import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
+import type { SegmentsState } from '../request/tokens/token-source.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { FlowControl } from './control/flow-control.js';
@@ -101,6 +102,8 @@ export class PoolParts {
   readonly #usage: TenantUsage;
   readonly #traced: TracedPool | undefined;
   #ejections = 0;
+  /** What the tokeniser of each shard remembers, by its thread. */
+  readonly #segments = new Map<number, SegmentsState>();
 
   constructor(options: PickerOptions, process: ProcessServices) {
     this.#options = options;
@@ -162,6 +165,7 @@ export class PoolParts {
       shadow: this.shadow,
       recording: this.recording,
       ejections: () => this.#ejections,
+      segments: this.#segments,
       configured: () => configuration.current.plugins,
       ...others,
       configuration: () => ({
@@ -401,6 +405,7 @@ export class PoolParts {
     else if (message.kind === 'recorded') this.recording.receive(message);
     else if (message.kind === 'usage') this.flow?.controller.report(message);
     else if (message.kind === 'traces') this.#trace(message);
+    else if (message.kind === 'segments') this.#segments.set(message.thread, message.state);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
     } else {

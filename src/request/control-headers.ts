@@ -3,7 +3,7 @@ import type { RequestHeaders } from '../scheduling/request-headers.js';
 /** Flow of requests without a fairness id. */
 export const DEFAULT_FAIRNESS_ID = 'default-flow';
 /** Path of a request without one, as in llm-d-router. */
-export const DEFAULT_PATH = '/v1/completions';
+const DEFAULT_PATH = '/v1/completions';
 
 /**
  * Headers to the picker or from it. They are removed from the request, so that the model server does not get them. The

@@ -23,7 +23,7 @@ export interface ModelAccess {
 }
 
 /** As llm-d-router has it: every model, and clients may rewrite. */
-export const OPEN_ACCESS: ModelAccess = { matchRequired: false, clientsRewrite: true };
+const OPEN_ACCESS: ModelAccess = { matchRequired: false, clientsRewrite: true };
 
 type RuleState = Pick<PoolRules, 'objectives' | 'rewrites' | 'models'>;
 

@@ -32,7 +32,7 @@ export const contextLengthAware = definePlugin({
  * The range of prompt lengths in an endpoint's label: `min-max` in tokens, both included. Any other text is bad, also
  * an empty one. An endpoint without the label takes any length.
  */
-export function contextLengthRange(label: string | undefined): LabelValue {
+function contextLengthRange(label: string | undefined): LabelValue {
   if (label === undefined) return { kind: 'range', range: undefined };
   const parts = /^\s*(\d{1,15})\s*-\s*(\d{1,15})\s*$/.exec(label);
   if (parts === null) return { kind: 'range', range: 'bad' };

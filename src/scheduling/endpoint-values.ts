@@ -2,7 +2,7 @@ import { CORE } from '../core/core-names.js';
 import type { CompileContext } from './plugin.js';
 
 /** Endpoint values that the core has itself, by number (assembly/columns/values.ts). */
-export const ENDPOINT_VALUES = {
+const ENDPOINT_VALUES = {
   'active-requests': CORE.VALUE_ACTIVE_REQUESTS,
   'active-tokens': CORE.VALUE_ACTIVE_TOKENS,
   'waiting-queue': CORE.VALUE_WAITING,

@@ -7,7 +7,7 @@ export interface WantedTimes {
   readonly tpotMs: number;
 }
 
-export const NOTHING_WANTED: WantedTimes = { ttftMs: 0, tpotMs: 0 };
+const NOTHING_WANTED: WantedTimes = { ttftMs: 0, tpotMs: 0 };
 
 /** Latency objectives by objective name. */
 export type ObjectiveTimes = ReadonlyMap<string, WantedTimes>;

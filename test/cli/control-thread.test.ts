@@ -19,10 +19,7 @@ async function startWith(fault: 'exception' | 'rejection' | 'hang'): Promise<Ser
   vi.stubEnv('NODE_OPTIONS', `--import=${FAULTS}`);
   vi.stubEnv('POINTSMAN_TEST_FAULT', fault);
   const serve = await startServe([...setting.flags, '--shards=2']).finally(() => vi.unstubAllEnvs());
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   return serve;
 }
 

@@ -18,10 +18,7 @@ async function start(...flags: string[]): Promise<ServeProcess> {
   const setting = await Setting.create([{ name: 'server', port: 20_000 }]);
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, ...flags]);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   return serve;
 }
 

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { freePorts } from '../../dist/cli/port.js';
 import { skipReason as envoySkipReason } from '../envoy/envoy.ts';
 import { eventually } from '../gateway/client.ts';
-import { metric, metricsPage, type ServeProcess, startServe } from '../picker/serving.ts';
+import { metric, metricsPage, type ServeProcess } from '../picker/serving.ts';
 import { type ApiServer, skipReason as serverSkipReason, startApiServer } from './api-server.ts';
 import { Callers } from './callers.ts';
 import { type Cluster, gieCrds } from './cluster.ts';
+import { startClusterPicker } from './cluster-picker.ts';
 import { EnginePods } from './engine-pods.ts';
 import { startEngineProcess } from './engine-process.ts';
 import { startEnvoyOfPickers } from './envoy-of-pickers.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
 import { Kubelet } from './kubelet.ts';
 import { pool } from './objects.ts';
 
@@ -88,20 +88,9 @@ describe.skipIf(skipReason !== '')(
       for (const cleanup of cleanups.reverse()) await cleanup();
     });
 
-    async function startPicker(grpcPort: number): Promise<ServeProcess> {
-      const kubeconfig = writeKubeconfig(cluster);
-      cleanups.push(() => kubeconfig.remove());
-      process.env.KUBECONFIG = kubeconfig.file;
-      const started = await startServe([
-        ...['--pool-name=pool', `--pool-namespace=${namespace}`, '--secure-serving=false'],
-        ...[`--grpc-port=${grpcPort}`, '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
-      ]);
-      delete process.env.KUBECONFIG;
-      cleanups.push(async () => {
-        started.child.kill('SIGKILL');
-        await started.ended;
-      });
-      return started;
+    function startPicker(grpcPort: number): Promise<ServeProcess> {
+      const flags = ['--pool-name=pool', `--pool-namespace=${namespace}`, `--grpc-port=${grpcPort}`];
+      return startClusterPicker(cluster, flags, cleanups);
     }
 
     /** Names of the endpoints on the picker's metrics page, draining ones included. */

@@ -5,10 +5,10 @@ import { freePorts } from '../../dist/cli/port.js';
 import { eventually } from '../gateway/client.ts';
 import { checkHealth, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
 import { EnginePublisher } from '../kvevents/engine-publisher.ts';
-import { askAndEnd, startServe } from '../picker/serving.ts';
+import { askAndEnd } from '../picker/serving.ts';
 import { sharedCluster, skipReason } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { startClusterPicker } from './cluster-picker.ts';
 import { Kubelet } from './kubelet.ts';
 import { pool } from './objects.ts';
 
@@ -108,19 +108,9 @@ describe.skipIf(skipReason !== '')(`pods that come and go${skipReason}`, () => {
       '- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}',
       'schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]',
     ];
-    const kubeconfig = writeKubeconfig(cluster);
-    process.env.KUBECONFIG = kubeconfig.file;
-    cleanups.push(() => kubeconfig.remove());
-    const picker = await startServe([
-      ...['--pool-name=pool', `--pool-namespace=${namespace}`, '--secure-serving=false', '--shards=1'],
-      ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
-      `--config-text=${configuration.join('\n')}`,
-    ]);
-    delete process.env.KUBECONFIG;
-    cleanups.push(async () => {
-      picker.child.kill('SIGKILL');
-      await picker.ended;
-    });
+    const config = `--config-text=${configuration.join('\n')}`;
+    const flags = ['--pool-name=pool', `--pool-namespace=${namespace}`, '--shards=1', config];
+    const picker = await startClusterPicker(cluster, flags, cleanups);
     client = dialPicker(picker.grpcPort);
     cleanups.push(() => client.close());
     await eventually('it is ready', async () => (await checkHealth(client)) === 'SERVING', WITHIN_MS);

@@ -3,10 +3,10 @@ import { freePorts } from '../../dist/cli/port.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, askAndEnd, metric, metricsPage, type ServeProcess, startServe } from '../picker/serving.ts';
+import { ask, askAndEnd, metric, metricsPage, type ServeProcess } from '../picker/serving.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster } from './cluster.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { startClusterPicker } from './cluster-picker.ts';
 import { Kubelet } from './kubelet.ts';
 import { objective, pool } from './objects.ts';
 
@@ -19,22 +19,8 @@ afterEach(async () => {
 });
 
 /** A picker process that follows the pool `pool` of a namespace. */
-async function serve(cluster: Cluster, namespace: string, ...flags: string[]): Promise<ServeProcess> {
-  const kubeconfig = writeKubeconfig(cluster);
-  process.env.KUBECONFIG = kubeconfig.file;
-  cleanups.push(() => kubeconfig.remove());
-  const started = await startServe([
-    ...['--pool-name=pool', `--pool-namespace=${namespace}`, '--secure-serving=false'],
-    ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
-    ...flags,
-  ]);
-  delete process.env.KUBECONFIG;
-  cleanups.push(async () => {
-    started.child.kill('SIGKILL');
-    await started.ended;
-  });
-  return started;
-}
+const serve = (cluster: Cluster, namespace: string, ...flags: string[]): Promise<ServeProcess> =>
+  startClusterPicker(cluster, ['--pool-name=pool', `--pool-namespace=${namespace}`, ...flags], cleanups);
 
 const clients = new Map<number, ProxyClient>();
 
@@ -159,19 +145,12 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
 
   it('a picker in a cluster serves the pods of a selector, without any custom resource', async () => {
     await kubelet.run('pod-1', { ip: '127.1.9.1', labels: { app: 'sglang' } });
-    const kubeconfig = writeKubeconfig(cluster);
-    process.env.KUBECONFIG = kubeconfig.file;
-    cleanups.push(() => kubeconfig.remove());
-    const picker = await startServe([
-      ...['--endpoint-selector=app in (sglang)', '--endpoint-target-ports=8001', `--pool-namespace=${namespace}`],
-      ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
-      '--secure-serving=false',
-    ]);
-    delete process.env.KUBECONFIG;
-    cleanups.push(async () => {
-      picker.child.kill('SIGKILL');
-      await picker.ended;
-    });
+    const flags = [
+      '--endpoint-selector=app in (sglang)',
+      '--endpoint-target-ports=8001',
+      `--pool-namespace=${namespace}`,
+    ];
+    const picker = await startClusterPicker(cluster, flags, cleanups);
     await ready(picker);
     await eventually('it is picked', async () => (await answer(dial(picker.grpcPort))) === '127.1.9.1:8001');
   });
@@ -263,8 +242,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
       await ready(a);
       const b = await serve(cluster, namespace, '--ha-enable-leader-election');
       await eventually('the standby has the pool', () => b.log().includes('the first state of the pool'), WITHIN_MS);
-      a.child.kill('SIGKILL');
-      await a.ended;
+      await a.kill();
       expect(await health(b)).toBe('NOT_SERVING');
       await ready(b);
       expect(await metric(b.metricsPort, 'pointsman_kubernetes_leader')).toBe(1);

@@ -5,10 +5,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, metric, metricsPage, type ServeProcess, startServe } from '../picker/serving.ts';
+import { ask, metric, metricsPage, type ServeProcess } from '../picker/serving.ts';
 import { sharedCluster, skipReason } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
+import { startClusterPicker } from './cluster-picker.ts';
 import { Kubelet } from './kubelet.ts';
 import { POOL_GROUP, pool, rewrite } from './objects.ts';
 
@@ -43,21 +43,8 @@ class PoolsFile {
   }
 }
 
-async function serve(cluster: Cluster, ...flags: string[]): Promise<ServeProcess> {
-  const kubeconfig = writeKubeconfig(cluster);
-  process.env.KUBECONFIG = kubeconfig.file;
-  cleanups.push(() => kubeconfig.remove());
-  const started = await startServe([
-    ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--metrics-endpoint-auth=false'],
-    ...['--secure-serving=false', ...flags],
-  ]);
-  delete process.env.KUBECONFIG;
-  cleanups.push(async () => {
-    started.child.kill('SIGKILL');
-    await started.ended;
-  });
-  return started;
-}
+const serve = (cluster: Cluster, ...flags: string[]): Promise<ServeProcess> =>
+  startClusterPicker(cluster, flags, cleanups);
 
 function dial(port: number): ProxyClient {
   const client = dialPicker(port);

@@ -22,6 +22,19 @@ describe('figures of traffic', () => {
     expect(new Traffic([decision(3)]).deciders(() => undefined)).toBeNull();
   });
 
+  it('a point has the cached part of the prompts that engines told, and what was expected where none told', () => {
+    const record = (told: Partial<DecisionRecord>): DecisionRecord => {
+      const prompt = { promptTokens: 1_000, matchedBlocks: 10, blockTokens: 64, timeMs: 0 };
+      return { ...decision(1), ...prompt, ...told };
+    };
+    const untold = record({});
+    const told = record({ enginePromptTokens: 1_000, cachedTokens: 250 });
+    expect(new Traffic([untold]).point(100, 0).hitRate).toBe(0.64);
+    expect(new Traffic([untold, told]).point(100, 0).hitRate).toBe(0.25);
+    const laterUntold = record({ timeMs: 60_000 });
+    expect(new Traffic([laterUntold, told]).point(60_100, 0).hitRate).toBeNull();
+  });
+
   it('priorities have the names of their objectives', () => {
     const names = objectiveNames([
       ['chat', 10],

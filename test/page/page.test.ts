@@ -61,12 +61,15 @@ async function serve(count: number, ...flags: string[]) {
   return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
 }
 
+/** What an engine tells of its cache. */
+const CACHED = ',"prompt_tokens_details":{"cached_tokens":640}';
+
 /** A request that an endpoint answers with this status. */
-async function answered(client: ProxyClient, id: string, status = '200') {
+async function answered(client: ProxyClient, id: string, status = '200', details = CACHED) {
   const call = ask(client, 'a prompt of the page '.repeat(200), { 'x-request-id': id });
   decodeReply(await firstReply(call));
   call.write(responseHeaders({ ':status': status, 'content-type': 'text/event-stream' }));
-  const usage = '{"prompt_tokens":1000,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":640}}';
+  const usage = `{"prompt_tokens":1000,"completion_tokens":3${details}}`;
   call.write(responseBody(`data: {"choices":[]}\n\ndata: {"choices":[],"usage":${usage}}\n\ndata: [DONE]\n\n`, true));
   call.end();
 }
@@ -109,6 +112,15 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     expect(await page.locator('#chart-hit').getAttribute('aria-label')).toBe(
       'Prompt tokens served from cache: now 64 %',
     );
+  });
+
+  it('engines that do not tell of their cache: the expected part is shown, and said to be that', async () => {
+    const { client, url } = await serve(1);
+    const page = await open(url);
+    for (let i = 0; i < 5; i++) await answered(client, `untold-${i}`, '200', '');
+    await page.locator('#figures', { hasText: 'expected: engines do not tell' }).waitFor();
+    await page.locator('#chart-hit[aria-label*=" %"]').waitFor();
+    expect(await textOf(page, '#figures')).toMatch(/Served from cache\s+\d+ %/);
   });
 
   it('the chart of adaptation has observed times beside predicted ones, and the table who decided', async () => {

@@ -24,10 +24,7 @@ async function bed(...flags: string[]): Promise<TestBed> {
   const setting = await Setting.create(fleet.servers.map(({ name, port }) => ({ name, port })));
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, ...flags]);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   const gateway = await startGateway({ port: 0, picker: { host: '127.0.0.1', port: serve.grpcPort } });
   cleanups.push(() => gateway.stop());
   return { fleet, serve, gateway };

@@ -22,10 +22,7 @@ schedulingProfiles:
     );
     cleanups.push(() => setting.remove());
     const serve = await startServe(setting.flags);
-    cleanups.push(async () => {
-      serve.child.kill('SIGKILL');
-      await serve.ended;
-    });
+    cleanups.push(() => serve.kill());
     const client = dialPicker(serve.grpcPort);
     cleanups.push(() => client.close());
     for (let i = 0; i < 3; i++) {

@@ -52,6 +52,9 @@ it("the tokens that the model's files count are what an endpoint is charged", as
   const count = (name: string, labels = '') => metric(ports.metricsPort, name, labels);
   await eventually('the charge', async () => (await count('pointsman_endpoint_inflight_tokens')) === ids.length);
   expect(await count('pointsman_token_requests_total', 'outcome="tokenised"')).toBe(1);
+  const remembered = async (name: string) => (await count(`pointsman_tokeniser_cache_${name}`, 'shard="1"')) ?? 0;
+  await eventually('the remembered text', async () => (await remembered('bytes')) > prompt.length);
+  expect(await remembered('age_seconds')).toBeGreaterThan(0);
 });
 
 it.each<[string, Readonly<Record<string, string>>, string]>([

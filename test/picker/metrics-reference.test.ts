@@ -1,9 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { metricChapters } from '../../scripts/reference-docs.ts';
 import { eventually } from '../gateway/client.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
-import { askAndEnd, metricsPage, Setting, startPicker } from './serving.ts';
+import { tokenizerJson } from '../request/tokens/model-files.ts';
+import { askAndEnd, type FileEndpoint, metricsPage, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -12,12 +15,13 @@ afterEach(async () => {
 });
 
 /** Every part that registers metrics of its own, but Kubernetes and replication, whose tests have a cluster and a nats-server. */
-const EVERYTHING = `featureGates: [flowControl]
+const everything = (model: string) => `featureGates: [flowControl]
 plugins:
 - {type: queue-scorer}
 - {type: prefix-cache-scorer}
 - {type: precise-prefix-cache-producer}
 - {type: predicted-latency-producer, parameters: {trainingServerURL: 'http://127.0.0.1:9'}}
+- {type: token-producer, parameters: {local: {path: ${JSON.stringify(model)}}}}
 - {type: models-data-source}
 - {type: models-data-extractor}
 - type: disaggregatedset-rollout-screener
@@ -52,9 +56,18 @@ function families(page: string): Family[] {
   }));
 }
 
-async function livePage(): Promise<string> {
-  const setting = await Setting.create([{ name: 'one', port: 20_011, labels: LABELS }], EVERYTHING);
+/** A setting of every part, over one endpoint. */
+async function settingOf(endpoint: FileEndpoint): Promise<Setting> {
+  const model = mkdtempSync(join(tmpdir(), 'pointsman-model-'));
+  cleanups.push(() => rmSync(model, { recursive: true, force: true }));
+  writeFileSync(join(model, 'tokenizer.json'), JSON.stringify(tokenizerJson()));
+  const setting = await Setting.create([endpoint], everything(model));
   cleanups.push(() => setting.remove());
+  return setting;
+}
+
+async function livePage(): Promise<string> {
+  const setting = await settingOf({ name: 'one', port: 20_011, labels: LABELS });
   const configuration = readFileSync(setting.configFile, 'utf8');
   writeFileSync(setting.configFile, configuration.replace('dataLayer:\n', `dataLayer:\n  sources: ${SOURCES}\n`));
   const { picker, ports } = await startPicker(
@@ -130,8 +143,7 @@ describe('docs/reference/http.md and a running picker', () => {
   });
 
   it('the metrics port answers every documented path, 404 and 405 elsewhere', async () => {
-    const setting = await Setting.create([{ name: 'one', port: 20_012 }], EVERYTHING);
-    cleanups.push(() => setting.remove());
+    const setting = await settingOf({ name: 'one', port: 20_012 });
     const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
     cleanups.push(() => picker.stop(0));
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);

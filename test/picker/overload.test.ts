@@ -17,10 +17,7 @@ async function start(...flags: string[]): Promise<ServeProcess> {
   ]);
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, ...flags]);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   return serve;
 }
 

@@ -329,10 +329,7 @@ describe('pools of one process', () => {
   it('a file that cannot be used leaves the pools as they are, and the log says so', async () => {
     const file = await writePools(TWO);
     const serve = await startServe([...FLAGS, `--pools=${file.path}`]);
-    cleanups.push(async () => {
-      serve.child.kill('SIGKILL');
-      await serve.ended;
-    });
+    cleanups.push(() => serve.kill());
     await writeFile(file.path, 'pools: [{name: alpha, endpointsFile: 5}]');
     await eventually('the file is read', () => serve.log().includes('the pools stay as they were'));
     expect(await answerTo(dial(serve.grpcPort), inPool('beta'))).toBe('127.0.0.1:20002');

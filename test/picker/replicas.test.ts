@@ -44,10 +44,7 @@ async function replica(nats: NatsServer, group: string, profile = PREFIX_PROFILE
   const setting = await Setting.create(ENDPOINTS, `${profile}replication: {${section}}\n`);
   cleanups.push(() => setting.remove());
   const serve = await startServe([...setting.flags, '--lame-duck=0s', '--drain-timeout=0s']);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   const client = dialPicker(serve.grpcPort);
   cleanups.push(() => client.close());
   const sum = async (name: string) => (await metric(serve.metricsPort, name)) ?? 0;
@@ -283,10 +280,7 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     );
     cleanups.push(() => setting.remove());
     const serve = await startServe(setting.flags);
-    cleanups.push(async () => {
-      serve.child.kill('SIGKILL');
-      await serve.ended;
-    });
+    cleanups.push(() => serve.kill());
     expect(serve.log()).toContain('no peer has sent its prefix index: serves without it');
   });
 });

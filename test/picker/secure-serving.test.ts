@@ -25,10 +25,7 @@ async function start(...flags: string[]): Promise<ServeProcess> {
   cleanups.push(() => setting.remove());
   const plain = setting.flags.filter((flag) => !flag.startsWith('--secure-serving'));
   const serve = await startServe([...plain, ...flags]);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   return serve;
 }
 

@@ -97,14 +97,26 @@ export interface ServeProcess extends Ports {
   log(): string;
   /** Resolves to its exit code, or the signal that ended it. */
   readonly ended: Promise<number | NodeJS.Signals | null>;
+  /** Kills it; resolves when it has ended. */
+  kill(): Promise<void>;
 }
 
 /** Start of a picker on a machine that does other things. */
 const SERVES_WITHIN_MS = 25_000;
 
-/** Starts `pointsman serve`; resolves when it says that it serves. Rejects with its last words when it ends first. */
-export async function startServe(flags: readonly string[], program = PROGRAM): Promise<ServeProcess> {
-  const child = spawn(process.execPath, [program, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+/**
+ * Starts `pointsman serve`; resolves when it says that it serves. Rejects with its last words when it ends first.
+ * @param env variables beside those of this process
+ */
+export async function startServe(
+  flags: readonly string[],
+  program = PROGRAM,
+  env: Readonly<Record<string, string>> = {},
+): Promise<ServeProcess> {
+  const child = spawn(process.execPath, [program, 'serve', ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, ...env },
+  });
   let text = '';
   child.stderr!.setEncoding('utf8').on('data', (piece: string) => (text += piece));
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | NodeJS.Signals | null);
@@ -115,7 +127,11 @@ export async function startServe(flags: readonly string[], program = PROGRAM): P
   const serving = line();
   if (serving === undefined) throw new Error(text);
   const { grpcPort, healthPort, metricsPort } = JSON.parse(serving) as Ports;
-  return { child, log: () => text, ended, grpcPort, healthPort, metricsPort };
+  const kill = async () => {
+    child.kill('SIGKILL');
+    await ended;
+  };
+  return { child, log: () => text, ended, kill, grpcPort, healthPort, metricsPort };
 }
 
 /** Runs `pointsman` with arguments that make it end. @returns its exit code and its standard error */

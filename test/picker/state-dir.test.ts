@@ -30,10 +30,7 @@ async function setting(profile = PROFILE): Promise<Setting> {
 /** Starts a picker, asks for every prompt, and ends it. @returns destinations and the log */
 async function run(flags: readonly string[], signal: NodeJS.Signals = 'SIGTERM') {
   const serve = await startServe([...flags, '--lame-duck=0s', '--drain-timeout=0s']);
-  cleanups.push(async () => {
-    serve.child.kill('SIGKILL');
-    await serve.ended;
-  });
+  cleanups.push(() => serve.kill());
   const destinations = await overConnection(serve.grpcPort, async (client) => {
     const picked: string[] = [];
     for (const prompt of PROMPTS) {

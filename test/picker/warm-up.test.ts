@@ -38,10 +38,7 @@ describe('--warm-up', () => {
   it('--warm-up plays whole exchanges before the picker is ready', async () => {
     const { flags } = await setting();
     const serve = await startServe([...flags, '--warm-up=300ms']);
-    cleanups.push(async () => {
-      serve.child.kill('SIGKILL');
-      await serve.ended;
-    });
+    cleanups.push(() => serve.kill());
     const line = serve
       .log()
       .split('\n')

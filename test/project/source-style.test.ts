@@ -169,7 +169,7 @@ describe('an access to memory in assembly/', () => {
     'load<u32>(at, RING_READ)',
     'load<u8>(p + 1)',
     'store<u32>(at, 0)',
-    'atomic.store<u32>(lock, 0, LOCK_INTENT)',
+    'atomic.store<u32>(lock, 0, LOCK_SLEEPERS)',
     'load<u64>(list + ((<usize>(count - 1)) << 3))',
     'v128.load(at, 16)',
   ])('an access as %s is allowed', (text) => {

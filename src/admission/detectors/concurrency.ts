@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
 
-export const concurrencyDetectorParameters = z.strictObject({
+const concurrencyDetectorParameters = z.strictObject({
   concurrencyMode: z
     .enum(['requests', 'tokens', 'hybrid'])
     .default('requests')

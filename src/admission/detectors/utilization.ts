@@ -4,7 +4,7 @@ import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { UtilizationSettings } from '../settings.js';
 
-export const utilizationDetectorParameters = z.strictObject({
+const utilizationDetectorParameters = z.strictObject({
   queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),
   kvCacheUtilThreshold: z
     .number()

@@ -45,41 +45,74 @@ export function processorFindings(gateway: EnvoyGateway, needs: PickerNeeds): re
   ];
 }
 
-function modeFindings(mode: Setting, { requestBody, answerBody }: PickerNeeds): readonly EnvoyFinding[] {
-  const of = (name: string, fallback: string) => ({ setting: child(mode, name), value: modeOf(mode, name, fallback) });
-  const found: EnvoyFinding[] = [];
-  const say = (severity: EnvoyFinding['severity'], name: string, limits: string, remedy: string) =>
-    found.push(finding(severity, name, child(mode, name), limits, remedy));
+/** A processing mode under examination. */
+interface ExaminedMode {
+  /** Value of a setting, its default where it has none. */
+  readonly value: (name: string) => string;
+  readonly say: (severity: EnvoyFinding['severity'], name: string, limits: string, remedy: string) => void;
+}
 
-  for (const name of ['request_header_mode', 'response_header_mode']) {
-    if (of(name, 'SEND').value !== 'SKIP') continue;
+const HEAD_MODES = ['request_header_mode', 'response_header_mode'];
+/** Defaults of ProcessingMode. */
+const MODE_DEFAULTS: Readonly<Record<string, string>> = {
+  request_header_mode: 'SEND',
+  response_header_mode: 'SEND',
+  request_body_mode: 'NONE',
+  response_body_mode: 'NONE',
+  request_trailer_mode: 'SKIP',
+  response_trailer_mode: 'SKIP',
+};
+
+function modeFindings(mode: Setting, needs: PickerNeeds): readonly EnvoyFinding[] {
+  const found: EnvoyFinding[] = [];
+  const examined: ExaminedMode = {
+    value: (name) => modeOf(mode, name, MODE_DEFAULTS[name]!),
+    say: (severity, name, limits, remedy) => found.push(finding(severity, name, child(mode, name), limits, remedy)),
+  };
+  examineHeads(examined);
+  examineRequestBody(examined, needs);
+  examineBodies(examined);
+  examineAnswerBody(examined, needs);
+  examineTrailers(examined);
+  return found;
+}
+
+function examineHeads({ value, say }: ExaminedMode): void {
+  for (const name of HEAD_MODES) {
+    if (value(name) !== 'SKIP') continue;
     const lost =
       name === 'request_header_mode'
         ? 'the picker sees no request and picks nothing'
         : 'the picker does not see the status: failing endpoints stay in';
     say('error', name, `SKIP: ${lost}`, 'set SEND');
   }
-  const request = of('request_body_mode', 'NONE').value;
-  if (request === 'NONE' && requestBody !== false) {
-    const severity = requestBody === true ? 'error' : 'warning';
-    say(
-      severity,
-      'request_body_mode',
-      'NONE: no prompt reaches the picker, so nothing is routed by prefix, length or model',
-      `set ${FULL_DUPLEX}`,
-    );
-  }
+}
+
+function examineRequestBody({ value, say }: ExaminedMode, { requestBody }: PickerNeeds): void {
+  if (value('request_body_mode') !== 'NONE' || requestBody === false) return;
+  say(
+    requestBody === true ? 'error' : 'warning',
+    'request_body_mode',
+    'NONE: no prompt reaches the picker, so nothing is routed by prefix, length or model',
+    `set ${FULL_DUPLEX}`,
+  );
+}
+
+function examineBodies({ value, say }: ExaminedMode): void {
   for (const name of ['request_body_mode', 'response_body_mode']) {
-    const { value } = of(name, 'NONE');
-    if (value === 'NONE' || value === FULL_DUPLEX) continue;
-    say('error', name, `${value}: ${wrongBody(name, value)}`, `set ${FULL_DUPLEX}, or NONE where no decision reads it`);
+    const body = value(name);
+    if (body === 'NONE' || body === FULL_DUPLEX) continue;
+    say('error', name, `${body}: ${wrongBody(name, body)}`, `set ${FULL_DUPLEX}, or NONE where no decision reads it`);
   }
-  const answer = of('response_body_mode', 'NONE').value;
+}
+
+function examineAnswerBody({ value, say }: ExaminedMode, { answerBody }: PickerNeeds): void {
+  const name = 'response_body_mode';
+  const answer = value(name);
   if (answer === 'NONE' && answerBody !== false) {
-    const severity = answerBody === true ? 'warning' : 'note';
     say(
-      severity,
-      'response_body_mode',
+      answerBody === true ? 'warning' : 'note',
+      name,
       'NONE: no token counts, no times of tokens, no learned costs',
       `set ${FULL_DUPLEX} where decisions or metrics need them`,
     );
@@ -87,17 +120,20 @@ function modeFindings(mode: Setting, { requestBody, answerBody }: PickerNeeds): 
   if (answer === FULL_DUPLEX && answerBody === false) {
     say(
       'note',
-      'response_body_mode',
+      name,
       `${FULL_DUPLEX}: chunks of answers come although no decision reads them`,
       'set NONE and keep response_trailer_mode: SEND',
     );
   }
-  const trailers = { request_trailer_mode: request, response_trailer_mode: answer };
-  for (const [name, body] of Object.entries(trailers)) {
-    if (of(name, 'SKIP').value === 'SEND') continue;
-    if (body === FULL_DUPLEX)
+}
+
+function examineTrailers({ value, say }: ExaminedMode): void {
+  for (const side of ['request', 'response']) {
+    const name = `${side}_trailer_mode`;
+    if (value(name) === 'SEND') continue;
+    if (value(`${side}_body_mode`) === FULL_DUPLEX)
       say('error', name, `SKIP: Envoy refuses ${FULL_DUPLEX} bodies without their trailers`, 'set SEND');
-    else if (name === 'response_trailer_mode')
+    else if (side === 'response')
       say(
         'error',
         name,
@@ -105,7 +141,6 @@ function modeFindings(mode: Setting, { requestBody, answerBody }: PickerNeeds): 
         'set SEND',
       );
   }
-  return found;
 }
 
 function wrongBody(name: string, value: string): string {

@@ -99,7 +99,7 @@ function envoyText(file: string, configuration: EnvoyConfiguration, found: reado
 }
 
 /** A finding as one line: setting, what it limits, remedy, path. */
-export function findingText({ setting, limits, remedy, path }: EnvoyFinding): string {
+function findingText({ setting, limits, remedy, path }: EnvoyFinding): string {
   return `${setting}: ${limits}; ${remedy} (${pathText(path)})`;
 }
 

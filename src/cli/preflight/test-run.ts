@@ -35,7 +35,7 @@ export function failed(probe: string, text: string, suspects: readonly string[])
 let last = 0;
 
 /** An id that no other request has. */
-export function freshId(): string {
+function freshId(): string {
   return `${process.pid}-${++last}-${randomBytes(4).toString('hex')}`;
 }
 

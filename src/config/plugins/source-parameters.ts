@@ -15,7 +15,7 @@ export function httpSource({ path, what }: { readonly path: string; readonly wha
   };
 }
 
-export function portField(what: string) {
+function portField(what: string) {
   return PORT.describe(`Port of the ${what}; the endpoint's own when absent.`);
 }
 

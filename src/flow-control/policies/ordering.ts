@@ -62,7 +62,7 @@ export const sloDeadlineOrderingPolicy = definePlugin({
   orderingSettings: () => ({ kind: 'first-token-objective' }),
 });
 
-export const shortestFirstParameters = z.strictObject({
+const shortestFirstParameters = z.strictObject({
   msPerToken: z
     .number()
     .min(0)

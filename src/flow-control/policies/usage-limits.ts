@@ -62,7 +62,7 @@ function valueShares(priorities: readonly number[]): readonly number[] {
   return priorities.map((priority) => (highest === lowest ? 0 : (highest - priority) / (highest - lowest)));
 }
 
-export const staticUsageLimitParameters = z.strictObject({
+const staticUsageLimitParameters = z.strictObject({
   threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
 });
 
@@ -75,7 +75,7 @@ export const staticUsageLimitPolicy = definePlugin({
   usageLimitSettings: ({ threshold }) => ({ kind: 'static', threshold }),
 });
 
-export const priorityHoldbackParameters = z
+const priorityHoldbackParameters = z
   .strictObject({
     shape: z.enum(['linear']).default('linear').describe('How limits lie between the two.'),
     domain: z

@@ -3,24 +3,57 @@ import type { MetricsExposition, Sample } from '../telemetry/exposition.js';
 
 const STATES = ['off', 'shadow', 'canary', 'active', 'fallback'] as const;
 
+/** Ways to register a metric of the adaptation, by the shape of its values. */
+interface Gauges {
+  readonly many: (name: string, help: string, label: string, values: () => Iterable<Sample>) => void;
+  readonly one: (name: string, help: string, value: (shown: ShownAdaptation) => number | undefined) => void;
+  /** One series for each field of an object. */
+  readonly each: (
+    name: string,
+    help: string,
+    label: string,
+    values: (shown: ShownAdaptation) => object | undefined,
+  ) => void;
+}
+
 /** Registers the metrics of the adaptation. `read` is called once per metric and page. */
 export function addAdaptationMetrics(exposition: MetricsExposition, read: () => ShownAdaptation): void {
-  const gauge = (name: string, help: string, label: string | undefined, values: () => Iterable<Sample>) =>
-    exposition.addGauge({
-      name: `pointsman_adaptation_${name}`,
-      help,
-      ...(label === undefined ? {} : { labels: [label] }),
-      read: values,
-    });
-  const one = (name: string, help: string, value: (shown: ShownAdaptation) => number | undefined) =>
-    gauge(name, help, undefined, () => {
-      const found = value(read());
-      return found === undefined ? [] : [{ labels: {}, value: found }];
-    });
-  const each = (name: string, help: string, label: string, values: (shown: ShownAdaptation) => object | undefined) =>
-    gauge(name, help, label, () =>
-      Object.entries(values(read()) ?? {}).map(([key, value]) => ({ labels: { [label]: key }, value: Number(value) })),
-    );
+  const gauges = gaugesOf(exposition, read);
+  stateGauges(gauges);
+  endpointGauges(gauges.many, read);
+  exposition.addGauge({
+    name: 'pointsman_adaptation_latency_seconds',
+    help: 'Times of the last requests, as predicted before they were learned from and as observed.',
+    labels: ['time', 'source', 'quantile'],
+    read: () => latencySamples(read()),
+  });
+  predictionGauges(gauges);
+  comparisonGauges(gauges);
+  counters(exposition, read);
+}
+
+function gaugesOf(exposition: MetricsExposition, read: () => ShownAdaptation): Gauges {
+  const gauge = (name: string, help: string, labels: readonly string[], values: () => Iterable<Sample>) =>
+    exposition.addGauge({ name: `pointsman_adaptation_${name}`, help, labels, read: values });
+  return {
+    many: (name, help, label, values) => gauge(name, help, [label], values),
+    one: (name, help, value) =>
+      gauge(name, help, [], () => {
+        const found = value(read());
+        return found === undefined ? [] : [{ labels: {}, value: found }];
+      }),
+    each: (name, help, label, values) =>
+      gauge(name, help, [label], () =>
+        Object.entries(values(read()) ?? {}).map(([key, value]) => ({
+          labels: { [label]: key },
+          value: Number(value),
+        })),
+      ),
+  };
+}
+
+/** What decides, and by which costs. */
+function stateGauges({ one, each }: Gauges): void {
   each('state', '1 for the state that the adaptation is in, 0 for the others.', 'state', stateOf);
   one('driving', '1 while learned costs decide, 0 while the configured weights do.', ({ arm }) =>
     Number(arm === 'learned'),
@@ -39,13 +72,10 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     (shown) => shown.effectiveWeights,
   );
   each('decision_share', 'Share of a term in what told endpoints apart.', 'term', ({ shares }) => shares);
-  endpointGauges(gauge, read);
-  exposition.addGauge({
-    name: 'pointsman_adaptation_latency_seconds',
-    help: 'Times of the last requests, as predicted before they were learned from and as observed.',
-    labels: ['time', 'source', 'quantile'],
-    read: () => latencySamples(read()),
-  });
+}
+
+/** How good the predictions are. */
+function predictionGauges({ one }: Gauges): void {
   one(
     'rank_correlation',
     'Rank correlation of predicted and observed times to first output.',
@@ -57,6 +87,10 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     'Share of decisions in which learned costs would have picked the same endpoint.',
     (shown) => shown.agreement,
   );
+}
+
+/** Learned costs against the configured weights. */
+function comparisonGauges({ one, each }: Gauges): void {
   one('budget_risked', 'Share of the accepted loss that may have been used up.', ({ risked }) => risked);
   each('arm_cost', 'Mean of ln(cost/reference) of the epochs of an arm.', 'arm', ({ arms }) => ({
     static: arms.static.mean,
@@ -66,15 +100,18 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
     'cost_gap',
     'ln(cost with learned costs / cost with the configured weights), and the ends of its 95 % interval.',
     'bound',
-    ({ gap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+    ({ gap }) => intervalOf(gap),
   );
   each(
     'tail_gap',
     'ln(TTFT p99 with learned costs / TTFT p99 with the configured weights), and the ends of its 95 % interval.',
     'bound',
-    ({ tailGap: { mean, halfWidth } }) => ({ mean, low: mean - halfWidth, high: mean + halfWidth }),
+    ({ tailGap }) => intervalOf(tailGap),
   );
-  counters(exposition, read);
+}
+
+function intervalOf({ mean, halfWidth }: ShownAdaptation['gap']): Readonly<Record<string, number>> {
+  return { mean, low: mean - halfWidth, high: mean + halfWidth };
 }
 
 function latencySamples({ fit }: ShownAdaptation): Sample[] {
@@ -89,10 +126,7 @@ function latencySamples({ fit }: ShownAdaptation): Sample[] {
   });
 }
 
-function endpointGauges(
-  gauge: (name: string, help: string, label: string, values: () => Iterable<Sample>) => void,
-  read: () => ShownAdaptation,
-): void {
+function endpointGauges(gauge: Gauges['many'], read: () => ShownAdaptation): void {
   const perEndpoint = (pick: (each: ShownAdaptation['endpoints'][number]) => number) => () =>
     read().endpoints.map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) }));
   gauge(

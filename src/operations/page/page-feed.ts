@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Route } from '../telemetry/metrics-server.js';
 
 /** Viewers at once; more get a 503. A viewer holds one of the metrics port's connections. */
-export const VIEWERS_MAX = 8;
+const VIEWERS_MAX = 8;
 const INTERVAL_MS = 1000;
 /** Bytes that may wait for a slow viewer; it misses snapshots while there are more. */
 const WAITING_BYTES_MAX = 1 << 20;

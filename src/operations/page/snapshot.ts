@@ -41,6 +41,7 @@ export interface Point {
   readonly time: number;
   readonly perSecond: number;
   readonly ttft: Times;
+  /** As the engines told, or as the picker expected where no engine of the window told. */
   readonly hitRate: number | null;
 }
 

@@ -79,6 +79,11 @@ export class Traffic {
     );
   }
 
+  /** Whether engines tell how much of a prompt was cached; where none does, the picker's expectation is shown. */
+  get #isTold(): boolean {
+    return hitRateOf(this.#records) !== null;
+  }
+
   /** The point of the charts at a time: requests of the last second, answers that ended in the last POINT_SECONDS. */
   point(atMs: number, wallMs: number): Point {
     const asked = this.#records.filter(({ timeMs }) => timeMs > atMs - 1000 && timeMs <= atMs).length;
@@ -92,7 +97,7 @@ export class Traffic {
       time: Math.round(wallMs / 1000),
       perSecond: asked,
       ttft: timesOf(ended.map(({ firstOutputMs }) => firstOutputMs)),
-      hitRate: hitRateOf(ended),
+      hitRate: hitRateOf(ended) ?? (this.#isTold ? null : matchRateOf(ended)),
     };
   }
 }

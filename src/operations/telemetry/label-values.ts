@@ -14,7 +14,7 @@ export function labelValue(text: string): string {
 }
 
 /** Bound on the different values of a label that a plugin sets; further ones count as `other`. */
-export const LABEL_VALUES_MAX = 100;
+const LABEL_VALUES_MAX = 100;
 
 /** Admits the first `limit` different values of a label and returns `other` for every later one. */
 export class ValueCap {

@@ -64,7 +64,9 @@ function signals({ table, pool }: PartSources): PartState {
   const unknown = readings.filter(({ signalTimeMs }) => signalTimeMs === 0).length;
   const old = readings.filter(({ signalTimeMs }) => signalTimeMs > 0 && now - signalTimeMs > OLD_SIGNALS_MS).length;
   if (unknown + old > 0) {
-    return { name: 'Signals', ok: false, text: `of ${readings.length} endpoints ${unknown} unknown, ${old} old` };
+    const bad = [...(unknown > 0 ? [`${unknown} unknown`] : []), ...(old > 0 ? [`${old} old`] : [])].join(', ');
+    const endpoints = readings.length === 1 ? '1 endpoint' : `${readings.length} endpoints`;
+    return { name: 'Signals', ok: false, text: `of ${endpoints} ${bad}` };
   }
   return {
     name: 'Signals',

@@ -2,6 +2,7 @@ import { shownAdaptation } from '../../adaptation/adaptation-report.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
 import {
   adaptationRoute,
   decisionsRoute,
@@ -19,6 +20,7 @@ import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { addShardMetrics, type ShardUse } from '../../operations/metrics/shard-metrics.js';
+import { addTokeniserMetrics } from '../../operations/metrics/tokeniser-metrics.js';
 import { addTraceMetrics } from '../../operations/metrics/trace-metrics.js';
 import { addUsageMetrics } from '../../operations/metrics/usage-metrics.js';
 import { PageFeed } from '../../operations/page/page-feed.js';
@@ -30,6 +32,7 @@ import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
+import type { SegmentsState } from '../../request/tokens/token-source.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -86,6 +89,8 @@ export interface PoolPageSources {
   readonly shardDeaths: () => ReadonlyMap<number, number>;
   /** Use of each shard by its thread; undefined = another page shows it. */
   readonly shardUse: (() => ReadonlyMap<number, ShardUse>) | undefined;
+  /** What the tokeniser of each shard remembers, by its thread. */
+  readonly segments: ReadonlyMap<number, SegmentsState>;
   /** Endpoints that were ejected since the start. */
   readonly ejections: () => number;
   /** The plugins that run, those added by default too. */
@@ -209,12 +214,14 @@ export class PoolPages implements Part {
 
   #addPoolMetrics(exposition: MetricsExposition): void {
     const { options, pool, informers, flow, events, traces, shadow, usage, replication, isProcess } = this.#sources;
-    const { shardUse } = this.#sources;
+    const { shardUse, segments } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addUsageMetrics(exposition, usage);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (shardUse !== undefined) addShardMetrics(exposition, shardUse);
+    if (options.configuration.scheduling.tokens?.kind === 'local')
+      addTokeniserMetrics(exposition, segments, poolClockMs);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);

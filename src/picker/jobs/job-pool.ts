@@ -1,6 +1,6 @@
 import { Piscina } from 'piscina';
 import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endpoints-file.js';
-import type { TokeniserThreads } from '../../request/tokens/local-source.js';
+import type { TokenisedTask, TokeniserThreads } from '../../request/tokens/local-source.js';
 
 /** Time without work after which a job thread ends. */
 const IDLE_MS = 5_000;
@@ -56,7 +56,7 @@ export function startTokeniserThreads(count: number): TokeniserThreads {
     recordTiming: false,
   });
   return {
-    run: (task) => workers.run(task, { name: 'tokenise' }) as Promise<Uint32Array>,
+    run: (task) => workers.run(task, { name: 'tokenise' }) as Promise<TokenisedTask>,
     get waiting() {
       return workers.queueSize;
     },

@@ -1,9 +1,9 @@
 // Tasks of the job threads: short work that would block the control thread's event loop. Piscina calls them by name.
 import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endpoints-file.js';
-import type { TokeniseTask } from '../../request/tokens/local-source.js';
+import type { TokenisedTask, TokeniseTask } from '../../request/tokens/local-source.js';
 
 /** Turns a prompt into tokens. The first task loads the library. */
-export async function tokenise(task: TokeniseTask): Promise<Uint32Array> {
+export async function tokenise(task: TokeniseTask): Promise<TokenisedTask> {
   const { tokeniseBody } = await import('../../request/tokens/tokenise-job.js');
   return tokeniseBody(task);
 }

@@ -149,6 +149,12 @@ export class PoolStack {
     handle(message);
   }
 
+  /** Tells what changes without a request. */
+  look(): void {
+    const state = this.#tokens?.segments;
+    if (state !== undefined) this.#send({ kind: 'segments', thread: this.#core.thread, state });
+  }
+
   /** Answers the requests in the queues. */
   turnAllAway(): void {
     this.#line?.turnAllAway();

@@ -102,7 +102,10 @@ class Shard {
       this.#pair = pair;
       for (const transport of this.#transports) transport.replaceCertificate(pair);
     },
-    look: () => this.#send({ kind: 'going', use: this.#use }),
+    look: () => {
+      this.#send({ kind: 'going', use: this.#use });
+      for (const stack of this.#pools.values()) stack.look();
+    },
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };
 

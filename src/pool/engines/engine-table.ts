@@ -19,7 +19,7 @@ export interface EngineChoice {
   readonly asked: string;
 }
 
-export const ENGINE_LABEL = 'llm-d.ai/engine-type';
+const ENGINE_LABEL = 'llm-d.ai/engine-type';
 export const OLDER_ENGINE_LABEL = 'inference.networking.k8s.io/engine-type';
 
 /** The engines of a pool by name. Throws at construction when the configuration names a metric or engine wrongly. */

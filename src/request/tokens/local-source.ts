@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '../../core/error-message.js';
 import { PromptKind } from '../../core/types.js';
 import type { LocalTokenSettings } from './settings.js';
-import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
+import type { PromptBody, SegmentsState, Tokenised, TokenSource } from './token-source.js';
 
 /** Task of a job thread. */
 export interface TokeniseTask {
@@ -12,10 +12,17 @@ export interface TokeniseTask {
   readonly body: Uint8Array;
 }
 
+export interface TokenisedTask {
+  readonly ids: Uint32Array;
+  /** Thread that ran the task, and what it remembers since. */
+  readonly thread: number;
+  readonly segments: SegmentsState;
+}
+
 /** The threads that run the tasks. */
 export interface TokeniserThreads {
   /** Rejects with one line when the files or the prompt cannot be read. */
-  run(task: TokeniseTask): Promise<Uint32Array>;
+  run(task: TokeniseTask): Promise<TokenisedTask>;
   /** Tasks that wait for a thread. */
   readonly waiting: number;
   close(): Promise<void>;
@@ -28,6 +35,8 @@ const WAITING_MAX = 64;
 export class LocalSource implements TokenSource {
   readonly #settings: LocalTokenSettings;
   readonly #threads: TokeniserThreads;
+  /** What each thread remembers. */
+  readonly #segments = new Map<number, SegmentsState>();
 
   constructor(settings: LocalTokenSettings, threads: TokeniserThreads) {
     this.#settings = settings;
@@ -38,7 +47,7 @@ export class LocalSource implements TokenSource {
   async prepare(): Promise<void> {
     const { folder } = this.#settings;
     try {
-      await this.#threads.run({ folder, what: 'load', body: new Uint8Array(0) });
+      await this.#run({ folder, what: 'load', body: new Uint8Array(0) });
     } catch (error) {
       throw new Error(`token-producer: local.path: ${errorMessage(error)}`);
     }
@@ -58,13 +67,29 @@ export class LocalSource implements TokenSource {
       (): Tokenised => ({ outcome: 'late', why: `not cut within ${timeoutMs} ms` }),
       (): Tokenised => ({ outcome: 'failed', why: 'the request has ended' }),
     );
-    const cut = this.#threads.run({ folder, what, body: Buffer.concat(chunks) }).then(
+    const cut = this.#run({ folder, what, body: Buffer.concat(chunks) }).then(
       (ids): Tokenised => ({ outcome: 'tokenised', tokens: { ids, features: [] } }),
       (error: Error): Tokenised => ({ outcome: 'failed', why: error.message }),
     );
     const first = await Promise.race([cut, late]);
     over.abort();
     return first;
+  }
+
+  /** Of all its threads together. */
+  get segments(): SegmentsState {
+    const all = [...this.#segments.values()];
+    const used = all.flatMap(({ oldestMs }) => oldestMs ?? []);
+    return {
+      bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+      oldestMs: used.length === 0 ? undefined : Math.min(...used),
+    };
+  }
+
+  async #run(task: TokeniseTask): Promise<Uint32Array> {
+    const { ids, thread, segments } = await this.#threads.run(task);
+    this.#segments.set(thread, segments);
+    return ids;
   }
 
   close(): Promise<void> {

@@ -1,7 +1,9 @@
 import type * as Jinja from '@huggingface/jinja';
 import type * as Tokenizers from '@huggingface/tokenizers';
 import { optionalPackage } from '../../core/optional-package.js';
+import { poolClockMs } from '../../core/pool-clock.js';
 import { SegmentCache } from './segment-cache.js';
+import type { SegmentsState } from './token-source.js';
 
 /** The files of a model, as Hugging Face lays them out. */
 export interface TokeniserFiles {
@@ -37,7 +39,7 @@ export class PromptTokeniser {
   readonly #templates: ReadonlyMap<string, Jinja.Template>;
   readonly #special: ReadonlyMap<string, number>;
   readonly #cut: RegExp | undefined;
-  readonly #cache = new SegmentCache(CACHE_BYTES);
+  readonly #cache = new SegmentCache(CACHE_BYTES, poolClockMs);
   /** Ids before and after a text with special tokens around it; undefined = they cannot be separated from the text. */
   readonly #frame: { readonly before: readonly number[]; readonly behind: readonly number[] } | undefined;
 
@@ -48,6 +50,11 @@ export class PromptTokeniser {
     this.#special = specialTokens(this.#tokenizer);
     this.#cut = this.#cutsAtSpecialTokens();
     this.#frame = this.#findFrame();
+  }
+
+  /** The remembered pieces of text. */
+  get segments(): SegmentsState {
+    return { bytes: this.#cache.bytes, oldestMs: this.#cache.oldestMs };
   }
 
   /** Whether pieces of text are remembered. */

@@ -1,18 +1,31 @@
 /** Estimated bytes of an entry besides its text and ids: its places in the map. */
 const ENTRY_BYTES = 160;
 
+interface Entry {
+  readonly ids: Uint32Array;
+  usedMs: number;
+}
+
 /** Token ids by text; the least recently used entry is dropped first. */
 export class SegmentCache {
   readonly #bytesMost: number;
-  readonly #entries = new Map<string, Uint32Array>();
+  readonly #now: () => number;
+  readonly #entries = new Map<string, Entry>();
   #bytes = 0;
 
-  constructor(bytesMost: number) {
+  /** @param now milliseconds of a clock that does not go back */
+  constructor(bytesMost: number, now: () => number) {
     this.#bytesMost = bytesMost;
+    this.#now = now;
   }
 
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Time of the last use of the least recently used entry; undefined = there is none. */
+  get oldestMs(): number | undefined {
+    return this.#entries.values().next().value?.usedMs;
   }
 
   /** The ids of a text; `make` is called for a new text. */
@@ -22,7 +35,8 @@ export class SegmentCache {
       // A map keeps the order of insertion, so the first entry is the least recently used.
       this.#entries.delete(text);
       this.#entries.set(text, known);
-      return known;
+      known.usedMs = this.#now();
+      return known.ids;
     }
     const made = make(text);
     this.#keep(text, made);
@@ -32,12 +46,12 @@ export class SegmentCache {
   #keep(text: string, ids: Uint32Array): void {
     const bytes = costOf(text, ids);
     if (bytes > this.#bytesMost) return;
-    this.#entries.set(text, ids);
+    this.#entries.set(text, { ids, usedMs: this.#now() });
     this.#bytes += bytes;
     for (const [oldest, old] of this.#entries) {
       if (this.#bytes <= this.#bytesMost) return;
       this.#entries.delete(oldest);
-      this.#bytes -= costOf(oldest, old);
+      this.#bytes -= costOf(oldest, old.ids);
     }
   }
 }

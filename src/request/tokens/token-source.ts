@@ -21,11 +21,20 @@ export type Tokenised =
   | { readonly outcome: 'tokenised'; readonly tokens: PromptTokens }
   | { readonly outcome: TokenFailure; readonly why: string };
 
+/** Pieces of text whose tokens are remembered. */
+export interface SegmentsState {
+  readonly bytes: number;
+  /** Pool time of the last use of the least recently used piece; undefined = there is none. */
+  readonly oldestMs: number | undefined;
+}
+
 /** Source of prompt tokens, outside of the shard's turn. */
 export interface TokenSource {
   /** Whether prompts of this kind can be tokenised; the others are estimated. */
   reads(prompt: PromptKind): boolean;
   /** Never rejects. @param signal aborted when the request has ended and needs no tokens */
   tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised>;
+  /** What it remembers; undefined = a source of this kind remembers nothing. */
+  readonly segments?: SegmentsState;
   close(): Promise<void>;
 }

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import { errorMessage } from '../../core/error-message.js';
-import type { TokeniseTask } from './local-source.js';
+import type { TokenisedTask, TokeniseTask } from './local-source.js';
 import type { TokeniserFiles } from './prompt-tokeniser.js';
 import { PromptTokeniser } from './prompt-tokeniser.js';
 
@@ -9,19 +10,25 @@ import { PromptTokeniser } from './prompt-tokeniser.js';
 const tokenisers = new Map<string, PromptTokeniser>();
 
 /** Tokenises the prompt of one body. @throws with one line when the prompt or the files cannot be read */
-export function tokeniseBody({ folder, what, body }: TokeniseTask): Uint32Array {
+export function tokeniseBody(task: TokeniseTask): TokenisedTask {
+  const { folder } = task;
   let tokeniser = tokenisers.get(folder);
   if (tokeniser === undefined) {
     tokeniser = new PromptTokeniser(readTokeniserFiles(folder));
     tokenisers.set(folder, tokeniser);
   }
+  const ids = tokensOf(tokeniser, task);
+  return { ids, thread: threadId, segments: tokeniser.segments };
+}
+
+function tokensOf(tokeniser: PromptTokeniser, { what, body }: TokeniseTask): Uint32Array {
   if (what === 'load') return new Uint32Array(0);
   const parsed = JSON.parse(Buffer.from(body).toString('utf8')) as Readonly<Record<string, unknown>>;
   return what === 'chat' ? tokeniser.chat(parsed) : tokeniser.completion(parsed);
 }
 
 /** Reads the tokeniser files of a folder. @throws with one line that names the file */
-export function readTokeniserFiles(folder: string): TokeniserFiles {
+function readTokeniserFiles(folder: string): TokeniserFiles {
   const tokenizer = json(folder, 'tokenizer.json');
   if (tokenizer === undefined) throw new Error(`${join(folder, 'tokenizer.json')} does not exist`);
   return {

@@ -26,7 +26,7 @@ export interface HookPrompts {
 }
 
 /** Bound on the time for which a request is held, regardless of the plugin's promise. */
-export const HOLD_MS_MAX = 15_000;
+const HOLD_MS_MAX = 15_000;
 
 /** Services of the shard for its hook plugins. */
 export interface HookServices {

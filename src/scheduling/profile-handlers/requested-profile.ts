@@ -2,7 +2,7 @@ import type { ProfileHandler } from '../profile-handler.js';
 import { stageHeaders } from './stage-headers.js';
 
 /** Header by which a client chooses one profile (`--allow-profile-header`). */
-export const PROFILE_HEADER = 'x-pointsman-profile';
+const PROFILE_HEADER = 'x-pointsman-profile';
 
 /** Runs only the profile that the request names; other requests use the configured handler. */
 export function requestedProfile(configured: ProfileHandler): ProfileHandler {

@@ -1,8 +1,8 @@
 import type { PickedEndpoint } from '../decision.js';
 
 /** Headers that tell llm-d's sidecar on the decode endpoint the endpoints of the other stages, and the picked rank. */
-export const PREFILL_HEADER = 'x-prefiller-host-port';
-export const ENCODE_HEADER = 'x-encoder-hosts-ports';
+const PREFILL_HEADER = 'x-prefiller-host-port';
+const ENCODE_HEADER = 'x-encoder-hosts-ports';
 export const RANK_HEADER = 'x-data-parallel-host-port';
 
 /**

@@ -35,7 +35,7 @@ export interface AnswerLength {
 }
 
 /** The longest answer a client may ask for. */
-export const OUTPUT_TOKENS_MAX = 32_768;
+const OUTPUT_TOKENS_MAX = 32_768;
 
 /**
  * Understand the body of a request as vLLM does.

@@ -33,7 +33,7 @@ export function deficitRoundRobin(quantumTokens: number): TagRule {
   };
 }
 
-export const deficitRoundRobinParameters = z.strictObject({
+const deficitRoundRobinParameters = z.strictObject({
   weights: flowWeights,
   quantumTokens: z.int().min(1).default(2048).describe('Tokens that a flow of weight 1 gets in a round.'),
 });

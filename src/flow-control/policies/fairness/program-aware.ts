@@ -141,7 +141,7 @@ export class ProgramAware implements Fairness {
 
 const seconds = z.number().min(0);
 
-export const programAwareParameters = z.strictObject({
+const programAwareParameters = z.strictObject({
   strategy: z.enum(['las']).default('las').describe('Least attained service, the only one there is.'),
   lasWeightService: z
     .number()

@@ -81,9 +81,7 @@ export class OutBuffer {
   /** Gives everything to the socket. */
   flush() {
     if (this.#closed) return;
-    for (const { chunk, length } of this.#full) this.#write(chunk, length);
-    this.#full = [];
-    this.#fullBytes = 0;
+    if (this.#full.length > 0) this.#writeFull();
     const last = this.#chunk;
     if (last === undefined || this.#at === 0) return this.#recycle();
     this.#chunk = undefined;
@@ -106,12 +104,20 @@ export class OutBuffer {
     this.#fullBytes = 0;
   }
 
-  #write(chunk: Buffer, length: number): void {
-    this.#written.push(chunk);
-    this.#wire.write(chunk.subarray(0, length));
+  #writeFull(): void {
+    for (const { chunk, length } of this.#full) this.#write(chunk, length);
+    this.#full = [];
+    this.#fullBytes = 0;
   }
 
-  /** As a rule the kernel takes everything at once; else the chunks wait for the next flush or drain. */
+  /** As a rule the kernel takes everything at once: then the chunk is free, and no list of chunks is made. */
+  #write(chunk: Buffer, length: number): void {
+    this.#wire.write(chunk.subarray(0, length));
+    if (this.#written.length === 0 && this.#wire.unsent === 0) giveChunk(chunk);
+    else this.#written.push(chunk);
+  }
+
+  /** Chunks that the kernel did not take at once wait for the next flush or drain. */
   #recycle(): void {
     if (this.#written.length === 0 || this.#wire.unsent > 0) return;
     for (const chunk of this.#written) giveChunk(chunk);
