@@ -78,8 +78,9 @@ export class TurnBudget {
   /** Begin of the present `standingWaitMs`, and work that has come in it. */
   #windowAt = Number.NEGATIVE_INFINITY;
   #windowCount = 0;
-  /** New work is left in the sockets. */
+  /** New work is left in the sockets; since when that was so in every turn. */
   #behind = false;
+  #behindSince = Number.POSITIVE_INFINITY;
   /** Time at which waiting work last had its share. */
   #servedAt = 0;
 
@@ -103,6 +104,7 @@ export class TurnBudget {
    */
   behind(): void {
     this.#behind = true;
+    if (this.#turnStart < 0) this.#openTurn(this.#options.now());
   }
 
   /** Whether work of this age would wait too long. @param since when its first byte came */
@@ -134,7 +136,8 @@ export class TurnBudget {
     }
     if (this.#isLight(at)) return false;
     const pressedMs = isCalm ? 0 : at - this.#pressedSince;
-    if (pressedMs > burstMs && this.#isLong) {
+    // What a proxy holds back behind a full socket is older than anything that can be seen here.
+    if (pressedMs > burstMs && (this.#isLong || at - this.#behindSince > standingWaitMs)) {
       // What is refused is pressure, too: without it the wait would be as long.
       this.#pressedAt = at;
       return true;
@@ -175,7 +178,8 @@ export class TurnBudget {
     this.#turnStart = -1;
     const behind = this.#behind;
     this.#behind = false;
-    if (this.waiting > 0) this.#openTurn(at);
+    this.#behindSince = behind ? Math.min(this.#behindSince, at) : Number.POSITIVE_INFINITY;
+    if (this.waiting > 0 || behind) this.#openTurn(at);
     if (behind && at - this.#servedAt < readMsMax) return;
     this.#slice = Math.min(Math.max(sliceMs, this.#lag - this.#spentMs), sliceMs * SLICES_MAX);
     if (this.waiting === 0) return;

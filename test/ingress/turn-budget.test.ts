@@ -201,6 +201,23 @@ describe('the gate of new work', () => {
     expect(loop.gate.refuses(loop.clock)).toBe(false);
   });
 
+  it('the turn budget refuses new work of an overload when sockets were behind for as long as it may wait, until they are not', () => {
+    const loop = new Loop();
+    loop.clock += 1_000;
+    loop.press(70);
+    const answers: boolean[] = [];
+    for (let i = 0; i < 6; i++) {
+      loop.gate.behind();
+      loop.clock += 5;
+      loop.turn();
+      answers.push(loop.gate.refuses(loop.clock - 15));
+    }
+    // The first turn ended at 5 ms, and more than 20 ms may not pass since then.
+    expect(answers).toEqual([false, false, false, false, false, true]);
+    loop.turn();
+    expect(loop.gate.refuses(loop.clock - 15)).toBe(false);
+  });
+
   it('the turn budget takes idle time for calm: the first work, and the first after an hour, may be as old as in a burst', () => {
     const loop = new Loop();
     for (const clock of [1_000, 3_600_000]) {
