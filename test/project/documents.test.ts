@@ -84,6 +84,16 @@ describe('documents', () => {
     expect(readme).toContain('npm ci && npm test');
   });
 
+  test('the README lists every sample configuration', () => {
+    const readme = text('README.md');
+    const samples = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.yaml'));
+    expect(
+      samples.filter(
+        (name) => !readme.includes(`| \`examples/${name}\``) && !readme.includes(`, \`examples/${name}\``),
+      ),
+    ).toEqual([]);
+  });
+
   test('the licence is Apache 2.0, in full, in the file and in the package', () => {
     const licence = text('LICENSE');
     expect(licence).toContain('Apache License');

@@ -10,7 +10,7 @@ const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const PROMPTS = 300;
 
 /** Configurations of a picker: neither lists of endpoints nor suites of the simulator. */
-const files = ['', 'incumbent/', 'plugins/'].flatMap((part) =>
+const files = ['', 'llm-d-router/', 'plugins/'].flatMap((part) =>
   readdirSync(`${folder}${part}`)
     .filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'))
     .map((name) => part + name),
