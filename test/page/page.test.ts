@@ -243,6 +243,21 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     expect(scheme === 'dark' ? paper : ink).toMatch(/^rgb\((\d|[1-3]\d), /);
   });
 
+  it('a screen of 360 px shows causes of lost cache and traffic whole', async () => {
+    const { client, url } = await serve(2);
+    for (let i = 0; i < 12; i++) await answered(client, `phone-${i}`, '503');
+    const page = await open(url, 360);
+    await page.locator('#cache-body th', { hasText: 'new text, seen for the first time' }).waitFor();
+    const cut = (selector: string) =>
+      page.evaluate(
+        `[...document.querySelectorAll('${selector}')].filter((one) => one.scrollWidth > one.clientWidth).length`,
+      );
+    for (const selector of ['#cache-body th', '#traffic-body .scroll']) {
+      expect(await page.locator(selector).count(), selector).toBeGreaterThan(0);
+      expect(await cut(selector), selector).toBe(0);
+    }
+  });
+
   it('every control has a name and every table heads', async () => {
     const { client, url } = await serve(3);
     await answered(client, 'named');
