@@ -36,11 +36,14 @@ export class ChangeDetector {
   }
 }
 
+/** Sum of z at which the test alarms. */
 const THRESHOLD = 12;
+/** Drift of z that is no change: this much, and a share of the standard deviation of z. */
 const DRIFT = 0.05;
 const NOISE = 0.25;
 /** Bound on a single error: errors beyond a factor of e² count as e². */
 const CUT = 2;
+/** Observations before the first alarm. */
 const WARM_UP = 50;
 /** Observations over which the mean of the errors is averaged. */
 const MEMORY = 1000;

@@ -70,6 +70,7 @@ interface Estimators {
   readonly memory: SampleMemory;
 }
 
+/** Samples by which the predictions are judged. */
 const WINDOW = 500;
 /** Minimum of output tokens for an estimate of the time per token. */
 const OUTPUT_TOKENS_MIN = 8;

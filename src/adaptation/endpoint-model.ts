@@ -1,10 +1,13 @@
 import type { TrainingSample } from '../core/training-sample.js';
 import { ChangeDetector } from './change-detector.js';
 
+/** Weight of the sums of output times after one more observation: about the last hundred count. */
 const FADE = 0.99;
 /** Bound on a residual, so that one stalled request does not make an endpoint slow. */
 const RATIO_MAX = 3;
+/** The same of cached tokens: about the last fifty requests. */
 const CACHE_FADE = 0.98;
+/** Bounds on the reliability of the index: tokens that the engine had cached over those expected. */
 const RELIABLE_MIN = 0.5;
 const RELIABLE_MAX = 1.1;
 

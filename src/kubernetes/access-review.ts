@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type ApiClient, ApiFailure } from './api-client.js';
+import { errorText } from './error-text.js';
 
 /** Whether a bearer token may read a path. */
 export interface ReadAnswer {
@@ -127,7 +128,7 @@ export class AccessReviews {
       return { status: 200, reason: '' };
     }
     this.#answers.unavailable++;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorText(error);
     return { status: 503, reason: `the API server cannot be asked who may read: ${reason}` };
   }
 

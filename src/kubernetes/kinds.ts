@@ -1,4 +1,5 @@
 import { type ApiClient, ApiFailure } from './api-client.js';
+import { errorText } from './error-text.js';
 
 /** A kind of object in one version of its API group. */
 export interface Kind {
@@ -134,7 +135,7 @@ export class ServedKinds {
       this.#plurals = new Map(await Promise.all([LLM_D_GROUP, LEGACY_GROUP].map(ask)));
       this.#complaint = '';
     } catch (error) {
-      const complaint = error instanceof Error ? error.message : String(error);
+      const complaint = errorText(error);
       if (complaint !== this.#complaint && !this.#stopped)
         this.#report(`the served kinds cannot be asked for: ${complaint}`);
       this.#complaint = complaint;

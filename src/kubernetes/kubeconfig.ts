@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { errorText } from './error-text.js';
 
 /** A credential plugin (`exec` of a kubeconfig user). */
 export interface ExecPlugin {
@@ -66,7 +67,7 @@ function merge(merged: Merged, file: string): void {
   try {
     document = (parse(readFileSync(file, 'utf8')) ?? {}) as Fields;
   } catch (error) {
-    throw new Error(`kubeconfig ${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`kubeconfig ${file} cannot be read: ${errorText(error)}`);
   }
   const current = document['current-context'];
   if (typeof current === 'string' && current !== '') merged.currentContext ??= current;

@@ -1,4 +1,5 @@
 import { type ApiClient, ApiFailure } from './api-client.js';
+import { errorText } from './error-text.js';
 import { kindPath, LEASE } from './kinds.js';
 
 export interface LeaderElectionOptions {
@@ -104,7 +105,7 @@ export class LeaderElection {
         renewTime: now,
       });
     } catch (error) {
-      this.#report(`the lease could not be released: ${text(error)}`);
+      this.#report(`the lease could not be released: ${errorText(error)}`);
     }
   }
 
@@ -198,11 +199,7 @@ function problemOf(error: unknown, { namespace, name }: LeaderElectionOptions): 
       `add the rule to the Role of the service account (deploy/rbac). The server says: ${error.message}`
     );
   }
-  return `the lease ${namespace}/${name} cannot be read or renewed: ${text(error)}`;
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return `the lease ${namespace}/${name} cannot be read or renewed: ${errorText(error)}`;
 }
 
 /** Wall time with microseconds, as the API's MicroTime has it. */

@@ -1,3 +1,4 @@
+import { errorText } from './error-text.js';
 import type { Kind } from './kinds.js';
 import type { WatchEvent } from './watch-stream.js';
 
@@ -175,6 +176,6 @@ export function readSafely<Value>(
   try {
     return read(object);
   } catch (error) {
-    return new ObjectProblem(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    return new ObjectProblem(`cannot be read: ${errorText(error)}`);
   }
 }

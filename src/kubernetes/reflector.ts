@@ -1,4 +1,5 @@
 import { type ApiClient, ApiFailure, type StatusObject, statusFailure } from './api-client.js';
+import { errorText } from './error-text.js';
 import { type KeptFields, unionOfFields } from './kept-fields.js';
 import { type Kind, kindPath, resourceName } from './kinds.js';
 import { Batch, FirstState, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
@@ -362,7 +363,7 @@ export class Reflector<Value> {
     if (!(error instanceof ApiFailure)) {
       // An exception in a reader or receiver: nothing may be lost by it, so the stream opens again.
       count(this.#counts.reconnects, 'exception');
-      this.#complain(`unexpected: ${error instanceof Error ? error.message : String(error)}`);
+      this.#complain(`unexpected: ${errorText(error)}`);
       return this.#wait(String(error), this.#backoffMs());
     }
     count(this.#counts.reconnects, error.status === 0 ? 'no answer' : String(error.status));

@@ -2,6 +2,9 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
+/** Prompt tokens a second: Qwen3 32B on two H100 (llm-d-router's default). */
+const DEFAULT_THROUGHPUT = 15_928;
+
 const parameters = z
   .strictObject({
     affinityThreshold: z
@@ -29,7 +32,7 @@ const parameters = z
       .describe('Where the time until the first token comes from.'),
     peakPrefillThroughput: z
       .number()
-      .default(15_928)
+      .default(DEFAULT_THROUGHPUT)
       .describe('Prompt tokens that an endpoint computes in a second; the default is Qwen3 32B on two H100.'),
     prefixMatchInfoProducerName: prefixMatchProducerName,
     inFlightLoadProducerName,
@@ -38,8 +41,6 @@ const parameters = z
   .refine((given) => given.ttftSource !== 'prefillThroughput' || given.peakPrefillThroughput > 0, {
     error: 'peakPrefillThroughput must be above 0',
   });
-
-const DEFAULT_THROUGHPUT = 15_928;
 
 export const prefixCacheAffinityFilter = definePlugin({
   type: 'prefix-cache-affinity-filter',

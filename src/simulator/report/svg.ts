@@ -59,6 +59,7 @@ export interface Canvas {
   ticks(wide: number): number;
 }
 
+/** Width of a character of the labels, in pixels. */
 const CHARACTER = 6.6;
 
 function fitting(name: string, width: number): string {

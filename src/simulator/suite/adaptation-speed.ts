@@ -12,6 +12,7 @@ export interface AdaptationSpeed {
 }
 
 const SPAN_SECONDS = 30;
+/** Share of the steady gain that counts as reached. */
 const REACHED = 0.9;
 /** A steady gain below this is none. */
 const GAIN_MIN = 0.02;

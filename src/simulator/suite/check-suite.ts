@@ -31,8 +31,8 @@ export function checkOutput(path: string, flag: string): void {
   if (!existsSync(folder)) throw new Error(`--${flag}: there is no folder ${folder}: make it first`);
   try {
     accessSync(existsSync(path) ? path : folder, constants.W_OK);
-  } catch {
-    throw new Error(`--${flag}: ${path} cannot be written: choose another place`);
+  } catch (error) {
+    throw new Error(`--${flag}: ${path} cannot be written: ${errorMessage(error)}; choose another place`);
   }
 }
 

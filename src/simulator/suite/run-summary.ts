@@ -74,6 +74,7 @@ function rateOf(requests: readonly RequestOutcome[]): number {
   return ((requests.length - 1) * 1e3) / Math.max(1e-9, times.at(-1)! - times[0]!);
 }
 
+/** Windows of equal length that a run is cut into. */
 const WINDOWS = 100;
 
 function timelineOf(requests: readonly RequestOutcome[], suite: Suite): RunSummary['timeline'] {

@@ -1,7 +1,9 @@
 import type { Lanes } from '../../lanes.js';
 import { NONE } from '../../request-slab.js';
 
+/** Children of a node, as in `time-heap.ts`. */
 const WIDTH = 4;
+/** Lanes that the heap has room for at first. */
 const FIRST_SIZE = 16;
 
 /** Lanes by key, then tie; smallest first. Every operation takes O(log n). */

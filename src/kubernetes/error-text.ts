@@ -1,0 +1,4 @@
+/** The text of a thrown value, which may be no Error. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
