@@ -35,6 +35,8 @@ const COMPARED = [
 
 export class PickerProcess {
   readonly port: number;
+  /** Time of `performance.now()` at which the process was started. */
+  readonly startedAt = performance.now();
   readonly #child: ChildProcess;
   readonly #metricsPort: number;
   #words = '';
@@ -57,6 +59,17 @@ export class PickerProcess {
     endpoints: number,
     more: readonly string[] = COMPARED,
   ): Promise<PickerProcess> {
+    const picker = await PickerProcess.launch(command, configuration, more);
+    await picker.#ready(endpoints);
+    return picker;
+  }
+
+  /** A picker that may not be ready yet. */
+  static async launch(
+    command: readonly string[],
+    configuration: string,
+    more: readonly string[],
+  ): Promise<PickerProcess> {
     const [port, health, metrics] = await freePorts(3);
     const [program, ...before] = command;
     const flags = [
@@ -71,19 +84,20 @@ export class PickerProcess {
       ...more,
     ];
     const child = spawn(program!, [...before, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-    const picker = new PickerProcess(child, port!, metrics!);
-    await picker.#ready(endpoints);
-    return picker;
+    return new PickerProcess(child, port!, metrics!);
+  }
+
+  /** @throws with the last words of a picker that has ended or is not ready in time */
+  checkStart(): void {
+    if (this.#child.exitCode === null && performance.now() < this.startedAt + READY_WITHIN_MS) return;
+    this.stop();
+    const problem = this.#child.exitCode === null ? `not ready in ${READY_WITHIN_MS / 1000} s` : 'ended';
+    throw new Error(`${problem}: ${this.#lastWords()}`);
   }
 
   async #ready(endpoints: number): Promise<void> {
-    const until = performance.now() + READY_WITHIN_MS;
     while ((await this.#endpoints()) !== endpoints) {
-      if (this.#child.exitCode !== null) throw new Error(this.#lastWords());
-      if (performance.now() > until) {
-        this.stop();
-        throw new Error(`not ready in ${READY_WITHIN_MS / 1000} s: ${this.#lastWords()}`);
-      }
+      this.checkStart();
       await pause(50);
     }
   }

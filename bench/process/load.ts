@@ -99,9 +99,9 @@ class Burst implements ProxyOwner {
   readonly #answers = { placed: 0, refused: 0, failed: 0 };
   #begin = 0;
 
-  constructor(port: number, requests: number) {
+  constructor(port: number, requests: number, connections = BURST_CONNECTIONS) {
     this.#requests = requests;
-    this.#connections = Array.from({ length: BURST_CONNECTIONS }, () => new ProxyConnection(port, this));
+    this.#connections = Array.from({ length: connections }, () => new ProxyConnection(port, this));
   }
 
   now(): number {
@@ -111,7 +111,7 @@ class Burst implements ProxyOwner {
   /** @returns milliseconds until all have their destination */
   async send(): Promise<number> {
     this.#begin = this.now();
-    for (let i = 0; i < this.#requests; i++) this.#connections[i % BURST_CONNECTIONS]!.begin(this.#begin);
+    for (let i = 0; i < this.#requests; i++) this.#connections[i % this.#connections.length]!.begin(this.#begin);
     for (const connection of this.#connections) connection.flush();
     try {
       return await this.#all.promise;
@@ -131,19 +131,40 @@ class Burst implements ProxyOwner {
   ended(): void {}
 }
 
+/** Pause between two attempts to get a first answer. */
+const ATTEMPT_PAUSE_MS = 3;
+
+/** Resolves when a picker has placed a request; one that refuses connections or the request is asked again. */
+async function firstAnswer(picker: PickerProcess): Promise<void> {
+  const attempt = async () => {
+    const burst = new Burst(picker.port, 1, 1);
+    await burst.send();
+  };
+  for (let placed = false; !placed; ) {
+    picker.checkStart();
+    placed = await attempt().then(
+      () => true,
+      () => false,
+    );
+    if (!placed) await pause(ATTEMPT_PAUSE_MS);
+  }
+}
+
 /** Milliseconds from exec to the first answer, and bytes of memory `idleMs` later. */
 export async function measureStart(
   command: readonly string[],
   idleMs = 2_000,
 ): Promise<{ readonly readyMs: number; readonly idleBytes: number }> {
-  const begin = performance.now();
-  return withPicker(command, 1, async (picker) => {
-    const client = new ExchangeClient(picker.port, { promptBytes: 4096, chunks: 1 });
-    await client.exchange();
-    const readyMs = performance.now() - begin;
-    client.close();
-    await pause(idleMs);
-    return { readyMs, idleBytes: usageOf(picker).rssMb * MIB };
+  return withFiles(1, async (configuration) => {
+    const picker = await PickerProcess.launch(command, configuration, FLAGS);
+    try {
+      await firstAnswer(picker);
+      const readyMs = performance.now() - picker.startedAt;
+      await pause(idleMs);
+      return { readyMs, idleBytes: usageOf(picker).rssMb * MIB };
+    } finally {
+      picker.stop();
+    }
   });
 }
 
@@ -158,6 +179,18 @@ async function withPicker<Result>(
   endpoints: number,
   use: (picker: PickerProcess) => Promise<Result>,
 ): Promise<Result> {
+  return withFiles(endpoints, async (configuration) => {
+    const picker = await PickerProcess.start(command, configuration, endpoints, FLAGS);
+    try {
+      return await use(picker);
+    } finally {
+      picker.stop();
+    }
+  });
+}
+
+/** Calls `use` with the configuration of a pool of so many endpoints, whose metrics page is served meanwhile. */
+async function withFiles<Result>(endpoints: number, use: (configuration: string) => Promise<Result>): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
   // One server shows the metrics page of all endpoints, which have distinct addresses of the loopback network.
   const server = await ModelServer.start('0.0.0.0');
@@ -169,12 +202,7 @@ async function withPicker<Result>(
       port: server.address.port,
       labels: {},
     }));
-    const picker = await PickerProcess.start(command, writePickerFiles(folder, CONFIGURATION, all), endpoints, FLAGS);
-    try {
-      return await use(picker);
-    } finally {
-      picker.stop();
-    }
+    return await use(writePickerFiles(folder, CONFIGURATION, all));
   } finally {
     server.stop();
     rmSync(folder, { recursive: true, force: true });
