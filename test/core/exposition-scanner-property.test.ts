@@ -3,17 +3,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { ExpositionScanner, type WantedMetric } from '../../dist/core/exposition-scanner.js';
 import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
 import { referenceExposition } from './exposition-scanner-reference.js';
+import { SCANNER_SIZES } from './scanner-sizes.ts';
 
 const numRuns = Number(process.env.POINTSMAN_FUZZ_RUNS ?? 300);
-const sizes = {
-  endpoints: 64,
-  indexBlocks: 64,
-  requests: 16,
-  chainBlocks: 16,
-  threads: 1,
-  scans: 4,
-  telemetryBytes: 64,
-};
 
 const wanted: readonly WantedMetric[] = [
   { name: 'vllm:num_requests_waiting', aggregate: 'sum' },
@@ -26,7 +18,7 @@ let scanner: ExpositionScanner;
 let query: number;
 
 beforeAll(() => {
-  scanner = new ExpositionScanner(attachCore(createPoolMemory(sizes), 0));
+  scanner = new ExpositionScanner(attachCore(createPoolMemory(SCANNER_SIZES), 0));
   query = scanner.compile(wanted);
 });
 

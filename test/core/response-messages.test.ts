@@ -12,20 +12,12 @@ import {
   packedFrame,
   singly,
 } from './grpc-messages.ts';
+import { SCANNER_SIZES } from './scanner-sizes.ts';
 
-const sizes = {
-  endpoints: 64,
-  indexBlocks: 64,
-  requests: 16,
-  chainBlocks: 16,
-  threads: 1,
-  scans: 4,
-  telemetryBytes: 64,
-};
 let scanner: ResponseScanner;
 
 beforeAll(() => {
-  scanner = new ResponseScanner(attachCore(createPoolMemory(sizes), 0));
+  scanner = new ResponseScanner(attachCore(createPoolMemory(SCANNER_SIZES), 0));
 });
 
 function read(form: AnswerForm, pieces: readonly Buffer[]) {

@@ -4,21 +4,13 @@ import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
 import { ResponseScanner } from '../../dist/core/response-scanner.js';
 import { AnswerForm } from '../../dist/core/types.js';
 import { referenceAnswer } from './response-scanner-reference.js';
+import { SCANNER_SIZES } from './scanner-sizes.ts';
 
 const numRuns = Number(process.env.POINTSMAN_FUZZ_RUNS ?? 300);
-const sizes = {
-  endpoints: 64,
-  indexBlocks: 64,
-  requests: 16,
-  chainBlocks: 16,
-  threads: 1,
-  scans: 4,
-  telemetryBytes: 64,
-};
 let scanner: ResponseScanner;
 
 beforeAll(() => {
-  scanner = new ResponseScanner(attachCore(createPoolMemory(sizes), 0));
+  scanner = new ResponseScanner(attachCore(createPoolMemory(SCANNER_SIZES), 0));
 });
 
 // Names that share beginnings, need escapes and are not ASCII, so that near misses are common.
