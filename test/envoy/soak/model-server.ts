@@ -41,6 +41,8 @@ export async function startSoakServer(name: string): Promise<SoakServer> {
     // A client that resets its request takes this connection with it.
     request.on('error', () => undefined);
   });
+  // A connection that it closes while Envoy sends a request is a 503 of Envoy's.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { address, port } = server.address() as AddressInfo;
   const stop = () =>
