@@ -16,7 +16,8 @@ import type { ReplicaLink } from '../dist/replication/link.js';
 import { Replicator } from '../dist/replication/replicator.js';
 import { plainRequest } from '../test/core/pool.ts';
 
-const BATCHES = Number(process.env.REPLICA_BATCHES ?? 300);
+/** Five seconds of ticks: in the first one and a half the code is not compiled yet. */
+const BATCHES = Number(process.env.REPLICA_BATCHES ?? 1_000);
 const NEW_BLOCKS = 8;
 const none = () => undefined;
 

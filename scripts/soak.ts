@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util';
 import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
 import type { TransportName } from '../dist/ingress/transport.js';
-import type { Traffic } from '../test/envoy/soak/clients.ts';
+import type { Outcome, Traffic } from '../test/envoy/soak/clients.ts';
 import type { Figures } from '../test/envoy/soak/figures.ts';
 import { EDGE_WINDOWS, type Windows } from '../test/envoy/soak/proxy.ts';
 import { costsOf, faultsOf, soak } from '../test/envoy/soak/soak.ts';
@@ -30,7 +30,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       ],
       streams: 10_000,
       rate: 300,
-      waveMs: 30_000,
+      waveMs: 120_000,
       resets: 0.15,
       trailers: 0.3,
       slowReaders: 0.05,
@@ -83,7 +83,7 @@ function transport(): TransportName {
 }
 
 let printedAt = 0;
-function print(figures: Figures): void {
+function print(figures: Figures & Readonly<Record<Outcome, number>>): void {
   if (figures.at - printedAt < PRINTED_SECONDS) return;
   printedAt = figures.at;
   console.error(

@@ -91,6 +91,21 @@ export class LoadTable {
     return put(noted, next + 3, u32[first + CORE.COLUMN_ACTIVE_BLOCKS * sizes.endpoints]!) || differs;
   }
 
+  /** The own load that `note` has noted: what is told is what the next note compares with. */
+  noted(words: Uint32Array, at: number): RequestLoad {
+    const pair = (i: number) => Math.max(0, words[at + i]! | 0);
+    const next = at + OWN_PAIRS.length / 2;
+    return {
+      requests: pair(0),
+      tokens: pair(1),
+      prefill: pair(2),
+      prompt: pair(3),
+      output: pair(4) + words[next + 3]!,
+      pending: words[next + 1]!,
+      held: words[next + 2]!,
+    };
+  }
+
   /** Load of other replicas on a slot, as it was set last. */
   peers(slot: number): Omit<RequestLoad, 'pending' | 'held'> {
     return {

@@ -32,8 +32,8 @@ const PIECE_SEGMENTS_MAX = 256;
 export interface ReplicatedPool {
   /** Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick. */
   changed(): boolean;
-  /** Own load on every endpoint. */
-  loads(): Iterable<LoadRow>;
+  /** Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found it. */
+  loads(all: boolean): Iterable<LoadRow>;
   /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
   placements(visit: (placement: Placement) => void): number;
   /** Endpoints that were ejected or taken back here since the last call. */
@@ -200,15 +200,17 @@ export class Replicator {
 
   #changedLoads(full: boolean): LoadRow[] {
     const changed: LoadRow[] = [];
-    const present = new Set<bigint>();
-    for (const row of this.#options.pool.loads()) {
-      present.add(row.endpoint);
+    const present = full ? new Set<bigint>() : undefined;
+    for (const row of this.#options.pool.loads(full)) {
+      present?.add(row.endpoint);
       const before = this.#told.get(row.endpoint);
       const same = before === undefined ? isEmpty(row) : sameLoad(before, row);
       if (!same) this.#told.set(row.endpoint, row);
       if (full ? !isEmpty(row) : !same) changed.push(row);
     }
-    if (full) for (const endpoint of this.#told.keys()) if (!present.has(endpoint)) this.#told.delete(endpoint);
+    if (present !== undefined) {
+      for (const endpoint of this.#told.keys()) if (!present.has(endpoint)) this.#told.delete(endpoint);
+    }
     return changed;
   }
 

@@ -59,6 +59,9 @@ async function answered(client: ReturnType<typeof dialPicker>, prompt: string): 
 
 const SECRET = 'a prompt that must not be told ';
 
+/** A test takes a recording of 6 s, and some start a program behind it. */
+const TIMEOUT_MS = 90_000;
+
 /** A recording of some requests that share their beginning. */
 async function record(flags: readonly string[], requests = 12, profile = DEFAULT) {
   const { client, page, folder } = await serve(flags, profile);
@@ -75,7 +78,7 @@ async function record(flags: readonly string[], requests = 12, profile = DEFAULT
 
 const replay = (...args: string[]) => run(process.execPath, [PROGRAM, 'replay', ...args]);
 
-describe.each([1, 2])('GET /debug/recording of a picker with %i shards', (shards) => {
+describe.each([1, 2])('GET /debug/recording of a picker with %i shards', { timeout: TIMEOUT_MS }, (shards) => {
   it('a recording holds every decision with its end, and nothing of a prompt', async () => {
     const { file } = await record([`--shards=${shards}`]);
     const bytes = await readFile(file);
@@ -110,7 +113,7 @@ describe.each([1, 2])('GET /debug/recording of a picker with %i shards', (shards
   });
 });
 
-describe('GET /debug/recording', () => {
+describe('GET /debug/recording', { timeout: TIMEOUT_MS }, () => {
   it('a recording under way refuses another one, and wrong numbers get the bounds', async () => {
     const { page } = await serve();
     const ending = new AbortController();
@@ -152,7 +155,7 @@ schedulingProfiles:
   plugins: [{pluginRef: latency-scorer}, {pluginRef: prefix-cache-scorer}, {pluginRef: max-score-picker}]
 `;
 
-describe('a replay of what the core does not decide alone', () => {
+describe('a replay of what the core does not decide alone', { timeout: TIMEOUT_MS }, () => {
   /** Replays the recording with `profile`. */
   async function replayed(file: string, folder: string, profile: string, ...flags: string[]) {
     const path = join(folder, 'replayed.yaml');
@@ -176,7 +179,7 @@ describe('a replay of what the core does not decide alone', () => {
   });
 });
 
-describe('pointsman replay', () => {
+describe('pointsman replay', { timeout: TIMEOUT_MS }, () => {
   it('the trace of a recording is one that pointsman simulate reads', async () => {
     const { file, folder } = await record([]);
     const trace = join(folder, 'trace.jsonl');

@@ -41,6 +41,8 @@ interface Followed {
   charged: number;
   /** Whether the endpoint is ejected, as peers were told last. */
   out: boolean;
+  /** Whether its load may differ from what was told last. */
+  changed: boolean;
 }
 
 /** The pool of this process as replication sees it: slots on this side, keys of endpoints on the other. Control thread only. */
@@ -52,7 +54,8 @@ export class PoolReplica implements ReplicatedPool {
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #byKey = new Map<bigint, Followed>();
   #bySlot = new Map<number, Followed>();
-  #slots: number[] = [];
+  /** By their place among the noted words. */
+  #followed: Followed[] = [];
   #noted = new Uint32Array(0);
   #changed = true;
 
@@ -69,25 +72,30 @@ export class PoolReplica implements ReplicatedPool {
     const before = this.#byKey;
     this.#byKey = new Map();
     this.#bySlot = new Map();
-    this.#slots = [];
+    this.#followed = [];
     for (const { slot, generation, endpoint } of this.#options.assignments()) {
       const key = endpointKey(endpoint);
       const known = before.get(key);
       const same = known?.slot === slot && known.generation === generation;
-      const followed = same ? known : { slot, generation, endpoint: key, charged: known?.charged ?? 0, out: false };
+      const charged = known?.charged ?? 0;
+      const followed = same ? known : { slot, generation, endpoint: key, charged, out: false, changed: true };
+      followed.changed = true;
       this.#byKey.set(key, followed);
       this.#bySlot.set(slot, followed);
-      this.#slots.push(slot);
+      this.#followed.push(followed);
     }
-    this.#noted = new Uint32Array(SLOT_WORDS * this.#slots.length);
+    this.#noted = new Uint32Array(SLOT_WORDS * this.#followed.length);
   }
 
   /** Compares words of shared memory, a few for each endpoint: nothing is allocated while nothing happens. */
   changed(): boolean {
     let changed = this.#changed;
     this.#changed = false;
-    for (let i = 0; i < this.#slots.length; i++) {
-      changed = this.#loads.note(this.#slots[i]!, this.#noted, SLOT_WORDS * i) || changed;
+    for (let i = 0; i < this.#followed.length; i++) {
+      const followed = this.#followed[i]!;
+      if (!this.#loads.note(followed.slot, this.#noted, SLOT_WORDS * i)) continue;
+      followed.changed = true;
+      changed = true;
     }
     return changed;
   }
@@ -102,9 +110,13 @@ export class PoolReplica implements ReplicatedPool {
     }));
   }
 
-  *loads(): Iterable<LoadRow> {
-    for (const { slot, endpoint, charged } of this.#bySlot.values()) {
-      yield { endpoint, charged, ...this.#loads.own(slot) };
+  *loads(all: boolean): Iterable<LoadRow> {
+    for (let i = 0; i < this.#followed.length; i++) {
+      const followed = this.#followed[i]!;
+      if (!all && !followed.changed) continue;
+      followed.changed = false;
+      const { endpoint, charged } = followed;
+      yield { endpoint, charged, ...this.#loads.noted(this.#noted, SLOT_WORDS * i) };
     }
   }
 
@@ -113,6 +125,7 @@ export class PoolReplica implements ReplicatedPool {
       const followed = this.#bySlot.get(slot);
       if (followed === undefined || !sameGeneration(generation, followed.generation)) return;
       followed.charged++;
+      followed.changed = true;
       this.#changed = true;
       if (hashes.length === 0 && tail === undefined) return;
       visit({ endpoint: followed.endpoint, parent, hashes: hashes.slice(), tail });

@@ -20,8 +20,8 @@ export interface SoakOptions {
   readonly traffic: Traffic;
   /** Requests that come at once before everything else; 0 = none. */
   readonly burst: number;
-  /** Hears each sample. */
-  readonly report?: (figures: Figures) => void;
+  /** Hears each sample, and how many requests have ended in which way. */
+  readonly report?: (figures: Figures & Clients['outcomes']) => void;
 }
 
 export interface SoakResult {
@@ -89,7 +89,7 @@ async function run(options: SoakOptions, picker: PickerProcess, port: number): P
   const hasty = new HastyProxy(picker.grpcPort);
   const load = Promise.all([clients.run(over.signal), hasty.run(over.signal)]);
   try {
-    await sample(options, read, samples);
+    await sample(options, read, samples, clients.outcomes);
   } finally {
     over.abort();
     await load;
@@ -106,6 +106,7 @@ async function sample(
   { seconds, report }: SoakOptions,
   read: () => Promise<Figures | undefined>,
   samples: Figures[],
+  outcomes: Clients['outcomes'],
 ): Promise<void> {
   const begunAt = performance.now();
   while (performance.now() - begunAt < seconds * 1_000) {
@@ -113,7 +114,7 @@ async function sample(
     const figures = await read();
     if (figures === undefined) continue;
     samples.push(figures);
-    report?.(figures);
+    report?.({ ...figures, ...outcomes });
   }
   if (samples.length === 0) throw new Error('the picker does not serve its metrics');
 }
