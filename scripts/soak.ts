@@ -54,6 +54,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     rssMbMax: 220,
   },
 };
+/** For slabs to go back, which are looked at every 15 s. */
+const REST_MS = 90_000;
 const COLLECTION_SHARE_MAX = 0.02;
 /** Between two samples that are printed. */
 const PRINTED_SECONDS = 10;
@@ -102,7 +104,15 @@ const traffic = {
   waveMs: values.wave === undefined ? scenario.traffic.waveMs : 1_000 * number('wave', 0),
 };
 const { burst, rssMbMax, windows } = scenario;
-const options = { envoy, transport: transport(), windows, traffic, burst, seconds: 60 * number('minutes', 10) };
+const options = {
+  envoy,
+  transport: transport(),
+  windows,
+  traffic,
+  burst,
+  restMs: REST_MS,
+  seconds: 60 * number('minutes', 10),
+};
 const result = await soak({ ...options, report: print });
 const faults = [
   ...faultsOf(result),

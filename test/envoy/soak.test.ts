@@ -28,6 +28,7 @@ describe.skipIf(skipReason !== '')(`A picker behind Envoy with windows of 64 KB$
       windows: SMALLEST_WINDOWS,
       traffic: TRAFFIC,
       burst: 0,
+      restMs: 0,
     } as const;
     const result = await soak(options);
     expect(faultsOf(result)).toEqual([]);

@@ -20,6 +20,8 @@ export interface SoakOptions {
   readonly traffic: Traffic;
   /** Requests that come at once before everything else; 0 = none. */
   readonly burst: number;
+  /** From the end of the last stream to the reading of the memory at rest: slabs go back a minute behind their last use. */
+  readonly restMs: number;
   /** Hears each sample, and how many requests have ended in which way. */
   readonly report?: (figures: Figures & Clients['outcomes']) => void;
 }
@@ -35,10 +37,10 @@ export interface SoakResult {
   readonly hasty: { readonly answered: number; readonly failed: number; readonly failures: readonly string[] };
   readonly streamsMax: number;
   readonly rssMb: {
-    /** When the burst had ended. */
+    /** At rest behind the burst. */
     readonly afterBurst: number;
     readonly largest: number;
-    /** When all streams had ended. */
+    /** At rest behind the last stream. */
     readonly atEnd: number;
     /** Over the second half. */
     readonly trend: Trend;
@@ -95,7 +97,7 @@ async function run(options: SoakOptions, picker: PickerProcess, port: number): P
     await load;
   }
   // Its connection stays: with a connection its streams end, too.
-  const last = await settled(read);
+  const last = await atRest(read, options.restMs);
   clients.close();
   hasty.close();
   return resultOf({ traffic: options.traffic, clients, hasty, samples, last, burst });
@@ -132,6 +134,13 @@ async function sendBurst(
     await clients.run(AbortSignal.timeout(0));
     clients.close();
   }
+  return atRest(read, options.burst > 0 ? options.restMs : 0);
+}
+
+async function atRest(read: () => Promise<Figures | undefined>, restMs: number): Promise<Figures> {
+  const figures = await settled(read);
+  if (restMs === 0 || leftOver(figures).length > 0) return figures;
+  await setTimeout(restMs);
   return settled(read);
 }
 
