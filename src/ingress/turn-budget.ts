@@ -34,6 +34,8 @@ export interface TurnBudgetOptions {
 const SLICES_MAX = 2;
 /** Part of `standingWaitMs` below which a wait is none. */
 const CALM_SHARE = 0.25;
+/** Turns in which sockets must have been behind as well: a thread that gets little of its core has few and long ones. */
+const BEHIND_TURNS_MIN = 16;
 /** Share of the latest turn in the mean cost of a piece of work. */
 const COST_SHARE = 0.2;
 /** Work that must have been begun from the queue before its cost counts: the first pieces run code that is not compiled yet. */
@@ -78,9 +80,10 @@ export class TurnBudget {
   /** Begin of the present `standingWaitMs`, and work that has come in it. */
   #windowAt = Number.NEGATIVE_INFINITY;
   #windowCount = 0;
-  /** New work is left in the sockets; since when that was so in every turn. */
+  /** New work is left in the sockets; since when that was so in every turn, and the number of those turns. */
   #behind = false;
   #behindSince = Number.POSITIVE_INFINITY;
+  #behindTurns = 0;
   /** Time at which waiting work last had its share. */
   #servedAt = 0;
 
@@ -137,7 +140,7 @@ export class TurnBudget {
     if (this.#isLight(at)) return false;
     const pressedMs = isCalm ? 0 : at - this.#pressedSince;
     // What a proxy holds back behind a full socket is older than anything that can be seen here.
-    if (pressedMs > burstMs && (this.#isLong || at - this.#behindSince > standingWaitMs)) {
+    if (pressedMs > burstMs && (this.#isLong || this.#isBehind(at))) {
       // What is refused is pressure, too: without it the wait would be as long.
       this.#pressedAt = at;
       return true;
@@ -150,6 +153,11 @@ export class TurnBudget {
   get #isLong(): boolean {
     const { shortQueue, shortQueueMs } = this.#options;
     return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
+  }
+
+  /** The sockets have not been read to their end for as long as a wait may be. */
+  #isBehind(at: number): boolean {
+    return this.#behindTurns >= BEHIND_TURNS_MIN && at - this.#behindSince > this.#options.standingWaitMs;
   }
 
   /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */
@@ -179,6 +187,7 @@ export class TurnBudget {
     const behind = this.#behind;
     this.#behind = false;
     this.#behindSince = behind ? Math.min(this.#behindSince, at) : Number.POSITIVE_INFINITY;
+    this.#behindTurns = behind ? this.#behindTurns + 1 : 0;
     if (this.waiting > 0 || behind) this.#openTurn(at);
     if (behind && at - this.#servedAt < readMsMax) return;
     this.#slice = Math.min(Math.max(sliceMs, this.#lag - this.#spentMs), sliceMs * SLICES_MAX);

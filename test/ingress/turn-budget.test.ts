@@ -201,21 +201,33 @@ describe('the gate of new work', () => {
     expect(loop.gate.refuses(loop.clock)).toBe(false);
   });
 
+  /** Answers to new work behind each of some turns in which the sockets are behind. */
+  const refusedBehind = (loop: Loop, turns: number, turnMs: number): boolean[] => {
+    const answers: boolean[] = [];
+    for (let i = 0; i < turns; i++) {
+      loop.gate.behind();
+      loop.clock += turnMs;
+      loop.turn();
+      answers.push(loop.gate.refuses(loop.clock - 15));
+    }
+    return answers;
+  };
+
   it('the turn budget refuses new work of an overload when sockets were behind for as long as it may wait, until they are not', () => {
     const loop = new Loop();
     loop.clock += 1_000;
     loop.press(70);
-    const answers: boolean[] = [];
-    for (let i = 0; i < 6; i++) {
-      loop.gate.behind();
-      loop.clock += 5;
-      loop.turn();
-      answers.push(loop.gate.refuses(loop.clock - 15));
-    }
-    // The first turn ended at 5 ms, and more than 20 ms may not pass since then.
-    expect(answers).toEqual([false, false, false, false, false, true]);
+    const answers = refusedBehind(loop, 16, 2);
+    expect(answers).toEqual([...new Array(15).fill(false), true]);
     loop.turn();
     expect(loop.gate.refuses(loop.clock - 15)).toBe(false);
+  });
+
+  it('the turn budget does not take the long turns of a thread that gets little of its core for sockets that are behind', () => {
+    const loop = new Loop();
+    loop.clock += 1_000;
+    loop.press(70);
+    expect(refusedBehind(loop, 12, 5)).toEqual(new Array(12).fill(false));
   });
 
   it('the turn budget takes idle time for calm: the first work, and the first after an hour, may be as old as in a burst', () => {
