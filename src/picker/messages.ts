@@ -223,6 +223,8 @@ export type FromPool =
   | { readonly kind: 'ejected'; readonly endpoint: string }
   /** Records of traced requests of a thread; answered by `tracesTaken`. */
   | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
+  /** The thread records; before the first frames. */
+  | { readonly kind: 'records'; readonly recording: number }
   /** Frames of a recording; `counts` with the last ones. */
   | {
       readonly kind: 'recorded';

@@ -402,6 +402,7 @@ export class PoolParts {
 
   #receive(message: FromPool): void {
     if (message.kind === 'applied') this.#pool.acknowledged();
+    else if (message.kind === 'records') this.recording.began(message.recording);
     else if (message.kind === 'recorded') this.recording.receive(message);
     else if (message.kind === 'usage') this.flow?.controller.report(message);
     else if (message.kind === 'traces') this.#trace(message);

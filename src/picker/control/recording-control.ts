@@ -16,6 +16,8 @@ const SECONDS_DEFAULT = 10;
 const SECONDS_MAX = 300;
 const MIB_DEFAULT = 32;
 const MIB_MAX = 256;
+/** Bound on the wait for the shards to begin: the head of the answer says that all of them record. */
+const BEGIN_MS = 2_000;
 /** Bound on the wait for the last frames of the shards. */
 const LAST_FRAMES_MS = 2_000;
 
@@ -37,6 +39,10 @@ interface Recording {
   readonly seconds: number;
   readonly beganMs: number;
   readonly timer: NodeJS.Timeout;
+  /** Shards that record. */
+  begun: number;
+  /** What is written waits for the shards to begin. */
+  held: boolean;
   /** Shards that have sent their last frames. */
   over: number;
   decisions: number;
@@ -75,8 +81,12 @@ export class RecordingControl {
     const number = ++this.#numbers;
     const timer = setTimeout(() => this.#ask(), seconds * 1000);
     const beganMs = nowMs();
-    this.#current = { number, response, seconds, beganMs, timer, over: 0, decisions: 0, dropped: 0 };
+    const counts = { begun: 0, over: 0, decisions: 0, dropped: 0 };
+    const current = { number, response, seconds, beganMs, timer, held: true, ...counts };
+    this.#current = current;
     response.on('close', () => this.#closed(number));
+    response.cork();
+    setTimeout(() => release(current), BEGIN_MS).unref();
     response.writeHead(200, {
       'content-type': 'application/octet-stream',
       'content-disposition': 'attachment; filename="decisions.bin"',
@@ -98,6 +108,12 @@ export class RecordingControl {
     if (current === undefined) return;
     this.#options.broadcast({ kind: 'record', recording: current.number, bytesMax: undefined });
     setTimeout(() => this.#end(current), LAST_FRAMES_MS).unref();
+  }
+
+  /** A shard records from now on. */
+  began(recording: number): void {
+    const current = this.#current;
+    if (current?.number === recording && ++current.begun === this.#options.shards) release(current);
   }
 
   /** Writes frames of a shard to the reader. */
@@ -150,6 +166,13 @@ export class RecordingControl {
     clearTimeout(current.timer);
     this.#end(current);
   }
+}
+
+/** Sends what was held; once only, since Node.js counts. */
+function release(recording: Recording): void {
+  if (!recording.held) return;
+  recording.held = false;
+  recording.response.uncork();
 }
 
 function recordedEndpoint({ slot, generation, endpoint }: SlotAssignment): RecordedEndpoint {
