@@ -6,9 +6,14 @@ import { startTestBed } from './test-bed.ts';
 
 const SERVERS = 8;
 const REQUESTS = 1_000;
+/** System prompts. */
+const SHARED = 16;
 
-/** Sends all prompts at once, and answers none before all have arrived. @returns the requests of each server */
-async function burst(prompts: readonly string[]): Promise<number[]> {
+/**
+ * Sends the first prompts one after another and the others at once, and answers none before all have arrived.
+ * @returns the requests of each server
+ */
+async function burst(prompts: readonly string[], inTurn = 0): Promise<number[]> {
   let release = () => {};
   const all = new Promise<void>((resolve) => {
     release = resolve;
@@ -23,9 +28,13 @@ async function burst(prompts: readonly string[]): Promise<number[]> {
   const counts = () => servers.map((server) => server.received.length);
   const agent = manyConnections();
   try {
-    const answers = prompts.map((prompt) => ask(bed.envoy.port, { body: chatBody(prompt) }, agent));
-    const arrived = eventually('all requests arrive', () => counts().reduce((a, b) => a + b) === prompts.length);
-    await Promise.race([arrived, Promise.all(answers)]);
+    const send = (prompt: string) => ask(bed.envoy.port, { body: chatBody(prompt) }, agent);
+    const arrived = (count: number) =>
+      eventually(`${count} requests arrive`, () => counts().reduce((a, b) => a + b) === count);
+    const answers: ReturnType<typeof send>[] = [];
+    for (const prompt of prompts.slice(0, inTurn)) await arrived(answers.push(send(prompt)));
+    answers.push(...prompts.slice(inTurn).map(send));
+    await Promise.race([arrived(prompts.length), Promise.all(answers)]);
     release();
     const statuses = (await Promise.all(answers)).map((answer) => answer.status);
     expect(statuses.every((status) => status === 200)).toBe(true);
@@ -43,12 +52,14 @@ describe.skipIf(skipReason !== '')(`a burst of ${REQUESTS} through Envoy${skipRe
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
 
-  test('a burst through Envoy with 16 shared system prompts loads the fullest endpoint at most twice as much as the emptiest', async () => {
+  // Which endpoint a conversation gets is decided by its first request: in another order of these, an endpoint may get three of the
+  // conversations and another one, with any picker that scores prefixes above load.
+  test('a burst through Envoy with 16 shared system prompts, first sent in turn, loads the fullest endpoint at most twice as much as the emptiest', async () => {
     const prompts = Array.from(
       { length: REQUESTS },
-      (_, index) => `${unique(index % 16, 3_000)}${unique(index, 1_000)}`,
+      (_, index) => `${unique(index % SHARED, 3_000)}${unique(index, 1_000)}`,
     );
-    const counts = await burst(prompts);
+    const counts = await burst(prompts, SHARED);
     expect(Math.max(...counts)).toBeLessThanOrEqual(2 * Math.min(...counts));
   });
 });
