@@ -172,7 +172,10 @@ export class PoolStack {
   #record(recording: number, bytesMax: number | undefined): void {
     const send = (frames: Uint8Array<ArrayBuffer>, counts?: TapCounts) =>
       this.#send({ kind: 'recorded', recording, frames, counts });
-    if (bytesMax === undefined) return send(new Uint8Array(0), this.#tap.stop());
+    if (bytesMax === undefined) {
+      send(new Uint8Array(0), this.#tap.stop());
+      return;
+    }
     this.#tap.start({ bytesMax, take: (frames) => send(frames) });
     this.#send({ kind: 'records', recording });
   }
