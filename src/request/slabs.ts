@@ -1,7 +1,7 @@
 /**
- * Memory of this thread for bodies and messages, in slabs. V8 marks its whole heap whenever the ArrayBuffers of a thread have grown by 64 MiB: with
- * one for each buffer, the bodies of thousands of open streams made it do so every second. It does not count shared memory, which
- * slabs are, although no other thread reads them.
+ * Memory of this thread for bodies and messages, in slabs. An ArrayBuffer for each buffer would count against V8's bound on memory
+ * outside its heap: the bodies of thousands of open streams made it mark the whole heap every second. Slabs are few, they stay through
+ * short pauses, and the kernel gets them back.
  */
 
 /** Part of a slab that holds buffers of one size: 16 of 64 KB with a head of 256 bytes each. */
@@ -14,8 +14,6 @@ const SPANS = 32;
 const SLAB_BYTES = SPANS * SPAN_BYTES;
 /** Longest buffer: eight of them fill a span. */
 export const SLAB_BUFFER_BYTES_MAX = SPAN_BYTES / 8;
-/** More than the growth of ArrayBuffers behind which V8 begins to collect (`kExternalAllocationSoftLimit`, 64 MiB). */
-const COLLECTED_BYTES = 2 * 64 * 1024 * 1024;
 /** A slab is kept for this long behind its last use. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
@@ -35,7 +33,7 @@ interface Span {
 }
 
 interface Slab {
-  readonly memory: SharedArrayBuffer;
+  readonly memory: ArrayBuffer;
   readonly spans: readonly Span[];
   readonly freeSpans: Span[];
   inUse: number;
@@ -85,28 +83,17 @@ export function slabBytes(): number {
 
 /** Gives slabs back to the kernel that have been empty for a while. @param now milliseconds of `performance.now()` */
 export function sweepSlabs(now: number): void {
-  const left = slabs.filter(({ inUse, emptyAt }) => inUse > 0 || now - emptyAt < IDLE_MS);
-  if (left.length < slabs.length) {
-    for (const slab of slabs) if (!left.includes(slab)) dropSlab(slab);
-    slabs = left;
-    beginCollection();
-  }
+  slabs = slabs.filter((slab) => {
+    if (slab.inUse > 0 || now - slab.emptyAt < IDLE_MS) return true;
+    for (const span of slab.spans) if (span.size !== undefined) freeSpan(span, span.size);
+    slabOf.delete(slab.memory);
+    // Frees the memory now, and not when the object is collected.
+    slab.memory.transfer(0);
+    return false;
+  });
   if (slabs.length > 0) return;
   clearInterval(sweeping);
   sweeping = undefined;
-}
-
-function dropSlab(slab: Slab): void {
-  for (const span of slab.spans) if (span.size !== undefined) freeSpan(span, span.size);
-  slabOf.delete(slab.memory);
-}
-
-/**
- * Makes V8 collect what is not used any more, in small steps: of shared memory nothing else makes it do so. The bytes are never touched, and are
- * freed at once.
- */
-function beginCollection(): void {
-  new ArrayBuffer(COLLECTED_BYTES).transfer(0);
 }
 
 function newSize(bytes: number): SizeClass {
@@ -143,7 +130,7 @@ function freeSpan(span: Span, size: SizeClass): void {
 }
 
 function newSlab(): Slab {
-  const memory = new SharedArrayBuffer(SLAB_BYTES);
+  const memory = Buffer.allocUnsafeSlow(SLAB_BYTES).buffer as ArrayBuffer;
   const spans: Span[] = [];
   const slab: Slab = { memory, spans, freeSpans: [], inUse: 0, emptyAt: performance.now() };
   for (let index = SPANS - 1; index >= 0; index--) {
