@@ -34,6 +34,12 @@ export interface TurnBudgetOptions {
 const SLICES_MAX = 2;
 /** Part of `standingWaitMs` below which a wait is none. */
 const CALM_SHARE = 0.25;
+/**
+ * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed number of callers who
+ * wait for their answers is served then, and the overload is over. It is long enough for a calm time to be seen.
+ */
+const TRIAL_EVERY_MS = 3_000;
+const TRIAL_SHARE = 1.25;
 /** Turns in which sockets must have been behind as well: a thread that gets little of its core has few and long ones. */
 const BEHIND_TURNS_MIN = 16;
 /** Share of the latest turn in the mean cost of a piece of work. */
@@ -133,14 +139,15 @@ export class TurnBudget {
     if (this.waiting >= waitingMax) return true;
     const queueMs = this.#measured < MEASURED_MIN ? 0 : this.waiting * this.#costMs;
     const isCalm = at - this.#pressedAt > standingWaitMs;
-    if (at - since + queueMs > standingWaitMs * CALM_SHARE) {
+    const isLong = at - since + queueMs > standingWaitMs * CALM_SHARE;
+    if (isLong) {
       if (isCalm) this.#pressedSince = at;
       this.#pressedAt = at;
     }
     if (this.#isLight(at)) return false;
     const pressedMs = isCalm ? 0 : at - this.#pressedSince;
     // What a proxy holds back behind a full socket is older than anything that can be seen here.
-    if (pressedMs > burstMs && (this.#isLong || this.#isBehind(at))) {
+    if (pressedMs > burstMs && (this.#isBehind(at) || (this.#isTrial(pressedMs) ? isLong : this.#isLong))) {
       // What is refused is pressure, too: without it the wait would be as long.
       this.#pressedAt = at;
       return true;
@@ -153,6 +160,10 @@ export class TurnBudget {
   get #isLong(): boolean {
     const { shortQueue, shortQueueMs } = this.#options;
     return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
+  }
+
+  #isTrial(pressedMs: number): boolean {
+    return pressedMs > TRIAL_EVERY_MS && pressedMs % TRIAL_EVERY_MS < this.#options.standingWaitMs * TRIAL_SHARE;
   }
 
   /** The sockets have not been read to their end for as long as a wait may be. */

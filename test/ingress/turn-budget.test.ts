@@ -60,11 +60,11 @@ function queue(loop: Loop, count: number, ms = 1): void {
   for (let i = 0; i < count; i++) loop.enter(work([], 'queued', () => (loop.clock += ms)));
 }
 
-/** A loop whose gate has measured 300 pieces of work, 1 ms each. */
-function measured(shortQueueMs?: number): Loop {
+/** A loop whose gate has measured 300 pieces of work. @param ms cost of each */
+function measured(shortQueueMs?: number, ms = 1): Loop {
   const loop = new Loop(0, 1_000, shortQueueMs);
   for (let round = 0; round < 10; round++) {
-    queue(loop, 30);
+    queue(loop, 30, ms);
     while (loop.gate.waiting > 0) loop.turn();
     loop.turn();
   }
@@ -199,6 +199,20 @@ describe('the gate of new work', () => {
     }
     loop.clock += 30;
     expect(loop.gate.refuses(loop.clock)).toBe(false);
+  });
+
+  it('the turn budget ends an overload when a trial after three seconds shows that nothing would wait for long', () => {
+    const loop = measured(1, 0.2);
+    loop.clock += 1_000;
+    loop.press(70);
+    const began = loop.clock - 70;
+    queue(loop, 10, 0.2);
+    const refused = Array.from({ length: 700 }, () => {
+      loop.clock += 5;
+      return { after: loop.clock - began, is: loop.gate.refuses(loop.clock) };
+    });
+    expect(refused.filter(({ after, is }) => after < 3_000 && !is)).toEqual([]);
+    expect(refused.filter(({ after, is }) => after > 3_015 && is)).toEqual([]);
   });
 
   /** Answers to new work behind each of some turns in which the sockets are behind. */
