@@ -15,6 +15,7 @@ import { PoolReplica } from '../dist/picker/control/pool-replica.js';
 import type { ReplicaLink } from '../dist/replication/link.js';
 import { Replicator } from '../dist/replication/replicator.js';
 import { plainRequest } from '../test/core/pool.ts';
+import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 
 /** Five seconds of ticks: in the first one and a half the code is not compiled yet. */
 const BATCHES = Number(process.env.REPLICA_BATCHES ?? 1_000);
@@ -50,13 +51,8 @@ function replica(name: string, endpoints: number) {
     table.setCapacity(slot, 4_000);
     table.setState(slot, 'live');
   }
-  const assignments = Array.from({ length: endpoints }, (_, slot) => ({
-    slot,
-    generation: 1,
-    endpoint: { id: `${slot}`, name: `${slot}`, namespace: '', address: '10.0.0.1', port: slot + 1, labels: {} },
-  }));
-  const state = { spendings: () => [], learned: none, applySpent: none, applyLearned: none, peersChanged: none };
-  const pool = new PoolReplica({ core: control, assignments: () => assignments, state });
+  const assignments = replicaAssignments(endpoints);
+  const pool = new PoolReplica({ core: control, assignments: () => assignments, state: SILENT_STATE });
   pool.endpointsChanged();
   const link = new Direct();
   const options = {

@@ -17,6 +17,7 @@ import { PoolReplica } from '../dist/picker/control/pool-replica.js';
 import { NatsLink } from '../dist/replication/nats-link.js';
 import { Replicator } from '../dist/replication/replicator.js';
 import { plainRequest as request } from '../test/core/pool.ts';
+import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 import { NatsServer } from '../test/replication/nats-server.ts';
 
 const ENDPOINTS = 8;
@@ -66,14 +67,9 @@ class Picker {
   }
 
   async replicate(url: string, group: string, name: string): Promise<void> {
-    const assignments = Array.from({ length: ENDPOINTS }, (_, slot) => ({
-      slot,
-      generation: 1,
-      endpoint: { id: `${slot}`, name: `${slot}`, namespace: '', address: '10.0.0.1', port: slot + 1, labels: {} },
-    }));
+    const assignments = replicaAssignments(ENDPOINTS);
     const none = () => undefined;
-    const state = { spendings: () => [], learned: none, applySpent: none, applyLearned: none, peersChanged: none };
-    const pool = new PoolReplica({ core: this.control, assignments: () => assignments, state });
+    const pool = new PoolReplica({ core: this.control, assignments: () => assignments, state: SILENT_STATE });
     pool.endpointsChanged();
     this.link = new NatsLink({ url, group, replica: name });
     this.replicator = new Replicator({

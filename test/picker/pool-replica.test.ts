@@ -9,6 +9,7 @@ import {
 } from '../../dist/core/index.js';
 import { PoolReplica } from '../../dist/picker/control/pool-replica.js';
 import { plainRequest } from '../core/pool.ts';
+import { replicaAssignments, SILENT_STATE } from './replica-parts.ts';
 
 const ENDPOINTS = 4;
 
@@ -27,14 +28,8 @@ function replicaOfPool() {
     table.open(slot, 1);
     table.setState(slot, 'live');
   }
-  const assignments = Array.from({ length: ENDPOINTS }, (_, slot) => ({
-    slot,
-    generation: 1,
-    endpoint: { id: `${slot}`, name: `${slot}`, namespace: '', address: '10.0.0.1', port: slot + 1, labels: {} },
-  }));
-  const none = () => undefined;
-  const state = { spendings: () => [], learned: none, applySpent: none, applyLearned: none, peersChanged: none };
-  const replica = new PoolReplica({ core: control, assignments: () => assignments, state });
+  const assignments = replicaAssignments(ENDPOINTS);
+  const replica = new PoolReplica({ core: control, assignments: () => assignments, state: SILENT_STATE });
   replica.endpointsChanged();
   const decider = new Decider(attachCore(memory, 1), 1n);
   const place = () => {
