@@ -1,8 +1,7 @@
 // Eviction: the least recently used blocks go first, and of those the ones at the ends of chains.
 //
-// Owns: the victims part of the scratch in REGION_PREFIX: VICTIMS × (u64 age key, u32 segment), oldest first. Index lock
-// held throughout. One pass over the segments (or over those where one endpoint may hold something) collects many
-// victims, so that a full index pays for a pass once in many insertions.
+// Owns nothing by itself; index lock held throughout. One pass over the segments (or over those where one endpoint may
+// hold something) finds many victims (victims.ts), so that a full index pays for a pass once in many insertions.
 //
 // The whole index ages by its stamps: a lookup touches every segment on its way and an insertion every segment of its
 // path. One endpoint ages by what was sent there (recency.ts). In both a parent is never older than its child; with the
@@ -11,57 +10,17 @@ import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { indexHead } from './head';
-import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SCRATCH, SEGMENT_COUNT, STAMPS, VICTIMS } from './layout';
+import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SEGMENT_COUNT, STAMPS } from './layout';
 import { LOSS_CAPACITY } from './losses';
+import { dropOldest, keepOldest, oldestKept } from './oldest';
 import { sentTick } from './recency';
 import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
 import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
-
-const KEYS: usize = 1024;
-const NUMBERS: usize = 1024 + ((<usize>VICTIMS) << 3);
-
-let victims: u32 = 0;
-
-/** Oldest first; of the same age, the deepest first. */
-function ageKey(stamp: u32, at: Segment): u64 {
-  const age = indexHead().tick + 1 - stamp;
-  return ((<u64>(0xffffffff - age)) << 16) | (0xffff - <u64>at.depth);
-}
+import { ageKey, beginVictims, insertVictim, offerVictim, sortVictims, tooYoung, victimAt, victims } from './victims';
 
 function usedTick(segment: u32): u32 {
   return load<u32>(STAMPS + ((<usize>segment) << 2));
-}
-
-function keyAt(i: u32): u64 {
-  return load<u64>(SCRATCH + KEYS + ((<usize>i) << 3));
-}
-
-function victimAt(i: u32): u32 {
-  return load<u32>(SCRATCH + NUMBERS + ((<usize>i) << 2));
-}
-
-function isCandidate(key: u64): bool {
-  return victims < VICTIMS || key < keyAt(victims - 1);
-}
-
-/** Keeps the VICTIMS oldest, sorted. */
-function addVictim(key: u64, segment: u32): void {
-  let low: u32 = 0;
-  let high = victims;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (keyAt(middle) <= key) low = middle + 1;
-    else high = middle;
-  }
-  if (victims < VICTIMS) victims++;
-  const behind = victims - 1 - low;
-  const keys = SCRATCH + KEYS + ((<usize>low) << 3);
-  const numbers = SCRATCH + NUMBERS + ((<usize>low) << 2);
-  memory.copy(keys + 8, keys, (<usize>behind) << 3);
-  memory.copy(numbers + 4, numbers, (<usize>behind) << 2);
-  store<u64>(keys, key);
-  store<u32>(numbers, segment);
 }
 
 /** Returns whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
@@ -77,22 +36,24 @@ function ownsSet(at: Segment): bool {
 
 function collectLeaves(owningSets: bool): void {
   const top = indexHead().segmentTop;
-  victims = 0;
+  beginVictims();
   for (let segment: u32 = 1; segment <= top; segment++) {
+    // Stamps lie side by side, the segments each on a line of their own.
+    const stamp = usedTick(segment);
+    if (tooYoung(stamp)) continue;
     const at = segmentAt(segment);
-    const key = ageKey(usedTick(segment), at);
-    if (!isCandidate(key) || at.length == 0 || !isLeaf(at)) continue;
+    if (at.length == 0 || !isLeaf(at)) continue;
     if (owningSets && !ownsSet(at)) continue;
-    addVictim(key, segment);
+    offerVictim(ageKey(stamp, at), segment);
   }
+  sortVictims();
 }
 
 /** A segment lost its last child: it is never older than the child was, so its turn comes later. */
 function addBared(segment: u32): void {
   const at = segmentAt(segment);
   if (at.length == 0 || !isLeaf(at)) return;
-  const key = ageKey(usedTick(segment), at);
-  if (isCandidate(key)) addVictim(key, segment);
+  insertVictim(ageKey(usedTick(segment), at), segment);
 }
 
 /** Evicts leaves until `blocks` fit, a segment is free if one is wanted, and `sets` sets are free. */
@@ -166,31 +127,38 @@ export function prefixOldestAge(): u32 {
 
 // ---- one endpoint
 
-/** Visits the segments where `slot` may hold something and collects its oldest; forgets groups where it holds nothing. */
+/** Returns whether `slot` may hold something in a group of segments; those where it does are offered. */
+function offerGroup(slot: u32, first: u32): bool {
+  const end = min(first + (1 << GROUP_SHIFT), indexHead().segmentTop + 1);
+  let holds = false;
+  for (let segment = first; segment < end; segment++) {
+    const stamp = sentTick(slot, segment);
+    if (tooYoung(stamp)) {
+      // The segment itself is not looked at: it is on another line of memory.
+      holds = true;
+      continue;
+    }
+    const at = segmentAt(segment);
+    if (at.length == 0 || heldEndBy(at, slot) == 0) continue;
+    holds = true;
+    offerVictim(ageKey(stamp, at), segment);
+  }
+  return holds;
+}
+
+/** Visits the segments where `slot` may hold something and keeps its oldest; forgets groups where it holds nothing. */
 function collectHeld(slot: u32): void {
-  const top = indexHead().segmentTop;
   const row = MEMBERS + ((<usize>slot * MEMBER_WORDS) << 3);
-  victims = 0;
+  beginVictims();
   for (let word: u32 = 0; word < MEMBER_WORDS; word++) {
-    let rest = load<u64>(row + ((<usize>word) << 3));
-    while (rest != 0) {
+    const at = row + ((<usize>word) << 3);
+    for (let rest = load<u64>(at); rest != 0; rest &= rest - 1) {
       const bit = <u32>ctz(rest);
-      rest &= rest - 1;
-      const first = ((word << 6) + bit) << GROUP_SHIFT;
-      let holds = false;
-      for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
-        const at = segmentAt(segment);
-        if (at.length == 0 || heldEndBy(at, slot) == 0) continue;
-        holds = true;
-        const key = ageKey(sentTick(slot, segment), at);
-        if (isCandidate(key)) addVictim(key, segment);
-      }
-      if (!holds) {
-        const at = row + ((<usize>word) << 3);
-        store<u64>(at, load<u64>(at) & ~((<u64>1) << bit));
-      }
+      if (!offerGroup(slot, ((word << 6) + bit) << GROUP_SHIFT)) store<u64>(at, load<u64>(at) & ~((<u64>1) << bit));
     }
   }
+  sortVictims();
+  keepOldest(slot);
 }
 
 /** Evicts the blocks that one endpoint was longest not sent until it holds at most `most`. */
@@ -199,9 +167,15 @@ export function evictHeld(slot: u32, most: u32): void {
   if (load<u32>(held) <= most) return;
   const target = most - min(most, slack(most));
   while (load<u32>(held) > target) {
-    collectHeld(slot);
-    if (victims == 0) return;
-    for (let i: u32 = 0; i < victims && load<u32>(held) > target; i++) evictFrom(victimAt(i), slot, target);
+    const segment = oldestKept(slot);
+    if (segment == 0) {
+      collectHeld(slot);
+      if (victims == 0) return;
+      continue;
+    }
+    evictFrom(segment, slot, target);
+    // At the target the segment may hold more; the next eviction goes on with it.
+    if (load<u32>(held) > target) dropOldest(slot);
   }
 }
 

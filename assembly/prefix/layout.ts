@@ -10,6 +10,7 @@
 //   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by segment version
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
 //   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
+//   oldest     per endpoint: its VICTIMS oldest segments, found by a pass           index lock      index lock
 //   tails      partial last blocks                                                 index lock      any, self-checking
 //   losses     u64 per lost run of blocks: why it was lost                         index lock      any, no lock
 //   beginnings u64 per first block of a prompt: what stood in front of it          index lock      any, no lock
@@ -96,6 +97,9 @@ function recencyBytes(p: u32, n: u32): u64 {
   return <u64>p * ((<u64>recencyWords(n, recencyShift(p, n))) << 2);
 }
 
+/** Bytes of an endpoint's row of oldest segments: two words and VICTIMS entries, in whole lines. */
+export const OLDEST_ROW: usize = 64 + ((<usize>VICTIMS) << 3);
+
 function readerBytes(p: u32, c: u32): u64 {
   return (((<u64>c + 8) << 4) + (p >> 3) + 256 + 63) & ~(<u64>63);
 }
@@ -114,6 +118,7 @@ export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   bytes += (<u64>overflowCount(n) + 1) * (SEGMENT_BLOCKS << 2);
   bytes += <u64>setCount(n) * (16 + 4 + (p >> 3)) + (TRANSITIONS << 4);
   bytes += align(<u64>p * ((<u64>memberWords(p, n)) << 3)) + recencyBytes(p, n);
+  bytes += <u64>p * OLDEST_ROW;
   bytes += (<u64>tailBuckets(n)) << 7;
   bytes += align((<u64>p) << 2) + ((<u64>lossWords(n) + BEGINNING_WORDS) << 3);
   bytes += SCRATCH_BYTES + align((<u64>overflowCount(n) >> 3) + 1) + ((<u64>c + 8) << 4);
@@ -141,6 +146,7 @@ export let GROUP_SHIFT: u32 = 0;
 export let RECENCY: usize = 0;
 export let RECENCY_WORDS: u32 = 0; // u32 words of a row
 export let RECENCY_SHIFT: u32 = 0;
+export let OLDEST: usize = 0;
 export let TAILS: usize = 0;
 export let TAIL_BUCKETS: u32 = 0;
 export let TAIL_EPOCHS: usize = 0;
@@ -185,7 +191,8 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   SET_CACHE = SET_BITS + <usize>SET_COUNT * (p >> 3);
   MEMBERS = SET_CACHE + <usize>(TRANSITIONS << 4);
   RECENCY = MEMBERS + <usize>align(<u64>p * ((<u64>MEMBER_WORDS) << 3));
-  TAILS = RECENCY + <usize>recencyBytes(p, n);
+  OLDEST = RECENCY + <usize>recencyBytes(p, n);
+  TAILS = OLDEST + <usize>p * OLDEST_ROW;
   TAIL_EPOCHS = TAILS + ((<usize>TAIL_BUCKETS) << 7);
   LOSSES = TAIL_EPOCHS + <usize>align((<u64>p) << 2);
   LOSS_MASK = <usize>lossWords(n) - 1;

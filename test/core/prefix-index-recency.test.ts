@@ -105,4 +105,31 @@ describe('recency of what an endpoint holds', () => {
       { numRuns: 60 },
     );
   });
+
+  it('recency of what an endpoint holds orders more segments than one pass over them finds, while some are sent again', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 799 }), { minLength: 200, maxLength: 300 }), (again) => {
+        const { index, core } = openPool();
+        const bound = 3_000;
+        index.setCapacity(0, bound);
+        const twin = new RecencyTwin(bound, pieceBlocks);
+        const send = (name: number) => {
+          const blocks = 4 + (name % 7);
+          insert(index, 0, chain(...contents([name], blocks)));
+          twin.send(0, [name], blocks);
+        };
+        for (const name of run(0, 600)) send(name);
+        again.forEach((name, i) => {
+          send(name);
+          send(1_000 + i);
+        });
+        const names = [...run(0, 800), ...run(1_000, again.length)];
+        expect(names.map((name) => match(index, chain(...contents([name], 4 + (name % 7))))[0])).toEqual(
+          names.map((name) => twin.match(0, [name], 4 + (name % 7))),
+        );
+        expect(check(core)).toBe(0);
+      }),
+      { numRuns: 10 },
+    );
+  });
 });
