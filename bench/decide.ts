@@ -1,6 +1,5 @@
 // One whole decision: hash a 4 KB prompt, match, filter, score, pick, charge, and release it again.
 
-import { Worker } from 'node:worker_threads';
 import {
   attachCore,
   CostTable,
@@ -13,6 +12,7 @@ import {
   ProgramTable,
 } from '../dist/core/index.js';
 import type { Operation } from '../dist/core/programs.js';
+import { rounds } from './threads/rounds.ts';
 
 const blockBytes = 256;
 const promptBytes = 4096;
@@ -195,30 +195,8 @@ async function inRotation(count: number) {
 const roundDecisions = 20_000;
 
 /** `threads` worker threads decide on one pool; a run is one round of all of them. */
-async function deciders(threads: number) {
+function deciders(threads: number) {
   const pool = makePool(64);
-  const state = new Int32Array(new SharedArrayBuffer(64));
-  const workers = Array.from(
-    { length: threads },
-    (_, i) =>
-      new Worker(new URL('./decide-worker.mjs', import.meta.url), {
-        workerData: { pool, thread: i + 1, state, decisions: roundDecisions },
-      }),
-  );
-  await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once('message', resolve))));
-  return {
-    opsPerRun: roundDecisions * threads,
-    run: async () => {
-      Atomics.store(state, 1, 0);
-      Atomics.add(state, 0, 1);
-      Atomics.notify(state, 0);
-      for (let done = 0; done < threads; done = Atomics.load(state, 1)) {
-        const waiting = Atomics.waitAsync(state, 1, done, 10_000);
-        if (waiting.async) await waiting.value;
-      }
-    },
-    teardown: async () => {
-      await Promise.all(workers.map((worker) => worker.terminate()));
-    },
-  };
+  const file = new URL('./threads/decide-worker.ts', import.meta.url);
+  return rounds(file, threads, roundDecisions, () => ({ pool, decisions: roundDecisions }));
 }

@@ -15,32 +15,22 @@ import { type ConnectionWire, Http2Connection } from '../dist/ingress/transports
 import { createLogger } from '../dist/operations/log.js';
 import { rehearsalPool } from '../dist/picker/control/rehearsal-pool.js';
 import { configuredSettings } from '../dist/picker/control/shard-settings.js';
-import type { PoolStart, ShardSettings } from '../dist/picker/messages.js';
+import type { PoolStart, RehearsalPool, ShardSettings } from '../dist/picker/messages.js';
 import { PoolStack } from '../dist/picker/shards/pool-stack.js';
 import { shardDefinitions } from '../dist/picker/shards/shard-plugins.js';
-import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
-import {
-  data,
-  END_HEADERS,
-  END_STREAM,
-  frame,
-  message,
-  PREFACE,
-  settings,
-  windowUpdate,
-} from '../test/ingress/http2/frames.ts';
+import { requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
+import { data, END_HEADERS, END_STREAM, frame, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';
-import { headerBlocks } from './load/proxy-connection.ts';
+import { framed, framedBody, headerBlocks } from './load/templates.ts';
 import { chatHeaders } from './stream.ts';
+import { rounds } from './threads/rounds.ts';
 
 const WINDOW_BYTES = 2 ** 30;
 /** Bytes that are given to the connection at one time, as a socket does. */
 const READ_BYTES = 65_536;
-/** Pieces in which Envoy sends a body, and DATA frames of the usual size. */
-const PIECE_BYTES = 32_768;
-const FRAME_BYTES = 16_384;
 /** Bytes at the prompt's end that differ from request to request. */
 const SERIAL_DIGITS = 12;
+const THREAD_SERIALS = 10_000_000_000;
 const SERIAL_PLACE = '#'.repeat(SERIAL_DIGITS);
 const BLOCKS = headerBlocks();
 const USAGE = '"usage":{"prompt_tokens":1024,"completion_tokens":20,"total_tokens":1044}';
@@ -83,10 +73,30 @@ function settingsOf(configuration: LoadedConfiguration, traced: number | undefin
   };
 }
 
-/** Stack of a pool with the default configuration, over eight endpoints. @param scans of the own pool; undefined = it is that one */
-async function makeStack(traced?: number, pool = 0, scans?: ScanMemory): Promise<PoolStack> {
-  const configuration = loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
-  const { pool: memory, assignments } = rehearsalPool(configuration.scheduling, 1, 0, { hashSeed: 1n });
+/** Memory of a pool that the shards of several threads use. */
+export type SharedPool = Pick<RehearsalPool, 'pool' | 'assignments'>;
+
+const defaultConfiguration = (): LoadedConfiguration =>
+  loadConfiguration({}, { allowExperimental: false, registry: builtinPlugins });
+
+function makePool(shards: number): SharedPool {
+  return rehearsalPool(defaultConfiguration().scheduling, shards, 0, { hashSeed: 1n });
+}
+
+interface StackOptions {
+  readonly traced?: number | undefined;
+  /** Number of the pool; 0 = the own one. */
+  readonly pool?: number;
+  /** Scans of the own pool; absent = it is that one. */
+  readonly scans?: ScanMemory;
+  /** Pool of several threads, and which of them this one is; absent = a pool of its own. */
+  readonly shared?: (SharedPool & { readonly thread: number }) | undefined;
+}
+
+/** Stack of a pool with the default configuration, over eight endpoints. */
+async function makeStack({ traced, pool = 0, scans, shared }: StackOptions): Promise<PoolStack> {
+  const configuration = defaultConfiguration();
+  const { pool: memory, assignments } = shared ?? makePool(1);
   const shardSettings = settingsOf(configuration, traced);
   const start: PoolStart = {
     pool,
@@ -105,7 +115,7 @@ async function makeStack(traced?: number, pool = 0, scans?: ScanMemory): Promise
   const definitions = await shardDefinitions(shardSettings);
   const log = createLogger(shardSettings.log);
   const stack: PoolStack = new PoolStack({
-    ...{ start, thread: 1, definitions, log, scans },
+    ...{ start, thread: shared?.thread ?? 1, definitions, log, scans },
     send: (message) => {
       if (message.kind !== 'traces') return;
       // What a message port does with it on this side.
@@ -114,17 +124,6 @@ async function makeStack(traced?: number, pool = 0, scans?: ScanMemory): Promise
     },
   });
   return stack;
-}
-
-/** DATA frames of one message on stream 1. */
-function framed(content: Buffer, flags = 0): Buffer {
-  const bytes = message(content);
-  const frames: Buffer[] = [];
-  for (let at = 0; at < bytes.length; at += FRAME_BYTES) {
-    const isLast = at + FRAME_BYTES >= bytes.length;
-    frames.push(data(1, bytes.subarray(at, at + FRAME_BYTES), isLast ? flags : 0));
-  }
-  return Buffer.concat(frames);
 }
 
 /** Names of the model and of the pool of a request, all of one length. */
@@ -139,12 +138,7 @@ function request(promptBytes: number, pool: number, byHeader: boolean): Buffer {
     ...chatHeaders(body.length),
     ...(byHeader ? { [POOL_HEADER]: poolOf(pool) } : {}),
   });
-  const frames = [frame('HEADERS', END_HEADERS, 1, BLOCKS.later), framed(head)];
-  for (let at = 0; at < body.length; at += PIECE_BYTES) {
-    const isLast = at + PIECE_BYTES >= body.length;
-    frames.push(framed(requestBody(body.subarray(at, at + PIECE_BYTES), isLast)));
-  }
-  return Buffer.concat(frames);
+  return Buffer.concat([frame('HEADERS', END_HEADERS, 1, BLOCKS.later), framed(head), framedBody(body)]);
 }
 
 function answer(chunks: number): Buffer {
@@ -180,9 +174,12 @@ class Script {
   readonly #streams: number[] = [];
   readonly #serials: number[] = [];
   readonly #perExchange: number;
+  readonly #thread: number;
   #next = 3;
 
-  constructor({ promptBytes, chunks, batch, pools, late }: Shape) {
+  /** @param thread whose prompts differ from those of other threads */
+  constructor({ promptBytes, chunks, batch, pools, late }: Shape, thread: number) {
+    this.#thread = thread;
     const { count, by } = pools ?? { count: 1, by: 'model' };
     const exchanges = Array.from({ length: batch }, (_, i) =>
       Buffer.concat([
@@ -204,29 +201,31 @@ class Script {
       this.bytes.writeUInt32BE(this.#next + 2 * Math.floor(i / this.#perExchange), at);
     });
     this.#serials.forEach((at, i) => {
-      this.bytes.write(String(this.#next + 2 * i).padStart(SERIAL_DIGITS, '0'), at, 'latin1');
+      const serial = this.#thread * THREAD_SERIALS + this.#next + 2 * i;
+      this.bytes.write(String(serial).padStart(SERIAL_DIGITS, '0'), at, 'latin1');
     });
     this.#next += 2 * this.#serials.length;
   }
 }
 
 /** Entry of a shard that serves this many pools. */
-async function makeEntry({ pools, traced }: Shape): Promise<StreamEntry> {
-  const own = await makeStack(traced);
+async function makeEntry({ pools, traced }: Shape, shared: StackOptions['shared']): Promise<StreamEntry> {
+  const own = await makeStack({ traced, shared });
   const services = own.rehearsalServices();
   if (pools === undefined) return createStreamOpener(services);
   const choice = new PoolChoice<StreamContext>();
   const opener = createStreamOpener(services, choice);
   for (let pool = 0; pool < pools.count; pool++) {
     const use = { streams: 0, idle: undefined };
-    const stack = await makeStack(traced, pool + 1, own.scans);
+    const stack = await makeStack({ traced, pool: pool + 1, scans: own.scans });
     choice.add({ name: poolOf(pool), models: [modelOf(pool)] }, opener.contextOf(stack.rehearsalServices(), use));
   }
   return opener;
 }
 
-async function memoryBench(shape: Shape): Promise<Prepared> {
-  const open = await makeEntry(shape);
+/** @param shared pool of several threads; absent = one of its own */
+export async function memoryBench(shape: Shape, shared?: StackOptions['shared']): Promise<Prepared> {
+  const open = await makeEntry(shape, shared);
   let sent = 0;
   const wire: ConnectionWire = {
     write: (bytes) => {
@@ -254,7 +253,7 @@ async function memoryBench(shape: Shape): Promise<Prepared> {
   say(Buffer.concat([PREFACE, settings({ 4: WINDOW_BYTES }), windowUpdate(0, WINDOW_BYTES)]));
   // The first stream fills the table of header fields.
   say(frame('HEADERS', END_HEADERS | END_STREAM, 1, BLOCKS.first));
-  const script = new Script(shape);
+  const script = new Script(shape, shared?.thread ?? 0);
   if (shape.late === true) await press(open);
   return {
     opsPerRun: shape.batch,
@@ -298,4 +297,20 @@ export const benches: readonly Bench[] = [
     setup: () => memoryBench({ promptBytes: 4_000, chunks: 1, batch: 100, pools: { count: 100, by: 'model' } }),
   },
   { name: 'memory/chat-4k-20-chunks', setup: () => memoryBench({ promptBytes: 4_000, chunks: 20, batch: 16 }) },
+  ...[1, 2].map((threads) => ({ name: `threads/chat-4k-${threads}`, setup: () => shardThreads(threads) })),
 ];
+
+/** Batches of a round, and exchanges of a batch (`threads/exchange-worker.ts`). */
+const ROUND_BATCHES = 64;
+const BATCH = 16;
+
+/** Shards on threads of their own exchange over one pool. */
+function shardThreads(threads: number): Promise<Prepared> {
+  const { pool, assignments } = makePool(threads);
+  const file = new URL('./threads/exchange-worker.ts', import.meta.url);
+  return rounds(file, threads, ROUND_BATCHES * BATCH, () => ({
+    shared: { pool, assignments },
+    batches: ROUND_BATCHES,
+    batch: BATCH,
+  }));
+}

@@ -2,7 +2,7 @@
 //
 // Every other file in this folder that exports `benches` takes part. A table goes to standard error while they run, one
 // JSON line per benchmark to standard output (and to the file of --json, added at its end). A file that exports `reports`
-// drives whole processes; such a report runs when its name is given.
+// drives whole processes; such a report runs when its name or its area is given.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -36,7 +36,7 @@ async function collect(filters: readonly string[]): Promise<{ benches: Bench[]; 
   }
   return {
     benches: found.filter(({ name }) => filters.length === 0 || filters.some((filter) => name.includes(filter))),
-    reports: reports.filter(({ name }) => filters.includes(name)),
+    reports: reports.filter(({ name }) => filters.some((filter) => name === filter || name.startsWith(`${filter}/`))),
   };
 }
 

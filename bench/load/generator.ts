@@ -2,7 +2,8 @@
 // random times whether or not they are answered; `"concurrency":128` in the place of the rate begins one as another one
 // ends. Prints one JSON line.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Answer, ProxyConnection, type ProxyOwner } from './proxy-connection.ts';
+import { type Answer, ProxyConnection, type ProxyOwner, type TokenPace } from './proxy-connection.ts';
+import { streamedTemplates } from './templates.ts';
 
 export interface LoadOptions {
   readonly port: number;
@@ -14,6 +15,8 @@ export interface LoadOptions {
   readonly concurrency?: number;
   /** An answer that is older than this does not count as a good one. */
   readonly boundMs: number;
+  /** Prompts and answers; absent = chats of 4 KB, answered in one piece. */
+  readonly streamed?: TokenPace & { readonly promptBytes: number };
 }
 
 /** What came of the requests. Ages are milliseconds from the time at which a request was to be sent to its first reply. */
@@ -73,27 +76,34 @@ class Generator implements ProxyOwner {
   readonly #refused = new AgeCounts();
   readonly #counts = { sent: 0, good: 0, placed: 0, refused: 0, failed: 0 };
   #end = 0;
+  /** Milliseconds up to which tokens have been sent. */
+  #tokensAt = 0;
   #flushes = false;
 
   constructor(options: LoadOptions) {
     this.#options = options;
-    this.#connections = Array.from({ length: options.connections }, () => new ProxyConnection(options.port, this));
+    const { port, streamed } = options;
+    const templates = streamed && streamedTemplates(streamed.promptBytes, streamed.tokens);
+    this.#connections = Array.from(
+      { length: options.connections },
+      () => new ProxyConnection(port, this, templates, streamed),
+    );
   }
 
   now(): number {
     return performance.now();
   }
 
-  answered(age: number, answer: Answer): void {
+  answered(age: number, answer: Answer, connection: ProxyConnection): void {
     this.#counts[answer]++;
     if (answer === 'placed') this.#placed.add(age);
     else if (answer === 'refused') this.#refused.add(age);
-    if (answer !== 'placed') this.#next();
+    if (answer !== 'placed') this.#next(connection);
   }
 
-  ended(age: number, ok: boolean): void {
+  ended(age: number, ok: boolean, connection: ProxyConnection): void {
     if (ok && age <= this.#options.boundMs) this.#counts.good++;
-    this.#next();
+    this.#next(connection);
   }
 
   async run(): Promise<LoadResult> {
@@ -132,6 +142,7 @@ class Generator implements ProxyOwner {
   /** Poisson arrivals. Those of a millisecond leave together, so that the generator's core is busy only with its work. */
   async #sendAt(rate: number, begin: number): Promise<void> {
     let dueAt = begin;
+    this.#tokensAt = begin;
     while (this.now() < this.#end) {
       const now = Math.min(this.now(), this.#end);
       while (dueAt <= now) {
@@ -139,13 +150,15 @@ class Generator implements ProxyOwner {
         dueAt += (-Math.log(1 - Math.random()) / rate) * 1_000;
       }
       this.#flush();
+      for (; this.#tokensAt <= now; this.#tokensAt++) for (const connection of this.#connections) connection.tick();
       await pause(1);
     }
   }
 
-  #next(): void {
+  /** Begins a request where one has ended: a shard that is faster than another one gets more. */
+  #next(connection: ProxyConnection): void {
     if (this.#options.rate !== undefined || this.now() >= this.#end) return;
-    this.#begin(this.now());
+    this.#begin(this.now(), connection);
     if (this.#flushes) return;
     this.#flushes = true;
     setImmediate(() => {
@@ -154,8 +167,9 @@ class Generator implements ProxyOwner {
     });
   }
 
-  #begin(dueAt: number): void {
-    this.#connections[this.#counts.sent++ % this.#connections.length]!.begin(dueAt);
+  #begin(dueAt: number, connection = this.#connections[this.#counts.sent % this.#connections.length]!): void {
+    this.#counts.sent++;
+    connection.begin(dueAt);
   }
 
   #flush(): void {

@@ -13,6 +13,8 @@ import type { LoadOptions, LoadResult } from './generator.ts';
 const ENDPOINTS = 8;
 const PICKER_CORE = '0';
 const GENERATOR_CORE = '1';
+/** For a picker that shares its second core with the generator. */
+export const BOTH_CORES = `${PICKER_CORE},${GENERATOR_CORE}`;
 const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url));
 const SINK = fileURLToPath(new URL('sink.ts', import.meta.url));
 const ATTACKER = fileURLToPath(new URL('attacker.ts', import.meta.url));
@@ -21,7 +23,7 @@ const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url)
 /** Whether processes can be kept to cores here. */
 export const pins = (() => {
   try {
-    execFileSync('taskset', ['-c', `${PICKER_CORE},${GENERATOR_CORE}`, 'true'], { stdio: 'ignore' });
+    execFileSync('taskset', ['-c', BOTH_CORES, 'true'], { stdio: 'ignore' });
     return true;
   } catch {
     return false;
@@ -59,8 +61,11 @@ export class PinnedPicker {
     this.#folder = folder;
   }
 
-  /** @param command of the picker, without the flags that both pickers know */
-  static async start(command: readonly string[]): Promise<PinnedPicker> {
+  /**
+   * @param command of the picker, without the flags that both pickers know
+   * @param cores as taskset names them; absent = one that it has for itself
+   */
+  static async start(command: readonly string[], cores = PICKER_CORE): Promise<PinnedPicker> {
     const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
     const hosts = Array.from({ length: ENDPOINTS }, (_, index) => `127.0.1.${index + 1}`);
     const servers = await Promise.all(hosts.map((host) => ModelServer.start(host)));
@@ -69,7 +74,7 @@ export class PinnedPicker {
     });
     const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
     const configuration = writePickerFiles(folder, text, endpoints);
-    const picker = await PickerProcess.start(onCore(PICKER_CORE, command), configuration, ENDPOINTS);
+    const picker = await PickerProcess.start(onCore(cores, command), configuration, ENDPOINTS);
     return new PinnedPicker(picker, servers, folder);
   }
 

@@ -1,17 +1,8 @@
 // One connection of a proxy that opens ext_proc streams as fast as it is told to. Frames are written from a template, so
 // that the generator costs a small part of what the picker costs.
 import { connect, type Socket } from 'node:net';
-import {
-  data,
-  END_HEADERS,
-  END_STREAM,
-  frame,
-  message,
-  PREFACE,
-  settings,
-  windowUpdate,
-} from '../../test/ingress/http2/frames.ts';
-import { exchange } from '../stream.ts';
+import { END_STREAM, frame, PREFACE, settings, windowUpdate } from '../../test/ingress/http2/frames.ts';
+import { chatTemplates, type ExchangeTemplates, renew, type Template } from './templates.ts';
 
 const RECEIVE_WINDOW_BYTES = 2 ** 30;
 /** Template frames of one write to the socket. */
@@ -26,88 +17,44 @@ const HEADERS_REPLY_TAG = 0x0a;
 /** llm-d-router writes the metadata of a placed request before the reply. */
 const METADATA_TAG = 0x42;
 const IMMEDIATE_TAG = 0x3a;
-/** Bytes of the prompt that differ from request to request. */
-const SERIAL_DIGITS = 12;
-/** The last bytes of a body are the request's own; others share what is before them. */
-const OWN_BYTES = 2_048;
-const SERIAL_PLACE = 'x'.repeat(SERIAL_DIGITS);
-
 export type Answer = 'placed' | 'refused' | 'failed';
 
 export interface ProxyOwner {
   /** Milliseconds of a monotonic clock, above 0. */
   now(): number;
   /** The first reply of a stream, or its end without one. @param age milliseconds since the request was to be sent */
-  answered(age: number, answer: Answer): void;
+  answered(age: number, answer: Answer, connection: ProxyConnection): void;
   /** A stream whose request was placed has ended. */
-  ended(age: number, ok: boolean): void;
+  ended(age: number, ok: boolean, connection: ProxyConnection): void;
 }
 
-function literal(text: string): Buffer {
-  return Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
+/** Answers that come token by token. */
+export interface TokenPace {
+  readonly tokens: number;
+  /** Between two tokens of one answer. */
+  readonly tokenMs: number;
 }
 
-/** Header blocks as a proxy writes them: literals once, entries of the dynamic table from then on. */
-export function headerBlocks(): { readonly first: Buffer; readonly later: Buffer } {
-  const fields = [
-    [':path', '/envoy.service.ext_proc.v3.ExternalProcessor/Process'],
-    [':authority', 'picker'],
-    ['te', 'trailers'],
-    ['content-type', 'application/grpc'],
-  ];
-  const literals = fields.map(([name, value]) => Buffer.concat([Buffer.from([0x40]), literal(name!), literal(value!)]));
-  const head = Buffer.from([0x83, 0x86]);
-  return {
-    first: Buffer.concat([head, ...literals]),
-    later: Buffer.concat([head, Buffer.from([65, 64, 63, 62].map((i) => 0x80 | i))]),
-  };
+/** An answer that is still coming. */
+interface Streamed {
+  readonly stream: number;
+  left: number;
 }
 
-/** Frames of one exchange. The stream numbers and the serial number are written into it, then it is copied as it is. */
-interface Template {
-  readonly bytes: Buffer;
-  /** Where stream numbers lie. */
-  readonly streams: readonly number[];
-  /** Where the serial number of the prompt lies; -1 = nowhere. */
-  readonly serial: number;
-  readonly dataBytes: number;
-}
-
-/** Adds 1 to the decimal number of so many digits. */
-function countUp(bytes: Buffer, at: number, digits: number): void {
-  for (let i = at + digits - 1; i >= at; i--) {
-    if (bytes[i]! < 0x39) {
-      bytes[i]!++;
-      return;
-    }
-    bytes[i] = 0x30;
-  }
-}
-
-function template(frames: Buffer): Template {
-  const streams: number[] = [];
-  let dataBytes = 0;
-  for (let at = 0; at < frames.length; at += 9 + frames.readUIntBE(at, 3)) {
-    streams.push(at + 5);
-    if (frames[at + 3] === 0) dataBytes += frames.readUIntBE(at, 3);
-  }
-  const serial = frames.indexOf(SERIAL_PLACE, Math.max(0, frames.length - OWN_BYTES));
-  if (serial >= 0) frames.write(String(Math.trunc(Math.random() * 1e9)).padStart(SERIAL_DIGITS, '0'), serial, 'latin1');
-  return { bytes: frames, streams, serial, dataBytes };
-}
-
-const [HEAD, BODY, REST, ANSWER_HEAD, ANSWER_BODY] = exchange().map((bytes) => message(bytes));
-const MESSAGES = [data(1, HEAD!), data(1, BODY!), data(1, REST!)];
-const BLOCKS = headerBlocks();
-const FIRST_REQUEST = template(Buffer.concat([frame('HEADERS', END_HEADERS, 1, BLOCKS.first), ...MESSAGES]));
-const REQUEST = template(Buffer.concat([frame('HEADERS', END_HEADERS, 1, BLOCKS.later), ...MESSAGES]));
-const RESPONSE = template(Buffer.concat([data(1, ANSWER_HEAD!), data(1, ANSWER_BODY!, END_STREAM)]));
+const CHAT = chatTemplates();
+const AT_ONCE: TokenPace = { tokens: 0, tokenMs: 1 };
 
 export class ProxyConnection {
   readonly #socket: Socket;
   readonly #owner: ProxyOwner;
   readonly #free: Buffer[] = [];
-  #chunk: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+  readonly #templates: ExchangeTemplates;
+  readonly #chunkBytes: number;
+  /** Answers under way by the millisecond in which their next token is due, modulo the time between two tokens. */
+  readonly #streamed: Streamed[][];
+  readonly #tokens: number;
+  #ticks = 0;
+  #chunk: Buffer;
   #at = 0;
   #rest: Buffer = Buffer.alloc(0);
   #nextStream = 1;
@@ -122,8 +69,14 @@ export class ProxyConnection {
   #blockedHead = 0;
   closed = false;
 
-  constructor(port: number, owner: ProxyOwner) {
+  /** @param pace of answers whose templates have tokens */
+  constructor(port: number, owner: ProxyOwner, templates = CHAT, { tokens, tokenMs }: TokenPace = AT_ONCE) {
     this.#owner = owner;
+    this.#templates = templates;
+    this.#chunkBytes = Math.max(CHUNK_BYTES, templates.firstRequest.bytes.length);
+    this.#chunk = Buffer.allocUnsafeSlow(this.#chunkBytes);
+    this.#tokens = tokens;
+    this.#streamed = Array.from({ length: tokenMs }, () => []);
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true });
     this.#socket.write(
       Buffer.concat([PREFACE, settings({ 4: RECEIVE_WINDOW_BYTES / 4 }), windowUpdate(0, RECEIVE_WINDOW_BYTES)]),
@@ -147,7 +100,7 @@ export class ProxyConnection {
     if (this.#at === 0) return;
     const chunk = this.#chunk;
     this.#socket.write(chunk.subarray(0, this.#at), () => this.#free.push(chunk));
-    this.#chunk = this.#free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    this.#chunk = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#chunkBytes);
     this.#at = 0;
   }
 
@@ -155,9 +108,23 @@ export class ProxyConnection {
     this.#socket.destroy();
   }
 
+  /** Sends the tokens of one millisecond. */
+  tick(): void {
+    const { token, end } = this.#templates;
+    const due = this.#streamed[this.#ticks++ % this.#streamed.length]!;
+    for (let i = due.length - 1; i >= 0; i--) {
+      const answer = due[i]!;
+      this.#write(answer.left > 0 ? token! : end!, answer.stream);
+      if (answer.left-- > 0) continue;
+      due[i] = due.at(-1)!;
+      due.pop();
+    }
+    this.flush();
+  }
+
   #sendBlocked(): void {
     while (this.#blockedHead < this.#blocked.length && !this.closed) {
-      const next = this.#nextStream === 1 ? FIRST_REQUEST : REQUEST;
+      const next = this.#nextStream === 1 ? this.#templates.firstRequest : this.#templates.request;
       if (next.dataBytes > this.#window) return;
       this.#due[place(this.#nextStream)] = this.#blocked[this.#blockedHead++]!;
       this.#open++;
@@ -169,13 +136,21 @@ export class ProxyConnection {
     this.#blockedHead = 0;
   }
 
-  #write({ bytes, streams, serial, dataBytes }: Template, stream: number): void {
-    if (this.#at + bytes.length > CHUNK_BYTES) this.flush();
-    for (const at of streams) bytes.writeUInt32BE(stream, at);
-    if (serial >= 0) countUp(bytes, serial, SERIAL_DIGITS);
+  #write(template: Template, stream: number): void {
+    const { bytes, dataBytes } = template;
+    if (this.#at + bytes.length > this.#chunkBytes) this.flush();
+    renew(template, stream);
     this.#chunk.set(bytes, this.#at);
     this.#at += bytes.length;
     this.#window -= dataBytes;
+  }
+
+  #answer(stream: number): void {
+    this.#write(this.#templates.answer, stream);
+    if (this.#templates.token === undefined) return;
+    // The millisecond that has just been sent comes again when a token's time has passed.
+    const due = (this.#ticks + this.#streamed.length - 1) % this.#streamed.length;
+    this.#streamed[due]!.push({ stream, left: this.#tokens });
   }
 
   #read(bytes: Buffer): void {
@@ -227,9 +202,9 @@ export class ProxyConnection {
     if (!(dueAt >= 0)) return;
     const isPlaced = tag === HEADERS_REPLY_TAG || tag === METADATA_TAG;
     if (isPlaced) {
-      this.#owner.answered(now - dueAt, 'placed');
-      this.#write(RESPONSE, stream);
-    } else this.#owner.answered(now - dueAt, tag === IMMEDIATE_TAG ? 'refused' : 'failed');
+      this.#owner.answered(now - dueAt, 'placed', this);
+      this.#answer(stream);
+    } else this.#owner.answered(now - dueAt, tag === IMMEDIATE_TAG ? 'refused' : 'failed', this);
     this.#due[place(stream)] = isPlaced ? -dueAt : OVER;
   }
 
@@ -238,8 +213,8 @@ export class ProxyConnection {
     if (Number.isNaN(dueAt)) return;
     this.#due[place(stream)] = NONE;
     this.#open--;
-    if (dueAt >= 0) this.#owner.answered(now - dueAt, 'failed');
-    else if (dueAt !== OVER) this.#owner.ended(now + dueAt, ok);
+    if (dueAt >= 0) this.#owner.answered(now - dueAt, 'failed', this);
+    else if (dueAt !== OVER) this.#owner.ended(now + dueAt, ok, this);
   }
 
   #close(): void {
@@ -248,7 +223,7 @@ export class ProxyConnection {
     for (let stream = Math.max(1, this.#nextStream - 2 * STREAMS_MAX); stream < this.#nextStream; stream += 2) {
       this.#end(stream, false, now);
     }
-    for (const dueAt of this.#blocked.splice(this.#blockedHead)) this.#owner.answered(now - dueAt, 'failed');
+    for (const dueAt of this.#blocked.splice(this.#blockedHead)) this.#owner.answered(now - dueAt, 'failed', this);
   }
 }
 
