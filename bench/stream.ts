@@ -154,7 +154,8 @@ async function streamBench(): Promise<{ run: () => void }> {
     send: (reply) => {
       sent += reply.length;
     },
-    sendParts: (parts) => {
+    sendParts: (head, parts) => {
+      sent += head.length;
       for (const part of parts) sent += part.length;
     },
     end: nothing,

@@ -1,6 +1,7 @@
 import { CORE } from './core-names.js';
 import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import type { CoreInstance } from './memory.js';
+import { RememberedTexts } from './remembered-texts.js';
 import {
   type Medium,
   PromptKind,
@@ -103,6 +104,7 @@ export class RequestScanner {
   readonly #frames: (GrpcFrames | undefined)[] = [];
   readonly #name: number;
   readonly #nameBytes: number;
+  readonly #models = new RememberedTexts();
   /** The name at #name; most requests of a pool name the same model. */
   #rootModel = '';
   #rootLength = 0;
@@ -220,7 +222,7 @@ export class RequestScanner {
     const state = this.#state(id);
     const hasModel = this.#word(state, CORE.SCAN_MODEL_KNOWN) === 1;
     return {
-      model: hasModel ? this.#string(state, MODEL) : undefined,
+      model: hasModel ? this.#model(state) : undefined,
       modelSpan: this.#span(state, CORE.SCAN_MODEL_START, CORE.SCAN_MODEL_END),
       stream: this.#word(state, CORE.SCAN_STREAM) === 1,
       maxOutputTokens: this.#limit(state, LIMITS[0]) ?? this.#limit(state, LIMITS[1]),
@@ -293,6 +295,13 @@ export class RequestScanner {
   #span(state: number, startOffset: number, endOffset: number): Span | undefined {
     const end = this.#word(state, endOffset);
     return end === 0 ? undefined : { start: this.#word(state, startOffset), end };
+  }
+
+  #model(state: number): string {
+    const length = this.#word(state, MODEL.length);
+    if (length > MODEL.bytesMax) return this.#string(state, MODEL);
+    const from = state + MODEL.bytes;
+    return this.#models.read(this.#text, from, from + length);
   }
 
   #string(state: number, at: TextField): string {

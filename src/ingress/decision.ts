@@ -1,7 +1,6 @@
 import type { PromptTokens } from '../core/token-chain.js';
 import { QueuedCharge } from '../flow-control/queued-charge.js';
 import type { Dispatch, WaitingLine } from '../flow-control/waiting-line.js';
-import { requestPath } from '../request/control-headers.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { GateInput, Placement, Rejection, ScheduleInput, Waiting } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
@@ -13,6 +12,7 @@ import type { StreamServices } from './exchange.js';
 export interface DecisionInput {
   readonly request: UnderstoodRequest;
   readonly headers: RequestHeaders;
+  readonly path: string;
   /** Id of the finished scan, or -1. */
   readonly scan: number;
   readonly bodyBytes: number;
@@ -78,7 +78,7 @@ export function scheduleInput(
   subset: readonly string[] | undefined,
   gate?: GateInput | undefined,
 ): ScheduleInput {
-  const { request, headers, scan, tokens, predictions, hosted } = input;
+  const { request, headers, path, scan, tokens, predictions, hosted } = input;
   return {
     scan,
     model: request.model,
@@ -94,7 +94,7 @@ export function scheduleInput(
     fairnessId: request.fairnessId,
     subset,
     headers,
-    path: requestPath(headers),
+    path,
     hosted,
     gate,
   };

@@ -23,7 +23,7 @@ export function poolOfHead(
     return undefined;
   const chosen = found ?? pools.byDefault();
   // A refusal is found in the log by the id of its request.
-  if ('kind' in chosen) reader.headers = headers;
+  if ('kind' in chosen) reader.take(headers);
   return chosen;
 }
 

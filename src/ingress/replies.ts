@@ -44,7 +44,10 @@ export interface HeaderReplyDetails {
   readonly emitScores: boolean;
 }
 
-/** The header reply of a placed request: destination, length, and the picker's own headers taken out. */
+/**
+ * The header reply of a placed request: destination, length, and the picker's own headers taken out.
+ * @returns to be sent at once: the next request may overwrite it
+ */
 function placedReply(
   templates: DestinationTemplates,
   placement: Placement,
@@ -52,6 +55,10 @@ function placedReply(
   details: HeaderReplyDetails,
 ): Buffer {
   const scores = details.emitScores ? placement.scores : undefined;
+  const removed = headers.namesOf(CONTROL_NAMES);
+  if (scores === undefined && removed.length === 0 && isPlain(placement, details)) {
+    return templates.plainReply(destinationOf(placement), details.contentLength);
+  }
   const destination = templates.encode(destinationOf(placement), scores);
   const mutations = [destination.header];
   if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
@@ -61,8 +68,16 @@ function placedReply(
     if (value !== undefined) mutations.push(setHeader(name, value));
     else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
   }
-  for (const name of headers.namesOf(CONTROL_NAMES)) mutations.push(removeHeader(name));
+  for (const name of removed) mutations.push(removeHeader(name));
   return encodeRequestHeadersReply(mutations, destination.metadata);
+}
+
+/** Whether the picker adds no header but destination and length. */
+function isPlain(
+  { headers }: Placement,
+  { contentLength, generatedRequestId, traceParent }: HeaderReplyDetails,
+): boolean {
+  return contentLength > 0 && generatedRequestId === undefined && traceParent === undefined && headers.size === 0;
 }
 
 /**

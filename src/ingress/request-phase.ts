@@ -241,12 +241,23 @@ export class RequestPhase {
   // Placing.
 
   #decisionInput(dispatch?: Dispatch): DecisionInput {
-    const { headers, body, subset, requester } = this.#reader;
+    const { headers, path, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
     const { hosted } = requester;
     const bodyBytes = body?.bytes ?? 0;
     const scan = body?.scan ?? -1;
-    return { request: this.#understood!, headers, scan, bodyBytes, tokens, predictions, subset, hosted, dispatch };
+    return {
+      request: this.#understood!,
+      headers,
+      path,
+      scan,
+      bodyBytes,
+      tokens,
+      predictions,
+      subset,
+      hosted,
+      dispatch,
+    };
   }
 
   /** Decides the prepared request and answers it. */

@@ -31,18 +31,35 @@ export type Reading =
 
 /** A request on its way in: headers, body or none, trailers or none, in this order, each at most once. */
 export class RequestReader {
-  /** Of the request; none before they have come. */
-  headers: HeaderMap = NO_HEADERS;
+  #headers: HeaderMap = NO_HEADERS;
   /** The proxy's hint, from whichever message carried it last. */
   subset: readonly string[] | undefined;
   body: RequestBody | undefined;
   endedBy: EndOfRequest = 'headers';
   #services: StreamServices;
+  #path: string | undefined;
   #requester: KnownRequester | undefined;
   #state: 'expected' | 'body' | 'complete' = 'expected';
 
   constructor(services: StreamServices) {
     this.#services = services;
+  }
+
+  /** Of the request; none before they have come. */
+  get headers(): HeaderMap {
+    return this.#headers;
+  }
+
+  /** Takes the headers out of their message, which is gone when the call is over. */
+  take(headers: HeaderMap): void {
+    headers.keep();
+    this.#headers = headers;
+  }
+
+  /** Path of the request, query included. */
+  get path(): string {
+    this.#path ??= requestPath(this.headers);
+    return this.#path;
   }
 
   /** The headers have come and nothing more of the request is read. */
@@ -67,7 +84,7 @@ export class RequestReader {
     this.#services = services;
     this.#requester = undefined;
     if (this.body === undefined) return undefined;
-    const dialect = services.settings.current.dialects.find(requestPath(this.headers));
+    const dialect = services.settings.current.dialects.find(this.path);
     return 'kind' in dialect ? dialect : this.body.move(dialect, services.scanner, services.blockBytes());
   }
 
@@ -100,15 +117,15 @@ export class RequestReader {
 
   #readHeaders(message: ProcessMessage): Reading {
     if (this.#state !== 'expected') return fault('request headers came twice or too late');
-    this.headers = message.headers;
+    this.take(message.headers);
     this.subset = message.subset;
     // A proxy that sends no bodies (request_body_mode NONE) passes the body on by itself.
     if (message.endOfStream || message.requestBodyMode === BodyMode.none) return this.#complete('headers');
     const { settings, limits, scanner, blockBytes } = this.#services;
-    const dialect = settings.current.dialects.find(requestPath(message.headers));
+    const dialect = settings.current.dialects.find(this.path);
     if ('kind' in dialect) return dialect;
     const limit = limits.maxRequestBodyBytes;
-    const announced = Number(message.headers.get('content-length'));
+    const announced = message.headers.number('content-length') ?? 0;
     if (announced > limit) return bodyTooLarge(announced, limit);
     this.body = new RequestBody(dialect, scanner, blockBytes(), limit);
     this.#state = 'body';

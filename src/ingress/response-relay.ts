@@ -56,10 +56,11 @@ export class ResponseRelay {
     // A proxy that answers before the body has ended (a timeout, another filter) wants no destination any more.
     this.#request.giveUp();
     const { headers, served } = message;
-    const code = Number(headers.get(':status') ?? headers.get('status'));
-    const status = Number.isInteger(code) ? code : undefined;
+    const status = headers.number(':status') ?? headers.number('status');
     const contentType = headers.get('content-type');
     const { services } = this.#exchange.context;
+    // A plugin may ask them later.
+    if (services.plugins !== undefined) headers.keep();
     const response = new ResponsePhase(services, this.#request.answered(), {
       ...{ status, contentType, served },
       bodyComes: !this.#withoutBody,

@@ -1,6 +1,6 @@
 import { overloaded, requestTimeout } from '../request/rejections.js';
 import type { Rejection } from '../scheduling/decision.js';
-import { BodyMode, decodeProcessRequest, Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, decodeProcessRequest, emptyMessage, Phase, type ProcessMessage } from './codec/process-request.js';
 import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
@@ -24,6 +24,9 @@ const TRACED_ENDS: ReadonlyMap<string, TracedEnd> = new Map([
 
 /** More requests come than the thread can serve. */
 export const TOO_MANY_NEW = overloaded('too many new requests');
+
+/** The message that the thread handles: nothing of it is held when the call is over but what was taken out. */
+const MESSAGE = emptyMessage();
 
 type State =
   /** Nothing has come yet. */
@@ -91,7 +94,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.hold(0);
     try {
       backlog?.drain((bytes, from, to) => {
-        this.#handle(decodeProcessRequest(bytes, from, to));
+        this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
         return !this.#isFinished;
       });
     } catch (error) {
@@ -201,12 +204,12 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   #receive(bytes: Buffer, from: number, to: number) {
     if (this.#state === 'waiting') return this.#wait(bytes, from, to);
-    if (this.#state === 'under way') return this.#handle(decodeProcessRequest(bytes, from, to));
+    if (this.#state === 'under way') return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
     if (this.#refused) return this.turnAway('too many streams');
     switch (this.context.gate.enter(this, this.openedAt)) {
       case 'now':
         this.#state = 'under way';
-        return this.#handle(decodeProcessRequest(bytes, from, to));
+        return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
       case 'later':
         this.#state = 'waiting';
         return this.#wait(bytes, from, to);

@@ -6,10 +6,10 @@ export interface ProcessStream {
   /** Sends one encoded ProcessingResponse, which is copied. After end or cancellation it is dropped. */
   send(reply: Uint8Array): void;
   /**
-   * Sends one ProcessingResponse that is the bytes of `parts` behind each other.
+   * Sends one ProcessingResponse that is the bytes of `head`, which is copied, and of `parts` behind each other.
    * @param memory that all parts lie in for as long as it is retained; without one what cannot leave at once is copied
    */
-  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
+  sendParts(head: Uint8Array, parts: readonly Uint8Array[], memory?: HeldMemory): void;
   /** Ends the stream without an error. */
   end(): void;
   /** Ends the stream with a gRPC status. */

@@ -4,6 +4,12 @@ import { bufferSize, giveBuffer, keepLent, takeBuffer } from './kept-buffers.js'
 const SLOT_BYTES = [bufferSize(4_096), bufferSize(16_384), bufferSize(65_536)] as const;
 const SLOT_BYTES_MAX = SLOT_BYTES[SLOT_BYTES.length - 1]!;
 
+/** A full slot, or a kept buffer: the bytes of the body in it. */
+interface Piece {
+  readonly bytes: Uint8Array;
+  readonly buffer: Buffer;
+}
+
 let inUse = 0;
 
 function takeSlot(bytes: number): Buffer {
@@ -28,10 +34,8 @@ export function slotsInUse(): number {
  * other bodies.
  */
 export class BodyMemory {
-  /** Full slots and kept bytes, in the order of the body. */
-  readonly #chunks: Uint8Array[] = [];
-  readonly #slots: Buffer[] = [];
-  readonly #buffers: Buffer[] = [];
+  /** Full slots and kept bytes, in the order of the body; undefined = there are none, as with most chats. */
+  #pieces: Piece[] | undefined;
   /** Slot with room, and its filled bytes. */
   #slot: Buffer | undefined;
   #filled = 0;
@@ -64,7 +68,11 @@ export class BodyMemory {
 
   /** The bytes so far, in pieces that do not change while the memory is held. */
   chunks(): Uint8Array[] {
-    return this.#slot === undefined ? [...this.#chunks] : [...this.#chunks, this.#slot.subarray(0, this.#filled)];
+    const last = this.#slot?.subarray(0, this.#filled);
+    if (this.#pieces === undefined) return last === undefined ? [] : [last];
+    const chunks = this.#pieces.map(({ bytes }) => bytes);
+    if (last !== undefined) chunks.push(last);
+    return chunks;
   }
 
   retain(): void {
@@ -75,36 +83,36 @@ export class BodyMemory {
   release(): void {
     if (this.#holders === 0) throw new Error('body memory was released twice');
     if (--this.#holders > 0) return;
-    for (const slot of this.#slots) giveSlot(slot);
-    for (const buffer of this.#buffers) giveBuffer(buffer);
-    inUse -= this.#buffers.length;
-    this.#slots.length = 0;
-    this.#buffers.length = 0;
-    this.#chunks.length = 0;
+    for (const { buffer } of this.#pieces ?? []) giveSlot(buffer);
+    if (this.#slot !== undefined) giveSlot(this.#slot);
+    this.#pieces = undefined;
     this.#slot = undefined;
     this.#filled = 0;
     this.#held = 0;
   }
 
   #keep(buffer: Buffer, bytes: Uint8Array): void {
-    this.#chunks.push(bytes);
-    this.#buffers.push(buffer);
+    this.#close({ bytes, buffer });
     this.#held += buffer.length;
     inUse++;
   }
 
   #closeSlot(slot: Buffer): void {
-    this.#chunks.push(slot);
+    this.#close({ bytes: slot, buffer: slot });
     this.#slot = undefined;
     this.#filled = 0;
   }
 
+  #close(piece: Piece): void {
+    if (this.#pieces === undefined) this.#pieces = [piece];
+    else this.#pieces.push(piece);
+  }
+
   /** The smallest slot for the first bytes, the largest for a body that continues. */
   #nextSlot(needed: number): Buffer {
-    const isFirst = this.#chunks.length === 0;
+    const isFirst = this.#pieces === undefined;
     const slot = takeSlot(isFirst ? (SLOT_BYTES.find((bytes) => bytes >= needed) ?? SLOT_BYTES_MAX) : SLOT_BYTES_MAX);
     this.#slot = slot;
-    this.#slots.push(slot);
     this.#held += slot.length;
     return slot;
   }

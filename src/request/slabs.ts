@@ -1,3 +1,5 @@
+import { threadClockMs } from '../core/pool-clock.js';
+
 /**
  * Memory of this thread for bodies and messages, in slabs. An ArrayBuffer for each buffer would count against V8's bound on memory
  * outside its heap: the bodies of thousands of open streams made it mark the whole heap every second. Slabs are few, they stay through
@@ -73,7 +75,7 @@ export function giveToSlab(buffer: Buffer): void {
   if (span.place < 0) span.place = size.open.push(span) - 1;
   // The last span with room stays: as a rule a buffer of this size is asked for at once.
   if (--span.inUse === 0 && size.open.length > 1) freeSpan(span, size);
-  if (--slab.inUse === 0) slab.emptyAt = performance.now();
+  if (--slab.inUse === 0) slab.emptyAt = threadClockMs();
 }
 
 /** Bytes of the slabs, used or not. */
@@ -81,7 +83,7 @@ export function slabBytes(): number {
   return slabs.length * SLAB_BYTES;
 }
 
-/** Gives slabs back to the kernel that have been empty for a while. @param now milliseconds of `performance.now()` */
+/** Gives slabs back to the kernel that have been empty for a while. @param now milliseconds of `threadClockMs` */
 export function sweepSlabs(now: number): void {
   slabs = slabs.filter((slab) => {
     if (slab.inUse > 0 || now - slab.emptyAt < IDLE_MS) return true;
@@ -132,7 +134,7 @@ function freeSpan(span: Span, size: SizeClass): void {
 function newSlab(): Slab {
   const memory = Buffer.allocUnsafeSlow(SLAB_BYTES).buffer as ArrayBuffer;
   const spans: Span[] = [];
-  const slab: Slab = { memory, spans, freeSpans: [], inUse: 0, emptyAt: performance.now() };
+  const slab: Slab = { memory, spans, freeSpans: [], inUse: 0, emptyAt: threadClockMs() };
   for (let index = SPANS - 1; index >= 0; index--) {
     const span: Span = { slab, from: index * SPAN_BYTES, size: undefined, free: [], made: 0, inUse: 0, place: -1 };
     slab.freeSpans.push(span);
@@ -140,6 +142,6 @@ function newSlab(): Slab {
   }
   slabs.push(slab);
   slabOf.set(memory, slab);
-  sweeping ??= setInterval(() => sweepSlabs(performance.now()), SWEEP_MS).unref();
+  sweeping ??= setInterval(() => sweepSlabs(threadClockMs()), SWEEP_MS).unref();
   return slab;
 }

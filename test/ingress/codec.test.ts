@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DestinationTemplates } from '../../dist/ingress/codec/destination.js';
+import { HeaderNames } from '../../dist/ingress/codec/header-map.js';
 import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
 import {
   BODY_CHUNK_BYTES_MAX,
@@ -52,6 +53,35 @@ describe('decoding a ProcessingRequest', () => {
     const { body } = decodeProcessRequest(bytes);
     expect(body.toString()).toBe('hello');
     expect(body.buffer).toBe(bytes.buffer);
+  });
+
+  it('headers that are kept can be asked when their message is gone', () => {
+    const bytes = requestHeaders({ ':path': '/v1/x', 'x-a': 'b' });
+    const { headers } = decodeProcessRequest(bytes);
+    headers.keep();
+    bytes.fill(0xdd);
+    expect([headers.get(':path'), headers.get('x-a')]).toEqual(['/v1/x', 'b']);
+  });
+
+  it.each([
+    ['0', 0],
+    ['0042', 42],
+    ['999999999999999', 999_999_999_999_999],
+    ['1000000000000000', undefined],
+    ['', undefined],
+    ['-1', undefined],
+    ['1e3', undefined],
+    [' 1', undefined],
+  ])('a header with the value "%s" has the number %s', (value, number) => {
+    expect(decodeProcessRequest(requestHeaders({ n: value })).headers.number('n')).toBe(number);
+  });
+
+  it('headers are named by a set of names without case, duplicates included', () => {
+    const names = new HeaderNames(new Set(['x-one', 'x-two', 'authorizatiom']));
+    const { headers } = decodeProcessRequest(
+      requestHeaders({ 'X-Two': '', authorization: '', 'x-one': '', 'x-twO': '' }),
+    );
+    expect(headers.namesOf(names)).toEqual(['x-two', 'x-one', 'x-two']);
   });
 
   it('decoding a ProcessingRequest reads header values from raw_value and from value', () => {
@@ -200,6 +230,15 @@ describe('encoding a ProcessingResponse', () => {
     expect(templates.size).toBe(3);
   });
 
+  it('encoding a ProcessingResponse tells a destination with a length alone as with any other header', () => {
+    const templates = new DestinationTemplates(2);
+    const { header, metadata } = templates.encode('10.0.0.1:80', undefined);
+    for (const length of [7, 4_096, 10, 99, 5_000, 100, 9_007_199_254_740_991]) {
+      const reply = templates.plainReply('10.0.0.1:80', length);
+      expect(reply).toEqual(encodeRequestHeadersReply([header, setContentLength(length)], metadata));
+    }
+  });
+
   it('encoding a ProcessingResponse encodes Content-Length as any other header', () => {
     for (const length of [1, 9_007_199_254_740_991]) {
       expect(setContentLength(length)).toEqual(setHeader('Content-Length', String(length)));
@@ -221,7 +260,9 @@ describe('encoding a ProcessingResponse', () => {
       const third = Math.floor(length / 3);
       const chunks = [body.subarray(0, third), Buffer.alloc(0), body.subarray(third)];
       const replies: ReturnType<typeof decodeReply>[] = [];
-      encodeBodyReplies(3, chunks, true, { sendParts: (parts) => replies.push(decodeReply(Buffer.concat(parts))) });
+      encodeBodyReplies(3, chunks, true, {
+        sendParts: (head, parts) => replies.push(decodeReply(Buffer.concat([head, ...parts]))),
+      });
       expect(Buffer.concat(replies.map((reply) => reply.body)).equals(body)).toBe(true);
       expect(replies.every((reply) => reply.kind === 'requestBody' && reply.body.length <= BODY_CHUNK_BYTES_MAX)).toBe(
         true,

@@ -273,8 +273,8 @@ export class ProxySide implements ProcessStream {
     this.replies.push(decodeReply(Buffer.from(reply)));
     this.onReply?.();
   }
-  sendParts(parts: readonly Uint8Array[]): void {
-    this.send(Buffer.concat(parts));
+  sendParts(head: Uint8Array, parts: readonly Uint8Array[]): void {
+    this.send(Buffer.concat([head, ...parts]));
   }
   end(): void {
     if (this.ending === 'open') this.ending = 'ended';

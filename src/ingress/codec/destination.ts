@@ -1,5 +1,5 @@
 import { metadataField, numberValue, stringValue, structEntry, structValue } from './dynamic-metadata.js';
-import { setHeader } from './process-response.js';
+import { encodeRequestHeadersReply, replaceContentLength, setContentLength, setHeader } from './process-response.js';
 
 const DESTINATION = 'x-gateway-destination-endpoint';
 const SCORES = 'x-gateway-destination-endpoint-scores';
@@ -10,6 +10,11 @@ export interface Destination {
   readonly header: Buffer;
   /** The `dynamic_metadata` field of the reply. */
   readonly metadata: Buffer;
+}
+
+/** A destination with its replies to requests of which nothing else is changed, by the digits of the announced length. */
+interface KnownDestination extends Destination {
+  readonly plainReplies: (Buffer | undefined)[];
 }
 
 function destinationMetadata(destination: string, scores: ReadonlyMap<string, number> | undefined): Buffer {
@@ -23,7 +28,7 @@ function destinationMetadata(destination: string, scores: ReadonlyMap<string, nu
 
 /** Encoded destinations by their text, so that a request to a known endpoint copies bytes and encodes nothing. */
 export class DestinationTemplates {
-  readonly #templates = new Map<string, Destination>();
+  readonly #templates = new Map<string, KnownDestination>();
   readonly #capacity: number;
 
   /** @param capacity how many destinations are kept; the one that was added first leaves first */
@@ -40,11 +45,33 @@ export class DestinationTemplates {
    * @param scores weighted score by address, when scores are emitted: such a reply is encoded for this request only
    */
   encode(destination: string, scores: ReadonlyMap<string, number> | undefined): Destination {
-    const known = this.#templates.get(destination) ?? this.#add(destination);
+    const known = this.#known(destination);
     return scores === undefined ? known : { header: known.header, metadata: destinationMetadata(destination, scores) };
   }
 
-  #add(destination: string): Destination {
+  /**
+   * The whole header reply when it names the destination and a length only.
+   * @param contentLength above 0
+   * @returns overwritten by a later call: it is to be sent at once
+   */
+  plainReply(destination: string, contentLength: number): Buffer {
+    const { header, metadata, plainReplies } = this.#known(destination);
+    const digits = digitsOf(contentLength);
+    const known = plainReplies[digits];
+    if (known !== undefined) {
+      replaceContentLength(known, contentLength, metadata.length);
+      return known;
+    }
+    const reply = encodeRequestHeadersReply([header, setContentLength(contentLength)], metadata);
+    plainReplies[digits] = reply;
+    return reply;
+  }
+
+  #known(destination: string): KnownDestination {
+    return this.#templates.get(destination) ?? this.#add(destination);
+  }
+
+  #add(destination: string): KnownDestination {
     if (this.#templates.size >= this.#capacity) {
       const oldest = this.#templates.keys().next();
       if (!oldest.done) this.#templates.delete(oldest.value);
@@ -52,8 +79,16 @@ export class DestinationTemplates {
     const template = {
       header: setHeader(DESTINATION, destination),
       metadata: destinationMetadata(destination, undefined),
+      plainReplies: [],
     };
     this.#templates.set(destination, template);
     return template;
   }
+}
+
+/** Digits of a whole number above 0. */
+function digitsOf(value: number): number {
+  let digits = 1;
+  for (let bound = 10; value >= bound; bound *= 10) digits++;
+  return digits;
 }

@@ -1,3 +1,4 @@
+import { RememberedTexts } from '../../core/remembered-texts.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { type WireReader, WireType } from './wire.js';
 
@@ -11,45 +12,69 @@ const HEADERS_MAX = 1_024;
 
 const NO_NAMES: readonly string[] = [];
 
+/** Digits of a number that is exact. */
+const DIGITS_MAX = 15;
+const DIGIT_ZERO = 0x30;
+
+/** Values that come again from request to request. */
+const texts = new RememberedTexts();
+
 /** A set of header names in lower case. */
 export class HeaderNames {
-  readonly #names: ReadonlySet<string>;
+  /** Names by their length. */
+  readonly #names: readonly (readonly string[] | undefined)[];
   /** A bit for each length of a name, modulo 32. */
   readonly lengths: number;
 
   constructor(names: ReadonlySet<string>) {
-    this.#names = names;
+    const byLength: string[][] = [];
     let lengths = 0;
-    for (const { length } of names) lengths |= 1 << length;
+    for (const name of names) {
+      byLength[name.length] ??= [];
+      byLength[name.length]!.push(name);
+      lengths |= 1 << name.length;
+    }
+    this.#names = byLength;
     this.lengths = lengths;
   }
 
-  has(name: string): boolean {
-    return this.#names.has(name);
+  ofLength(length: number): readonly string[] {
+    return this.#names[length] ?? NO_NAMES;
   }
 }
 
 /**
- * The headers of one message as byte ranges of their own copy. Only a header that is read becomes a string.
+ * The headers of one message as byte ranges of it. Only a header that is read becomes a string.
  * Names compare without case; of duplicates the last one counts, as in llm-d-router.
  */
 export class HeaderMap implements RequestHeaders {
-  readonly #bytes: Buffer;
+  /** The message, or a copy of the headers. */
+  #bytes: Buffer;
+  /** Place of the headers in the bytes, from which ranges count. */
+  #from = 0;
+  readonly #length: number;
   /** Four numbers a header: start and end of its name, start and end of its value. */
-  readonly #ranges: number[] = [];
+  readonly #ranges: number[];
+  /** Used numbers of the ranges. */
+  #used = 0;
   /** A bit for the length of each name, modulo 32 as shifts count: most names that are asked for are not there. */
   #lengths = 0;
 
-  /** Reads a `HeaderMap` message that fills the reader's current range. */
+  /** Reads a `HeaderMap` message that fills the reader's current range. The headers are valid as long as its bytes, or `keep` is called. */
   constructor(reader: WireReader | undefined) {
     if (reader === undefined) {
       this.#bytes = Buffer.alloc(0);
+      this.#length = 0;
+      this.#ranges = [];
       return;
     }
-    // The message is gone when the headers are asked.
     const origin = reader.at;
-    this.#bytes = Buffer.allocUnsafe(reader.end - origin);
-    reader.bytes.copy(this.#bytes, 0, origin, reader.end);
+    this.#bytes = reader.bytes;
+    this.#from = origin;
+    this.#length = reader.end - origin;
+    // Counted first: an array that grows is made three times.
+    this.#ranges = new Array<number>(4 * countHeaders(reader));
+    reader.at = origin;
     while (reader.at < reader.end) {
       const tag = reader.tag();
       if (tag === HEADERS_HEADER) this.#index(reader, origin);
@@ -57,7 +82,15 @@ export class HeaderMap implements RequestHeaders {
     }
   }
 
-  /** @param origin where the copy begins in the reader's bytes */
+  /** Makes a copy of the headers, so that they can be asked when the message is gone. */
+  keep(): void {
+    const copy = Buffer.allocUnsafe(this.#length);
+    this.#bytes.copy(copy, 0, this.#from, this.#from + this.#length);
+    this.#bytes = copy;
+    this.#from = 0;
+  }
+
+  /** @param origin where the headers begin in the reader's bytes */
   #index(reader: WireReader, origin: number): void {
     const outer = reader.enter();
     let keyStart = 0;
@@ -87,15 +120,20 @@ export class HeaderMap implements RequestHeaders {
       }
     }
     reader.leave(outer);
-    if (this.#ranges.length >= 4 * HEADERS_MAX) return;
+    const at = this.#used;
+    if (at === this.#ranges.length) return;
+    this.#used += 4;
     this.#lengths |= 1 << (keyEnd - keyStart);
     // Envoy fills raw_value; value is what older proxies and tests send.
-    if (rawEnd > rawStart) this.#ranges.push(keyStart, keyEnd, rawStart, rawEnd);
-    else this.#ranges.push(keyStart, keyEnd, valueStart, valueEnd);
+    const isRaw = rawEnd > rawStart;
+    this.#ranges[at] = keyStart;
+    this.#ranges[at + 1] = keyEnd;
+    this.#ranges[at + 2] = isRaw ? rawStart : valueStart;
+    this.#ranges[at + 3] = isRaw ? rawEnd : valueEnd;
   }
 
   get count(): number {
-    return this.#ranges.length / 4;
+    return this.#used / 4;
   }
 
   /** Value of a header; `name` in lower case. */
@@ -108,7 +146,7 @@ export class HeaderMap implements RequestHeaders {
   find(name: string): number {
     if ((this.#lengths & (1 << name.length)) === 0) return -1;
     const ranges = this.#ranges;
-    for (let i = ranges.length - 4; i >= 0; i -= 4) {
+    for (let i = this.#used - 4; i >= 0; i -= 4) {
       if (ranges[i + 1]! - ranges[i]! === name.length && this.#matches(ranges[i]!, name)) return i;
     }
     return -1;
@@ -121,38 +159,65 @@ export class HeaderMap implements RequestHeaders {
 
   /** One byte of such a value, which has more than `at`. */
   byte(header: number, at: number): number {
-    return this.#bytes[this.#ranges[header + 2]! + at]!;
+    return this.#bytes[this.#from + this.#ranges[header + 2]! + at]!;
   }
 
   text(header: number): string {
-    return this.#bytes.toString('utf8', this.#ranges[header + 2]!, this.#ranges[header + 3]!);
+    return texts.read(this.#bytes, this.#from + this.#ranges[header + 2]!, this.#from + this.#ranges[header + 3]!);
+  }
+
+  /** Value of a header that is a whole number in digits, without a string; undefined = there is none, or another text. */
+  number(name: string): number | undefined {
+    const header = this.find(name);
+    const length = header < 0 ? 0 : this.length(header);
+    if (length === 0 || length > DIGITS_MAX) return undefined;
+    let value = 0;
+    for (let i = 0; i < length; i++) {
+      const digit = this.byte(header, i) - DIGIT_ZERO;
+      if (digit < 0 || digit > 9) return undefined;
+      value = value * 10 + digit;
+    }
+    return value;
   }
 
   /** The names of the set that there are, in lower case, duplicates included. */
   namesOf(names: HeaderNames): readonly string[] {
     if ((this.#lengths & names.lengths) === 0) return NO_NAMES;
-    const found: string[] = [];
+    let found: string[] | undefined;
     const ranges = this.#ranges;
-    for (let i = 0; i < ranges.length; i += 4) {
+    for (let i = 0; i < this.#used; i += 4) {
       const start = ranges[i]!;
-      const end = ranges[i + 1]!;
-      if ((names.lengths & (1 << (end - start))) === 0) continue;
-      const name = this.#bytes.toString('latin1', start, end).toLowerCase();
-      if (names.has(name)) found.push(name);
+      for (const name of names.ofLength(ranges[i + 1]! - start)) {
+        if (!this.#matches(start, name)) continue;
+        if (found === undefined) found = [name];
+        else found.push(name);
+      }
     }
-    return found;
+    return found ?? NO_NAMES;
   }
 
   /** Whether the bytes at `start` are `name`, which is ASCII in lower case. */
   #matches(start: number, name: string): boolean {
     const bytes = this.#bytes;
+    const from = this.#from + start;
     for (let i = 0; i < name.length; i++) {
-      const byte = bytes[start + i]!;
+      const byte = bytes[from + i]!;
       const lower = byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte;
       if (lower !== name.charCodeAt(i)) return false;
     }
     return true;
   }
+}
+
+/** Headers in the reader's range that are indexed; moves its place. */
+function countHeaders(reader: WireReader): number {
+  let count = 0;
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    if (tag === HEADERS_HEADER) count++;
+    reader.skip(tag);
+  }
+  return Math.min(count, HEADERS_MAX);
 }
 
 /** The headers of a message that carries none. */

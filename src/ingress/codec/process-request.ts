@@ -22,7 +22,7 @@ export const BodyMode = {
   none: 0,
 } as const;
 
-/** A decoded `ProcessingRequest`. The body is a view of the message's bytes; the headers have a copy of their own. */
+/** A decoded `ProcessingRequest`. Headers and body are views of the message's bytes. */
 export interface ProcessMessage extends ProxyMetadata {
   phase: Phase;
   headers: HeaderMap;
@@ -43,14 +43,9 @@ const HTTP_BODY_BODY = 1 * 8 + WireType.bytes;
 const HTTP_BODY_END_OF_STREAM = 2 * 8 + WireType.varint;
 const NO_BODY = Buffer.alloc(0);
 
-/**
- * Decodes one `envoy.service.ext_proc.v3.ProcessingRequest` in one pass. Unknown fields are skipped; a message
- * without a known phase decodes to `Phase.none`.
- * @throws MalformedMessage when the bytes are no protobuf
- */
-export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length): ProcessMessage {
-  const reader = new WireReader(bytes, from, to);
-  const message: ProcessMessage = {
+/** A message that says nothing. */
+export function emptyMessage(): ProcessMessage {
+  return {
     phase: Phase.none,
     headers: NO_HEADERS,
     body: NO_BODY,
@@ -61,6 +56,34 @@ export function decodeProcessRequest(bytes: Buffer, from = 0, to = bytes.length)
     served: undefined,
     pool: undefined,
   };
+}
+
+function clear(message: ProcessMessage): void {
+  message.phase = Phase.none;
+  message.headers = NO_HEADERS;
+  message.body = NO_BODY;
+  message.endOfStream = false;
+  message.requestBodyMode = BodyMode.unnamed;
+  message.responseBodyMode = BodyMode.unnamed;
+  message.subset = undefined;
+  message.served = undefined;
+  message.pool = undefined;
+}
+
+/**
+ * Decodes one `envoy.service.ext_proc.v3.ProcessingRequest` in one pass. Unknown fields are skipped; a message
+ * without a known phase decodes to `Phase.none`.
+ * @param message is written anew
+ * @throws MalformedMessage when the bytes are no protobuf
+ */
+export function decodeProcessRequest(
+  bytes: Buffer,
+  from = 0,
+  to = bytes.length,
+  message: ProcessMessage = emptyMessage(),
+): ProcessMessage {
+  const reader = new WireReader(bytes, from, to);
+  clear(message);
   while (reader.at < reader.end) {
     const tag = reader.tag();
     if (tag === METADATA_CONTEXT) {

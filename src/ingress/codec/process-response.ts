@@ -1,4 +1,4 @@
-import type { HeldMemory } from '../transport.js';
+import type { HeldMemory, ProcessStream } from '../transport.js';
 import { field, putVarint, text, varintField, varintSize } from './wire.js';
 
 /** Kind of reply: the field numbers of `ProcessingResponse.response`. */
@@ -19,6 +19,7 @@ export const BODY_CHUNK_BYTES_MAX = 62_000;
 const OVERWRITE = varintField(3, 2);
 const CLEAR_ROUTE_CACHE = varintField(5, 1);
 const EMPTY = Buffer.alloc(0);
+const DIGIT_ZERO = 0x30;
 
 /** One `set_headers` entry of a `HeaderMutation`. */
 export function setHeader(name: string, value: string): Buffer {
@@ -41,6 +42,15 @@ export function setContentLength(length: number): Buffer {
   bytes.write(digits, 5 + CONTENT_LENGTH_NAME.length, 'latin1');
   bytes.set(OVERWRITE, 4 + header);
   return bytes;
+}
+
+/**
+ * Writes another length of as many digits into a reply of `encodeRequestHeadersReply` whose last mutation is `setContentLength`.
+ * @param metadata bytes of the reply's metadata
+ */
+export function replaceContentLength(reply: Buffer, length: number, metadata: number): void {
+  let at = reply.length - metadata - CLEAR_ROUTE_CACHE.length - OVERWRITE.length;
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 10)) reply[--at] = DIGIT_ZERO + (rest % 10);
 }
 
 /** One `remove_headers` entry of a `HeaderMutation`. */
@@ -87,10 +97,8 @@ export function encodeTrailersReply(reply: 5 | 6, metadata: Buffer = EMPTY): Buf
   return metadata.length === 0 ? field(reply) : Buffer.concat([field(reply), metadata]);
 }
 
-/** Receiver of body replies: a message is the bytes of its parts behind each other. */
-export interface BodyReplySink {
-  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory): void;
-}
+/** Receiver of body replies: a message is the bytes of `head` and of the parts behind each other. */
+export type BodyReplySink = Pick<ProcessStream, 'sendParts'>;
 
 /**
  * Hand body replies to `sink`: the bytes of `chunks` in messages of at most `BODY_CHUNK_BYTES_MAX` bytes, the last one
@@ -108,12 +116,17 @@ export function encodeBodyReplies(
 ): void {
   let rest = 0;
   for (const chunk of chunks) rest += chunk.length;
+  // A chat of the usual size, or a piece of an answer.
+  if (rest <= BODY_CHUNK_BYTES_MAX && metadata.length === 0) {
+    sink.sendParts(bodyReplyHead(reply, rest, endOfStream), chunks, memory);
+    return;
+  }
   let index = 0;
   let offset = 0;
   do {
     const length = Math.min(rest, BODY_CHUNK_BYTES_MAX);
     rest -= length;
-    const parts: Uint8Array[] = [bodyReplyHead(reply, length, endOfStream && rest === 0)];
+    const parts: Uint8Array[] = [];
     for (let left = length; left > 0; ) {
       const chunk = chunks[index]!;
       const take = Math.min(chunk.length - offset, left);
@@ -126,18 +139,28 @@ export function encodeBodyReplies(
       }
     }
     if (rest === 0 && metadata.length > 0) parts.push(metadata);
-    sink.sendParts(parts, memory);
+    sink.sendParts(bodyReplyHead(reply, length, endOfStream && rest === 0), parts, memory);
   } while (rest > 0);
 }
 
-/** Bytes of a body reply in front of the body, which is its last `length` bytes. */
+/** Views of one piece of memory by their length, so that the head of a body reply takes no memory of its own. */
+const HEADS: readonly Buffer[] = (() => {
+  // Four tags and a flag with its tag, and five lengths of three bytes at most.
+  const memory = Buffer.alloc(32);
+  return Array.from({ length: memory.length + 1 }, (_, length) => memory.subarray(0, length));
+})();
+
+/**
+ * Bytes of a body reply in front of the body, which is its last `length` bytes.
+ * @returns overwritten by the next call
+ */
 function bodyReplyHead(reply: number, length: number, endOfStream: boolean): Buffer {
   // StreamedBodyResponse puts end_of_stream before the body so that the body comes last; the order is free.
   const streamed = (endOfStream ? 2 : 0) + (length > 0 ? 1 + varintSize(length) + length : 0);
   const mutation = 1 + varintSize(streamed) + streamed;
   const common = 1 + varintSize(mutation) + mutation;
   const body = 1 + varintSize(common) + common;
-  const bytes = Buffer.allocUnsafe(1 + varintSize(body) + body - length);
+  const bytes = HEADS[1 + varintSize(body) + body - length]!;
   bytes[0] = reply * 8 + 2;
   let at = putVarint(bytes, 1, body);
   bytes[at++] = 0x0a; // BodyResponse.response

@@ -50,8 +50,8 @@ class GrpcStream implements ProcessStream {
     this.#write(Buffer.from(reply));
   }
 
-  sendParts(parts: readonly Uint8Array[]): void {
-    this.#write(Buffer.concat(parts));
+  sendParts(head: Uint8Array, parts: readonly Uint8Array[]): void {
+    this.#write(Buffer.concat([head, ...parts]));
   }
 
   #write(bytes: Buffer): void {

@@ -6,7 +6,7 @@ import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
+import { poolClockMs, threadClockMs } from '../../core/pool-clock.js';
 import { ScanMemory } from '../../core/scan-memory.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { TokenChain } from '../../core/token-chain.js';
@@ -256,7 +256,7 @@ export class PoolStack {
       evictable: this.#evictable,
       trail: this.#trail,
       allowExplain: settings.allowExplain,
-      tracer: settings.tracing && new RequestTracer(settings.tracing, this.#traces.add, () => performance.now()),
+      tracer: settings.tracing && new RequestTracer(settings.tracing, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
@@ -267,7 +267,7 @@ export class PoolStack {
       emitScores: settings.emitScores,
       ignoreSubset: settings.ignoreSubset,
       blockBytes: () => this.#blockTokens * TOKEN_BYTES,
-      now: () => performance.now(),
+      now: threadClockMs,
       random: seededRandom(BigInt(seed)),
       log: this.#log,
     };

@@ -335,7 +335,7 @@ describe('flow control of replies', () => {
   const echoing = (client: Buffer): MemoryConnection => {
     const connection = MemoryConnection.open({}, client);
     connection.prepare = (handler) => {
-      handler.onMessage = (text) => handler.stream.sendParts([Buffer.from(text), Buffer.from(text)]);
+      handler.onMessage = (text) => handler.stream.sendParts(Buffer.from(text), [Buffer.from(text)]);
       handler.onHalfClosed = () => handler.stream.end();
     };
     return connection;
@@ -407,7 +407,7 @@ describe('flow control of replies', () => {
           const frames = connection.heard();
           for (const [i, reply] of replies.entries()) {
             if (i % 2 === 0) stream.send(reply);
-            else stream.sendParts([reply.subarray(0, 10), reply.subarray(10)]);
+            else stream.sendParts(reply.subarray(0, 10), [reply.subarray(10)]);
             // The caller uses its memory again.
             const copy = Buffer.from(reply);
             reply.fill(0);
@@ -449,13 +449,25 @@ describe('flow control of replies', () => {
     connection.say(headers(1));
     let holders = 0;
     const memory = { retain: () => holders++, release: () => holders-- };
-    connection.handlers[0]!.stream.sendParts([Buffer.alloc(20), Buffer.alloc(20)], memory);
+    connection.handlers[0]!.stream.sendParts(Buffer.alloc(20), [Buffer.alloc(20)], memory);
     const during = holders;
     connection.say(windowUpdate(1, 100));
     expect([during > 0, holders]).toEqual([true, 0]);
-    connection.handlers[0]!.stream.sendParts([Buffer.alloc(1_000)], memory);
+    connection.handlers[0]!.stream.sendParts(Buffer.alloc(0), [Buffer.alloc(1_000)], memory);
     connection.say(reset(1));
     expect([holders, connection.budget.bytes]).toEqual([0, 0]);
+  });
+
+  it('flow control of replies copies the heads of replies that wait: the next reply is written over them', () => {
+    const connection = MemoryConnection.open({}, settings({ 4: 0 }));
+    connection.say(headers(1));
+    const head = Buffer.alloc(1);
+    for (const letter of ['a', 'b', 'c']) {
+      head.write(letter);
+      connection.handlers[0]!.stream.sendParts(head, [Buffer.from('-')]);
+    }
+    connection.say(windowUpdate(1, 1_000));
+    expect(messagesOf(connection.heard(), 1).map(String)).toEqual(['a-', 'b-', 'c-']);
   });
 
   it('flow control of replies reads no more of a stream whose replies pile up, and goes on when half of them are gone', () => {

@@ -1,3 +1,4 @@
+import { threadClockMs } from '../../../core/pool-clock.js';
 import { HeldBytes } from '../../byte-budget.js';
 import {
   HEALTH_MESSAGE_BYTES,
@@ -27,8 +28,6 @@ const HEALTH_HELD_BYTES_MAX = 16 * 1024 * 1024;
 const NEVER_MS = Number.POSITIVE_INFINITY;
 /** After the last stream of a drain, for its connections to end. */
 const FLUSH_MS = 250;
-
-const now = (): number => performance.now();
 
 /** ext_proc and gRPC health over an HTTP/2 connection of the project's own. */
 export class LeanTransport implements Transport {
@@ -63,7 +62,7 @@ export class LeanTransport implements Transport {
       streamsShare: Math.ceil(options.streamsMax / 2),
       stallMs: options.stallMs,
       behind: () => open.behind?.(),
-      now,
+      now: threadClockMs,
     });
     this.#server = server;
     const port = await server.listen(options);
@@ -106,7 +105,7 @@ export async function listenHealth(options: HealthListenOptions, health: HealthS
     replyBytesMax: HEALTH_MESSAGE_BYTES,
     streamsMax: HEALTH_STREAMS_MAX,
     stallMs: NEVER_MS,
-    now,
+    now: threadClockMs,
   });
   const port = await server.listen({ ...options, reusePort: false, connectionsMax: HEALTH_CONNECTIONS_MAX });
   return {

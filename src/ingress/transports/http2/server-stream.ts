@@ -62,6 +62,7 @@ export interface StreamOwner {
 type Ending = { readonly code: number; readonly message: string };
 
 const OK: Ending = { code: GrpcStatus.ok, message: '' };
+const NO_PARTS: readonly Uint8Array[] = [];
 
 /** One gRPC stream of a connection: messages in, replies out under both windows, one status at the end. */
 export class ServerStream implements ProcessStream, MessageSink, ReceivingStream {
@@ -193,23 +194,25 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     const length = reply.length;
     const size = PREFIX_BYTES + length;
     if (!this.#begin(length)) return;
-    if (!this.#fits(size)) return this.#enqueue([reply], length, undefined);
+    if (!this.#fits(size)) return this.#enqueue(length, reply, NO_PARTS, undefined);
     const at = this.#dataFrame(size);
     const { bytes } = this.#owner.out;
     writePrefix(bytes, at, length);
     bytes.set(reply, at + PREFIX_BYTES);
   }
 
-  sendParts(parts: readonly Uint8Array[], memory?: HeldMemory) {
-    let length = 0;
+  sendParts(head: Uint8Array, parts: readonly Uint8Array[], memory?: HeldMemory) {
+    let length = head.length;
     for (const part of parts) length += part.length;
     const size = PREFIX_BYTES + length;
     if (!this.#begin(length)) return;
-    if (!this.#fits(size)) return this.#enqueue(parts, length, memory);
+    if (!this.#fits(size)) return this.#enqueue(length, head, parts, memory);
     let at = this.#dataFrame(size);
     const { bytes } = this.#owner.out;
     writePrefix(bytes, at, length);
     at += PREFIX_BYTES;
+    bytes.set(head, at);
+    at += head.length;
     for (const part of parts) {
       bytes.set(part, at);
       at += part.length;
@@ -319,11 +322,12 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return this.#owner.out.frame(length, FrameType.data, 0, this.id);
   }
 
-  #enqueue(parts: readonly Uint8Array[], length: number, memory: HeldMemory | undefined) {
+  #enqueue(length: number, head: Uint8Array, parts: readonly Uint8Array[], memory: HeldMemory | undefined) {
     const prefix = Buffer.allocUnsafe(PREFIX_BYTES);
     writePrefix(prefix, 0, length);
     const queue = this.#waitingReplies();
     queue.add(prefix, undefined);
+    queue.add(head, undefined);
     for (const part of parts) queue.add(part, memory);
     this.#sendQueue(queue);
   }
