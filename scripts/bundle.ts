@@ -147,13 +147,20 @@ const inDist = (files: Readonly<Record<string, string>>) =>
 await build({ ...scripts, entryPoints: inDist(starters), plugins: [addresses] });
 await build({ ...scripts, entryPoints: rarePackages });
 await build({ ...scripts, entryPoints: inDist(quickEntries), plugins: [addresses, rareApart, piscinaThread] });
-for (const name of Object.keys(quickEntries)) await replaceImports(resolve(program, `${name}.cjs`));
+for (const name of Object.keys(quickEntries)) await finish(resolve(program, `${name}.cjs`));
 await build({ ...scripts, entryPoints: { 'piscina-thread': resolve(root, 'node_modules/piscina/dist/worker.js') } });
 
 await import('./bundle-page.ts');
 
-/** A program that is run as a script has no `import()`; what loads it hands one in (src/core/compiled-program.ts). */
-async function replaceImports(file: string): Promise<void> {
+/**
+ * A program that is run as a script has no `import()`; what loads it hands one in (src/core/compiled-program.ts), and reads it as
+ * ASCII: a byte a character. esbuild escapes what is not, but for the texts of regular expressions.
+ */
+async function finish(file: string): Promise<void> {
   const text = await readFile(file, 'utf8');
-  await writeFile(file, text.replaceAll(/(?<![\w$.#"'`])import\((?=[\w$]+\)|["'])/g, '__import('));
+  const withImports = text.replaceAll(/(?<![\w$.#"'`])import\((?=[\w$]+\)|["'])/g, '__import(');
+  await writeFile(
+    file,
+    withImports.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
+  );
 }

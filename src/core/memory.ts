@@ -178,7 +178,8 @@ function instantiate(memory: WebAssembly.Memory, module: WebAssembly.Module): Co
     checks.releasing(lock);
   };
   const { exports } = new WebAssembly.Instance(module, { env: { memory, abort }, lock: { lockReleasing } });
-  checkConstants(exports);
+  if (!checkedModules.has(module)) checkConstants(exports);
+  checkedModules.add(module);
   const call = uniformCalls(exports as unknown as CoreFunctions);
   return call;
 }
@@ -203,6 +204,9 @@ function sizesOf({ buffer }: WebAssembly.Memory): PoolSizes {
     changeBytes: view.getUint32(CORE.HEADER + CORE.HEADER_CHANGE_BYTES, true),
   };
 }
+
+/** Modules of the same build as this file: their instances need no second look. */
+const checkedModules = new WeakSet<WebAssembly.Module>();
 
 /** Refuses a module of another build than this file, whose offsets would differ. */
 function checkConstants(exports: WebAssembly.Exports): void {

@@ -15,6 +15,10 @@ describe('the way to the first answer', () => {
     for (const rare of Object.keys(MARKS)) expect(holds(file, `require("./${rare}")`)).toBe(true);
   });
 
+  it.each(['serve.cjs', 'shard.cjs'])('the program %s is written in ASCII', (file) => {
+    expect(readFileSync(resolve(program, file)).findIndex((byte) => byte > 0x7f)).toBe(-1);
+  });
+
   it('the packages that the programs do without are beside them', () => {
     for (const [file, mark] of Object.entries(MARKS)) expect(holds(file, mark)).toBe(true);
   });

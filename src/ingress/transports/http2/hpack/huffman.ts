@@ -34,65 +34,64 @@ const NONE = 0xffff;
 /** The step meets the end-of-string code, which no string may hold. */
 const REFUSED = 0xffff;
 
-/** Node after the step. */
-const next = new Uint16Array(NODES * NIBBLES);
-/** Byte that the step completes; the shortest code has five bits, so it is at most one. */
-const emitted = new Uint16Array(NODES * NIBBLES);
-/** A string may end at this node: what has been read of the next code is at most seven bits, all of them ones. */
-const mayEnd = new Uint8Array(NODES);
+/** Steps through the code. */
+interface Steps {
+  /** Node after the step. */
+  readonly next: Uint16Array;
+  /** Byte that the step completes; the shortest code has five bits, so it is at most one. */
+  readonly emitted: Uint16Array;
+  /** A string may end at this node: what has been read of the next code is at most seven bits, all of them ones. */
+  readonly mayEnd: Uint8Array;
+}
 
-/** Children of the nodes as 2 × node + bit: a node when positive, the bitwise complement of a symbol when negative. */
+/** Made when the first string is read: a thread that reads none spends neither the time nor the memory of V8's compilers. */
+let steps: Steps | undefined;
+
+/**
+ * Children of the nodes as 2 × node + bit: a node when positive, the bitwise complement of a symbol when negative. Nodes are
+ * numbered by depth and then by code, so among the children at one depth the symbols come first: their codes are the lowest.
+ */
 function codeTree(): Int16Array {
   const tree = new Int16Array(NODES * 2);
   const symbols = CODE_BITS.map((_, symbol) => symbol).sort((a, b) => CODE_BITS[a]! - CODE_BITS[b]! || a - b);
+  let taken = 0;
   let nodes = 1;
-  let code = 0;
-  let bits = 0;
-  for (const symbol of symbols) {
-    code *= 2 ** (CODE_BITS[symbol]! - bits);
-    bits = CODE_BITS[symbol]!;
-    let node = 0;
-    for (let bit = bits - 1; bit > 0; bit--) {
-      const child = 2 * node + ((code >>> bit) & 1);
-      if (tree[child] === 0) tree[child] = nodes++;
-      node = tree[child]!;
+  for (let child = 0, depth = 1; child < tree.length; depth++) {
+    for (const end = 2 * nodes; child < end; child++) {
+      const symbol = symbols[taken]!;
+      if (CODE_BITS[symbol] === depth) {
+        tree[child] = ~symbol;
+        taken++;
+      } else tree[child] = nodes++;
     }
-    tree[2 * node + (code & 1)] = ~symbol;
-    code++;
   }
   return tree;
 }
 
-function fillSteps(): void {
+function makeSteps(): Steps {
   const tree = codeTree();
-  for (let node = 0; node < NODES; node++) {
-    for (let nibble = 0; nibble < NIBBLES; nibble++) {
-      const step = node * NIBBLES + nibble;
-      emitted[step] = NONE;
-      let at = node;
-      for (let bit = 3; bit >= 0 && at !== REFUSED; bit--) {
-        const child = tree[2 * at + ((nibble >>> bit) & 1)]!;
-        if (child >= 0) {
-          at = child;
-          continue;
-        }
-        const symbol = ~child;
-        if (symbol === EOS) at = REFUSED;
-        else {
-          emitted[step] = symbol;
-          at = 0;
-        }
+  const next = new Uint16Array(NODES * NIBBLES);
+  const emitted = new Uint16Array(NODES * NIBBLES).fill(NONE);
+  for (let step = 0; step < next.length; step++) {
+    let at = Math.trunc(step / NIBBLES);
+    for (let bit = 3; bit >= 0 && at !== REFUSED; bit--) {
+      const child = tree[2 * at + ((step >>> bit) & 1)]!;
+      if (child >= 0) at = child;
+      else if (~child === EOS) at = REFUSED;
+      else {
+        emitted[step] = ~child;
+        at = 0;
       }
-      next[step] = at;
     }
+    next[step] = at;
   }
+  const mayEnd = new Uint8Array(NODES);
   for (let node = 0, bits = 0; bits <= 7; bits++) {
     mayEnd[node] = 1;
     node = tree[2 * node + 1]!;
   }
+  return { next, emitted, mayEnd };
 }
-
-fillSteps();
 
 /** Bytes that a string of `length` encoded bytes has at most: the shortest code has five bits. */
 export function huffmanBytesMax(length: number): number {
@@ -105,6 +104,8 @@ export function huffmanBytesMax(length: number): number {
  * @returns the decoded length, -1 when the bytes are no valid string
  */
 export function decodeHuffman(bytes: Uint8Array, from: number, to: number, into: Uint8Array): number {
+  steps ??= makeSteps();
+  const { next, emitted, mayEnd } = steps;
   let node = 0;
   let length = 0;
   for (let at = from; at < to; at++) {
