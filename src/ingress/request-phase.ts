@@ -173,7 +173,7 @@ export class RequestPhase {
 
   #tokenise() {
     const { services } = this.#exchange.context;
-    const answer = askForTokens(services, this.#reader.body!, this.#understood!, this.#begin);
+    const answer = askForTokens(services, this.#reader.body!, this.#understood!, this);
     if (answer === undefined) return this.#holdBack();
     this.#prepare(answer, (tokens) => {
       this.#tokens = tokens;
@@ -190,7 +190,7 @@ export class RequestPhase {
     const input = { scan: this.#reader.body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
     const wait = plugins.hold(hosted, input);
     if (wait === undefined) return this.#predict();
-    this.#begin();
+    this.begin();
     this.#prepare(wait, () => this.#predict());
   }
 
@@ -199,18 +199,18 @@ export class RequestPhase {
     if (latency === undefined) return this.#place();
     const input = this.#decisionInput();
     const asked = scheduleInput(input, ignoreSubset ? undefined : input.subset);
-    this.#prepare(latency.predict(asked, this.#begin()), ({ predictions }) => {
+    this.#prepare(latency.predict(asked, this.begin()), ({ predictions }) => {
       this.#predictions = predictions;
       this.#place();
     });
   }
 
   /** A preparation begins. @returns the signal that ends it */
-  readonly #begin = (): AbortSignal => {
+  begin(): AbortSignal {
     this.#preparing = new AbortController();
     this.#state = 'preparing';
     return this.#preparing.signal;
-  };
+  }
 
   /** Goes on with what the preparation that has begun finds, unless it is given up. */
   #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
@@ -294,9 +294,10 @@ export class RequestPhase {
     const trace = this.#trace;
     const startedAt = trace === undefined ? 0 : services.now();
     const waitedMs = this.#queued?.waitedMs ?? 0;
-    const outcome = this.#trail.follow(this.#reader.headers, this.#series, waitedMs, trace !== undefined, () =>
-      decide(services, this.#decisionInput(dispatch)),
-    );
+    const isTraced = trace !== undefined;
+    const before = this.#trail.begin(this.#reader.headers, isTraced);
+    const outcome = decide(services, this.#decisionInput(dispatch));
+    this.#trail.decided(before, this.#series, waitedMs, isTraced);
     trace?.decided(this.#trail.id ?? '', this.#trail.made, startedAt, services.now());
     return outcome;
   }
@@ -319,9 +320,10 @@ export class RequestPhase {
     this.#running = true;
   }
 
-  #makeEvictable({ charge: { tickets = [] } }: Placement): void {
+  #makeEvictable({ charge }: Placement): void {
     const { evictable, settings } = this.#exchange.context.services;
     if (evictable === undefined || !settings.current.evicts) return;
+    const { tickets = [] } = charge;
     evictable.hold(tickets, this.#exchange);
     this.#unevictable = () => evictable.letGo(tickets);
   }
@@ -473,20 +475,20 @@ export class RequestPhase {
 
 /**
  * Asks for the tokens of a prompt.
- * @param begin starts the search for the sender; takes the signal that aborts it
+ * @param preparation is begun when there is a source to ask, which its signal aborts
  * @returns undefined without a source to ask; a promise of undefined when the search found nothing
  */
 export function askForTokens(
   { tokens, recorder }: StreamServices,
   body: RequestBody,
   { modelPlace }: UnderstoodRequest,
-  begin: () => AbortSignal,
+  preparation: Pick<RequestPhase, 'begin'>,
 ): Promise<PromptTokens | undefined> | undefined {
   const { prompt } = body.dialect;
   if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) {
     return undefined;
   }
-  const signal = begin();
+  const signal = preparation.begin();
   return tokens.tokenise({ prompt, chunks: body.chunks, modelPlace }, signal).then((tokenised) => {
     if (!signal.aborted) recorder.tokenised(tokenised.outcome);
     return tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;

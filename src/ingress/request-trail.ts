@@ -37,27 +37,26 @@ export class RequestTrail {
   }
 
   /**
-   * Runs a decision of the request and notes its record.
+   * Names the request whose decision comes next.
    * @param traced whether its records keep all columns for a trace
+   * @returns number of the record that it makes first
    */
-  follow<Outcome>(
-    headers: HeaderMap,
-    series: number,
-    waitedMs: number,
-    traced: boolean,
-    decide: () => Outcome,
-  ): Outcome {
+  begin(headers: HeaderMap, traced: boolean): number {
     const { trail, allowExplain } = this.#services;
     this.#id ??= headers.get('x-request-id') ?? this.#generate();
-    if (trail === undefined) return decide();
-    const before = trail.made;
+    if (trail === undefined) return 0;
     trail.begin(this.#id, traced || (allowExplain === true && headers.get('x-pointsman-explain') === '1'));
-    const outcome = decide();
+    return trail.made;
+  }
+
+  /** Notes the record of the decision that has been made. @param before result of `begin` */
+  decided(before: number, series: number, waitedMs: number, traced: boolean): void {
+    const { trail } = this.#services;
+    if (trail === undefined) return;
     trail.decided(before, series, waitedMs);
     const { made } = trail;
     if (made !== before) this.#record = (made - 1) >>> 0;
     if (traced) this.#made = made === before ? undefined : { first: before, count: (made - before) >>> 0 };
-    return outcome;
   }
 
   /** Notes that the request was answered with an error, whether it was decided or not. */

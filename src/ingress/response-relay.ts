@@ -62,7 +62,9 @@ export class ResponseRelay {
     // A plugin may ask them later.
     if (services.plugins !== undefined) headers.keep();
     const response = new ResponsePhase(services, this.#request.answered(), {
-      ...{ status, contentType, served },
+      status,
+      contentType,
+      served,
       bodyComes: !this.#withoutBody,
     });
     this.#response = response;

@@ -12,6 +12,7 @@ import type { ProcessHandler, ProcessStream } from './transport.js';
 import type { BudgetedWork } from './turn-budget.js';
 
 /** gRPC status codes that a stream ends with. */
+const GRPC_OK = 0;
 const GRPC_INVALID_ARGUMENT = 3;
 const GRPC_INTERNAL = 13;
 
@@ -50,8 +51,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   responseBodyMode: number = BodyMode.unnamed;
   /** Context in which the stream was opened, and which counts it. */
   readonly #entry: StreamContext;
-  /** Made at the stream's turn: what waits, and may be refused or reset meanwhile, is small. */
-  #halves: { readonly request: RequestPhase; readonly response: ResponseRelay } | undefined;
+  /** Both made at the stream's turn: what waits, and may be refused or reset meanwhile, is small. */
+  #request: RequestPhase | undefined;
+  #response: ResponseRelay | undefined;
   /** Counted in the shard's open streams; a stream over the bound is not. */
   readonly #refused: boolean;
   /** Counted in the shard's silent streams. */
@@ -112,9 +114,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   halfClosed(): void {
     this.isHalfClosed = true;
-    this.#halves?.response.halfClosed();
+    this.#response?.halfClosed();
     // A stream that waits still gets its answer: a client may half-close right behind its messages.
-    if (this.#state !== 'waiting' && this.#halves?.request.isPrepared !== true) this.finish();
+    if (this.#state !== 'waiting' && this.#request?.isPrepared !== true) this.finish();
   }
 
   overflowed(): void {
@@ -123,7 +125,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   /** A request that does not come to its end gives its place to another one; an answer may take as long as it likes. */
   stalled(): void {
-    if (this.#state === 'opened' || (this.#state === 'under way' && this.#halves?.request.isComing !== false)) {
+    if (this.#state === 'opened' || (this.#state === 'under way' && this.#request?.isComing !== false)) {
       this.#reject(requestTimeout());
     }
   }
@@ -131,7 +133,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   closed(cancelled: boolean): void {
     const { services, load } = this.#entry;
     // Envoy (1.37 and newer) ends its streams with a reset behind the last reply.
-    if (cancelled && this.#closeCode === 'OK' && this.#halves?.response.isOver !== true) this.#closeCode = 'Canceled';
+    if (cancelled && this.#closeCode === 'OK' && this.#response?.isOver !== true) this.#closeCode = 'Canceled';
     this.#release();
     if (!this.#refused) load.openStreams--;
     services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
@@ -160,19 +162,19 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   finish(): void {
-    this.#finishWith(() => this.stream.end());
+    this.#finishWith(GRPC_OK, '');
   }
 
   fail(why: string): void {
     this.#closeCode = 'InvalidArgument';
-    this.#finishWith(() => this.stream.fail(GRPC_INVALID_ARGUMENT, why));
+    this.#finishWith(GRPC_INVALID_ARGUMENT, why);
   }
 
   broken(error: unknown) {
     if (error instanceof MalformedMessage) return this.fail(`malformed ProcessingRequest: ${error.message}`);
     this.context.services.log.error({ err: error }, 'a stream failed');
     this.#closeCode = 'Internal';
-    this.#finishWith(() => this.stream.fail(GRPC_INTERNAL, 'internal error'));
+    this.#finishWith(GRPC_INTERNAL, 'internal error');
   }
 
   turnAway(why: string): void {
@@ -186,14 +188,14 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   /** Answers with an error that is none of the request's own. */
   #reject(rejection: Rejection) {
-    if (this.#halves !== undefined) return this.#halves.request.sendRejection(rejection);
+    if (this.#request !== undefined) return this.#request.sendRejection(rejection);
     this.stream.send(rejectionReply(rejection));
     this.finish();
   }
 
   /** An answer that is complete keeps what it has; any other is cut off. */
   evictRequest(): void {
-    if (!this.#isFinished && this.#halves?.response.isOver === false) this.#halves.request.evictRequest();
+    if (!this.#isFinished && this.#response?.isOver === false) this.#request?.evictRequest();
   }
 
   // Whose turn it is.
@@ -231,31 +233,34 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
       case Phase.requestHeaders:
       case Phase.requestBody:
       case Phase.requestTrailers:
-        return this.#begun.request.message(message);
+        return this.#begun().message(message);
       case Phase.responseHeaders:
       case Phase.responseBody:
       case Phase.responseTrailers:
-        return this.#begun.response.message(message);
+        this.#begun();
+        return this.#response!.message(message);
       case Phase.none:
         // A kind of message that came to the protocol after this was written.
         return;
     }
   }
 
-  get #begun(): { readonly request: RequestPhase; readonly response: ResponseRelay } {
-    if (this.#halves === undefined) {
-      const request = new RequestPhase(this);
-      this.#halves = { request, response: new ResponseRelay(this, request) };
+  /** Makes both halves with the first message. @returns the request's */
+  #begun(): RequestPhase {
+    if (this.#request === undefined) {
+      this.#request = new RequestPhase(this);
+      this.#response = new ResponseRelay(this, this.#request);
     }
-    return this.#halves;
+    return this.#request;
   }
 
   // The end.
 
-  #finishWith(end: () => void): void {
+  #finishWith(code: number, why: string): void {
     if (this.#isFinished) return;
     this.#release();
-    end();
+    if (code === GRPC_OK) this.stream.end();
+    else this.stream.fail(code, why);
   }
 
   #release(): void {
@@ -264,13 +269,13 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#silent = false;
     this.#backlog?.drop();
     this.#backlog = undefined;
-    if (this.#halves === undefined) {
+    const request = this.#request;
+    if (request === undefined) {
       this.hold(0);
       return;
     }
-    const { request, response } = this.#halves;
     request.giveUp();
-    response.close();
+    this.#response!.close();
     request.release();
     request.endTrace(TRACED_ENDS.get(this.#closeCode));
   }

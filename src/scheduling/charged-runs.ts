@@ -103,6 +103,9 @@ export function undecided(status: Exclude<Decision['status'], 'decided'>, filter
   return status === 'denied' ? denied : busy;
 }
 
+/** Of requests without a pick; never written. */
+const NO_PICKS: ChargedPick[] = [];
+
 /** A pick with its charge. */
 interface ChargedPick extends ProfilePick {
   readonly number: number;
@@ -123,7 +126,7 @@ export class ChargedRuns implements ProfileRuns {
   readonly #request: RunRequest;
   /** Estimated output of the request; only the answering endpoint generates it. */
   readonly #outputTokens: number;
-  readonly #picks: ChargedPick[] = [];
+  #picks: ChargedPick[] = NO_PICKS;
   #decisions = 0;
   #waiting = false;
 
@@ -180,12 +183,8 @@ export class ChargedRuns implements ProfileRuns {
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {
     const { directory, emitScores } = this.#options;
     const { blockTokens } = this.#request;
-    const endpoints: PickedEndpoint[] = [];
-    for (const slot of decision.slots) {
-      const entry = directory.at(slot);
-      if (entry !== undefined) endpoints.push(entry);
-    }
     const first = directory.at(decision.slots[0]!);
+    const endpoints = this.#endpointsOf(decision.slots, first);
     if (decision.shadow.state !== 'unasked') this.#options.shadowed?.(this.input, decision.slots[0]!, decision.shadow);
     const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks, record } = decision;
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
@@ -209,8 +208,21 @@ export class ChargedRuns implements ProfileRuns {
       // The columns of the core are those of the last decision.
       scores: emitScores && work === 'answer' ? this.#scores(decision.slots) : undefined,
     };
-    this.#picks.push(pick);
+    // An array that grows takes room for 17 picks.
+    if (this.#picks.length === 0) this.#picks = [pick];
+    else this.#picks.push(pick);
     return pick;
+  }
+
+  /** @param first endpoint of the first slot */
+  #endpointsOf(slots: readonly number[], first: PickedEndpoint | undefined): readonly PickedEndpoint[] {
+    if (slots.length === 1 && first !== undefined) return [first];
+    const endpoints: PickedEndpoint[] = [];
+    for (const slot of slots) {
+      const entry = this.#options.directory.at(slot);
+      if (entry !== undefined) endpoints.push(entry);
+    }
+    return endpoints;
   }
 
   /** Scores of the candidates that passed the filters; the picks were candidates too. */
@@ -238,7 +250,7 @@ export class ChargedRuns implements ProfileRuns {
       charge.giveBack();
       if (held.record !== undefined) this.#options.trail?.abandoned(held.record);
     }
-    this.#picks.length = 0;
+    this.#picks = NO_PICKS;
   }
 
   /** Picks of every profile that ran, by the profile's name. */

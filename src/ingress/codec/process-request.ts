@@ -42,6 +42,8 @@ const HTTP_HEADERS_END_OF_STREAM = 3 * 8 + WireType.varint;
 const HTTP_BODY_BODY = 1 * 8 + WireType.bytes;
 const HTTP_BODY_END_OF_STREAM = 2 * 8 + WireType.varint;
 const NO_BODY = Buffer.alloc(0);
+/** Cursor of the thread: nothing is decoded inside of another message. */
+const READER = new WireReader(NO_BODY);
 
 /** A message that says nothing. */
 export function emptyMessage(): ProcessMessage {
@@ -82,7 +84,8 @@ export function decodeProcessRequest(
   to = bytes.length,
   message: ProcessMessage = emptyMessage(),
 ): ProcessMessage {
-  const reader = new WireReader(bytes, from, to);
+  const reader = READER;
+  reader.begin(bytes, from, to);
   clear(message);
   while (reader.at < reader.end) {
     const tag = reader.tag();

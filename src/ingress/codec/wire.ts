@@ -11,12 +11,19 @@ export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
  * a message allocates one reader and nothing per field.
  */
 export class WireReader {
-  readonly bytes: Buffer;
+  bytes: Buffer;
   at: number;
   end: number;
 
   constructor(bytes: Uint8Array, from = 0, to = bytes.length) {
     this.bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.at = from;
+    this.end = to;
+  }
+
+  /** Goes on with another message. */
+  begin(bytes: Buffer, from: number, to: number): void {
+    this.bytes = bytes;
     this.at = from;
     this.end = to;
   }
