@@ -131,8 +131,11 @@ export function answerPlaced(
   const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
-  const details = { contentLength, ...added, emitScores: services.emitScores };
-  stream.send(placedReply(templates, placement, headers, details));
+  const { generatedRequestId, traceParent } = added;
+  const { emitScores } = services;
+  stream.send(
+    placedReply(templates, placement, headers, { contentLength, generatedRequestId, traceParent, emitScores }),
+  );
   if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';
   if (endsWithBody || contentLength > 0) {

@@ -280,7 +280,8 @@ export class RequestPhase {
     const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, { generatedRequestId, traceParent });
     services.recorder.routed(this.#series, bytes);
     this.#close();
-    if (this.#reader.body?.dialect.skipsResponse) this.#exchange.finish();
+    if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
+    this.#reader.forget();
   }
 
   /** The body is counted as a reply from now on. @returns false when the connection holds too much for it to wait there */
@@ -425,8 +426,8 @@ export class RequestPhase {
 
   /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */
   get #answerForm(): AnswerForm | undefined {
-    const { body, headers } = this.#reader;
-    if (body !== undefined) return body.dialect.answer;
+    const { dialect, headers } = this.#reader;
+    if (dialect !== undefined) return dialect.answer;
     return headers === NO_HEADERS ? AnswerForm.usage : undefined;
   }
 

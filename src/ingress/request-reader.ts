@@ -1,4 +1,5 @@
 import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
+import type { Dialect } from '../request/dialects.js';
 import { bodyTooLarge } from '../request/rejections.js';
 import { RequestBody } from '../request/request-body.js';
 import {
@@ -12,7 +13,7 @@ import {
 import type { Rejection } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
-import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
+import { HeaderMap, NO_HEADERS } from './codec/header-map.js';
 import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import type { StreamServices } from './exchange.js';
 
@@ -29,12 +30,16 @@ export type Reading =
   /** The peer broke the order of the protocol. */
   | { readonly kind: 'fault'; readonly why: string };
 
+/** Headers of a request that has let them go. */
+const FORGOTTEN = new HeaderMap(undefined);
+
 /** A request on its way in: headers, body or none, trailers or none, in this order, each at most once. */
 export class RequestReader {
   #headers: HeaderMap = NO_HEADERS;
   /** The proxy's hint, from whichever message carried it last. */
   subset: readonly string[] | undefined;
   body: RequestBody | undefined;
+  #dialect: Dialect | undefined;
   endedBy: EndOfRequest = 'headers';
   #services: StreamServices;
   #path: string | undefined;
@@ -56,6 +61,11 @@ export class RequestReader {
     this.#headers = headers;
   }
 
+  /** Of the body; undefined = none has been expected. */
+  get dialect(): Dialect | undefined {
+    return this.body === undefined ? this.#dialect : this.body.dialect;
+  }
+
   /** Path of the request, query included. */
   get path(): string {
     this.#path ??= requestPath(this.headers);
@@ -64,7 +74,7 @@ export class RequestReader {
 
   /** The headers have come and nothing more of the request is read. */
   get endedByHeaders(): boolean {
-    return this.#state === 'complete' && this.headers !== NO_HEADERS && this.body === undefined;
+    return this.#state === 'complete' && this.headers !== NO_HEADERS && this.dialect === undefined;
   }
 
   read(message: ProcessMessage): Reading {
@@ -91,6 +101,16 @@ export class RequestReader {
   /** Further messages have no effect. */
   stop(): void {
     this.#state = 'complete';
+  }
+
+  /**
+   * Lets headers and body go, which an answered request does not need: it lives as long as its answer takes, and the garbage collector
+   * copies twice what is held meanwhile.
+   */
+  forget(): void {
+    this.#dialect = this.dialect;
+    this.body = undefined;
+    this.#headers = FORGOTTEN;
   }
 
   /** The understood request, or the reason of its refusal. */

@@ -167,14 +167,24 @@ export function createDialects(parsers: readonly ParserName[]): Dialects {
     for (const claimed of CLAIMS[parser]) claims.push({ ...claimed, dialect: { parser, ...claimed.reading } });
   }
   claims.sort((a, b) => b.suffix.length - a.suffix.length);
+  const find = (path: string): Dialect | Rejection => {
+    const plain = withoutQuery(path);
+    for (const claimed of claims) {
+      if (!plain.endsWith(claimed.suffix)) continue;
+      return serves(claimed, plain) ? claimed.dialect : badRequest(`${claimed.unsupported}: ${path}`);
+    }
+    return fallback ?? badRequest(`no parser registered matching path suffix for: ${path}`);
+  };
+  // The paths of most requests are equal.
+  let latest = '';
+  let found = find(latest);
   return {
     find(path) {
-      const plain = withoutQuery(path);
-      for (const claimed of claims) {
-        if (!plain.endsWith(claimed.suffix)) continue;
-        return serves(claimed, plain) ? claimed.dialect : badRequest(`${claimed.unsupported}: ${path}`);
+      if (path !== latest) {
+        found = find(path);
+        latest = path;
       }
-      return fallback ?? badRequest(`no parser registered matching path suffix for: ${path}`);
+      return found;
     },
   };
 }

@@ -115,6 +115,9 @@ interface QueueCells {
   readonly ends: Map<QueueOutcome, { readonly duration: number; readonly total: number }>;
 }
 
+/** Cells of the scheduling attempts for one target model: of failures, then by slot. */
+type Attempts = { endpoint: Endpoint | undefined; base: number }[];
+
 /** Counters of a shard, in its thread's cells in shared memory. See RequestRecorder for each call. */
 export class ShardRecorder implements RequestRecorder {
   readonly decisions: DecisionCounts;
@@ -124,7 +127,7 @@ export class ShardRecorder implements RequestRecorder {
   readonly #queues = new Map<number, QueueCells>();
   readonly #errors = new Map<number, Map<string, number>>();
   readonly #predictions = new Map<number, number>();
-  readonly #attempts = new Map<string, { endpoint: Endpoint | undefined; base: number }[]>();
+  readonly #attempts = new Map<string, Attempts>();
   readonly #names: ShownNames;
   /** By counter and label. */
   readonly #pluginLabels = new Map<string, ValueCap>();
@@ -138,6 +141,9 @@ export class ShardRecorder implements RequestRecorder {
   #lastFairness = '';
   #lastPriority = 0;
   #lastSeries = -1;
+  /** Target of the last attempt, and its attempts by slot; undefined = the names that are shown may have changed. */
+  #attemptedTarget = '';
+  #attemptsOfTarget: Attempts | undefined;
 
   /** @throws RangeError when the thread's telemetry block cannot hold one series of each kind */
   constructor(core: CoreInstance, options: ShardRecorderOptions) {
@@ -167,6 +173,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#names.vouch(names);
     this.#lastSeries = -1;
     this.#attempts.clear();
+    this.#attemptsOfTarget = undefined;
   }
 
   series(labels: RequestSamples): number {
@@ -183,6 +190,7 @@ export class ShardRecorder implements RequestRecorder {
     this.#lastTarget = labels.target;
     this.#lastFairness = labels.fairness;
     this.#lastPriority = labels.priority;
+    this.#attemptsOfTarget = undefined;
     const [fairness, model, target] = this.#names.admit(labels.fairness, labels.model, labels.target);
     const found = this.#series.known(requestKind, `${fairness}\0${model}\0${labels.priority}\0${target}`);
     this.#lastSeries = found ?? this.#series.resolve(requestKind, [fairness, model, String(labels.priority), target]);
@@ -303,21 +311,27 @@ export class ShardRecorder implements RequestRecorder {
 
   scheduled(seconds: number, outcome: 'success' | 'failure', targetModel: string, slot: number): void {
     observe(this.#cells, this.#thread + thread.decision.offset, limits.decision, seconds);
-    const target = this.#names.model(targetModel);
-    let bySlot = this.#attempts.get(target);
-    if (!bySlot) {
-      bySlot = [];
-      this.#attempts.set(target, bySlot);
-    }
+    const bySlot = this.#attemptsOf(targetModel);
     const endpoint = slot >= 0 ? this.#options.endpointOf(slot) : undefined;
     const index = outcome === 'failure' ? 0 : slot + 1;
     let entry = bySlot[index];
     if (!entry || entry.endpoint !== endpoint) {
       const values = [endpoint?.name ?? '', endpoint?.namespace ?? '', endpoint ? String(endpoint.port) : ''];
+      const target = this.#names.model(targetModel);
       entry = { endpoint, base: this.#series.resolve(attemptKind, [...values, outcome, target]) };
       bySlot[index] = entry;
     }
     this.#cells[entry.base]! += 1;
+  }
+
+  #attemptsOf(targetModel: string): Attempts {
+    if (this.#attemptsOfTarget !== undefined && targetModel === this.#attemptedTarget) return this.#attemptsOfTarget;
+    const target = this.#names.model(targetModel);
+    const bySlot = this.#attempts.get(target) ?? [];
+    this.#attempts.set(target, bySlot);
+    this.#attemptedTarget = targetModel;
+    this.#attemptsOfTarget = bySlot;
+    return bySlot;
   }
 
   prefix(matchedBlocks: number, totalBlocks: number, blockBytes: number): void {
