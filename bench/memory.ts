@@ -5,6 +5,7 @@
  */
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
+import { threadClockMs } from '../dist/core/pool-clock.js';
 import type { ScanMemory } from '../dist/core/scan-memory.js';
 import { HeldBytes } from '../dist/ingress/byte-budget.js';
 import type { StreamContext } from '../dist/ingress/exchange.js';
@@ -242,7 +243,7 @@ export async function memoryBench(shape: Shape, shared?: StackOptions['shared'])
     replyBytesMax: WINDOW_BYTES,
     streamsMax: 10_000,
     stallMs: Number.POSITIVE_INFINITY,
-    now: () => performance.now(),
+    now: threadClockMs,
   });
   const say = (bytes: Buffer): void => {
     const arrivedAt = performance.now() - (shape.late === true ? LATE_MS : 0);

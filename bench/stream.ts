@@ -141,6 +141,7 @@ export function quietOpener(now: () => number): StreamOpener {
     ignoreSubset: false,
     blockBytes: () => 256,
     now,
+    recent: now,
     random: Math.random,
     log: { error: nothing, warn: nothing },
   });

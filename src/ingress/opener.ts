@@ -63,6 +63,7 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
   const load: SharedLoad = { openStreams: 0, held: new HeldBytes(services.limits.maxBufferedBytes), silentStreams: 0 };
   const gate = new TurnBudget({
     now: services.now,
+    recent: services.recent,
     defer: (run) => setImmediate(run),
     sliceMs: NEW_WORK_SLICE_MS,
     waitingMax: WAITING_MAX,

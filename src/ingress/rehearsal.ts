@@ -1,3 +1,4 @@
+import { threadClockMs } from '../core/pool-clock.js';
 import { HeldBytes } from './byte-budget.js';
 import { field, text, varintField } from './codec/wire.js';
 import { PROCESS_PATH, type StreamEntry } from './transport.js';
@@ -89,8 +90,6 @@ function numbered(frames: Buffer, stream: number): Buffer {
   return bytes;
 }
 
-const now = (): number => performance.now();
-
 /**
  * Plays whole exchanges through a connection in memory, so that the code of the transport, the streams and the core is
  * compiled before the first request. Everything behind `open` must be thrown away afterwards.
@@ -113,15 +112,15 @@ export async function rehearse(open: StreamEntry, timeMs: number): Promise<numbe
     replyBytesMax: WINDOW_BYTES,
     streamsMax: 10 * BATCH,
     stallMs: Number.POSITIVE_INFINITY,
-    now,
+    now: threadClockMs,
   });
   const say = (bytes: Buffer): void => connection.receive(bytes, 0, bytes.length);
   const setting = Buffer.concat([Buffer.from([0, SETTING_INITIAL_WINDOW]), number(WINDOW_BYTES)]);
   say(Buffer.concat([PREFACE, frame(FrameType.settings, 0, setting)]));
   const script = exchange('/v1/chat/completions');
-  const end = now() + timeMs;
+  const end = threadClockMs() + timeMs;
   let stream = 1;
-  while (now() < end && !connection.isClosed) {
+  while (threadClockMs() < end && !connection.isClosed) {
     const batch: Buffer[] = [];
     for (let i = 0; i < BATCH; i++, stream += 2) batch.push(numbered(script, stream));
     // Takes all that was sent, so that the window of the connection stays open.

@@ -69,9 +69,9 @@ export class RequestPhase {
 
   /** One message of the request; the time that the picker itself spends on them is recorded with its answer. */
   message(message: ProcessMessage): void {
-    const { now } = this.#exchange.context.services;
+    const { now, recent } = this.#exchange.context.services;
     const wasOpen = this.#awaitsAnswer;
-    const startedAt = now();
+    const startedAt = recent();
     this.#read(message);
     this.#spentMs += now() - startedAt;
     if (wasOpen) this.#recordSpent();
@@ -271,7 +271,7 @@ export class RequestPhase {
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     if (!this.#canEcho()) return this.#exchange.turnAway('too many bytes of one connection are held');
-    this.#placedAt = services.now();
+    this.#placedAt = services.recent();
     this.#recordPlaced(request);
     this.#makeEvictable(outcome);
     this.#trace?.placed(outcome, this.#placedAt);

@@ -22,9 +22,9 @@ export class ResponseRelay {
 
   /** One message of the response; the time that the picker itself spends on them is recorded at its end. */
   message(message: ProcessMessage): void {
-    const { now, recorder } = this.#exchange.context.services;
+    const { now, recent, recorder } = this.#exchange.context.services;
     const wasOver = this.isOver;
-    const startedAt = now();
+    const startedAt = recent();
     if (message.phase === Phase.responseHeaders) this.#headers(message);
     else if (message.phase === Phase.responseBody) this.#body(message, startedAt);
     else this.#trailers();

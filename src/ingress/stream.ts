@@ -132,11 +132,12 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   closed(cancelled: boolean): void {
     const { services, load } = this.#entry;
+    const at = services.now();
     // Envoy (1.37 and newer) ends its streams with a reset behind the last reply.
     if (cancelled && this.#closeCode === 'OK' && this.#response?.isOver !== true) this.#closeCode = 'Canceled';
     this.#release();
     if (!this.#refused) load.openStreams--;
-    services.recorder.streamClosed(this.#closeCode, (services.now() - this.openedAt) / 1_000);
+    services.recorder.streamClosed(this.#closeCode, (at - this.openedAt) / 1_000);
     this.#leave();
   }
 

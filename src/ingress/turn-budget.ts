@@ -9,6 +9,8 @@ export interface BudgetedWork {
 export interface TurnBudgetOptions {
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
+  /** Time at which that clock was last read: new work comes behind a reading. */
+  readonly recent: () => number;
   /** Runs something after the event loop has read what arrived meanwhile. */
   readonly defer: (run: () => void) => void;
   /** New work may use this many milliseconds of one turn of the event loop before the rest waits. */
@@ -118,7 +120,7 @@ export class TurnBudget {
 
   /** Whether work of this age would wait too long. @param since when its first byte came */
   refuses(since: number): boolean {
-    return this.#refuses(since, this.#options.now());
+    return this.#refuses(since, this.#options.recent());
   }
 
   /**
@@ -126,7 +128,7 @@ export class TurnBudget {
    * @param since when the first byte of the work came
    */
   enter(work: BudgetedWork, since: number): 'now' | 'later' | 'refused' {
-    const at = this.#options.now();
+    const at = this.#options.recent();
     if (this.#turnStart < 0) this.#openTurn(at);
     if (this.#refuses(since, at)) return 'refused';
     if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';

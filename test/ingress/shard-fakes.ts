@@ -375,6 +375,7 @@ export class FakeShard {
       ignoreSubset: false,
       blockBytes: () => 256,
       now: () => this.clock,
+      recent: () => this.clock,
       random: () => 0.5,
       log: { error: (details) => this.logged.push(details), warn: (details) => this.logged.push(details) },
       ...setup.services,

@@ -9,6 +9,7 @@ class Loop {
   constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20) {
     this.gate = new TurnBudget({
       now: () => this.clock,
+      recent: () => this.clock,
       defer: (run) => this.deferred.push(run),
       sliceMs: 5,
       waitingMax,

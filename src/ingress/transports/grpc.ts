@@ -1,4 +1,5 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
+import { threadClockMs } from '../../core/pool-clock.js';
 import {
   HEALTH_MESSAGE_BYTES,
   type HealthListener,
@@ -114,6 +115,8 @@ function serve(
   };
   call.on('data', (bytes: Buffer) => {
     stall.refresh();
+    // The streams take the time of this reading for that of the message.
+    threadClockMs();
     if (!closed) handler.message(bytes, 0, bytes.length);
   });
   call.on('end', () => {

@@ -6,7 +6,7 @@ import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
-import { poolClockMs, threadClockMs } from '../../core/pool-clock.js';
+import { poolClockMs, recentPoolClockMs, recentThreadClockMs, threadClockMs } from '../../core/pool-clock.js';
 import { ScanMemory } from '../../core/scan-memory.js';
 import { seededRandom } from '../../core/seeded-random.js';
 import { TokenChain } from '../../core/token-chain.js';
@@ -221,7 +221,7 @@ export class PoolStack {
       emitScores: settings.emitScores,
       predicts: settings.prediction !== undefined,
       served: servedBy(this.#core, settings.prediction),
-      nowMs: poolClockMs,
+      nowMs: recentPoolClockMs,
       later: (again) => this.#late.add(again),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
@@ -268,6 +268,7 @@ export class PoolStack {
       ignoreSubset: settings.ignoreSubset,
       blockBytes: () => this.#blockTokens * TOKEN_BYTES,
       now: threadClockMs,
+      recent: recentThreadClockMs,
       random: seededRandom(BigInt(seed)),
       log: this.#log,
     };

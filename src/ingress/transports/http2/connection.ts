@@ -57,7 +57,7 @@ export interface ConnectionOptions {
   readonly stallMs: number;
   /** As `StreamEntry.behind`. */
   readonly behind?: (() => void) | undefined;
-  /** Milliseconds of a monotonic clock, read once for each call of `receive` and `sweep`. */
+  /** Milliseconds of a monotonic clock, that of the streams' services: read at the beginning of each turn. */
   readonly now: () => number;
 }
 
@@ -163,10 +163,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
    */
   receive(bytes: Buffer, from: number, to: number, arrivedAt = this.#options.now(), more = false): void {
     if (this.isClosed) return;
-    this.#now = this.#options.now();
-    this.heardAt = this.#now;
     this.arrivedAt = arrivedAt;
-    this.#turn(() => this.#reader.push(bytes, from, to), more);
+    this.#turn(() => {
+      this.heardAt = this.#now;
+      this.#reader.push(bytes, from, to);
+    }, more);
   }
 
   /** Sends what was left to be sent later. */
@@ -269,6 +270,8 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   #turn(work: () => void, more = false): void {
     this.#inTurn = true;
+    // Also for the streams, which take the time of this reading for that of their messages.
+    this.#now = this.#options.now();
     try {
       work();
       this.#settle(more);
