@@ -1,3 +1,5 @@
+// Not the global of this name, which is a getter.
+import { Buffer } from 'node:buffer';
 import { RememberedTexts } from '../../core/remembered-texts.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { type WireReader, WireType } from './wire.js';
@@ -9,6 +11,9 @@ const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 
 /** More headers than any HTTP stack lets through; what comes behind them is not indexed. */
 const HEADERS_MAX = 1_024;
+
+/** Ranges of the headers that are being read, which are copied when their number is known: an array that grows is made three times. */
+const RANGES: number[] = new Array<number>(4 * HEADERS_MAX).fill(0);
 
 const NO_NAMES: readonly string[] = [];
 
@@ -72,14 +77,12 @@ export class HeaderMap implements RequestHeaders {
     this.#bytes = reader.bytes;
     this.#from = origin;
     this.#length = reader.end - origin;
-    // Counted first: an array that grows is made three times.
-    this.#ranges = new Array<number>(4 * countHeaders(reader));
-    reader.at = origin;
     while (reader.at < reader.end) {
       const tag = reader.tag();
       if (tag === HEADERS_HEADER) this.#index(reader, origin);
       else reader.skip(tag);
     }
+    this.#ranges = RANGES.slice(0, this.#used);
   }
 
   /** Makes a copy of the headers, so that they can be asked when the message is gone. */
@@ -121,15 +124,15 @@ export class HeaderMap implements RequestHeaders {
     }
     reader.leave(outer);
     const at = this.#used;
-    if (at === this.#ranges.length) return;
+    if (at === RANGES.length) return;
     this.#used += 4;
     this.#lengths |= 1 << (keyEnd - keyStart);
     // Envoy fills raw_value; value is what older proxies and tests send.
     const isRaw = rawEnd > rawStart;
-    this.#ranges[at] = keyStart;
-    this.#ranges[at + 1] = keyEnd;
-    this.#ranges[at + 2] = isRaw ? rawStart : valueStart;
-    this.#ranges[at + 3] = isRaw ? rawEnd : valueEnd;
+    RANGES[at] = keyStart;
+    RANGES[at + 1] = keyEnd;
+    RANGES[at + 2] = isRaw ? rawStart : valueStart;
+    RANGES[at + 3] = isRaw ? rawEnd : valueEnd;
   }
 
   get count(): number {
@@ -207,17 +210,6 @@ export class HeaderMap implements RequestHeaders {
     }
     return true;
   }
-}
-
-/** Headers in the reader's range that are indexed; moves its place. */
-function countHeaders(reader: WireReader): number {
-  let count = 0;
-  while (reader.at < reader.end) {
-    const tag = reader.tag();
-    if (tag === HEADERS_HEADER) count++;
-    reader.skip(tag);
-  }
-  return Math.min(count, HEADERS_MAX);
 }
 
 /** The headers of a message that carries none. */

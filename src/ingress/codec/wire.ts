@@ -30,6 +30,18 @@ export class WireReader {
 
   /** An unsigned varint of at most ten bytes. Exact up to 2^53, which is more than any length or flag here. */
   varint(): number {
+    // Most tags and lengths: without a loop this is inlined where it is called.
+    if (this.at < this.end) {
+      const first = this.bytes[this.at]!;
+      if (first < 0x80) {
+        this.at++;
+        return first;
+      }
+    }
+    return this.#longVarint();
+  }
+
+  #longVarint(): number {
     let value = 0;
     let scale = 1;
     for (let i = 0; i < 10; i++) {
