@@ -16,7 +16,9 @@ interface Epoch {
   requests: number;
   cost: number;
   reference: number;
+  /** Load: of the requests that the noted ones stand for, too. */
   promptTokens: number;
+  load: number;
   /** Milliseconds to the first outputs, the last ones. */
   readonly firstOutputs: Window;
   /** Sums with the burn-in. */
@@ -51,6 +53,7 @@ export class OpenEpochs {
       cost: 0,
       reference: 0,
       promptTokens: 0,
+      load: 0,
       firstOutputs: new Window(FIRST_OUTPUTS_MAX),
       all: { requests: 0, cost: 0, reference: 0 },
     });
@@ -62,8 +65,12 @@ export class OpenEpochs {
     if (epoch !== undefined) epoch.endMs = nowMs;
   }
 
-  /** Adds a finished request to its epoch, unless the epoch has been judged. */
-  note(number: number, decidedAtMs: number, { cost, reference, promptTokens, firstOutputMs }: RequestCost): void {
+  /**
+   * Adds a finished request to its epoch, unless the epoch has been judged.
+   * @param standsFor requests that it is one of
+   */
+  note(number: number, decidedAtMs: number, request: RequestCost, standsFor = 1): void {
+    const { cost, reference, promptTokens, firstOutputMs } = request;
     const epoch = this.#find(number);
     if (epoch === undefined) return;
     epoch.all.requests++;
@@ -73,7 +80,8 @@ export class OpenEpochs {
     epoch.requests++;
     epoch.cost += cost;
     epoch.reference += reference;
-    epoch.promptTokens += promptTokens;
+    epoch.promptTokens += promptTokens * standsFor;
+    epoch.load += standsFor;
     if (firstOutputMs !== undefined) epoch.firstOutputs.add(firstOutputMs);
   }
 
@@ -117,7 +125,7 @@ export class OpenEpochs {
 }
 
 function resultOf(epoch: Epoch): JudgedEpoch | undefined {
-  const { number, arm, requests, cost, reference, promptTokens, countsFromMs, endMs } = epoch;
+  const { number, arm, requests, cost, reference, promptTokens, load, countsFromMs, endMs } = epoch;
   const seconds = (endMs - countsFromMs) / 1000;
   if (requests < REQUESTS_MIN || !(cost > 0) || !(reference > 0) || !(promptTokens > 0)) return undefined;
   if (!(seconds > 0) || !Number.isFinite(seconds)) return undefined;
@@ -126,7 +134,7 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     arm,
     result: Math.log(cost / reference),
     promptTokens: promptTokens / seconds,
-    requests: requests / seconds,
+    requests: load / seconds,
     tail: tailOf(epoch.firstOutputs),
   };
 }

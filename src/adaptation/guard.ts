@@ -177,9 +177,9 @@ export class Guard {
     };
   }
 
-  /** Adds the cost of a request that was decided in `epoch`. */
-  note(epoch: number, decidedAtMs: number, cost: RequestCost): void {
-    this.#open.note(epoch, decidedAtMs, cost);
+  /** Adds the cost of a request that was decided in `epoch`. @param standsFor requests that it is one of */
+  note(epoch: number, decidedAtMs: number, cost: RequestCost, standsFor = 1): void {
+    this.#open.note(epoch, decidedAtMs, cost, standsFor);
   }
 
   /**

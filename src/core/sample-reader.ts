@@ -42,12 +42,13 @@ export class SampleReader {
    * Passes the new records to `visit`, thread by thread, each thread's in order. The sample belongs to the reader and
    * is overwritten by the next one.
    * @param limit bound on the number of records
-   * @returns the number of records; fewer than `limit` = nothing is left
+   * @param every one record of so many is passed, in each thread's order; the others are passed over
+   * @returns the number of records that were passed; fewer than `limit` = less than `every` are left of each thread
    */
-  drain(visit: (sample: TrainingSample) => void, limit = Number.POSITIVE_INFINITY): number {
+  drain(visit: (sample: TrainingSample) => void, limit = Number.POSITIVE_INFINITY, every = 1): number {
     let count = 0;
     for (let thread = 0; thread < this.#next.length && count < limit; thread++) {
-      count += this.#drainThread(thread, visit, limit - count);
+      count += this.#drainThread(thread, visit, limit - count, every);
     }
     return count;
   }
@@ -60,11 +61,11 @@ export class SampleReader {
     return this.#rings + thread * CORE.SAMPLE_RING_BYTES;
   }
 
-  #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number): number {
+  #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number, every: number): number {
     const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = CORE;
     const kept = size! - MARGIN;
     let count = 0;
-    for (let behind = this.#behind(thread); behind > 0 && count < limit; behind = this.#behind(thread)) {
+    for (let behind = this.#behind(thread); behind >= every && count < limit; behind = this.#behind(thread)) {
       if (behind > kept) this.#skip(thread, behind - kept);
       const number = this.#next[thread]!;
       this.#read(this.#ringOf(thread) + 64 + (number % size!) * bytes!);
@@ -73,7 +74,7 @@ export class SampleReader {
         this.#skip(thread, 1);
         continue;
       }
-      this.#next[thread] = number + 1;
+      this.#next[thread] = number + every;
       visit(this.#sample);
       count++;
     }

@@ -32,8 +32,8 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     settings: { ...usual, ...settings },
     labels: {
       lost: 3,
-      drain(visit, limit = Number.POSITIVE_INFINITY) {
-        const taken = waiting.splice(0, limit);
+      drain(visit, limit = Number.POSITIVE_INFINITY, every = 1) {
+        const taken = waiting.splice(0, limit * every).filter((_, i) => i % every === 0);
         for (const each of taken) visit(each);
         return taken.length;
       },
@@ -106,6 +106,24 @@ describe('the adapter', () => {
     all.adapter.model.meet([{ slot: 0, generation: 1, hardware: 'a' }]);
     live(all, 0.1, () => world, 180_000);
     expect(all.endpoints.get(0)!.own).toBeUndefined();
+  });
+
+  it('the adapter learns from one in so many of the samples when more than 1,000 come in a tick', () => {
+    const all = adapting();
+    const random = row(1);
+    const tick = (nowMs: number, samples: number) => {
+      for (let i = 0; i < samples; i++) all.waiting.push({ ...measured(world, random, { tag: 1 }), timeMs: nowMs });
+      const { learned, ignored } = all.adapter.report().labels;
+      all.adapter.tick(nowMs);
+      const after = all.adapter.report().labels;
+      return [after.learned - learned, after.ignored - ignored];
+    };
+    expect([tick(250, 3_500), tick(500, 3_600), tick(750, 40), tick(1_000, 40)]).toEqual([
+      [3_500, 0],
+      [900, 2_700],
+      [10, 30],
+      [40, 0],
+    ]);
   });
 
   it('the adapter only looks on in mode shadow, however good its predictions are', () => {

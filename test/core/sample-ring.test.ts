@@ -166,6 +166,21 @@ describe('a reader of labels', () => {
     expect(taken).toEqual([1, 2, 3, 4, 5]);
   });
 
+  it('a reader of labels takes one of so many, as it is asked to, and the rest when there are enough again', () => {
+    const { reader, ask, end } = one();
+    const taken: number[] = [];
+    const drain = (every: number) => reader.drain(({ promptTokens }) => taken.push(promptTokens), 100, every);
+    for (let i = 1; i <= 8; i++) end(ask(i, 0));
+    expect(drain(3)).toBe(2);
+    expect(taken).toEqual([1, 4]);
+    end(ask(9, 0));
+    expect(drain(3)).toBe(1);
+    end(ask(10, 0));
+    expect(drain(1)).toBe(1);
+    expect(taken).toEqual([1, 4, 7, 10]);
+    expect(reader.lost).toBe(0);
+  });
+
   it('a reader of labels counts what was overwritten before it came, and takes what is left in order', () => {
     const { reader, ask, end } = one();
     const written = CORE.LABEL_COUNT + 100;

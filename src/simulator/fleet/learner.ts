@@ -4,6 +4,7 @@ import type { AdaptationSettings } from '../../config/adaptation.js';
 import { type Coefficients, CostTable, type HardwareCoefficients } from '../../core/coefficients.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { SampleReader } from '../../core/sample-reader.js';
+import type { TrainingSample } from '../../core/training-sample.js';
 import type { Ablation, Alteration } from './ablation.js';
 import type { RandomStream } from './random-stream.js';
 
@@ -62,11 +63,13 @@ export class Learner {
 
   #overheard(reader: SampleReader, alteration: Alteration): AdapterOptions['labels'] {
     return {
-      drain: (take, most) =>
-        reader.drain((sample) => {
+      drain: (take, most, every) => {
+        const altered = (sample: TrainingSample): void => {
           alteration.note(sample, this.#adapter.model.speedOf(sample.slot));
           take(sample);
-        }, most),
+        };
+        return reader.drain(altered, most, every);
+      },
       get lost() {
         return reader.lost;
       },

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { OpenEpochs } from '../../dist/adaptation/epochs.js';
+
+/** Result of an epoch of a second in which every request of `standsFor` is noted. */
+function judged(standsFor: number) {
+  const epochs = new OpenEpochs();
+  epochs.begin(1, 'static', 0);
+  for (let i = 0; i < 1_000; i += standsFor) {
+    epochs.note(1, i, { cost: 2, reference: 1, promptTokens: 100, firstOutputMs: 50 }, standsFor);
+  }
+  epochs.end(1, 1_000);
+  return epochs.judge(2_000);
+}
+
+describe('an epoch', () => {
+  it('an epoch has the same result and the same load when some of its requests stand for the others', () => {
+    expect(judged(5)).toEqual(judged(1));
+    expect(judged(5)).toMatchObject([{ requests: 1_000, promptTokens: 100_000, result: Math.log(2) }]);
+  });
+
+  it('an epoch of fewer than twenty noted requests has no result, however many they stand for', () => {
+    expect(judged(100)).toEqual([]);
+  });
+});
