@@ -184,7 +184,7 @@ export class ChargedRuns implements ProfileRuns {
     const { directory, emitScores } = this.#options;
     const { blockTokens } = this.#request;
     const first = directory.at(decision.slots[0]!);
-    const endpoints = this.#endpointsOf(decision.slots, first);
+    const endpoints = this.#endpointsOf(decision.slots);
     if (decision.shadow.state !== 'unasked') this.#options.shadowed?.(this.input, decision.slots[0]!, decision.shadow);
     const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks, record } = decision;
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
@@ -214,9 +214,9 @@ export class ChargedRuns implements ProfileRuns {
     return pick;
   }
 
-  /** @param first endpoint of the first slot */
-  #endpointsOf(slots: readonly number[], first: PickedEndpoint | undefined): readonly PickedEndpoint[] {
-    if (slots.length === 1 && first !== undefined) return [first];
+  #endpointsOf(slots: readonly number[]): readonly PickedEndpoint[] {
+    const alone = slots.length === 1 ? this.#options.directory.alone(slots[0]!) : undefined;
+    if (alone !== undefined) return alone;
     const endpoints: PickedEndpoint[] = [];
     for (const slot of slots) {
       const entry = this.#options.directory.at(slot);
@@ -255,6 +255,11 @@ export class ChargedRuns implements ProfileRuns {
 
   /** Picks of every profile that ran, by the profile's name. */
   get picked(): ReadonlyMap<string, readonly PickedEndpoint[]> {
+    const [first] = this.#picks;
+    if (first !== undefined && this.#picks.length === 1 && first.endpoints.length === 1) {
+      const sole = this.#options.directory.solePicks(first.held.slot, first.profile);
+      if (sole !== undefined) return sole;
+    }
     const picked = new Map<string, readonly PickedEndpoint[]>();
     for (const { profile, endpoints } of this.#picks) picked.set(profile, endpoints);
     return picked;

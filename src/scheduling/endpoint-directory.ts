@@ -1,8 +1,17 @@
 import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
 import type { PickedEndpoint } from './decision.js';
 
+type Picks = ReadonlyMap<string, readonly PickedEndpoint[]>;
+
 interface Entry extends PickedEndpoint {
   readonly generation: number;
+}
+
+/** An endpoint as all that a request has picked, which most have: the same objects for all of them. */
+interface SolePick {
+  readonly endpoints: readonly PickedEndpoint[];
+  /** By the profile that has picked it. */
+  readonly picks: Map<string, Picks>;
 }
 
 /**
@@ -11,6 +20,7 @@ interface Entry extends PickedEndpoint {
  */
 export class EndpointDirectory {
   readonly #bySlot: (Entry | undefined)[] = [];
+  readonly #soleBySlot: (SolePick | undefined)[] = [];
   readonly #byAddress = new Map<string, number>();
   readonly #byHost = new Map<string, number[]>();
   readonly #byId = new Map<string, number>();
@@ -22,7 +32,9 @@ export class EndpointDirectory {
     for (const { slot, generation, endpoint } of added) {
       this.#drop(slot);
       const address = endpointAddress(endpoint);
-      this.#bySlot[slot] = { slot, generation, endpoint, address };
+      const entry = { slot, generation, endpoint, address };
+      this.#bySlot[slot] = entry;
+      this.#soleBySlot[slot] = { endpoints: [entry], picks: new Map() };
       // The IP of a pod that ends may be another one's already: the address means the one that takes requests.
       const other = this.#bySlot[this.#byAddress.get(address) ?? -1];
       if (endpoint.draining !== true || other === undefined || other.endpoint.draining === true) {
@@ -39,6 +51,7 @@ export class EndpointDirectory {
     const entry = this.#bySlot[slot];
     if (entry === undefined) return;
     this.#bySlot[slot] = undefined;
+    this.#soleBySlot[slot] = undefined;
     if (this.#byAddress.get(entry.address) === slot) this.#byAddress.delete(entry.address);
     if (this.#byId.get(entry.endpoint.id) === slot) this.#byId.delete(entry.endpoint.id);
     const host = this.#byHost.get(entry.endpoint.address)?.filter((other) => other !== slot) ?? [];
@@ -48,6 +61,23 @@ export class EndpointDirectory {
 
   at(slot: number): (PickedEndpoint & { readonly generation: number }) | undefined {
     return this.#bySlot[slot];
+  }
+
+  /** The endpoint of a slot as the only one of a pick. */
+  alone(slot: number): readonly PickedEndpoint[] | undefined {
+    return this.#soleBySlot[slot]?.endpoints;
+  }
+
+  /** Picks of a request whose only profile has picked the endpoint of a slot alone. */
+  solePicks(slot: number, profile: string): Picks | undefined {
+    const sole = this.#soleBySlot[slot];
+    if (sole === undefined) return undefined;
+    let picks = sole.picks.get(profile);
+    if (picks === undefined) {
+      picks = new Map([[profile, sole.endpoints]]);
+      sole.picks.set(profile, picks);
+    }
+    return picks;
   }
 
   /** Slot of the endpoint `namespace/name`. */

@@ -120,6 +120,7 @@ export class CoreScheduler implements GatedScheduler {
   #request(input: ScheduleInput): RunRequest {
     const { directory, settings } = this.#options;
     const { estimateOutput, objectiveTimes } = settings.current;
+    const { requestKeys = NO_KEYS } = this.#options;
     const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
     let outputTokens = 0;
@@ -146,7 +147,7 @@ export class CoreScheduler implements GatedScheduler {
       subset: input.subset === undefined ? undefined : directory.resolve(input.subset),
       charged: true,
       explained: false,
-      keys: this.#options.requestKeys?.map((header) => input.headers.get(header)),
+      keys: requestKeys.length === 0 ? undefined : requestKeys.map((header) => input.headers.get(header)),
       baseModel: this.#options.baseModels?.has(input.targetModel),
       // Every stage asks for room: the request waits until all of them have it.
       gate: input.gate,
@@ -179,6 +180,8 @@ function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
 }
 
 const WAITING: Waiting = { kind: 'waiting' };
+
+const NO_KEYS: readonly string[] = [];
 
 const NO_HEADERS: ReadonlyMap<string, string | undefined> = new Map();
 
