@@ -8,7 +8,8 @@
 // may bring them in any: so each is cut into blocks by itself, and only the chain puts them one behind the other.
 //
 // Decoded bytes are first put one behind the other into OUTPUT and then hashed together: escapes cut a prompt into
-// pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time.
+// pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time. Long runs
+// without escapes are hashed where they lie (grammar.ts).
 import { CHAIN_BLOCKS, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
 import { promptBeginning } from '../request-area';
 import { hashBytes, hashLink, streamAbsorb, streamHash, streamLength, streamReset } from './hash';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { PromptKind } from '../../dist/core/types.js';
+import { PromptKind } from '../../dist/core/types.js';
 import { documentText, kind, mutated } from './request-scanner-documents.ts';
 import { scan, scanner, seed, sizes } from './request-scanner-harness.ts';
 import { expectedChain, expectedScan } from './request-scanner-reference.ts';
@@ -34,6 +34,52 @@ function check(kind: PromptKind, body: Buffer, pieces: readonly Uint8Array[], bl
   const chain = expectedChain(seed, expected, 'target', blockBytes);
   expect(outcome.hashes).toEqual(chain.slice(0, sizes.chainBlocks));
 }
+
+/** Plain text of one repeated letter that has no byte at which a string stops. */
+const plainRun = fc.tuple(fc.integer({ min: 0, max: 3_000 }), fc.constantFrom('a', 'é', '_', '\u{10348}'));
+const ends = ['\\n', '\\"', '\\\\', '\\u00e9', '\\ud800\\udf48'];
+/** JSON text of a string whose plain runs are as long as those that are hashed where they lie, and shorter. */
+const longText = fc
+  .array(fc.tuple(plainRun, fc.constantFrom(...ends)), { minLength: 1, maxLength: 4 })
+  .map((runs) => runs.map(([[length, letter], end]) => letter.repeat(length) + end).join(''));
+
+describe('a request scan of long plain runs', () => {
+  const numRuns = runs / 3;
+
+  it('a request scan of long plain runs finds what JSON.parse finds, in any pieces', () => {
+    fc.assert(
+      fc.property(
+        kind,
+        longText,
+        longText,
+        fc.constantFrom(48, 64, 256),
+        fc.array(fc.nat(), { maxLength: 3 }),
+        (...of) => {
+          const [which, system, content, blockBytes, places] = of;
+          const messages = `[{"role":"system","content":"${system}"},{"role":"user","content":"${content}"}]`;
+          const text = Buffer.from(
+            `{"messages":${messages},"prompt":"${content}","input":"${content}","text":"${system}"}`,
+          );
+          const sorted = places.map((place) => place % (text.length + 1)).sort((a, b) => a - b);
+          check(which, text, cut(text, sorted), blockBytes);
+        },
+      ),
+      { numRuns },
+    );
+  });
+
+  it('a request scan of long plain runs refuses a control byte wherever it stands', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 5_000 }), fc.integer({ min: 0, max: 0x1f }), (before, byte) => {
+        const head = '{"messages":[{"role":"user","content":"';
+        const text = Buffer.from(`${head}${'a'.repeat(before)}#${'b'.repeat(2_000)}"}]}`);
+        text[head.length + before] = byte;
+        expect(scan(PromptKind.chat, [text]).refusal).toMatchObject({ position: head.length + before });
+      }),
+      { numRuns },
+    );
+  });
+});
 
 describe('a request scan', () => {
   it('a request scan finds in generated documents what JSON.parse finds, fed whole', () => {
