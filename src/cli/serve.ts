@@ -27,6 +27,7 @@ export async function runServe(argv: readonly string[], served: () => void = () 
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
   const shardThreads = startShardThreads(flags.shards);
+  (await import('../config/interpreted-schemas.js')).interpretSchemas();
   const { createPicker } = await import('./create-picker.js');
   const { picker, log } = await createPicker(flags, failed, shardThreads);
   if (flags.debugCore) log.warn('the core checks itself at every release of a lock: decisions are slower');
