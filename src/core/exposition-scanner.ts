@@ -1,4 +1,5 @@
 import { CORE } from './core-names.js';
+import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 
 /** One metric to read from a metrics page. */
@@ -38,7 +39,7 @@ const encoder = new TextEncoder();
 export class ExpositionScanner {
   readonly #core: CoreInstance;
   readonly #at: number;
-  readonly #input: number;
+  readonly #input: InputBytes;
   readonly #pieceBytes: number;
   readonly #text: Buffer;
   /** Query number by its JSON, so that an equal query takes no further place. */
@@ -50,7 +51,7 @@ export class ExpositionScanner {
   constructor(core: CoreInstance) {
     this.#core = core;
     this.#at = core.call.scrapeAddress() >>> 0;
-    this.#input = core.call.inputAddress() >>> 0;
+    this.#input = new InputBytes(core);
     this.#pieceBytes = CORE.THREAD_INPUT_BYTES;
     this.#text = Buffer.from(core.memory.buffer as unknown as ArrayBuffer);
   }
@@ -114,7 +115,7 @@ export class ExpositionScanner {
     }
     for (let at = 0; at < chunk.length; at += this.#pieceBytes) {
       const piece = chunk.length <= this.#pieceBytes ? chunk : chunk.subarray(at, at + this.#pieceBytes);
-      this.#core.bytes.set(piece, this.#input);
+      this.#input.write(piece);
       this.#core.call.scrapeFeed(piece.length);
     }
   }

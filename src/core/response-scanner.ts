@@ -1,5 +1,6 @@
 import { CORE } from './core-names.js';
 import { GrpcFrames } from './grpc-frames.js';
+import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 import { AnswerForm, type Usage } from './types.js';
 
@@ -38,14 +39,14 @@ export class ResponseScanner {
   readonly #held: (Uint8Array | undefined)[] = [];
   /** Frames of the answers that have them, per scan. */
   readonly #frames: (GrpcFrames | undefined)[] = [];
-  readonly #input: number;
+  readonly #input: InputBytes;
   readonly #output: number;
   readonly #pieceBytes: number;
 
   constructor(core: CoreInstance) {
     const { scans } = core.sizes;
     this.#core = core;
-    this.#input = core.call.inputAddress() >>> 0;
+    this.#input = new InputBytes(core);
     this.#output = core.call.outputAddress() >>> 0;
     this.#pieceBytes = CORE.THREAD_INPUT_BYTES;
     this.#open = new Uint8Array(scans);
@@ -82,7 +83,7 @@ export class ResponseScanner {
     const longest = CORE.NAME_BYTES_MAX;
     const name = encoder.encode(from);
     if (name.length > longest || Buffer.byteLength(to) > longest) return 0;
-    this.#core.bytes.set(name, this.#input);
+    this.#input.write(name);
     this.#replacement[id] = encoder.encode(JSON.stringify(to));
     return name.length;
   }
@@ -112,13 +113,13 @@ export class ResponseScanner {
   }
 
   #feedFrames(id: number, frames: GrpcFrames, chunk: Uint8Array, end: boolean): Uint8Array {
-    const { call, bytes } = this.#core;
+    const { call } = this.#core;
     frames.feed(chunk, {
       messageBegin: () => call.responseMessageBegin(id),
       piece: (message) => {
         for (let at = 0; at < message.length; at += this.#pieceBytes) {
           const piece = message.subarray(at, at + this.#pieceBytes);
-          bytes.set(piece, this.#input);
+          this.#input.write(piece);
           call.responseMessageFeed(id, piece.length, 0);
         }
         return true;
@@ -133,7 +134,7 @@ export class ResponseScanner {
   }
 
   #feedPiece(id: number, piece: Uint8Array, end: boolean): Uint8Array {
-    this.#core.bytes.set(piece, this.#input);
+    this.#input.write(piece);
     const changes = this.#core.call.responseFeed(id, piece.length, end ? 1 : 0);
     return changes === 0 && this.#held[id] === undefined ? piece : this.#splice(id, piece);
   }
