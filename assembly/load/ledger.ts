@@ -79,7 +79,7 @@ export class LedgerEntry {
   wantedTpot: f32;
 }
 
-/** A free list of entries with the counts of its thread; the common one uses only the list. */
+/** A free list of entries with the counts of its thread; the common one uses only the list and the top. */
 @unmanaged
 class LedgerHead {
   /** First free entry + 1, 0 = none · its thread, the common one any thread · commit lock. */
@@ -90,6 +90,8 @@ class LedgerHead {
   used: u32;
   /** Charges refused because the ledger was full · its thread · commit lock. */
   refused: u32;
+  /** Entries handed out for the first time so far, in the common head; the others were never written · any thread · commit lock. */
+  top: u32;
 }
 
 /** Bytes from one head to the next: a cache line each. */
@@ -126,7 +128,7 @@ export function ledgerFull(): u32 {
   return full;
 }
 
-/** Takes an entry from the own free list, or from the common one. @returns ticket, 0 = none is left */
+/** Takes an entry from the own free list, from the common one, or one that was never used. @returns ticket, 0 = none is left */
 function takeEntry(): u32 {
   const head = headOf(THREAD);
   let ticket = head.free;
@@ -137,8 +139,13 @@ function takeEntry(): u32 {
   }
   const common = commonHead();
   ticket = common.free;
-  if (ticket != 0) common.free = entryAt(ticket - 1).next;
-  return ticket;
+  if (ticket != 0) {
+    common.free = entryAt(ticket - 1).next;
+    return ticket;
+  }
+  if (common.top == REQUESTS) return 0;
+  common.top += 1;
+  return common.top;
 }
 
 /** Gives an entry back. The control thread charges nothing, so it keeps nothing. */
@@ -186,12 +193,6 @@ export function entryOf(ticket: u32, generation: u32): LedgerEntry | null {
   if (ticket == 0 || ticket > REQUESTS) return null;
   const entry = entryAt(ticket - 1);
   return isCharged(entry) && entry.generation == generation ? entry : null;
-}
-
-/** Links every entry into the free list; creator only. */
-export function ledgerInitialise(): void {
-  for (let i: u32 = 0; i < REQUESTS; i++) entryAt(i).next = i + 1 < REQUESTS ? i + 2 : 0;
-  commonHead().free = 1;
 }
 
 /**
@@ -371,7 +372,7 @@ export function ledgerRepair(): void {
   }
   let free: u32 = 0;
   let used: u32 = 0;
-  for (let i = REQUESTS; i > 0; i--) {
+  for (let i = commonHead().top; i > 0; i--) {
     const entry = entryAt(i - 1);
     if (isCharged(entry)) {
       used++;
@@ -445,5 +446,5 @@ export function ledgerCheck(): u32 {
     if (own != headOf(thread).length) return 5;
     free += own;
   }
-  return free + used == REQUESTS ? 0 : 5;
+  return free + used == commonHead().top ? 0 : 5;
 }

@@ -39,7 +39,7 @@ import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold-prompts';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
-import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerInitialise, ledgerRepair, setHandle } from '../load/ledger';
+import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } from '../load/ledger';
 import { clearPeers, peersScraped } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
@@ -56,7 +56,6 @@ const SHORT: u32 = 20;
 
 /** Prepares every structure of a fresh memory; called once, by the creator. */
 export function initialise(): void {
-  ledgerInitialise();
   prefixInitialise();
   coefficientsInitialise();
 }
