@@ -1,4 +1,5 @@
 import { CORE } from './core-names.js';
+import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 
 /** A part of a prompt that is no text: an image, a clip. Its placeholder tokens are equal for all such parts. */
@@ -32,6 +33,7 @@ export class TokenChain {
   readonly #input: number;
   readonly #inputTokens: number;
   readonly #text: Buffer;
+  readonly #tokens: InputBytes;
   readonly #hashes: BigUint64Array;
 
   constructor(core: CoreInstance) {
@@ -39,6 +41,7 @@ export class TokenChain {
     this.#input = core.call.inputAddress() >>> 0;
     this.#inputTokens = CORE.THREAD_INPUT_BYTES >>> 2;
     this.#text = Buffer.from(core.memory.buffer);
+    this.#tokens = new InputBytes(core);
     const { chainBlocks } = core.sizes;
     this.#hashes = new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, chainBlocks);
   }
@@ -120,7 +123,7 @@ export class TokenChain {
   }
 
   #writeTokens(tokens: Uint32Array, from: number, to: number): void {
-    this.#core.u32.set(tokens.subarray(from, to), this.#input >>> 2);
+    this.#tokens.write(new Uint8Array(tokens.buffer, tokens.byteOffset + 4 * from, 4 * (to - from)));
   }
 }
 
