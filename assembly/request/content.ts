@@ -27,12 +27,15 @@ import {
   scanPages,
   scanPagesOffset,
 } from './layout';
-import { lexemesStart } from './lexemes';
+import { lexemesStart, plainGroupsEnd } from './lexemes';
 import { mediaReset } from './media';
 import { ContentSegment, RequestScan, scanHead } from './scan-state';
 
 /** Tokens and images can be longer than their JSON: pending content is hashed before OUTPUT overflows. */
 const PENDING_MAX: usize = 32768;
+
+/** Plain bytes behind which as many more are hashed where they lie: to begin a hash anew costs as much as to copy some KB. */
+export const LONG_RUN_BYTES: usize = 1024;
 
 /** Address behind the pending content in OUTPUT. */
 let out: usize = 0;
@@ -138,6 +141,14 @@ export function contentTokens(scan: RequestScan, token: u32, count: u32): void {
 export function contentRaw(scan: RequestScan, from: usize, length: u32): void {
   contentFlush(scan);
   absorb(scan, from, length);
+}
+
+/** Hashes the plain bytes of a string from `from` on where they lie, if they are many. @returns address behind them */
+export function contentLongRun(scan: RequestScan, from: usize, stop: usize): usize {
+  const end = plainGroupsEnd(from, stop);
+  if (end - from < LONG_RUN_BYTES) return from;
+  contentRaw(scan, from, <u32>(end - from));
+  return end;
 }
 
 /** Hashes what is pending. */

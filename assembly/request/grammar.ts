@@ -6,7 +6,7 @@
 // sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement
 // characters that decoding would have put there).
 import { writeCodePoint } from '../utf8';
-import { contentEnd, contentMove, contentRaw, contentStart } from './content';
+import { contentEnd, contentLongRun, contentMove, contentStart, LONG_RUN_BYTES } from './content';
 import { valueBegin, valueEnd } from './fields';
 import { numberEnd, takeNumber, takeString } from './kept-values';
 import { keyEnd } from './keys';
@@ -28,7 +28,6 @@ import {
   MINUS,
   OPEN_ARRAY,
   OPEN_OBJECT,
-  plainGroupsEnd,
   QUOTE,
   skipSpace,
   stringEnd,
@@ -73,8 +72,6 @@ const LEX_LITERAL: u32 = 11;
 const LEX_REFUSED: u32 = 12;
 
 const REPLACEMENT: u32 = 0xfffd;
-/** Plain bytes of prompt content behind which as many more are hashed where they lie. To begin a hash anew costs as much as to copy some KB. */
-const LONG_RUN_BYTES: usize = 1024;
 
 // The feed under way. Set at its start, stored into the scan state at its end.
 let at: usize = 0;
@@ -306,14 +303,6 @@ function stepString(scan: RequestScan): u32 {
   return LEX_ESCAPE;
 }
 
-/** Hashes the plain bytes from `from` on where they lie, if they are many. @returns address behind them */
-function takeLongRun(scan: RequestScan, from: usize, stop: usize): usize {
-  const plainEnd = plainGroupsEnd(from, stop);
-  if (plainEnd - from < LONG_RUN_BYTES) return from;
-  contentRaw(scan, from, <u32>(plainEnd - from));
-  return plainEnd;
-}
-
 /**
  * The same for prompt content, which is long and full of short escapes: those are decoded on the spot. Addresses are held
  * in locals, because a global is a place in memory and would be written and read again for every escape.
@@ -331,7 +320,7 @@ function stepPrompt(scan: RequestScan): u32 {
     if (from == stop) break;
     if (from == bound) {
       contentMove(to);
-      from = takeLongRun(scan, from, stop);
+      from = contentLongRun(scan, from, stop);
       to = contentEnd();
       bound = stop;
       continue;
