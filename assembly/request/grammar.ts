@@ -1,10 +1,9 @@
 // The grammar of JSON as a machine that takes a body in pieces and accepts exactly what JSON.parse accepts.
 //
 // Owns: in this thread's part of REGION_SCANS where the grammar stands in each scan. No lock: all of it belongs to one
-// thread. What keys and values mean is not known here: keys.ts and fields.ts are told of those in tracked containers. Nothing is kept
-// in a Wasm global between two feeds, so a scan may rest at any byte: inside an escape, a number, a literal, a UTF-8
-// sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement
-// characters that decoding would have put there).
+// thread. What keys and values mean is not known here: keys.ts and fields.ts are told of those in tracked containers. Nothing is kept in a Wasm
+// global between two feeds, so a scan may rest at any byte: inside an escape, a number, a literal, a UTF-8 sequence (those are never
+// taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement characters that decoding would have put there).
 import { writeCodePoint } from '../utf8';
 import { contentEnd, contentLongRun, contentMove, contentStart, LONG_RUN_BYTES } from './content';
 import { valueBegin, valueEnd } from './fields';
