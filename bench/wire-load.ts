@@ -1,15 +1,13 @@
 /**
- * Whole pickers under the loads that one core is not enough for: one shard and two, and the load that llm-d publishes for 100k-token
- * prompts. The generator of bench/load sends from templates, in a process of its own.
+ * Whole pickers behind 60,000 exchanges, beside llm-d-router where LLM_D_ROUTER names its program, and under the loads that one core
+ * is not enough for: one shard and two, and the load that llm-d publishes for 100k-token prompts. The generator of bench/load sends from templates, in a process of its own.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Report } from './bench.ts';
-import { BOTH_CORES, ownCommand, PinnedPicker, pins, type Usage } from './load/pinned-picker.ts';
+import { BOTH_CORES, ownCommand, PinnedPicker, pins, routerCommand, type Usage } from './load/pinned-picker.ts';
+import { WARM_UP_EXCHANGES, warmUp } from './load/warm-up.ts';
+import { steadyFigures } from './process/steady.ts';
 
-/** Exchanges until V8 has compiled a shard's code, and bound on the time for them. */
-const WARM_UP_EXCHANGES = 60_000;
-const WARM_UP_STEP_SECONDS = 2;
-const WARM_UP_SECONDS_MAX = 20;
 /** Enough connections for each shard to have some: the kernel deals them out by lot. */
 const CONNECTIONS = 16;
 /** Below what a shard refuses as an overload. */
@@ -36,10 +34,7 @@ async function saturated(shards: number, seconds: number) {
   const picker = await PinnedPicker.start(ownCommand(`--shards=${shards}`), shards === 1 ? undefined : BOTH_CORES);
   try {
     const load = { connections: CONNECTIONS, concurrency: CONCURRENCY, boundMs: BOUND_MS };
-    let exchanges = 0;
-    for (let at = 0; at < WARM_UP_SECONDS_MAX && exchanges < shards * WARM_UP_EXCHANGES; at += WARM_UP_STEP_SECONDS) {
-      exchanges += (await picker.load({ ...load, seconds: WARM_UP_STEP_SECONDS })).goodput * WARM_UP_STEP_SECONDS;
-    }
+    await warmUp(picker, load, shards * WARM_UP_EXCHANGES);
     const before = usage(picker);
     const { goodput, refused, failed, generatorCores } = await picker.load({ ...load, seconds });
     const cpuSeconds = usage(picker).cpuSeconds - before.cpuSeconds;
@@ -89,7 +84,26 @@ async function longPrompts(connections: number, milliseconds: number): Promise<o
   }
 }
 
+/** What one picker does in its first seconds and in its steady state. */
+async function* steady(picker: string, command: readonly string[], seconds: number): AsyncGenerator<object> {
+  const figures: object[] = [];
+  await steadyFigures(command, seconds, (scenario, value, unit) =>
+    figures.push({ name: 'wire/steady', picker, scenario, value: short(value), unit }),
+  );
+  yield* figures;
+}
+
 export const reports: readonly Report[] = [
+  {
+    name: 'wire/steady',
+    timeMs: 5_000,
+    async *run(timeMs) {
+      yield* steady('pointsman', ownCommand(), timeMs / 1_000);
+      const router = routerCommand();
+      if (router === undefined) console.error('llm-d-router is skipped: LLM_D_ROUTER names no program');
+      else yield* steady('llm-d-router', router, timeMs / 1_000);
+    },
+  },
   {
     name: 'wire/shards',
     timeMs: 5_000,

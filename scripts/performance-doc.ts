@@ -82,13 +82,20 @@ export function processTable(figures: readonly ProcessFigure[]): string {
   const of = (scenario: string, picker: string) =>
     figures.find((figure) => figure.scenario === scenario && figure.picker === picker);
   const text = (figure: ProcessFigure | undefined) =>
-    figure === undefined ? '–' : `${Number(figure.value.toPrecision(3)).toLocaleString('en-US')} ${figure.unit}`;
+    figure === undefined
+      ? '–'
+      : `${Number(figure.value.toPrecision(3)).toLocaleString('en-US')}${figure.unit === '/s' ? '' : ' '}${figure.unit}`;
   const lines = scenarios.map((scenario) => {
     const [own, peer] = [of(scenario, 'pointsman'), of(scenario, 'llm-d-router')];
-    const ratio = own === undefined || peer === undefined ? '–' : `${(peer.value / own.value).toFixed(1)} ×`;
+    const ratio = own === undefined || peer === undefined ? '–' : `${advantage(own, peer).toFixed(1)} ×`;
     return `| ${scenario} | ${text(own)} | ${text(peer)} | ${ratio} |`;
   });
   return ['| | Pointsman | llm-d-router | ratio |', '| --- | ---: | ---: | ---: |', ...lines].join('\n');
+}
+
+/** How many times better the first figure is: larger where it counts by the second, otherwise smaller. */
+function advantage(own: ProcessFigure, peer: ProcessFigure): number {
+  return own.unit === '/s' ? own.value / peer.value : peer.value / own.value;
 }
 
 /** The page with its measured part renewed. @throws when the marks are missing. */

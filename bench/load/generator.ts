@@ -15,6 +15,8 @@ export interface LoadOptions {
   readonly concurrency?: number;
   /** An answer that is older than this does not count as a good one. */
   readonly boundMs: number;
+  /** Ages of an open loop count from when a request leaves, without the up to 1 ms that it waits for others. */
+  readonly agesFromSent?: boolean;
   /** Prompts and answers; absent = chats of 4 KB, answered in one piece. */
   readonly streamed?: TokenPace & { readonly promptBytes: number };
 }
@@ -43,27 +45,31 @@ export interface Ages {
 /** For answers to come after the last request. */
 const REST_MS = 2_000;
 
-/** A histogram of milliseconds with steps of 0.1. */
+/** Steps of a histogram in a millisecond, and its largest age in milliseconds. */
+const STEPS = 100;
+const AGE_MS_MAX = 20_000;
+
+/** A histogram of milliseconds. */
 class AgeCounts {
-  readonly #counts = new Float64Array(200_001);
+  readonly #counts = new Uint32Array(AGE_MS_MAX * STEPS + 1);
   #total = 0;
   max = 0;
 
   add(ms: number): void {
-    this.#counts[Math.min(200_000, Math.max(0, Math.trunc(ms * 10)))]!++;
+    this.#counts[Math.min(AGE_MS_MAX * STEPS, Math.max(0, Math.trunc(ms * STEPS)))]!++;
     this.#total++;
     this.max = Math.max(this.max, ms);
   }
 
   ages(): Ages {
-    return { p50: this.#quantile(0.5), p99: this.#quantile(0.99), max: Number(this.max.toFixed(1)) };
+    return { p50: this.#quantile(0.5), p99: this.#quantile(0.99), max: Number(this.max.toFixed(2)) };
   }
 
   #quantile(q: number): number {
     let left = q * this.#total;
     for (let i = 0; i < this.#counts.length; i++) {
       left -= this.#counts[i]!;
-      if (left <= 0 && this.#total > 0) return (i + 1) / 10;
+      if (left <= 0 && this.#total > 0) return (i + 1) / STEPS;
     }
     return 0;
   }
@@ -146,7 +152,7 @@ class Generator implements ProxyOwner {
     while (this.now() < this.#end) {
       const now = Math.min(this.now(), this.#end);
       while (dueAt <= now) {
-        this.#begin(dueAt);
+        this.#begin(this.#options.agesFromSent === true ? now : dueAt);
         dueAt += (-Math.log(1 - Math.random()) / rate) * 1_000;
       }
       this.#flush();

@@ -48,6 +48,13 @@ export function routerCommand(): readonly string[] | undefined {
 
 export const ownCommand = (...flags: string[]): readonly string[] => [process.execPath, PROGRAM, 'serve', ...flags];
 
+export interface PoolOptions {
+  /** Default 8, at most 254. */
+  readonly endpoints?: number;
+  /** More flags; absent = those for comparing decisions. */
+  readonly flags?: readonly string[];
+}
+
 export class PinnedPicker {
   readonly port: number;
   readonly #picker: PickerProcess;
@@ -63,18 +70,22 @@ export class PinnedPicker {
 
   /**
    * @param command of the picker, without the flags that both pickers know
-   * @param cores as taskset names them; absent = one that it has for itself
+   * @param cores as taskset names them; undefined = one that it has for itself
    */
-  static async start(command: readonly string[], cores = PICKER_CORE): Promise<PinnedPicker> {
+  static async start(
+    command: readonly string[],
+    cores = PICKER_CORE,
+    { endpoints: count = ENDPOINTS, flags }: PoolOptions = {},
+  ): Promise<PinnedPicker> {
     const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
-    const hosts = Array.from({ length: ENDPOINTS }, (_, index) => `127.0.1.${index + 1}`);
+    const hosts = Array.from({ length: count }, (_, index) => `127.0.1.${index + 1}`);
     const servers = await Promise.all(hosts.map((host) => ModelServer.start(host)));
     const endpoints = servers.map(({ address }, index) => {
       return { name: `server-${index}`, address: hosts[index]!, port: address.port, labels: {} };
     });
     const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
     const configuration = writePickerFiles(folder, text, endpoints);
-    const picker = await PickerProcess.start(onCore(cores, command), configuration, ENDPOINTS);
+    const picker = await PickerProcess.start(onCore(cores, command), configuration, count, flags);
     return new PinnedPicker(picker, servers, folder);
   }
 

@@ -80,15 +80,18 @@ export async function measureLoad(
 }
 
 /**
- * Milliseconds from sending `requests` at once until the last of them is picked, on a picker that has just started. The frames
- * come from a template: a client of a gRPC library takes longer to write 1,000 requests than a picker to place them.
+ * The time of a burst on a picker that has just started. The frames come from a template: a client of a gRPC library takes
+ * longer to write 1,000 requests than a picker to place them.
  */
 export async function measureBurst(command: readonly string[], endpoints: number, requests: number): Promise<number> {
-  return withPicker(command, endpoints, async (picker) => {
-    const burst = new Burst(picker.port, requests);
-    await pause(BURST_PAUSE_MS);
-    return burst.send();
-  });
+  return withPicker(command, endpoints, ({ port }) => sendBurst(port, requests));
+}
+
+/** Milliseconds from sending `requests` at once until the last of them is picked. */
+export async function sendBurst(port: number, requests: number): Promise<number> {
+  const burst = new Burst(port, requests);
+  await pause(BURST_PAUSE_MS);
+  return burst.send();
 }
 
 /** Requests that come at once, over several connections of a proxy. */

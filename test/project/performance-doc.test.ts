@@ -38,9 +38,13 @@ test('times are written in the unit that reads best, with three digits', () => {
 test('whole pickers stand beside each other with their ratio', () => {
   const own = { picker: 'pointsman', scenario: 'chat: CPU', value: 30, unit: 'µs' } as const;
   const peer = { ...own, picker: 'llm-d-router', value: 300 };
+  const rate = { ...own, scenario: 'chat', value: 3_000, unit: '/s' } as const;
   const alone = { ...own, scenario: 'start', value: 412.4, unit: 'ms' } as const;
-  expect(processTable([own, peer, alone])).toBe(`| | Pointsman | llm-d-router | ratio |
+  expect(
+    processTable([own, peer, rate, { ...rate, picker: 'llm-d-router', value: 300 }, alone]),
+  ).toBe(`| | Pointsman | llm-d-router | ratio |
 | --- | ---: | ---: | ---: |
 | chat: CPU | 30 µs | 300 µs | 10.0 × |
+| chat | 3,000/s | 300/s | 10.0 × |
 | start | 412 ms | – | – |`);
 });
