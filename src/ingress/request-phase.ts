@@ -349,7 +349,9 @@ export class RequestPhase {
   #proceed(result: WaitResult): void {
     this.#state = 'reading';
     const outcome = result.kind === 'dispatched' ? 'Dispatched' : result.outcome;
-    this.#trace?.dequeued(outcome, this.#exchange.context.services.now());
+    // No message has come: the decision takes the time of this reading.
+    const now = this.#exchange.context.services.now();
+    this.#trace?.dequeued(outcome, now);
     try {
       if (result.kind === 'dispatched') this.#place(result.dispatch);
       else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));

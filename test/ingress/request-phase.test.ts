@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Waiter, WaitingLine } from '../../dist/flow-control/waiting-line.js';
 import {
   requestBody,
   requestHeaders,
@@ -564,5 +565,40 @@ describe('a failure inside the picker', () => {
     const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
     expect(proxy.ending).toEqual({ code: 13, message: 'internal error' });
     expect([shard.logged.length, shard.scanner.open_.size, shard.opener.load().bufferedBytes]).toEqual([1, 0, 0]);
+  });
+});
+
+describe('a request that waits in the queues', () => {
+  it('a request that waits in the queues is decided by the time of its dispatch', () => {
+    const clock = { ms: 0, lastRead: 0 };
+    const waiters: Waiter[] = [];
+    const line = {
+      nowMs: () => clock.ms,
+      mustQueue: () => false,
+      join: (_wait: unknown, waiter: Waiter) => waiters.push(waiter),
+      giveBack: () => undefined,
+    };
+    const decidedAt: number[] = [];
+    const now = () => {
+      clock.lastRead = clock.ms;
+      return clock.ms;
+    };
+    const services = { line: line as unknown as WaitingLine, now, recent: () => clock.lastRead };
+    const shard: FakeShard = new FakeShard({
+      services,
+      schedule: () => {
+        decidedAt.push(services.recent());
+        return decidedAt.length === 1 ? { kind: 'waiting' } : shard.place('10.0.0.1:8000');
+      },
+    });
+    const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
+    expect(proxy.replies).toEqual([]);
+    clock.ms = 5_000;
+    const place = { ahead: undefined, expectedWaitMs: undefined };
+    waiters[0]!.proceed({ kind: 'dispatched', dispatch: { handle: 1, ticket: 1, ticketGeneration: 1 }, place });
+    expect([decidedAt, proxy.kinds]).toEqual([
+      [0, 5_000],
+      ['requestHeaders', 'requestBody'],
+    ]);
   });
 });

@@ -9,7 +9,14 @@ import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/req
 import { RequestRules } from '../../dist/request/rules.js';
 import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
-import type { AnswerMeasures, Charge, Placement, Rejection, ScheduleInput } from '../../dist/scheduling/decision.js';
+import type {
+  AnswerMeasures,
+  Charge,
+  Placement,
+  Rejection,
+  ScheduleInput,
+  Waiting,
+} from '../../dist/scheduling/decision.js';
 import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
@@ -333,7 +340,7 @@ export interface ShardSetup {
   /** Decisions depend on bodies of answers; absent = they do. */
   readonly readsAnswers?: boolean;
   /** Answer of the scheduler; the default places on 10.0.0.1:8000. */
-  readonly schedule?: (input: ScheduleInput) => Placement | Rejection;
+  readonly schedule?: (input: ScheduleInput) => Placement | Rejection | Waiting;
 }
 
 /** One shard's stream handling with every neighbour replaced. */

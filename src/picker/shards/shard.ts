@@ -1,5 +1,6 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
 import { errorMessage } from '../../core/error-message.js';
+import { threadClockMs } from '../../core/pool-clock.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
@@ -275,6 +276,8 @@ class Shard {
   }
 
   #receive(message: ToShard): void {
+    // What ends by a message, as a request that is evicted, takes the time of this reading.
+    threadClockMs();
     // The table has one entry for each kind; TypeScript does not relate the entry to the message that selected it.
     const handle = this.#messages[message.kind] as (message: ToShard) => void;
     handle(message);
