@@ -261,10 +261,14 @@ export function gateConfigure(
   return 0;
 }
 
-/** Makes sure that a band is in the table. @returns its rank, or -1 when the lock could not be had */
-export function gateBand(priority: i32): i32 {
+/**
+ * Makes sure that a band is in the table, as if it had had a request.
+ * @param now pool clock, 0 = unknown
+ * @returns its rank, or -1 when the lock could not be had
+ */
+export function gateBand(priority: i32, now: f64): i32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return -1;
-  const rank = gateRank(priority);
+  const rank = gateEnter(priority, now);
   lockRelease(COMMIT_LOCK);
   return <i32>rank;
 }

@@ -146,6 +146,12 @@ export class CapacityGate {
     return this.#core.call.gateCeiling(priority, ceiling) === 1;
   }
 
+  /** Makes the bands of these priorities, or keeps them as if each had had a request now. */
+  keepBands(priorities: Iterable<number>, nowMs: number): boolean {
+    for (const priority of priorities) if (this.#core.call.gateBand(priority, nowMs) < 0) return false;
+    return true;
+  }
+
   /**
    * Drops bands without a waiting request and without a new request for `idleMs`. The highest remaining band becomes
    * the highest one.

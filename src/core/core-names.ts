@@ -657,7 +657,7 @@ export interface CoreFunctions {
   evictionLost(ticket: U32, generation: U32): U32;
   explainAddress(): Usize;
   gateAddress(): Usize;
-  gateBand(priority: I32): I32;
+  gateBand(priority: I32, now: F64): I32;
   gateBandsForget(before: U32): U32;
   gateCeiling(priority: I32, ceiling: F32): U32;
   gateCheck(): U32;

@@ -29,6 +29,8 @@ export interface RoomSettings {
   readonly ceilings: Ceilings;
   /** Share of every endpoint that this picker may fill, above 0 and at most 1. */
   readonly share: number;
+  /** Priorities that share the room before a request of them has come. */
+  readonly standing: readonly number[];
 }
 
 /** Counters of flow control. */
@@ -86,6 +88,7 @@ export class FlowController {
   readonly #handles = new Map<number, number>();
   /** Thread by handle of a dispatched request that has not ended. */
   readonly #running = new Map<number, number>();
+  #standing: readonly number[] = [];
   /** Ceilings as written to the gate. */
   readonly #written = new Map<number, number>();
   readonly #dispatch = (handle: number, _reference: number, _priority: number, only: number): DispatchResult =>
@@ -139,11 +142,12 @@ export class FlowController {
   }
 
   /** Changes the rules of the capacity gate. @returns false when the core could not be written: call again */
-  configure({ gate: settings, ceilings, share }: RoomSettings): boolean {
+  configure({ gate: settings, ceilings, share, standing }: RoomSettings): boolean {
     const { gate, blockTokens, nowMs } = this.#options;
     this.#ceilings = ceilings;
+    this.#standing = standing;
     this.#written.clear();
-    return gate.configure(settings, blockTokens, share, nowMs());
+    return gate.configure(settings, blockTokens, share, nowMs()) && gate.keepBands(standing, nowMs());
   }
 
   /** Allows or forbids evictions for waiting requests of a higher band. */
@@ -407,9 +411,9 @@ export class FlowController {
     }
   }
 
-  /** Drops unused bands, whose ranks go to the lower bands. */
+  /** Drops unused bands, whose ranks go to the lower bands. Standing bands stay. */
   #forgetBands(now: number): void {
-    if (now < this.#forgotMs + FORGET_MS) return;
+    if (now < this.#forgotMs + FORGET_MS || !this.#options.gate.keepBands(this.#standing, now)) return;
     this.#forgotMs = now;
     // A band that returns later gets the ceiling of its neighbour first.
     if (this.#options.gate.forgetBands(BAND_IDLE_MS, now) > 0) this.#written.clear();

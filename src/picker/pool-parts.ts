@@ -241,7 +241,9 @@ export class PoolParts {
       labels: configuration.scheduling.labels,
       broadcast: (message) => {
         this.#process.link().broadcast(message);
-        if (message.kind === 'rules') this.labels.collectSoon();
+        if (message.kind !== 'rules') return;
+        this.labels.collectSoon();
+        this.flow?.setObjectives(message.objectives.map(([, priority]) => priority));
       },
       applied: (version) => this.#process.link().hasApplied(version),
       changed: (update) => this.#slotsChanged(update),

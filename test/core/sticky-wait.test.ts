@@ -14,7 +14,7 @@ function scene(held: number, { endpoints = 3, others = 0, priorities = [0] } = {
     Array.from({ length: endpoints }, () => ({ waiting: 0 })),
     operations,
   );
-  for (const priority of priorities) pool.control.call.gateBand(priority);
+  for (const priority of priorities) pool.control.call.gateBand(priority, 0);
   const index = new PrefixIndex(pool.control);
   const hashes = BigUint64Array.from({ length: 20 }, (_, i) => BigInt(1_000 + i));
   index.writeHashes(hashes);

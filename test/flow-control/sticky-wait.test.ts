@@ -54,7 +54,7 @@ function chats(priority: number) {
     operations,
   );
   pool.programs.publish(0, operations, { inserts: true });
-  for (const each of [0, priority]) pool.control.call.gateBand(each);
+  for (const each of [0, priority]) pool.control.call.gateBand(each, 0);
   const gate = new WatchedGate(pool.control);
   let now = 1;
   const controller = new FlowController({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { UsageLimitSettings } from '../settings.js';
+import type { FlowControlSettings, UsageLimitSettings } from '../settings.js';
 
 /** Saturation from which the soft reflective policy counts its ticks (as in llm-d-router). */
 const TICKS_FROM = 0.5;
@@ -51,6 +51,18 @@ export class Ceilings {
   }
 }
 
+/**
+ * Priorities that take part in the ceilings before a request of them has come: 0, the configured ones and those of
+ * objectives (as in llm-d-router). None where all bands have one ceiling.
+ */
+export function standingPriorities(
+  { usageLimit, bands }: Pick<FlowControlSettings, 'usageLimit' | 'bands'>,
+  objectives: readonly number[],
+): readonly number[] {
+  if (usageLimit.kind === 'static') return [];
+  return [...new Set([...bands.map(({ priority }) => priority), 0, ...objectives])];
+}
+
 /** Relative rank of each band: 0 for the highest, 1 for the lowest; 0 for a single one. */
 function rankShares(priorities: readonly number[]): readonly number[] {
   const steps = Math.max(1, priorities.length - 1);
@@ -94,7 +106,9 @@ export const priorityHoldbackPolicy = definePlugin({
   type: 'priority-holdback-policy',
   kinds: ['usage-limit-policy'],
   stability: 'Alpha',
-  doc: 'Queues of flow control: the lower the priority, the less of the pool it may fill.',
+  doc:
+    'Queues of flow control: the lower the priority, the less of the pool it may fill. Counted are 0, the priorities of ' +
+    '`priorityBands` and of objectives, whether they have requests or not, and others while they have.',
   parameters: priorityHoldbackParameters,
   usageLimitSettings: ({ domain, minCeiling, maxCeiling }) => ({ kind: 'holdback', domain, minCeiling, maxCeiling }),
 });

@@ -6,7 +6,7 @@ import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../core/pool-clock.js';
 import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
-import { Ceilings } from '../../flow-control/policies/usage-limits.js';
+import { Ceilings, standingPriorities } from '../../flow-control/policies/usage-limits.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import { QueueMachine } from '../../flow-control/queue-machine.js';
 import type { FlowControlSettings, QueueLimits } from '../../flow-control/settings.js';
@@ -68,6 +68,8 @@ export class FlowControl {
   /** Replaces the names that are always label values. */
   readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
+  /** Priorities of the objectives. */
+  #objectives: readonly number[] = [];
   /** Live peers, and the pickers of the pool that are assumed, this one included. */
   #peers = { live: 0, expected: 1 };
 
@@ -220,7 +222,16 @@ export class FlowControl {
   }
 
   get #room(): RoomSettings {
-    return { gate: this.#gate, ceilings: new Ceilings(this.#settings.usageLimit), share: this.#share };
+    const standing = standingPriorities(this.#settings, this.#objectives);
+    return { gate: this.#gate, ceilings: new Ceilings(this.#settings.usageLimit), share: this.#share, standing };
+  }
+
+  /** Sets the priorities that the objectives of the pool give. */
+  setObjectives(priorities: Iterable<number>): void {
+    const known = [...new Set(priorities)].sort((a, b) => b - a);
+    if (known.join() === this.#objectives.join()) return;
+    this.#objectives = known;
+    if (this.#settings.usageLimit.kind !== 'static') this.#writeGate();
   }
 
   #writeGate(): void {
