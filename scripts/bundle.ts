@@ -4,15 +4,16 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
-import { bundledPackages } from './bundled-packages.ts';
+import { bundledPackages, namedFiles } from './bundled-packages.ts';
+import { refuseNamedFiles } from './named-files.ts';
 
 const root = resolve(import.meta.dirname, '..');
 /** Folder of the modules; scripts/build.ts names another one until the build is whole. */
 const dist = resolve(process.env.POINTSMAN_DIST ?? resolve(root, 'dist'));
 const program = resolve(dist, 'program');
 
-/** Each is started by its path: the command line by bin/, the other one as the program of a thread. */
-const entries = ['cli/main.js', 'picker/jobs/job.js'];
+/** Each is started by its path: the command line by bin/, the others as programs of threads. */
+const entries = ['cli/main.js', 'picker/jobs/job.js', 'simulator/suite/sweep-job.js'];
 
 /** What a start of `pointsman serve` runs: one file each, so that the code compiled of it is one file as well. */
 const quickEntries = { serve: 'cli/serve-program.js', shard: 'picker/shards/shard.js' };
@@ -21,11 +22,14 @@ const starters = { 'start-serve': 'cli/start-serve.js', 'start-shard': 'picker/s
 
 /** Packages that few starts use, one file each. */
 const rarePackages = { 'grpc-js': '@grpc/grpc-js', undici: 'undici' };
+/** The program of modules has Piscina in such a file as well: a script knows its own folder, where the program of its threads lies. */
+const modulesApart = { ...rarePackages, piscina: 'piscina' };
 
 /** Modules that name a program beside them, so they must see the bundled one. */
 const programNamers = new Set([
   'picker/shards/shard-threads.js',
   'picker/jobs/job-pool.js',
+  'simulator/suite/sweep.js',
   ...Object.values(starters),
 ]);
 
@@ -62,33 +66,20 @@ const addresses: Plugin = {
   },
 };
 
-/** Rare packages are files of their own, which are loaded when they are needed. */
-const rareApart: Plugin = {
-  name: 'rare-apart',
+/** Packages that are files of their own, which are loaded when they are needed. */
+const filesApart = (packages: Readonly<Record<string, string>>): Plugin => ({
+  name: 'files-apart',
   setup(setup) {
-    for (const [file, name] of Object.entries(rarePackages)) {
-      setup.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: file, namespace: 'rare' }));
+    for (const [file, name] of Object.entries(packages)) {
+      setup.onResolve({ filter: new RegExp(`^${name}$`) }, () => ({ path: file, namespace: 'apart' }));
     }
-    setup.onResolve({ filter: /^\.\/.*\.cjs$/, namespace: 'rare' }, ({ path }) => ({ path, external: true }));
-    setup.onLoad({ filter: /./, namespace: 'rare' }, ({ path }) => ({
+    setup.onResolve({ filter: /^\.\/.*\.cjs$/, namespace: 'apart' }, ({ path }) => ({ path, external: true }));
+    setup.onLoad({ filter: /./, namespace: 'apart' }, ({ path }) => ({
       contents: `module.exports = require(${JSON.stringify(`./${path}.cjs`)});`,
       loader: 'js',
     }));
   },
-};
-
-/** Piscina names the program of its threads by its own folder. */
-const piscinaThread: Plugin = {
-  name: 'piscina-thread',
-  setup(setup) {
-    setup.onLoad({ filter: /[/\\]piscina[/\\]dist[/\\]index\.js$/ }, async ({ path }) => {
-      const source = await readFile(path, 'utf8');
-      const named = source.replace("'worker.js'", "'piscina-thread.cjs'");
-      if (named === source) throw new Error(`${path} does not name worker.js any more`);
-      return { contents: named, loader: 'js' };
-    });
-  },
-};
+});
 
 /**
  * A module in a form that loads quicker. Named by its members, the schema library leaves out what is not used: four fifths
@@ -125,6 +116,20 @@ const common: BuildOptions = {
   logLevel: 'warning',
 };
 
+const scripts: BuildOptions = {
+  ...common,
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  banner: { js: SCRIPT_BANNER },
+};
+const scriptNames = refuseNamedFiles(namedFiles, 'cjs', program);
+const inDist = (files: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(files).map(([name, file]) => [name, resolve(dist, file)]));
+
+// First what the others start or load.
+const thread = { 'piscina-thread': resolve(root, 'node_modules/piscina/dist/worker.js') };
+await build({ ...scripts, entryPoints: thread, plugins: [scriptNames] });
+await build({ ...scripts, entryPoints: modulesApart, plugins: [scriptNames] });
 await build({
   ...common,
   entryPoints: entries.map((entry) => resolve(dist, entry)),
@@ -133,22 +138,15 @@ await build({
   splitting: true,
   format: 'esm',
   banner: { js: MODULE_BANNER },
-  plugins: [addresses, rareApart],
+  plugins: [addresses, filesApart(modulesApart), refuseNamedFiles(namedFiles, 'esm', program)],
 });
-
-const scripts: BuildOptions = {
-  ...common,
-  format: 'cjs',
-  outExtension: { '.js': '.cjs' },
-  banner: { js: SCRIPT_BANNER },
-};
-const inDist = (files: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(files).map(([name, file]) => [name, resolve(dist, file)]));
 await build({ ...scripts, entryPoints: inDist(starters), plugins: [addresses] });
-await build({ ...scripts, entryPoints: rarePackages });
-await build({ ...scripts, entryPoints: inDist(quickEntries), plugins: [addresses, rareApart, piscinaThread] });
+await build({
+  ...scripts,
+  entryPoints: inDist(quickEntries),
+  plugins: [addresses, filesApart(rarePackages), scriptNames],
+});
 for (const name of Object.keys(quickEntries)) await finish(resolve(program, `${name}.cjs`));
-await build({ ...scripts, entryPoints: { 'piscina-thread': resolve(root, 'node_modules/piscina/dist/worker.js') } });
 
 await import('./bundle-page.ts');
 

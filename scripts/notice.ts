@@ -27,6 +27,8 @@ function reachable(): Map<string, string> {
     metafile: true,
     format: 'esm',
     platform: 'node',
+    // Only pino's transports use it, which the program leaves out.
+    external: ['thread-stream'],
     logLevel: 'silent',
   });
   const found = new Map<string, string>();
