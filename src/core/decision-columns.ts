@@ -71,14 +71,22 @@ export function readColumns(
   columns: number,
   record: LoggedColumns,
 ): DecisionColumns | undefined {
-  const units = (core.sizes.decisionColumnBytes ?? 0) >>> 6;
-  if (record.columns === 0 || units === 0) return undefined;
-  const first = record.columns - 1;
-  const isWhole = () => ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - first) >>> 0 <= units;
-  if (!isWhole()) return undefined;
-  const found = readAt(core, columns + (first % units) * 64, record.number);
+  if (!areColumnsKept(core, ring, record)) return undefined;
+  const found = readAt(core, columns + ((record.columns - 1) % unitsOf(core)) * 64, record.number);
   // The writer may have overwritten them while they were read.
-  return isWhole() ? found : undefined;
+  return areColumnsKept(core, ring, record) ? found : undefined;
+}
+
+/** Whether the columns of a decision were kept and are not overwritten. @param ring as `readColumns` */
+export function areColumnsKept(core: CoreInstance, ring: number, { columns }: LoggedColumns): boolean {
+  const units = unitsOf(core);
+  if (columns === 0 || units === 0) return false;
+  return ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - (columns - 1)) >>> 0 <= units;
+}
+
+/** Units of 64 bytes of a thread's ring of columns. */
+function unitsOf({ sizes }: CoreInstance): number {
+  return (sizes.decisionColumnBytes ?? 0) >>> 6;
 }
 
 function readAt(core: CoreInstance, at: number, number: number): DecisionColumns | undefined {

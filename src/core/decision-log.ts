@@ -1,7 +1,7 @@
 import { type CacheLoss, type CacheLossCause, cacheLossOf, type FormerLoss, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
-import { type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
+import { areColumnsKept, type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -98,15 +98,46 @@ export class DecisionLog {
         if (record !== undefined) records.push(record);
       }
     }
-    return records.sort((a, b) => b.timeMs - a.timeMs || b.number - a.number).slice(0, limit);
+    return records.sort(byAge).slice(0, limit);
   }
 
-  /** All records of the request with this id, oldest first. */
+  /**
+   * The newest decisions whose columns are kept, newest first. Of all others one word is read.
+   * @param looks bound on the records that are looked at, over all threads
+   */
+  recentWithColumns(limit: number, looks: number): DecisionRecord[] {
+    const threads = Array.from({ length: this.#threads }, (_, thread) => thread).filter((each) => this.#made(each) > 0);
+    const share = Math.ceil(looks / Math.max(1, threads.length));
+    const records = threads.flatMap((thread) => this.#withColumns(thread, limit, share));
+    return records.sort(byAge).slice(0, limit);
+  }
+
+  #withColumns(thread: number, limit: number, looks: number): DecisionRecord[] {
+    const { view } = this.#core;
+    const made = this.#made(thread);
+    const count = this.#count(made, looks);
+    const records: DecisionRecord[] = [];
+    for (let age = 0; age < count && records.length < limit; age++) {
+      const at = this.#place(thread, made - 1 - age);
+      if (view.getUint32(at + CORE.DECISION_COLUMNS, true) === 0) continue;
+      const record = this.#read(at);
+      if (record === undefined) continue;
+      // The columns of older records were overwritten before.
+      if (!areColumnsKept(this.#core, this.#ring(thread), record)) break;
+      records.push(record);
+    }
+    return records;
+  }
+
+  /** All records of the request with this id, oldest first. Reads a word or two of all others. */
   find(requestId: string): DecisionRecord[] {
     const { view } = this.#core;
     const found: DecisionRecord[] = [];
     for (let thread = 0; thread < this.#threads; thread++) {
-      for (const at of this.#places(thread, this.#kept)) {
+      const made = this.#made(thread);
+      const count = this.#count(made, this.#kept);
+      for (let age = 0; age < count; age++) {
+        const at = this.#place(thread, made - 1 - age);
         if (view.getUint32(at + CORE.DECISION_ID_LENGTH, true) !== requestId.length) continue;
         if (!this.#hasId(at, requestId)) continue;
         const record = this.#read(at);
@@ -125,7 +156,7 @@ export class DecisionLog {
 
   /** Inputs of a decision; undefined when that was not kept, or is overwritten. */
   columns(record: DecisionRecord): DecisionColumns | undefined {
-    const ring = this.#rings + record.thread * this.#stride;
+    const ring = this.#ring(record.thread);
     return readColumns(this.#core, ring, ring + CORE.DECISION_HEAD_BYTES + this.#kept * CORE.DECISION_BYTES, record);
   }
 
@@ -137,26 +168,33 @@ export class DecisionLog {
   }
 
   #made(thread: number): number {
-    return Atomics.load(this.#core.i32, (this.#rings + thread * this.#stride) >>> 2) >>> 0;
+    return Atomics.load(this.#core.i32, this.#ring(thread) >>> 2) >>> 0;
+  }
+
+  /** Address of a thread's part of the log. */
+  #ring(thread: number): number {
+    return this.#rings + thread * this.#stride;
   }
 
   #place(thread: number, number: number): number {
-    const ring = this.#rings + thread * this.#stride;
-    return ring + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;
+    return this.#ring(thread) + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;
   }
 
   /** Addresses of a thread's newest records, newest first. The oldest place is left out: it may be written to just now. */
   #places(thread: number, limit: number): number[] {
     if (this.#kept === 0) return [];
     const made = this.#made(thread);
-    const count = Math.min(made, this.#kept - 1, limit);
-    return Array.from({ length: count }, (_, age) => this.#place(thread, made - 1 - age));
+    return Array.from({ length: this.#count(made, limit) }, (_, age) => this.#place(thread, made - 1 - age));
+  }
+
+  #count(made: number, limit: number): number {
+    return Math.min(made, Math.max(0, this.#kept - 1), limit);
   }
 
   #hasId(at: number, id: string): boolean {
     const { bytes } = this.#core;
-    const length = Math.min(id.length, CORE.DECISION_ID_BYTES);
-    for (let i = 0; i < length; i++) {
+    // From its end: ids that count up, or that begin with a date, differ there.
+    for (let i = Math.min(id.length, CORE.DECISION_ID_BYTES) - 1; i >= 0; i--) {
       if (bytes[at + CORE.DECISION_ID + i] !== (id.charCodeAt(i) & 0xff)) return false;
     }
     return true;
@@ -235,6 +273,10 @@ export class DecisionLog {
       removed: removalOf(view.getUint32(at + CORE.DECISION_BEST_REMOVED, true)),
     };
   }
+}
+
+function byAge(a: DecisionRecord, b: DecisionRecord): number {
+  return b.timeMs - a.timeMs || b.number - a.number;
 }
 
 /** Reason why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */

@@ -165,6 +165,25 @@ describe('the decision log', () => {
     );
   });
 
+  it('the decision log finds the newest decisions with columns among so many of each thread', () => {
+    const cases = fc.record({
+      made: fc.integer({ min: 0, max: 150 }),
+      every: fc.integer({ min: 1, max: 9 }),
+      bytes: fc.integer({ min: 512, max: 20_000 }),
+      limit: fc.integer({ min: 1, max: 20 }),
+      looks: fc.integer({ min: 1, max: 80 }),
+    });
+    fc.assert(
+      fc.property(cases, ({ made, every, bytes, limit, looks }) => {
+        const { decider, log } = logged(every, { decisions: 64, decisionColumnBytes: bytes });
+        for (let i = 0; i < made; i++) decider.decide({ ...plainRequest, nowMs: i });
+        const expected = log.recent(looks).filter((record) => log.columns(record) !== undefined);
+        expect(log.recentWithColumns(limit, looks)).toEqual(expected.slice(0, limit));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it('the decision log changes no pick by keeping columns', () => {
     const picks = (columnsEvery: number) => {
       const { decider } = logged(columnsEvery);
@@ -179,5 +198,6 @@ describe('the decision log', () => {
     expect(decider.decide(plainRequest)).toMatchObject({ status: 'decided', record: undefined });
     trail.refuse('none', 0, 400, 1);
     expect([log.recent(5), log.find('none'), log.at(1, 0), trail.made]).toEqual([[], [], undefined, 0]);
+    expect(log.recentWithColumns(5, 5)).toEqual([]);
   });
 });
