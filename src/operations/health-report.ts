@@ -59,9 +59,10 @@ export interface HealthReport {
 export const HEALTH_PATH = '/debug/health';
 
 /** `GET /debug/health`: the report as JSON. */
-export function healthRoute(read: () => HealthReport): Route {
-  return (_request, response: ServerResponse) => {
+export function healthRoute(read: () => Promise<HealthReport>): Route {
+  return async (_request, response: ServerResponse) => {
+    const report = await read();
     response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-    response.end(`${JSON.stringify(read(), undefined, 2)}\n`);
+    response.end(`${JSON.stringify(report, undefined, 2)}\n`);
   };
 }

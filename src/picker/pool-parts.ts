@@ -172,6 +172,7 @@ export class PoolParts {
         effective: stringify(configuration.current.effective),
         warnings: configuration.current.warnings,
       }),
+      warnings: () => configuration.current.warnings,
       profiles: () => configuration.current.scheduling.profiles,
     };
   }

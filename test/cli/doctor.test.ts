@@ -7,8 +7,7 @@ import { diagnosis, exitCodeOf } from '../../dist/cli/doctor/diagnosis.js';
 import { doctorText } from '../../dist/cli/doctor/doctor-text.js';
 import { ofPool, readSamples } from '../../dist/cli/doctor/exposition.js';
 import type { HealthReport } from '../../dist/operations/health-report.js';
-import type { ShownDecision } from '../../dist/operations/why/request-story.js';
-import { scorerUse } from '../../dist/operations/why/scorer-use.js';
+import { type CandidateScores, ScorerUses } from '../../dist/operations/why/scorer-use.js';
 import { startFleet } from '../../dist/simulator/server/fleet.js';
 import { eventually } from '../gateway/client.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
@@ -287,25 +286,26 @@ pointsman_left_out_endpoints{pool="b"} 0
 });
 
 describe('the use of scorers', () => {
-  const decision = (...endpoints: readonly (readonly number[])[]): ShownDecision =>
-    ({
-      endpoints: endpoints.map((scores, index) => ({
-        rank: index === 0 ? 1 : null,
-        removedBy: null,
-        scores: scores.map((score, at) => ({ scorer: `s${at}`, weight: 1, signal: null, score })),
-      })),
-    }) as unknown as ShownDecision;
+  const decision = (...candidates: readonly (readonly number[])[]): CandidateScores => ({
+    scorers: candidates[0]!.map((_, at) => ({ name: `s${at}`, weight: 1 })),
+    candidates: candidates.map((scores, index) => ({ picked: index === 0, scores })),
+  });
+
+  function useIn(...decisions: readonly CandidateScores[]) {
+    const uses = new ScorerUses();
+    for (const each of decisions) uses.add(each);
+    return uses.uses;
+  }
 
   it('a scorer decides when the pick does not score highest without it', () => {
-    const use = scorerUse([decision([1, 0.2], [0, 0.5]), decision([0.5, 0.9], [0.5, 0.1])]);
-    expect(use).toEqual([
+    expect(useIn(decision([1, 0.2], [0, 0.5]), decision([0.5, 0.9], [0.5, 0.1]))).toEqual([
       { scorer: 's0', decisions: 2, apart: 1, decided: 1 },
       { scorer: 's1', decisions: 2, apart: 2, decided: 0 },
     ]);
   });
 
   it('a decision with one candidate says nothing of a scorer', () => {
-    expect(scorerUse([decision([1, 1])])).toEqual([]);
+    expect(useIn(decision([1, 1]))).toEqual([]);
   });
 });
 

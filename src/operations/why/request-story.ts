@@ -2,6 +2,7 @@ import type { CacheLoss } from '../../core/cache-loss.js';
 import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
 import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
 import type { OperationName } from '../../core/programs.js';
+import type { CandidateScores } from './scorer-use.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
 import { type TieBreak, tieBreakOf } from './tie-break.js';
 
@@ -139,6 +140,18 @@ export class RequestStories {
     const numbers = Array.from({ length: count }, (_, i) => (first + i) >>> 0);
     const records = numbers.map((number) => this.#sources.log.at(thread, number));
     return records.filter((record) => record !== undefined).map((record) => this.#decision(record));
+  }
+
+  /** Scores of a decision; undefined when its columns are not kept. */
+  scores(record: DecisionRecord): CandidateScores | undefined {
+    const columns = this.#sources.log.columns(record);
+    if (columns === undefined || record.status === 'undecided') return undefined;
+    const scorers = columns.scorers.map((at) => ({
+      name: this.#operationName(record, at, columns),
+      weight: columns.operations[at]!.weight,
+    }));
+    const candidates = columns.endpoints.filter(({ removed }) => removed === undefined);
+    return { scorers, candidates: candidates.map(({ rank, scores }) => ({ picked: rank === 1, scores })) };
   }
 
   #byNumber(id: string): DecisionRecord[] {

@@ -1,31 +1,43 @@
 import type { ScorerUse } from '../health-report.js';
-import type { ShownDecision, ShownEndpoint } from './request-story.js';
+
+/** Scores of a decision: of each candidate by each scorer, before the weights. */
+export interface CandidateScores {
+  readonly scorers: readonly { readonly name: string; readonly weight: number }[];
+  readonly candidates: readonly {
+    readonly picked: boolean;
+    /** In the order of `scorers`; undefined = the scorer did not run. */
+    readonly scores: readonly (number | undefined)[];
+  }[];
+}
 
 /** Counts for each scorer the decisions in which its scores differed, and those in which it changed the pick. */
-export function scorerUse(decisions: readonly ShownDecision[]): readonly ScorerUse[] {
-  const uses = new Map<string, { decisions: number; apart: number; decided: number }>();
-  for (const { endpoints } of decisions) {
-    const candidates = (endpoints ?? []).filter(({ removedBy }) => removedBy === null);
-    if (candidates.length < 2) continue;
-    for (const [index, { scorer }] of candidates[0]!.scores.entries()) {
-      const scores = candidates.map((each) => each.scores[index]?.score ?? null);
-      if (scores.includes(null)) continue;
-      const use = uses.get(scorer) ?? { decisions: 0, apart: 0, decided: 0 };
+export class ScorerUses {
+  readonly #uses = new Map<string, { decisions: number; apart: number; decided: number }>();
+
+  get uses(): readonly ScorerUse[] {
+    return [...this.#uses].map(([scorer, use]) => ({ scorer, ...use }));
+  }
+
+  add({ scorers, candidates }: CandidateScores): void {
+    if (candidates.length < 2) return;
+    for (const [index, { name }] of scorers.entries()) {
+      const scores = candidates.map((each) => each.scores[index]);
+      if (scores.includes(undefined)) continue;
+      const use = this.#uses.get(name) ?? { decisions: 0, apart: 0, decided: 0 };
       use.decisions++;
       if (scores.some((score) => score !== scores[0])) use.apart++;
-      if (!staysBest(candidates, index)) use.decided++;
-      uses.set(scorer, use);
+      if (!staysBest({ scorers, candidates }, index)) use.decided++;
+      this.#uses.set(name, use);
     }
   }
-  return [...uses].map(([scorer, use]) => ({ scorer, ...use }));
 }
 
 /** Whether the pick is among the highest scores without a scorer. */
-function staysBest(candidates: readonly ShownEndpoint[], without: number): boolean {
+function staysBest({ scorers, candidates }: CandidateScores, without: number): boolean {
   const sums = candidates.map(({ scores }) =>
-    scores.reduce((sum, { weight, score }, index) => sum + (index === without ? 0 : weight * (score ?? 0)), 0),
+    scorers.reduce((sum, { weight }, index) => sum + (index === without ? 0 : weight * (scores[index] ?? 0)), 0),
   );
-  const picked = candidates.findIndex(({ rank }) => rank === 1);
+  const picked = candidates.findIndex((each) => each.picked);
   return picked < 0 || sums[picked]! >= Math.max(...sums) - ROUNDING;
 }
 

@@ -1,11 +1,11 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
 import { CORE } from '../../core/core-names.js';
 import type { DecisionLog } from '../../core/decision-log.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { BoundUse, HealthReport, MemoryUse } from '../../operations/health-report.js';
-import type { ConfigurationShown } from '../../operations/page/snapshot.js';
+import type { BoundUse, HealthReport, MemoryUse, ScorerUse } from '../../operations/health-report.js';
 import type { RequestStories } from '../../operations/why/request-story.js';
-import { scorerUse } from '../../operations/why/scorer-use.js';
+import { ScorerUses } from '../../operations/why/scorer-use.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
@@ -14,6 +14,10 @@ import type { PoolController } from './pool-controller.js';
 /** Decisions that are looked through for columns, and those that are taken. */
 const RECORDS_MAX = 5_000;
 const DECISIONS_MAX = 100;
+/** Work on decisions in one turn of the event loop: the control thread has health checks and scrapes to serve as well. */
+const SLICE_MS = 1;
+/** Age up to which the use of the scorers is told again: who asks often costs no more. */
+const SCORERS_AGE_MS = 1_000;
 /** Memory of an idle picker with one shard and of a further shard (docs/performance.md, docs/sizing.md). */
 const IDLE_BYTES = 130_000_000;
 const SHARD_BYTES = 40_000_000;
@@ -26,27 +30,51 @@ export interface HealthSources {
   readonly flow: FlowControl | undefined;
   readonly reload: ConfigurationReload | undefined;
   readonly unready: () => readonly string[];
-  readonly configuration: () => ConfigurationShown;
+  /** Warnings about the running configuration. */
+  readonly warnings: () => readonly string[];
   readonly log: DecisionLog;
   readonly stories: RequestStories;
 }
 
-/** The state of the picker for `pointsman doctor`. */
-export function healthReport(sources: HealthSources): HealthReport {
-  const { options, reload, unready, configuration } = sources;
-  return {
-    timeMs: Date.now(),
-    pool: options.poolName,
-    version: options.version,
-    uptimeSeconds: Math.round(process.uptime()),
-    unready: unready(),
-    stalenessMs: options.stalenessMs,
-    bounds: boundsOf(sources),
-    memory: memoryOf(options, sources.core),
-    scorers: scorersOf(sources),
-    readsAnswers: readsAnswerBodies(proxyNeeds(options.configuration)),
-    configuration: { lastReload: reload?.last ?? null, warnings: configuration().warnings },
-  };
+/** The state of the picker for `pointsman doctor`. Control thread only. */
+export class HealthReports {
+  readonly #sources: HealthSources;
+  /** The use of the scorers as it is being read, or was read last. */
+  #scorers: Promise<readonly ScorerUse[]> | undefined;
+  #scorersAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(sources: HealthSources) {
+    this.#sources = sources;
+  }
+
+  /** Reads decisions in several turns of the event loop; everything else in one. */
+  async read(): Promise<HealthReport> {
+    const { options, core, reload, unready, warnings } = this.#sources;
+    const scorers = await this.#scorerUses();
+    return {
+      timeMs: Date.now(),
+      pool: options.poolName,
+      version: options.version,
+      uptimeSeconds: Math.round(process.uptime()),
+      unready: unready(),
+      stalenessMs: options.stalenessMs,
+      bounds: boundsOf(this.#sources),
+      memory: memoryOf(options, core),
+      scorers,
+      readsAnswers: readsAnswerBodies(proxyNeeds(options.configuration)),
+      configuration: { lastReload: reload?.last ?? null, warnings: warnings() },
+    };
+  }
+
+  /** Those who ask at the same time share one reading. */
+  #scorerUses(): Promise<readonly ScorerUse[]> {
+    if (this.#scorers !== undefined && performance.now() - this.#scorersAtMs <= SCORERS_AGE_MS) return this.#scorers;
+    this.#scorersAtMs = Number.POSITIVE_INFINITY;
+    this.#scorers = readScorers(this.#sources).finally(() => {
+      this.#scorersAtMs = performance.now();
+    });
+    return this.#scorers;
+  }
 }
 
 /** Bounds with their use. Open streams are at least the charged and the waiting requests. */
@@ -87,11 +115,19 @@ function memoryOf({ shards, maxBufferedBytes }: PickerOptions, { memory }: CoreI
   };
 }
 
-function scorersOf({ log, stories }: HealthSources): HealthReport['scorers'] {
-  const kept = log.recent(RECORDS_MAX).filter((record) => log.columns(record) !== undefined);
-  const decisions = kept.slice(0, DECISIONS_MAX).flatMap(({ thread, number }) => {
-    const id = `${thread}.${number}`;
-    return stories.tell(id)?.decisions.filter((decision) => decision.id === id) ?? [];
-  });
-  return scorerUse(decisions);
+/** Use of the scorers in the last decisions whose columns are kept, a slice in each turn of the event loop. */
+export async function readScorers({
+  log,
+  stories,
+}: Pick<HealthSources, 'log' | 'stories'>): Promise<readonly ScorerUse[]> {
+  const uses = new ScorerUses();
+  let since = performance.now();
+  for (const record of log.recentWithColumns(DECISIONS_MAX, RECORDS_MAX)) {
+    const scores = stories.scores(record);
+    if (scores !== undefined) uses.add(scores);
+    if (performance.now() - since < SLICE_MS) continue;
+    await nextTurn();
+    since = performance.now();
+  }
+  return uses.uses;
 }

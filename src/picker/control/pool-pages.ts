@@ -39,7 +39,7 @@ import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
 import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
-import { healthReport } from './health-reports.js';
+import { HealthReports } from './health-reports.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
@@ -99,6 +99,8 @@ export interface PoolPageSources {
   readonly unready: () => readonly string[];
   /** The running configuration for the page. */
   readonly configuration: () => ConfigurationShown;
+  /** Warnings about the running configuration. */
+  readonly warnings: () => readonly string[];
   /** The running profiles, by number. */
   readonly profiles: () => readonly CompiledProfile[];
 }
@@ -239,6 +241,7 @@ export class PoolPages implements Part {
     const log = new DecisionLog(core);
     const stories = requestStories(this.#sources, log);
     this.#stories = stories;
+    const reports = new HealthReports({ ...this.#sources, log, stories });
     const decisions = decisionsRoute(
       log,
       (slot) => pool.endpointOf(slot),
@@ -251,7 +254,7 @@ export class PoolPages implements Part {
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
       ['/debug/recording', this.#sources.recording.route],
-      ['/debug/health', healthRoute(() => healthReport({ ...this.#sources, log, stories }))],
+      ['/debug/health', healthRoute(() => reports.read())],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],
     ]);

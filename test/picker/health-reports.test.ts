@@ -1,0 +1,60 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { DecisionLog, DecisionTrail } from '../../dist/core/index.js';
+import { RequestStories } from '../../dist/operations/why/request-story.js';
+import { SeriesLabels } from '../../dist/operations/why/series-labels.js';
+import { readScorers } from '../../dist/picker/control/health-reports.js';
+import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
+
+afterEach(() => vi.restoreAllMocks());
+
+const PROFILE = [scorer('OP_SCORE_QUEUE', 2), pickMax];
+const SIGNALS = [{ waiting: 4 }, { waiting: 0 }, { waiting: 2 }];
+
+/** A picker's log after so many decisions, each with its columns. */
+function decided(count: number) {
+  const { control, core, decider } = makePool(PROFILE, SIGNALS, { ...smallSizes, decisions: 1_024 });
+  const trail = new DecisionTrail(core, 1);
+  for (let i = 0; i < count; i++) {
+    trail.begin(`request ${i}`, false);
+    decider.decide({ ...plainRequest, charged: false });
+  }
+  const log = new DecisionLog(control);
+  const stories = new RequestStories({
+    log,
+    labels: new SeriesLabels(control),
+    endpointOf: (slot) => `server ${slot}`,
+    profiles: () => [{ name: 'default', operations: PROFILE.map(({ code }) => ({ code, name: code })) }],
+    wallMs: (ms) => ms,
+  });
+  return { log, stories };
+}
+
+describe('the use of the scorers in the health report', () => {
+  it('the use of the scorers is counted over the last 100 decisions whose columns are kept', async () => {
+    const uses = await readScorers(decided(130));
+    expect(uses).toEqual([{ scorer: 'OP_SCORE_QUEUE', decisions: 100, apart: 100, decided: 0 }]);
+  });
+
+  it('the use of the scorers is read without a search of the whole log', async () => {
+    const sources = decided(50);
+    const find = vi.spyOn(sources.log, 'find');
+    const recent = vi.spyOn(sources.log, 'recent');
+    await readScorers(sources);
+    expect([find.mock.calls.length, recent.mock.calls.length]).toEqual([0, 0]);
+  });
+
+  it('the use of the scorers is read in several turns of the event loop where one has no time for it', async () => {
+    const sources = decided(30);
+    let now = 0;
+    // Every look at the clock finds a slice used up.
+    vi.spyOn(performance, 'now').mockImplementation(() => (now += 1));
+    let turns = 0;
+    const turn = () => {
+      turns++;
+      next = setImmediate(turn);
+    };
+    let next = setImmediate(turn);
+    await readScorers(sources).finally(() => clearImmediate(next));
+    expect(turns).toBeGreaterThanOrEqual(29);
+  });
+});
