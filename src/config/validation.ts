@@ -45,19 +45,19 @@ function issueError(
   const prefix = subject === '' ? '' : `${subject}: `;
   if (issue.code === 'unrecognized_keys') {
     const key = issue.keys[0]!;
-    const message = unknownField(key, fieldsAt(schema, inner), subject, inner.length === 0);
+    const fields = fieldsAt(schema, data, inner);
+    const bare = fields.length === 0 && inner.length === 0 && subject !== '';
+    const message = bare ? `${subject} takes no parameters` : prefix + unknownField(key, fields);
     return document.error([...base, ...inner, key], message, 'key');
   }
-  if (data === undefined && base.length === 0) return document.error([], emptyDocument(fieldsAt(schema, [])));
+  if (data === undefined && base.length === 0) return document.error([], emptyDocument(fieldsAt(schema, data, [])));
   const value = valueAt(data, inner);
   return document.error([...base, ...inner], prefix + describe(issue, value));
 }
 
-function unknownField(key: string, fields: readonly string[], subject: string, top: boolean): string {
-  if (fields.length === 0 && top) return `${subject} takes no parameters`;
-  if (fields.length === 0) return `${subject}: unknown field "${key}": nothing can be set here`;
-  const hint = didYouMean(key, fields) || `; valid here: ${fields.join(', ')}`;
-  return `${subject === '' ? '' : `${subject}: `}unknown field "${key}"${hint}`;
+function unknownField(key: string, fields: readonly string[]): string {
+  if (fields.length === 0) return `unknown field "${key}": nothing can be set here`;
+  return `unknown field "${key}"${didYouMean(key, fields) || `; valid here: ${fields.join(', ')}`}`;
 }
 
 function describe(issue: Issue, value: unknown): string {
@@ -130,18 +130,43 @@ function valueAt(data: unknown, path: Path): unknown {
   );
 }
 
-/** Names of the fields that the object schema at `path` inside `schema` knows. */
-function fieldsAt(schema: z.ZodType, path: Path): readonly string[] {
-  let current = unwrapped(schema);
-  for (const part of path) {
-    if (current instanceof z.ZodObject) current = unwrapped(current.shape[part]);
-    else if (current instanceof z.ZodArray) current = unwrapped(current.element);
+/** Names of the fields that the object schema at `path` inside `schema` knows; `data` decides between alternatives. */
+function fieldsAt(schema: z.ZodType, data: unknown, path: Path): readonly string[] {
+  let current = chosen(schema, data);
+  for (const [depth, part] of path.entries()) {
+    current = chosen(inside(current, part), valueAt(data, path.slice(0, depth + 1)));
   }
   return current instanceof z.ZodObject ? Object.keys(current.shape) : [];
 }
 
-function unwrapped(schema: unknown): unknown {
+/** Schema of the value under `part`; undefined = the schema says nothing of it. */
+function inside(schema: unknown, part: string | number): unknown {
+  if (schema instanceof z.ZodObject) return schema.shape[part];
+  if (schema instanceof z.ZodArray) return schema.element;
+  if (schema instanceof z.ZodRecord) return schema.valueType;
+  return undefined;
+}
+
+/** The schema under defaults and the like; of alternatives with a field that tells them apart, the one of `data`. */
+function chosen(schema: unknown, data: unknown): unknown {
   let current = schema;
-  while (current instanceof z.ZodOptional || current instanceof z.ZodDefault) current = current.unwrap();
-  return current;
+  while (isWrapper(current)) current = current.unwrap();
+  if (!(current instanceof z.ZodDiscriminatedUnion)) return current;
+  const { options, def } = current;
+  const kind = valueAt(data, [def.discriminator]);
+  return chosen(
+    options.find((option) => accepts(inside(option, def.discriminator), kind)),
+    data,
+  );
+}
+
+/** Whether a schema holds another one, whose fields are its own. */
+function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
+  return WRAPPERS.some((wrapper) => schema instanceof wrapper);
+}
+
+const WRAPPERS = [z.ZodOptional, z.ZodNullable, z.ZodDefault, z.ZodPrefault, z.ZodReadonly] as const;
+
+function accepts(schema: unknown, value: unknown): boolean {
+  return schema instanceof z.ZodType && schema.safeParse(value).success;
 }
