@@ -53,4 +53,52 @@ describe('what decisions read of the proxy', () => {
     expect(needs.answer.map(({ part }) => part)).toEqual(['first token']);
     expect(needs.prompt).toContain('flow control counts its tokens and bytes');
   });
+
+  const COUNTED = ['request body', 'first token'];
+  it.each([
+    {
+      of: 'endpoint-attribute-filter on active-tokens',
+      plugins: `- type: endpoint-attribute-filter
+  parameters: {attribute: active-tokens, algorithm: {type: threshold, threshold: {operator: LessThan, value: 1000}}}`,
+      needs: COUNTED,
+    },
+    {
+      of: 'endpoint-attribute-filter on active-requests',
+      plugins: `- type: endpoint-attribute-filter
+  parameters: {attribute: active-requests, algorithm: {type: threshold, threshold: {operator: LessThan, value: 10}}}`,
+      needs: ['headers', 'status'],
+    },
+    {
+      of: 'endpoint-attribute-scorer on active-tokens',
+      plugins: `- type: endpoint-attribute-scorer
+  parameters: {attributeKey: active-tokens, algorithm: {type: linear_lower_is_better}}`,
+      needs: COUNTED,
+    },
+    {
+      of: 'concurrency-detector by tokens, as the detector',
+      plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: tokens}}\n- type: queue-scorer',
+      rest: 'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer}]}]',
+      needs: COUNTED,
+    },
+    {
+      of: 'concurrency-detector by requests, as the detector',
+      plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: requests}}\n- type: queue-scorer',
+      rest: 'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer}]}]',
+      needs: ['headers', 'status'],
+    },
+    {
+      of: 'concurrency-detector by requests, as a filter',
+      plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: requests}}',
+      needs: ['headers', 'status'],
+    },
+    {
+      of: 'concurrency-detector by both, as a filter',
+      plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: hybrid}}',
+      needs: COUNTED,
+    },
+    { of: 'marginal-cost-scorer', plugins: '- type: marginal-cost-scorer', needs: COUNTED },
+  ])('what decisions read of the proxy for $of is $needs', ({ plugins, rest = '', needs: expected }) => {
+    const needs = proxyNeeds(load(`${OFF}plugins:\n${plugins}\n${rest}\n`, true));
+    expect([needs.prompt.length > 0 ? 'request body' : 'headers', needs.answer[0]!.part]).toEqual(expected);
+  });
 });
