@@ -11,7 +11,7 @@ import {
   type PoolMemory,
   ProgramTable,
 } from '../dist/core/index.js';
-import type { Operation } from '../dist/core/programs.js';
+import type { Operation } from '../dist/core/operations.js';
 import type { Prepared } from './bench.ts';
 import { rounds } from './threads/rounds.ts';
 

@@ -9,7 +9,7 @@ import {
   EndpointTable,
   ProgramTable,
 } from '../dist/core/index.js';
-import type { Operation } from '../dist/core/programs.js';
+import type { Operation } from '../dist/core/operations.js';
 
 const profile: readonly Operation[] = [
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },

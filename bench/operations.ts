@@ -12,7 +12,7 @@ import {
   ProgramTable,
 } from '../dist/core/index.js';
 import { CoefficientTable } from '../dist/core/latency-predictions.js';
-import type { OperationName } from '../dist/core/programs.js';
+import type { OperationName } from '../dist/core/operations.js';
 import type { Bench } from './bench.ts';
 
 const decisionsPerRun = 32;

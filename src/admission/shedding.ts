@@ -1,4 +1,5 @@
 import type { EndpointTable } from '../core/endpoint-table.js';
+import { type Operation, type ReadName, readsOf } from '../core/operations.js';
 import type { Rejection } from '../scheduling/decision.js';
 import type { ConcurrencySettings, SaturationSettings, UtilizationSettings } from './settings.js';
 
@@ -53,6 +54,25 @@ export function saturation(
   if (slots.length === 0) return 1;
   if (settings.type === 'utilization-detector') return utilization(table, slots, settings, nowMs);
   return concurrency(table, slots, settings);
+}
+
+/** The detector as a filter: the endpoints below its limits, with its headroom. */
+export function saturationFilter(settings: SaturationSettings): Pick<Operation, 'code' | 'parameters'> {
+  const above = 1 + settings.headroom;
+  if (settings.type === 'utilization-detector') {
+    const { queueDepthThreshold, kvCacheUtilThreshold, metricsStalenessMs } = settings;
+    const parameters = [queueDepthThreshold * above, kvCacheUtilThreshold * above, metricsStalenessMs];
+    return { code: 'OP_FILTER_UNSATURATED', parameters };
+  }
+  const { mode, maxConcurrency, maxTokenConcurrency } = settings;
+  const requests = mode === 'tokens' ? Number.POSITIVE_INFINITY : maxConcurrency * above;
+  const tokens = mode === 'requests' ? Number.POSITIVE_INFINITY : maxTokenConcurrency * above;
+  return { code: 'OP_FILTER_CONCURRENCY', parameters: [requests, tokens] };
+}
+
+/** Columns of endpoints that the detector compares with its limits: those that it reads as a filter. */
+export function saturationReads(settings: SaturationSettings): readonly ReadName[] {
+  return readsOf(saturationFilter(settings));
 }
 
 /**

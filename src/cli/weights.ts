@@ -8,7 +8,7 @@ import { type LoadedConfiguration, loadConfiguration } from '../config/load.js';
 import type { Coefficients } from '../core/coefficients.js';
 import { errorMessage } from '../core/error-message.js';
 import { readProblem } from '../core/read-problem.js';
-import { replacedScorers } from '../scheduling/learned-profile.js';
+import { isReplaced } from '../scheduling/learned-profile.js';
 import { FlagError } from './flag-error.js';
 import { parsedCommand } from './parsed-command.js';
 
@@ -83,9 +83,10 @@ interface EffectiveProfile {
 }
 
 /** The configuration with marginal cost in the place of load and cache scorers, and with learned costs as assumptions. */
-function staticConfiguration({ effective }: LoadedConfiguration, learned: Coefficients): object {
+function staticConfiguration({ effective, scheduling }: LoadedConfiguration, learned: Coefficients): object {
   const plugins = effective.plugins as readonly EffectivePlugin[];
-  const replaced = new Set(plugins.filter(({ type }) => replacedScorers.has(type)).map(({ name }) => name));
+  const operations = scheduling.profiles.flatMap((profile) => profile.operations);
+  const replaced = new Set(operations.filter(isReplaced).map(({ name }) => name));
   const profiles = (effective.schedulingProfiles as readonly EffectiveProfile[]).map((profile) => ({
     ...profile,
     plugins: withMarginalCost(profile.plugins, replaced),

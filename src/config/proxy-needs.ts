@@ -1,6 +1,5 @@
-import { CORE } from '../core/core-names.js';
-import type { OperationName } from '../core/programs.js';
-import type { ProgramOperation } from '../scheduling/program.js';
+import { saturationReads } from '../admission/shedding.js';
+import { type ReadName, readsOf } from '../core/operations.js';
 import type { LoadedConfiguration } from './load.js';
 
 /** Parts of an answer, each with all before it: `end` and `status` come with headers and trailers, the others with bodies. */
@@ -23,46 +22,55 @@ export interface ProxyNeeds {
 
 type Decisive = Pick<LoadedConfiguration, 'scheduling' | 'adaptation' | 'flowControl' | 'saturationDetector'>;
 
-/** Operations that read the prompt's length or the model beside those that match prefixes. */
-const READS_PROMPT: ReadonlySet<OperationName> = new Set<OperationName>([
-  'OP_FILTER_CONTEXT_LENGTH',
-  'OP_SCORE_CONTEXT_LENGTH',
-  'OP_SCORE_ADAPTER',
-  'OP_SCORE_TOKEN_LOAD',
-  'OP_SCORE_LMETRIC',
-  'OP_SCORE_LATENCY',
-  'OP_SCORE_MARGINAL_COST',
-]);
-
-/** Operations that read the prompt tokens whose first output has not come. */
-const READS_PREFILL: ReadonlySet<OperationName> = new Set<OperationName>([
-  'OP_FILTER_PREFIX_AFFINITY',
-  'OP_FILTER_STICKY',
-  'OP_SCORE_TOKEN_LOAD',
-  'OP_SCORE_LMETRIC',
-  'OP_SCORE_EXPLOIT_EXPLORE',
-  'OP_SCORE_MARGINAL_COST',
-]);
-
-/** Operations whose first parameter names the value that they read. */
-const READS_VALUE: ReadonlySet<OperationName> = new Set<OperationName>([
-  'OP_FILTER_THRESHOLD',
-  'OP_FILTER_RANGE',
-  'OP_FILTER_LOWEST',
-  'OP_SCORE_ATTRIBUTE',
-]);
-
-/** Whether the operation reads the tokens in flight of endpoints, from the prompts and until their first output. */
-function readsTokensInFlight({ code, parameters }: ProgramOperation): boolean {
-  if (READS_VALUE.has(code)) return parameters[0] === CORE.VALUE_ACTIVE_TOKENS;
-  if (code === 'OP_FILTER_CONCURRENCY') return Number.isFinite(parameters[1]);
-  return READS_PREFILL.has(code);
-}
-
-/** The detector that compares tokens in flight with a limit, if it is one. */
-function tokenDetector({ saturationDetector: detector }: Decisive): readonly string[] {
-  return detector?.type === 'concurrency-detector' && detector.mode !== 'requests' ? [detector.type] : [];
-}
+/**
+ * Message of the proxy without which an input stays as if nothing had come: the prompt, or a part of the answer that takes
+ * the charge of the prompt away again. `nothing` = the pool or the request's headers tell it, or another need names it: the
+ * prefix index, the predictor, hook plugins.
+ */
+const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | 'every chunk'>> = {
+  known: 'nothing',
+  waiting: 'nothing',
+  running: 'nothing',
+  kvUsage: 'nothing',
+  slotsSeen: 'nothing',
+  sinceScrape: 'nothing',
+  signalTime: 'nothing',
+  attributes: 'nothing',
+  adaptersRunning: 'nothing',
+  adaptersWaiting: 'nothing',
+  adaptersMax: 'nothing',
+  adaptersSent: 'prompt',
+  inflight: 'nothing',
+  inflightTokens: 'first token',
+  prefillTokens: 'first token',
+  promptTokens: 'prompt',
+  prefillRate: 'prompt',
+  prefillRateTime: 'nothing',
+  prefillRatePeak: 'prompt',
+  activeBlocks: 'prompt',
+  outputBlocks: 'every chunk',
+  strictestTpot: 'nothing',
+  coldOlder: 'nothing',
+  coldNewer: 'nothing',
+  speed: 'nothing',
+  hitReliability: 'nothing',
+  costBase: 'nothing',
+  costPrefill: 'nothing',
+  costWaiting: 'nothing',
+  costStep: 'nothing',
+  costGrowth: 'nothing',
+  matches: 'nothing',
+  overlap: 'prompt',
+  predictions: 'nothing',
+  hookColumn: 'nothing',
+  labels: 'nothing',
+  mask: 'nothing',
+  promptLength: 'prompt',
+  model: 'prompt',
+  headers: 'nothing',
+  wantedTimes: 'nothing',
+  peer: 'nothing',
+};
 
 /** Needs of a configuration. Metrics are not among them: they count what there is. */
 export function proxyNeeds(configuration: Decisive): ProxyNeeds {
@@ -77,15 +85,12 @@ export function readsAnswerBodies({ answer }: ProxyNeeds): boolean {
 function promptNeeds(configuration: Decisive): readonly string[] {
   const { scheduling, adaptation, flowControl } = configuration;
   const { prefix, prefixProducer, tokens, prediction, host } = scheduling;
-  const lengths = [
-    ...operationsIn(scheduling, (each) => READS_PROMPT.has(each.code) || readsTokensInFlight(each)),
-    ...tokenDetector(configuration),
-  ];
+  const reading = fedBy(configuration, ['prompt', 'first token', 'every chunk']);
   return [
     ...(prefix === undefined ? [] : [`${prefixProducer?.name ?? 'the prefix cache'} hashes it`]),
     ...(tokens === undefined ? [] : ['its tokens are counted']),
     ...(prediction === undefined ? [] : [`${prediction.name} predicts by its length`]),
-    ...[...new Set(lengths)].map((name) => `${name} reads its length or its model`),
+    ...reading.map((name) => `${name} reads its length or its model`),
     ...host.map(({ name }) => `hook plugin ${name} may read it`),
     ...(flowControl === undefined ? [] : ['flow control counts its tokens and bytes']),
     ...(adaptation.mode === 'off' ? [] : [`adaptation (${adaptation.mode}) learns by its length`]),
@@ -95,14 +100,12 @@ function promptNeeds(configuration: Decisive): readonly string[] {
 function answerNeeds(configuration: Decisive): readonly AnswerNeed[] {
   const { scheduling, adaptation, flowControl } = configuration;
   const { prediction, host } = scheduling;
-  const counting = [...operationsIn(scheduling, readsTokensInFlight), ...tokenDetector(configuration)];
-  const blocks = operationsIn(scheduling, ({ code }) => code === 'OP_SCORE_ACTIVE_BLOCKS');
   const needs = (part: AnswerPart, reasons: readonly string[]) => reasons.map((why) => ({ part, why }));
   return [
     ...needs('status', ['failing endpoints are ejected']),
     ...needs(
       'first token',
-      [...new Set(counting)].map((name) => `${name} counts prompts until their first token`),
+      fedBy(configuration, ['first token']).map((name) => `${name} counts prompts until their first token`),
     ),
     ...needs('first token', flowControl === undefined ? [] : ['flow control counts prompts until their first token']),
     ...needs(
@@ -111,7 +114,7 @@ function answerNeeds(configuration: Decisive): readonly AnswerNeed[] {
     ),
     ...needs(
       'every chunk',
-      blocks.map((name) => `${name} counts the blocks of output`),
+      fedBy(configuration, ['every chunk']).map((name) => `${name} counts the blocks of output`),
     ),
     ...needs('every chunk', prediction === undefined ? [] : [`${prediction.name} learns the time of each token`]),
     ...needs(
@@ -121,13 +124,15 @@ function answerNeeds(configuration: Decisive): readonly AnswerNeed[] {
   ];
 }
 
-/** Names of the plugins with an operation that `reads`, each once. */
-function operationsIn(
-  { profiles }: Pick<LoadedConfiguration['scheduling'], 'profiles'>,
-  reads: (operation: ProgramOperation) => boolean,
-): readonly string[] {
-  const operations = profiles.flatMap((profile) => profile.operations);
-  return [...new Set(operations.filter(reads).map(({ name }) => name))];
+/** Names of the plugins and of the detector with an input that one of the messages feeds, each once. */
+function fedBy({ scheduling, saturationDetector }: Decisive, messages: readonly string[]): readonly string[] {
+  // With estimated output a charge of tokens stays until the end of the answer.
+  const charged = scheduling.estimateOutput === undefined ? FED_BY : { ...FED_BY, inflightTokens: 'prompt' };
+  const fed = (reads: readonly ReadName[]) => reads.some((read) => messages.includes(charged[read]));
+  const operations = scheduling.profiles.flatMap((profile) => profile.operations);
+  const names = operations.filter((operation) => fed(readsOf(operation))).map(({ name }) => name);
+  const detector = saturationDetector !== undefined && fed(saturationReads(saturationDetector));
+  return [...new Set(detector ? [...names, saturationDetector.type] : names)];
 }
 
 function largest(needs: readonly AnswerNeed[]): readonly AnswerNeed[] {

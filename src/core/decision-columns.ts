@@ -1,6 +1,6 @@
 import { CORE, type CoreConstant } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-import type { OperationName } from './programs.js';
+import { isScorer, type OperationName } from './operations.js';
 
 /** Reason why an endpoint was not picked: number of an operation, or one of these. */
 export type Removal = number | 'outside-subset' | 'gate' | 'not-admitted';
@@ -100,7 +100,7 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
     weight: view.getFloat32(at + list + i * 8 + 4, true),
   }));
   const scorers = [...operations.keys()]
-    .filter((i) => isScorer(operations[i]!.code))
+    .filter((i) => isScorerCode(operations[i]!.code))
     .slice(0, CORE.DECISION_SCORES_MAX);
   const endpoints = Math.min(word(CORE.DECISION_COLUMNS_ENDPOINTS), CORE.DECISION_ENDPOINTS_MAX);
   const from = at + ((list + count * 8 + 63) & ~63);
@@ -115,8 +115,8 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
   };
 }
 
-function isScorer(code: OperationName | undefined): boolean {
-  return code?.startsWith('OP_SCORE_') === true;
+function isScorerCode(code: OperationName | undefined): boolean {
+  return code !== undefined && isScorer(code);
 }
 
 function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, scorers: number): LoggedEndpoint {

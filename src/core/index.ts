@@ -29,8 +29,9 @@ export {
   type PoolMemory,
   type PoolSizes,
 } from './memory.js';
+export type { Operation, OperationName } from './operations.js';
 export { IndexBusyError, PrefixIndex } from './prefix-index.js';
-export { type Operation, type OperationName, type ProgramOptions, ProgramTable } from './programs.js';
+export { type ProgramOptions, ProgramTable } from './programs.js';
 export { RequestScanner } from './request-scanner.js';
 export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
 export { SampleReader } from './sample-reader.js';

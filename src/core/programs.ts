@@ -1,15 +1,6 @@
-import { CORE, type CoreConstant } from './core-names.js';
+import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-
-/** An operation of the core. */
-export type OperationName = Extract<CoreConstant, `OP_${string}`>;
-
-/** One operation of a program, its weight and its parameters. */
-export interface Operation {
-  readonly code: OperationName;
-  readonly weight: number;
-  readonly parameters: readonly number[];
-}
+import { fusedTerm, isScorer, type Operation, type ReadName, readsOf } from './operations.js';
 
 export interface ProgramOptions {
   /** Records that the picked endpoint will hold the prompt (the approximate prefix cache). */
@@ -94,17 +85,12 @@ export class ProgramTable {
 
   #write(at: number, operations: readonly Operation[], options: ProgramOptions): void {
     const { view } = this.#core;
-    let needs = options.inserts ? CORE.PROGRAM_INSERTS | CORE.PROGRAM_NEEDS_MATCH : 0;
-    if (options.matches === true) needs |= CORE.PROGRAM_NEEDS_MATCH;
-    if (options.wholeBlocks === true) needs |= CORE.PROGRAM_WHOLE_BLOCKS;
+    let needs = needsOf(options);
     for (const [i, operation] of operations.entries()) {
       const code = CORE[operation.code];
-      this.#core.asserts?.that(code !== undefined, () => `${operation.code} is an operation of the core`);
+      if (code === undefined) throw new RangeError(`${operation.code} is no operation of the core`);
       if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);
-      if (readsMatches.has(operation.code)) needs |= CORE.PROGRAM_NEEDS_MATCH;
-      if (operation.code === 'OP_SCORE_ACTIVE_BLOCKS') needs |= CORE.PROGRAM_NEEDS_OVERLAP;
-      if (operation.code === 'OP_SCORE_NO_HIT_LRU') needs |= CORE.PROGRAM_NOTES_COLD;
-      if (operation.code === 'OP_SCORE_ADAPTER' && operation.parameters[0]) needs |= CORE.PROGRAM_NOTES_ADAPTER;
+      for (const read of readsOf(operation)) needs |= NEEDS[read] ?? 0;
       const op = at + 64 + i * 64;
       view.setUint32(op, code, true);
       view.setFloat32(op + 4, operation.weight, true);
@@ -119,43 +105,34 @@ export class ProgramTable {
   }
 }
 
-/** Scorers that one pass of the core can evaluate (assembly/scheduling/fused-scorers.ts), by the term that they become. */
-const FUSED_TERMS: ReadonlyMap<OperationName, string> = new Map([
-  ['OP_SCORE_QUEUE', 'fewest'],
-  ['OP_SCORE_RUNNING', 'fewest'],
-  ['OP_SCORE_KV_USAGE', 'usage'],
-  ['OP_SCORE_PREFIX', 'prefix'],
-]);
+/** What the core does for a program whose operations have an input (PROGRAM_* bits). */
+const NEEDS: Readonly<Partial<Record<ReadName, number>>> = {
+  matches: CORE.PROGRAM_NEEDS_MATCH,
+  overlap: CORE.PROGRAM_NEEDS_OVERLAP,
+  coldOlder: CORE.PROGRAM_NOTES_COLD,
+  adaptersSent: CORE.PROGRAM_NOTES_ADAPTER,
+};
+
+function needsOf({ inserts, matches, wholeBlocks }: ProgramOptions): number {
+  return (
+    (inserts ? CORE.PROGRAM_INSERTS | CORE.PROGRAM_NEEDS_MATCH : 0) |
+    (matches === true ? CORE.PROGRAM_NEEDS_MATCH : 0) |
+    (wholeBlocks === true ? CORE.PROGRAM_WHOLE_BLOCKS : 0)
+  );
+}
 
 /**
  * Number of scorers, from the first one on, that are different terms of one pass; 0 when there are fewer than two or
  * when a filter comes behind them.
  */
 function fusedScorers(operations: readonly Operation[]): number {
-  const first = operations.findIndex(({ code }) => code.startsWith('OP_SCORE_'));
+  const first = operations.findIndex(({ code }) => isScorer(code));
   if (first < 0 || operations.slice(first).some(({ code }) => code.startsWith('OP_FILTER_'))) return 0;
   const terms = new Set<string>();
   for (const { code, weight } of operations.slice(first)) {
-    const term = FUSED_TERMS.get(code);
+    const term = fusedTerm(code);
     if (term === undefined || weight === 0 || terms.has(term)) break;
     terms.add(term);
   }
   return terms.size < 2 ? 0 : terms.size;
 }
-
-const readsMatches = new Set([
-  'OP_PREDICT',
-  'OP_SCORE_LATENCY',
-  'OP_FILTER_PREFIX_AFFINITY',
-  'OP_FILTER_STICKY',
-  'OP_SCORE_PREFIX',
-  'OP_SCORE_TOKEN_LOAD',
-  'OP_SCORE_ACTIVE_BLOCKS',
-  'OP_SCORE_NO_HIT_LRU',
-  'OP_SCORE_LMETRIC',
-  'OP_SCORE_CACHE_AWARE',
-  'OP_SCORE_MARGINAL_COST',
-  'OP_WOULD_PICK',
-  'OP_SCORE_PREFIX_BALANCE',
-  'OP_SCORE_EXPLOIT_EXPLORE',
-]);

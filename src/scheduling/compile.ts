@@ -1,4 +1,5 @@
 import { CORE } from '../core/core-names.js';
+import { type ReadName, readsOf } from '../core/operations.js';
 import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
@@ -184,16 +185,11 @@ function compileProfile(
   return { name: profile.name, operations, filters };
 }
 
-/** Operations that keep endpoints by what does not change with load: labels, headers, the topology, the length of the prompt. */
-const STEADY_FILTERS: ReadonlySet<string> = new Set([
-  'OP_FILTER_MASK',
-  'OP_FILTER_HOST',
-  'OP_FILTER_CONTEXT_LENGTH',
-  'OP_FILTER_TOPOLOGY',
-]);
+/** Inputs that do not change with load. */
+const STEADY: ReadonlySet<ReadName> = new Set<ReadName>(['mask', 'hookColumn', 'labels', 'promptLength', 'peer']);
 
-function profileFilter({ name, code }: ProgramOperation): ProfileFilter {
-  return { name, judgesLoad: !STEADY_FILTERS.has(code) };
+function profileFilter(operation: ProgramOperation): ProfileFilter {
+  return { name: operation.name, judgesLoad: !readsOf(operation).every((read) => STEADY.has(read)) };
 }
 
 /** Whether the program reads a column that a hook plugin fills. */

@@ -1,28 +1,5 @@
 import { CORE } from '../core/core-names.js';
-import type { Operation, OperationName } from '../core/programs.js';
-
-/**
- * Scorers whose subject is a part of marginal cost: load and cache. Other scorers (sessions, LoRA adapters, labels,
- * custom plugins) continue beside it.
- */
-const REPLACED: ReadonlyMap<OperationName, string> = new Map<OperationName, string>([
-  ['OP_SCORE_QUEUE', 'queue-scorer'],
-  ['OP_SCORE_RUNNING', 'running-requests-size-scorer'],
-  ['OP_SCORE_KV_USAGE', 'kv-cache-utilization-scorer'],
-  ['OP_SCORE_PREFIX', 'prefix-cache-scorer'],
-  ['OP_SCORE_ACTIVE_REQUEST', 'active-request-scorer'],
-  ['OP_SCORE_TOKEN_LOAD', 'token-load-scorer'],
-  ['OP_SCORE_ACTIVE_BLOCKS', 'active-blocks-scorer'],
-  ['OP_SCORE_LOAD_AWARE', 'load-aware-scorer'],
-  ['OP_SCORE_NO_HIT_LRU', 'no-hit-lru-scorer'],
-  ['OP_SCORE_LMETRIC', 'lmetric-scorer'],
-  ['OP_SCORE_CACHE_AWARE', 'cache-aware-scorer'],
-  ['OP_SCORE_PREFIX_BALANCE', 'prefix-balance-scorer'],
-  ['OP_SCORE_EXPLOIT_EXPLORE', 'exploit-explore-scorer'],
-]);
-
-/** Their plugin types. */
-export const replacedScorers: ReadonlySet<string> = new Set(REPLACED.values());
+import { isScorer, OPERATIONS, type Operation } from '../core/operations.js';
 
 /** Whether marginal cost can replace scorers of this program. */
 export function canLearn(operations: readonly Operation[]): boolean {
@@ -71,7 +48,10 @@ export function projectedProgram(operations: readonly Operation[], weights: read
   return observedProgram(weighed, true);
 }
 
-/** Whether the operation is a scorer of load or cache, which marginal cost and rules can replace. */
-export function isReplaced({ code }: Operation): boolean {
-  return REPLACED.has(code);
+/**
+ * Whether the operation is a scorer of load or cache, which marginal cost and rules can replace. Other scorers (sessions,
+ * LoRA adapters, labels, custom plugins) continue beside them.
+ */
+export function isReplaced({ code }: Pick<Operation, 'code'>): boolean {
+  return isScorer(code) && OPERATIONS[code].replacedByCost;
 }

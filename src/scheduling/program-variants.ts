@@ -1,4 +1,4 @@
-import type { Operation } from '../core/programs.js';
+import type { Operation } from '../core/operations.js';
 import { learnedProgram, observedProgram, projectedProgram } from './learned-profile.js';
 import { ruledProgram } from './rules.js';
 

@@ -1,4 +1,4 @@
-import type { OperationName } from '../core/programs.js';
+import type { OperationName } from '../core/operations.js';
 import type { KvEventSettings } from '../kvevents/settings.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { PredictionSettings } from '../prediction/settings.js';

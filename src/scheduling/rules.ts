@@ -1,4 +1,4 @@
-import type { Operation } from '../core/programs.js';
+import type { Operation } from '../core/operations.js';
 import { canLearn, isReplaced, observedProgram } from './learned-profile.js';
 
 /** A way to weigh load and cache that can replace a profile's own scorers of them. */

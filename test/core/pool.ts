@@ -10,7 +10,7 @@ import {
   type PoolSizes,
   ProgramTable,
 } from '../../dist/core/index.js';
-import type { OperationName } from '../../dist/core/programs.js';
+import type { OperationName } from '../../dist/core/operations.js';
 
 export const smallSizes: PoolSizes = {
   endpoints: 64,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import type { OperationName } from '../../dist/core/programs.js';
+import type { OperationName } from '../../dist/core/operations.js';
 import { checksOf, PluginFault } from '../../dist/plugin-testing/index.js';
 import { definePlugin, type HookPlugin, type PluginDefinition, z } from '../../dist/scheduling/plugin.js';
 import type { ProfileRuns } from '../../dist/scheduling/profile-handler.js';

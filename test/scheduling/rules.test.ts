@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Operation } from '../../dist/core/programs.js';
+import type { Operation } from '../../dist/core/operations.js';
 import { ruledProgram, rules } from '../../dist/scheduling/rules.js';
 
 const own: readonly Operation[] = [

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
+import type { ConcurrencySettings } from '../settings.js';
+import { saturationFilter } from '../shedding.js';
 
 const concurrencyDetectorParameters = z.strictObject({
   concurrencyMode: z
@@ -27,23 +29,18 @@ export const concurrencyDetector = definePlugin({
     'Saturation of the pool: what is in flight from here as a share of what may be. In a profile it is a filter: keeps ' +
     'endpoints with less in flight than their limit × (1 + headroom).',
   parameters: concurrencyDetectorParameters,
-  saturationSettings: ({ concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom }) => ({
-    type: 'concurrency-detector',
-    mode: concurrencyMode,
-    maxConcurrency,
-    maxTokenConcurrency,
-    headroom,
-  }),
+  saturationSettings: settingsOf,
   consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
-  compile: ({ concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom }, weight, { name }) => ({
-    code: 'OP_FILTER_CONCURRENCY',
-    name,
-    weight,
-    parameters: [
-      concurrencyMode === 'tokens' ? Number.POSITIVE_INFINITY : maxConcurrency * (1 + headroom),
-      concurrencyMode === 'requests' ? Number.POSITIVE_INFINITY : maxTokenConcurrency * (1 + headroom),
-    ],
-  }),
+  compile: (given, weight, { name }) => ({ ...saturationFilter(settingsOf(given)), name, weight }),
   advise: ({ headroom }) =>
     headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their limits`] : [],
 });
+
+function settingsOf({
+  concurrencyMode,
+  maxConcurrency,
+  maxTokenConcurrency,
+  headroom,
+}: z.output<typeof concurrencyDetectorParameters>): ConcurrencySettings {
+  return { type: 'concurrency-detector', mode: concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom };
+}

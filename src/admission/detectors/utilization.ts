@@ -3,6 +3,7 @@ import { durationMilliseconds, parseDuration } from '../../scheduling/duration.j
 import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import type { UtilizationSettings } from '../settings.js';
+import { saturationFilter } from '../shedding.js';
 
 const utilizationDetectorParameters = z.strictObject({
   queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),
@@ -28,16 +29,7 @@ export const utilizationDetector = definePlugin({
     'is a filter: keeps endpoints with fresh signals below both thresholds × (1 + headroom), all when there is none.',
   parameters: utilizationDetectorParameters,
   saturationSettings: settingsOf,
-  compile: (given, weight, { name }) => ({
-    code: 'OP_FILTER_UNSATURATED',
-    name,
-    weight,
-    parameters: [
-      given.queueDepthThreshold * (1 + given.headroom),
-      given.kvCacheUtilThreshold * (1 + given.headroom),
-      durationMilliseconds(given.metricsStalenessThreshold),
-    ],
-  }),
+  compile: (given, weight, { name }) => ({ ...saturationFilter(settingsOf(given)), name, weight }),
   advise: ({ headroom }) =>
     headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their thresholds`] : [],
 });

@@ -1,7 +1,7 @@
 import type { CacheLoss } from '../../core/cache-loss.js';
 import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
 import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
-import type { OperationName } from '../../core/programs.js';
+import { isScorer, type OperationName, type ScorerInputs, signalOf } from '../../core/operations.js';
 import type { CandidateScores } from './scorer-use.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
 import { type TieBreak, tieBreakOf } from './tie-break.js';
@@ -109,10 +109,17 @@ export interface StorySources {
   readonly endpointOf: (slot: number, generation: number | undefined) => string;
   readonly profiles: () => readonly {
     readonly name: string;
-    readonly operations: readonly { readonly code: OperationName; readonly name: string }[];
+    readonly operations: readonly ConfiguredOperation[];
   }[];
   /** Wall clock of a time of the pool clock, in milliseconds. */
   readonly wallMs: (poolMs: number) => number;
+}
+
+/** An operation of a profile as it is configured. */
+interface ConfiguredOperation {
+  readonly code: OperationName;
+  readonly name: string;
+  readonly parameters: readonly number[];
 }
 
 /** Tells what is known of requests from the decision log. */
@@ -240,9 +247,25 @@ export class RequestStories {
     return columns.scorers.map((at, i) => ({
       scorer: this.#operationName(record, at, columns),
       weight: columns.operations[at]!.weight,
-      signal: signalOf(columns.operations[at]!.code, endpoint, record),
+      signal: this.#signal(record, endpoint, columns, at, endpoint.scores[i]),
       score: endpoint.scores[i] ?? null,
     }));
+  }
+
+  /** The figure that a scorer goes by most of all, and its value; null = an operation of a later version of the core. */
+  #signal(
+    record: DecisionRecord,
+    endpoint: LoggedEndpoint,
+    columns: DecisionColumns,
+    at: number,
+    score: number | undefined,
+  ): ShownSignal | null {
+    const code = columns.operations[at]!.code;
+    if (code === undefined || !isScorer(code)) return null;
+    const { name, input } = signalOf(code, this.#configured(record, at, columns)?.parameters ?? []);
+    const cachedTokens = tokensOf(record, endpoint.matchedBlocks);
+    const inputs: ScorerInputs = { ...endpoint, score, cachedTokens, promptTokens: record.promptTokens };
+    return { name, value: inputs[input] ?? null };
   }
 
   #removedBy(record: DecisionRecord, endpoint: LoggedEndpoint, columns: DecisionColumns): string | null {
@@ -265,14 +288,24 @@ export class RequestStories {
     return this.#operationName(record, removal, columns);
   }
 
-  /** Configured name of an operation. A variant of a program keeps the order of the operations of each kind. */
-  #operationName({ profile }: DecisionRecord, at: number, columns: DecisionColumns | undefined): string {
+  #operationName(record: DecisionRecord, at: number, columns: DecisionColumns | undefined): string {
+    const configured = this.#configured(record, at, columns);
+    if (configured !== undefined) return configured.name;
+    const code = columns?.operations[at]?.code;
+    return code === undefined ? `operation ${at}` : plainName(code);
+  }
+
+  /** The configured operation that the one at `at` is. A variant of a program keeps the order of the operations of each kind. */
+  #configured(
+    { profile }: DecisionRecord,
+    at: number,
+    columns: DecisionColumns | undefined,
+  ): ConfiguredOperation | undefined {
     const configured = this.#sources.profiles()[profile]?.operations ?? [];
     const code = columns?.operations[at]?.code ?? configured[at]?.code;
-    if (code === undefined) return `operation ${at}`;
     const before = (columns?.operations ?? []).slice(0, at).filter((operation) => operation.code === code).length;
     const same = configured.filter((operation) => operation.code === code);
-    return same[before]?.name ?? (configured[at]?.code === code ? configured[at]!.name : plainName(code));
+    return same[before] ?? (configured[at]?.code === code ? configured[at] : undefined);
   }
 }
 
@@ -299,36 +332,4 @@ function endOf({ end, httpStatus, firstOutputMs, durationMs, ...tokens }: Decisi
     promptTokens: tokens.enginePromptTokens ?? null,
     cachedTokens: tokens.cachedTokens ?? null,
   };
-}
-
-/** The signal that a scorer reads most of all. */
-function signalOf(
-  code: OperationName | undefined,
-  endpoint: LoggedEndpoint,
-  record: DecisionRecord,
-): ShownSignal | null {
-  const shown = (name: string, value: number | undefined) => ({ name, value: value ?? null });
-  switch (code) {
-    case 'OP_SCORE_QUEUE':
-    case 'OP_SCORE_LOAD_AWARE':
-      return shown('waiting requests', endpoint.waiting);
-    case 'OP_SCORE_RUNNING':
-      return shown('running requests', endpoint.running);
-    case 'OP_SCORE_KV_USAGE':
-      return shown('KV cache used', endpoint.kvUsage);
-    case 'OP_SCORE_PREFIX':
-    case 'OP_SCORE_CACHE_AWARE':
-    case 'OP_SCORE_NO_HIT_LRU':
-      return shown('cached tokens', tokensOf(record, endpoint.matchedBlocks));
-    case 'OP_SCORE_ACTIVE_REQUEST':
-      return shown('requests in flight', endpoint.inflight);
-    case 'OP_SCORE_TOKEN_LOAD':
-      return shown('tokens in flight', endpoint.inflightTokens);
-    case 'OP_SCORE_ACTIVE_BLOCKS':
-      return shown('active blocks', endpoint.activeBlocks);
-    case 'OP_SCORE_LATENCY':
-      return shown('predicted time to first token, ms', endpoint.predictedTtftMs);
-    default:
-      return null;
-  }
 }

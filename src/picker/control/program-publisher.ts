@@ -1,6 +1,7 @@
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { type Operation, type ProgramOptions, ProgramTable } from '../../core/programs.js';
+import type { Operation } from '../../core/operations.js';
+import { type ProgramOptions, ProgramTable } from '../../core/programs.js';
 import { canLearn, projectedScorers } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../scheduling/program-variants.js';

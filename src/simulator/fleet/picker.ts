@@ -12,8 +12,9 @@ import {
   defaultPoolSizes,
   loadCoreModule,
 } from '../../core/memory.js';
+import type { Operation } from '../../core/operations.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
-import { type Operation, ProgramTable } from '../../core/programs.js';
+import { ProgramTable } from '../../core/programs.js';
 import type { Measures } from '../../core/training-sample.js';
 import type { Endpoint } from '../../pool/endpoint.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
