@@ -39,8 +39,6 @@ export type ReadName =
   | 'activeBlocks'
   | 'outputBlocks'
   | 'strictestTpot'
-  | 'coldOlder'
-  | 'coldNewer'
   | 'speed'
   | 'hitReliability'
   | 'costBase'
@@ -48,6 +46,8 @@ export type ReadName =
   | 'costWaiting'
   | 'costStep'
   | 'costGrowth'
+  // Order in which endpoints were sent prompts that none held (assembly/load/cold-prompts.ts).
+  | 'coldOrder'
   // Columns of the thread: blocks of the prompt that endpoints hold, and hold in use; predicted times; hook plugins' figures.
   | 'matches'
   | 'overlap'
@@ -208,7 +208,7 @@ export const OPERATIONS: Facts = {
     shown('active blocks', 'activeBlocks'),
   ),
   OP_SCORE_LOAD_AWARE: loadOrCache(WAITING, QUEUED),
-  OP_SCORE_NO_HIT_LRU: loadOrCache(['matches', 'coldOlder', 'coldNewer'], CACHED),
+  OP_SCORE_NO_HIT_LRU: loadOrCache(['matches', 'coldOrder'], CACHED),
   OP_SCORE_LMETRIC: loadOrCache(['inflightTokens', 'inflight', 'matches', 'promptLength'], TOKENS),
   OP_SCORE_CACHE_AWARE: loadOrCache(['inflight', 'matches'], CACHED),
   OP_SCORE_PREFIX_BALANCE: loadOrCache(['inflight', 'matches'], CACHED),

@@ -109,7 +109,7 @@ export class ProgramTable {
 const NEEDS: Readonly<Partial<Record<ReadName, number>>> = {
   matches: CORE.PROGRAM_NEEDS_MATCH,
   overlap: CORE.PROGRAM_NEEDS_OVERLAP,
-  coldOlder: CORE.PROGRAM_NOTES_COLD,
+  coldOrder: CORE.PROGRAM_NOTES_COLD,
   adaptersSent: CORE.PROGRAM_NOTES_ADAPTER,
 };
 
