@@ -29,7 +29,7 @@ import { pick } from './pickers';
 import { answerPrediction, predict } from './predictions';
 import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
 import { scoresBegin } from './score-column';
-import { score } from './scorers';
+import { score } from './scorer-table';
 
 /** Status after a filter that leaves no endpoint: the request waits if the gate has removed endpoints before. */
 function leftNone(filter: u32): u32 {

@@ -3,7 +3,7 @@
 // Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
 // Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the mean of
 // the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have files of
-// their own.
+// their own; scorer-table.ts names them all.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from '../columns/values';
@@ -20,58 +20,7 @@ import {
 } from '../endpoints';
 import { CANDIDATES, HOST, KEYS, MATCH, SCORE, SLOTS } from '../memory';
 import { request } from '../request-area';
-import {
-  scoreAttribute,
-  scoreCacheAware,
-  scoreContextLength,
-  scoreHeaderLabel,
-  scoreRendezvous,
-  scoreRing,
-} from './affinity-scorers';
-import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
-import { scoreAdapter, scoreNoHit } from './history-scorers';
-import { scoreLatency } from './latency';
-import { scoreMarginalCost } from './marginal-cost';
-import {
-  OP_SCORE_ACTIVE_BLOCKS,
-  OP_SCORE_ACTIVE_REQUEST,
-  OP_SCORE_ADAPTER,
-  OP_SCORE_ATTRIBUTE,
-  OP_SCORE_CACHE_AWARE,
-  OP_SCORE_CONSISTENT_HASH,
-  OP_SCORE_CONTEXT_LENGTH,
-  OP_SCORE_EXPLOIT_EXPLORE,
-  OP_SCORE_HEADER_LABEL,
-  OP_SCORE_HOST,
-  OP_SCORE_KV_USAGE,
-  OP_SCORE_LATENCY,
-  OP_SCORE_LMETRIC,
-  OP_SCORE_LOAD_AWARE,
-  OP_SCORE_MARGINAL_COST,
-  OP_SCORE_NO_HIT_LRU,
-  OP_SCORE_PREFIX,
-  OP_SCORE_PREFIX_BALANCE,
-  OP_SCORE_QUEUE,
-  OP_SCORE_RENDEZVOUS,
-  OP_SCORE_RUNNING,
-  OP_SCORE_TOKEN_LOAD,
-  OP_SCORE_TOPOLOGY,
-  Operation,
-} from './program';
-import {
-  addConstant,
-  addKeys,
-  addScores,
-  columnBegin,
-  columnEnd,
-  NEVER,
-  noteSignal,
-  oneValue,
-  weight,
-  zeroValue,
-} from './score-column';
-import { scoreExploitExplore, scorePrefixBalance } from './threshold-scorers';
-import { scoreNear } from './topology';
+import { addConstant, addKeys, addScores, NEVER, noteSignal, oneValue, weight, zeroValue } from './score-column';
 
 /** Candidates of four slots whose signal is known, as a lane mask. */
 function knownLanes(candidates: v128, known: v128, signal: v128): v128 {
@@ -142,6 +91,15 @@ function scoreFewest(used: u32, values: usize, signal: u32): void {
   }
 }
 
+export function scoreQueue(used: u32): void {
+  waitingKeys(used);
+  scoreFewest(used, KEYS, SIGNAL_WAITING);
+}
+
+export function scoreRunning(used: u32): void {
+  scoreFewest(used, columnAddress(COLUMN_RUNNING), SIGNAL_RUNNING);
+}
+
 /** Adds the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
 function addKnown(used: u32, signal: u32, alone: f32): void {
   readSignal(signal);
@@ -179,7 +137,7 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
 }
 
 /** 1 - usage; unknown = mean of the known, 1 when none is known. */
-function scoreKvUsage(used: u32): void {
+export function scoreKvUsage(used: u32): void {
   const usage = columnAddress(COLUMN_KV_USAGE);
   const keys = KEYS;
   const one = f32x4.splat(oneValue);
@@ -190,7 +148,7 @@ function scoreKvUsage(used: u32): void {
 }
 
 /** (1 - w) · match/total + w · min(1, match·block/scale)² */
-function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32, blockTokens: f32): void {
+export function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32, blockTokens: f32): void {
   if (total == 0) return;
   const ratio = f32x4.splat((<f32>1 - lengthWeight) / <f32>total);
   const scores = SCORE;
@@ -209,7 +167,7 @@ function scorePrefix(used: u32, total: u32, lengthWeight: f32, scaleTokens: f32,
 }
 
 /** count ≤ idle → 1, else (max - count)/max × busy. */
-function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
+export function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const candidates = CANDIDATES;
   const end = slotOffset(used);
@@ -234,7 +192,7 @@ function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
 }
 
 /** 1 - min(tokens in flight + own uncached (and estimated output) tokens, T)/T */
-function scoreTokenLoad(used: u32, threshold: f32): void {
+export function scoreTokenLoad(used: u32, threshold: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT_TOKENS);
   const scores = SCORE;
   const zero = f32x4.splat(zeroValue);
@@ -252,7 +210,7 @@ function scoreTokenLoad(used: u32, threshold: f32): void {
 }
 
 /** Nothing waiting → 0.5, else 0.5 · (1 - min(waiting, T)/T); unknown = mean of the known. */
-function scoreLoadAware(used: u32, threshold: f32): void {
+export function scoreLoadAware(used: u32, threshold: f32): void {
   const half = f32x4.splat(0.5);
   const one = f32x4.splat(1);
   const scale = f32x4.splat(<f32>1 / threshold);
@@ -264,41 +222,7 @@ function scoreLoadAware(used: u32, threshold: f32): void {
   addKnown(used, SIGNAL_WAITING, 0.5);
 }
 
-function scoreHookColumn(used: u32, column: u32): void {
+export function scoreHookColumn(used: u32, column: u32): void {
   memory.copy(KEYS, HOST + <usize>column * SLOTS * 4, slotOffset(used));
   addKeys(used);
-}
-
-/**
- * Runs scorer operation `op` (code and parameters as in program.ts) and adds its column.
- * @param explainColumn column of the explanation, -1 = none
- */
-export function score(op: Operation, code: u32, used: u32, total: u32, explainColumn: i32): void {
-  columnBegin(op.weight, used, explainColumn);
-  if (code == OP_SCORE_QUEUE) {
-    waitingKeys(used);
-    scoreFewest(used, KEYS, SIGNAL_WAITING);
-  } else if (code == OP_SCORE_RUNNING) scoreFewest(used, columnAddress(COLUMN_RUNNING), SIGNAL_RUNNING);
-  else if (code == OP_SCORE_KV_USAGE) scoreKvUsage(used);
-  else if (code == OP_SCORE_PREFIX) scorePrefix(used, total, op.p0, op.p1, op.p2);
-  else if (code == OP_SCORE_ACTIVE_REQUEST) scoreActiveRequest(used, op.p0, op.p1);
-  else if (code == OP_SCORE_TOKEN_LOAD) scoreTokenLoad(used, op.p0);
-  else if (code == OP_SCORE_ACTIVE_BLOCKS) scoreActiveBlocks(op, used, total);
-  else if (code == OP_SCORE_LOAD_AWARE) scoreLoadAware(used, op.p0);
-  else if (code == OP_SCORE_ADAPTER) scoreAdapter(used, op.p0 != 0);
-  else if (code == OP_SCORE_HOST) scoreHookColumn(used, <u32>op.p0);
-  else if (code == OP_SCORE_HEADER_LABEL) scoreHeaderLabel(used, <u32>op.p0, <u32>op.p1);
-  else if (code == OP_SCORE_ATTRIBUTE) scoreAttribute(op, used);
-  else if (code == OP_SCORE_NO_HIT_LRU) scoreNoHit(used, <u32>op.p0);
-  else if (code == OP_SCORE_CONTEXT_LENGTH) scoreContextLength(used, <u32>op.p0);
-  else if (code == OP_SCORE_RENDEZVOUS) scoreRendezvous(used, <u32>op.p0, <u32>op.p1, op.p2);
-  else if (code == OP_SCORE_CONSISTENT_HASH) scoreRing(used, <u32>op.p0, <u32>op.p1, op.p2, <u32>op.p3);
-  else if (code == OP_SCORE_LMETRIC) scoreLMetric(used);
-  else if (code == OP_SCORE_PREFIX_BALANCE) scorePrefixBalance(used, total, op.p0, op.p1);
-  else if (code == OP_SCORE_EXPLOIT_EXPLORE) scoreExploitExplore(used, op.p0);
-  else if (code == OP_SCORE_TOPOLOGY) scoreNear(op, used);
-  else if (code == OP_SCORE_CACHE_AWARE) scoreCacheAware(used, total, op.p0, op.p1, op.p2);
-  else if (code == OP_SCORE_MARGINAL_COST) scoreMarginalCost(used);
-  else if (code == OP_SCORE_LATENCY) scoreLatency(op, used, total);
-  columnEnd(used);
 }
