@@ -254,9 +254,9 @@ export const OPERATIONS: Facts = {
   OP_WOULD_PICK: { reads: COST },
 };
 
-/** Inputs of an operation with its parameters. */
+/** Inputs of an operation with its parameters; none for one that is not the core's, which no program takes. */
 export function readsOf({ code, parameters }: Pick<Operation, 'code' | 'parameters'>): readonly ReadName[] {
-  const { reads } = OPERATIONS[code];
+  const { reads } = (OPERATIONS as Readonly<Record<string, OperationFacts>>)[code] ?? { reads: [] };
   return typeof reads === 'function' ? reads(parameters) : reads;
 }
 
@@ -267,7 +267,7 @@ export function isScorer(code: OperationName): code is ScorerName {
 
 /** Term of the fused pass that an operation becomes; undefined = none. */
 export function fusedTerm(code: OperationName): FusedTerm | undefined {
-  return isScorer(code) ? OPERATIONS[code].fused : undefined;
+  return isScorer(code) ? OPERATIONS[code]?.fused : undefined;
 }
 
 /** The input that a scorer goes by most of all. */

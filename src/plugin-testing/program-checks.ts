@@ -109,6 +109,14 @@ export function programChecks(definition: PluginDefinition, parameters: unknown)
       },
     },
     {
+      name: 'program: the operation is one of those that the description names',
+      run() {
+        const named = definition.operations ?? [];
+        const other = operations().find(({ code }) => !named.includes(code));
+        must(other === undefined, () => `the operation is ${other?.code}, and operations says ${shown(named)}`);
+      },
+    },
+    {
       name: `program: the operation has at most ${PARAMETERS_MAX} parameters, all of them numbers`,
       run() {
         for (const { parameters: given } of operations()) {

@@ -20,6 +20,7 @@ export const contextLengthAware = definePlugin({
     '(max - length) / width); out of range: 0.3 / (1 + distance / 1000); no label 0.5; a label that is no range 0.',
   parameters,
   consumes: () => [{ key: 'prompt-tokens' }],
+  operations: ['OP_FILTER_CONTEXT_LENGTH', 'OP_SCORE_CONTEXT_LENGTH'],
   compile: ({ label, enableFiltering }, weight, context) => {
     if (context.kind === 'filter' && !enableFiltering) return undefined;
     const column = context.label(`range ${label}`, ({ labels }) => contextLengthRange(labels[label]));

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { SaturationSettings } from '../admission/settings.js';
+import type { OperationName } from '../core/operations.js';
 import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../flow-control/settings.js';
 import type { KvEventSettings } from '../kvevents/settings.js';
 import type { PredictionSettings } from '../prediction/settings.js';
@@ -141,6 +142,11 @@ export interface PluginDefinition<Parameters = unknown> {
   consumes?(parameters: Parameters): readonly DataNeed[];
   /** Advice for settings that load: one line for each deprecated field or odd value. */
   advise?(parameters: Parameters): readonly string[];
+  /**
+   * Operations of the core that `compile` chooses from. Their facts are the plugin's: what it reads, and with it what it
+   * needs of the proxy, and whether learned costs take its place (core/operations.ts).
+   */
+  readonly operations?: readonly OperationName[];
   /**
    * Operation of the program: filters, scorers, pickers, and admitters, which come first in every profile. `weight` is
    * 1 for all but scorers. Undefined = no effect with these parameters.

@@ -20,6 +20,7 @@ const hooks = (instance: HookPlugin, given: Partial<PluginDefinition> = {}) =>
 function program(kind: 'filter' | 'scorer' | 'picker', code: string, parameters: number[], weight?: number) {
   return plugin({
     kinds: [kind],
+    operations: [code as OperationName],
     compile: (_parameters, own) => ({ name: 'faulty', code: code as OperationName, parameters, weight: weight ?? own }),
   });
 }
@@ -81,6 +82,10 @@ const FAULTY: readonly (readonly [check: string, definition: PluginDefinition])[
 
   ['program: the operation is one of the core for the kind of the plugin', program('scorer', 'OP_SCORE_NOTHING', [])],
   ['program: the operation is one of the core for the kind of the plugin', program('filter', 'OP_PICK_RANDOM', [1])],
+  [
+    'program: the operation is one of those that the description names',
+    { ...program('scorer', 'OP_SCORE_KV_USAGE', []), operations: ['OP_SCORE_QUEUE'] },
+  ],
   [
     'program: the operation has at most 8 parameters, all of them numbers',
     program('scorer', 'OP_SCORE_KV_USAGE', [Number.NaN]),

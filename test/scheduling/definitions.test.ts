@@ -1,8 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
+import { type ReadName, readsOf } from '../../dist/core/operations.js';
+import type { EndpointSignal } from '../../dist/scheduling/plugin.js';
 import { LENIENT_PLUGINS } from './lenient-plugins.ts';
 
+/** A column that an operation which goes by a signal reads. */
+const COLUMN_OF: Readonly<Record<EndpointSignal, ReadName>> = {
+  'waiting requests': 'waiting',
+  'running requests': 'running',
+  'KV usage': 'kvUsage',
+  'LoRA adapters': 'adaptersRunning',
+};
 const types = builtinPlugins.map(({ type }) => type);
 
 describe('the built-in plugins', () => {
@@ -31,6 +40,16 @@ describe('the built-in plugins', () => {
       const takesPart = definition.kinds.some((kind) => ['filter', 'scorer', 'picker', 'admitter'].includes(kind));
       if (!takesPart) expect(definition.compile).toBeUndefined();
       else expect(definition.compile ?? definition.host).toBeDefined();
+    },
+  );
+
+  it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(
+    '%s names its operations exactly when it compiles, and signals that they read',
+    (_type, definition) => {
+      expect(definition.operations !== undefined).toBe(definition.compile !== undefined);
+      if (definition.operations === undefined) return;
+      const reads = definition.operations.flatMap((code) => readsOf({ code, parameters: [] }));
+      for (const signal of definition.signals ?? []) expect(reads).toContain(COLUMN_OF[signal]);
     },
   );
 

@@ -31,6 +31,7 @@ export const concurrencyDetector = definePlugin({
   parameters: concurrencyDetectorParameters,
   saturationSettings: settingsOf,
   consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
+  operations: ['OP_FILTER_CONCURRENCY'],
   compile: (given, weight, { name }) => ({ ...saturationFilter(settingsOf(given)), name, weight }),
   advise: ({ headroom }) =>
     headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their limits`] : [],

@@ -29,6 +29,7 @@ export const utilizationDetector = definePlugin({
     'is a filter: keeps endpoints with fresh signals below both thresholds × (1 + headroom), all when there is none.',
   parameters: utilizationDetectorParameters,
   saturationSettings: settingsOf,
+  operations: ['OP_FILTER_UNSATURATED'],
   compile: (given, weight, { name }) => ({ ...saturationFilter(settingsOf(given)), name, weight }),
   advise: ({ headroom }) =>
     headroom > 1 ? [`headroom ${headroom} is large: endpoints may go to ${1 + headroom} times their thresholds`] : [],

@@ -17,5 +17,6 @@ export const latencySloAdmitter = definePlugin({
   consumes: ({ latencyPredictionInfoProducerName }) => [
     { key: 'latency-prediction', producer: latencyPredictionInfoProducerName },
   ],
+  operations: ['OP_ADMIT_LATENCY'],
   compile: (_, weight, { name }) => ({ code: 'OP_ADMIT_LATENCY', name, weight, parameters: [] }),
 });

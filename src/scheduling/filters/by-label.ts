@@ -18,6 +18,7 @@ export const byLabel = definePlugin({
   deprecated: { replacement: 'label-selector-filter' },
   doc: 'Keeps endpoints whose label has one of the valid values.',
   parameters,
+  operations: ['OP_FILTER_MASK'],
   compile: ({ label, validValues, allowsNoLabel }, weight, { name, mask }) => {
     const index = mask(`by-label ${JSON.stringify([label, validValues, allowsNoLabel])}`, (labels) => {
       const value = labels[label];

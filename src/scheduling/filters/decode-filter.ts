@@ -10,6 +10,7 @@ export const decodeFilter = definePlugin({
   stability: 'Beta',
   doc: `Keeps endpoints that can decode: label ${ROLE_LABEL} is absent or one of ${[...DECODING_ROLES].join(', ')}.`,
   ...ignoredParameters,
+  operations: ['OP_FILTER_MASK'],
   compile: (_parameters, weight, { name, mask }) => {
     const index = mask('decode-filter', (labels) => {
       const role = labels[ROLE_LABEL];

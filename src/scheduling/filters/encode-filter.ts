@@ -10,6 +10,7 @@ export const encodeFilter = definePlugin({
   stability: 'Beta',
   doc: `Keeps endpoints that are marked for encoding: label ${ROLE_LABEL} is one of ${[...ENCODING_ROLES].join(', ')}.`,
   ...ignoredParameters,
+  operations: ['OP_FILTER_MASK'],
   compile: (_parameters, weight, { name, mask }) => {
     const index = mask('encode-filter', (labels) => {
       const role = labels[ROLE_LABEL];

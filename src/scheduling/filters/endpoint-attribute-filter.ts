@@ -76,6 +76,7 @@ export const endpointAttributeFilter = definePlugin({
   stability: 'Alpha',
   doc: 'Keeps endpoints by one of their numbers: against a limit, in a range, or the lowest or highest of all.',
   parameters,
+  operations: ['OP_FILTER_THRESHOLD', 'OP_FILTER_RANGE', 'OP_FILTER_LOWEST'],
   compile: ({ attribute, onMissing, fallbackOnEmpty, algorithm }, weight, context) => {
     const source = valueSource(attribute, context);
     const rest = [onMissing === 'Pass' ? 1 : 0, fallbackOnEmpty ? 1 : 0];

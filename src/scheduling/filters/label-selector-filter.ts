@@ -24,6 +24,7 @@ export const labelSelectorFilter = definePlugin({
   stability: 'Beta',
   doc: 'Keeps endpoints whose labels match a Kubernetes label selector, which stands directly in the parameters.',
   parameters: labelSelector,
+  operations: ['OP_FILTER_MASK'],
   compile: (selector, weight, { name, mask }) => {
     const index = mask(`selector ${JSON.stringify(selector)}`, (labels) => selectorAccepts(selector, labels));
     return { code: 'OP_FILTER_MASK', name, weight, parameters: [index] };

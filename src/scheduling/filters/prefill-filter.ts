@@ -16,6 +16,7 @@ export const prefillFilter = definePlugin({
   stability: 'Beta',
   doc: `Keeps endpoints that are marked for prefill: label ${ROLE_LABEL} is one of ${[...PREFILL_ROLES].join(', ')}.`,
   ...ignoredParameters,
+  operations: ['OP_FILTER_MASK'],
   compile: (_parameters, weight, { name, mask }) => {
     const index = mask('prefill-filter', (labels) => {
       const role = labels[ROLE_LABEL];

@@ -62,6 +62,7 @@ export const prefixCacheAffinityFilter = definePlugin({
       ? { key: 'latency-prediction', producer: latencyPredictionInfoProducerName }
       : { key: 'in-flight-load', producer: inFlightLoadProducerName },
   ],
+  operations: ['OP_FILTER_PREFIX_AFFINITY'],
   compile: (given, weight, { name }) => ({
     code: 'OP_FILTER_PREFIX_AFFINITY',
     name,

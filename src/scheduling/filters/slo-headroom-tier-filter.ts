@@ -23,6 +23,7 @@ export const sloHeadroomTierFilter = definePlugin({
   consumes: ({ latencyPredictionInfoProducerName }) => [
     { key: 'latency-prediction', producer: latencyPredictionInfoProducerName },
   ],
+  operations: ['OP_FILTER_TIER'],
   compile: ({ epsilonExploreNeg }, weight, { name }) => ({
     code: 'OP_FILTER_TIER',
     name,

@@ -32,6 +32,7 @@ export const stickyUntilSaturatedFilter = definePlugin({
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
     { key: 'in-flight-load', producer: inFlightLoadProducerName },
   ],
+  operations: ['OP_FILTER_STICKY'],
   compile: ({ affinityThreshold, saturationTokens }, weight, { name }) => ({
     code: 'OP_FILTER_STICKY',
     name,

@@ -18,6 +18,7 @@ export const topologyAffinityFilter = definePlugin({
       .describe('The same host, rack, zone or region, or nearer; empty means host.'),
     topologyProducerName,
   }),
+  operations: ['OP_FILTER_TOPOLOGY'],
   compile: ({ minAffinity, topologyProducerName: extractor }, weight, context) => {
     const columns = topologyColumns(extractor, context);
     if (columns === undefined) return undefined;

@@ -37,6 +37,7 @@ export const utilizationFilter = definePlugin({
   parameters,
   consumes: (given) =>
     countsActive(given) ? [{ key: 'in-flight-load', producer: given.inFlightLoadProducerName }] : [],
+  operations: ['OP_FILTER_UTILIZATION'],
   compile: (given, weight, { name }) => ({
     code: 'OP_FILTER_UTILIZATION',
     name,

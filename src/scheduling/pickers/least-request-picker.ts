@@ -9,6 +9,7 @@ export const leastRequestPicker = definePlugin({
   source: 'least request (Envoy LEAST_REQUEST, AIBrix least-request)',
   parameters: endpointCount,
   consumes: () => [{ key: 'in-flight-load' }],
+  operations: ['OP_PICK_LEAST_REQUEST'],
   compile: (parameters, weight, { name }) => ({
     code: 'OP_PICK_LEAST_REQUEST',
     name,

@@ -7,6 +7,7 @@ export const maxScorePicker = definePlugin({
   stability: 'Beta',
   doc: 'Picks the endpoint with the highest score. Ties go to endpoints whose signals are known, then to the fewest requests in flight, then by lot.',
   parameters: endpointCount,
+  operations: ['OP_PICK_MAX_SCORE'],
   compile: (parameters, weight, { name }) => ({
     code: 'OP_PICK_MAX_SCORE',
     name,

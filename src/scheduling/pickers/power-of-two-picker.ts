@@ -14,6 +14,7 @@ export const powerOfTwoPicker = definePlugin({
     ...endpointCount.shape,
     choices: z.int().min(1).max(64).default(2).describe('How many candidates are drawn.'),
   }),
+  operations: ['OP_PICK_BEST_OF'],
   compile: (parameters, weight, { name }) => ({
     code: 'OP_PICK_BEST_OF',
     name,

@@ -7,6 +7,7 @@ export const randomPicker = definePlugin({
   stability: 'Beta',
   doc: 'Picks among the candidates at random; scores do not count.',
   parameters: endpointCount,
+  operations: ['OP_PICK_RANDOM'],
   compile: (parameters, weight, { name }) => ({
     code: 'OP_PICK_RANDOM',
     name,

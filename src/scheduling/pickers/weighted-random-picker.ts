@@ -7,6 +7,7 @@ export const weightedRandomPicker = definePlugin({
   stability: 'Beta',
   doc: 'Picks at random, with chances in proportion to the scores. Score 0 is picked only when every score is 0.',
   parameters: endpointCount,
+  operations: ['OP_PICK_WEIGHTED_RANDOM'],
   compile: (parameters, weight, { name }) => ({
     code: 'OP_PICK_WEIGHTED_RANDOM',
     name,

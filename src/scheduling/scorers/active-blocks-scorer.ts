@@ -44,6 +44,7 @@ export const activeBlocksScorer = definePlugin({
     "NVIDIA Dynamo's KV router (ai-dynamo/dynamo, pull requests 1731, 10574, 11714 and lib/llm/src/kv_router), in blocks",
   parameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
+  operations: ['OP_SCORE_ACTIVE_BLOCKS'],
   compile: (given, weight, { name }) => ({
     code: 'OP_SCORE_ACTIVE_BLOCKS',
     name,

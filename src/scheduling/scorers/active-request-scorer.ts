@@ -20,6 +20,7 @@ export const activeRequestScorer = definePlugin({
   consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
   advise: ({ requestTimeout }) =>
     requestTimeout === undefined ? [] : ['requestTimeout is deprecated and has no effect: remove it'],
+  operations: ['OP_SCORE_ACTIVE_REQUEST'],
   compile: ({ idleThreshold, maxBusyScore }, weight, { name }) => ({
     code: 'OP_SCORE_ACTIVE_REQUEST',
     name,

@@ -35,6 +35,7 @@ export const cacheAwareScorer = definePlugin({
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
     { key: 'in-flight-load' },
   ],
+  operations: ['OP_SCORE_CACHE_AWARE'],
   compile: ({ cacheThreshold, balanceAbsThreshold, balanceRelThreshold }, weight, { name }) => ({
     code: 'OP_SCORE_CACHE_AWARE',
     name,

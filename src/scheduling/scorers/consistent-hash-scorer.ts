@@ -21,6 +21,7 @@ export const consistentHashScorer = definePlugin({
       .describe('Places of each endpoint on the ring: more spread keys more evenly and cost more time.'),
   }),
   consumes: () => [{ key: 'in-flight-load' }],
+  operations: ['OP_SCORE_CONSISTENT_HASH'],
   compile: ({ headerName, loadFactor, virtualNodes }, weight, context) => ({
     code: 'OP_SCORE_CONSISTENT_HASH',
     name: context.name,

@@ -38,6 +38,7 @@ export const endpointAttributeScorer = definePlugin({
   stability: 'Alpha',
   doc: 'Scores endpoints by one of their numbers on a linear scale; without it 0; all equal on an adaptive scale 1.',
   parameters,
+  operations: ['OP_SCORE_ATTRIBUTE'],
   compile: ({ attributeKey, algorithm }, weight, context) => {
     const { fixedRange: range } = algorithm.normalization;
     return {

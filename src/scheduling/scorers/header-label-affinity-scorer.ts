@@ -12,6 +12,7 @@ export const headerLabelAffinityScorer = definePlugin({
   stability: 'Alpha',
   doc: 'Prefers endpoints whose label has exactly the value of a request header: 1, else 0.',
   parameters,
+  operations: ['OP_SCORE_HEADER_LABEL'],
   compile: ({ headerName, labelKey }, weight, { name, requestKey, label }) => ({
     code: 'OP_SCORE_HEADER_LABEL',
     name,

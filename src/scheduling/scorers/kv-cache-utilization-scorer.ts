@@ -8,5 +8,6 @@ export const kvCacheUtilizationScorer = definePlugin({
   doc: 'Prefers endpoints with more free KV cache: 1 - usage.',
   signals: ['KV usage'],
   ...ignoredParameters,
+  operations: ['OP_SCORE_KV_USAGE'],
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_KV_USAGE', name, weight, parameters: [] }),
 });

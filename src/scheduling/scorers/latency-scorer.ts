@@ -42,6 +42,7 @@ export const latencyScorer = definePlugin({
     { key: 'latency-prediction', producer: latencyPredictionInfoProducerName },
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
   ],
+  operations: ['OP_SCORE_LATENCY'],
   compile: (given, weight, { name }) => ({
     code: 'OP_SCORE_LATENCY',
     name,

@@ -20,5 +20,6 @@ export const lmetricScorer = definePlugin({
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
     { key: 'in-flight-load', producer: inFlightLoadProducerName },
   ],
+  operations: ['OP_SCORE_LMETRIC'],
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_LMETRIC', name, weight, parameters: [] }),
 });

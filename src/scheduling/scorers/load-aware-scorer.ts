@@ -17,6 +17,7 @@ export const loadAwareScorer = definePlugin({
   doc: 'Prefers endpoints with a short queue, on an absolute scale: 0.5 × (1 - min(waiting, threshold) / threshold).',
   signals: ['waiting requests'],
   parameters,
+  operations: ['OP_SCORE_LOAD_AWARE'],
   compile: ({ threshold }, weight, { name }) => ({
     code: 'OP_SCORE_LOAD_AWARE',
     name,

@@ -29,6 +29,7 @@ export const loraAffinityScorer = definePlugin({
   signals: ['LoRA adapters'],
   parameters,
   baseModels: ({ baseModels }) => baseModels,
+  operations: ['OP_SCORE_ADAPTER'],
   compile: ({ rememberSent }, weight, { name }) => ({
     code: 'OP_SCORE_ADAPTER',
     name,

@@ -16,8 +16,9 @@ export const marginalCostScorer = definePlugin({
     'prefill, a waiting request and a busy endpoint cost is learned from measured latencies (section adaptation); until ' +
     'then, and without it, the configured assumptions count.',
   source: 'the marginal cost of Pointsman (docs/adaptation.md)',
-  signals: ['waiting requests', 'running requests', 'KV usage'],
+  signals: ['waiting requests', 'KV usage'],
   parameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
+  operations: ['OP_SCORE_MARGINAL_COST'],
   compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_MARGINAL_COST', name, weight, parameters: [] }),
 });

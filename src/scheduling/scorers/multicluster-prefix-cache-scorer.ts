@@ -15,5 +15,6 @@ export const multiclusterPrefixCacheScorer = definePlugin({
   doc: 'Prefers clusters that were sent a longer prefix of the prompt; the formula is that of prefix-cache-scorer.',
   parameters,
   consumes: (given) => prefixCacheScorer.consumes!(given),
+  operations: ['OP_SCORE_PREFIX', 'OP_SCORE_HOST'],
   compile: (given, weight, context) => prefixCacheScorer.compile!(given, weight, context),
 });

@@ -11,6 +11,7 @@ export const multiclusterQueueScorer = definePlugin({
     'candidates, 1 when all are equal, 0 for a cluster that does not tell.',
   ...ignoredParameters,
   consumes: () => [{ key: 'multicluster-load' }],
+  operations: ['OP_SCORE_ATTRIBUTE'],
   compile: (_parameters, weight, context) => {
     const source = valueSource('llm-d.ai/multicluster-queue-size', context);
     return { code: 'OP_SCORE_ATTRIBUTE', name: context.name, weight, parameters: [source, 1, 1, 0, 0] };

@@ -27,6 +27,7 @@ export const noHitLruScorer = definePlugin({
     prefixPluginType === undefined && prefixPluginName === undefined
       ? []
       : ['prefixPluginType and prefixPluginName are deprecated: use prefixMatchInfoProducerName'],
+  operations: ['OP_SCORE_NO_HIT_LRU'],
   compile: ({ lruSize }, weight, { name }) => ({
     code: 'OP_SCORE_NO_HIT_LRU',
     name,

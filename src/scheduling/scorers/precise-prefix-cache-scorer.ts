@@ -40,6 +40,7 @@ export const precisePrefixCacheScorer = definePlugin({
   ],
   prefixSettings: precisePrefixSettings,
   kvEventSettings: preciseEventSettings,
+  operations: ['OP_SCORE_PREFIX', 'OP_SCORE_HOST'],
   compile: (_parameters, weight, context) =>
     prefixCacheScorer.compile!(prefixCacheScorer.parameters.parse({}), weight, context),
 });

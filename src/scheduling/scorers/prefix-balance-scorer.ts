@@ -30,6 +30,7 @@ export const prefixBalanceScorer = definePlugin({
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
     { key: 'in-flight-load' },
   ],
+  operations: ['OP_SCORE_PREFIX_BALANCE'],
   compile: ({ imbalanceRequests, deviations }, weight, { name }) => ({
     code: 'OP_SCORE_PREFIX_BALANCE',
     name,

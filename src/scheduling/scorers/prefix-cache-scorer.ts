@@ -22,6 +22,7 @@ export const prefixCacheScorer = definePlugin({
     '(1 - w) × matched / total blocks + w × min(1, matched tokens / matchLengthScaleTokens)²; 0 without a prompt.',
   parameters: prefixCacheScorerParameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
+  operations: ['OP_SCORE_PREFIX', 'OP_SCORE_HOST'],
   compile: (given, weight, { name, prefix, matchColumn }) => {
     const { prefixMatchInfoProducerName, matchLengthWeight, matchLengthScaleTokens } = given;
     const formula = { lengthWeight: matchLengthWeight, scaleTokens: matchLengthScaleTokens };

@@ -16,6 +16,7 @@ export const tokenLoadScorer = definePlugin({
     '1 - min(in-flight tokens + uncached tokens of the request, T) / T.',
   parameters,
   consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
+  operations: ['OP_SCORE_TOKEN_LOAD'],
   compile: ({ queueThresholdTokens }, weight, { name }) => ({
     code: 'OP_SCORE_TOKEN_LOAD',
     name,
