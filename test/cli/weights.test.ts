@@ -58,6 +58,21 @@ describe('pointsman weights export', () => {
     expect(Math.abs(adaptation.model.prior.stepMs / 20 - 1)).toBeLessThan(0.15);
   });
 
+  it('pointsman weights export replaces every plugin whose scorer learned costs replace', () => {
+    const configFile = join(folder, 'precise.yaml');
+    writeFileSync(
+      configFile,
+      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: precise-prefix-cache-scorer\n' +
+        '- type: precise-prefix-cache-producer\n- type: queue-scorer\nschedulingProfiles:\n- name: default\n  plugins:\n' +
+        '  - {pluginRef: precise-prefix-cache-scorer, weight: 3}\n  - {pluginRef: queue-scorer, weight: 2}\n' +
+        `adaptation: {mode: auto, stateFile: ${JSON.stringify(stateFile)}}\n`,
+    );
+    const { stdout } = weights('--config-file', configFile);
+    const { scheduling } = loadConfiguration({ text: stdout }, { registry: builtinPlugins, allowExperimental: true });
+    const scorers = scheduling.profiles[0]!.operations.filter(({ code }) => code.startsWith('OP_SCORE_'));
+    expect(scorers.map(({ code, weight }) => [code, weight])).toEqual([['OP_SCORE_MARGINAL_COST', 5]]);
+  });
+
   it.each([
     ['without a state file', [], 'pointsman: --state-file is needed'],
     [

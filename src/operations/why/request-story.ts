@@ -17,7 +17,7 @@ export interface ShownSignal {
 export interface ShownScore {
   readonly scorer: string;
   readonly weight: number;
-  /** Null = the scorer reads no single signal. */
+  /** Null = an operation that this version does not know. */
   readonly signal: ShownSignal | null;
   /** From 0 to 1, before the weight; null = the scorer did not run. */
   readonly score: number | null;

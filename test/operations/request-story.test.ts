@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { CORE, DecisionLog, DecisionTrail } from '../../dist/core/index.js';
+import { isScorer, OPERATIONS, type Operation, type OperationName } from '../../dist/core/operations.js';
+import { RequestStories } from '../../dist/operations/why/request-story.js';
+import { SeriesLabels } from '../../dist/operations/why/series-labels.js';
+import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
+
+const SCORERS = (Object.keys(OPERATIONS) as OperationName[]).filter(isScorer);
+
+/** What is told of a scorer at the endpoint that a request went to. */
+function told(operation: Operation) {
+  const signals = { waiting: 3, running: 5, kvUsage: 0.25 };
+  const pool = makePool([operation, pickMax], [signals], {
+    ...smallSizes,
+    decisions: 8,
+    decisionThreads: 2,
+    decisionColumnBytes: 65_536,
+  });
+  const trail = new DecisionTrail(pool.core, 1);
+  const { table, decider } = pool;
+  table.setAttribute(0, 0, 0.5);
+  // A request in flight, with 40 tokens.
+  decider.decide({ ...plainRequest, promptTokens: 40, charged: true });
+  trail.begin('asked', true);
+  decider.decide({ ...plainRequest, promptTokens: 1000 });
+  const stories = new RequestStories({
+    log: new DecisionLog(pool.control),
+    labels: new SeriesLabels(pool.control),
+    endpointOf: String,
+    profiles: () => [{ name: 'default', operations: [{ ...operation, name: 'it' }] }],
+    wallMs: (ms) => ms,
+  });
+  return stories.tell('asked')!.decisions[0]!.endpoints![0]!.scores[0]!;
+}
+
+describe('the story of a request', () => {
+  it.each(SCORERS)('the story of a request shows what %s goes by', (code) => {
+    const { signal } = told(scorer(code, 1, 0, 0, 0, 8));
+    expect(signal?.name).toMatch(/^[a-zA-Z].+/);
+    // Nothing was predicted for the request.
+    if (code === 'OP_SCORE_LATENCY') expect(signal?.value).toBeNull();
+    else expect(signal?.value).toEqual(expect.any(Number));
+  });
+
+  it.each([
+    ['OP_SCORE_QUEUE', [], 'waiting requests', 3],
+    ['OP_SCORE_LMETRIC', [], 'tokens in flight', 40],
+    ['OP_SCORE_RENDEZVOUS', [0, 0, 0], 'requests in flight', 1],
+    ['OP_SCORE_CONTEXT_LENGTH', [0], 'prompt tokens', 1000],
+    ['OP_SCORE_ATTRIBUTE', [CORE.VALUE_RUNNING, 1, 1, 0, 0], 'running requests', 5],
+    ['OP_SCORE_ATTRIBUTE', [CORE.VALUE_ACTIVE_TOKENS, 1, 1, 0, 0], 'tokens in flight', 40],
+    ['OP_SCORE_ATTRIBUTE', [CORE.VALUE_ATTRIBUTE, 0, 0, 0, 2], 'attribute on its scale', 0.25],
+  ] as const)('the story of a request shows the figure of %s %j', (code, parameters, name, value) => {
+    expect(told({ code, weight: 1, parameters }).signal).toEqual({ name, value });
+  });
+});
