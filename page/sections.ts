@@ -355,10 +355,10 @@ export function showDecisions({ decisions }: Snapshot, why: (id: string) => void
     { head: 'Time', cell: ({ time }) => clock(time) },
     {
       head: 'Endpoint',
-      cell: ({ endpoint, status }) =>
-        endpoint === null
-          ? h('span', { class: 'bad-text' }, status === 'undecided' ? 'none' : status)
-          : short(endpoint),
+      cell: ({ endpoint, status, end }) => {
+        if (endpoint !== null) return short(endpoint);
+        return h('span', { class: 'bad-text' }, status === 'undecided' || end === 'rejected' ? 'none' : status);
+      },
     },
     { head: 'Prompt', number: true, wide: true, cell: ({ promptTokens }) => count(promptTokens) },
     {
@@ -392,5 +392,5 @@ function resultOf({ end, httpStatus, status }: DecisionShown): HTMLElement | str
   if (end === null) return status === 'waiting' ? 'waits' : 'running';
   return end === 'completed'
     ? 'completed'
-    : h('span', { class: 'bad-text' }, end === 'rejected' ? `rejected ${httpStatus}` : end);
+    : h('span', { class: 'bad-text' }, end === 'rejected' ? `refused with ${httpStatus}` : end);
 }

@@ -1,4 +1,4 @@
-import type { CandidateShown, EndpointShown, Snapshot } from '../../operations/page/snapshot.js';
+import type { CandidateShown, DecisionShown, EndpointShown, Snapshot } from '../../operations/page/snapshot.js';
 import { columns } from '../program-text.js';
 
 /** Width of a bar, in characters. */
@@ -17,7 +17,7 @@ export function topText(snapshot: Snapshot, rows: number): string {
   const head = [
     `pointsman  pool ${snapshot.pool}  ${snapshot.unready.length === 0 ? 'ready' : `not ready: ${snapshot.unready.join(', ')}`}`,
     `requests/s ${round(perSecond)}  first token ${ms(main?.ttft.p50 ?? null)} (95 % ${ms(main?.ttft.p95 ?? null)})  ` +
-      `from cache ${percent(cache.hitRate)}  in flight ${snapshot.inflight}  waiting ${queues?.waiting ?? 0}  refused ${refused}  ` +
+      `from cache ${percent(cache.hitRate)}  in flight ${snapshot.inflight}  waiting ${queues?.waiting ?? 0}  refused ${refused} in ${windowSeconds} s  ` +
       `endpoints ${live}/${endpoints.length}`,
     lossText(snapshot),
     ...(snapshot.candidate === null ? [] : [candidateText(snapshot.candidate)]),
@@ -69,15 +69,20 @@ function decisionLines({ decisions }: Snapshot, listed: number): string[] {
   if (decisions.length === 0) return ['no decision yet'];
   const rows = decisions
     .slice(0, listed)
-    .map(({ time, requestId, id, endpoint, promptTokens, matchedTokens, ttftMs, end, status }) => [
-      new Date(time * 1000).toISOString().slice(11, 19),
-      requestId ?? id,
-      endpoint ?? status,
-      `${matchedTokens}/${promptTokens}`,
-      ms(ttftMs),
-      end ?? 'running',
+    .map((decision) => [
+      new Date(decision.time * 1000).toISOString().slice(11, 19),
+      decision.requestId ?? decision.id,
+      decision.endpoint ?? (decision.end === 'rejected' ? '–' : decision.status),
+      `${decision.matchedTokens}/${decision.promptTokens}`,
+      ms(decision.ttftMs),
+      resultOf(decision),
     ]);
   return columns([['time', 'request', 'endpoint', 'cached', 'first token', 'result'], ...rows]);
+}
+
+function resultOf({ end, status, httpStatus }: DecisionShown): string {
+  if (end === 'rejected') return `refused with ${httpStatus}`;
+  return end ?? (status === 'waiting' ? 'waits' : 'running');
 }
 
 function bar(share: number): string {

@@ -16,9 +16,11 @@ export interface EndpointTraffic {
 export class Traffic {
   readonly #records: readonly DecisionRecord[];
 
-  /** @param records newest first; decisions only that are the first of their request */
+  /** @param records newest first; of each request counts the first decision that does not have it wait, or its refusal */
   constructor(records: readonly DecisionRecord[]) {
-    this.#records = records.filter(({ further, status }) => !further && status !== 'waiting');
+    this.#records = records.filter(
+      ({ further, status, end }) => !further && (status !== 'waiting' || end === 'rejected'),
+    );
   }
 
   /** @param objectives names by priority */
