@@ -33,6 +33,7 @@ function story(told: RequestStory): HTMLElement[] {
   const { end, model, fairnessId, priority, decisions } = told;
   const head = facts([
     ['Result', endText(end)],
+    ...(end?.refusal == null ? [] : [['Refused by', end.refusal.text] as const]),
     ...(model ? [['Model', model] as const] : []),
     ['Priority', fairnessId === undefined ? String(priority) : `${priority}, flow ${fairnessId}`],
   ]);
@@ -42,7 +43,7 @@ function story(told: RequestStory): HTMLElement[] {
 
 function endText(end: RequestStory['end']): string {
   if (end === null) return 'not ended yet';
-  if (end.end === 'rejected') return `rejected with ${end.httpStatus}`;
+  if (end.end === 'rejected') return `refused with ${end.httpStatus}`;
   const parts = [
     end.firstTokenMs === null ? undefined : `first token after ${ms(end.firstTokenMs)}`,
     end.outputTokens === null ? undefined : `${end.outputTokens} tokens`,
@@ -59,17 +60,19 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
   const rows: [string, string][] = [
     [
       'Pick',
-      decision.endpoint === null
-        ? `none: ${decision.status}`
-        : `${decision.endpoint}, best of ${decision.candidates} candidates`,
-    ],
-    [
-      'Match',
-      `${count(decision.matchedTokens)} of ${count(decision.promptTokens)} prompt tokens; ${count(decision.chargedTokens)} charged`,
+      decision.why === null
+        ? `${decision.endpoint}, best of ${decision.candidates} candidates`
+        : `none: ${decision.why}`,
     ],
   ];
+  if (decision.status !== 'undecided')
+    rows.push([
+      'Match',
+      `${count(decision.matchedTokens)} of ${count(decision.promptTokens)} prompt tokens; ${count(decision.chargedTokens)} charged`,
+    ]);
   if (decision.waitedMs > 0) rows.push(['Waited', `${ms(decision.waitedMs)} for an endpoint with room`]);
-  if (decision.closed > 0) rows.push(['No room', `on ${decision.closed} endpoints that may serve it`]);
+  if (decision.closed > 0 && decision.why === null)
+    rows.push(['No room', `on ${decision.closed} endpoints that may serve it`]);
   if (better !== null)
     rows.push([
       'More cached',
@@ -86,7 +89,9 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
           { class: 'dim' },
           'Scores were not kept for this decision. --decision-columns-every says how many are; --allow-explain-header lets requests ask for them.',
         )
-      : scores(endpoints);
+      : decision.why === null
+        ? scores(endpoints)
+        : rooms(endpoints);
   return [title, facts(rows), rest];
 }
 
@@ -117,6 +122,19 @@ function scores(endpoints: readonly ShownEndpoint[]): HTMLElement {
     endpoints,
     ({ rank, removedBy }) => (rank === 1 ? 'picked' : removedBy === null ? '' : 'out'),
   );
+}
+
+/** Endpoints of a decision without a pick. */
+function rooms(endpoints: readonly ShownEndpoint[]): HTMLElement {
+  const columns: Column<ShownEndpoint>[] = [
+    { head: 'Endpoint', cell: ({ endpoint }) => short(endpoint) },
+    { head: 'Room', cell: ({ room }) => room ?? '–' },
+    { head: 'In flight', number: true, cell: ({ inflight }) => String(inflight) },
+    { head: 'Queue', number: true, wide: true, cell: ({ waiting }) => (waiting === null ? 'unknown' : count(waiting)) },
+    { head: 'KV cache', number: true, wide: true, cell: ({ kvUsage }) => percent(kvUsage) },
+    { head: '', cell: note },
+  ];
+  return table('The endpoints at that time', columns, endpoints, ({ removedBy }) => (removedBy === null ? '' : 'out'));
 }
 
 function scoreCell({ scores: of }: ShownEndpoint, i: number): HTMLElement | string {

@@ -216,7 +216,12 @@ export class WaitSlot {
   handle: u32;
   /** Endpoint slot that holds its prefix and is worth a short wait, -1 = none · shard · commit lock. */
   sticky: i32;
-  private unused: u32;
+  /** Number of the bound that refused it, 0 = none did · control thread before it returns the slot · none. */
+  bound: u32;
+  /** Use of that bound, NaN = no number · control thread before it returns the slot · none. */
+  boundUsed: f32;
+  /** Limit of that bound, NaN = no number · control thread before it returns the slot · none. */
+  boundLimit: f32;
 }
 
 export const WAIT_SLOT_STATE: usize = offsetof<WaitSlot>('state');
@@ -239,6 +244,9 @@ export const WAIT_SLOT_EXPECTED: usize = offsetof<WaitSlot>('expected');
 export const WAIT_SLOT_FLOW_LENGTH: usize = offsetof<WaitSlot>('flowLength');
 export const WAIT_SLOT_HANDLE: usize = offsetof<WaitSlot>('handle');
 export const WAIT_SLOT_STICKY: usize = offsetof<WaitSlot>('sticky');
+export const WAIT_SLOT_BOUND: usize = offsetof<WaitSlot>('bound');
+export const WAIT_SLOT_BOUND_USED: usize = offsetof<WaitSlot>('boundUsed');
+export const WAIT_SLOT_BOUND_LIMIT: usize = offsetof<WaitSlot>('boundLimit');
 
 export const WAIT_SLOT_FLOW: usize = offsetof<WaitSlot>(); // the flow's name
 export const WAIT_SLOT_FLOW_BYTES: u32 = 256;

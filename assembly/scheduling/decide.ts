@@ -245,15 +245,16 @@ export function decide(): u32 {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
   }
-  // A waiting request is decided again after its wait, and logged then.
-  if (shown || (!picked && status != DECIDE_WAITS)) logColumns(program, used, shown && picked);
   if (picked) {
+    if (shown) logColumns(program, used, true);
     if (recorded) captureState(used);
     if (shadow != null) shadowRun(shadow, flags, used, total);
     if ((flags & DECIDE_UNCHARGED) == 0) chargePick(slot, program, used);
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
   lockRelease(COMMIT_LOCK);
+  // What has no endpoint may be refused: its columns are kept, also when it waits first.
+  if (!picked) logColumns(program, used, false);
   // Before the prompt is stored: the record tells why no endpoint held it.
   logDecision(status, program, used);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {

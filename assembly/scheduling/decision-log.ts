@@ -10,6 +10,7 @@
 //   then    a ring of COLUMN_UNITS units of 64 bytes: columns of decisions, each without a break:
 //           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
+import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import {
   COLUMN_ACTIVE_BLOCKS,
@@ -25,8 +26,11 @@ import {
   COLUMN_WAITING,
   cell,
   STATE_FREE,
+  STATE_LIVE,
   wideCell,
 } from '../endpoints';
+import { ceilingOf, rankOf } from '../gate/bands';
+import { saturationKeys } from '../gate/conditions';
 import { gateHead, gateOn, ROOM_LIMIT, ROOM_PENDING, ROOM_STRETCH, ROOM_WINDOW } from '../gate/layout';
 import * as room from '../gate/room';
 import {
@@ -39,6 +43,8 @@ import {
   HEADER_DECISION_COLUMN_BYTES,
   HEADER_DECISION_THREADS,
   HEADER_DECISIONS,
+  KEPT,
+  KEYS,
   MATCH,
   REMOVED,
   REQUEST,
@@ -162,13 +168,19 @@ export function logRemoved(used: u32, reason: u32): void {
   }
 }
 
-/** Note that the gate keeps the request from all endpoints that were left. */
-export function logAllClosed(used: u32): void {
+/**
+ * Notes that the request has to wait although endpoints were left.
+ * @param open reason for those that KEPT marks, which have room
+ * @param shut reason for the others
+ */
+export function logAllClosed(used: u32, open: u32, shut: u32): void {
   closed = true;
   const zero = i32x4.splat(0);
-  const mine = i32x4.splat(REMOVED_BY_GATE);
+  const ofOpen = i32x4.splat(open);
+  const ofShut = i32x4.splat(shut);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) {
     const before = v128.load(REMOVED + at);
+    const mine = v128.bitselect(ofOpen, ofShut, v128.load(KEPT + at));
     v128.store(REMOVED + at, v128.or(before, v128.and(mine, i32x4.eq(before, zero))));
   }
 }
@@ -179,7 +191,7 @@ function isScorer(code: u32): bool {
 }
 
 /** Position among the picks + 1, 0 = not picked. */
-function rankOf(slot: u32): u32 {
+function rankOfPick(slot: u32): u32 {
   const count = answer().count;
   for (let i: u32 = 0; i < count; i++) if (pickedSlot(i) == slot) return i + 1;
   return 0;
@@ -197,9 +209,9 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.removed = removed;
   endpoint.known = load<u32>(cell(COLUMN_KNOWN, slot));
   endpoint.matched = load<u32>(MATCH + offset);
-  endpoint.state = load<u32>(cell(COLUMN_STATE, slot));
-  endpoint.ejection = load<u32>(cell(COLUMN_EJECTION, slot));
-  endpoint.rank = rankOf(slot);
+  endpoint.state = <u16>load<u32>(cell(COLUMN_STATE, slot));
+  endpoint.ejection = <u16>load<u32>(cell(COLUMN_EJECTION, slot));
+  endpoint.rank = rankOfPick(slot);
   endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));
   endpoint.kvUsage = load<f32>(cell(COLUMN_KV_USAGE, slot));
@@ -212,6 +224,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.window = gateOn() ? room.f32(ROOM_WINDOW, slot) * room.f32(ROOM_STRETCH, slot) : NaN;
   endpoint.limit = gateOn() ? room.f32(ROOM_LIMIT, slot) : NaN;
   endpoint.pending = gateOn() ? room.u32(ROOM_PENDING + max<u32>(gateHead().bands, 1) - 1, slot) : 0;
+  endpoint.saturation = gateOn() ? load<f32>(KEYS + offset) : NaN;
 }
 
 /** Writes the scores of a slot behind its endpoint; NaN for a scorer that has not run. */
@@ -243,15 +256,18 @@ function takeUnits(bytes: usize): usize {
 }
 
 /**
- * Writes the inputs of the decision. Commit lock held: nothing has been charged yet.
+ * Writes the inputs of the decision. Commit lock held when it has a pick, which is not charged yet. Without a pick the lock is
+ * free: figures may be some microseconds younger than the decision.
+ * @param program null = nothing was decided: the endpoints are listed as they are
  * @param scored the scorers' columns are those of this decision
  */
-export function logColumns(program: Program, used: u32, scored: bool): void {
+export function logColumns(program: Program | null, used: u32, scored: bool): void {
   if (units == 0) return;
+  if (gateOn()) saturationKeys(used, request().now);
   let open: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) open += u32(load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE);
   const endpoints = min(open, DECISION_ENDPOINTS_MAX);
-  const operations = program.operations;
+  const operations: u32 = program == null ? 0 : program.operations;
   const listBytes = (DECISION_COLUMNS_HEAD_BYTES + ((<usize>operations) << 3) + 63) & ~63;
   const at = takeUnits(listBytes + <usize>endpoints * DECISION_ENDPOINT_BYTES);
   if (at == 0) return;
@@ -261,8 +277,9 @@ export function logColumns(program: Program, used: u32, scored: bool): void {
   columns.endpoints = endpoints;
   columns.omitted = open - endpoints;
   columns.scored = u32(scored);
+  columns.ceiling = gateOn() ? ceilingOf(rankOf(request().priority)) : NaN;
   for (let i: u32 = 0; i < operations; i++) {
-    const operation = program.operation(i);
+    const operation = program!.operation(i);
     store<u32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.code);
     store<f32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.weight, OPERATION_WEIGHT);
   }
@@ -270,17 +287,17 @@ export function logColumns(program: Program, used: u32, scored: bool): void {
 }
 
 /** The picks come first, so that a pool with more than DECISION_ENDPOINTS_MAX endpoints shows them. */
-function writeEndpoints(at: usize, program: Program, used: u32, endpoints: u32, scored: bool): void {
-  const predicts = isPredicting(program);
+function writeEndpoints(at: usize, program: Program | null, used: u32, endpoints: u32, scored: bool): void {
+  const predicts = program != null && isPredicting(program);
   const end = at + <usize>endpoints * DECISION_ENDPOINT_BYTES;
   for (let i: u32 = 0, picks = answer().count; i < picks && at < end; i++, at += DECISION_ENDPOINT_BYTES) {
     writeEndpoint(at, pickedSlot(i), predicts);
-    writeScores(at, pickedSlot(i), program, scored);
+    if (program != null) writeScores(at, pickedSlot(i), program, scored);
   }
   for (let slot: u32 = 0; slot < used && at < end; slot++) {
-    if (load<u32>(cell(COLUMN_STATE, slot)) == STATE_FREE || rankOf(slot) != 0) continue;
+    if (load<u32>(cell(COLUMN_STATE, slot)) == STATE_FREE || rankOfPick(slot) != 0) continue;
     writeEndpoint(at, slot, predicts);
-    writeScores(at, slot, program, scored);
+    if (program != null) writeScores(at, slot, program, scored);
     at += DECISION_ENDPOINT_BYTES;
   }
 }
@@ -346,6 +363,7 @@ function recordRequest(record: DecisionRecord, number: u32): void {
   record.outputTokens = u32.MAX_VALUE;
   record.enginePromptTokens = u32.MAX_VALUE;
   record.cachedTokens = u32.MAX_VALUE;
+  record.bound = 0;
   record.idLength = load<u32>(REQUEST + TRACE_LENGTH);
   memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRACE_ID, DECISION_ID_BYTES);
 }
@@ -382,18 +400,40 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   atomic.store<u32>(DECISIONS, number + 1);
 }
 
-/** Writes the record of a request that was refused before any decision; its shard fills in the rest. @returns its number */
-export function logRefusal(now: f64): u32 {
+/**
+ * Writes the record of a request that was refused before any decision; its shard fills in the rest.
+ * @param endpoints 1 = with the endpoints as they are now, because their load refused it
+ * @returns its number
+ */
+export function logRefusal(now: f64, priority: i32, endpoints: u32): u32 {
   if (kept == 0) return 0;
   const number = head().made;
   const record = recordAt(number);
   memory.fill(changetype<usize>(record), 0, DECISION_BYTES);
   written = 0;
+  request().now = now;
+  request().priority = priority;
+  if (endpoints != 0) logEndpoints();
   record.time = now;
   record.status = DECIDE_UNDECIDED;
   record.slot = u32.MAX_VALUE;
   record.bestSlot = u32.MAX_VALUE;
+  record.priority = priority;
   recordRequest(record, number);
   atomic.store<u32>(DECISIONS, number + 1);
   return number;
+}
+
+/** Writes the endpoints as they are, for a request of which nothing was looked up. */
+function logEndpoints(): void {
+  const used = slotsUsed();
+  answer().count = 0;
+  // The columns below are no longer those of the decision before.
+  candidatesTouched();
+  memory.fill(MATCH, 0, (<usize>used) << 2);
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const live = load<u32>(cell(COLUMN_STATE, slot)) == STATE_LIVE && load<u32>(cell(COLUMN_EJECTION, slot)) == 0;
+    store<u32>(REMOVED + ((<usize>slot) << 2), live ? 0 : REMOVED_NOT_ADMITTED);
+  }
+  logColumns(null, used, false);
 }

@@ -86,6 +86,12 @@ export class DecisionRecord {
   pickCost: f32;
   /** LOSS_* cause for which no endpoint held the blocks behind bestMatched, 0 = none is known · its thread · none. */
   lost: u32;
+  /** Number of the bound that refused the request, 0 = none is known · its shard · none. */
+  bound: u32;
+  /** Use of that bound, NaN = no number · its shard · none. */
+  boundUsed: f32;
+  /** Limit of that bound, NaN = no number · its shard · none. */
+  boundLimit: f32;
 }
 
 /** Head of a decision's columns. */
@@ -101,6 +107,8 @@ export class DecisionColumnsHead {
   omitted: u32;
   /** 1 = the scorers' columns are there · its thread · none. */
   scored: u32;
+  /** Share of every endpoint that the request's band may fill, NaN = no gate · its thread · none. */
+  ceiling: f32;
 }
 
 /** One endpoint as the decision saw it, before its charge. */
@@ -117,9 +125,9 @@ export class DecisionEndpoint {
   /** Blocks of the prompt that it held · its thread · none. */
   matched: u32;
   /** STATE_* · its thread · none. */
-  state: u32;
+  state: u16;
   /** 0 in, 1 ejected, 2 ejected with a probe under way · its thread · none. */
-  ejection: u32;
+  ejection: u16;
   /** Position among the picks + 1, 0 = not picked · its thread · none. */
   rank: u32;
   /** Waiting requests at the last scrape · its thread · none. */
@@ -146,6 +154,8 @@ export class DecisionEndpoint {
   limit: f32;
   /** Prompt tokens pending there for the lowest band · its thread · none. */
   pending: u32;
+  /** Use of what the gate allows there, 1 = full, NaN = no gate · its thread · none. */
+  saturation: f32;
 }
 
 export const DECISION_BYTES: usize = 256;
@@ -195,6 +205,9 @@ export const DECISION_SHADOW: usize = offsetof<DecisionRecord>('shadow');
 export const DECISION_SHADOW_COST: usize = offsetof<DecisionRecord>('shadowCost');
 export const DECISION_PICK_COST: usize = offsetof<DecisionRecord>('pickCost');
 export const DECISION_LOST: usize = offsetof<DecisionRecord>('lost');
+export const DECISION_BOUND: usize = offsetof<DecisionRecord>('bound');
+export const DECISION_BOUND_USED: usize = offsetof<DecisionRecord>('boundUsed');
+export const DECISION_BOUND_LIMIT: usize = offsetof<DecisionRecord>('boundLimit');
 export const DECISION_ID: usize = 192;
 
 export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');
@@ -202,6 +215,7 @@ export const DECISION_COLUMNS_OPERATIONS: usize = offsetof<DecisionColumnsHead>(
 export const DECISION_COLUMNS_ENDPOINTS: usize = offsetof<DecisionColumnsHead>('endpoints');
 export const DECISION_COLUMNS_OMITTED: usize = offsetof<DecisionColumnsHead>('omitted');
 export const DECISION_COLUMNS_SCORED: usize = offsetof<DecisionColumnsHead>('scored');
+export const DECISION_COLUMNS_CEILING: usize = offsetof<DecisionColumnsHead>('ceiling');
 export const DECISION_COLUMNS_HEAD_BYTES: usize = 64;
 /** Offset of the weight behind the code of a listed operation. */
 export const OPERATION_WEIGHT: usize = 4;
@@ -225,8 +239,11 @@ export const DECISION_ENDPOINT_TTFT: usize = offsetof<DecisionEndpoint>('predict
 export const DECISION_ENDPOINT_WINDOW: usize = offsetof<DecisionEndpoint>('window');
 export const DECISION_ENDPOINT_LIMIT: usize = offsetof<DecisionEndpoint>('limit');
 export const DECISION_ENDPOINT_PENDING: usize = offsetof<DecisionEndpoint>('pending');
+export const DECISION_ENDPOINT_SATURATION: usize = offsetof<DecisionEndpoint>('saturation');
 
 /** Reasons in the REMOVED column beside the operations (1 .. 63). */
+export const REMOVED_ASIDE: u32 = 251; // it has room; the request waits shortly for another that holds its prefix
+export const REMOVED_BEHIND: u32 = 252; // no request may go on before those that wait, or before its tenant's bucket is looked at
 export const REMOVED_OUTSIDE_SUBSET: u32 = 253; // the proxy's hint leaves it out
 export const REMOVED_BY_GATE: u32 = 254; // no room
 export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining or ejected

@@ -25,6 +25,7 @@ import {
   hold,
   request,
 } from '../request-area';
+import { REMOVED_ASIDE, REMOVED_BEHIND, REMOVED_BY_GATE } from './decision-record';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
 /** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
@@ -33,6 +34,8 @@ let held: u32 = 0;
 let returned: bool = false;
 /** The gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;
+/** The request may not go on before others, whatever room there is. */
+let behind: bool = false;
 /** Every live endpoint may serve it, so one that comes later may too. */
 let anywhere: bool = false;
 
@@ -73,6 +76,7 @@ export function gateBegin(flags: u32): bool {
   held = 0;
   closed = false;
   returned = false;
+  behind = false;
   sticky = 0;
   aside = false;
   if ((flags & DECIDE_GATED) == 0) return false;
@@ -111,9 +115,9 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   releaseHeld(used);
   const now = request().now;
   const rank = gateEnter(request().priority, now);
-  const waits = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);
+  behind = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);
   const prompt = request().promptTokens;
-  const left = waits ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+  const left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
   closed = left != candidates;
   if (!closed) return left;
   // Only a request that has lost an endpoint to the gate may have to wait for it.
@@ -155,6 +159,16 @@ function findSticky(used: u32, closedOnly: bool): u32 {
   const block = request().blockTokens;
   const prompt = request().promptTokens;
   return min(most * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
+}
+
+/** Reason for endpoints with room that the request may not take now. */
+export function gateOpenReason(): u32 {
+  return aside ? REMOVED_ASIDE : REMOVED_BEHIND;
+}
+
+/** Reason for the other endpoints; without a look at their room it is the same. */
+export function gateShutReason(): u32 {
+  return behind ? REMOVED_BEHIND : REMOVED_BY_GATE;
 }
 
 /** Returns whether a lack of candidates has another cause than the gate. */

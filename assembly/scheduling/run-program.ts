@@ -22,7 +22,7 @@ import { logAdmitted, logAllClosed, logRemoved } from './decision-log';
 import { REMOVED_BY_GATE } from './decision-record';
 import { filter } from './filters';
 import { fusedScores } from './fused-scorers';
-import { gateEmpty, gateLeftAll, gatePass, mayServe } from './gate-pass';
+import { gateEmpty, gateLeftAll, gateOpenReason, gatePass, gateShutReason, mayServe } from './gate-pass';
 import { admitByLatency } from './latency';
 import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
@@ -101,7 +101,7 @@ export function runOperations(
       answer().candidates = open;
       if (open == 0) {
         candidatesTouched();
-        logAllClosed(used);
+        logAllClosed(used, gateOpenReason(), gateShutReason());
         return DECIDE_WAITS;
       }
       candidates = narrowed(used, candidates, open, REMOVED_BY_GATE);

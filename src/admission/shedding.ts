@@ -37,12 +37,14 @@ export class LegacyAdmission implements Admission {
   }
 
   admit(request: AdmissionRequest): 'admitted' | Rejection {
-    return request.priority < 0 && this.#saturation(request) >= 1 ? SHED : 'admitted';
+    if (request.priority >= 0) return 'admitted';
+    const used = this.#saturation(request);
+    return used >= 1 ? { ...SHED, bound: { by: 'pool-saturation', used, limit: 1 } } : 'admitted';
   }
 }
 
 /**
- * Saturation of a set of endpoints; an empty set is full.
+ * Saturation of a set of endpoints: the mean of theirs; an empty set is full.
  * @returns 1 or more = full
  */
 export function saturation(
@@ -52,8 +54,12 @@ export function saturation(
   nowMs: number,
 ): number {
   if (slots.length === 0) return 1;
-  if (settings.type === 'utilization-detector') return utilization(table, slots, settings, nowMs);
-  return concurrency(table, slots, settings);
+  let sum = 0;
+  for (const slot of slots) {
+    const { signalTimeMs, ...load } = table.read(slot);
+    sum += endpointSaturation({ ...load, ageMs: nowMs - signalTimeMs }, settings);
+  }
+  return sum / slots.length;
 }
 
 /** The detector as a filter: the endpoints below its limits, with its headroom. */
@@ -75,40 +81,34 @@ export function saturationReads(settings: SaturationSettings): readonly ReadName
   return readsOf(saturationFilter(settings));
 }
 
-/**
- * Mean of max(waiting / queue threshold, KV usage / KV threshold) over the endpoints. An endpoint with unknown or stale
- * signals counts as full (llm-d-router's utilization-detector).
- */
-function utilization(
-  table: EndpointTable,
-  slots: readonly number[],
-  settings: UtilizationSettings,
-  nowMs: number,
-): number {
-  let sum = 0;
-  for (const slot of slots) {
-    const { waiting, kvUsage, signalTimeMs } = table.read(slot);
-    const unknown = waiting === undefined || kvUsage === undefined;
-    if (unknown || nowMs - signalTimeMs > settings.metricsStalenessMs) sum += 1;
-    else sum += Math.max(waiting / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
-  }
-  return sum / slots.length;
+/** Load of an endpoint as a detector sees it. */
+export interface DetectedLoad {
+  /** Undefined = unknown. */
+  readonly waiting: number | undefined;
+  readonly kvUsage: number | undefined;
+  /** Milliseconds since the last scrape. */
+  readonly ageMs: number;
+  readonly inflight: number;
+  readonly inflightTokens: number;
+}
+
+/** Saturation of one endpoint: 1 or more = full. */
+export function endpointSaturation(load: DetectedLoad, settings: SaturationSettings): number {
+  return settings.type === 'utilization-detector' ? utilization(load, settings) : concurrency(load, settings);
 }
 
 /**
- * Saturation by the requests in flight against the capacity of the endpoints. `hybrid` is the mean over the endpoints
- * of the larger ratio (llm-d-router's concurrency-detector).
+ * max(waiting / queue threshold, KV usage / KV threshold). An endpoint with unknown or stale signals counts as full
+ * (llm-d-router's utilization-detector).
  */
-function concurrency(table: EndpointTable, slots: readonly number[], settings: ConcurrencySettings): number {
-  let requests = 0;
-  let tokens = 0;
-  let larger = 0;
-  for (const slot of slots) {
-    const { inflight, inflightTokens } = table.read(slot);
-    requests += inflight / settings.maxConcurrency;
-    tokens += inflightTokens / settings.maxTokenConcurrency;
-    larger += Math.max(inflight / settings.maxConcurrency, inflightTokens / settings.maxTokenConcurrency);
-  }
-  const sum = { requests, tokens, hybrid: larger }[settings.mode];
-  return sum / slots.length;
+function utilization({ waiting, kvUsage, ageMs }: DetectedLoad, settings: UtilizationSettings): number {
+  if (waiting === undefined || kvUsage === undefined || ageMs > settings.metricsStalenessMs) return 1;
+  return Math.max(waiting / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
+}
+
+/** Load in flight against the capacity; `hybrid` is the larger ratio (llm-d-router's concurrency-detector). */
+function concurrency({ inflight, inflightTokens }: DetectedLoad, settings: ConcurrencySettings): number {
+  const requests = inflight / settings.maxConcurrency;
+  const tokens = inflightTokens / settings.maxTokenConcurrency;
+  return { requests, tokens, hybrid: Math.max(requests, tokens) }[settings.mode];
 }

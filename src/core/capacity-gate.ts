@@ -1,5 +1,6 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
+import { boundNumber, type RefusingBound } from './refusing-bound.js';
 
 /** The rule by which an endpoint has room (assembly/gate/conditions.ts). */
 export type GateSettings =
@@ -43,6 +44,14 @@ export interface WaitingRequest {
   readonly again: boolean;
   readonly handle: number;
   readonly wantsPosition: boolean;
+}
+
+/** The end of a wait without an endpoint. */
+export interface WaitRejection {
+  /** Number that the shard understands. */
+  readonly outcome: number;
+  readonly retryAfterSeconds: number;
+  readonly bound: RefusingBound;
 }
 
 /** Result of a dispatch. */
@@ -251,13 +260,16 @@ export class CapacityGate {
     return answers[this.#core.call.waitSlotDispatch(thread, slot, only, nowMs)]!;
   }
 
-  /** Rejects a waiting request. @param outcome number that the shard understands */
-  reject(thread: number, slot: number, outcome: number, retryAfterSeconds: number): DispatchAnswer {
+  /** Rejects a waiting request. */
+  reject(thread: number, slot: number, { outcome, retryAfterSeconds, bound }: WaitRejection): DispatchAnswer {
     const { call, view } = this.#core;
     this.#core.asserts?.waitSlot(thread, slot, IN_QUEUES);
     const at = call.waitSlotAddress(thread, slot) >>> 0;
     view.setUint32(at + CORE.WAIT_SLOT_OUTCOME, outcome, true);
     view.setFloat32(at + CORE.WAIT_SLOT_RETRY, retryAfterSeconds, true);
+    view.setUint32(at + CORE.WAIT_SLOT_BOUND, boundNumber(bound), true);
+    view.setFloat32(at + CORE.WAIT_SLOT_BOUND_USED, bound.used, true);
+    view.setFloat32(at + CORE.WAIT_SLOT_BOUND_LIMIT, bound.limit, true);
     return answers[call.waitSlotReject(thread, slot)]!;
   }
 

@@ -3,12 +3,23 @@ import type { CoreInstance } from './memory.js';
 import { isScorer, type OperationName } from './operations.js';
 
 /** Reason why an endpoint was not picked: number of an operation, or one of these. */
-export type Removal = number | 'outside-subset' | 'gate' | 'not-admitted';
+export type Removal = number | 'outside-subset' | 'gate' | 'behind' | 'aside' | 'not-admitted';
 
 /** An operation of the program that decided. */
 export interface LoggedOperation {
   readonly code: OperationName | undefined;
   readonly weight: number;
+}
+
+/** Room on an endpoint by the capacity gate. */
+export interface LoggedRoom {
+  /** Prompt tokens that may be pending, and those that were. */
+  readonly window: number;
+  readonly pending: number;
+  /** Learned limit of requests. */
+  readonly limit: number;
+  /** Use of what the gate allows, 1 = full. */
+  readonly saturation: number;
 }
 
 /** One endpoint as a decision saw it, before its charge. Signals are undefined when they were unknown. */
@@ -32,7 +43,7 @@ export interface LoggedEndpoint {
   readonly activeBlocks: number;
   readonly predictedTtftMs: number | undefined;
   /** Bounds of the capacity gate and the prompt tokens pending; undefined without flow control. */
-  readonly gate: { readonly window: number; readonly limit: number; readonly pending: number } | undefined;
+  readonly gate: LoggedRoom | undefined;
   readonly score: number | undefined;
   /** Scores of the scorers, in the order of the operations, before their weights; undefined = it has not run. */
   readonly scores: readonly (number | undefined)[];
@@ -46,6 +57,8 @@ export interface DecisionColumns {
   readonly endpoints: readonly LoggedEndpoint[];
   /** Endpoints of the pool beyond those. */
   readonly omitted: number;
+  /** Share of every endpoint that the request's band may fill; undefined without flow control. */
+  readonly ceiling: number | undefined;
 }
 
 const codes = new Map<number, OperationName>(
@@ -112,6 +125,7 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
       readEndpoint(core, from + i * CORE.DECISION_ENDPOINT_BYTES, scored, scorers.length),
     ),
     omitted: word(CORE.DECISION_COLUMNS_OMITTED),
+    ceiling: numberOf(view.getFloat32(at + CORE.DECISION_COLUMNS_CEILING, true)),
   };
 }
 
@@ -126,13 +140,18 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
   const signal = (bit: number, offset: number) => ((known & bit) === 0 ? undefined : float(offset));
   const rank = word(CORE.DECISION_ENDPOINT_RANK);
   const window = float(CORE.DECISION_ENDPOINT_WINDOW);
-  const gate = { window, limit: float(CORE.DECISION_ENDPOINT_LIMIT), pending: word(CORE.DECISION_ENDPOINT_PENDING) };
+  const gate = {
+    window,
+    pending: word(CORE.DECISION_ENDPOINT_PENDING),
+    limit: float(CORE.DECISION_ENDPOINT_LIMIT),
+    saturation: float(CORE.DECISION_ENDPOINT_SATURATION),
+  };
   return {
     slot: word(0),
     generation: word(CORE.DECISION_ENDPOINT_GENERATION),
     removed: removalOf(word(CORE.DECISION_ENDPOINT_REMOVED)),
-    draining: word(CORE.DECISION_ENDPOINT_STATE) === 2,
-    ejected: word(CORE.DECISION_ENDPOINT_EJECTION) !== 0,
+    draining: view.getUint16(at + CORE.DECISION_ENDPOINT_STATE, true) === 2,
+    ejected: view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true) !== 0,
     rank: rank === 0 ? undefined : rank,
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),
@@ -158,5 +177,7 @@ export function removalOf(number: number): Removal | undefined {
   if (number === 0) return undefined;
   if (number === CORE.REMOVED_OUTSIDE_SUBSET) return 'outside-subset';
   if (number === CORE.REMOVED_BY_GATE) return 'gate';
+  if (number === CORE.REMOVED_BEHIND) return 'behind';
+  if (number === CORE.REMOVED_ASIDE) return 'aside';
   return number === CORE.REMOVED_NOT_ADMITTED ? 'not-admitted' : number - 1;
 }

@@ -3,6 +3,7 @@ import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import { areColumnsKept, type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
+import { boundOf, type RefusingBound } from './refusing-bound.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
 /** End of a logged request; undefined while it is open. `abandoned`: a later profile failed. */
@@ -49,6 +50,8 @@ export interface DecisionRecord {
   /** Series of the request's labels in the telemetry of its thread, 0 = unknown. */
   readonly series: number;
   readonly end: DecisionEnd | undefined;
+  /** The bound that refused the request; undefined = none is known. */
+  readonly bound: RefusingBound | undefined;
   /** HTTP status of the refusal; 0 = none. */
   readonly httpStatus: number;
   readonly firstOutputMs: number | undefined;
@@ -231,6 +234,7 @@ export class DecisionLog {
       waitedMs: float(CORE.DECISION_WAITED),
       series: word(CORE.DECISION_SERIES),
       end: ends[word(CORE.DECISION_END)],
+      bound: boundOf(word(CORE.DECISION_BOUND), float(CORE.DECISION_BOUND_USED), float(CORE.DECISION_BOUND_LIMIT)),
       httpStatus: word(CORE.DECISION_HTTP_STATUS),
       firstOutputMs: Number.isNaN(firstOutputMs) ? undefined : firstOutputMs,
       durationMs: float(CORE.DECISION_DURATION),
@@ -298,7 +302,7 @@ export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined
 /** Cause of a loss to an endpoint that was not picked, by what removed it. */
 export function lossCauseOf(removed: Removal | undefined): CacheLossCause {
   if (removed === undefined) return 'by-load';
-  if (removed === 'gate') return 'by-overload';
+  if (removed === 'gate' || removed === 'behind' || removed === 'aside') return 'by-overload';
   return removed === 'not-admitted' ? 'endpoint-away' : 'by-filter';
 }
 

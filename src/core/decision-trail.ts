@@ -4,7 +4,19 @@ import { removalOf } from './decision-columns.js';
 import { lossCauseOf } from './decision-log.js';
 import type { DecisionTap } from './decision-tap.js';
 import type { CoreInstance } from './memory.js';
+import { boundNumber, type RefusingBound } from './refusing-bound.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
+
+/** Refusal of a request, as its record keeps it. */
+export interface LoggedRefusal {
+  /** HTTP status of the answer. */
+  readonly status: number;
+  readonly priority: number;
+  /** Milliseconds in the queues. */
+  readonly waitedMs: number;
+  /** Undefined = no bound of load refused it. */
+  readonly bound: RefusingBound | undefined;
+}
 
 /**
  * A shard's access to its part of the decision log: names the request of the next decision, and writes the outcome of a
@@ -81,21 +93,22 @@ export class DecisionTrail {
    * Writes that the request was answered with an error, into its record `number`.
    * @returns false when the record is gone: `refuse` makes one then
    */
-  refused(number: number, httpStatus: number): boolean {
+  refused(number: number, refusal: LoggedRefusal): boolean {
     const at = this.#recordOf(number);
     if (at === undefined) return false;
-    this.#end(at, CORE.END_REFUSED, httpStatus);
+    this.#endRefused(at, refusal);
     return true;
   }
 
-  /** Makes a record for a request that was refused without a decision. */
-  refuse(id: string | undefined, series: number, httpStatus: number, nowMs: number): void {
+  /** Makes a record for a request that was refused without a decision, with the endpoints where their load refused it. */
+  refuse(id: string | undefined, series: number, refusal: LoggedRefusal, nowMs: number): void {
     if (this.#kept === 0) return;
     this.#writeId(id);
-    const number = this.#core.call.logRefusal(nowMs) >>> 0;
+    const { priority, bound } = refusal;
+    const number = this.#core.call.logRefusal(nowMs, priority, bound?.by === 'pool-saturation' ? 1 : 0) >>> 0;
     const at = this.#recordOf(number)!;
     this.#core.u32[(at + CORE.DECISION_SERIES) >>> 2] = Math.max(0, series);
-    this.#end(at, CORE.END_REFUSED, httpStatus);
+    this.#endRefused(at, refusal);
   }
 
   /** Writes the end of a request that was placed. */
@@ -136,10 +149,14 @@ export class DecisionTrail {
     if (at !== undefined) this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;
   }
 
-  #end(at: number, end: number, httpStatus: number): void {
-    const { u32 } = this.#core;
-    u32[(at + CORE.DECISION_END) >>> 2] = end;
-    u32[(at + CORE.DECISION_HTTP_STATUS) >>> 2] = httpStatus;
+  #endRefused(at: number, { status, waitedMs, bound }: LoggedRefusal): void {
+    const { u32, f32 } = this.#core;
+    u32[(at + CORE.DECISION_BOUND) >>> 2] = boundNumber(bound);
+    f32[(at + CORE.DECISION_BOUND_USED) >>> 2] = bound?.used ?? Number.NaN;
+    f32[(at + CORE.DECISION_BOUND_LIMIT) >>> 2] = bound?.limit ?? Number.NaN;
+    f32[(at + CORE.DECISION_WAITED) >>> 2] = waitedMs;
+    u32[(at + CORE.DECISION_HTTP_STATUS) >>> 2] = status;
+    u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_REFUSED;
   }
 
   /** Address of a record; undefined when a later one has its place. */

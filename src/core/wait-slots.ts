@@ -1,5 +1,6 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
+import { boundOf, type RefusingBound } from './refusing-bound.js';
 
 /** A shard's description of a request that has to wait. The core has recorded its size and its candidates already. */
 export interface WaitDescription {
@@ -30,7 +31,13 @@ export type Return =
       readonly ticket: number;
       readonly ticketGeneration: number;
     }
-  | { readonly kind: 'rejected'; readonly outcome: number; readonly retryAfterSeconds: number }
+  | {
+      readonly kind: 'rejected';
+      readonly outcome: number;
+      readonly retryAfterSeconds: number;
+      /** Undefined = none is known. */
+      readonly bound: RefusingBound | undefined;
+    }
   | { readonly kind: 'cancelled' };
 
 /** Position of a request when it was enqueued or refused. */
@@ -138,7 +145,12 @@ function readReturn({ view }: CoreInstance, at: number): Return {
   }
   if (state === CORE.WAIT_SLOT_CANCELLED) return { kind: 'cancelled' };
   const retryAfterSeconds = view.getFloat32(at + CORE.WAIT_SLOT_RETRY, true);
-  return { kind: 'rejected', outcome: number(CORE.WAIT_SLOT_OUTCOME), retryAfterSeconds };
+  const bound = boundOf(
+    number(CORE.WAIT_SLOT_BOUND),
+    view.getFloat32(at + CORE.WAIT_SLOT_BOUND_USED, true),
+    view.getFloat32(at + CORE.WAIT_SLOT_BOUND_LIMIT, true),
+  );
+  return { kind: 'rejected', outcome: number(CORE.WAIT_SLOT_OUTCOME), retryAfterSeconds, bound };
 }
 
 function readPlace({ view }: CoreInstance, at: number): QueuePlace {

@@ -1,5 +1,6 @@
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
 import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
+import { plainBound, type RefusedBy, type RefusingBound } from '../core/refusing-bound.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
@@ -51,7 +52,7 @@ export interface FlowEvent {
   readonly flow: string;
   readonly waitedMs: number;
   /** The bound that refused the request; undefined when it was not refused. */
-  readonly cause: RefusalCause | undefined;
+  readonly cause: RefusedBy | undefined;
 }
 
 /** Wait slot of a waiting request. */
@@ -242,15 +243,15 @@ export class FlowController {
   #refuse(place: Place, { flow, priority, sinceMs, wantsPosition }: WaitingRequest, now: number): void {
     const { gate, queues, counts } = this.#options;
     if (this.#closing) {
-      this.#reject(place, 'EvictedOther', 1);
+      this.#reject(place, 'EvictedOther', 1, plainBound('shutting-down'));
       return;
     }
-    const { cause, retryAfterSeconds } = queues.refusal;
+    const { cause, used, limit, retryAfterSeconds } = queues.refusal;
     const outcome = gate.live === 0 ? 'RejectedNoEndpoints' : queues.refusal.outcome;
     counts.arrived(flow, priority, outcome, (now - sinceMs) / 1_000);
     counts.refused(cause, priority);
     if (wantsPosition) this.#tell(place, queues.outlook(priority, flow, now));
-    this.#reject(place, outcome, retryAfterSeconds, cause);
+    this.#reject(place, outcome, retryAfterSeconds, { by: cause, used, limit });
   }
 
   /** @returns the handle, or NO_HANDLE */
@@ -357,7 +358,7 @@ export class FlowController {
     if (only >= 0 || gate.live === 0 || gate.read(place.thread, place.slot).candidates === undefined) return 'closed';
     const seconds = queues.retryAfterSeconds(handle, nowMs());
     this.#leave(handle, place);
-    this.#reject(place, 'RejectedNoEndpoints', seconds);
+    this.#reject(place, 'RejectedNoEndpoints', seconds, plainBound('no-endpoints'));
     return 'gone';
   }
 
@@ -365,21 +366,31 @@ export class FlowController {
     const place = this.#waiting.get(handle);
     if (place === undefined) return;
     this.#leave(handle, place);
-    this.#reject(place, outcome, retryAfterSeconds);
+    this.#reject(place, outcome, retryAfterSeconds, this.#boundOfEnd(place, outcome));
   }
 
-  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number, cause?: RefusalCause): void {
-    this.#note(place, outcome, cause);
-    this.#answer(place, outcome, retryAfterSeconds);
+  /** The bound that has ended a wait. */
+  #boundOfEnd({ thread, slot }: Place, outcome: QueueOutcome): RefusingBound {
+    if (outcome === 'EvictedNoEndpoints') return plainBound('no-endpoints');
+    if (outcome !== 'EvictedTTL') return plainBound('shutting-down');
+    const { gate, queues, nowMs } = this.#options;
+    const { sinceMs, ttlMs } = gate.read(thread, slot);
+    const limit = Number.isNaN(ttlMs) ? queues.ttlMs : Math.min(ttlMs, queues.ttlMs);
+    return { by: 'queue-deadline', used: nowMs() - sinceMs, limit };
   }
 
-  #answer(place: Place, outcome: QueueOutcome, retryAfterSeconds: number): void {
+  #reject(place: Place, outcome: QueueOutcome, retryAfterSeconds: number, bound: RefusingBound): void {
+    this.#note(place, outcome, bound.by);
+    this.#answer(place, outcome, retryAfterSeconds, bound);
+  }
+
+  #answer({ thread, slot }: Place, outcome: QueueOutcome, retryAfterSeconds: number, bound: RefusingBound): void {
     const { gate } = this.#options;
-    const { thread, slot } = place;
-    this.#answers.run(() => gate.reject(thread, slot, outcomeNumber(outcome), retryAfterSeconds) !== 'busy');
+    const reject = () => gate.reject(thread, slot, { outcome: outcomeNumber(outcome), retryAfterSeconds, bound });
+    this.#answers.run(() => reject() !== 'busy');
   }
 
-  #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusalCause): void {
+  #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusedBy): void {
     const { gate, nowMs } = this.#options;
     const { priority, flow, sinceMs } = gate.read(thread, slot);
     const timeMs = nowMs();

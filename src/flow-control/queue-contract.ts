@@ -1,3 +1,4 @@
+import type { RefusedBy } from '../core/refusing-bound.js';
 import type { FlowControlSettings } from './settings.js';
 
 /** A request without room. The machine copies its fields, so the object may be used again. */
@@ -51,7 +52,8 @@ export const REFUSAL_CAUSES = [
   'too-many-waiting',
   'tenant-limit',
   'expected-wait',
-] as const;
+  'band-rate',
+] as const satisfies readonly RefusedBy[];
 
 export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
@@ -59,6 +61,9 @@ export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 export interface Refusal {
   outcome: 'RejectedCapacity' | 'RejectedNoEndpoints';
   cause: RefusalCause;
+  /** Use of the bound with the request, in its own unit: requests, bytes, tokens, or milliseconds of wait. */
+  used: number;
+  limit: number;
   /** Whole seconds, 1 to 60. */
   retryAfterSeconds: number;
 }
@@ -175,6 +180,8 @@ export interface Queues {
   /** Reason why the last `enqueue` returned NO_HANDLE. */
   readonly refusal: Readonly<Refusal>;
   readonly totals: QueueTotals;
+  /** Configured bound on a wait in milliseconds while the pool has endpoints. */
+  readonly ttlMs: number;
 
   /** Whether a tenant has a token bucket, so that all of its requests must go through `enqueue`. */
   limitsTenant(flow: string): boolean;

@@ -3,6 +3,14 @@ import type { RefusalCause } from './queue-contract.js';
 import type { FlowControlSettings } from './settings.js';
 import type { WaitingRoom } from './waiting-room.js';
 
+/** A bound that a request would break, in the unit of the bound. */
+export interface BrokenBound {
+  readonly cause: RefusalCause;
+  /** Use of the bound with the request. */
+  readonly used: number;
+  readonly limit: number;
+}
+
 /**
  * The first bound that one more request would break: llm-d-router's in its order, then Pointsman's own.
  * @param waitMs expected wait of the request; undefined = unknown
@@ -14,28 +22,38 @@ export function brokenBound(
   bytes: number,
   tokens: number,
   waitMs: number | undefined,
-): RefusalCause | undefined {
+): BrokenBound | undefined {
   const { limits } = band;
-  if (room.bytes + bytes > pool.bytes) return 'pool-bytes';
-  if (room.requests + 1 > pool.requests) return 'pool-requests';
-  if (band.bytes + bytes > limits.bytes) return 'band-bytes';
-  if (band.waiting + 1 > limits.requests) return 'band-requests';
-  if (room.tokens + tokens > pool.tokens) return 'pool-tokens';
-  if (band.tokens + tokens > limits.tokens) return 'band-tokens';
-  if (waitMs !== undefined && waitMs > maxExpectedWaitMs) return 'expected-wait';
-  return undefined;
+  return (
+    broken('pool-bytes', room.bytes + bytes, pool.bytes) ??
+    broken('pool-requests', room.requests + 1, pool.requests) ??
+    broken('band-bytes', band.bytes + bytes, limits.bytes) ??
+    broken('band-requests', band.waiting + 1, limits.requests) ??
+    broken('pool-tokens', room.tokens + tokens, pool.tokens) ??
+    broken('band-tokens', band.tokens + tokens, limits.tokens) ??
+    broken('expected-wait', waitMs ?? 0, maxExpectedWaitMs)
+  );
 }
 
-/** Whether a band without a bound on tokens needs more than `ttlMs` for `ahead` tokens. */
-export function isBeyondRate(
+/** A table of `limit` places that has none left. */
+export function beyond(cause: RefusalCause, limit: number): BrokenBound {
+  return { cause, used: limit + 1, limit };
+}
+
+function broken(cause: RefusalCause, used: number, limit: number): BrokenBound | undefined {
+  return used > limit ? { cause, used, limit } : undefined;
+}
+
+/** Bound of a band without one on tokens: the `ahead` tokens before a request must drain within `ttlMs`. */
+export function brokenRate(
   room: WaitingRoom,
   ttlMs: number,
   { limits, drain }: Band,
   ahead: number,
   nowMs: number,
-): boolean {
-  if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || room.poolEmpty) return false;
+): BrokenBound | undefined {
+  if (limits.tokensByRate !== true || limits.tokens !== Number.POSITIVE_INFINITY || room.poolEmpty) return undefined;
   const rate = drain.bestPerSecond(nowMs);
   // The rate is unknown until the band has drained once: long answers may fill the pool.
-  return rate !== undefined && rate > 0 && ahead > (rate * ttlMs) / 1_000;
+  return rate === undefined || rate <= 0 ? undefined : broken('band-rate', ahead, (rate * ttlMs) / 1_000);
 }

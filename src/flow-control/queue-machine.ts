@@ -1,5 +1,5 @@
 import { type Band, type QueueTables, weightOf } from './band.js';
-import { BandDirectory } from './band-directory.js';
+import { BANDS_MAX, BandDirectory } from './band-directory.js';
 import { OVERFLOW } from './candidate-sets.js';
 import { drainMs, expectedWaitMs, RetryAfter, tokensAhead } from './expected-wait.js';
 import { FlowTable } from './flow-table.js';
@@ -18,7 +18,7 @@ import {
   type RefusalCause,
   type TryDispatch,
 } from './queue-contract.js';
-import { brokenBound, isBeyondRate } from './queue-limits.js';
+import { type BrokenBound, beyond, brokenBound, brokenRate } from './queue-limits.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
 import type { FlowControlSettings } from './settings.js';
@@ -46,7 +46,7 @@ const COLLECT_BANDS_MS = 60_000;
 /** The queues of one pool. `Queues` is the contract; docs/flow-control.md has the drawing. */
 export class QueueMachine implements Queues {
   unfinished = false;
-  readonly refusal: Refusal = { outcome: 'RejectedCapacity', cause: 'pool-requests', retryAfterSeconds: 1 };
+  readonly refusal: Refusal = { outcome: 'RejectedCapacity', retryAfterSeconds: 1, ...beyond('pool-requests', 0) };
   readonly totals = {
     entered: 0,
     refused: Object.fromEntries(REFUSAL_CAUSES.map((cause) => [cause, 0])) as Record<RefusalCause, number>,
@@ -105,6 +105,10 @@ export class QueueMachine implements Queues {
     return this.#buckets;
   }
 
+  get ttlMs(): number {
+    return this.#settings.ttlMs;
+  }
+
   limitsTenant(flow: string): boolean {
     return this.#buckets.limits(flow);
   }
@@ -113,22 +117,22 @@ export class QueueMachine implements Queues {
     const { requests, flows } = this.#tables;
     this.#collect(nowMs);
     const band = this.#bands.bandFor(request.priority, nowMs);
-    if (band === undefined) return this.#refuse('too-many-bands', undefined);
+    if (band === undefined) return this.#refuse(beyond('too-many-bands', BANDS_MAX), undefined);
     let flow = flows.find(band.priority, request.flow);
     const tokens = request.uncachedTokens + this.#running.expectedOutput(flow, request.maxTokens);
     const waitMs = expectedWaitMs(band, flows, flow, request.flow, nowMs);
     const bound = brokenBound(this.#room, this.#settings, band, request.bytes, tokens, waitMs);
     if (bound !== undefined) return this.#refuse(bound, waitMs);
-    if (isBeyondRate(this.#room, this.#settings.ttlMs, band, tokensAhead(band, flows, flow, request.flow), nowMs)) {
-      return this.#refuse('band-tokens', waitMs);
-    }
+    const ahead = tokensAhead(band, flows, flow, request.flow);
+    const rate = brokenRate(this.#room, this.#settings.ttlMs, band, ahead, nowMs);
+    if (rate !== undefined) return this.#refuse(rate, waitMs);
     const bucketMs = this.#buckets.waitFor(request.flow, tokens, nowMs);
-    if (bucketMs > 0) return this.#refuse('tenant-limit', bucketMs);
-    if (requests.live === requests.capacity) return this.#refuse('too-many-waiting', waitMs);
+    if (bucketMs > 0) return this.#refuse({ cause: 'tenant-limit', used: bucketMs, limit: 0 }, bucketMs);
+    if (requests.live === requests.capacity) return this.#refuse(beyond('too-many-waiting', requests.capacity), waitMs);
     if (flow === NONE) {
       const weight = weightOf(band.settings.fairness, request.flow);
       flow = flows.open(band.priority, request.flow, weight, this.#running.outputMean, nowMs);
-      if (flow === NONE) return this.#refuse('too-many-flows', waitMs);
+      if (flow === NONE) return this.#refuse(beyond('too-many-flows', flows.size), waitMs);
     }
     this.#buckets.take(request.flow, tokens, nowMs);
     const index = requests.take();
@@ -284,8 +288,7 @@ export class QueueMachine implements Queues {
   }
 
   expire(nowMs: number, onExpired: OnExpired): number {
-    const { requests } = this.#tables;
-    const room = this.#room;
+    const [{ requests }, room] = [this.#tables, this.#room];
     for (let index = room.stickyOver(nowMs); index !== NONE; index = room.stickyOver(nowMs)) {
       room.unstick(index, this.#bandOf(index));
     }
@@ -430,11 +433,10 @@ export class QueueMachine implements Queues {
     return this.#bands.get(this.#tables.flows.priority[this.#tables.requests.flow[index]!]!)!;
   }
 
-  #refuse(cause: RefusalCause, waitMs: number | undefined): number {
-    this.refusal.outcome = this.#room.poolEmpty ? 'RejectedNoEndpoints' : 'RejectedCapacity';
-    this.refusal.cause = cause;
-    this.refusal.retryAfterSeconds = this.#retryAfter.seconds(waitMs);
-    this.totals.refused[cause]++;
+  #refuse(bound: BrokenBound, waitMs: number | undefined): number {
+    const outcome = this.#room.poolEmpty ? 'RejectedNoEndpoints' : 'RejectedCapacity';
+    Object.assign(this.refusal, bound, { outcome, retryAfterSeconds: this.#retryAfter.seconds(waitMs) } as const);
+    this.totals.refused[bound.cause]++;
     return NO_HANDLE;
   }
 

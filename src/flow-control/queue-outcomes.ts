@@ -1,3 +1,4 @@
+import type { RefusingBound } from '../core/refusing-bound.js';
 import type { Rejection } from '../scheduling/decision.js';
 import type { QueueOutcome } from './queue-contract.js';
 
@@ -59,7 +60,11 @@ const ANSWERS: Readonly<Record<Exclude<QueueOutcome, 'Dispatched'>, Omit<Rejecti
 };
 
 /** The answer to a request that left the queues without an endpoint. */
-export function queueRejection(outcome: QueueOutcome, retryAfterSeconds: number | undefined): Rejection {
+export function queueRejection(
+  outcome: QueueOutcome,
+  retryAfterSeconds: number | undefined,
+  bound?: RefusingBound,
+): Rejection {
   const answer = ANSWERS[outcome === 'Dispatched' ? 'RejectedOther' : outcome];
-  return { kind: 'rejected', ...answer, retryAfterSeconds };
+  return { kind: 'rejected', ...answer, retryAfterSeconds, bound };
 }

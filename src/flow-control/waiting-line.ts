@@ -1,5 +1,6 @@
 import { Bell } from '../core/bell.js';
 import type { CoreInstance } from '../core/memory.js';
+import { plainBound, type RefusingBound } from '../core/refusing-bound.js';
 import { type QueuePlace, type Return, type WaitDescription, WaitSlots } from '../core/wait-slots.js';
 import type { QueueOutcome } from './queue-contract.js';
 import { QUEUE_OUTCOMES } from './queue-outcomes.js';
@@ -19,6 +20,8 @@ export type WaitResult =
       readonly kind: 'turned away';
       readonly outcome: QueueOutcome;
       readonly retryAfterSeconds: number;
+      /** The bound that ended the wait; undefined = its client did. */
+      readonly bound: RefusingBound | undefined;
       readonly place: QueuePlace;
     };
 
@@ -60,6 +63,7 @@ const SHUTTING_DOWN: WaitResult = {
   kind: 'turned away',
   outcome: 'EvictedOther',
   retryAfterSeconds: 1,
+  bound: plainBound('shutting-down'),
   place: { ahead: undefined, expectedWaitMs: undefined },
 };
 
@@ -176,8 +180,8 @@ export class WaitingLine {
 function waitResult(result: Return, place: QueuePlace): WaitResult {
   if (result.kind === 'dispatched') return { kind: 'dispatched', dispatch: result, place };
   if (result.kind === 'cancelled') {
-    return { kind: 'turned away', outcome: 'EvictedContextCancelled', retryAfterSeconds: 0, place };
+    return { kind: 'turned away', outcome: 'EvictedContextCancelled', retryAfterSeconds: 0, bound: undefined, place };
   }
-  const { retryAfterSeconds } = result;
-  return { kind: 'turned away', outcome: QUEUE_OUTCOMES[result.outcome]!, retryAfterSeconds, place };
+  const { retryAfterSeconds, bound } = result;
+  return { kind: 'turned away', outcome: QUEUE_OUTCOMES[result.outcome]!, retryAfterSeconds, bound, place };
 }

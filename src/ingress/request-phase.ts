@@ -4,7 +4,6 @@ import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
 import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
-import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection, Waiting } from '../scheduling/decision.js';
@@ -15,8 +14,9 @@ import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, scheduleInput } from './decision.js';
-import type { Exchange, StreamContext, StreamServices } from './exchange.js';
+import type { Exchange, StreamContext } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-of-request.js';
+import { askForTokens } from './prompt-tokens.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
@@ -354,7 +354,7 @@ export class RequestPhase {
     this.#trace?.dequeued(outcome, now);
     try {
       if (result.kind === 'dispatched') this.#place(result.dispatch);
-      else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds));
+      else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds, result.bound));
     } catch (error) {
       this.#exchange.broken(error);
     }
@@ -372,7 +372,11 @@ export class RequestPhase {
     const { headers } = this.#reader;
     const { code, reason } = rejection;
     const status = STATUS_OF_CODE[code];
-    if (headers !== NO_HEADERS) this.#trail.refused(headers, this.#series, status);
+    if (headers !== NO_HEADERS) {
+      const { priority } = this.#understood ?? this.#reader.requester;
+      const waitedMs = this.#queued?.waitedMs ?? 0;
+      this.#trail.refused(headers, this.#series, { status, priority, waitedMs, bound: rejection.bound });
+    }
     this.#sample();
     this.#trace?.rejected({ code, status, reason }, this.#exchange.context.services.now());
     this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
@@ -474,26 +478,4 @@ export class RequestPhase {
     this.#reader.body?.close();
     this.#exchange.hold(0);
   }
-}
-
-/**
- * Asks for the tokens of a prompt.
- * @param preparation is begun when there is a source to ask, which its signal aborts
- * @returns undefined without a source to ask; a promise of undefined when the search found nothing
- */
-export function askForTokens(
-  { tokens, recorder }: StreamServices,
-  body: RequestBody,
-  { modelPlace }: UnderstoodRequest,
-  preparation: Pick<RequestPhase, 'begin'>,
-): Promise<PromptTokens | undefined> | undefined {
-  const { prompt } = body.dialect;
-  if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) {
-    return undefined;
-  }
-  const signal = preparation.begin();
-  return tokens.tokenise({ prompt, chunks: body.chunks, modelPlace }, signal).then((tokenised) => {
-    if (!signal.aborted) recorder.tokenised(tokenised.outcome);
-    return tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
-  });
 }

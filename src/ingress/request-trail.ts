@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { LoggedRefusal } from '../core/decision-trail.js';
 import { poolClockMs } from '../core/pool-clock.js';
 import type { HeaderMap } from './codec/header-map.js';
 import type { StreamServices } from './exchange.js';
@@ -60,11 +61,11 @@ export class RequestTrail {
   }
 
   /** Notes that the request was answered with an error, whether it was decided or not. */
-  refused(headers: HeaderMap, series: number, httpStatus: number): void {
+  refused(headers: HeaderMap, series: number, refusal: LoggedRefusal): void {
     const { trail } = this.#services;
     if (trail === undefined) return;
-    if (this.#record !== undefined && trail.refused(this.#record, httpStatus)) return;
-    trail.refuse(this.#id ?? headers.get('x-request-id'), series, httpStatus, poolClockMs());
+    if (this.#record !== undefined && trail.refused(this.#record, refusal)) return;
+    trail.refuse(this.#id ?? headers.get('x-request-id'), series, refusal, poolClockMs());
   }
 
   /** Notes that the client went away before the request was placed or refused. */

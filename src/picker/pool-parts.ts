@@ -174,6 +174,7 @@ export class PoolParts {
       }),
       warnings: () => configuration.current.warnings,
       profiles: () => configuration.current.scheduling.profiles,
+      current: () => configuration.current,
     };
   }
 
@@ -372,8 +373,10 @@ export class PoolParts {
 
   #makeTraced(): TracedPool | undefined {
     if (this.#process.traces === undefined) return undefined;
-    const profiles = () => this.#configuration.current.scheduling.profiles;
-    const stories = requestStories({ core: this.#core, pool: this.#pool, profiles }, new DecisionLog(this.#core));
+    const current = () => this.#configuration.current;
+    const profiles = () => current().scheduling.profiles;
+    const sources = { core: this.#core, pool: this.#pool, flow: this.flow, profiles, current };
+    const stories = requestStories(sources, new DecisionLog(this.#core));
     return { name: this.#options.poolName, stories };
   }
 

@@ -1,5 +1,6 @@
 import type { Decision, DecisionRequest, ShadowPick } from '../core/decider.js';
 import type { DecisionTap } from '../core/decision-tap.js';
+import { plainBound } from '../core/refusing-bound.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
@@ -177,7 +178,7 @@ export class ChargedRuns implements ProfileRuns {
   #leftWaiting(): Rejection {
     const seconds = this.#options.decider.drainSeconds(this.#request.priority);
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
-    return { ...noRoom, retryAfterSeconds, leftWaiting: true };
+    return { ...noRoom, retryAfterSeconds, leftWaiting: true, bound: plainBound('no-wait-slot') };
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {

@@ -1,3 +1,4 @@
+import type { RefusingBound } from '../core/refusing-bound.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
 import type { Medium } from '../core/types.js';
@@ -133,6 +134,8 @@ export interface Rejection {
   readonly reason: string | undefined;
   /** Seconds for a Retry-After header. */
   readonly retryAfterSeconds?: number | undefined;
+  /** The bound that refused the request; absent = it was no bound of load. */
+  readonly bound?: RefusingBound | undefined;
   /** Whether no endpoint had room and no wait slot was free. */
   readonly leftWaiting?: boolean | undefined;
   /** Whether there was no candidate, so that no profile ran. */

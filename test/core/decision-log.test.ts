@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE, DecisionLog, DecisionTrail, type PoolSizes, PrefixIndex } from '../../dist/core/index.js';
+import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const NO_MEASURES = {
@@ -12,6 +13,8 @@ const NO_MEASURES = {
   promptTokens: undefined,
   cachedTokens: undefined,
 };
+
+const REFUSED = { status: 400, priority: 0, waitedMs: 0, bound: undefined };
 
 /** Keeps endpoints whose KV usage is below a half. */
 const halfFull = scorer('OP_FILTER_THRESHOLD', 1, CORE.VALUE_KV_USAGE, CORE.COMPARE_LESS, 0.5, 1, 0);
@@ -54,6 +57,21 @@ describe('the decision log', () => {
     expect(log.at(1, 1)).toMatchObject({ requestId: '6a1c-0002', end: undefined, firstOutputMs: undefined });
     expect(log.find('6a1c')).toEqual([]);
     expect(log.at(1, 2)).toBeUndefined();
+  });
+
+  it('the decision log keeps the bound that refused a request, and its columns although it was to wait', () => {
+    const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [{ waiting: 0, kvUsage: 0 }]);
+    const { core, decider, waitSlots } = pool.shard(1);
+    const [trail, log] = [new DecisionTrail(core, 0), new DecisionLog(pool.control)];
+    const gate = { waitSlots: waitSlots.next, held: undefined, blind: false };
+    decider.decide({ ...plainRequest, gate });
+    trail.begin('waits', false);
+    const { status } = decider.decide({ ...plainRequest, gate });
+    const bound = { by: 'band-requests', used: 9, limit: 8 } as const;
+    trail.refused((trail.made - 1) >>> 0, { status: 429, priority: 0, waitedMs: 0, bound });
+    const [record] = log.find('waits');
+    expect([status, record]).toMatchObject(['waiting', { end: 'rejected', httpStatus: 429, bound, closed: 1 }]);
+    expect(log.columns(record!)!.endpoints).toMatchObject([{ removed: 'gate', inflight: 1, gate: { saturation: 1 } }]);
   });
 
   it('the decision log tells ids apart that share their first 64 bytes only by their length', () => {
@@ -105,9 +123,18 @@ describe('the decision log', () => {
 
   it('the decision log makes a record of a request that was refused before any decision', () => {
     const { trail, log } = logged(0);
-    trail.refuse('bad', 5, 400, 77);
+    trail.refuse('bad', 5, { ...REFUSED, priority: -7 }, 77);
     expect(log.find('bad')).toMatchObject([
-      { status: 'undecided', end: 'rejected', httpStatus: 400, timeMs: 77, series: 5, slot: undefined },
+      {
+        status: 'undecided',
+        end: 'rejected',
+        httpStatus: 400,
+        priority: -7,
+        bound: undefined,
+        timeMs: 77,
+        series: 5,
+        slot: undefined,
+      },
     ]);
   });
 
@@ -141,7 +168,7 @@ describe('the decision log', () => {
     trail.begin('new', false);
     for (let i = 0; i < 8; i++) decider.decide(plainRequest);
     trail.ended(old, NO_MEASURES);
-    expect(trail.refused(old, 503)).toBe(false);
+    expect(trail.refused(old, REFUSED)).toBe(false);
     expect(log.recent(8).every(({ end, requestId }) => end === undefined && requestId === 'new')).toBe(true);
     expect(log.columns(before!)).toBeUndefined();
     expect(log.find('old')).toEqual([]);
@@ -196,7 +223,7 @@ describe('the decision log', () => {
     const { decider, trail, log } = logged(1, { decisions: 0 });
     trail.begin('none', true);
     expect(decider.decide(plainRequest)).toMatchObject({ status: 'decided', record: undefined });
-    trail.refuse('none', 0, 400, 1);
+    trail.refuse('none', 0, REFUSED, 1);
     expect([log.recent(5), log.find('none'), log.at(1, 0), trail.made]).toEqual([[], [], undefined, 0]);
     expect(log.recentWithColumns(5, 5)).toEqual([]);
   });

@@ -3,7 +3,10 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { Bell } from '../../dist/core/bell.js';
 import type { CapacityGate } from '../../dist/core/capacity-gate.js';
+import { plainBound } from '../../dist/core/refusing-bound.js';
 import { makeGate } from './gate-pool.ts';
+
+const REJECTION = { outcome: 3, retryAfterSeconds: 2, bound: plainBound('shutting-down') };
 
 /** Requests and kills grow with POINTSMAN_STRESS (1 by default; 10⁷ requests at 500). */
 const stress = Number(process.env.POINTSMAN_STRESS ?? 1);
@@ -41,7 +44,7 @@ class PlainQueue {
     for (let head = this.#waiting[0]; head !== undefined; head = this.#waiting[0]) {
       const { thread, slot } = head;
       const reject = ++this.#turn % 10 === 0;
-      const answer = reject ? this.#gate.reject(thread, slot, 1, 1) : this.#gate.dispatch(thread, slot, -1, 1);
+      const answer = reject ? this.#gate.reject(thread, slot, REJECTION) : this.#gate.dispatch(thread, slot, -1, 1);
       if (answer === 'closed' || answer === 'busy') return;
       // One that is gone was given up: its number in the ring gives the slot back.
       this.#waiting.shift();

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { GateSettings } from '../../dist/core/capacity-gate.js';
 import { CORE } from '../../dist/core/core-names.js';
+import { plainBound } from '../../dist/core/refusing-bound.js';
 import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
+
+const REJECTION = { outcome: 3, retryAfterSeconds: 2, bound: plainBound('shutting-down') };
 
 const slots = (maxRequests: number): GateSettings => ({ mode: 'requests', maxRequests, maxTokens: 1 });
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
@@ -162,7 +165,7 @@ describe('the gate, on', () => {
       () => undefined,
       () => expect.unreachable(),
     );
-    for (const { waitSlot: slot } of waitSlot) expect(gate.reject(1, slot, 3, 2)).toBe('done');
+    for (const { waitSlot: slot } of waitSlot) expect(gate.reject(1, slot, REJECTION)).toBe('done');
     expect(one.returns()).toHaveLength(64);
     expect(one.ask().status).toBe('waiting');
   });
@@ -213,7 +216,7 @@ describe('a shard that dies', () => {
     const others = one.ask();
     one.decider.release(first!.ticket, first!.ticketGeneration);
     expect(gate.dispatch(2, dispatched!.waitSlot, -1, 2)).toBe('done');
-    expect(gate.reject(2, rejected!.waitSlot, 1, 1)).toBe('done');
+    expect(gate.reject(2, rejected!.waitSlot, REJECTION)).toBe('done');
     two.waitSlots.cancel(cancelled!.waitSlot);
     expect(gate.read(2, waiting!.waitSlot).priority).toBe(0);
     expect(control.call.threadCharges(2)).toBe(6);
@@ -534,5 +537,17 @@ describe('switching the gate on', () => {
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
     expect(table.read(0).inflight).toBe(0);
     expect(control.call.gateCheck()).toBe(0);
+  });
+});
+
+describe('the bound that refuses a waiting request', () => {
+  it('the bound comes back to its shard with its figures', () => {
+    const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [{ waiting: 0, kvUsage: 0 }]);
+    const shard = pool.shard(1);
+    shard.decide();
+    const { waitSlot } = shard.ask();
+    const bound = { by: 'band-tokens', used: 300, limit: 250 } as const;
+    pool.gate.reject(1, waitSlot, { outcome: 1, retryAfterSeconds: 1, bound });
+    expect(shard.returns()).toMatchObject([{ result: { kind: 'rejected', bound } }]);
   });
 });

@@ -105,16 +105,16 @@ describe('limits', () => {
     });
 
   it.each([
-    ['pool-requests', limited({ requests: 2 })],
-    ['pool-bytes', limited({ bytes: 250 })],
-    ['pool-tokens', limited({ tokens: 25 })],
-    ['band-requests', limited({}, { requests: 2 })],
-    ['band-bytes', limited({}, { bytes: 250 })],
-    ['band-tokens', limited({}, { tokens: 25 })],
-  ] as const)('limits refuse by %s, and not when one has left', (cause, queue) => {
+    ['pool-requests', 3, 2, limited({ requests: 2 })],
+    ['pool-bytes', 300, 250, limited({ bytes: 250 })],
+    ['pool-tokens', 33, 25, limited({ tokens: 25 })],
+    ['band-requests', 3, 2, limited({}, { requests: 2 })],
+    ['band-bytes', 300, 250, limited({}, { bytes: 250 })],
+    ['band-tokens', 33, 25, limited({}, { tokens: 25 })],
+  ] as const)('limits refuse by %s with its figures, and not when one has left', (cause, used, limit, queue) => {
     const [first] = [queue.add(), queue.add()];
     expect(queue.add()).toBe(NO_HANDLE);
-    expect(queue.machine.refusal).toEqual({ outcome: 'RejectedCapacity', cause, retryAfterSeconds: 1 });
+    expect(queue.machine.refusal).toEqual({ outcome: 'RejectedCapacity', cause, used, limit, retryAfterSeconds: 1 });
     expect(queue.machine.totals.refused[cause]).toBe(1);
     queue.machine.cancel(first, 0);
     expect(queue.add()).not.toBe(NO_HANDLE);

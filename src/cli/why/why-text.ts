@@ -17,6 +17,7 @@ export function whyText(story: RequestStory): string {
     ...named,
     ['priority', fairnessId === undefined ? String(priority) : `${priority}, flow ${fairnessId}`],
     ['result', endText(end)],
+    ...(end?.refusal == null ? [] : [['refused by', end.refusal.text]]),
   ]);
   const none = decisions.length === 0 ? ['it was refused before any endpoint was looked at'] : [];
   return `${[lines.join('\n'), ...none, ...decisions.map(decisionText)].join('\n\n')}\n`;
@@ -28,7 +29,7 @@ function modelText(model: string, target: string): string {
 
 function endText(end: ShownEnd | null): string {
   if (end === null) return 'not ended';
-  if (end.end === 'rejected') return `rejected with ${end.httpStatus}`;
+  if (end.end === 'rejected') return `refused with ${end.httpStatus}`;
   if (end.end === 'abandoned') return 'the client went away, or a later profile failed';
   const parts = [
     end.firstTokenMs === null ? undefined : `first token after ${milliseconds(end.firstTokenMs)}`,
@@ -53,10 +54,14 @@ function decisionText(decision: ShownDecision): string {
 function factsOf(decision: ShownDecision): string[] {
   const { matchedTokens, promptTokens, better, cacheLoss, tieBreak, shadow } = decision;
   const rows = [
-    ['pick', verdict(decision)],
-    ['match', `${matchedTokens} of ${promptTokens} prompt tokens, ${decision.chargedTokens} charged`],
+    ['pick', pickText(decision)],
+    ...(decision.status === 'undecided'
+      ? []
+      : [['match', `${matchedTokens} of ${promptTokens} prompt tokens, ${decision.chargedTokens} charged`]]),
     ...(decision.waitedMs > 0 ? [['waited', `${milliseconds(decision.waitedMs)} for an endpoint with room`]] : []),
-    ...(decision.closed > 0 ? [['no room', `on ${decision.closed} endpoints that may serve it`]] : []),
+    ...(decision.closed > 0 && decision.why === null
+      ? [['no room', `on ${decision.closed} endpoints that may serve it`]]
+      : []),
     ...(better === null
       ? []
       : [
@@ -99,16 +104,30 @@ const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'never-stored': 'new text',
 };
 
-function verdict({ status, endpoint, candidates, score }: ShownDecision): string {
-  if (status === 'decided') return `${endpoint} of ${candidates} candidates, score ${round(score)}`;
-  if (status === 'waiting') return 'none: it waits for an endpoint with room';
-  if (status === 'no-wait-slot') return 'none: no endpoint has room, and no wait slot is free';
-  if (status === 'filtered') return 'none: the filters left no endpoint';
-  if (status === 'no-candidates') return 'none: there is no live endpoint for it';
-  return status === 'denied' ? 'none: an admitter refused it' : `none: ${status}`;
+function pickText({ endpoint, why, candidates, score }: ShownDecision): string {
+  return why === null ? `${endpoint} of ${candidates} candidates, score ${round(score)}` : `none: ${why}`;
 }
 
 function table(endpoints: readonly ShownEndpoint[]): string[] {
+  return endpoints.some(({ room }) => room !== null) ? roomTable(endpoints) : scoreTable(endpoints);
+}
+
+/** Endpoints of a decision without a pick. */
+function roomTable(endpoints: readonly ShownEndpoint[]): string[] {
+  const heads = ['endpoint', 'room', 'in flight', 'queue', 'KV', 'cached', ''];
+  const rows = endpoints.map((endpoint) => [
+    endpoint.endpoint,
+    endpoint.room ?? '–',
+    String(endpoint.inflight),
+    endpoint.waiting === null ? 'unknown' : round(endpoint.waiting),
+    endpoint.kvUsage === null ? 'unknown' : `${Math.round(endpoint.kvUsage * 100)} %`,
+    endpoint.matchedTokens === 0 ? '' : `${endpoint.matchedTokens} tokens`,
+    noteOf(endpoint),
+  ]);
+  return columns([heads, ...rows]).map((row) => `  ${row}`);
+}
+
+function scoreTable(endpoints: readonly ShownEndpoint[]): string[] {
   const scorers = endpoints.find(({ scores }) => scores.length > 0)?.scores ?? [];
   const heads = ['endpoint', ...scorers.map(scorerHead), 'score', 'in flight', 'cached', ''];
   const rows = endpoints.map((endpoint) => [
@@ -133,11 +152,11 @@ function scoreText(score: ShownScore | undefined): string {
   return `${round(score.score)} (${signal.value === null ? 'unknown' : round(signal.value)})`;
 }
 
-function noteOf({ rank, removedBy, gate }: ShownEndpoint): string {
+function noteOf({ rank, removedBy, gate, room }: ShownEndpoint): string {
   if (rank !== null) return rank === 1 ? 'picked' : `fallback ${rank - 1}`;
   if (removedBy === null) return '';
-  if (removedBy !== 'no room' || gate === null) return `out: ${removedBy}`;
-  return `out: no room (${gate.pending} prompt tokens pending, window ${Math.round(gate.window)}; limit ${round(gate.limit)})`;
+  if (removedBy !== 'no room' || gate === null || room !== null) return `out: ${removedBy}`;
+  return `out: no room (${Math.round(gate.saturation * 100)} % full)`;
 }
 
 function milliseconds(ms: number): string {

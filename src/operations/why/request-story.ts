@@ -2,6 +2,8 @@ import type { CacheLoss } from '../../core/cache-loss.js';
 import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
 import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
 import { isScorer, type OperationName, type ScorerInputs, signalOf } from '../../core/operations.js';
+import { type ShownRefusal, shownRefusal, waitOf, whyNoPick } from './refusal-text.js';
+import { type RoomJudge, roomText } from './room-text.js';
 import type { CandidateScores } from './scorer-use.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
 import { type TieBreak, tieBreakOf } from './tie-break.js';
@@ -37,6 +39,8 @@ export interface ShownEndpoint {
   readonly signalAgeMs: number | null;
   /** Bounds of the capacity gate; null = flow control is off. */
   readonly gate: NonNullable<LoggedEndpoint['gate']> | null;
+  /** Room on it in words; null = the decision has a pick. */
+  readonly room: string | null;
   readonly scores: readonly ShownScore[];
   /** Weighted sum; null = the scorers did not run. */
   readonly score: number | null;
@@ -50,6 +54,8 @@ export interface ShownDecision {
   readonly profile: string;
   readonly status: DecisionRecord['status'];
   readonly endpoint: string | null;
+  /** Reason for which it has no endpoint; null = it has one. */
+  readonly why: string | null;
   readonly candidates: number;
   /** Endpoints without room. */
   readonly closed: number;
@@ -86,6 +92,8 @@ export interface ShownEnd {
   readonly end: DecisionEnd;
   /** Status of a rejection; null = it was no rejection. */
   readonly httpStatus: number | null;
+  /** The bound that rejected it; null = none is known. */
+  readonly refusal: ShownRefusal | null;
   readonly firstTokenMs: number | null;
   readonly durationMs: number;
   readonly outputTokens: number | null;
@@ -111,6 +119,7 @@ export interface StorySources {
     readonly name: string;
     readonly operations: readonly ConfiguredOperation[];
   }[];
+  readonly room: () => RoomJudge;
   /** Wall clock of a time of the pool clock, in milliseconds. */
   readonly wallMs: (poolMs: number) => number;
 }
@@ -175,8 +184,11 @@ export class RequestStories {
       requestId: last.requestId ?? null,
       ...this.#sources.labels.of(last.thread, last.series),
       priority: last.priority,
-      end: endOf(ended),
-      decisions: records.filter(({ status }) => status !== 'undecided').map((record) => this.#decision(record)),
+      end: endOf(ended, shownRefusal(ended, this.#sources.room().detector)),
+      // A request that load refused without a decision has endpoints to show all the same.
+      decisions: records
+        .filter(({ status, columns }) => status !== 'undecided' || columns !== 0)
+        .map((record) => this.#decision(record)),
     };
   }
 
@@ -191,13 +203,14 @@ export class RequestStories {
       profile: profiles()[record.profile]?.name ?? String(record.profile),
       status: record.status,
       endpoint: slot === undefined ? null : this.#sources.endpointOf(slot, generation),
+      why: whyNoPick(record),
       candidates: record.candidates,
       closed: record.closed,
       score: record.score,
       matchedTokens: tokensOf(record, record.matchedBlocks),
       promptTokens: record.promptTokens,
       chargedTokens: record.uncachedTokens,
-      waitedMs: record.waitedMs,
+      waitedMs: waitOf(record),
       better:
         best === undefined
           ? null
@@ -238,6 +251,7 @@ export class RequestStories {
       kvUsage: endpoint.kvUsage ?? null,
       signalAgeMs: endpoint.signalAgeMs ?? null,
       gate: endpoint.gate ?? null,
+      room: record.slot === undefined ? roomText(endpoint, columns.ceiling, this.#sources.room()) : null,
       scores: endpoint.removed === undefined ? this.#scores(record, endpoint, columns) : [],
       score: endpoint.removed === undefined ? (endpoint.score ?? null) : null,
     }));
@@ -283,6 +297,8 @@ export class RequestStories {
   ): string | null {
     if (removal === undefined) return null;
     if (removal === 'gate') return 'no room';
+    if (removal === 'behind') return 'others waited before it';
+    if (removal === 'aside') return 'it waited for the endpoint that holds its prefix';
     if (removal === 'outside-subset') return 'subset hint of the proxy';
     if (removal === 'not-admitted') return 'draining or ejected';
     return this.#operationName(record, removal, columns);
@@ -321,11 +337,13 @@ function tokensOf({ blockTokens, promptTokens }: DecisionRecord, blocks: number)
   return Math.min(blocks * blockTokens, promptTokens);
 }
 
-function endOf({ end, httpStatus, firstOutputMs, durationMs, ...tokens }: DecisionRecord): ShownEnd | null {
+function endOf(record: DecisionRecord, refusal: ShownRefusal | null): ShownEnd | null {
+  const { end, httpStatus, firstOutputMs, durationMs, ...tokens } = record;
   if (end === undefined) return null;
   return {
     end,
     httpStatus: end === 'rejected' ? httpStatus : null,
+    refusal: end === 'rejected' ? refusal : null,
     firstTokenMs: firstOutputMs ?? null,
     durationMs,
     outputTokens: tokens.outputTokens ?? null,

@@ -1,4 +1,5 @@
 import { shownAdaptation } from '../../adaptation/adaptation-report.js';
+import type { LoadedConfiguration } from '../../config/load.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
@@ -103,6 +104,8 @@ export interface PoolPageSources {
   readonly warnings: () => readonly string[];
   /** The running profiles, by number. */
   readonly profiles: () => readonly CompiledProfile[];
+  /** The running configuration. */
+  readonly current: () => LoadedConfiguration;
 }
 
 /** Metrics and debug pages of one pool. Starts after the parts that it shows. */
