@@ -1,5 +1,6 @@
 import type { ProfilePlugin } from '../scheduling/compile.js';
 import { singleProfileHandler } from '../scheduling/profile-handlers/single-profile-handler.js';
+import { DEFAULT_SCORERS } from './default-configuration.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
@@ -32,7 +33,7 @@ interface ProfileMember extends ProfilePlugin {
 
 /**
  * The profiles with their plugins; without any, one profile `default` of every filter, scorer and picker in the order of
- * the file. A profile without a picker gets the first configured one, else `max-score-picker`.
+ * the file. Without a scorer and a picker in the file that profile has the default scorers. A profile without a picker gets the first configured one, else `max-score-picker`.
  */
 export function resolveProfiles(
   config: EndpointPickerConfig,
@@ -40,12 +41,13 @@ export function resolveProfiles(
   document: ConfigurationDocument,
   warnings: string[],
 ): readonly ResolvedProfile[] {
+  const scorers = addDefaultScorers(config, plugins);
   if (plugins.list('picker').length === 0) plugins.ensure('max-score-picker');
   if (config.schedulingProfiles.length === 0) {
     const members = plugins
       .list()
       .filter((plugin) => isProfilePlugin(plugin))
-      .map((plugin) => ({ ...plugin, weight: 1, path: plugin.path ?? [] }));
+      .map((plugin) => ({ ...plugin, weight: scorers.get(plugin.name) ?? 1, path: plugin.path ?? [] }));
     return [completeProfile('default', members, plugins, document)];
   }
   const names = new Set<string>();
@@ -60,6 +62,16 @@ export function resolveProfiles(
     );
     return completeProfile(profile.name, members, plugins, document);
   });
+}
+
+/**
+ * Adds the default scorers to a configuration that names no profile, scorer, picker or scheduler: who turns on a feature gate
+ * or names a detector has not asked for random picks. @returns weights of the added ones by name
+ */
+function addDefaultScorers(config: EndpointPickerConfig, plugins: PluginSet): ReadonlyMap<string, number> {
+  const decides = (['scorer', 'picker', 'scheduler'] as const).some((kind) => plugins.list(kind).length > 0);
+  if (config.schedulingProfiles.length > 0 || decides) return new Map();
+  return new Map(DEFAULT_SCORERS.map(([type, weight]) => [plugins.ensure(type).name, weight] as const));
 }
 
 /** Exactly one profile handler, fit for the number of profiles; added when there is one profile and no handler. */

@@ -145,7 +145,8 @@ schedulingProfiles:
   });
 
   it('a profile without a scorer', () => {
-    expect(look('plugins:\n- type: decode-filter\n').warnings).toEqual([
+    const profiles = 'schedulingProfiles: [{name: default, plugins: [{pluginRef: decode-filter}]}]\n';
+    expect(look(`plugins:\n- type: decode-filter\n${profiles}`).warnings).toEqual([
       expect.stringContaining('profile "default" has no scorer: "max-score-picker" picks at random'),
     ]);
   });
