@@ -21,8 +21,17 @@ export {
   storePick,
   threadCharges,
 } from '../scheduling/decide';
-export { decisionLogStride, keepColumnsEvery, logRefusal } from '../scheduling/decision-log';
 export {
+  briefColumnsAddress,
+  briefColumnsBytes,
+  decisionLogStride,
+  keepColumnsEvery,
+  logRefusal,
+  takeColumns,
+  takenUnit,
+} from '../scheduling/decision-log';
+export {
+  BRIEF_BYTES,
   DECISION_BEST_MATCHED,
   DECISION_BEST_REMOVED,
   DECISION_BEST_SLOT,
@@ -99,6 +108,7 @@ export {
   DECISION_WAITED,
   END_ABANDONED,
   END_REFUSED,
+  KEEP_ASIDE,
   REMOVED_ASIDE,
   REMOVED_BEHIND,
   REMOVED_BY_GATE,

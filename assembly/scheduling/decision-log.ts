@@ -8,6 +8,7 @@
 //   +0      DecisionLogHead, 64 bytes
 //   +64     DECISIONS_KEPT records of DECISION_BYTES; decision n has place n % DECISIONS_KEPT
 //   then    a ring of COLUMN_UNITS units of 64 bytes: columns of decisions, each without a break:
+//           (the last BRIEF_BYTES are no part of it: columns written aside, which the thread copies before its next decision)
 //           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
 import { candidatesTouched, slotsUsed } from '../columns/candidates';
@@ -56,6 +57,8 @@ import {
 import { beginningLoss, LOSS_NONE, lossOf } from '../prefix/losses';
 import { answer, DECIDE_FURTHER, DECIDE_SUBSET, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
 import {
+  BRIEF_BYTES,
+  BRIEF_ENDPOINTS,
   DECISION_BYTES,
   DECISION_COLUMNS_HEAD_BYTES,
   DECISION_ENDPOINT_BYTES,
@@ -70,6 +73,7 @@ import {
   DecisionLogHead,
   DecisionRecord,
   END_OPEN,
+  KEEP_ASIDE,
   OPERATION_WEIGHT,
   REMOVED_BY_GATE,
   REMOVED_NOT_ADMITTED,
@@ -92,6 +96,10 @@ let columnsEvery: u32 = 0;
 let untilColumns: u32 = 0;
 /** The request decided last keeps its columns. */
 let keeps: bool = false;
+/** It writes them aside otherwise. */
+let asides: bool = false;
+/** Bytes that its decision has written there. */
+let aside: u32 = 0;
 /** Unit + 1 of the columns of this decision. */
 let written: u32 = 0;
 /** The gate has removed endpoints in this decision. */
@@ -109,10 +117,38 @@ export function decisionLogBytes(): u64 {
   return DECISION_HEAD_BYTES + <u64>records * DECISION_BYTES + (<u64>columns & ~63);
 }
 
+/** Units of the ring, without the room for columns aside where that is worth it. */
+function ringUnits(all: u32): u32 {
+  const brief = <u32>(BRIEF_BYTES >> 6);
+  return all >= 4 * brief ? all - brief : all;
+}
+
+/** Address of the room for columns aside, 0 = there is none. */
+export function briefColumnsAddress(): usize {
+  const all = kept == 0 ? 0 : load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6;
+  if (units == all) return 0;
+  return DECISIONS + DECISION_HEAD_BYTES + <usize>kept * DECISION_BYTES + ((<usize>units) << 6);
+}
+
+/** Bytes that the last decision has written there, 0 = none. */
+export function briefColumnsBytes(): u32 {
+  return aside;
+}
+
+/** Takes room in the ring for columns that were held. @returns its address, 0 = they do not fit */
+export function takeColumns(bytes: usize): usize {
+  return takeUnits(bytes);
+}
+
+/** First unit + 1 of the room taken last. */
+export function takenUnit(): u32 {
+  return written;
+}
+
 export function decisionLogBind(): void {
   const logs = THREAD < load<u32>(HEADER + HEADER_DECISION_THREADS);
   kept = logs ? load<u32>(HEADER + HEADER_DECISIONS) : 0;
-  units = kept == 0 ? 0 : load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6;
+  units = kept == 0 ? 0 : ringUnits(load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6);
 }
 
 /** One decision of this thread in `every` keeps its columns; 0 = only refused and marked ones. */
@@ -130,18 +166,21 @@ function head(): DecisionLogHead {
   return changetype<DecisionLogHead>(DECISIONS);
 }
 
-/** Begins a decision. @returns whether its columns are kept */
+/** Begins a decision. @returns whether its columns are kept, or written aside */
 export function logBegin(): bool {
   written = 0;
+  aside = 0;
   closed = false;
   noteMostMatched(u32.MAX_VALUE);
-  if ((request().flags & DECIDE_FURTHER) != 0) return keeps;
-  keeps = load<u32>(REQUEST + TRACE_COLUMNS) != 0;
+  if ((request().flags & DECIDE_FURTHER) != 0) return keeps || asides;
+  const asked = load<u32>(REQUEST + TRACE_COLUMNS);
+  keeps = asked == 1;
+  asides = asked == KEEP_ASIDE;
   if (columnsEvery != 0 && --untilColumns == 0) {
     untilColumns = columnsEvery;
     keeps = true;
   }
-  return keeps;
+  return keeps || asides;
 }
 
 function isInSubset(slot: u32): bool {
@@ -255,6 +294,13 @@ function takeUnits(bytes: usize): usize {
   return DECISIONS + DECISION_HEAD_BYTES + <usize>kept * DECISION_BYTES + ((<usize>(first % units)) << 6);
 }
 
+/** Takes the room for columns aside. @returns its address, 0 = they do not fit */
+function roomAside(bytes: usize): usize {
+  const at = bytes > BRIEF_BYTES ? 0 : briefColumnsAddress();
+  if (at != 0) aside = <u32>bytes;
+  return at;
+}
+
 /**
  * Writes the inputs of the decision. Commit lock held when it has a pick, which is not charged yet. Without a pick the lock is
  * free: figures may be some microseconds younger than the decision.
@@ -266,10 +312,12 @@ export function logColumns(program: Program | null, used: u32, scored: bool): vo
   if (gateOn()) saturationKeys(used, request().now);
   let open: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) open += u32(load<u32>(cell(COLUMN_STATE, slot)) != STATE_FREE);
-  const endpoints = min(open, DECISION_ENDPOINTS_MAX);
+  const brief = scored && !keeps;
+  const endpoints = min(open, brief ? BRIEF_ENDPOINTS : DECISION_ENDPOINTS_MAX);
   const operations: u32 = program == null ? 0 : program.operations;
   const listBytes = (DECISION_COLUMNS_HEAD_BYTES + ((<usize>operations) << 3) + 63) & ~63;
-  const at = takeUnits(listBytes + <usize>endpoints * DECISION_ENDPOINT_BYTES);
+  const bytes = listBytes + <usize>endpoints * DECISION_ENDPOINT_BYTES;
+  const at = brief ? roomAside(bytes) : takeUnits(bytes);
   if (at == 0) return;
   const columns = changetype<DecisionColumnsHead>(at);
   columns.number = head().made;

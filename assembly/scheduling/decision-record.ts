@@ -162,6 +162,9 @@ export const DECISION_BYTES: usize = 256;
 export const DECISION_HEAD_BYTES: usize = 64;
 /** Bytes of a request id that a record keeps. */
 export const DECISION_ID_BYTES: u32 = 64;
+/** Endpoints of columns that are written aside, and bytes that these take at most. */
+export const BRIEF_ENDPOINTS: u32 = 16;
+export const BRIEF_BYTES: usize = 2688;
 /** Endpoints of which a decision's columns are kept at most. */
 export const DECISION_ENDPOINTS_MAX: u32 = 256;
 /** Scorers of which they are kept at most, and where they stand in a DecisionEndpoint. */
@@ -252,6 +255,9 @@ export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining or ejected
 export const END_OPEN: u32 = 0;
 export const END_REFUSED: u32 = 16; // answered with an error by this picker
 export const END_ABANDONED: u32 = 17; // a later profile failed, or the client went away before an answer
+
+/** Values of TRACE_COLUMNS: columns as the sampling says, always, or at least aside for the thread. */
+export const KEEP_ASIDE: u32 = 2;
 
 /** The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST area. */
 export const TRACE_LENGTH: usize = 4096;

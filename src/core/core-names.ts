@@ -34,6 +34,7 @@ export const CORE = {
   ANSWER_UNCACHED_TOKENS: 92,
   ANSWER_WOULD_PICK: 96,
   ATTRIBUTE_COLUMNS: 8,
+  BRIEF_BYTES: 2688,
   CHAIN_BLOCKS_MAX: 65535,
   CHANGE_HEAD_BYTES: 128,
   CHANGE_LOST: 4,
@@ -268,6 +269,7 @@ export const CORE = {
   HEADER_VERSION: 4,
   HEAD_SEGMENT_TOP: 4,
   HOST_COLUMNS: 16,
+  KEEP_ASIDE: 2,
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
@@ -635,6 +637,8 @@ export interface CoreFunctions {
   adapterShown(namePointer: Usize): void;
   attach(thread: U32): U32;
   bellAddress(thread: U32): Usize;
+  briefColumnsAddress(): Usize;
+  briefColumnsBytes(): U32;
   changesAddress(thread: U32): Usize;
   coefficientsAddress(): Usize;
   coefficientsWrite(from: Usize): U32;
@@ -821,6 +825,8 @@ export interface CoreFunctions {
   subsetAddress(): Usize;
   tailInsertLocked(slot: U32, hashPointer: Usize): void;
   tailMatch(hashPointer: Usize, wholeBlocks: U32): void;
+  takeColumns(bytes: Usize): Usize;
+  takenUnit(): U32;
   telemetryAddress(thread: U32): Usize;
   threadAddress(thread: U32): Usize;
   threadCharges(thread: U32): U32;
@@ -860,6 +866,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     adapterShown: exports.adapterShown,
     attach: exports.attach,
     bellAddress: exports.bellAddress,
+    briefColumnsAddress: exports.briefColumnsAddress,
+    briefColumnsBytes: exports.briefColumnsBytes,
     changesAddress: exports.changesAddress,
     coefficientsAddress: exports.coefficientsAddress,
     coefficientsWrite: exports.coefficientsWrite,
@@ -995,6 +1003,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     subsetAddress: exports.subsetAddress,
     tailInsertLocked: exports.tailInsertLocked,
     tailMatch: exports.tailMatch,
+    takeColumns: exports.takeColumns,
+    takenUnit: exports.takenUnit,
     telemetryAddress: exports.telemetryAddress,
     threadAddress: exports.threadAddress,
     threadCharges: exports.threadCharges,

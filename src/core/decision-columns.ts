@@ -97,9 +97,11 @@ export function areColumnsKept(core: CoreInstance, ring: number, { columns }: Lo
   return ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - (columns - 1)) >>> 0 <= units;
 }
 
-/** Units of 64 bytes of a thread's ring of columns. */
+/** Units of 64 bytes of a thread's ring of columns, as the core divides them (assembly/scheduling/decision-log.ts). */
 function unitsOf({ sizes }: CoreInstance): number {
-  return (sizes.decisionColumnBytes ?? 0) >>> 6;
+  const all = (sizes.decisionColumnBytes ?? 0) >>> 6;
+  const brief = CORE.BRIEF_BYTES >>> 6;
+  return all >= 4 * brief ? all - brief : all;
 }
 
 function readAt(core: CoreInstance, at: number, number: number): DecisionColumns | undefined {

@@ -3,9 +3,14 @@ import { CORE } from './core-names.js';
 import { removalOf } from './decision-columns.js';
 import { lossCauseOf } from './decision-log.js';
 import type { DecisionTap } from './decision-tap.js';
+import { HeldColumns, SlowTail } from './held-columns.js';
 import type { CoreInstance } from './memory.js';
 import { boundNumber, type RefusingBound } from './refusing-bound.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
+
+/** Decisions of one second that hold their columns until the end of their request: some milliseconds of the thread's time. */
+const HELD_PER_SECOND_MAX = 10_000;
+const NO_SLOT = 0xffff_ffff;
 
 /** Refusal of a request, as its record keeps it. */
 export interface LoggedRefusal {
@@ -29,6 +34,12 @@ export class DecisionTrail {
   readonly #trace: number;
   readonly #lost: ((loss: CacheLoss) => void) | undefined;
   readonly #tap: Pick<DecisionTap, 'ended'> | undefined;
+  readonly #held: HeldColumns | undefined;
+  readonly #firstOutputs = new SlowTail();
+  readonly #durations = new SlowTail();
+  /** Decisions of the present second whose columns were held. */
+  #second = 0;
+  #inSecond = 0;
   #id: string | undefined;
 
   /**
@@ -50,6 +61,7 @@ export class DecisionTrail {
     this.#log = (core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0) + core.thread * bytes;
     this.#trace = (core.call.requestAddress() >>> 0) + CORE.TRACE_LENGTH;
     core.call.keepColumnsEvery(columnsEvery);
+    this.#held = this.#kept === 0 || columnsEvery === 0 ? undefined : new HeldColumns(core, this.#kept);
   }
 
   /** Records made by this thread, wrapping around at 2^32. */
@@ -61,11 +73,24 @@ export class DecisionTrail {
    * Names the request that is decided next.
    * @param id value of `x-request-id`; undefined = it has none
    * @param columns whether its decisions keep all columns
+   * @param nowMs pool clock; undefined = columns are not held until the end of the request
    */
-  begin(id: string | undefined, columns: boolean): void {
+  begin(id: string | undefined, columns: boolean, nowMs?: number): void {
     if (this.#kept === 0) return;
-    this.#core.u32[(this.#trace + CORE.TRACE_COLUMNS - CORE.TRACE_LENGTH) >>> 2] = columns ? 1 : 0;
+    const keep = columns ? 1 : this.#mayHold(nowMs) ? CORE.KEEP_ASIDE : 0;
+    this.#core.u32[(this.#trace + CORE.TRACE_COLUMNS - CORE.TRACE_LENGTH) >>> 2] = keep;
     this.#writeId(id);
+  }
+
+  /** Bounds the time that a busy thread spends on columns that are probably let go. */
+  #mayHold(nowMs: number | undefined): boolean {
+    if (this.#held === undefined || nowMs === undefined) return false;
+    const second = Math.floor(nowMs / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#inSecond = 0;
+    }
+    return ++this.#inSecond <= HELD_PER_SECOND_MAX;
   }
 
   #writeId(id: string | undefined): void {
@@ -85,6 +110,7 @@ export class DecisionTrail {
       const at = this.#recordOf(number);
       if (at === undefined) continue;
       this.#core.u32[(at + CORE.DECISION_SERIES) >>> 2] = series;
+      if ((number + 1) >>> 0 === made) this.#held?.hold(number);
       this.#core.f32[(at + CORE.DECISION_WAITED) >>> 2] = waitedMs;
     }
   }
@@ -96,6 +122,7 @@ export class DecisionTrail {
   refused(number: number, refusal: LoggedRefusal): boolean {
     const at = this.#recordOf(number);
     if (at === undefined) return false;
+    this.#letGo(number, at, true);
     this.#endRefused(at, refusal);
     return true;
   }
@@ -123,8 +150,22 @@ export class DecisionTrail {
     u32[(at + CORE.DECISION_ENGINE_PROMPT) >>> 2] = measures.promptTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_CACHED) >>> 2] = measures.cachedTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_END) >>> 2] = OUTCOMES[measures.outcome] + 1;
+    this.#letGo(number, at, this.#isNotable(at, measures));
     if (this.#lost !== undefined && u32[(at + CORE.DECISION_TOTAL) >>> 2] !== 0)
       this.#tellLoss(at, measures.cachedTokens);
+  }
+
+  /** Whether a request was slow, moved away from the endpoint that held most of its prompt, or failed. */
+  #isNotable(at: number, { outcome, firstOutputMs, durationMs }: Measures): boolean {
+    const slow =
+      firstOutputMs === undefined ? this.#durations.isSlow(durationMs) : this.#firstOutputs.isSlow(firstOutputMs);
+    return slow || outcome !== 'completed' || this.#core.u32[(at + CORE.DECISION_BEST_SLOT) >>> 2] !== NO_SLOT;
+  }
+
+  /** Lets the held columns of a record go, into the log where they are kept. */
+  #letGo(number: number, at: number, kept: boolean): void {
+    const unit = this.#held?.release(number, kept) ?? 0;
+    if (unit !== 0) this.#core.u32[(at + CORE.DECISION_COLUMNS) >>> 2] = unit;
   }
 
   #tellLoss(at: number, told: number | undefined): void {
@@ -146,7 +187,9 @@ export class DecisionTrail {
   /** Marks a decision as abandoned, because a later profile failed. */
   abandoned(number: number): void {
     const at = this.#recordOf(number);
-    if (at !== undefined) this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;
+    if (at === undefined) return;
+    this.#letGo(number, at, true);
+    this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;
   }
 
   #endRefused(at: number, { status, waitedMs, bound }: LoggedRefusal): void {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedRefusal } from '../core/decision-trail.js';
-import { poolClockMs } from '../core/pool-clock.js';
+import { poolClockMs, recentPoolClockMs } from '../core/pool-clock.js';
 import type { HeaderMap } from './codec/header-map.js';
 import type { StreamServices } from './exchange.js';
 
@@ -46,7 +46,8 @@ export class RequestTrail {
     const { trail, allowExplain } = this.#services;
     this.#id ??= headers.get('x-request-id') ?? this.#generate();
     if (trail === undefined) return 0;
-    trail.begin(this.#id, traced || (allowExplain === true && headers.get('x-pointsman-explain') === '1'));
+    const asked = traced || (allowExplain === true && headers.get('x-pointsman-explain') === '1');
+    trail.begin(this.#id, asked, recentPoolClockMs());
     return trail.made;
   }
 

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest';
+import { SlowTail } from '../../dist/core/held-columns.js';
+import { DecisionLog, DecisionTrail, type PoolSizes } from '../../dist/core/index.js';
+import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
+
+const MEASURES = {
+  outcome: 'completed' as const,
+  firstOutputMs: 10,
+  perTokenMs: undefined,
+  durationMs: 12,
+  outputTokens: undefined,
+  promptTokens: undefined,
+  cachedTokens: undefined,
+};
+
+/** A log that keeps columns of hardly any decision by lot. */
+function rarely(sizes: Partial<PoolSizes> = {}, endpoints = 3) {
+  const signals = Array.from({ length: endpoints }, (_, i) => ({ waiting: i, kvUsage: i / 100 }));
+  const pool = makePool([scorer('OP_SCORE_QUEUE', 2), pickMax], signals, { ...smallSizes, ...sizes });
+  const [trail, log] = [new DecisionTrail(pool.core, 1_000_000), new DecisionLog(pool.control)];
+  const decide = (nowMs = 1) => {
+    trail.begin(undefined, false, nowMs);
+    const before = trail.made;
+    const { record } = pool.decider.decide(plainRequest);
+    trail.decided(before, 1, 0);
+    return record!;
+  };
+  const columns = (record: number) => log.columns(log.at(1, record)!);
+  return { ...pool, trail, log, decide, columns };
+}
+
+describe('the columns of a request in flight', () => {
+  it('the columns of a request that failed are kept, with the scores of its decision', () => {
+    const { trail, decide, columns } = rarely();
+    const failed = decide();
+    expect(columns(failed)).toBeUndefined();
+    trail.ended(failed, { ...MEASURES, outcome: 'failed' });
+    expect(columns(failed)!.endpoints).toMatchObject([
+      { slot: 0, rank: 1, waiting: 0, scores: [1] },
+      { slot: 1, rank: undefined, waiting: 1 },
+      { slot: 2, rank: undefined, waiting: 2, scores: [0] },
+    ]);
+  });
+
+  it('the columns of a request that ends as most do are let go', () => {
+    const { trail, decide, columns } = rarely();
+    const usual = decide();
+    trail.ended(usual, MEASURES);
+    expect(columns(usual)).toBeUndefined();
+  });
+
+  it('the columns of a slow request are kept although thousands of decisions came behind it', () => {
+    const { trail, decide, columns } = rarely({ decisions: 4096 });
+    trail.ended(decide(), MEASURES);
+    const slow = decide();
+    for (let i = 0; i < 4_000; i++) trail.ended(decide(i * 10), MEASURES);
+    trail.ended(slow, { ...MEASURES, firstOutputMs: 900 });
+    expect(columns(slow)!.endpoints).toHaveLength(3);
+  });
+
+  it('the columns of a request that was answered by another endpoint, or is refused, or left, are kept', () => {
+    const { trail, decide, columns } = rarely();
+    const [moved, refused, left] = [decide(), decide(), decide()];
+    trail.ended(moved, { ...MEASURES, outcome: 'diverted' });
+    trail.refused(refused, { status: 503, priority: 0, waitedMs: 0, bound: undefined });
+    trail.abandoned(left);
+    expect([moved, refused, left].map((record) => columns(record)?.endpoints.length)).toEqual([3, 3, 3]);
+  });
+
+  it('the columns of a large pool are those of 16 endpoints, the pick among them, and say how many are left out', () => {
+    const { trail, decide, columns } = rarely({ endpoints: 64 }, 40);
+    const failed = decide();
+    trail.ended(failed, { ...MEASURES, outcome: 'failed' });
+    const { endpoints, omitted } = columns(failed)!;
+    expect([endpoints.length, omitted, endpoints[0]!.rank]).toEqual([16, 24, 1]);
+  });
+
+  it('the columns of at most 10,000 decisions a second are held', () => {
+    const { trail, decide, columns } = rarely();
+    for (let i = 0; i < 10_000; i++) trail.ended(decide(500), MEASURES);
+    const beyond = decide(999);
+    trail.ended(beyond, { ...MEASURES, outcome: 'failed' });
+    const next = decide(1_000);
+    trail.ended(next, { ...MEASURES, outcome: 'failed' });
+    expect([columns(beyond), columns(next)?.endpoints.length]).toEqual([undefined, 3]);
+  });
+});
+
+describe('the tail of slow requests', () => {
+  it('the tail settles at the slowest of twenty', () => {
+    const tail = new SlowTail();
+    const times = Array.from({ length: 20_000 }, (_, i) => 1 + ((i * 7919) % 100));
+    const slow = times.map((ms) => tail.isSlow(ms)).slice(10_000);
+    const share = slow.filter(Boolean).length / slow.length;
+    expect(share).toBeGreaterThan(0.02);
+    expect(share).toBeLessThan(0.08);
+  });
+});
