@@ -70,12 +70,17 @@ export class PeerGuards {
 
   hear(news: GuardNews, nowMs: number): void {
     if (news.replica === this.#replica) return;
+    if (!this.#heard.has(news.replica) && this.#heard.size >= REPLICAS_MAX) this.#forget(nowMs);
     if (!this.#heard.has(news.replica) && this.#heard.size >= REPLICAS_MAX) return;
     this.#heard.set(news.replica, { news, atMs: nowMs });
   }
 
-  #news(nowMs: number): GuardNews[] {
+  #forget(nowMs: number): void {
     for (const [replica, { atMs }] of this.#heard) if (nowMs - atMs > NEWS_MS) this.#heard.delete(replica);
+  }
+
+  #news(nowMs: number): GuardNews[] {
+    this.#forget(nowMs);
     return [...this.#heard.values()].map(({ news }) => news);
   }
 

@@ -10,7 +10,7 @@ export const SILENCE_MS = 700;
 const FORGET_MS = 60_000;
 /** Age of a process, at its first update, up to which all tokens used there count as new. */
 const YOUNG_MS = 10_000;
-/** Bound on the peers; updates of further ones are ignored. */
+/** Bound on the peers. A further one takes the place of the one that has been silent for longest; without one it is ignored. */
 export const PEERS_MAX = 64;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
@@ -65,8 +65,10 @@ export interface PeerReading {
 
 /** Changes by one update. */
 export interface Receipt {
-  /** Whether the update is dropped: an earlier process of the replica sent it, or the peers are at their bound. */
+  /** Whether the update is dropped: an earlier process of the replica sent it, or there is no place for the peer. */
   readonly ignored: boolean;
+  /** Whether it is dropped because as many peers as there may be are heard. */
+  readonly crowded: boolean;
   /** Whether the peer was unknown, silent, or another process: its load counts from its next full update on. */
   readonly appeared: boolean;
   /** Whether updates before this one are newly missing. */
@@ -75,7 +77,8 @@ export interface Receipt {
   readonly spent: readonly { readonly tenant: string; readonly tokens: number }[];
 }
 
-const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: [] };
+const IGNORED: Receipt = { ignored: true, crowded: false, appeared: false, gap: false, spent: [] };
+const CROWDED: Receipt = { ...IGNORED, crowded: true };
 const NONE_CHANGED: readonly bigint[] = [];
 const NONE_SILENT: readonly string[] = [];
 const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number }[] = [];
@@ -97,7 +100,7 @@ export class PeerView {
   receive(update: Update, nowMs: number, lagMs = 0): Receipt {
     const before = this.#peers.get(update.replica);
     if (before !== undefined && update.epoch < before.epoch) return IGNORED;
-    if (before === undefined && this.#peers.size >= PEERS_MAX) return IGNORED;
+    if (before === undefined && !this.#makeRoom()) return CROWDED;
     const peer = before?.epoch === update.epoch ? before : this.#meet(update, before);
     peer.lagMs = lagMs;
     peer.heardMs = Math.max(peer.heardMs, nowMs - peer.usualLag.excess(lagMs, nowMs));
@@ -109,7 +112,7 @@ export class PeerView {
     peer.live = live;
     const gap = noteSequence(peer, update.sequence);
     this.#takeLoads(peer, update);
-    return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
+    return { ignored: false, crowded: false, appeared, gap, spent: takeSpendings(peer, update) };
   }
 
   /** Notes that the prefix index of the peer at its update `sequence` has been taken over. */
@@ -222,6 +225,16 @@ export class PeerView {
     };
     this.#peers.set(replica, peer);
     return peer;
+  }
+
+  /** @returns whether there is a place for one more peer */
+  #makeRoom(): boolean {
+    if (this.#peers.size < PEERS_MAX) return true;
+    let quietest: Peer | undefined;
+    for (const peer of this.#peers.values()) {
+      if (!peer.live && peer.heardMs <= (quietest?.heardMs ?? Number.POSITIVE_INFINITY)) quietest = peer;
+    }
+    return quietest !== undefined && this.#peers.delete(quietest.replica);
   }
 
   #mark({ rows }: Peer): void {

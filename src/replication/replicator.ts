@@ -1,5 +1,6 @@
 import { errorMessage } from '../core/error-message.js';
 import type { ExportedSegment } from '../core/index-export.js';
+import { PacedReport } from '../core/paced-report.js';
 import type { ReplicaLink } from './link.js';
 import {
   decodeMessage,
@@ -14,7 +15,7 @@ import {
   type Spending,
   type Update,
 } from './messages.js';
-import { type LoadSum, type PeerReading, PeerView } from './peer-view.js';
+import { type LoadSum, PEERS_MAX, type PeerReading, PeerView } from './peer-view.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { Snapshots } from './snapshots.js';
 
@@ -118,6 +119,19 @@ export class Replicator {
   #wasConnected = false;
   #exporting = false;
   #otherSeed = new Set<string>();
+  readonly #unreadable = new PacedReport<string>((reason, count) =>
+    this.#options.log('warn', `a message cannot be read: ${reason}`, { count }),
+  );
+  readonly #crowded = new PacedReport<string>((replica, count) =>
+    this.#options.log(
+      'warn',
+      `more than ${PEERS_MAX} other replicas are heard: the load of further ones does not count`,
+      {
+        replica,
+        count,
+      },
+    ),
+  );
 
   constructor(options: ReplicatorOptions) {
     this.#options = options;
@@ -271,7 +285,7 @@ export class Replicator {
       message = decodeMessage(bytes);
     } catch (error) {
       this.counts.badMessages++;
-      this.#options.log('warn', `a message cannot be read: ${errorMessage(error)}`);
+      this.#unreadable.note(errorMessage(error), nowMs);
       return;
     }
     if (message.replica === this.#options.replica) return;
@@ -284,7 +298,8 @@ export class Replicator {
     const { pool, log, wallMs, seedCheck, sharesIndex } = this.#options;
     const { replica, epoch } = update;
     const lagMs = wallMs() - update.sentAtMs;
-    const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
+    const { ignored, crowded, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
+    if (crowded) this.#crowded.note(replica, this.#nowMs);
     if (ignored) return;
     this.lag(lagMs);
     if (gap) this.counts.gaps++;

@@ -122,10 +122,13 @@ export class WireReader {
     return count;
   }
 
+  /** A finite number. */
   float(): number {
     this.#need(8);
     this.#at += 8;
-    return this.#view.getFloat64(this.#at - 8, true);
+    const value = this.#view.getFloat64(this.#at - 8, true);
+    if (!Number.isFinite(value)) throw new WireError(`${value} in the place of a finite number`);
+    return value;
   }
 
   word(): bigint {

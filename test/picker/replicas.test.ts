@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { JetStreamStore } from '../../dist/replication/jetstream-store.js';
+import { decodeMessage, encodeMessage } from '../../dist/replication/messages.js';
 import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
@@ -139,6 +140,29 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     await know('all know all requests', all, [2, 6, 8]);
     for (const call of calls) call.cancel();
     await know('ended requests count no more', all, [2, 0, 2]);
+  });
+
+  it('a message of a stranger with NaN leaves the load of a live replica as it is', async () => {
+    const all = await replicas(nats, 'nan', 2);
+    await hold(all[0]!, 3);
+    await know('the other knows them', [all[1]!], [3]);
+    const stranger = await connect({ servers: nats.url });
+    cleanups.push(() => stranger.close());
+    for await (const { data } of stranger.subscribe('pointsman.nan.all')) {
+      const message = decodeMessage(data);
+      if (message.kind !== 'update') continue;
+      const forged = { ...message, sequence: message.sequence + 1, sentAtMs: Number.NaN };
+      stranger.publish('pointsman.nan.all', encodeMessage(forged));
+      break;
+    }
+    await eventually('both have refused it', async () => {
+      const refused = await Promise.all(
+        all.map(({ serve }) => metric(serve.metricsPort, 'pointsman_replication_bad_messages_total')),
+      );
+      return refused.every((count) => count === 1);
+    });
+    await hold(all[0]!, 2);
+    await know('the other knows new ones', [all[1]!], [5]);
   });
 
   it('the page of replicas shows the peers and both parts of the load', async () => {

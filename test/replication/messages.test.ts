@@ -8,6 +8,7 @@ const word = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const words = fc.array(word, { maxLength: 20 }).map((values) => BigUint64Array.from(values));
 const epoch = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
 const replica = fc.string({ maxLength: 40, unit: 'grapheme' });
+const tokens = fc.double({ noNaN: true, noDefaultInfinity: true });
 const load = fc.record({
   endpoint: word,
   requests: count,
@@ -30,16 +31,14 @@ const update = fc.record({
   replica,
   epoch,
   sequence: epoch,
-  sentAtMs: fc.double({ noNaN: true }),
+  sentAtMs: fc.double({ noNaN: true, noDefaultInfinity: true }),
   seedCheck: count,
   full: fc.boolean(),
   leaves: fc.boolean(),
   loads: fc.array(load, { maxLength: 5 }),
   placements: fc.array(placement, { maxLength: 5 }),
   ejections: fc.array(fc.record({ endpoint: word, out: fc.boolean() }), { maxLength: 3 }),
-  spendings: fc.array(fc.record({ tenant: fc.string({ maxLength: 30 }), tokens: fc.double({ noNaN: true }) }), {
-    maxLength: 3,
-  }),
+  spendings: fc.array(fc.record({ tenant: fc.string({ maxLength: 30 }), tokens }), { maxLength: 3 }),
   learned: fc.option(fc.uint8Array({ minLength: 1, maxLength: 50 }), { nil: undefined }),
 });
 const request = fc.record({ kind: fc.constant('request' as const), replica, epoch, index: fc.boolean() });

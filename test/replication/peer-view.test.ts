@@ -146,10 +146,21 @@ describe('what a replica knows of a peer', () => {
     expect(spent).toEqual([{ tenant: 't', tokens: 30 }]);
   });
 
-  it('peers beyond the bound are ignored', () => {
+  it('peers beyond the bound are ignored while all others are heard', () => {
     const view = new PeerView();
     for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), 0);
-    expect(view.receive(update(1, { replica: 'one more' }), 0).ignored).toBe(true);
+    expect(view.receive(update(1, { replica: 'one more' }), 0)).toMatchObject({ ignored: true, crowded: true });
+  });
+
+  it('a peer beyond the bound takes the place of the one that has been silent for longest', () => {
+    const view = new PeerView();
+    for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), i === 5 ? 0 : 10);
+    view.receive(update(2, { replica: 'r7', loads: [row(ENDPOINT, 3)] }), SILENCE_MS + 10);
+    view.expire(SILENCE_MS + 11);
+    expect(view.receive(update(1, { replica: 'one more' }), SILENCE_MS + 11).appeared).toBe(true);
+    const names = view.readings(SILENCE_MS + 11).map(({ replica }) => replica);
+    expect([names.length, names.includes('r5'), names.includes('one more')]).toEqual([PEERS_MAX, false, true]);
+    expect([view.live, view.load(ENDPOINT).requests]).toEqual([2, 3]);
   });
 
   it('messages that a slow connection delivers late are no sign of life', () => {

@@ -1,0 +1,77 @@
+import type { ReplicaLink } from '../../dist/replication/link.js';
+import type { LoadRow, Message, Spending, Update } from '../../dist/replication/messages.js';
+import { type ReplicatedPool, Replicator, type ReplicatorOptions } from '../../dist/replication/replicator.js';
+
+/** Start of every process here, in milliseconds since 1970. */
+export const START_MS = 1_800_000_000_000;
+
+/** A pool without load of its own, and what peers told it. */
+export class HeardPool implements ReplicatedPool {
+  readonly peerLoads = new Map<bigint, number>();
+  readonly spent: Spending[] = [];
+  readonly heardTexts: string[] = [];
+  readonly out: bigint[] = [];
+  placed = 0;
+
+  changed = () => false;
+  loads = (): Iterable<LoadRow> => [];
+  placements = () => 0;
+  ejections = () => [];
+  ejected = () => [];
+  spendings = () => [];
+  learned = () => undefined;
+  applyLoad: ReplicatedPool['applyLoad'] = (endpoint, { requests }) => void this.peerLoads.set(endpoint, requests);
+  applyPlacements: ReplicatedPool['applyPlacements'] = (placements) => {
+    this.placed += placements.length;
+  };
+  applyEjection: ReplicatedPool['applyEjection'] = ({ endpoint }) => void this.out.push(endpoint);
+  applySpent: ReplicatedPool['applySpent'] = (spent) => void this.spent.push(...spent);
+  applyLearned: ReplicatedPool['applyLearned'] = (bytes) => void this.heardTexts.push(Buffer.from(bytes).toString());
+  peersChanged = () => undefined;
+  exportIndex = () => Promise.resolve();
+  importIndex = () => Promise.resolve();
+}
+
+/** A link on which nothing comes by itself, and what was sent on it. */
+export class SilentLink implements ReplicaLink {
+  readonly connected = true;
+  readonly sent: Uint8Array[] = [];
+  open = () => undefined;
+  broadcast = (bytes: Uint8Array) => void this.sent.push(bytes);
+  send = (_replica: string, bytes: Uint8Array) => void this.sent.push(bytes);
+  close = () => Promise.resolve();
+}
+
+/** A replica whose clock the test sets. */
+export function replicaAt(options: Partial<ReplicatorOptions> = {}) {
+  const pool = new HeardPool();
+  const link = new SilentLink();
+  const log: string[] = [];
+  const clock = { ms: 1_000 };
+  const replicator = new Replicator({
+    replica: 'this one',
+    epoch: START_MS,
+    seedCheck: 7,
+    sharesIndex: true,
+    pool,
+    link,
+    wallMs: () => START_MS + clock.ms,
+    log: (_level, text, details) => void log.push(`${text} ${JSON.stringify(details)}`),
+    ...options,
+  });
+  return { replicator, pool, link, log, clock };
+}
+
+/** An update of a live peer, sent at a time of the test's clock. */
+export function updateOf(replica: string, sequence: number, clockMs: number, parts: Partial<Update> = {}): Message {
+  return {
+    kind: 'update',
+    replica,
+    epoch: START_MS,
+    sequence,
+    sentAtMs: START_MS + clockMs,
+    seedCheck: 7,
+    ...{ full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [], learned: undefined },
+    ...parts,
+  };
+}
