@@ -1,3 +1,5 @@
+import type { ConnectionRefusals } from './connection-refusals.js';
+
 /**
  * The one interface of every ext_proc transport: connections in, messages out, replies in.
  * Messages and replies are encoded `ProcessingRequest`s and `ProcessingResponse`s without the gRPC frame.
@@ -91,8 +93,13 @@ export interface ListenOptions {
   readonly reusePort: boolean;
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
-  /** Connections at one time; one more is closed at once. Absent = as many as there are file descriptors. */
+  /**
+   * Connections at one time; one more is closed at once. TLS handshakes that have not ended do not count. Absent = as many as there are
+   * file descriptors.
+   */
   readonly connectionsMax?: number | undefined;
+  /** Counts and logs the connections that are closed at once. Absent = nothing does. */
+  readonly refusals?: ConnectionRefusals | undefined;
 }
 
 /** A Unix domain socket, for a proxy beside the picker. */
@@ -144,6 +151,8 @@ export interface HealthSource {
 export interface Transport {
   /** Open streams of all connections, as they count against the bounds of the connections. */
   readonly streams: number;
+  /** TLS connections whose handshake has not ended. */
+  readonly handshakes: number;
   /** Rejects when the port cannot be bound. Resolves to the bound port. */
   listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number>;
   /** Connections from now on get this certificate; those that stand keep theirs. */

@@ -118,6 +118,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_shard_deaths_total', 'shard="1"')]: '0x10 4x50' },
     labels: TARGET,
   },
+  PointsmanConnectionsRefused: {
+    minute: 10,
+    fires: { [of('pointsman_shard_refused_connections_total', 'shard="1",reason="plain_text"')]: '0+5x60' },
+    quiet: { [of('pointsman_shard_refused_connections_total', 'shard="1",reason="plain_text"')]: '500x60' },
+    labels: { ...TARGET, reason: 'plain_text' },
+  },
   PointsmanOverloaded: {
     minute: 10,
     fires: { [of('pointsman_overload_rejections_total')]: '0+5x60' },

@@ -80,6 +80,10 @@ export class GrpcServer {
     this.#server = new Server(settings);
   }
 
+  get handshakes(): number {
+    return this.#listener?.handshakes ?? 0;
+  }
+
   /** Adds a method over raw messages. */
   register(path: string, handler: MethodHandler, kind: 'unary' | 'serverStream' | 'bidi'): void {
     const typed = handler as handleBidiStreamingCall<Buffer, Buffer>;

@@ -142,6 +142,10 @@ export class GrpcTransport implements Transport {
     return this.#streams;
   }
 
+  get handshakes(): number {
+    return this.#server?.handshakes ?? 0;
+  }
+
   async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {

@@ -1,6 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import type { KeyPair, ListenOptions, TlsMaterial } from '../transport.js';
+import { Handshakes } from './handshakes.js';
 import { within } from './within.js';
 
 /** A connection burst of a proxy with many workers must not be dropped by the kernel. */
@@ -12,12 +13,11 @@ const BACKLOG = 1_024;
  */
 const GOODBYE_MS = 100;
 
-/** From the connection to the end of the TLS handshake. */
-const HANDSHAKE_MS = 10_000;
-
 /** A bound port and the connections that came through it. */
 export interface Listener {
   readonly port: number;
+  /** TLS connections whose handshake has not ended. */
+  readonly handshakes: number;
   /** Uses another certificate for connections from now on; nothing to do without TLS. */
   replaceCertificate(pair: KeyPair): void;
   /** Accepts no more; connections go on. Resolves when the last of them has ended. */
@@ -32,28 +32,39 @@ export interface Listener {
  */
 export type Accept = (socket: Socket) => Socket;
 
+export interface ListenerOptions extends ListenOptions {
+  /** Whether nothing is read before `accept`; without TLS only. */
+  readonly pauseOnConnect?: boolean;
+  /** Milliseconds of a clock, for handshakes. Default `performance.now`. */
+  readonly now?: (() => number) | undefined;
+}
+
 /**
  * A listening socket whose connections, after the TLS handshake if there is one, go to `accept`.
  * Rejects with a message that names the port.
- * @param options `pauseOnConnect`: nothing is read before `accept` (without TLS)
  */
-export async function listen(
-  options: ListenOptions & { readonly pauseOnConnect?: boolean },
-  accept: Accept,
-): Promise<Listener> {
-  const { tls, connectionsMax = Number.POSITIVE_INFINITY, pauseOnConnect = false } = options;
+export async function listen(options: ListenerOptions, accept: Accept): Promise<Listener> {
+  const { tls, connectionsMax = Number.POSITIVE_INFINITY, pauseOnConnect = false, refusals } = options;
   // With TLS these are the sockets underneath, so that a handshake that never ends does not outlive the listener.
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   };
-  const secure = tls === undefined ? undefined : tlsServer(tls, accept);
-  const server = secure ?? createServer({ noDelay: true, pauseOnConnect });
-  server.on('connection', (socket: Socket) => {
-    if (sockets.size >= connectionsMax) socket.destroy();
-    else track(secure === undefined ? accept(socket) : socket);
+  const secure = tls === undefined ? undefined : tlsServer(tls);
+  const handshakes = secure && new Handshakes(secure, { connectionsMax, refusals, now: options.now });
+  secure?.on('connection', track);
+  secure?.on('secureConnection', (socket) => {
+    if (!socket.destroyed) accept(socket);
   });
+  const server = secure ?? createServer({ noDelay: true, pauseOnConnect });
+  if (secure === undefined) {
+    server.on('connection', (socket: Socket) => {
+      if (sockets.size < connectionsMax) return track(accept(socket));
+      refusals?.note('connections', { peer: socket.remoteAddress });
+      socket.destroy();
+    });
+  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(new Error(bindProblem(options, error))));
     const { host, port, reusePort } = options;
@@ -65,6 +76,9 @@ export async function listen(
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : options.port,
+    get handshakes() {
+      return handshakes?.unfinished ?? 0;
+    },
     replaceCertificate: (pair) => {
       if (tls !== undefined) secure?.setSecureContext(secureContext({ ...tls, ...pair }));
     },
@@ -85,19 +99,15 @@ export async function assertFree(host: string, port: number, flag: string): Prom
   await listener.close();
 }
 
-function tlsServer(tls: TlsMaterial, accept: Accept): TlsServer {
+function tlsServer(tls: TlsMaterial): TlsServer {
   const asks = tls.clientCa !== undefined;
-  return createTlsServer(
-    {
-      ...secureContext(tls),
-      ALPNProtocols: ['h2'],
-      noDelay: true,
-      handshakeTimeout: HANDSHAKE_MS,
-      requestCert: asks,
-      rejectUnauthorized: asks,
-    },
-    accept,
-  );
+  return createTlsServer({
+    ...secureContext(tls),
+    ALPNProtocols: ['h2'],
+    noDelay: true,
+    requestCert: asks,
+    rejectUnauthorized: asks,
+  });
 }
 
 function secureContext({ key, cert, minVersion, ciphers, clientCa }: TlsMaterial): SecureContextOptions {

@@ -4,6 +4,10 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
 export interface ShardUse {
   /** Open streams of its connections. */
   readonly streams: number;
+  /** TLS connections whose handshake has not ended. */
+  readonly handshakes: number;
+  /** Connections that were closed before anything of them was served, by the reason. */
+  readonly refusals: Readonly<Record<string, number>>;
   /** Slots of memory that bodies hold. */
   readonly bodySlots: number;
   /** Bytes of unfinished messages, bodies and waiting replies. */
@@ -24,6 +28,18 @@ export function addShardMetrics(exposition: MetricsExposition, read: () => Reado
     help: 'Open streams of the connections of a shard.',
     labels,
     read: each(({ streams }) => streams),
+  });
+  exposition.addGauge({
+    name: 'pointsman_shard_tls_handshakes',
+    help: 'TLS connections of a shard whose handshake has not ended; at most 1024, and 10 s each.',
+    labels,
+    read: each(({ handshakes }) => handshakes),
+  });
+  exposition.addCounter({
+    name: 'pointsman_shard_refused_connections_total',
+    help: 'Connections that were closed before anything of them was served, by the reason.',
+    labels: ['shard', 'reason'],
+    read: () => [...read()].flatMap(([shard, { refusals }]) => refused(String(shard), refusals)),
   });
   exposition.addGauge({
     name: 'pointsman_shard_body_slots',
@@ -49,4 +65,8 @@ export function addShardMetrics(exposition: MetricsExposition, read: () => Reado
     labels,
     read: each(({ collectionSeconds }) => collectionSeconds),
   });
+}
+
+function refused(shard: string, refusals: ShardUse['refusals']) {
+  return Object.entries(refusals).map(([reason, value]) => ({ labels: { shard, reason }, value }));
 }

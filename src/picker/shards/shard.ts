@@ -2,11 +2,12 @@ import { MessageChannel, threadId } from 'node:worker_threads';
 import { errorMessage } from '../../core/error-message.js';
 import { threadClockMs } from '../../core/pool-clock.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
+import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../ingress/connection-refusals.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
 import { rehearse } from '../../ingress/rehearsal.js';
-import type { ByteBudget, KeyPair, Transport, TransportOptions } from '../../ingress/transport.js';
+import type { KeyPair, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
@@ -84,6 +85,7 @@ class Shard {
   readonly #pools = new Map<number, PoolStack>();
   readonly #further = new Map<number, FurtherPool>();
   readonly #choice: PoolChoice<StreamContext> | undefined;
+  readonly #refusals = new ConnectionRefusals(EXT_PROC_REFUSALS, (text, details) => this.#log.warn(details, text));
   #opener: StreamOpener | undefined;
   #collections: CollectionTime | undefined;
   /** Certificate that has taken the place of the first one. */
@@ -125,6 +127,8 @@ class Shard {
   get #use(): ShardUse {
     return {
       streams: this.#transports.reduce((sum, { streams }) => sum + streams, 0),
+      handshakes: this.#transports.reduce((sum, { handshakes }) => sum + handshakes, 0),
+      refusals: this.#refusals.counts,
       bodySlots: slotsInUse(),
       heldBytes: this.#opener?.held.bytes ?? 0,
       busySeconds: performance.eventLoopUtilization().active / 1_000,
@@ -177,7 +181,7 @@ class Shard {
     control.on('message', (message: ToShard) => this.#receive(message));
     const failure = uncaughtFailure();
     try {
-      const bound = await this.#transport.listen(transportOptions(this.#start, open.held), open, this.#health);
+      const bound = await this.#transport.listen(this.#listening(), open, this.#health);
       this.#own.opened();
       this.#send({ kind: 'listening', port: bound });
       await Promise.race([this.#drained.promise, failure]);
@@ -228,7 +232,7 @@ class Shard {
   }
 
   #listening(): TransportOptions {
-    const options = transportOptions(this.#start, this.#opener!.held);
+    const options = transportOptions(this.#start, { budget: this.#opener!.held, refusals: this.#refusals });
     return options.tls === undefined ? options : { ...options, tls: { ...options.tls, ...this.#pair } };
   }
 
@@ -289,7 +293,10 @@ function portOf(port: number): Pick<TransportOptions, 'port' | 'flag' | 'reusePo
   return { port, flag: 'pools', reusePort: true };
 }
 
-function transportOptions({ pools: [{ settings }], thread }: ShardStart, budget: ByteBudget): TransportOptions {
+function transportOptions(
+  { pools: [{ settings }], thread }: ShardStart,
+  own: Pick<TransportOptions, 'budget' | 'refusals'>,
+): TransportOptions {
   const { host, port, reusePort, tls, maxReceiveBytes, maxSendBytes } = settings;
   return {
     host,
@@ -304,7 +311,7 @@ function transportOptions({ pools: [{ settings }], thread }: ShardStart, budget:
     connectionsMax: settings.maxConnections,
     streamsMax: settings.maxStreams,
     stallMs: settings.requestIdleMs,
-    budget,
+    ...own,
   };
 }
 

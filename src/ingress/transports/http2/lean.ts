@@ -40,6 +40,10 @@ export class LeanTransport implements Transport {
     return this.#server?.streams ?? 0;
   }
 
+  get handshakes(): number {
+    return this.#server?.handshakes ?? 0;
+  }
+
   async listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number> {
     this.#health = health === undefined ? undefined : healthMethods(health);
     const process: Method = {
@@ -66,7 +70,7 @@ export class LeanTransport implements Transport {
     });
     this.#server = server;
     const port = await server.listen(options);
-    if (options.socket !== undefined) await server.listenOn(options.socket, options.connectionsMax);
+    if (options.socket !== undefined) await server.listenOn(options.socket, options);
     return port;
   }
 

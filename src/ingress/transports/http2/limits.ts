@@ -55,7 +55,7 @@ export const EMPTY_FRAMES: Rate = { burst: 10_000, perSecond: 1_000 };
  */
 export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
 
-/** From the connection to its preface, TLS handshake included. */
+/** From the connection, with TLS from the end of its handshake, to the preface. */
 export const PREFACE_MS_MAX = 10_000;
 /** A connection on which nothing has come for this long is asked whether it is still there. */
 export const KEEPALIVE_MS = 30_000;

@@ -38,17 +38,25 @@ export class Http2Server {
     return sum;
   }
 
+  /** TLS connections whose handshake has not ended. */
+  get handshakes(): number {
+    return this.#listener?.handshakes ?? 0;
+  }
+
   /** Resolves to the bound port. Rejects with a message that names what cannot be had. */
   async listen(options: ListenOptions): Promise<number> {
-    this.#listener = await listen({ ...options, pauseOnConnect: true }, (socket) => this.#accept(socket));
+    const { now } = this.#options;
+    this.#listener = await listen({ ...options, now, pauseOnConnect: true }, (socket) => this.#accept(socket));
     return this.#listener.port;
   }
 
-  /** Takes connections from a Unix domain socket as well. @param connectionsMax open ones, on the port and here */
-  async listenOn(file: SocketFile, connectionsMax = Number.POSITIVE_INFINITY): Promise<void> {
+  /** Takes connections from a Unix domain socket as well. @param options `connectionsMax`: open ones, on the port and here */
+  async listenOn(file: SocketFile, options: Pick<ListenOptions, 'connectionsMax' | 'refusals'>): Promise<void> {
+    const { connectionsMax = Number.POSITIVE_INFINITY, refusals } = options;
     this.#file = await listenOnFile(file, (socket) => {
-      if (this.#sockets.size >= connectionsMax) socket.destroy();
-      else this.#accept(socket);
+      if (this.#sockets.size < connectionsMax) return void this.#accept(socket);
+      refusals?.note('connections', { peer: file.path });
+      socket.destroy();
     });
   }
 

@@ -1,0 +1,80 @@
+import { PacedReport } from '../core/paced-report.js';
+
+/** Reasons for which a connection is closed before anything of it is served. */
+export const REFUSALS = [
+  'plain_text',
+  'handshake_timeout',
+  'handshake_displaced',
+  'handshake_failed',
+  'client_certificate',
+  'connections',
+] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+export type RefusalCounts = Readonly<Record<Refusal, number>>;
+
+/** Meaning of each reason, and its remedy, for the log. */
+export type RefusalTexts = Readonly<Record<Refusal, string>>;
+
+/** What is known of a refused connection. */
+export interface RefusedConnection {
+  /** Address of the peer; undefined = it is gone already. */
+  readonly peer: string | undefined;
+  /** Error of the handshake. */
+  readonly error?: string | undefined;
+}
+
+const COMMON = {
+  handshake_timeout: 'no TLS handshake within 10 s of the connection: see who connects (network policies, probes)',
+  handshake_displaced:
+    'unfinished TLS handshakes gave way to newer ones, because as many as there may be were open: see who connects (network policies)',
+};
+
+export const EXT_PROC_REFUSALS: RefusalTexts = {
+  ...COMMON,
+  plain_text:
+    'plain text on the TLS port of ext_proc, so the proxy fails its requests: let the proxy speak TLS (Istio: chart value ' +
+    'provider.name=istio, or a DestinationRule with tls mode SIMPLE), or set --secure-serving=false (chart: ' +
+    'router.epp.flags.secure-serving=false)',
+  handshake_failed:
+    'TLS handshakes failed: the proxy takes neither the certificate (--cert-path) nor the versions and suites (--tls-min-version, ' +
+    '--tls-cipher-suites), or is no TLS client',
+  client_certificate:
+    'certificates of clients were refused: the proxy needs one of the authorities in --client-ca-file that is valid now',
+  connections: 'connections were closed, because as many as there may be are open: raise --max-connections',
+};
+
+export const METRICS_REFUSALS: RefusalTexts = {
+  ...COMMON,
+  plain_text: 'plain text on the TLS port of the metrics: ask it with https, or leave out --metrics-cert-dir',
+  handshake_failed:
+    'TLS handshakes of the metrics port failed: the client does not take the certificate in --metrics-cert-dir',
+  client_certificate:
+    'certificates of clients were refused at the metrics port: they need one of the authorities in --metrics-client-ca-file',
+  connections: 'connections to the metrics port were closed, because as many as there may be are open',
+};
+
+/** Connections that were refused: each is counted, and each reason has one line a minute in the log. */
+export class ConnectionRefusals {
+  readonly #counts = Object.fromEntries(REFUSALS.map((reason) => [reason, 0])) as Record<Refusal, number>;
+  readonly #reports: ReadonlyMap<Refusal, PacedReport<RefusedConnection>>;
+
+  /** @param warn takes a line for the log */
+  constructor(texts: RefusalTexts, warn: (text: string, details: object) => void) {
+    this.#reports = new Map(
+      REFUSALS.map((reason) => [
+        reason,
+        new PacedReport<RefusedConnection>((details, count) => warn(texts[reason], { ...details, count })),
+      ]),
+    );
+  }
+
+  get counts(): RefusalCounts {
+    return this.#counts;
+  }
+
+  note(reason: Refusal, details: RefusedConnection): void {
+    this.#counts[reason]++;
+    this.#reports.get(reason)!.note(details);
+  }
+}
