@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,6 +100,33 @@ describe.each([
     await eventually('their end is counted', async () => (await refused(serve, 'handshake_timeout'))! > 1_000);
     expect(lines(serve, 'no TLS handshake within 10 s')).toHaveLength(1);
   }, 60_000);
+});
+
+describe('the metrics port with TLS', () => {
+  it('the metrics port with TLS answers beside connections that say nothing', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pointsman-metrics-'));
+    cleanups.push(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, 'tls.crt'), TEST_CERTIFICATE);
+    await writeFile(join(folder, 'tls.key'), TEST_KEY);
+    await writeFile(join(folder, 'token'), 'secret');
+    const serve = await start(`--metrics-cert-dir=${folder}`, `--metrics-auth-token-file=${join(folder, 'token')}`);
+    for (let i = 0; i < 100; i++) await open(serve.metricsPort);
+    const [response] = (await once(
+      get({
+        host: '127.0.0.1',
+        port: serve.metricsPort,
+        path: '/metrics',
+        rejectUnauthorized: false,
+        headers: { authorization: 'Bearer secret' },
+      }),
+      'response',
+    )) as [IncomingMessage];
+    expect(response.statusCode).toBe(200);
+    response.resume();
+    const plain = await open(serve.metricsPort, Buffer.from('GET /metrics HTTP/1.1\r\n\r\n'));
+    if (!plain.closed) await once(plain, 'close');
+    await eventually('it is told', () => lines(serve, 'plain text on the TLS port of the metrics').length === 1);
+  });
 });
 
 describe('plain text on the TLS port', () => {

@@ -8,12 +8,21 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Server as TlsServer } from 'node:tls';
 import { errorMessage } from '../../core/error-message.js';
 import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+/** Bound on the TLS handshakes of a server that have not ended. */
+export interface HandshakeBound {
+  /** Unfinished handshakes at one time. */
+  readonly unfinishedMax: number;
+  /** Closes the unfinished ones. */
+  close(): void;
+}
 
 export interface MetricsServerOptions {
   readonly host: string;
@@ -29,6 +38,8 @@ export interface MetricsServerOptions {
         readonly clientCa?: string | undefined;
       }
     | undefined;
+  /** Bounds the handshakes of the server with `tls`, of which so many may be established. Absent = they count as connections. */
+  readonly boundHandshakes?: ((server: TlsServer, connectionsMax: number) => HandshakeBound) | undefined;
   /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
   /** Asked before every answer; undefined = as `localPages`, or every owner of a certificate of `tls.clientCa`. */
@@ -75,8 +86,10 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: headersTimeout / 4,
   };
-  const server = options.tls ? tlsServer(options.tls, limits, listener) : createServer(limits, listener);
-  server.maxConnections = CONNECTIONS_MAX;
+  const secure = options.tls && tlsServer(options.tls, limits, listener);
+  const server = secure ?? createServer(limits, listener);
+  const handshakes = secure && options.boundHandshakes?.(secure, CONNECTIONS_MAX);
+  server.maxConnections = CONNECTIONS_MAX + (handshakes?.unfinishedMax ?? 0);
   await listen(server, options.host, options.port);
   return {
     port: (server.address() as AddressInfo).port,
@@ -84,6 +97,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
+        handshakes?.close();
       }),
   };
 }
@@ -92,7 +106,7 @@ function tlsServer(
   tls: NonNullable<MetricsServerOptions['tls']>,
   limits: ServerOptions,
   listener: RequestListener,
-): Server {
+): Server & TlsServer {
   const { key, cert, ciphers, clientCa } = tls;
   const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
   return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', ciphers, ...client }, listener);

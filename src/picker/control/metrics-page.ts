@@ -1,3 +1,5 @@
+import { ConnectionRefusals, METRICS_REFUSALS } from '../../ingress/connection-refusals.js';
+import { Handshakes } from '../../ingress/transports/handshakes.js';
 import { poolsRoute, REQUESTS_PATH, requestRoute } from '../../operations/debug-pages.js';
 import { type MetricsText, mergedPages } from '../../operations/telemetry/merged-pages.js';
 import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
@@ -37,14 +39,17 @@ export class MetricsPage implements Part {
     const { options, own, further } = this.#options;
     const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = options;
     await own.start();
+    const lines = log.child({ part: 'metrics' });
+    const refusals = new ConnectionRefusals(METRICS_REFUSALS, (text, details) => lines.warn(details, text));
     this.#server = await startMetricsServer({
       host: addresses.metrics,
       port: metricsPort,
       exposition: further === undefined ? () => own.exposition() : () => allPools(own, further()),
       tls: metricsTls,
+      boundHandshakes: (server, connectionsMax) => new Handshakes(server, { connectionsMax, refusals }),
       routes: further === undefined ? own.routes : this.#routes(further),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
-      report: (problem) => log.error({ part: 'metrics' }, problem),
+      report: (problem) => lines.error(problem),
     });
   }
 
