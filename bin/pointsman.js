@@ -47,7 +47,10 @@ function handOver() {
   try {
     newer = require.resolve('node/bin/node');
   } catch {
-    end(`needs Node.js 22.12 or newer; this is ${process.versions.node}`);
+    end(
+      `needs Node.js 22.12 or newer; this is ${process.versions.node}: install a newer one, or run "npm install node@24" where ` +
+        'pointsman is installed',
+    );
   }
   // The IPC channel tells the child when this process is gone, however it ended.
   const child = spawn(newer, [__filename, ...process.argv.slice(2)], {
