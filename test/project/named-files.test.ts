@@ -13,21 +13,20 @@ async function bundle(source: string, format: 'esm' | 'cjs', named: NamedFiles, 
   await writeFile(join(folder, 'node_modules/pool/index.js'), source);
   await writeFile(join(folder, 'main.js'), "import pool from 'pool';\nconsole.log(pool);\n");
   for (const file of beside) await writeFile(join(folder, file), '');
-  const options = {
-    absWorkingDir: folder,
-    entryPoints: ['main.js'],
-    bundle: true,
-    write: false,
-    platform: 'node',
-  } as const;
   try {
-    const made = await build({
-      ...options,
-      format,
-      logLevel: 'silent',
+    const { outputFiles } = await build({
+      ...{
+        absWorkingDir: folder,
+        entryPoints: ['main.js'],
+        bundle: true,
+        platform: 'node',
+        format,
+        logLevel: 'silent',
+      },
+      write: false,
       plugins: [refuseNamedFiles(named, format, folder)],
     });
-    return { errors: [], text: made.outputFiles[0]!.text };
+    return { errors: [], text: outputFiles[0]!.text };
   } catch (error) {
     return { errors: (error as { errors: { text: string }[] }).errors.map(({ text }) => text), text: '' };
   }
