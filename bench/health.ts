@@ -66,7 +66,10 @@ function sources() {
     log,
     labels: new SeriesLabels(control),
     endpointOf: (slot) => `server-${slot}`,
-    profiles: () => [{ name: 'default', operations: PROGRAM.map(({ code }) => ({ code, name: code })) }],
+    profiles: () => [
+      { name: 'default', operations: PROGRAM.map((operation) => ({ ...operation, name: operation.code })) },
+    ],
+    room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
     wallMs: (ms) => ms,
   });
   return { log, stories };

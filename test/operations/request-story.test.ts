@@ -28,6 +28,7 @@ function told(operation: Operation) {
     labels: new SeriesLabels(pool.control),
     endpointOf: String,
     profiles: () => [{ name: 'default', operations: [{ ...operation, name: 'it' }] }],
+    room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
     wallMs: (ms) => ms,
   });
   return stories.tell('asked')!.decisions[0]!.endpoints![0]!.scores[0]!;

@@ -23,7 +23,10 @@ function decided(count: number) {
     log,
     labels: new SeriesLabels(control),
     endpointOf: (slot) => `server ${slot}`,
-    profiles: () => [{ name: 'default', operations: PROFILE.map(({ code }) => ({ code, name: code })) }],
+    profiles: () => [
+      { name: 'default', operations: PROFILE.map((operation) => ({ ...operation, name: operation.code })) },
+    ],
+    room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
     wallMs: (ms) => ms,
   });
   return { log, stories };
