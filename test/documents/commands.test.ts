@@ -14,7 +14,7 @@ import { blocksOf, type CommandBlock, type Component, missingLine } from './bloc
 import type { BlockResult } from './run-document.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const DOCUMENT_MS_MAX = 120_000;
+const DOCUMENT_MS_MAX = 180_000;
 /** test/cli/tutorial.test.ts runs it: its reader carries port numbers from one command to the next. */
 const TUTORIAL = 'docs/tutorial.md';
 

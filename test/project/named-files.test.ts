@@ -45,7 +45,7 @@ describe('names of files in packages', () => {
     ["require.resolve('./worker.js')", ['require.resolve']],
     ["// __dirname\nexports.text = '__filename'", []],
     ['exports.join = (__dirname) => __dirname', []],
-  ])('in %j the names are %j', async (source, names) => {
+  ])('the file names of %j are %j', async (source, names) => {
     expect(await fileNames(source)).toEqual(names);
   });
 
