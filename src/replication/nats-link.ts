@@ -103,7 +103,8 @@ export class NatsLink implements ReplicaLink {
       if (!this.#connected) return;
       this.#connected = false;
       events.disconnected('the connection broke');
-    } else if (status.type === 'reconnect') {
+    } else if (status.type === 'reconnect' && !this.#connected) {
+      // After several tries that were refused it is told once for each of them.
       this.#connected = true;
       events.connected();
     }
