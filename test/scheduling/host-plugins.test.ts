@@ -208,6 +208,23 @@ describe('response hooks', () => {
     expect(pool.failures).toEqual(['test-reporter']);
   });
 
+  it.each([
+    ['the one that the proxy says', 2, '10.0.0.2:80'],
+    ['the pick, when the proxy says nothing', 1, undefined],
+    ['the pick, when the proxy says one that was not picked', 1, '10.0.0.9:80'],
+  ])('response hooks see as the answering endpoint %s', (_what, expected, served) => {
+    const seen: number[] = [];
+    const definition = hosted('reporter', {
+      responseHeaders: (_request, { endpoint }) => void seen.push(endpoint.slot),
+    });
+    const pool = new HookPool([{ definition }], idle(4));
+    const placed = placement(pool);
+    const endpoints = [1, 2].map((slot) => ({ ...placed.endpoints[0]!, slot, address: `10.0.0.${slot}:80` }));
+    const head = { status: 200, headers: { get: () => undefined }, served };
+    pool.plugins.responseHeaders(pool.begin(), { ...placed, endpoints }, head);
+    expect(seen).toEqual([expected]);
+  });
+
   it('response hooks report metadata; what is no finite number fails', () => {
     const usage = { promptTokens: 3, completionTokens: 4, totalTokens: 7, cachedTokens: -1 };
     const reporter = (value: number) =>
