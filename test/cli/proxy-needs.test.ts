@@ -29,7 +29,7 @@ const COUNTING = [
   },
 ] as const;
 
-describe.each(COUNTING)('needs of $what', ({ who, profile }) => {
+describe.each(COUNTING)('the needs of $what', ({ who, profile }) => {
   let setting: Setting;
   let serving: ServeProcess;
 
