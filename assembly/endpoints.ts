@@ -10,6 +10,10 @@ export const STATE_FREE: u32 = 0;
 export const STATE_LIVE: u32 = 1;
 export const STATE_DRAINING: u32 = 2; // no new picks
 
+export const DEATH_NONE: u32 = 0;
+export const DEATH_DOUBTED: u32 = 1; // a request failed; the control thread finds out whether it takes connections
+export const DEATH_DEAD: u32 = 2; // it takes none
+
 export const COLUMN_STATE: u32 = 0; // control: STATE_*: free, live or draining
 export const COLUMN_GENERATION: u32 = 1; // control: counts the uses of the slot
 export const COLUMN_KNOWN: u32 = 2; // commit: SIGNAL_* bits that are known and fresh
@@ -61,6 +65,9 @@ export const COLUMN_COST_PREFILL: u32 = 56; // commit, f32: ms per 1,000 uncache
 export const COLUMN_COST_WAITING: u32 = 57; // commit, f32: ms per request that the engine has waiting
 export const COLUMN_COST_STEP: u32 = 58; // commit, f32: ms per output token
 export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token and 100,000 tokens in flight
+
+export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
+export const COLUMN_DEATH_TIME: u32 = 60; // commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

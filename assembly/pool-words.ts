@@ -42,11 +42,17 @@ export class PoolWords {
   decisions: u32;
   /** Changes of the column STATE, modulo 2^32 · control thread · commit lock. */
   stateChanges: u32;
+  /** Live endpoints that are in doubt or dead · any thread · commit lock. */
+  dead: u32;
+  /** 1 = the control thread looks after endpoints that are in doubt · control thread · none. */
+  watched: u32;
 }
 
 export const POOL_WORDS_BYTES: usize = offsetof<PoolWords>();
 export const POOL_LIVE: usize = POOL_WORDS + offsetof<PoolWords>('live');
 export const POOL_EJECTED: usize = POOL_WORDS + offsetof<PoolWords>('ejected');
+export const POOL_DEAD: usize = POOL_WORDS + offsetof<PoolWords>('dead');
+export const POOL_WATCHED: usize = POOL_WORDS + offsetof<PoolWords>('watched');
 export const POOL_EJECTION_OFF: usize = POOL_WORDS + offsetof<PoolWords>('ejectionOff');
 
 export function poolWords(): PoolWords {

@@ -77,7 +77,7 @@ const QUIET: RequestRecorder = {
   unreadAnswer: nothing,
 };
 
-const CHARGE: Charge = { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing };
+const CHARGE: Charge = { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing, servedBy: nothing };
 
 function placements(): readonly Placement[] {
   return Array.from({ length: 64 }, (_, slot) => {

@@ -193,9 +193,14 @@ const ENDPOINTS: Row = {
     panel('Ejected share', 'percentunit', 'Share of the endpoints that are out of the picks.', {
       '{{instance}}': largest('pointsman:ejected_endpoints:ratio', 'instance'),
     }),
-    panel('State of each endpoint', 'none', '0 in, 1 out, 2 out with a probe under way.', {
-      '{{endpoint}}': largest('pointsman_endpoint_ejection_state', 'endpoint'),
-    }),
+    panel(
+      'State of each endpoint',
+      'none',
+      '0 in, 1 out, 2 out with a probe under way, 3 dead: it takes no connections.',
+      {
+        '{{endpoint}}': largest('pointsman_endpoint_ejection_state', 'endpoint'),
+      },
+    ),
     panel('Ejections', 'ops', 'How often endpoints were taken out of the picks.', {
       '{{instance}}': perSecond('pointsman_endpoint_ejections_total', 'instance'),
     }),

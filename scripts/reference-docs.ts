@@ -97,6 +97,7 @@ function never(): never {
 const CORE_SOURCES: CoreMetricsSources = {
   shardDeaths: never,
   ejections: never,
+  deaths: never,
   restarts: never,
   leftOut: never,
   endpoints: never,

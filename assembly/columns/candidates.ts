@@ -1,18 +1,22 @@
 // Endpoints that may serve the request.
 //
 // Owns: the thread's CANDIDATES column (i32 per slot: -1 = candidate, 0 = not), written by its own thread. Reads the
-// state and ejection columns and counts the pool's decisions; called under the commit lock.
+// columns of states, ejections and deaths and counts the pool's decisions; called under the commit lock.
 //
 // States change rarely, so most decisions begin with the same candidates as the one before. A decision that narrows its
 // candidates says so (candidatesTouched); otherwise the column is kept for the next one.
 
 import { ASSERTIONS } from '../assertions';
 import {
+  COLUMN_DEATH,
+  COLUMN_DEATH_TIME,
   COLUMN_EJECTED_AT,
   COLUMN_EJECTED_UNTIL,
   COLUMN_EJECTION,
   COLUMN_STATE,
   columnAddress,
+  DEATH_DEAD,
+  DEATH_DOUBTED,
   STATE_LIVE,
 } from '../endpoints';
 import { CANDIDATES, HOST, MASKS, SLOTS, SUBSET } from '../memory';
@@ -24,6 +28,14 @@ import { slotOffset } from './column';
 export const PROBE_SHARE: u32 = 32;
 /** Longest time that a probe which is due waits for them in a pool that decides few requests, in milliseconds. */
 export const PROBE_DUE_MS_MAX: f64 = 59200;
+
+/** Longest time of a doubt, and pause until the next one, in milliseconds; the control thread ends it within a few. */
+export const DOUBT_MS: f64 = 1000;
+
+/** Returns whether an endpoint is in doubt or dead (load/dead.ts). */
+export function deathOf(slot: u32): u32 {
+  return column.u32(COLUMN_DEATH, slot);
+}
 
 /** Slots in use, rounded up to a multiple of 4 (the width of the column loops). */
 export function slotsUsed(): u32 {
@@ -41,10 +53,15 @@ export function candidatesTouched(): void {
   kept = false;
 }
 
+/** No endpoint is out, in doubt or dead. */
+function allIn(): bool {
+  return (poolWords().ejected | poolWords().dead) == 0;
+}
+
 /** Keeps CANDIDATES for the next decisions, if it marks the live endpoints. */
 export function keepCandidates(used: u32, count: u32, subset: bool): void {
-  // Whether an endpoint is admitted that is out depends on the time.
-  kept = !subset && poolWords().ejected == 0;
+  // Whether an endpoint is taken that is out or in doubt depends on the time.
+  kept = !subset && allIn();
   keptUsed = used;
   keptCount = count;
   keptChanges = poolWords().stateChanges;
@@ -57,9 +74,9 @@ export function keepCandidates(used: u32, count: u32, subset: bool): void {
  */
 export function candidatesKept(used: u32, subset: bool, further: bool): u32 {
   if (!kept || subset || used != keptUsed) return u32.MAX_VALUE;
-  if (keptChanges != poolWords().stateChanges || poolWords().ejected != 0) return u32.MAX_VALUE;
+  if (keptChanges != poolWords().stateChanges || !allIn()) return u32.MAX_VALUE;
   if (!further) countDecision();
-  if (ASSERTIONS) assert(markLive(used, 0, true) == keptCount, 'kept candidates are the live endpoints');
+  if (ASSERTIONS) assert(markLive(used, 0, TAKE_ALL) == keptCount, 'kept candidates are the live endpoints');
   return keptCount;
 }
 
@@ -68,10 +85,21 @@ function countDecision(): void {
   poolWords().decisions += 1;
 }
 
-/** Returns whether an endpoint may be picked: it is in, or out with its probe due (load/ejection.ts). */
-function admitted(slot: u32, now: f64): bool {
+/** Endpoints that a marking takes, most to least wanted. */
+const TAKE_ADMITTED: u32 = 0; // in, or out with their probe due
+const TAKE_EJECTED: u32 = 1; // those that are out too: all out means all in
+const TAKE_DOUBTED: u32 = 2; // those in doubt too
+const TAKE_ALL: u32 = 3;
+
+/** Returns whether a marking takes a live endpoint (load/ejection.ts, load/dead.ts). */
+function takes(slot: u32, now: f64, take: u32): bool {
+  if (take == TAKE_ALL) return true;
+  const death = deathOf(slot);
+  if (death == DEATH_DEAD) return false;
+  if (death == DEATH_DOUBTED && take < TAKE_DOUBTED && now < column.f64(COLUMN_DEATH_TIME, slot) + DOUBT_MS)
+    return false;
   const state = column.u32(COLUMN_EJECTION, slot);
-  if (state != 1) return state == 0;
+  if (state != 1 || take >= TAKE_EJECTED) return state == 0 || take >= TAKE_EJECTED;
   const until = column.f64(COLUMN_EJECTED_UNTIL, slot);
   if (now < until) return false;
   // The counter wraps around.
@@ -79,24 +107,20 @@ function admitted(slot: u32, now: f64): bool {
   return decisions >= PROBE_SHARE || now >= until + PROBE_DUE_MS_MAX;
 }
 
-/**
- * Marks the live endpoints that are not ejected, or whose probe is due.
- * @param all take ejected ones too (all out means all in)
- * @returns how many
- */
-function markLive(used: u32, now: f64, all: bool): u32 {
+/** Marks the live endpoints that a marking takes. @returns how many */
+function markLive(used: u32, now: f64, take: u32): u32 {
   const states = columnAddress(COLUMN_STATE);
   const ejections = columnAddress(COLUMN_EJECTION);
-  const zero = i32x4.splat(0);
+  const deaths = columnAddress(COLUMN_DEATH);
   const live = i32x4.splat(1);
   let count: u32 = 0;
   for (let i: u32 = 0; i < used; i += 4) {
     const at = slotOffset(i);
-    let mask = i32x4.eq(v128.load(states + at), live);
-    const out = v128.load(ejections + at);
-    if (!all && v128.any_true(out)) {
+    const mask = i32x4.eq(v128.load(states + at), live);
+    const out = v128.or(v128.load(ejections + at), v128.load(deaths + at));
+    if (take != TAKE_ALL && v128.any_true(out)) {
       for (let j: u32 = i; j < i + 4; j++) {
-        const ok = column.u32(COLUMN_STATE, j) == STATE_LIVE && admitted(j, now);
+        const ok = column.u32(COLUMN_STATE, j) == STATE_LIVE && takes(j, now, take);
         store<i32>(CANDIDATES + slotOffset(j), ok ? -1 : 0);
         count += u32(ok);
       }
@@ -108,8 +132,8 @@ function markLive(used: u32, now: f64, all: bool): u32 {
   return count;
 }
 
-/** Marks the live endpoints of the subset mask. */
-function markSubset(used: u32, now: f64, all: bool): u32 {
+/** Marks the live endpoints of the subset mask that a marking takes. @returns how many */
+function markSubset(used: u32, now: f64, take: u32): u32 {
   memory.fill(CANDIDATES, 0, slotOffset(used));
   let count: u32 = 0;
   for (let word: u32 = 0; word < (used + 63) >> 6; word++) {
@@ -118,7 +142,7 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
       const slot = (word << 6) + <u32>ctz<u64>(bits);
       bits &= bits - 1;
       if (slot >= used || column.u32(COLUMN_STATE, slot) != STATE_LIVE) continue;
-      if (!all && !admitted(slot, now)) continue;
+      if (!takes(slot, now, take)) continue;
       store<i32>(CANDIDATES + slotOffset(slot), -1);
       count++;
     }
@@ -126,17 +150,44 @@ function markSubset(used: u32, now: f64, all: bool): u32 {
   return count;
 }
 
+/** Of the dead candidates keeps the one whose last try, or death, is longest ago. @returns how many are left: 0 or 1 */
+function keepLongestDead(used: u32): u32 {
+  let best: u32 = u32.MAX_VALUE;
+  let longest: f64 = Infinity;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<i32>(CANDIDATES + slotOffset(slot)) == 0) continue;
+    const time = column.f64(COLUMN_DEATH_TIME, slot);
+    if (time < longest) {
+      longest = time;
+      best = slot;
+    }
+  }
+  memory.fill(CANDIDATES, 0, slotOffset(used));
+  if (best == u32.MAX_VALUE) return 0;
+  store<i32>(CANDIDATES + slotOffset(best), -1);
+  return 1;
+}
+
 /**
- * Fills the CANDIDATES column; when every live endpoint is ejected, all of them are candidates.
+ * Fills the CANDIDATES column. When every live endpoint is ejected, all of them are candidates; when all are dead, the one that
+ * was tried longest ago is the only one.
  * @param further not the first decision about a request, which alone is counted
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {
   candidatesTouched();
   if (!further) countDecision();
   const off = poolWords().ejectionOff != 0;
-  const count = subset ? markSubset(used, now, off) : markLive(used, now, off);
-  if (count != 0 || off) return count;
-  return subset ? markSubset(used, now, true) : markLive(used, now, true);
+  const last = poolWords().dead == 0 ? TAKE_EJECTED : TAKE_DOUBTED;
+  let take = off ? TAKE_ALL : TAKE_ADMITTED;
+  for (; ; take++) {
+    const count = subset ? markSubset(used, now, take) : markLive(used, now, take);
+    if (count != 0 || off) return count;
+    if (take == last) break;
+  }
+  if (poolWords().dead == 0) return 0;
+  if (subset) markSubset(used, now, TAKE_ALL);
+  else markLive(used, now, TAKE_ALL);
+  return keepLongestDead(used);
 }
 
 /** Keeps the candidates of a mask. @returns how many are left */

@@ -20,6 +20,7 @@ export {
   CHANGE_WRITTEN,
 } from '../load/changes';
 export { predictionLearned, predictionPrior } from '../load/coefficients';
+export { deadEndpoints, endpointAlive, endpointDead } from '../load/dead';
 export { endpointReachable, peerEjection } from '../load/ejection';
 export {
   FEATURE_ACTIVE_BLOCKS,

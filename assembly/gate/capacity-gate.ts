@@ -2,10 +2,10 @@
 //
 // Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with the commit
 // lock held, unless it takes it itself.
-import { slotsUsed } from '../columns/candidates';
+import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_GENERATION, COLUMN_INFLIGHT } from '../endpoints';
+import { COLUMN_GENERATION, COLUMN_INFLIGHT, DEATH_DEAD } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
@@ -26,6 +26,7 @@ import {
   noteCharge,
   noteFirstToken,
   noteForget,
+  noteMove,
   noteOutput,
   noteRecount,
   noteRelease,
@@ -188,6 +189,14 @@ export function gateReleased(index: u32): void {
   else gateOpened();
 }
 
+/** An entry is about to be charged to another slot. */
+export function gateMoved(index: u32, to: u32): void {
+  if (!gateOn()) return;
+  const entry = entryAt(index);
+  noteMove(index, entry.slot, to, entry.priority, slotIsCurrent(entry));
+  gateOpened();
+}
+
 /** A slot got another endpoint. */
 export function gateSlotCleared(slot: u32): void {
   if (!gateOn()) return;
@@ -343,6 +352,8 @@ export function gateSaturation(now: f64): f32 {
   let count: f32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if ((load<u32>(SUBSET + ((<usize>(slot >> 5)) << 2)) & (1 << (slot & 31))) == 0) continue;
+    // A dead endpoint has no room, and no load that says so.
+    if (deathOf(slot) == DEATH_DEAD) continue;
     sum += load<f32>(KEYS + slotOffset(slot));
     count += 1;
   }

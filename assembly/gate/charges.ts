@@ -122,6 +122,19 @@ export function noteRelease(index: u32, slot: u32, priority: i32, current: bool)
   charge.state = 0;
 }
 
+/** The entry goes from one slot to another: what its note counts goes with it. @param current the first slot is still the same endpoint's */
+export function noteMove(index: u32, from: u32, to: u32, priority: i32, current: bool): void {
+  const charge = gateChargeAt(index);
+  if ((charge.state & NOTE_COUNTED) == 0) return;
+  // Its first token tells nothing of the second endpoint, which got the request later.
+  noteFirstToken(index, from, priority, current);
+  if (current) {
+    if ((charge.state & NOTE_UNANSWERED) != 0) add(ROOM_UNANSWERED, from, -1);
+    addTokens(from, charge, -1);
+  }
+  noteRecount(index, to, priority);
+}
+
 /** Nothing is pending on a slot and nothing in its cache. */
 export function notesClear(slot: u32): void {
   if (!gateOn()) return;

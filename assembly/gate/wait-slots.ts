@@ -10,10 +10,17 @@
 //
 // Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
 import { ASSERTIONS } from '../assertions';
-import { markCandidates, slotsUsed } from '../columns/candidates';
+import { deathOf, markCandidates, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_INFLIGHT, COLUMN_PREFILL_RATE, COLUMN_PREFILL_RATE_PEAK, COLUMN_PREFILL_RATE_TIME } from '../endpoints';
+import {
+  COLUMN_INFLIGHT,
+  COLUMN_PREFILL_RATE,
+  COLUMN_PREFILL_RATE_PEAK,
+  COLUMN_PREFILL_RATE_TIME,
+  DEATH_DEAD,
+} from '../endpoints';
+import { tried } from '../load/dead';
 import { beginProbe } from '../load/ejection';
 import { charge, entryAt } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
@@ -149,6 +156,7 @@ function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
   const rate = column.f32(COLUMN_PREFILL_RATE, slot);
   const peak = column.f32(COLUMN_PREFILL_RATE_PEAK, slot);
   const rateTime = column.f64(COLUMN_PREFILL_RATE_TIME, slot);
+  tried(slot, now);
   const ticket = charge(slot, uncached + at.output, prompt, uncached, 0, beginProbe(slot), priority, now);
   // Restores the prefill rate: the request is counted as sent when its shard decides.
   column.setF32(COLUMN_PREFILL_RATE, slot, rate);
@@ -177,6 +185,8 @@ function giveBack(thread: u32, slot: u32): void {
  * @returns how many
  */
 export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32, now: f64): u32 {
+  // A dead endpoint is not worth a wait.
+  if (only >= 0 && deathOf(<u32>only) == DEATH_DEAD) return 0;
   const anywhere = (waitSlotAt(thread, slot).flags & WAIT_FLAG_ANYWHERE) != 0;
   if (only >= 0) {
     memory.fill(SUBSET, 0, SLOTS >> 3);

@@ -98,12 +98,19 @@ export function noteFailure(slot: u32, now: f64): u32 {
 /** Ejects the endpoint unless half of the pool is ejected already. @returns 1 when it is ejected now */
 function ejectOne(slot: u32, now: f64): u32 {
   if (poolWords().ejectionOff != 0) return 0;
-  // Never more than half of the pool is out.
+  // Never more than half of the endpoints that take connections is out.
   const ejected = poolWords().ejected;
-  if ((ejected + 1) * 2 > poolWords().live) return 0;
+  if ((ejected + 1) * 2 > poolWords().live - poolWords().dead) return 0;
   poolWords().ejected = ejected + 1;
   eject(slot, now);
   return 1;
+}
+
+/** An endpoint that was dead takes connections again: it is out, with its probe due, unless half of the pool is. Commit lock held. */
+export function ejectForProbe(slot: u32, now: f64): void {
+  if (column.u32(COLUMN_EJECTION, slot) != 0 || ejectOne(slot, now) == 0) return;
+  column.setF64(COLUMN_EJECTED_UNTIL, slot, now);
+  column.setU32(COLUMN_EJECTED_AT, slot, poolWords().decisions - PROBE_SHARE);
 }
 
 /** Takes the endpoint back. */

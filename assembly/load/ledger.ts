@@ -350,6 +350,27 @@ export function releaseEntry(entry: LedgerEntry): void {
   head.used -= 1;
 }
 
+/**
+ * Charges an entry to another slot, whose endpoint has answered the request. Commit lock held; its active blocks are gone, and the
+ * gate is told (gateMoved) by the caller.
+ */
+export function moveEntry(entry: LedgerEntry, slot: u32): void {
+  const ticket = entryIndex(entry) + 1;
+  if (current(entry)) {
+    addLoad(entry, u32.MAX_VALUE, 0 - entry.tokens);
+    column.addU32(COLUMN_OUTPUT_BLOCKS, entry.slot, 0 - entry.outputBlocks);
+    removeStrictest(entry.slot, ticket);
+  }
+  entry.slot = slot;
+  entry.slotGeneration = column.u32(COLUMN_GENERATION, slot);
+  entry.scrapeEpoch = column.u32(COLUMN_SCRAPE_EPOCH, slot);
+  // It probes the endpoint no more that it was sent to.
+  entry.flags = 0;
+  addLoad(entry, 1, entry.tokens);
+  column.addU32(COLUMN_OUTPUT_BLOCKS, slot, entry.outputBlocks);
+  addStrictest(slot, ticket);
+}
+
 /** Zero the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held. */
 export function clearLoad(slot: u32): void {
   column.setU32(COLUMN_INFLIGHT, slot, 0);

@@ -4,14 +4,15 @@
 // Owns: the thread's own columns and answer, and its decision log (written by its thread only). The two locks are taken
 // one after the other, never together.
 
-import { slotsUsed } from '../columns/candidates';
+import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, STATE_FREE } from '../endpoints';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, DEATH_DEAD, STATE_FREE } from '../endpoints';
 import {
   gateCharged,
   gateEnded,
   gateFirstToken,
+  gateMoved,
   gateOutput,
   gatePrefillElsewhere,
   gateReleased,
@@ -19,6 +20,7 @@ import {
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { changeNote } from '../load/changes';
+import { answeredItself, answeredPerhaps, doubt, tried } from '../load/dead';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
 import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
@@ -31,6 +33,7 @@ import {
   growOutput,
   isCharged,
   LedgerEntry,
+  moveEntry,
   noteWantedTpot,
   releaseEntry,
   releaseTokens,
@@ -146,6 +149,7 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   const tokens = uncached + request().outputTokens;
   answer().uncachedTokens = tokens;
   const probe = beginProbe(slot);
+  tried(slot, request().now);
   const tag = request().profile | (program.tag << 8);
   const priority = request().priority;
   const now = request().now;
@@ -344,18 +348,53 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 }
 
 /**
- * Takes the outcome of an answer, for the endpoint's ejection.
- * @returns 1 when this failure ejected it, else 0
+ * Charges a ticket to the endpoint that has answered in place of the picked one. Its blocks are active nowhere from then on.
+ * @returns as release; 1 also when the slot has another endpoint by now
  */
-export function noteOutcome(slot: u32, slotGeneration: u32, failed: u32, now: f64): u32 {
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
-  let ejected: u32 = 0;
+export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGeneration: u32): u32 {
+  const entry = entryOf(ticket, generation);
+  if (entry == null || slot >= SLOTS) return 1;
+  if (!releaseBlocks(entry)) return 2;
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
+  let result: u32 = 1;
   if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
-    if (failed != 0) ejected = noteFailure(slot, now);
-    else noteSuccess(slot);
+    if ((entry.flags & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entry.slot);
+    gateMoved(ticket - 1, slot);
+    moveEntry(entry, slot);
+    result = 0;
   }
   lockRelease(COMMIT_LOCK);
-  return ejected;
+  return result;
+}
+
+/** Results of a request for the endpoint that it was sent to. */
+export const RESULT_ANSWERED: u32 = 0; // an answer came: of this endpoint, or of another after a retry that the proxy does not tell
+export const RESULT_FAILED: u32 = 1; // the endpoint answered 5xx
+export const RESULT_UNANSWERED: u32 = 2; // a 5xx that the proxy may have made, or the proxy passed the endpoint over
+export const RESULT_ANSWERED_ITSELF: u32 = 3; // the proxy tells that this endpoint answered
+
+/** Bits of noteOutcome(): what the result has brought about. */
+export const NOTED_EJECTED: u32 = 1;
+export const NOTED_DOUBTED: u32 = 2; // the control thread is to look whether the endpoint takes connections
+
+/**
+ * Takes the result of a request, for the endpoint's ejection, doubt or death.
+ * @param result RESULT_*
+ * @returns NOTED_* bits
+ */
+export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f64): u32 {
+  if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
+  let outcome: u32 = 0;
+  if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
+    const failed = result == RESULT_FAILED || result == RESULT_UNANSWERED;
+    if (result == RESULT_ANSWERED_ITSELF) answeredItself(slot, now);
+    if (result == RESULT_ANSWERED) answeredPerhaps(slot, now);
+    if (!failed) noteSuccess(slot);
+    else if (deathOf(slot) != DEATH_DEAD && noteFailure(slot, now) != 0) outcome |= NOTED_EJECTED;
+    if (result == RESULT_UNANSWERED && doubt(slot, now) != 0) outcome |= NOTED_DOUBTED;
+  }
+  lockRelease(COMMIT_LOCK);
+  return outcome;
 }
 
 /**

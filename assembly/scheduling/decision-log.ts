@@ -15,6 +15,7 @@ import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import {
   COLUMN_ACTIVE_BLOCKS,
+  COLUMN_DEATH,
   COLUMN_EJECTION,
   COLUMN_GENERATION,
   COLUMN_INFLIGHT,
@@ -26,6 +27,7 @@ import {
   COLUMN_STATE,
   COLUMN_WAITING,
   cell,
+  DEATH_NONE,
   STATE_FREE,
   STATE_LIVE,
   wideCell,
@@ -72,6 +74,7 @@ import {
   DecisionEndpoint,
   DecisionLogHead,
   DecisionRecord,
+  EJECTION_DEATH,
   END_OPEN,
   KEEP_ASIDE,
   OPERATION_WEIGHT,
@@ -249,7 +252,8 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.known = load<u32>(cell(COLUMN_KNOWN, slot));
   endpoint.matched = load<u32>(MATCH + offset);
   endpoint.state = <u16>load<u32>(cell(COLUMN_STATE, slot));
-  endpoint.ejection = <u16>load<u32>(cell(COLUMN_EJECTION, slot));
+  const death = load<u32>(cell(COLUMN_DEATH, slot));
+  endpoint.ejection = <u16>(death == DEATH_NONE ? load<u32>(cell(COLUMN_EJECTION, slot)) : EJECTION_DEATH + death);
   endpoint.rank = rankOfPick(slot);
   endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));

@@ -126,7 +126,7 @@ export class DecisionEndpoint {
   matched: u32;
   /** STATE_* · its thread · none. */
   state: u16;
-  /** 0 in, 1 ejected, 2 ejected with a probe under way · its thread · none. */
+  /** 0 in, 1 ejected, 2 ejected with a probe under way, 3 in doubt, 4 dead · its thread · none. */
   ejection: u16;
   /** Position among the picks + 1, 0 = not picked · its thread · none. */
   rank: u32;
@@ -228,6 +228,8 @@ export const DECISION_ENDPOINT_GENERATION: usize = offsetof<DecisionEndpoint>('g
 export const DECISION_ENDPOINT_KNOWN: usize = offsetof<DecisionEndpoint>('known');
 export const DECISION_ENDPOINT_MATCHED: usize = offsetof<DecisionEndpoint>('matched');
 export const DECISION_ENDPOINT_STATE: usize = offsetof<DecisionEndpoint>('state');
+/** What is added to DEATH_* of an endpoint that is in doubt or dead. */
+export const EJECTION_DEATH: u32 = 2;
 export const DECISION_ENDPOINT_EJECTION: usize = offsetof<DecisionEndpoint>('ejection');
 export const DECISION_ENDPOINT_RANK: usize = offsetof<DecisionEndpoint>('rank');
 export const DECISION_ENDPOINT_WAITING: usize = offsetof<DecisionEndpoint>('waiting');
@@ -249,7 +251,7 @@ export const REMOVED_ASIDE: u32 = 251; // it has room; the request waits shortly
 export const REMOVED_BEHIND: u32 = 252; // no request may go on before those that wait, or before its tenant's bucket is looked at
 export const REMOVED_OUTSIDE_SUBSET: u32 = 253; // the proxy's hint leaves it out
 export const REMOVED_BY_GATE: u32 = 254; // no room
-export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining or ejected
+export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining, ejected, in doubt or dead
 
 /** End of a request; the numbers below are OUTCOME_* + 1. */
 export const END_OPEN: u32 = 0;

@@ -38,6 +38,7 @@ import { adaptersForget, gaugeOf } from '../load/adapters';
 import { activeRepairAdd, activeRepairBegin } from '../load/blocks';
 import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold-prompts';
+import { deathForget, deathRepair } from '../load/dead';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } from '../load/ledger';
 import { clearPeers, peersScraped } from '../load/peers';
@@ -120,7 +121,10 @@ function clearAttributes(slot: u32): void {
 /** Lets an endpoint be picked (1), keeps it from new picks (2), or frees its slot (0). @returns as endpointOpen */
 export function endpointState(slot: u32, state: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  if (state != 1) readmit(slot);
+  if (state != 1) {
+    readmit(slot);
+    deathForget(slot);
+  }
   column.setU32(COLUMN_STATE, slot, state);
   poolWords().stateChanges += 1;
   updateUsed();
@@ -234,6 +238,7 @@ export function reclaimThread(dead: u32): u32 {
     ledgerRepair();
     gateRepair();
     ejectionRepair();
+    deathRepair();
     coldRepair();
     for (let i: u32 = 0; i < REQUESTS; i++) {
       const entry = entryAt(i);

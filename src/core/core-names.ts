@@ -67,8 +67,10 @@ export const CORE = {
   COLUMN_COST_PREFILL: 56,
   COLUMN_COST_STEP: 58,
   COLUMN_COST_WAITING: 57,
+  COLUMN_DEATH: 43,
   COLUMN_EJECTED_UNTIL: 20,
   COLUMN_EJECTION: 15,
+  COLUMN_FAILURES: 16,
   COLUMN_GENERATION: 1,
   COLUMN_HIT_RELIABILITY: 47,
   COLUMN_INFLIGHT: 11,
@@ -101,6 +103,9 @@ export const CORE = {
   COMPARE_LESS: 0,
   COMPARE_LESS_OR_EQUAL: 1,
   COMPARE_NOT_EQUAL: 5,
+  DEATH_DEAD: 2,
+  DEATH_DOUBTED: 1,
+  DEATH_NONE: 0,
   DECIDED: 0,
   DECIDE_BASE_MODEL: 32,
   DECIDE_BLIND: 131072,
@@ -201,6 +206,7 @@ export const CORE = {
   DISPATCH_GONE: 2,
   DISPATCH_NOWHERE: 4,
   DISPATCH_STICKS: 5,
+  EJECTION_DEATH: 2,
   ENDPOINTS_MAX: 4096,
   END_ABANDONED: 17,
   END_REFUSED: 16,
@@ -274,7 +280,7 @@ export const CORE = {
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 19,
+  LAYOUT_VERSION: 20,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -305,6 +311,8 @@ export const CORE = {
   MODE_BODY: 1,
   MODE_EVENTS: 0,
   NAME_BYTES_MAX: 1024,
+  NOTED_DOUBTED: 2,
+  NOTED_EJECTED: 1,
   OP_ADMIT_LATENCY: 81,
   OP_FILTER_CONCURRENCY: 10,
   OP_FILTER_CONTEXT_LENGTH: 8,
@@ -355,13 +363,15 @@ export const CORE = {
   OUTCOME_DIVERTED: 4,
   OUTCOME_FAILED: 1,
   OUTCOME_REFUSED: 2,
+  POOL_DEAD: 172,
   POOL_EJECTED: 136,
   POOL_EJECTION_OFF: 140,
   POOL_LIVE: 132,
   POOL_PROFILES: 0,
   POOL_SHADOWS: 384,
+  POOL_WATCHED: 176,
   POOL_WORDS: 128,
-  POOL_WORDS_BYTES: 44,
+  POOL_WORDS_BYTES: 52,
   PREDICTED_TPOT: 1,
   PREDICTED_TTFT: 0,
   PREDICTION_FEATURES: 7,
@@ -463,6 +473,10 @@ export const CORE = {
   RESPONSE_EDIT_LIST: 16,
   RESPONSE_HELD_FROM: 4,
   RESPONSE_HOLD_NOTHING: 2147483647,
+  RESULT_ANSWERED: 0,
+  RESULT_ANSWERED_ITSELF: 3,
+  RESULT_FAILED: 1,
+  RESULT_UNANSWERED: 2,
   RING_CANCEL: 1073741824,
   ROOM_CAPACITY: 4,
   ROOM_KV_NOW: 5,
@@ -561,16 +575,16 @@ export const CORE = {
   SIGNAL_RUNNING: 2,
   SIGNAL_WAITING: 1,
   SLOT_TOKENS: 130,
-  STATE_ADAPTER: 63,
+  STATE_ADAPTER: 65,
   STATE_COEFFICIENTS: 64,
-  STATE_COLUMNS: 65,
+  STATE_COLUMNS: 67,
   STATE_DRAINING: 2,
   STATE_FREE: 0,
   STATE_LIVE: 1,
-  STATE_MATCH: 60,
-  STATE_OVERLAP: 61,
-  STATE_REMOVED: 62,
-  STATE_WORDS: 64,
+  STATE_MATCH: 62,
+  STATE_OVERLAP: 63,
+  STATE_REMOVED: 64,
+  STATE_WORDS: 66,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRACE_COLUMNS: 4100,
@@ -646,9 +660,11 @@ export interface CoreFunctions {
   complete(ticket: U32, generation: U32, tokens: U32, now: F64): U32;
   controlDozes(): void;
   controlWakes(): void;
+  deadEndpoints(): U32;
   decide(): U32;
   decisionLogStride(): Usize;
   endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
+  endpointAlive(slot: U32, generation: U32, now: F64): U32;
   endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
   endpointCost(
     slot: U32,
@@ -661,6 +677,7 @@ export interface CoreFunctions {
     step: F32,
     growth: F32,
   ): U32;
+  endpointDead(slot: U32, generation: U32, now: F64): U32;
   endpointForget(slot: U32, lost: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
   endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;
@@ -730,7 +747,8 @@ export interface CoreFunctions {
   logRefusal(now: F64, priority: I32, endpoints: U32): U32;
   matchAddress(): Usize;
   matchAhead(blocks: U32, tail: U32): void;
-  noteOutcome(slot: U32, slotGeneration: U32, failed: U32, now: F64): U32;
+  moveCharge(ticket: U32, generation: U32, slot: U32, slotGeneration: U32): U32;
+  noteOutcome(slot: U32, slotGeneration: U32, result: U32, now: F64): U32;
   outputAddress(): Usize;
   overlapAddress(): Usize;
   peerEjection(slot: U32, generation: U32, out: U32, now: F64): U32;
@@ -875,11 +893,14 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     complete: exports.complete,
     controlDozes: exports.controlDozes,
     controlWakes: exports.controlWakes,
+    deadEndpoints: exports.deadEndpoints,
     decide: exports.decide,
     decisionLogStride: exports.decisionLogStride,
     endpointAdapters: exports.endpointAdapters,
+    endpointAlive: exports.endpointAlive,
     endpointAttribute: exports.endpointAttribute,
     endpointCost: exports.endpointCost,
+    endpointDead: exports.endpointDead,
     endpointForget: exports.endpointForget,
     endpointOpen: exports.endpointOpen,
     endpointReachable: exports.endpointReachable,
@@ -930,6 +951,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     logRefusal: exports.logRefusal,
     matchAddress: exports.matchAddress,
     matchAhead: exports.matchAhead,
+    moveCharge: exports.moveCharge,
     noteOutcome: exports.noteOutcome,
     outputAddress: exports.outputAddress,
     overlapAddress: exports.overlapAddress,

@@ -50,6 +50,13 @@ export interface GateRequest {
 }
 
 /** `waiting`: the request waits in the wait slot. `no-wait-slot`: it should wait, but no slot is free. */
+/**
+ * Result of a request for the endpoint that it was sent to. answered: an answer came, of this endpoint or of another one after a
+ * retry that the proxy does not tell · answered-itself: the proxy tells that this endpoint answered · failed: 5xx of the endpoint ·
+ * unanswered: a 5xx that the proxy may have made, or the proxy passed the endpoint over
+ */
+export type RequestResult = 'answered' | 'answered-itself' | 'failed' | 'unanswered';
+
 export type DecisionStatus =
   | 'decided'
   | 'no-candidates'
@@ -354,11 +361,23 @@ export class Decider {
     this.#core.call.complete(ticket, generation, tokens, nowMs);
   }
 
-  /** Records success or failure of an endpoint's answer. @returns whether this failure ejected the endpoint */
-  noteOutcome(slot: number, slotGeneration: number, failed: boolean, nowMs: number): boolean {
-    return this.#core.call.noteOutcome(slot, slotGeneration, failed ? 1 : 0, nowMs) === 1;
+  /** Charges a ticket to the endpoint that has answered in place of the picked one. @returns whether it is charged there now */
+  moveCharge(ticket: number, generation: number, slot: number, slotGeneration: number): boolean {
+    return this.#core.call.moveCharge(ticket, generation, slot, slotGeneration) === 0;
+  }
+
+  /** Records the result of a request for the endpoint that it was sent to. @returns CORE.NOTED_* bits */
+  noteOutcome(slot: number, slotGeneration: number, result: RequestResult, nowMs: number): number {
+    return this.#core.call.noteOutcome(slot, slotGeneration, RESULTS[result], nowMs);
   }
 }
+
+const RESULTS: Readonly<Record<RequestResult, number>> = {
+  answered: CORE.RESULT_ANSWERED,
+  failed: CORE.RESULT_FAILED,
+  unanswered: CORE.RESULT_UNANSWERED,
+  'answered-itself': CORE.RESULT_ANSWERED_ITSELF,
+};
 
 const encoder = new TextEncoder();
 const scratch = new Uint8Array(4096);

@@ -30,6 +30,10 @@ export interface LoggedEndpoint {
   readonly removed: Removal | undefined;
   readonly draining: boolean;
   readonly ejected: boolean;
+  /** Whether it took no connections; `ejected` is false then. */
+  readonly dead: boolean;
+  /** Whether a request to it had just got no answer, and it was being asked. */
+  readonly doubted: boolean;
   /** Position among the picks from 1; undefined = not picked. */
   readonly rank: number | undefined;
   readonly matchedBlocks: number;
@@ -141,6 +145,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
   const known = word(CORE.DECISION_ENDPOINT_KNOWN);
   const signal = (bit: number, offset: number) => ((known & bit) === 0 ? undefined : float(offset));
   const rank = word(CORE.DECISION_ENDPOINT_RANK);
+  const ejection = view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true);
   const window = float(CORE.DECISION_ENDPOINT_WINDOW);
   const gate = {
     window,
@@ -153,7 +158,9 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     generation: word(CORE.DECISION_ENDPOINT_GENERATION),
     removed: removalOf(word(CORE.DECISION_ENDPOINT_REMOVED)),
     draining: view.getUint16(at + CORE.DECISION_ENDPOINT_STATE, true) === 2,
-    ejected: view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true) !== 0,
+    ejected: ejection !== 0 && ejection <= CORE.EJECTION_DEATH,
+    dead: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DEAD,
+    doubted: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DOUBTED,
     rank: rank === 0 ? undefined : rank,
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),

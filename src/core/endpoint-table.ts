@@ -37,6 +37,10 @@ export interface EndpointReading {
   readonly sinceScrape: number;
   /** 0 in, 1 out, 2 under probe. */
   readonly ejection: number;
+  /** 0 alive, 1 in doubt, 2 dead: it takes no connections. */
+  readonly death: number;
+  /** Failed requests in a row. */
+  readonly failures: number;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;
   /** Parts of `inflight`, `inflightTokens` and `outputBlocks` that other replicas have told. */
@@ -191,6 +195,8 @@ export class EndpointTable {
       outputBlocks: this.#u32(CORE.COLUMN_OUTPUT_BLOCKS, slot),
       sinceScrape: this.#u32(CORE.COLUMN_SINCE_SCRAPE, slot),
       ejection: this.#u32(CORE.COLUMN_EJECTION, slot),
+      death: this.#u32(CORE.COLUMN_DEATH, slot),
+      failures: this.#u32(CORE.COLUMN_FAILURES, slot),
       signalTimeMs: this.#core.view.getFloat64(time, true),
       prefixBlocks: this.#u32(CORE.COLUMN_PREFIX_BLOCKS, slot),
       peerRequests: this.#u32(CORE.COLUMN_PEER_REQUESTS, slot),
@@ -271,6 +277,26 @@ export class EndpointTable {
     return this.#core.call.endpointReachable(slot, generation, reachable ? 1 : 0, nowMs) === 0;
   }
 
+  /** Live endpoints that are in doubt or dead. */
+  get dead(): number {
+    return this.#core.call.deadEndpoints() >>> 0;
+  }
+
+  /** Lets failed requests put their endpoint in doubt until `setAlive` or `setDead`. */
+  watchDoubts(): void {
+    this.#core.u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_WATCHED) >>> 2] = 1;
+  }
+
+  /** Notes that an endpoint takes connections. @returns as setDead, of one that was dead */
+  setAlive(slot: number, generation: number, nowMs: number): DeathWrite {
+    return DEATH_WRITES[this.#core.call.endpointAlive(slot, generation, nowMs)]!;
+  }
+
+  /** Notes that an endpoint takes no connections. @returns whether this is news; `locked` = it could not be written now */
+  setDead(slot: number, generation: number, nowMs: number): DeathWrite {
+    return DEATH_WRITES[this.#core.call.endpointDead(slot, generation, nowMs)]!;
+  }
+
   /** Keeps failing endpoints among the candidates (`--disable-endpoint-ejection`). */
   disableEjection(): void {
     const { u32 } = this.#core;
@@ -278,6 +304,10 @@ export class EndpointTable {
   }
 }
 
+/** Result of `setDead` and `setAlive`. */
+export type DeathWrite = 'same' | 'changed' | 'locked';
+
+const DEATH_WRITES: readonly DeathWrite[] = ['same', 'changed', 'locked'];
 const STATES = { free: CORE.STATE_FREE, live: CORE.STATE_LIVE, draining: CORE.STATE_DRAINING } as const;
 const encoder = new TextEncoder();
 const bits = new DataView(new ArrayBuffer(8));

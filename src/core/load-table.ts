@@ -85,7 +85,7 @@ export class LoadTable {
       differs = put(noted, at + (i >>> 1), value >>> 0) || differs;
     }
     const next = at + OWN_PAIRS.length / 2;
-    differs = put(noted, next, u32[first + CORE.COLUMN_EJECTION * sizes.endpoints]!) || differs;
+    differs = put(noted, next, this.isEjected(slot) ? 1 : 0) || differs;
     differs = put(noted, next + 1, call.pendingRequests(slot) >>> 0) || differs;
     differs = put(noted, next + 2, call.heldTokens(slot) >>> 0) || differs;
     return put(noted, next + 3, u32[first + CORE.COLUMN_ACTIVE_BLOCKS * sizes.endpoints]!) || differs;
@@ -136,9 +136,9 @@ export class LoadTable {
     return this.#core.call.peerEjection(slot, generation, out ? 1 : 0, nowMs) === 0;
   }
 
-  /** Whether the endpoint of a slot is out because it failed. */
+  /** Whether the endpoint of a slot is out because it failed, or is dead. */
   isEjected(slot: number): boolean {
-    return this.#cell(CORE.COLUMN_EJECTION, slot) !== 0;
+    return this.#cell(CORE.COLUMN_EJECTION, slot) !== 0 || this.#cell(CORE.COLUMN_DEATH, slot) === CORE.DEATH_DEAD;
   }
 
   #cell(column: number, slot: number): number {

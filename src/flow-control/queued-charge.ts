@@ -1,4 +1,5 @@
-import type { AnswerMeasures, Charge, Ticket } from '../scheduling/decision.js';
+import type { RequestResult } from '../core/decider.js';
+import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from '../scheduling/decision.js';
 
 /** Receives the costs of dispatched requests. */
 export interface QueueAccount {
@@ -58,8 +59,12 @@ export class QueuedCharge implements Charge {
     this.#tokens = answer.outputTokens ?? this.#tokens;
   }
 
-  outcome(result: 'success' | 'failure'): void {
+  outcome(result: RequestResult): void {
     this.#charge.outcome(result);
+  }
+
+  servedBy(served: string, picks: readonly PickedEndpoint[], result: RequestResult): void {
+    this.#charge.servedBy(served, picks, result);
   }
 
   release(): void {

@@ -18,7 +18,7 @@ import type { Exchange, StreamContext } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-of-request.js';
 import { askForTokens } from './prompt-tokens.js';
 import { QueuedRequest } from './queued-request.js';
-import { answerPlaced, destinationOf, evictionReply, rejectionReply } from './replies.js';
+import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
 import { RequestReader } from './request-reader.js';
 import { RequestTrail } from './request-trail.js';
 import type { RequestTrace } from './tracing/request-trace.js';
@@ -397,7 +397,7 @@ export class RequestPhase {
       targetModel: request?.targetModel ?? '',
       stream: request?.stream ?? false,
       answer: this.#answerForm,
-      destination: placement === undefined ? undefined : destinationOf(placement),
+      picks: placement?.endpoints,
       charge: placement?.charge,
       placedAt: this.#placedAt,
       prediction: placement?.prediction,

@@ -221,6 +221,8 @@ export type FromPool =
       readonly hashes: BigUint64Array;
     }
   | { readonly kind: 'ejected'; readonly endpoint: string }
+  /** A request to the endpoint got no answer of its own: the control thread looks whether it takes connections. */
+  | { readonly kind: 'doubted'; readonly slot: number; readonly generation: number }
   /** Records of traced requests of a thread; answered by `tracesTaken`. */
   | { readonly kind: 'traces'; readonly thread: number; readonly batch: TraceBatch }
   /** The thread records; before the first frames. */

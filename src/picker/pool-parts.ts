@@ -8,11 +8,13 @@ import { poolClockMs } from '../core/pool-clock.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import { TenantUsage } from '../operations/usage/tenant-usage.js';
-import type { SlotUpdate } from '../pool/endpoint.js';
+import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { SegmentsState } from '../request/tokens/token-source.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
+import { DeathWatch } from './control/death-watch.js';
+import type { EndpointFound } from './control/endpoint-check.js';
 import { FlowControl } from './control/flow-control.js';
 import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
@@ -83,6 +85,7 @@ export class PoolParts {
   readonly learning: LatencyLearning | undefined;
   readonly discovery: PoolDiscovery;
   readonly returnWatch: Part | undefined;
+  readonly deathWatch: DeathWatch | undefined;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
   readonly recording: RecordingControl;
@@ -102,6 +105,9 @@ export class PoolParts {
   readonly #usage: TenantUsage;
   readonly #traced: TracedPool | undefined;
   #ejections = 0;
+  #deaths = 0;
+  /** Settled when the prompts of dead endpoints have left the index. */
+  #forgotten: Promise<void> = Promise.resolve();
   /** What the tokeniser of each shard remembers, by its thread. */
   readonly #segments = new Map<number, SegmentsState>();
 
@@ -136,6 +142,7 @@ export class PoolParts {
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
+    this.deathWatch = this.#makeDeathWatch();
     this.#traced = this.#makeTraced();
     this.#usage = new TenantUsage(this.#core);
     this.usageFiles = this.#makeUsageFiles();
@@ -165,6 +172,7 @@ export class PoolParts {
       shadow: this.shadow,
       recording: this.recording,
       ejections: () => this.#ejections,
+      deaths: () => this.#deaths,
       segments: this.#segments,
       configured: () => configuration.current.plugins,
       ...others,
@@ -226,9 +234,11 @@ export class PoolParts {
     return createInformers(this.#options, this.#core, {
       publish: (slot, generation, signals, now) => {
         this.labels.hear(signals);
+        this.deathWatch?.scraped(slot, generation);
         return this.#pool.publish(slot, generation, signals, now);
       },
       stale: (slot, generation) => this.#pool.stale(slot, generation),
+      failed: (slot, generation) => this.deathWatch?.scrapeFailed(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
       showAdapter: (name) => this.#table.showAdapter(name),
     });
@@ -254,6 +264,7 @@ export class PoolParts {
   }
 
   #slotsChanged(update: SlotUpdate): void {
+    this.deathWatch?.changeEndpoints(update);
     this.informers.changeEndpoints(update);
     this.recording.changeEndpoints(update);
     this.events.feed?.changeEndpoints(update);
@@ -289,6 +300,7 @@ export class PoolParts {
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
       state: sharedState(this.adaptation, () => this.flow),
       outliving: outlivingState(this.adaptation, () => this.flow),
+      hinted: (slot, generation) => this.deathWatch?.look(slot, generation),
       log,
     });
   }
@@ -365,6 +377,43 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
+  #makeDeathWatch(): DeathWatch | undefined {
+    if (!this.#options.ejection) return undefined;
+    return new DeathWatch({
+      table: this.#table,
+      now: poolClockMs,
+      died: (assignment, found) => this.#died(assignment, found),
+      returned: (assignment) => this.#returned(assignment),
+    });
+  }
+
+  #died(assignment: SlotAssignment, found: EndpointFound): void {
+    this.#deaths++;
+    const fields = { endpoint: assignment.endpoint.id, address: endpointAddress(assignment.endpoint) };
+    const text = found === 'refused' ? 'it refuses connections' : 'requests to it fail, and it does not answer';
+    this.#options.log.warn(fields, `endpoint dead: ${text}; it gets no requests until it takes connections again`);
+    this.#forgetPrompts(assignment, found === 'refused');
+  }
+
+  #returned(assignment: SlotAssignment): void {
+    this.#options.log.info({ endpoint: assignment.endpoint.id }, 'endpoint takes connections again');
+    // Requests that were tried there have left prompts in the index, which the dead process never read.
+    this.#forgetPrompts(assignment, false);
+  }
+
+  /** The removal of one endpoint's prompts can take a while: no two of them in one turn. */
+  #forgetPrompts(assignment: SlotAssignment, isGone: boolean): void {
+    this.#forgotten = this.#forgotten.then(
+      () =>
+        new Promise((done) =>
+          setImmediate(() => {
+            this.#pool.forgetPrompts(assignment, isGone);
+            done();
+          }),
+        ),
+    );
+  }
+
   #makeUsageFiles(): UsageFiles | undefined {
     const { usage, poolName, log } = this.#options;
     if (usage === undefined) return undefined;
@@ -415,7 +464,8 @@ export class PoolParts {
     else if (message.kind === 'segments') this.#segments.set(message.thread, message.state);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
-    } else {
+    } else if (message.kind === 'doubted') this.deathWatch?.look(message.slot, message.generation);
+    else {
       this.#ejections++;
       const { endpoint } = message;
       this.#options.log.warn({ endpoint }, 'endpoint ejected: its answers failed repeatedly');

@@ -184,6 +184,7 @@ export class PoolSet implements Part {
       own.keeper,
       own.replication,
       own.returnWatch,
+      own.deathWatch,
       own.learning,
       own.usageFiles,
       pages,

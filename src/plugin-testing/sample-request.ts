@@ -84,7 +84,7 @@ export function samplePlacement({ endpoints }: Situation): Placement | undefined
     kind: 'placed',
     endpoints: picked,
     picks: new Map([['default', picked]]),
-    charge: { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing },
+    charge: { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing, servedBy: nothing },
     headers: new PlacedHeaders().changed,
     matchedBlocks: 1,
     totalBlocks: 8,

@@ -1,5 +1,6 @@
+import type { RequestResult } from '../core/decider.js';
 import type { AnswerForm, Usage } from '../core/types.js';
-import type { AnswerMeasures, Charge } from '../scheduling/decision.js';
+import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
@@ -31,8 +32,8 @@ export interface AnsweredRequest {
   readonly stream: boolean;
   /** Form of the usage in the dialect's answers; undefined = the body is not read. */
   readonly answer: AnswerForm | undefined;
-  /** First pick of the decision; undefined without a decision. */
-  readonly destination: string | undefined;
+  /** Picks for the answer in order of preference; undefined without a decision. */
+  readonly picks: readonly PickedEndpoint[] | undefined;
   readonly charge: Charge | undefined;
   /**
    * Time of the placement, by `now`, and the prediction made then; undefined when the request was not placed or nothing
@@ -60,6 +61,14 @@ const OPENING_BRACE = 0x7b;
 
 function counted(tokens: number): number | undefined {
   return tokens < 0 ? undefined : tokens;
+}
+
+/** Statuses that a proxy gives itself where no server answers: bad gateway, unavailable, time-out. */
+const PROXY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+
+function resultOf(status: number): RequestResult {
+  if (PROXY_STATUSES.has(status)) return 'unanswered';
+  return status >= 500 ? 'failed' : 'answered';
 }
 
 function isKnown(usage: Usage): boolean {
@@ -202,17 +211,25 @@ export class ResponsePhase {
   }
 
   #judge(head: ResponseHead): void {
-    const { series, charge, destination } = this.#request;
+    const { series } = this.#request;
     if (head.status === undefined) return;
     const failed = head.status < 200 || head.status >= 300;
     if (failed) this.#services.recorder.failed(series, 'ModelServerError');
     if (failed) this.#outcome = head.status >= 500 ? 'failed' : 'refused';
-    // When the proxy reports that another endpoint answered, the status does not concern the charged one.
-    if (head.served !== undefined && head.served !== destination) {
+    this.#judgeServed(resultOf(head.status), head.served);
+  }
+
+  /** @param served endpoint that answered; undefined = the proxy does not tell */
+  #judgeServed(result: RequestResult, served: string | undefined): void {
+    const { charge, picks } = this.#request;
+    const itself = result === 'answered' ? 'answered-itself' : result;
+    if (served === undefined || picks === undefined) charge?.outcome(result);
+    else if (served === picks[0]?.address) charge?.outcome(itself);
+    else {
+      // What was known at the decision was known of another endpoint.
       this.#outcome = 'diverted';
-      return;
+      charge?.servedBy(served, picks, itself);
     }
-    charge?.outcome(head.status >= 500 ? 'failure' : 'success');
   }
 
   #isOfType(type: string): boolean {

@@ -1,5 +1,6 @@
+import { CORE } from '../core/core-names.js';
 import type { CurrentSettings } from '../core/current-settings.js';
-import type { Decider } from '../core/decider.js';
+import type { Decider, RequestResult } from '../core/decider.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Measures } from '../core/training-sample.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
@@ -32,6 +33,8 @@ export interface ChargeOptions {
   readonly later: (again: () => boolean) => void;
   /** Reports an ejected endpoint. */
   readonly ejected: (endpoint: PickedEndpoint) => void;
+  /** Reports an endpoint that is in doubt: a request to it got no answer of its own. */
+  readonly doubted?: ((slot: number, generation: number) => void) | undefined;
 }
 
 /** An entry of the ledger: its slot and its ticket. */
@@ -49,7 +52,7 @@ export class LedgerCharge implements Charge {
   readonly #options: ChargeOptions;
   readonly #blockTokens: number;
   readonly #decidedAtMs: number;
-  readonly #held: LedgerTicket;
+  #held: LedgerTicket;
   #ticket: number;
   #firstOutputAtMs: number | undefined;
   #outputEvents = 0;
@@ -151,14 +154,43 @@ export class LedgerCharge implements Charge {
     };
   }
 
-  outcome(result: 'success' | 'failure'): void {
+  outcome(result: RequestResult): void {
     const { slot, slotGeneration } = this.#held;
     if (this.#reported || slot < 0) return;
     this.#reported = true;
-    const { decider, nowMs, directory, ejected } = this.#options;
-    const out = decider.noteOutcome(slot, slotGeneration, result === 'failure', nowMs());
-    const endpoint = out ? directory.at(slot) : undefined;
+    this.#note(slot, slotGeneration, result);
+  }
+
+  servedBy(served: string, picks: readonly PickedEndpoint[], result: RequestResult): void {
+    const { directory } = this.#options;
+    const { slot, slotGeneration } = this.#held;
+    const other = directory.byAddress(served);
+    if (this.#reported || slot < 0 || other === undefined) return;
+    this.#reported = true;
+    this.#note(slot, slotGeneration, 'unanswered');
+    const place = picks.findIndex(({ address }) => address === served);
+    for (const pick of picks.slice(1, Math.max(1, place))) {
+      const entry = directory.at(pick.slot);
+      if (entry === pick) this.#note(entry.slot, entry.generation, 'unanswered');
+    }
+    this.#note(other.slot, other.generation, result);
+    this.#moveTo(other.slot, other.generation);
+  }
+
+  #note(slot: number, slotGeneration: number, result: RequestResult): void {
+    const { decider, nowMs, directory, ejected, doubted } = this.#options;
+    const noted = decider.noteOutcome(slot, slotGeneration, result, nowMs());
+    if (noted === 0) return;
+    if ((noted & CORE.NOTED_DOUBTED) !== 0) doubted?.(slot, slotGeneration);
+    const endpoint = (noted & CORE.NOTED_EJECTED) === 0 ? undefined : directory.at(slot);
     if (endpoint !== undefined) ejected(endpoint);
+  }
+
+  /** A charge that cannot move stays until its release. */
+  #moveTo(slot: number, slotGeneration: number): void {
+    if (this.#ticket === 0) return;
+    const moved = this.#options.decider.moveCharge(this.#ticket, this.#held.generation, slot, slotGeneration);
+    if (moved) this.#held = { ...this.#held, slot, slotGeneration };
   }
 }
 
@@ -203,7 +235,11 @@ export class StagedCharge implements Charge {
   }
 
   /** The status is that of the answering endpoint; it is no evidence about the others. */
-  outcome(result: 'success' | 'failure'): void {
+  outcome(result: RequestResult): void {
     this.#answer.outcome(result);
+  }
+
+  servedBy(served: string, picks: readonly PickedEndpoint[], result: RequestResult): void {
+    this.#answer.servedBy(served, picks, result);
   }
 }

@@ -1,3 +1,4 @@
+import type { RequestResult } from '../core/decider.js';
 import type { RefusingBound } from '../core/refusing-bound.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
@@ -88,11 +89,16 @@ export interface Charge {
   readonly tickets?: readonly Ticket[];
   /** Returns the payment of an evicted request. `release` follows. */
   evicted?(): void;
+  /** Records the result of the upstream for ejections and deaths of endpoints. The first call of this or of `servedBy` counts. */
+  outcome(result: RequestResult): void;
   /**
-   * Records the result of the upstream for the ejection of failing endpoints. The first call counts. `failure`: 5xx,
-   * reset, or the proxy's own 503.
+   * The proxy tells that another endpoint than the first pick answered. Being passed over counts against the first pick and those
+   * between it and `served`; the result is that of `served`, to which the charge moves. An address that is none of the pool says
+   * nothing about anyone.
+   * @param picks endpoints of the placement, in order of preference
+   * @param result of `served`
    */
-  outcome(result: 'success' | 'failure'): void;
+  servedBy(served: string, picks: readonly PickedEndpoint[], result: RequestResult): void;
 }
 
 export interface Placement {

@@ -63,6 +63,11 @@ export class EndpointDirectory {
     return this.#bySlot[slot];
   }
 
+  /** Endpoint with an address (`ip:port`); of several that share it, the one that takes requests. */
+  byAddress(address: string): (PickedEndpoint & { readonly generation: number }) | undefined {
+    return this.#bySlot[this.#byAddress.get(address) ?? -1];
+  }
+
   /** The endpoint of a slot as the only one of a pick. */
   alone(slot: number): readonly PickedEndpoint[] | undefined {
     return this.#soleBySlot[slot]?.endpoints;

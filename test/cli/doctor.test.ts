@@ -89,6 +89,16 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: PAGE.replace(/.*age_seconds\{endpoint="b".*\n/, '') },
   ],
   [
+    'an endpoint that was never reached since it joined',
+    'warning signals: unknown of 1 of 2 endpoints: b (never scraped)',
+    { page: `${PAGE.replace('0.05', '14')}pointsman_endpoint_scraped{endpoint="b"} 0\n` },
+  ],
+  [
+    'a dead endpoint',
+    'warning dead endpoints: 1 of 2 endpoints take no connections: a',
+    { page: PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 3') },
+  ],
+  [
     'a pool of stale endpoints',
     'error signals: unknown of 2 of 2 endpoints: a (9.0 s), b (9.0 s)',
     { page: PAGE.replace('0.04', '9').replace('0.05', '9') },

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/core/core-names.js';
 import { attachCore, Decider, DecisionLog } from '../../dist/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
@@ -55,7 +56,7 @@ describe('decide', () => {
         table.setMask(3, [1, 4]);
         for (const change of steps) {
           if ('state' in change) table.setState(change.slot, change.state);
-          else if ('failed' in change) decider.noteOutcome(change.slot, 1, change.failed, 0);
+          else if ('failed' in change) decider.noteOutcome(change.slot, 1, change.failed ? 'failed' : 'answered', 0);
           else decider.decide({ ...plainRequest, ...change, charged: false });
         }
         const seen = (by: Decider) => {
@@ -199,7 +200,7 @@ describe('charges', () => {
 describe('ejection of failing endpoints', () => {
   const failing = () => {
     const pool = makePool([pickMax], idle(4));
-    const fail = (slot: number, nowMs: number) => pool.decider.noteOutcome(slot, 1, true, nowMs);
+    const fail = (slot: number, nowMs: number) => pool.decider.noteOutcome(slot, 1, 'failed', nowMs);
     const reached = (nowMs: number) =>
       new Set(
         Array.from({ length: 40 }, () => {
@@ -226,16 +227,16 @@ describe('ejection of failing endpoints', () => {
 
   it('ejection of failing endpoints takes an endpoint out after two failures in a row', () => {
     const { fail, reached } = failing();
-    expect(fail(1, 0)).toBe(false);
+    expect(fail(1, 0)).toBe(0);
     expect(reached(0)).toContain(1);
-    expect(fail(1, 0)).toBe(true);
+    expect(fail(1, 0)).toBe(CORE.NOTED_EJECTED);
     expect(reached(799)).toEqual(new Set([0, 2, 3]));
   });
 
   it('ejection of failing endpoints counts only failures in a row', () => {
     const { fail, decider, reached } = failing();
     fail(1, 0);
-    decider.noteOutcome(1, 1, false, 0);
+    decider.noteOutcome(1, 1, 'answered', 0);
     fail(1, 0);
     expect(reached(0)).toContain(1);
   });
@@ -248,7 +249,7 @@ describe('ejection of failing endpoints', () => {
     expect(picks.at(-1)).toBe(1);
     expect(table.read(1).ejection).toBe(2);
     for (let i = 0; i < 20; i++) expect(decider.decide({ ...plainRequest, nowMs: 900 }).slots[0]).not.toBe(1);
-    decider.noteOutcome(1, 1, false, 901);
+    decider.noteOutcome(1, 1, 'answered', 901);
     expect(table.read(1).ejection).toBe(0);
   });
 
@@ -310,7 +311,7 @@ describe('ejection of failing endpoints', () => {
     'ejection of failing endpoints keeps an endpoint that is out from all places of a list by %s but that of its probe',
     (code, more) => {
       const pool = makePool([scorer(code, 1, 3, ...more)], idle(6));
-      for (const slot of [1, 4]) for (let i = 0; i < 2; i++) pool.decider.noteOutcome(slot, 1, true, 0);
+      for (const slot of [1, 4]) for (let i = 0; i < 2; i++) pool.decider.noteOutcome(slot, 1, 'failed', 0);
       for (let i = 0; i < 60; i++) pool.decider.decide({ ...plainRequest, charged: false, nowMs: 1 });
       let probes = 0;
       for (let i = 0; i < 60; i++) {

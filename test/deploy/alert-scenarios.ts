@@ -91,6 +91,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     labels: { ...TARGET, name: 'p' },
   },
   PointsmanEndpointsEjected: { minute: 10, fires: endpoints(8, 3), quiet: endpoints(8, 2), labels: TARGET },
+  PointsmanEndpointsDead: {
+    minute: 10,
+    fires: { [of('pointsman_dead_endpoints')]: '0 0 2x60' },
+    quiet: { [of('pointsman_dead_endpoints')]: '0 1 0x60' },
+    labels: TARGET,
+  },
   PointsmanEndpointsFlapping: {
     minute: 30,
     fires: { [of('pointsman_endpoint_ejections_total')]: '0+1x60' },

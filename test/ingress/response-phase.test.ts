@@ -106,7 +106,7 @@ describe('a response', () => {
   it('a response of nothing but headers is a natural end', () => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders({ ':status': '204' }, true));
-    expect(shard.charges[0]).toMatchObject({ releases: 1, outcomes: ['success'] });
+    expect(shard.charges[0]).toMatchObject({ releases: 1, outcomes: ['answered'] });
     expect(shard.recorder.named('responseEnded')).toHaveLength(1);
   });
 });
@@ -225,10 +225,12 @@ describe('the charge', () => {
   });
 
   it.each([
-    ['200', ['success'], []],
-    ['404', ['success'], ['ModelServerError']],
-    ['500', ['failure'], ['ModelServerError']],
-    ['503', ['failure'], ['ModelServerError']],
+    ['200', ['answered'], []],
+    ['404', ['answered'], ['ModelServerError']],
+    ['500', ['failed'], ['ModelServerError']],
+    ['502', ['unanswered'], ['ModelServerError']],
+    ['503', ['unanswered'], ['ModelServerError']],
+    ['504', ['unanswered'], ['ModelServerError']],
   ])('the charge learns the outcome of a %s', (status, outcomes, errors) => {
     const shard = new FakeShard();
     routed(shard).say(responseHeaders({ ':status': status }));
@@ -236,11 +238,22 @@ describe('the charge', () => {
     expect(shard.recorder.named('failed').map((call) => call[2])).toEqual(errors);
   });
 
-  it('the charge learns nothing when the proxy says that another endpoint answered', () => {
+  const servedBy = (address: string) => ({ 'envoy.lb': { 'x-gateway-destination-endpoint-served': address } });
+
+  it('the charge learns that its endpoint answered itself when the proxy says so', () => {
     const shard = new FakeShard();
-    const served = { 'envoy.lb': { 'x-gateway-destination-endpoint-served': '10.9.9.9:1' } };
-    routed(shard).say(responseHeaders({ ':status': '500' }, false, served));
-    expect(shard.charges[0]?.outcomes).toEqual([]);
+    routed(shard).say(responseHeaders({ ':status': '200' }, false, servedBy('10.0.0.1:8000')));
+    expect(shard.charges[0]).toMatchObject({ outcomes: ['answered-itself'], servers: [] });
+  });
+
+  it.each([
+    ['200', 'answered-itself'],
+    ['500', 'failed'],
+    ['503', 'unanswered'],
+  ])('the charge learns of a %s who answered in place of its endpoint', (status, result) => {
+    const shard = new FakeShard();
+    routed(shard).say(responseHeaders({ ':status': status }, false, servedBy('10.9.9.9:1')));
+    expect(shard.charges[0]).toMatchObject({ outcomes: [result], servers: [['10.9.9.9:1', ['10.0.0.1:8000']]] });
   });
 
   it('the charge learns nothing when the client leaves before the answer', () => {

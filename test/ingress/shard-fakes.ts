@@ -1,3 +1,4 @@
+import type { RequestResult } from '../../dist/core/decider.js';
 import type { Usage } from '../../dist/core/types.js';
 import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/core/types.js';
 import type { StreamServices } from '../../dist/ingress/exchange.js';
@@ -12,6 +13,7 @@ import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/r
 import type {
   AnswerMeasures,
   Charge,
+  PickedEndpoint,
   Placement,
   Rejection,
   ScheduleInput,
@@ -235,6 +237,8 @@ export class CountedCharge implements Charge {
   releases = 0;
   grown: number[] = [];
   outcomes: string[] = [];
+  /** What `servedBy` was told: the server, and the picks. */
+  servers: [string, readonly string[]][] = [];
   answers: AnswerMeasures[] = [];
 
   prefillDone(): void {
@@ -251,8 +255,12 @@ export class CountedCharge implements Charge {
   release(): void {
     if (this.releases === 0) this.releases++;
   }
-  outcome(result: 'success' | 'failure'): void {
+  outcome(result: RequestResult): void {
     if (this.outcomes.length === 0) this.outcomes.push(result);
+  }
+  servedBy(served: string, picks: readonly PickedEndpoint[], result: RequestResult): void {
+    this.outcome(result);
+    this.servers.push([served, picks.map(({ address }) => address)]);
   }
 }
 

@@ -208,11 +208,11 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     await page.locator('dialog', { hasText: 'no decision about request not-there is kept' }).waitFor();
   });
 
-  it('an endpoint that is ejected is marked with the word', async () => {
+  it('an endpoint that fails and takes no connections is marked with the word', async () => {
     const { client, url } = await serve(2);
     const page = await open(url);
     for (let i = 0; i < 12; i++) await answered(client, `failing-${i}`, '503');
-    await page.locator('#endpoints-body .tag', { hasText: 'ejected' }).first().waitFor();
+    await page.locator('#endpoints-body .tag', { hasText: 'dead' }).first().waitFor();
     expect(await textOf(page, '#state')).toMatch(/endpoints? out/);
     expect(await textOf(page, '#decisions-body')).toContain('failed');
   });

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { ReturnWatch, takesConnections } from '../../dist/picker/control/return-watch.js';
+import { takesConnections } from '../../dist/picker/control/endpoint-check.js';
+import { ReturnWatch } from '../../dist/picker/control/return-watch.js';
 import { startModelServer } from '../../dist/simulator/server/model-server.js';
 import { endpointOf } from '../pool/endpoints.ts';
 

@@ -405,7 +405,7 @@ describe('the charges of a request with stages', () => {
             one.prefilled = true;
           }
           if (what === 'grow') one?.placement.charge.grow(200);
-          if (what === 'outcome') one?.placement.charge.outcome('success');
+          if (what === 'outcome') one?.placement.charge.outcome('answered');
           if (what === 'end' && one !== undefined) {
             one.placement.charge.release();
             ended.push(one.placement);

@@ -6,14 +6,22 @@ const STALENESS_MS = 2_000;
 /** Age that scrapes every 50 ms never reach. */
 const OLD_MS = 1_000;
 
-/** Endpoints: none, ejected, left out, or with signals that are missing or old. */
+/** Value of `pointsman_endpoint_ejection_state` of a dead endpoint. */
+const DEAD = 3;
+
+/** Endpoints: none, dead, ejected, left out, or with signals that are missing or old. */
 export function endpointConditions(reading: PickerReading): readonly Condition[] {
   const endpoints = namesOf(reading.samples, 'pointsman_endpoint_inflight_requests');
   if (endpoints.length === 0) {
     const remedy = 'check the endpoints file or the selector of the pool (docs/discovery.md)';
     return [condition('error', 'endpoints', 'the pool has none: every request gets 503', remedy)];
   }
-  return [...signals(reading, endpoints), ...ejected(reading, endpoints), ...leftOut(reading)];
+  return [
+    ...signals(reading, endpoints),
+    ...dead(reading, endpoints),
+    ...ejected(reading, endpoints),
+    ...leftOut(reading),
+  ];
 }
 
 function signals({ samples, health }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
@@ -26,8 +34,13 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
   const staleMs = health?.stalenessMs ?? STALENESS_MS;
   const unknown = endpoints.filter((name) => (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs);
   const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > OLD_MS);
+  const never = new Set(
+    (samples.get('pointsman_endpoint_scraped') ?? [])
+      .filter(({ value }) => value === 0)
+      .map(({ labels }) => labels.endpoint!),
+  );
   const aged = (name: string) =>
-    `${name} (${ages.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
+    `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
   const found: Condition[] = [];
   if (unknown.length > 0) {
@@ -42,9 +55,20 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
   return found;
 }
 
+function dead({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const gone = (samples.get('pointsman_endpoint_ejection_state') ?? [])
+    .filter(({ value }) => value === DEAD)
+    .map(({ labels }) => labels.endpoint!);
+  if (gone.length === 0) return [];
+  const severity = gone.length === endpoints.length ? 'error' : 'warning';
+  const text = `${gone.length} of ${endpoints.length} endpoints take no connections: ${named(gone)}`;
+  const remedy = 'start these servers, or take them out of the pool; each comes back by itself when it listens';
+  return [condition(severity, 'dead endpoints', text, remedy)];
+}
+
 function ejected({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
   const out = (samples.get('pointsman_endpoint_ejection_state') ?? [])
-    .filter(({ value }) => value !== 0)
+    .filter(({ value }) => value !== 0 && value !== DEAD)
     .map(({ labels }) => labels.endpoint!);
   if (out.length === 0) return [];
   const severity = out.length === endpoints.length ? 'error' : 'warning';

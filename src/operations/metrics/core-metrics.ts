@@ -23,16 +23,26 @@ export interface SourceAge {
   readonly freshness: { readonly endpoints: number; readonly stale: number; readonly oldestMs: number };
 }
 
+/** An endpoint with its columns and the polls of its metrics page. */
+export interface EndpointShown {
+  readonly name: string;
+  readonly reading: EndpointReading;
+  /** Undefined = metrics are not fetched. */
+  readonly polled: { readonly isScraped: boolean; readonly ageMs: number } | undefined;
+}
+
 /** Figures of the control thread. */
 export interface CoreMetricsSources {
   /** By shard. */
   readonly shardDeaths: () => ReadonlyMap<number, number>;
   readonly ejections: () => number;
+  /** How often an endpoint was found dead. */
+  readonly deaths: () => number;
   /** Endpoints without a slot. */
   readonly leftOut: () => number;
   /** Engines that had a later start time than before, at the same address. */
   readonly restarts: () => number;
-  readonly endpoints: () => readonly { readonly name: string; readonly reading: EndpointReading }[];
+  readonly endpoints: () => readonly EndpointShown[];
   readonly scrapeErrors: () => number;
   /** Failed polls and extractions by the types of source and extractors. */
   readonly sourceErrors: () => readonly SourceErrorCounts[];
@@ -71,6 +81,10 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   );
   gauge('ejected_endpoints', 'Endpoints taken out of the picks because they failed.', word(pool + CORE.POOL_EJECTED));
   counter('endpoint_ejections_total', 'How often an endpoint was taken out of the picks.', value(sources.ejections));
+  gauge('dead_endpoints', 'Endpoints that take no connections: they get no requests while another one does.', () => [
+    { labels: {}, value: [...sources.endpoints()].filter(({ reading }) => reading.death === CORE.DEATH_DEAD).length },
+  ]);
+  counter('endpoint_deaths_total', 'How often an endpoint was found to take no connections.', value(sources.deaths));
   counter(
     'engine_restarts_total',
     'Engines that started again at the same address, by process_start_time_seconds of their pages.',
@@ -171,7 +185,11 @@ function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCount
 }
 
 /** Without a value an endpoint has no series. */
-const endpointGauges: readonly (readonly [string, string, (reading: EndpointReading) => number | undefined])[] = [
+const endpointGauges: readonly (readonly [
+  string,
+  string,
+  (reading: EndpointReading, polled: EndpointShown['polled']) => number | undefined,
+])[] = [
   [
     'active_blocks',
     'Unique blocks in use by running requests.',
@@ -181,11 +199,20 @@ const endpointGauges: readonly (readonly [string, string, (reading: EndpointRead
   ['inflight_requests', 'Requests in flight from here.', (r) => r.inflight - r.peerRequests],
   ['inflight_tokens', 'Uncached prompt tokens in flight from here.', (r) => r.inflightTokens - r.peerTokens],
   ['peer_requests', 'Requests in flight from other replicas, as they have told.', (r) => r.peerRequests],
-  ['ejection_state', '0 in, 1 out, 2 out with a probe under way.', (r) => r.ejection],
+  [
+    'ejection_state',
+    '0 in, 1 out, 2 out with a probe under way, 3 dead: it takes no connections.',
+    (r) => (r.death === CORE.DEATH_DEAD ? 3 : r.ejection),
+  ],
   [
     'signal_age_seconds',
-    'Time since the last good scrape; no series before the first one.',
-    ({ signalTimeMs }) => (signalTimeMs === 0 ? undefined : Math.max(0, poolClockMs() - signalTimeMs) / 1000),
+    'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics are not fetched.',
+    (_, polled) => (polled === undefined ? undefined : Math.max(0, polled.ageMs) / 1000),
+  ],
+  [
+    'scraped',
+    '1 = its metrics page has been read since it joined, 0 = never; no series where metrics are not fetched.',
+    (_, polled) => (polled === undefined ? undefined : Number(polled.isScraped)),
   ],
 ];
 
@@ -196,8 +223,8 @@ function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSo
       help,
       labels: ['endpoint'],
       read: () =>
-        sources.endpoints().flatMap(({ name: endpoint, reading }) => {
-          const value = pick(reading);
+        sources.endpoints().flatMap(({ name: endpoint, reading, polled }) => {
+          const value = pick(reading, polled);
           return value === undefined ? [] : [{ labels: { endpoint }, value }];
         }),
     });

@@ -4,7 +4,8 @@ export interface Times {
   readonly p95: number | null;
 }
 
-export type EndpointState = 'live' | 'draining' | 'ejected' | 'probed';
+/** never reached: its metrics page has not been read once, so nothing is known of its load. dead: it takes no connections. */
+export type EndpointState = 'live' | 'never reached' | 'draining' | 'ejected' | 'probed' | 'dead';
 
 /** One endpoint. Signals are null while they are unknown. */
 export interface EndpointShown {

@@ -285,6 +285,8 @@ export class RequestStories {
   #removedBy(record: DecisionRecord, endpoint: LoggedEndpoint, columns: DecisionColumns): string | null {
     if (endpoint.removed === 'not-admitted') {
       if (endpoint.draining) return 'draining';
+      if (endpoint.dead) return 'dead: it takes no connections';
+      if (endpoint.doubted) return 'in doubt: a request to it got no answer';
       return endpoint.ejected ? 'ejected' : 'not admitted';
     }
     return this.#removalName(record, endpoint.removed, columns);
@@ -300,7 +302,7 @@ export class RequestStories {
     if (removal === 'behind') return 'others waited before it';
     if (removal === 'aside') return 'it waited for the endpoint that holds its prefix';
     if (removal === 'outside-subset') return 'subset hint of the proxy';
-    if (removal === 'not-admitted') return 'draining or ejected';
+    if (removal === 'not-admitted') return 'draining, ejected or dead';
     return this.#operationName(record, removal, columns);
   }
 

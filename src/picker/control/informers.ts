@@ -12,6 +12,7 @@ import {
   MetricsInformer,
   type MetricsInformerOptions,
   type PageLocation,
+  type PolledSlot,
   type SignalSink,
   type SourceFreshness,
   type SourceTypes,
@@ -96,6 +97,11 @@ export class Informers {
   /** Age of what each source knows. */
   get freshness(): readonly { readonly source: string; readonly freshness: SourceFreshness }[] {
     return this.#sources.map(({ types, informer }) => ({ source: types.source, freshness: informer.freshness }));
+  }
+
+  /** Polls of a slot's metrics page; undefined = metrics are not fetched. */
+  polled(slot: number): PolledSlot | undefined {
+    return this.#sources.find(({ types }) => types === CORE_METRICS)?.informer.polled(slot);
   }
 
   /** Models by endpoint id; undefined when the lists of models are not fetched. */

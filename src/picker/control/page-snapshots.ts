@@ -1,4 +1,5 @@
 import type { ShownAdaptation } from '../../adaptation/shown-adaptation.js';
+import { CORE } from '../../core/core-names.js';
 import { DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
 import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
@@ -46,6 +47,8 @@ export interface PageSources {
   readonly shadow: ShadowControl | undefined;
   readonly unready: () => readonly string[];
   readonly parts: () => readonly PartState[];
+  /** Polls of a slot's metrics page; undefined = metrics are not fetched. */
+  readonly polled: (slot: number) => { readonly isScraped: boolean } | undefined;
 }
 
 /** Makes the snapshots of the page from shared memory. Decisions of a waiting request count once. */
@@ -97,7 +100,7 @@ export class PageSnapshots {
     const { share = 0, hitRate = null, ttftMs = null } = traffic.get(slot) ?? {};
     return {
       id,
-      state: stateOf(reading),
+      state: stateOf(reading, this.#sources.polled(slot)?.isScraped),
       inflight,
       tokens,
       waiting: waiting ?? null,
@@ -169,9 +172,11 @@ export class PageSnapshots {
   }
 }
 
-function stateOf({ state, ejection }: EndpointReading): EndpointState {
+/** @param isScraped whether its metrics page has ever been read; undefined = metrics are not fetched */
+function stateOf({ state, ejection, death }: EndpointReading, isScraped: boolean | undefined): EndpointState {
   if (state === 2) return 'draining';
-  if (ejection === 0) return 'live';
+  if (death === CORE.DEATH_DEAD) return 'dead';
+  if (ejection === 0) return isScraped === false ? 'never reached' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
 }
 

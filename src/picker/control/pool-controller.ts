@@ -286,6 +286,17 @@ export class PoolController {
     this.#writes.run(() => this.#options.table.clearPrefix(slot, 'engine-restarted'));
   }
 
+  /**
+   * Drops the prompts of an endpoint that has died: its process is gone, and its cache with it. An engine that reports its blocks
+   * and only keeps silent may have them still.
+   */
+  forgetPrompts({ slot, generation }: SlotAssignment, isGone: boolean): void {
+    const { prefix } = this.#settings;
+    if (prefix === undefined || (!isGone && (prefix.knownBy ?? 'decisions') !== 'decisions')) return;
+    if (this.#assignments.get(slot)?.generation !== generation) return;
+    this.#writes.run(() => this.#options.table.clearPrefix(slot, 'endpoint-gone'));
+  }
+
   /** Writes named values by their column; undefined = unknown. @returns false when they could not be written now */
   publishAttributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;

@@ -94,6 +94,8 @@ export interface PoolPageSources {
   readonly segments: ReadonlyMap<number, SegmentsState>;
   /** Endpoints that were ejected since the start. */
   readonly ejections: () => number;
+  /** Endpoints that were found dead since the start. */
+  readonly deaths: () => number;
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */
@@ -200,10 +202,11 @@ export class PoolPages implements Part {
   }
 
   #coreSources() {
-    const { shardDeaths, ejections, informers, reload, learning, pool, table } = this.#sources;
+    const { shardDeaths, ejections, deaths, informers, reload, learning, pool, table } = this.#sources;
     return {
       shardDeaths,
       ejections,
+      deaths,
       leftOut: () => pool.leftOut,
       restarts: () => pool.restarts,
       scrapeErrors: () => informers.failures,
@@ -213,7 +216,11 @@ export class PoolPages implements Part {
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
       endpoints: () =>
-        pool.assignments.map(({ slot, endpoint }) => ({ name: endpoint.name, reading: table.read(slot) })),
+        pool.assignments.map(({ slot, endpoint }) => ({
+          name: endpoint.name,
+          reading: table.read(slot),
+          polled: informers.polled(slot),
+        })),
     };
   }
 
@@ -264,7 +271,7 @@ export class PoolPages implements Part {
   }
 
   #pageRoutes(): (readonly [string, Route])[] {
-    const { options, core, table, pool, flow, shadow, unready, configuration } = this.#sources;
+    const { options, core, table, pool, flow, shadow, unready, configuration, informers } = this.#sources;
     if (!options.ui) return [];
     const snapshots = new PageSnapshots({
       core,
@@ -279,6 +286,7 @@ export class PoolPages implements Part {
       shadow,
       unready,
       parts: () => partStates(this.#sources),
+      polled: (slot) => informers.polled(slot),
     });
     const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');
     this.#feed = new PageFeed((first) => snapshots.read(first), report);

@@ -22,6 +22,8 @@ export interface PoolReplicaOptions {
   readonly core: CoreInstance;
   readonly assignments: () => readonly SlotAssignment[];
   readonly state: SharedState;
+  /** Called when a peer says that an endpoint is out: it may be dead for this picker too. */
+  readonly hinted?: ((slot: number, generation: number) => void) | undefined;
 }
 
 /** Load of an endpoint as this replica knows it. */
@@ -177,6 +179,7 @@ export class PoolReplica implements ReplicatedPool {
     followed.out = out;
     const { slot, generation } = followed;
     this.#writes.run(() => this.#loads.setEjection(slot, generation, out, poolClockMs()));
+    if (out) this.#options.hinted?.(slot, generation);
     // Where half of the pool is out already, this one stays in; that is no news for peers.
     followed.out = this.#loads.isEjected(slot);
   }

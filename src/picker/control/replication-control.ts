@@ -41,6 +41,8 @@ export interface ReplicationControlOptions {
   readonly sharesIndex: boolean;
   readonly state: SharedState;
   readonly outliving: OutlivingState;
+  /** Called when a peer says that an endpoint is out. */
+  readonly hinted: (slot: number, generation: number) => void;
   readonly log: Logger;
 }
 
@@ -67,10 +69,10 @@ export class ReplicationControl implements Part {
   #problem = '';
 
   constructor(options: ReplicationControlOptions) {
-    const { core, assignments, state } = options;
+    const { core, assignments, state, hinted } = options;
     this.#options = options;
     this.#log = options.log.child({ part: 'replication' });
-    this.#pool = new PoolReplica({ core, assignments, state });
+    this.#pool = new PoolReplica({ core, assignments, state, hinted });
   }
 
   /**

@@ -1,7 +1,7 @@
-import { get } from 'node:http';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
 import type { Part } from '../part.js';
+import { takesConnections } from './endpoint-check.js';
 
 export interface ReturnWatchOptions {
   readonly table: Pick<EndpointTable, 'ejected' | 'read' | 'setReachable'>;
@@ -15,8 +15,6 @@ export interface ReturnWatchOptions {
 
 /** Interval between two looks at an endpoint that is out. */
 const EVERY_MS = 250;
-/** Longest wait for an answer to a check. */
-const CHECK_MS = 1_000;
 /** Checks under way at the same time. */
 const CHECKS_MAX = 64;
 
@@ -70,30 +68,4 @@ export class ReturnWatch implements Part {
     if (reachable && written) this.#unreachable.delete(slot);
     else this.#unreachable.set(slot, generation);
   }
-}
-
-/** Answers that no server gave: nothing listens, or the host is away. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'EHOSTUNREACH',
-  'EHOSTDOWN',
-  'ENETUNREACH',
-  'ETIMEDOUT',
-  'ABORT_ERR',
-]);
-
-/**
- * Whether a model server takes connections. GET /health tells it of vLLM, SGLang and TensorRT-LLM; a server without that page, or one
- * that speaks something else than plain HTTP, is there as soon as it answers at all. Statuses from 500 count as absent.
- */
-export function takesConnections({ address, port }: Endpoint): Promise<boolean> {
-  return new Promise((resolve) => {
-    const signal = AbortSignal.timeout(CHECK_MS);
-    const request = get({ host: address, port, path: '/health', agent: false, signal }, (response) => {
-      response.resume();
-      resolve((response.statusCode ?? 500) < 500);
-      request.destroy();
-    });
-    request.on('error', ({ code = '' }: NodeJS.ErrnoException) => resolve(!REFUSALS.has(code)));
-  });
 }

@@ -223,6 +223,7 @@ export class PoolStack {
       served: servedBy(this.#core, settings.prediction),
       nowMs: recentPoolClockMs,
       later: (again) => this.#late.add(again),
+      doubted: (slot, generation) => this.#send({ kind: 'doubted', slot, generation }),
       ejected: ({ endpoint }) => this.#send({ kind: 'ejected', endpoint: endpoint.id }),
     });
   }

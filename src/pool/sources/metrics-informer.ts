@@ -18,6 +18,8 @@ export interface SignalSink {
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
   /** The published signals are too old: once, tried again at the next tick after false. */
   stale(slot: number, generation: number): boolean;
+  /** A scrape failed. */
+  failed?(slot: number, generation: number): void;
 }
 
 export interface MetricsInformerOptions {
@@ -72,6 +74,14 @@ export interface SourceFreshness {
   readonly stale: number;
   /** Milliseconds since the last good page of the endpoint that has gone without for longest, or since it is polled. */
   readonly oldestMs: number;
+}
+
+/** Polls of one slot. */
+export interface PolledSlot {
+  /** Whether there has been a good page. */
+  readonly isScraped: boolean;
+  /** Milliseconds since the last good page, or since it is polled. */
+  readonly ageMs: number;
 }
 
 /** Types of the plugins that a page is fetched and read by: label values of the error counters. */
@@ -172,6 +182,13 @@ export class MetricsInformer {
       oldestMs = Math.max(oldestMs, now - lastGoodMs);
     }
     return { endpoints: this.#order.length, stale, oldestMs };
+  }
+
+  /** What is known of the polls of a slot; undefined = it is not polled. */
+  polled(slot: number): PolledSlot | undefined {
+    const target = this.#targets.get(slot);
+    if (target === undefined) return undefined;
+    return { isScraped: target.everScraped, ageMs: this.#now() - target.lastGoodMs };
   }
 
   /** Polls exactly these endpoints from now on. Those that are polled already go on undisturbed. */
@@ -328,6 +345,7 @@ export class MetricsInformer {
     target.failures += 1;
     target.lastFault = fault.message;
     target.dueMs = now + backoffMs(target.failures, this.#intervalMs, this.#random);
+    this.#sink.failed?.(target.slot, target.generation);
     if (target.failures === 1 && !target.everScraped) {
       this.#log.warn({ ...this.#fields(target), fault: fault.kind }, `metrics cannot be scraped yet: ${fault.message}`);
     }

@@ -337,7 +337,7 @@ export class SimulatedPicker {
   }
 
   outcome({ slot }: SimulatedCharge, failed: boolean, nowMs: number): void {
-    this.#decider.noteOutcome(slot, FIRST_GENERATION, failed, nowMs);
+    this.#decider.noteOutcome(slot, FIRST_GENERATION, failed ? 'failed' : 'answered', nowMs);
   }
 
   /** An engine stored blocks behind `parent`, -1 = at the beginning of a prompt. */
