@@ -129,6 +129,17 @@ describe('refusals', () => {
     expect((await ask(subject.port, { body: chatBody('hi') })).status).toBe(200);
   });
 
+  test('an engine that hangs sends heads and no output, is healthy and idle, and answers when it goes on', async () => {
+    const { port, hang, stats } = await server();
+    hang(true);
+    const { answer } = await begin(port, { body: chatBody('hi', { stream: true, max_tokens: 2 }) });
+    expect(answer.statusCode).toBe(200);
+    expect((await ask(port, { method: 'GET', path: '/health' })).status).toBe(200);
+    expect(stats()).toMatchObject({ requests: 1, running: 0, waiting: 0 });
+    hang(false);
+    expect(await nextPiece(answer)).toContain('data:');
+  });
+
   test('other paths and methods are 404 and 405', async () => {
     const { port } = await server();
     expect((await ask(port, { path: '/v1/nothing', body: '{}' })).status).toBe(404);

@@ -43,6 +43,11 @@ export interface ModelServer {
   stats(): ModelServerStats;
   /** From now on answer every generation request with this status (a fault), or again as usual. */
   failWith(status: number | undefined): void;
+  /**
+   * From now on no generation request reaches the engine, as in a server whose engine is stuck: heads of streams are sent, no byte
+   * of output follows, and health and metrics are served. false = those that hang are generated, and further ones as usual.
+   */
+  hang(isHanging: boolean): void;
   /** From now on every step takes `factor` times as long, as on a throttled GPU; 1 = as usual. Above 0. */
   slowDown(factor: number): void;
   /** Closes the port and drops every connection, as a killed server does. */
@@ -73,6 +78,7 @@ export async function startModelServer(options: ModelServerOptions = {}): Promis
     failWith: (status) => {
       served.fault = status;
     },
+    hang: (isHanging) => served.hang(isHanging),
     slowDown: (factor) => served.slowDown(factor),
     stop: () => {
       served.pacing.stop();
@@ -104,6 +110,9 @@ class ServedEngine {
   readonly #page: MetricsPage;
   readonly #random: () => number;
   #requests = 0;
+  #isHanging = false;
+  /** Generations that wait while the engine hangs. */
+  readonly #hanging: (() => void)[] = [];
 
   constructor(options: ModelServerOptions) {
     const engine = { ...DEFAULT_ENGINE, ...options.engine };
@@ -129,6 +138,12 @@ class ServedEngine {
 
   slowDown(factor: number): void {
     this.#engine.slowdown = factor;
+  }
+
+  hang(isHanging: boolean): void {
+    this.#isHanging = isHanging;
+    if (isHanging) return;
+    for (const generate of this.#hanging.splice(0)) generate();
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
@@ -173,9 +188,14 @@ class ServedEngine {
       response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
       response.flushHeaders();
     }
-    const sequence = this.#engine.submit(generation, listener, performance.now());
-    response.once('close', () => this.#engine.abort(sequence));
-    this.pacing.wake();
+    const generate = () => {
+      if (response.destroyed) return;
+      const sequence = this.#engine.submit(generation, listener, performance.now());
+      response.once('close', () => this.#engine.abort(sequence));
+      this.pacing.wake();
+    };
+    if (this.#isHanging) this.#hanging.push(generate);
+    else generate();
   }
 
   #checkRoom({ prompt, outputTokens }: Generation): void {
