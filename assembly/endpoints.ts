@@ -2,7 +2,7 @@
 //
 // Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of SLOTS 32-bit cells (a 64-bit column takes two neighbours), and
 // REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column: "control" = the control thread,
-// "commit" = any thread under the commit lock, "index" = any thread under the index lock. All threads read without a
+// "commit" = any thread under the commit lock, "index" = any thread under the index lock, "any" = any thread by plain stores. All threads read without a
 // lock where a slightly old number does no harm.
 import { ENDPOINTS, SLOTS } from './memory';
 
@@ -65,6 +65,9 @@ export const COLUMN_COST_PREFILL: u32 = 56; // commit, f32: ms per 1,000 uncache
 export const COLUMN_COST_WAITING: u32 = 57; // commit, f32: ms per request that the engine has waiting
 export const COLUMN_COST_STEP: u32 = 58; // commit, f32: ms per output token
 export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token and 100,000 tokens in flight
+// Silence (load/silence.ts).
+export const COLUMN_HEARD: u32 = 62; // any, f64 (62, 63): milliseconds of the pool clock at the last output seen from there, 0 = none
+export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get no byte
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 export const COLUMN_DEATH_TIME: u32 = 60; // commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try

@@ -15,7 +15,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 20;
+export const LAYOUT_VERSION: u32 = 21;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -45,7 +45,7 @@ export const HEADER_POOL: usize = 8192;
 
 // What · writer · lock.
 export const REGION_ENDPOINTS: u32 = 0; // columns of signals and load per endpoint slot · each column says · each column says
-export const REGION_LEDGER: u32 = 1; // requests in flight and what they are charged · any thread · commit lock; handles of active blocks: index lock
+export const REGION_LEDGER: u32 = 1; // requests in flight, what they are charged and when they were heard · any thread · commit lock; handles of active blocks: index lock; hearings: none
 export const REGION_PROGRAMS: u32 = 2; // compiled scheduling profiles · control thread · none: published by one atomic store
 export const REGION_MASKS: u32 = 3; // sets of endpoint slots for label filters · control thread · none
 export const REGION_PREFIX: u32 = 4; // prefix index: which endpoint holds which blocks · any thread · index lock; readers none
@@ -65,10 +65,12 @@ export const REGION_CHANGES: u32 = 17; // ring of the prompts placed last, per t
 export const REGION_COUNT: u32 = 18;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 62;
+export const ENDPOINT_COLUMNS: u32 = 65;
 
 // Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of features.
 export const LEDGER_ENTRY_BYTES: usize = 128;
+// Behind the entries one hearing for each: the last output of its request (load/silence.ts).
+export const HEARING_BYTES: usize = 16;
 
 // Adapters: 64 name hashes (u64) per slot, running ones first, then waiting ones.
 export const ADAPTERS_PER_ENDPOINT: u32 = 64;

@@ -38,7 +38,7 @@ export const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'by-load': 'sent elsewhere because of load',
   'by-filter': 'sent elsewhere because of a filter',
   'by-overload': 'sent elsewhere because the endpoint was full',
-  'endpoint-away': 'the endpoint was draining, ejected or dead',
+  'endpoint-away': 'the endpoint was draining, ejected, dead or silent',
   'evicted-predicted': 'evicted since, by the size of the cache',
   'evicted-told': 'evicted since, as the engine reported',
   'index-full': 'forgotten by the picker: its index is full',

@@ -107,10 +107,11 @@ ${table(['offset', 'field', 'type', 'unit and meaning', 'writer', 'lock'], field
 
 /** Type, meaning, writer and lock of an endpoint column, from `writer, type: meaning`. */
 function columnParts({ name, comment }: Constant): readonly string[] {
-  const match = /^(control|commit|index)(?:, ([^:]+))?(?:: (.*))?$/.exec(comment);
-  if (match === null) throw new Error(`COLUMN_${name}: its comment must begin with control, commit or index`);
+  const match = /^(control|commit|index|any)(?:, ([^:]+))?(?:: (.*))?$/.exec(comment);
+  if (match === null) throw new Error(`COLUMN_${name}: its comment must begin with control, commit, index or any`);
   const [, by, type = 'u32', meaning = ''] = match;
-  return [type, meaning, by === 'control' ? 'control thread' : 'any thread', by === 'control' ? 'none' : `${by} lock`];
+  const lock = by === 'commit' || by === 'index' ? `${by} lock` : 'none';
+  return [type, meaning, by === 'control' ? 'control thread' : 'any thread', lock];
 }
 
 /** Type, meaning, writer and lock of a column of the gate: commit lock unless its comment says otherwise. */

@@ -38,5 +38,23 @@ export {
   FEATURE_UNCACHED,
   FEATURE_WAITING,
 } from '../load/features';
+export { EXPECTS_END, EXPECTS_LATER, EXPECTS_NOTHING, EXPECTS_STREAM, hearingAddress } from '../load/hearing';
 export { ledgerCheck, ledgerFull, ledgerUsed } from '../load/ledger';
 export { adapterShown } from '../load/shown-adapters';
+export {
+  endpointHeard,
+  endpointSilent,
+  HEARD_REQUEST_AHEAD,
+  HEARD_REQUEST_EXPECTS,
+  HEARD_REQUEST_HEARD,
+  HEARD_REQUEST_LIMIT,
+  HEARD_REQUEST_PROBE,
+  HEARD_REQUEST_PROMPT,
+  HEARD_REQUEST_SLOT,
+  HEARD_REQUEST_UNCACHED,
+  hearingNext,
+  SILENCE_BUSY,
+  SILENCE_IN,
+  SILENCE_OUT,
+  silenceProbed,
+} from '../load/silence';

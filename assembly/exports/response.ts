@@ -31,8 +31,10 @@ export {
   SAMPLE_PRIORITY,
   SAMPLE_PROMPT_AT_END,
   SAMPLE_PROMPT_TOKENS,
+  SAMPLE_SIGN,
   SAMPLE_STAGED,
   sampleWrite,
+  UNHEARD,
 } from '../response/sample-ring';
 export {
   responseFeed,

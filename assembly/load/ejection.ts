@@ -16,6 +16,7 @@ import {
   COLUMN_EJECTION,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
+  COLUMN_SILENT,
 } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
@@ -79,7 +80,8 @@ export function endProbe(slot: u32): void {
 /** Notes an answer of the endpoint. */
 export function noteSuccess(slot: u32): void {
   column.setU32(COLUMN_FAILURES, slot, 0);
-  if (column.u32(COLUMN_EJECTION, slot) != 0) readmit(slot);
+  // The head of an answer says nothing about a silent endpoint: servers send it before the engine has begun.
+  if (column.u32(COLUMN_EJECTION, slot) != 0 && column.u32(COLUMN_SILENT, slot) == 0) readmit(slot);
 }
 
 /** The endpoint failed: a 5xx, a reset, a refused connection. @returns 1 when this ejected it */
@@ -96,7 +98,7 @@ export function noteFailure(slot: u32, now: f64): u32 {
 }
 
 /** Ejects the endpoint unless half of the pool is ejected already. @returns 1 when it is ejected now */
-function ejectOne(slot: u32, now: f64): u32 {
+export function ejectOne(slot: u32, now: f64): u32 {
   if (poolWords().ejectionOff != 0) return 0;
   // Never more than half of the endpoints that take connections is out.
   const ejected = poolWords().ejected;

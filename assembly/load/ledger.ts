@@ -7,6 +7,7 @@
 //   head of all   one LedgerHead: the common free list
 //   thread heads  one LedgerHead each, 64 bytes apart
 //   entries       one LedgerEntry each, with its Features behind it (features.ts)
+//   hearings      one Hearing for each entry (hearing.ts)
 //
 // The list of wanted times: the charged entries of a slot whose requests want a time per output token, strictest first, so
 // that a decision sees what a request that joins them must not break.
@@ -42,6 +43,7 @@ import {
 import { COMMIT_LOCK, lockHeld } from '../lock';
 import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { FEATURES, Features, featuresNote } from './features';
+import { hearingReset } from './hearing';
 import { addPeers } from './peers';
 
 /** One charge: a request in flight on an endpoint. */
@@ -112,6 +114,11 @@ function headOf(thread: u32): LedgerHead {
 
 function commonHead(): LedgerHead {
   return changetype<LedgerHead>(LEDGER);
+}
+
+/** Entries that were ever handed out. Read without a lock: entries above it are new. */
+export function ledgerTop(): u32 {
+  return commonHead().top;
 }
 
 /** Requests charged and not released. */
@@ -235,6 +242,7 @@ export function charge(
   entry.time = now;
   entry.wantedTpot = 0;
   featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);
+  hearingReset(ticket - 1);
   // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
   setState(entry, ENTRY_CHARGED);
   addLoad(entry, 1, tokens);

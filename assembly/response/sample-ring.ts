@@ -7,6 +7,7 @@
 // times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
+import { hearingAt } from '../load/hearing';
 import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
 
@@ -50,7 +51,8 @@ class SampleRecord {
   priority: i32;
   /** 1 = other endpoints worked for the request before this one answered it · its thread · none. */
   staged: u32;
-  private unused0: u32;
+  /** EXPECTS_* of the answer; UNHEARD is added when no output came · its thread · none. */
+  sign: u32;
 }
 
 export const SAMPLE_FEATURES: usize = offsetof<SampleRecord>('features');
@@ -65,6 +67,9 @@ export const SAMPLE_INFLIGHT_AT_END: usize = offsetof<SampleRecord>('inflightAtE
 export const SAMPLE_PROMPT_AT_END: usize = offsetof<SampleRecord>('promptAtEnd');
 export const SAMPLE_PRIORITY: usize = offsetof<SampleRecord>('priority');
 export const SAMPLE_STAGED: usize = offsetof<SampleRecord>('staged');
+export const SAMPLE_SIGN: usize = offsetof<SampleRecord>('sign');
+
+export const UNHEARD: u32 = 16; // no output came
 
 export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
 export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
@@ -111,6 +116,8 @@ export function sampleWrite(
   record.promptAtEnd = load<u32>(cell(COLUMN_PROMPT_TOKENS, slot));
   record.priority = entry.priority;
   record.staged = <u32>staged;
+  const hearing = hearingAt(ticket - 1);
+  record.sign = hearing.expects | (hearing.heard == 0 ? UNHEARD : 0);
   atomic.store<u32>(SAMPLE_RING, number + 1);
   return 0;
 }

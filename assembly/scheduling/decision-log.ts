@@ -24,6 +24,7 @@ import {
   COLUMN_KV_USAGE,
   COLUMN_RUNNING,
   COLUMN_SIGNAL_TIME,
+  COLUMN_SILENT,
   COLUMN_STATE,
   COLUMN_WAITING,
   cell,
@@ -75,6 +76,7 @@ import {
   DecisionLogHead,
   DecisionRecord,
   EJECTION_DEATH,
+  EJECTION_SILENT,
   END_OPEN,
   KEEP_ASIDE,
   OPERATION_WEIGHT,
@@ -253,7 +255,8 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.matched = load<u32>(MATCH + offset);
   endpoint.state = <u16>load<u32>(cell(COLUMN_STATE, slot));
   const death = load<u32>(cell(COLUMN_DEATH, slot));
-  endpoint.ejection = <u16>(death == DEATH_NONE ? load<u32>(cell(COLUMN_EJECTION, slot)) : EJECTION_DEATH + death);
+  const ejection = death == DEATH_NONE ? load<u32>(cell(COLUMN_EJECTION, slot)) : EJECTION_DEATH + death;
+  endpoint.ejection = <u16>(ejection | (load<u32>(cell(COLUMN_SILENT, slot)) * EJECTION_SILENT));
   endpoint.rank = rankOfPick(slot);
   endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));

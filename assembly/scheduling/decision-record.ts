@@ -126,7 +126,10 @@ export class DecisionEndpoint {
   matched: u32;
   /** STATE_* · its thread · none. */
   state: u16;
-  /** 0 in, 1 ejected, 2 ejected with a probe under way, 3 in doubt, 4 dead · its thread · none. */
+  /**
+   * 0 in, 1 ejected, 2 ejected with a probe under way, 3 in doubt, 4 dead; EJECTION_SILENT is added while it is silent · its
+   * thread · none.
+   */
   ejection: u16;
   /** Position among the picks + 1, 0 = not picked · its thread · none. */
   rank: u32;
@@ -230,6 +233,8 @@ export const DECISION_ENDPOINT_MATCHED: usize = offsetof<DecisionEndpoint>('matc
 export const DECISION_ENDPOINT_STATE: usize = offsetof<DecisionEndpoint>('state');
 /** What is added to DEATH_* of an endpoint that is in doubt or dead. */
 export const EJECTION_DEATH: u32 = 2;
+/** Added to `ejection` of a silent endpoint. */
+export const EJECTION_SILENT: u32 = 8;
 export const DECISION_ENDPOINT_EJECTION: usize = offsetof<DecisionEndpoint>('ejection');
 export const DECISION_ENDPOINT_RANK: usize = offsetof<DecisionEndpoint>('rank');
 export const DECISION_ENDPOINT_WAITING: usize = offsetof<DecisionEndpoint>('waiting');

@@ -43,6 +43,7 @@ import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } from '../load/ledger';
 import { clearPeers, peersScraped } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
+import { silenceForget } from '../load/silence';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
 import { REQUESTS, SLOTS } from '../memory';
 import { poolWords } from '../pool-words';
@@ -84,6 +85,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   clearPeers(slot);
   clearSignals(slot);
   gateSlotCleared(slot);
+  silenceForget(slot);
   coldForget(slot);
   adaptersForget(slot);
   coefficientsForget(slot);
@@ -124,6 +126,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   if (state != 1) {
     readmit(slot);
     deathForget(slot);
+    silenceForget(slot);
   }
   column.setU32(COLUMN_STATE, slot, state);
   poolWords().stateChanges += 1;

@@ -18,7 +18,7 @@ export type FormerLoss =
 /**
  * Reason why tokens of a prompt were computed again that a cache held, or was thought to hold.
  * by-load: another endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it
- * had no room · endpoint-away: it was draining or ejected · evicted: the picked endpoint was thought to hold them, and its
+ * had no room · endpoint-away: it was draining, ejected or silent · evicted: the picked endpoint was thought to hold them, and its
  * engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told: the engine
  * reported it · index-full: the index forgot them for want of room · engine-restarted: with a new process or container ·
  * cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as gone · endpoint-gone:

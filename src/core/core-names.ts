@@ -72,6 +72,7 @@ export const CORE = {
   COLUMN_EJECTION: 15,
   COLUMN_FAILURES: 16,
   COLUMN_GENERATION: 1,
+  COLUMN_HEARD: 62,
   COLUMN_HIT_RELIABILITY: 47,
   COLUMN_INFLIGHT: 11,
   COLUMN_INFLIGHT_TOKENS: 12,
@@ -91,6 +92,7 @@ export const CORE = {
   COLUMN_PROMPT_TOKENS: 41,
   COLUMN_RUNNING: 4,
   COLUMN_SIGNAL_TIME: 18,
+  COLUMN_SILENT: 64,
   COLUMN_SINCE_SCRAPE: 10,
   COLUMN_SLOTS_SEEN: 8,
   COLUMN_SPEED: 46,
@@ -207,12 +209,17 @@ export const CORE = {
   DISPATCH_NOWHERE: 4,
   DISPATCH_STICKS: 5,
   EJECTION_DEATH: 2,
+  EJECTION_SILENT: 8,
   ENDPOINTS_MAX: 4096,
   END_ABANDONED: 17,
   END_REFUSED: 16,
   EVENT_PARENT: 1073741824,
   EVENT_REMOVE: 2147483648,
   EVENT_TAIL: 536870912,
+  EXPECTS_END: 2,
+  EXPECTS_LATER: 3,
+  EXPECTS_NOTHING: 0,
+  EXPECTS_STREAM: 1,
   EXPLAIN_COLUMNS: 72,
   EXPORT_AGE: 16,
   EXPORT_BYTES: 4,
@@ -274,13 +281,22 @@ export const CORE = {
   HEADER_THREADS: 24,
   HEADER_VERSION: 4,
   HEAD_SEGMENT_TOP: 4,
+  HEARD_REQUEST_AHEAD: 36,
+  HEARD_REQUEST_EXPECTS: 20,
+  HEARD_REQUEST_HEARD: 8,
+  HEARD_REQUEST_LIMIT: 24,
+  HEARD_REQUEST_PROBE: 40,
+  HEARD_REQUEST_PROMPT: 28,
+  HEARD_REQUEST_SLOT: 16,
+  HEARD_REQUEST_UNCACHED: 32,
+  HEARING_BYTES: 16,
   HOST_COLUMNS: 16,
   KEEP_ASIDE: 2,
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 20,
+  LAYOUT_VERSION: 21,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -505,6 +521,7 @@ export const CORE = {
   SAMPLE_PROMPT_AT_END: 112,
   SAMPLE_PROMPT_TOKENS: 100,
   SAMPLE_RING_BYTES: 524352,
+  SAMPLE_SIGN: 124,
   SAMPLE_STAGED: 120,
   SCAN_EVENTS: 12,
   SCAN_FLAW_EMPTY: 2,
@@ -574,23 +591,27 @@ export const CORE = {
   SIGNAL_KV_USAGE: 4,
   SIGNAL_RUNNING: 2,
   SIGNAL_WAITING: 1,
+  SILENCE_BUSY: 0,
+  SILENCE_IN: 2,
+  SILENCE_OUT: 1,
   SLOT_TOKENS: 130,
-  STATE_ADAPTER: 65,
+  STATE_ADAPTER: 68,
   STATE_COEFFICIENTS: 64,
-  STATE_COLUMNS: 67,
+  STATE_COLUMNS: 70,
   STATE_DRAINING: 2,
   STATE_FREE: 0,
   STATE_LIVE: 1,
-  STATE_MATCH: 62,
-  STATE_OVERLAP: 63,
-  STATE_REMOVED: 64,
-  STATE_WORDS: 66,
+  STATE_MATCH: 65,
+  STATE_OVERLAP: 66,
+  STATE_REMOVED: 67,
+  STATE_WORDS: 69,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRACE_COLUMNS: 4100,
   TRACE_ID: 4160,
   TRACE_LENGTH: 4096,
   TRACE_RECORDS: 4104,
+  UNHEARD: 16,
   VALUE_ACTIVE_REQUESTS: 1,
   VALUE_ACTIVE_TOKENS: 2,
   VALUE_ATTRIBUTE: 8,
@@ -679,6 +700,7 @@ export interface CoreFunctions {
   ): U32;
   endpointDead(slot: U32, generation: U32, now: F64): U32;
   endpointForget(slot: U32, lost: U32): U32;
+  endpointHeard(slot: U32, generation: U32): U32;
   endpointOpen(slot: U32, generation: U32): U32;
   endpointReachable(slot: U32, generation: U32, reachable: U32, now: F64): U32;
   endpointSignals(
@@ -691,6 +713,7 @@ export interface CoreFunctions {
     blockCount: U32,
     now: F64,
   ): U32;
+  endpointSilent(slot: U32, generation: U32, now: F64): U32;
   endpointStale(slot: U32): U32;
   endpointState(slot: U32, state: U32): U32;
   evictRequest(thread: U32, waiting: U32, now: F64): U32;
@@ -729,6 +752,8 @@ export interface CoreFunctions {
   hashBytesTo(from: Usize, length: U32, to: Usize): void;
   hashKeyTo(from: Usize, length: U32, to: Usize): void;
   hashesAddress(): Usize;
+  hearingAddress(): Usize;
+  hearingNext(from: U32): U32;
   heldTokens(slot: U32): U32;
   hostAddress(): Usize;
   initialise(): void;
@@ -839,6 +864,7 @@ export interface CoreFunctions {
   shardDozes(): void;
   shardWakes(): void;
   sharesAddress(thread: U32): Usize;
+  silenceProbed(slot: U32, generation: U32, over: U32, until: F64): U32;
   storePick(profile: U32, slot: U32, ticket: U32, generation: U32): void;
   subsetAddress(): Usize;
   tailInsertLocked(slot: U32, hashPointer: Usize): void;
@@ -902,9 +928,11 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     endpointCost: exports.endpointCost,
     endpointDead: exports.endpointDead,
     endpointForget: exports.endpointForget,
+    endpointHeard: exports.endpointHeard,
     endpointOpen: exports.endpointOpen,
     endpointReachable: exports.endpointReachable,
     endpointSignals: exports.endpointSignals,
+    endpointSilent: exports.endpointSilent,
     endpointStale: exports.endpointStale,
     endpointState: exports.endpointState,
     evictRequest: exports.evictRequest,
@@ -933,6 +961,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     hashBytesTo: exports.hashBytesTo,
     hashKeyTo: exports.hashKeyTo,
     hashesAddress: exports.hashesAddress,
+    hearingAddress: exports.hearingAddress,
+    hearingNext: exports.hearingNext,
     heldTokens: exports.heldTokens,
     hostAddress: exports.hostAddress,
     initialise: exports.initialise,
@@ -1021,6 +1051,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     shardDozes: exports.shardDozes,
     shardWakes: exports.shardWakes,
     sharesAddress: exports.sharesAddress,
+    silenceProbed: exports.silenceProbed,
     storePick: exports.storePick,
     subsetAddress: exports.subsetAddress,
     tailInsertLocked: exports.tailInsertLocked,

@@ -34,6 +34,8 @@ export interface LoggedEndpoint {
   readonly dead: boolean;
   /** Whether a request to it had just got no answer, and it was being asked. */
   readonly doubted: boolean;
+  /** Its requests in flight got no byte. */
+  readonly silent: boolean;
   /** Position among the picks from 1; undefined = not picked. */
   readonly rank: number | undefined;
   readonly matchedBlocks: number;
@@ -145,7 +147,8 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
   const known = word(CORE.DECISION_ENDPOINT_KNOWN);
   const signal = (bit: number, offset: number) => ((known & bit) === 0 ? undefined : float(offset));
   const rank = word(CORE.DECISION_ENDPOINT_RANK);
-  const ejection = view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true);
+  const states = view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true);
+  const ejection = states % CORE.EJECTION_SILENT;
   const window = float(CORE.DECISION_ENDPOINT_WINDOW);
   const gate = {
     window,
@@ -161,6 +164,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     ejected: ejection !== 0 && ejection <= CORE.EJECTION_DEATH,
     dead: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DEAD,
     doubted: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DOUBTED,
+    silent: (states & CORE.EJECTION_SILENT) !== 0,
     rank: rank === 0 ? undefined : rank,
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),

@@ -41,6 +41,8 @@ export interface EndpointReading {
   readonly death: number;
   /** Failed requests in a row. */
   readonly failures: number;
+  /** Its requests in flight get no byte. */
+  readonly silent: boolean;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;
   /** Parts of `inflight`, `inflightTokens` and `outputBlocks` that other replicas have told. */
@@ -197,6 +199,7 @@ export class EndpointTable {
       ejection: this.#u32(CORE.COLUMN_EJECTION, slot),
       death: this.#u32(CORE.COLUMN_DEATH, slot),
       failures: this.#u32(CORE.COLUMN_FAILURES, slot),
+      silent: this.#u32(CORE.COLUMN_SILENT, slot) !== 0,
       signalTimeMs: this.#core.view.getFloat64(time, true),
       prefixBlocks: this.#u32(CORE.COLUMN_PREFIX_BLOCKS, slot),
       peerRequests: this.#u32(CORE.COLUMN_PEER_REQUESTS, slot),

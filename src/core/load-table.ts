@@ -136,9 +136,13 @@ export class LoadTable {
     return this.#core.call.peerEjection(slot, generation, out ? 1 : 0, nowMs) === 0;
   }
 
-  /** Whether the endpoint of a slot is out because it failed, or is dead. */
+  /**
+   * Whether the endpoint of a slot is out because it failed, or is dead. Silence is not told: every replica judges by its
+   * own requests.
+   */
   isEjected(slot: number): boolean {
-    return this.#cell(CORE.COLUMN_EJECTION, slot) !== 0 || this.#cell(CORE.COLUMN_DEATH, slot) === CORE.DEATH_DEAD;
+    if (this.#cell(CORE.COLUMN_DEATH, slot) === CORE.DEATH_DEAD) return true;
+    return this.#cell(CORE.COLUMN_EJECTION, slot) !== 0 && this.#cell(CORE.COLUMN_SILENT, slot) === 0;
   }
 
   #cell(column: number, slot: number): number {

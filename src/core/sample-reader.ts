@@ -108,6 +108,7 @@ export class SampleReader {
     sample.inflightAtEnd = view.getUint32(at + CORE.SAMPLE_INFLIGHT_AT_END, true);
     sample.promptTokensAtEnd = view.getUint32(at + CORE.SAMPLE_PROMPT_AT_END, true);
     sample.staged = view.getUint32(at + CORE.SAMPLE_STAGED, true) !== 0;
+    sample.unheard = view.getUint32(at + CORE.SAMPLE_SIGN, true) === (CORE.EXPECTS_STREAM | CORE.UNHEARD);
     sample.priority = view.getInt32(at + CORE.SAMPLE_PRIORITY, true);
   }
 

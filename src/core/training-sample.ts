@@ -77,6 +77,8 @@ export interface TrainingSample {
   cachedTokens: number | undefined;
   /** Whether other endpoints worked for the request before this one answered it. */
   staged: boolean;
+  /** Whether a stream was to be seen and the request has ended without any output of it. */
+  unheard?: boolean;
   /** Requests and prompt tokens in flight on the endpoint when the request ended, itself included. */
   inflightAtEnd: number;
   promptTokensAtEnd: number;

@@ -90,7 +90,7 @@ const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'by-load': 'sent elsewhere because of load',
   'by-filter': 'sent elsewhere because of a filter',
   'by-overload': 'sent elsewhere because the endpoint was full',
-  'endpoint-away': 'the endpoint was draining, ejected or dead',
+  'endpoint-away': 'the endpoint was draining, ejected, dead or silent',
   evicted: 'the engine had evicted them',
   'evicted-predicted': 'sent before, and evicted since by the size of the cache (predicted)',
   'evicted-told': 'sent before, and evicted since (the engine reported it)',

@@ -287,6 +287,7 @@ export class RequestStories {
       if (endpoint.draining) return 'draining';
       if (endpoint.dead) return 'dead: it takes no connections';
       if (endpoint.doubted) return 'in doubt: a request to it got no answer';
+      if (endpoint.silent) return 'silent';
       return endpoint.ejected ? 'ejected' : 'not admitted';
     }
     return this.#removalName(record, endpoint.removed, columns);
@@ -302,7 +303,7 @@ export class RequestStories {
     if (removal === 'behind') return 'others waited before it';
     if (removal === 'aside') return 'it waited for the endpoint that holds its prefix';
     if (removal === 'outside-subset') return 'subset hint of the proxy';
-    if (removal === 'not-admitted') return 'draining, ejected or dead';
+    if (removal === 'not-admitted') return 'draining, ejected, dead or silent';
     return this.#operationName(record, removal, columns);
   }
 
