@@ -98,6 +98,7 @@ const CORE_SOURCES: CoreMetricsSources = {
   shardDeaths: never,
   ejections: never,
   deaths: never,
+  silences: never,
   restarts: never,
   leftOut: never,
   endpoints: never,

@@ -1,4 +1,5 @@
 import type { RequestResult } from '../core/decider.js';
+import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from '../scheduling/decision.js';
 
 /** Receives the costs of dispatched requests. */
@@ -48,6 +49,14 @@ export class QueuedCharge implements Charge {
     if (tokens < this.#told + PROGRESS_TOKENS) return;
     this.#told = tokens;
     this.#account.progress(this.#handle, tokens);
+  }
+
+  expects(sign: AnswerSign, limit: number | undefined): void {
+    this.#charge.expects?.(sign, limit);
+  }
+
+  heard(): void {
+    this.#charge.heard?.();
   }
 
   stepped(ms: number): void {

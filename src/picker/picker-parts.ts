@@ -108,6 +108,7 @@ export class PickerParts {
       own.replication,
       own.returnWatch,
       own.deathWatch,
+      own.silence,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,
       this.#traces,

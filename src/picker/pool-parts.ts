@@ -5,6 +5,8 @@ import { DecisionLog } from '../core/decision-log.js';
 import { EndpointTable } from '../core/endpoint-table.js';
 import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
 import { poolClockMs } from '../core/pool-clock.js';
+import { SampleReader } from '../core/sample-reader.js';
+import { SilenceTable } from '../core/silence-table.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import { TenantUsage } from '../operations/usage/tenant-usage.js';
@@ -32,6 +34,8 @@ import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
 import { configuredSettings, shardSettings } from './control/shard-settings.js';
 import { outlivingState, sharedState } from './control/shared-state.js';
+import { silenceLog } from './control/silence-log.js';
+import { SilenceWatch } from './control/silence-watch.js';
 import type { TracedPool, Traces } from './control/traces.js';
 import { UsageFiles } from './control/usage-files.js';
 import { VouchedLabels } from './control/vouched-labels.js';
@@ -86,6 +90,7 @@ export class PoolParts {
   readonly discovery: PoolDiscovery;
   readonly returnWatch: Part | undefined;
   readonly deathWatch: DeathWatch | undefined;
+  readonly silence: SilenceWatch;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
   readonly recording: RecordingControl;
@@ -143,6 +148,7 @@ export class PoolParts {
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
     this.deathWatch = this.#makeDeathWatch();
+    this.silence = this.#makeSilenceWatch();
     this.#traced = this.#makeTraced();
     this.#usage = new TenantUsage(this.#core);
     this.usageFiles = this.#makeUsageFiles();
@@ -173,6 +179,7 @@ export class PoolParts {
       recording: this.recording,
       ejections: () => this.#ejections,
       deaths: () => this.#deaths,
+      silences: () => this.silence.silences,
       segments: this.#segments,
       configured: () => configuration.current.plugins,
       ...others,
@@ -412,6 +419,17 @@ export class PoolParts {
           }),
         ),
     );
+  }
+
+  #makeSilenceWatch(): SilenceWatch {
+    return new SilenceWatch({
+      table: this.#table,
+      silences: new SilenceTable(this.#core),
+      samples: new SampleReader(this.#core),
+      assignments: () => this.#pool.assignments,
+      now: poolClockMs,
+      report: silenceLog(this.#options.log),
+    });
   }
 
   #makeUsageFiles(): UsageFiles | undefined {

@@ -185,6 +185,7 @@ export class PoolSet implements Part {
       own.replication,
       own.returnWatch,
       own.deathWatch,
+      own.silence,
       own.learning,
       own.usageFiles,
       pages,

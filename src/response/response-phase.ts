@@ -140,6 +140,7 @@ export class ResponsePhase {
     // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
     const kept = forward === chunk ? chunk : forward.slice();
     if (this.#scan >= 0 && this.#streaming) this.#countEvents(at);
+    else if (chunk.length > 0) this.#hear();
     if (end) this.end(at);
     return kept;
   }
@@ -229,6 +230,8 @@ export class ResponsePhase {
       // What was known at the decision was known of another endpoint.
       this.#outcome = 'diverted';
       charge?.servedBy(served, picks, itself);
+      // Times of another endpoint say nothing about the picked one.
+      charge?.expects?.('nothing', undefined);
     }
   }
 
@@ -276,5 +279,11 @@ export class ResponsePhase {
     this.#events = events;
     this.#lastEventAt = at;
     this.#request.charge?.grow(events);
+    this.#hear();
+  }
+
+  /** Output of the charged endpoint has come. Its head is none: servers send it before the engine has begun; nor is a proxy's error. */
+  #hear(): void {
+    if (this.#outcome === 'completed') this.#request.charge?.heard?.();
   }
 }

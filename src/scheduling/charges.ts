@@ -2,7 +2,9 @@ import { CORE } from '../core/core-names.js';
 import type { CurrentSettings } from '../core/current-settings.js';
 import type { Decider, RequestResult } from '../core/decider.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
+import type { Hearings } from '../core/hearings.js';
 import type { Measures } from '../core/training-sample.js';
+import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type { OutputEstimate } from './plugin.js';
@@ -26,6 +28,8 @@ export interface ChargeOptions {
   readonly settings: CurrentSettings<DecisionSettings>;
   readonly decider: Decider;
   readonly directory: EndpointDirectory;
+  /** Takes the times of output; absent = endpoints are not judged by their silence. */
+  readonly hearings?: Hearings | undefined;
   readonly nowMs: () => number;
   /** Takes the outcome of requests; absent = it is not logged. */
   readonly trail?: DecisionTrail | undefined;
@@ -90,6 +94,18 @@ export class LedgerCharge implements Charge {
     decider.prefillDone(this.#ticket, this.#held.generation, this.#firstOutputAtMs, keep);
   }
 
+  expects(sign: AnswerSign, limit: number | undefined): void {
+    if (this.#ticket === 0) return;
+    // What other endpoints do before is not seen.
+    this.#options.hearings?.expect(this.#ticket, this.#staged && sign === 'stream' ? 'later' : sign, limit);
+  }
+
+  heard(): void {
+    const { hearings, nowMs } = this.#options;
+    if (this.#ticket === 0) return;
+    hearings?.heard(this.#ticket, this.#held.slot, this.#held.slotGeneration, nowMs());
+  }
+
   grow(tokens: number): void {
     this.#outputEvents = tokens;
     const blocks = Math.floor(tokens / this.#blockTokens);
@@ -116,6 +132,7 @@ export class LedgerCharge implements Charge {
     if (record !== undefined) trail?.ended(record, measures);
     if (this.#ticket === 0) return;
     decider.label(this.#ticket, this.#held.generation, measures);
+    if (measures.outcome === 'completed') this.heard();
     if (measures.outcome !== 'aborted') {
       const tokens = measures.outputTokens ?? 0;
       decider.complete(this.#ticket, this.#held.generation, tokens, now);
@@ -219,6 +236,15 @@ export class StagedCharge implements Charge {
 
   grow(tokens: number): void {
     this.#answer.grow(tokens);
+  }
+
+  /** Endpoints of earlier stages send nothing that is seen, and the answering one cannot before they have. */
+  expects(sign: AnswerSign, limit: number | undefined): void {
+    this.#answer.expects(sign === 'stream' ? sign : 'nothing', limit);
+  }
+
+  heard(): void {
+    this.#answer.heard();
   }
 
   stepped(ms: number): void {

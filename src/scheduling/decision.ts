@@ -2,7 +2,7 @@ import type { RequestResult } from '../core/decider.js';
 import type { RefusingBound } from '../core/refusing-bound.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
-import type { Medium } from '../core/types.js';
+import type { AnswerSign, Medium } from '../core/types.js';
 import type { Endpoint } from '../pool/endpoint.js';
 import type { HookRequest } from './hooks/hook-request.js';
 import type { EndpointPredictions, LatencyPrediction } from './latency-outlook.js';
@@ -79,6 +79,13 @@ export interface Charge {
   prefillDone(): void;
   /** Updates the output to `tokens` tokens: active blocks grow at block boundaries. */
   grow(tokens: number): void;
+  /**
+   * Says what will be seen of the answer, for the judgement of silent endpoints.
+   * @param limit most output tokens that the request allows; undefined = unknown
+   */
+  expects?(sign: AnswerSign, limit: number | undefined): void;
+  /** Records that output has come: the endpoint is not silent. */
+  heard?(): void;
   /** Records a piece of output that came `ms` milliseconds after the previous one, per token. */
   stepped?(ms: number): void;
   /** Sets the measurements of the answer for the training sample. Without them the sample says aborted. */

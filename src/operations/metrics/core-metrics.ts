@@ -38,6 +38,7 @@ export interface CoreMetricsSources {
   readonly ejections: () => number;
   /** How often an endpoint was found dead. */
   readonly deaths: () => number;
+  readonly silences: () => number;
   /** Endpoints without a slot. */
   readonly leftOut: () => number;
   /** Engines that had a later start time than before, at the same address. */
@@ -85,6 +86,11 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
     { labels: {}, value: [...sources.endpoints()].filter(({ reading }) => reading.death === CORE.DEATH_DEAD).length },
   ]);
   counter('endpoint_deaths_total', 'How often an endpoint was found to take no connections.', value(sources.deaths));
+  counter(
+    'endpoint_silences_total',
+    'How often requests in flight on an endpoint got no byte for several times what they should take.',
+    value(sources.silences),
+  );
   counter(
     'engine_restarts_total',
     'Engines that started again at the same address, by process_start_time_seconds of their pages.',
@@ -203,6 +209,11 @@ const endpointGauges: readonly (readonly [
     'ejection_state',
     '0 in, 1 out, 2 out with a probe under way, 3 dead: it takes no connections.',
     (r) => (r.death === CORE.DEATH_DEAD ? 3 : r.ejection),
+  ],
+  [
+    'silent',
+    '1 while its requests in flight get no byte for several times what they should take.',
+    (r) => Number(r.silent),
   ],
   [
     'signal_age_seconds',

@@ -4,8 +4,11 @@ export interface Times {
   readonly p95: number | null;
 }
 
-/** never reached: its metrics page has not been read once, so nothing is known of its load. dead: it takes no connections. */
-export type EndpointState = 'live' | 'never reached' | 'draining' | 'ejected' | 'probed' | 'dead';
+/**
+ * never reached: its metrics page has not been read once, so nothing is known of its load. dead: it takes no
+ * connections. silent: its requests in flight get no byte.
+ */
+export type EndpointState = 'live' | 'never reached' | 'draining' | 'ejected' | 'probed' | 'dead' | 'silent';
 
 /** One endpoint. Signals are null while they are unknown. */
 export interface EndpointShown {

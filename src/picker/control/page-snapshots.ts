@@ -173,9 +173,10 @@ export class PageSnapshots {
 }
 
 /** @param isScraped whether its metrics page has ever been read; undefined = metrics are not fetched */
-function stateOf({ state, ejection, death }: EndpointReading, isScraped: boolean | undefined): EndpointState {
+function stateOf({ state, ejection, death, silent }: EndpointReading, isScraped: boolean | undefined): EndpointState {
   if (state === 2) return 'draining';
   if (death === CORE.DEATH_DEAD) return 'dead';
+  if (silent) return 'silent';
   if (ejection === 0) return isScraped === false ? 'never reached' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
 }

@@ -96,6 +96,7 @@ export interface PoolPageSources {
   readonly ejections: () => number;
   /** Endpoints that were found dead since the start. */
   readonly deaths: () => number;
+  readonly silences: () => number;
   /** The plugins that run, those added by default too. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */
@@ -202,11 +203,12 @@ export class PoolPages implements Part {
   }
 
   #coreSources() {
-    const { shardDeaths, ejections, deaths, informers, reload, learning, pool, table } = this.#sources;
+    const { shardDeaths, ejections, deaths, silences, informers, reload, learning, pool, table } = this.#sources;
     return {
       shardDeaths,
       ejections,
       deaths,
+      silences,
       leftOut: () => pool.leftOut,
       restarts: () => pool.restarts,
       scrapeErrors: () => informers.failures,

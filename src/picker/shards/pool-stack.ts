@@ -4,6 +4,7 @@ import { Decider } from '../../core/decider.js';
 import { DecisionTap, type TapCounts } from '../../core/decision-tap.js';
 import { DecisionTrail } from '../../core/decision-trail.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
+import { Hearings } from '../../core/hearings.js';
 import { LockRetry } from '../../core/lock-retry.js';
 import { attachCore, type CoreInstance } from '../../core/memory.js';
 import { poolClockMs, recentPoolClockMs, recentThreadClockMs, threadClockMs } from '../../core/pool-clock.js';
@@ -204,6 +205,7 @@ export class PoolStack {
       decider: this.#decider,
       trail: this.#trail,
       directory: this.#directory,
+      hearings: new Hearings(this.#core),
       handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
       tap: this.#tap,
