@@ -204,6 +204,9 @@ const ENDPOINTS: Row = {
     panel('Ejections', 'ops', 'How often endpoints were taken out of the picks.', {
       '{{instance}}': perSecond('pointsman_endpoint_ejections_total', 'instance'),
     }),
+    panel('Silent endpoints', 'none', '1 while requests in flight on an endpoint get no byte.', {
+      '{{endpoint}}': largest('pointsman_endpoint_silent', 'endpoint'),
+    }),
     panel('Requests in flight', 'short', 'By endpoint, over all pickers.', {
       '{{endpoint}}': total('pointsman_endpoint_inflight_requests', 'endpoint'),
     }),

@@ -114,6 +114,18 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1') },
   ],
   [
+    'a silent endpoint',
+    'warning silence: requests in flight on 1 of 2 endpoints get no byte: a',
+    {
+      page: `${PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1')}pointsman_endpoint_silent{endpoint="a"} 1\n`,
+    },
+  ],
+  [
+    'a silent endpoint that is still picked',
+    'error silence: requests in flight on 1 of 2 endpoints get no byte: b; new ones still go to b: half of the pool is out, or ejection is off',
+    { page: `${PAGE}pointsman_endpoint_silent{endpoint="b"} 1\n` },
+  ],
+  [
     'endpoints without a slot',
     'error endpoints: 3 are left out: the pool is full',
     { page: `${PAGE}pointsman_left_out_endpoints 3\n` },

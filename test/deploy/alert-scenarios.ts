@@ -103,6 +103,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_endpoint_ejections_total')]: '0x10 5x50' },
     labels: TARGET,
   },
+  PointsmanEndpointSilent: {
+    minute: 10,
+    fires: { [of('pointsman_endpoint_silent', 'endpoint="e"')]: '0x5 1x60' },
+    quiet: { [of('pointsman_endpoint_silent', 'endpoint="e"')]: '0x9 1 0x60' },
+    labels: { ...TARGET, endpoint: 'e' },
+  },
   PointsmanSignalsOld: {
     minute: 10,
     fires: { [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '0 0 0 0+60x60' },

@@ -20,6 +20,7 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
     ...signals(reading, endpoints),
     ...dead(reading, endpoints),
     ...ejected(reading, endpoints),
+    ...silent(reading, endpoints),
     ...leftOut(reading),
   ];
 }
@@ -56,9 +57,7 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
 }
 
 function dead({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
-  const gone = (samples.get('pointsman_endpoint_ejection_state') ?? [])
-    .filter(({ value }) => value === DEAD)
-    .map(({ labels }) => labels.endpoint!);
+  const gone = deadOf(samples);
   if (gone.length === 0) return [];
   const severity = gone.length === endpoints.length ? 'error' : 'warning';
   const text = `${gone.length} of ${endpoints.length} endpoints take no connections: ${named(gone)}`;
@@ -67,13 +66,40 @@ function dead({ samples }: PickerReading, endpoints: readonly string[]): readonl
 }
 
 function ejected({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const quiet = marked(samples, 'pointsman_endpoint_silent');
   const out = (samples.get('pointsman_endpoint_ejection_state') ?? [])
     .filter(({ value }) => value !== 0 && value !== DEAD)
-    .map(({ labels }) => labels.endpoint!);
+    .map(({ labels }) => labels.endpoint!)
+    .filter((name) => !quiet.includes(name));
   if (out.length === 0) return [];
   const severity = out.length === endpoints.length ? 'error' : 'warning';
   const text = `${out.length} of ${endpoints.length} endpoints are out because their answers failed: ${named(out)}`;
   return [condition(severity, 'ejections', text, 'read their logs; each comes back when a probe succeeds')];
+}
+
+function silent({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const gone = deadOf(samples);
+  const quiet = marked(samples, 'pointsman_endpoint_silent').filter((name) => !gone.includes(name));
+  if (quiet.length === 0) return [];
+  const out = marked(samples, 'pointsman_endpoint_ejection_state');
+  const picked = quiet.filter((name) => !out.includes(name));
+  const severity = picked.length === 0 ? 'warning' : 'error';
+  const text = `requests in flight on ${quiet.length} of ${endpoints.length} endpoints get no byte: ${named(quiet)}`;
+  const still =
+    picked.length === 0 ? '' : `; new ones still go to ${named(picked)}: half of the pool is out, or ejection is off`;
+  const remedy =
+    'the engine hangs although its health and metrics answer: read its log, restart it; it is back with the first byte';
+  return [condition(severity, 'silence', text + still, remedy)];
+}
+
+function deadOf(samples: Samples): readonly string[] {
+  const states = samples.get('pointsman_endpoint_ejection_state') ?? [];
+  return states.filter(({ value }) => value === DEAD).map(({ labels }) => labels.endpoint!);
+}
+
+/** Endpoints whose gauge is not 0. */
+function marked(samples: Samples, gauge: string): readonly string[] {
+  return (samples.get(gauge) ?? []).filter(({ value }) => value !== 0).map(({ labels }) => labels.endpoint!);
 }
 
 function leftOut({ samples }: PickerReading): readonly Condition[] {
