@@ -6,6 +6,7 @@ import type { GateInput, Placement, Rejection, ScheduleInput, Waiting } from '..
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
+import { BodyMode } from './codec/process-request.js';
 import type { StreamServices } from './exchange.js';
 
 /** A request that is ready to be placed. */
@@ -98,4 +99,13 @@ export function scheduleInput(
     hosted,
     gate,
   };
+}
+
+/**
+ * Says what will be seen of the answer: only its end, where it comes in one piece or the proxy sends no bodies of answers.
+ * @param bodyMode BodyMode of answers
+ */
+export function expectAnswer(request: UnderstoodRequest, { charge }: Placement, bodyMode: number): void {
+  const isSeen = request.stream && bodyMode !== BodyMode.none;
+  charge.expects?.(isSeen ? 'stream' : 'end', request.maxOutputTokens);
 }

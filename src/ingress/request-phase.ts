@@ -11,9 +11,9 @@ import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
-import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, Reply } from './codec/process-response.js';
-import { type DecisionInput, decide, scheduleInput } from './decision.js';
+import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decision.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-of-request.js';
 import { askForTokens } from './prompt-tokens.js';
@@ -273,7 +273,7 @@ export class RequestPhase {
     if (!this.#canEcho()) return this.#exchange.turnAway('too many bytes of one connection are held');
     this.#placedAt = services.recent();
     this.#recordPlaced(request);
-    this.#expectAnswer(request, outcome);
+    expectAnswer(request, outcome, this.#exchange.responseBodyMode);
     this.#makeEvictable(outcome);
     this.#trace?.placed(outcome, this.#placedAt);
     const { generatedId: generatedRequestId } = this.#trail;
@@ -320,12 +320,6 @@ export class RequestPhase {
     if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
     recorder.running(this.#series, 1);
     this.#running = true;
-  }
-
-  /** Where the proxy sends no bodies of answers, and of answers in one piece, only the end is seen. */
-  #expectAnswer({ stream, maxOutputTokens }: UnderstoodRequest, { charge }: Placement): void {
-    const isSeen = stream && this.#exchange.responseBodyMode !== BodyMode.none;
-    charge.expects?.(isSeen ? 'stream' : 'end', maxOutputTokens);
   }
 
   #makeEvictable({ charge }: Placement): void {

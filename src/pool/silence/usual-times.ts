@@ -5,7 +5,7 @@ const OWN_ANSWERS = 8;
 /** Answers over which a mean is taken. */
 const MEAN_OVER = 64;
 /** Share of the longest answer that is left after the next one: half after 350. */
-const LONGEST_KEEPS = 0.998;
+const KEPT_SHARE = 0.998;
 /** Least mean of tokens before a first output, so that a few cached prompts do not make every other one look endless. */
 const TOKENS_MIN = 64;
 
@@ -27,8 +27,8 @@ export class UsualTimes {
 
   note({ firstOutputMs, perTokenMs, durationMs, outputTokens, uncachedTokens, prefillTokens }: TrainingSample): void {
     this.#answers++;
-    this.#longestMs = Math.max(durationMs, this.#longestMs * LONGEST_KEEPS);
-    this.#longestTokens = Math.max(outputTokens ?? 0, this.#longestTokens * LONGEST_KEEPS);
+    this.#longestMs = Math.max(durationMs, this.#longestMs * KEPT_SHARE);
+    this.#longestTokens = Math.max(outputTokens ?? 0, this.#longestTokens * KEPT_SHARE);
     if (firstOutputMs !== undefined) {
       const share = 1 / Math.min(++this.#firsts, MEAN_OVER);
       this.#firstMs += (firstOutputMs - this.#firstMs) * share;
