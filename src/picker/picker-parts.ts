@@ -107,7 +107,7 @@ export class PickerParts {
       own.keeper,
       own.replication,
       own.returnWatch,
-      own.deathWatch,
+      own.deaths?.watch,
       own.silence,
       { start: () => void health.watch(() => this.shards.broadcast({ kind: 'health', statuses: statuses(health) })) },
       own.learning,

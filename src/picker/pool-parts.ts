@@ -10,13 +10,12 @@ import { SilenceTable } from '../core/silence-table.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
 import type { HealthState } from '../operations/health.js';
 import { TenantUsage } from '../operations/usage/tenant-usage.js';
-import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../pool/endpoint.js';
+import type { SlotUpdate } from '../pool/endpoint.js';
 import { SlotTable } from '../pool/slots.js';
 import type { SegmentsState } from '../request/tokens/token-source.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
-import { DeathWatch } from './control/death-watch.js';
-import type { EndpointFound } from './control/endpoint-check.js';
+import { Deaths } from './control/deaths.js';
 import { FlowControl } from './control/flow-control.js';
 import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
@@ -89,7 +88,7 @@ export class PoolParts {
   readonly learning: LatencyLearning | undefined;
   readonly discovery: PoolDiscovery;
   readonly returnWatch: Part | undefined;
-  readonly deathWatch: DeathWatch | undefined;
+  readonly deaths: Deaths | undefined;
   readonly silence: SilenceWatch;
   readonly adaptation: AdaptationControl;
   readonly reload: ConfigurationReload | undefined;
@@ -110,9 +109,6 @@ export class PoolParts {
   readonly #usage: TenantUsage;
   readonly #traced: TracedPool | undefined;
   #ejections = 0;
-  #deaths = 0;
-  /** Settled when the prompts of dead endpoints have left the index. */
-  #forgotten: Promise<void> = Promise.resolve();
   /** What the tokeniser of each shard remembers, by its thread. */
   readonly #segments = new Map<number, SegmentsState>();
 
@@ -147,7 +143,7 @@ export class PoolParts {
     this.reload = this.#makeReload();
     this.discovery = this.#makeDiscovery();
     this.returnWatch = this.#makeReturnWatch();
-    this.deathWatch = this.#makeDeathWatch();
+    this.deaths = this.#makeDeaths();
     this.silence = this.#makeSilenceWatch();
     this.#traced = this.#makeTraced();
     this.#usage = new TenantUsage(this.#core);
@@ -178,7 +174,7 @@ export class PoolParts {
       shadow: this.shadow,
       recording: this.recording,
       ejections: () => this.#ejections,
-      deaths: () => this.#deaths,
+      deaths: () => this.deaths?.count ?? 0,
       silences: () => this.silence.silences,
       segments: this.#segments,
       configured: () => configuration.current.plugins,
@@ -241,11 +237,11 @@ export class PoolParts {
     return createInformers(this.#options, this.#core, {
       publish: (slot, generation, signals, now) => {
         this.labels.hear(signals);
-        this.deathWatch?.scraped(slot, generation);
+        this.deaths?.watch.scraped(slot, generation);
         return this.#pool.publish(slot, generation, signals, now);
       },
       stale: (slot, generation) => this.#pool.stale(slot, generation),
-      failed: (slot, generation) => this.deathWatch?.scrapeFailed(slot, generation),
+      failed: (slot, generation) => this.deaths?.watch.scrapeFailed(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
       showAdapter: (name) => this.#table.showAdapter(name),
     });
@@ -271,7 +267,7 @@ export class PoolParts {
   }
 
   #slotsChanged(update: SlotUpdate): void {
-    this.deathWatch?.changeEndpoints(update);
+    this.deaths?.watch.changeEndpoints(update);
     this.informers.changeEndpoints(update);
     this.recording.changeEndpoints(update);
     this.events.feed?.changeEndpoints(update);
@@ -307,7 +303,7 @@ export class PoolParts {
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
       state: sharedState(this.adaptation, () => this.flow),
       outliving: outlivingState(this.adaptation, () => this.flow),
-      hinted: (slot, generation) => this.deathWatch?.look(slot, generation),
+      hinted: (slot, generation) => this.deaths?.watch.look(slot, generation),
       log,
     });
   }
@@ -384,41 +380,13 @@ export class PoolParts {
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
-  #makeDeathWatch(): DeathWatch | undefined {
+  #makeDeaths(): Deaths | undefined {
     if (!this.#options.ejection) return undefined;
-    return new DeathWatch({
+    return new Deaths({
       table: this.#table,
-      now: poolClockMs,
-      died: (assignment, found) => this.#died(assignment, found),
-      returned: (assignment) => this.#returned(assignment),
+      log: this.#options.log,
+      forgetPrompts: (assignment, isGone) => this.#pool.forgetPrompts(assignment, isGone),
     });
-  }
-
-  #died(assignment: SlotAssignment, found: EndpointFound): void {
-    this.#deaths++;
-    const fields = { endpoint: assignment.endpoint.id, address: endpointAddress(assignment.endpoint) };
-    const text = found === 'refused' ? 'it refuses connections' : 'requests to it fail, and it does not answer';
-    this.#options.log.warn(fields, `endpoint dead: ${text}; it gets no requests until it takes connections again`);
-    this.#forgetPrompts(assignment, found === 'refused');
-  }
-
-  #returned(assignment: SlotAssignment): void {
-    this.#options.log.info({ endpoint: assignment.endpoint.id }, 'endpoint takes connections again');
-    // Requests that were tried there have left prompts in the index, which the dead process never read.
-    this.#forgetPrompts(assignment, false);
-  }
-
-  /** The removal of one endpoint's prompts can take a while: no two of them in one turn. */
-  #forgetPrompts(assignment: SlotAssignment, isGone: boolean): void {
-    this.#forgotten = this.#forgotten.then(
-      () =>
-        new Promise((done) =>
-          setImmediate(() => {
-            this.#pool.forgetPrompts(assignment, isGone);
-            done();
-          }),
-        ),
-    );
   }
 
   #makeSilenceWatch(): SilenceWatch {
@@ -482,7 +450,7 @@ export class PoolParts {
     else if (message.kind === 'segments') this.#segments.set(message.thread, message.state);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
-    } else if (message.kind === 'doubted') this.deathWatch?.look(message.slot, message.generation);
+    } else if (message.kind === 'doubted') this.deaths?.watch.look(message.slot, message.generation);
     else {
       this.#ejections++;
       const { endpoint } = message;

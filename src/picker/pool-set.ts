@@ -184,7 +184,7 @@ export class PoolSet implements Part {
       own.keeper,
       own.replication,
       own.returnWatch,
-      own.deathWatch,
+      own.deaths?.watch,
       own.silence,
       own.learning,
       own.usageFiles,

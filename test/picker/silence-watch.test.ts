@@ -165,7 +165,7 @@ describe('the watch over silent endpoints', () => {
     charge(3);
     charge(3);
     pass(12);
-    decider.noteOutcome(3, 1, false, now);
+    decider.noteOutcome(3, 1, 'failed', now);
     expect(state(3)).toMatchObject({ ejection: 1, silent: true });
   });
 
