@@ -29,7 +29,7 @@ export function replicaSettings(
     // A pod keeps its name over a restart of its container, so messages of the new process replace those of the old one.
     replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
     jetStream: section?.jetStream === true,
-    hashKey: section?.hashKeyFile === undefined ? '' : secret(section.hashKeyFile, 'replication.hashKeyFile'),
+    hashKey: section?.hashKeyFile === undefined ? '' : hashKey(section.hashKeyFile),
   };
 }
 
@@ -48,6 +48,12 @@ function credentials(path: string): readonly [string, string] {
   const colon = text.indexOf(':');
   if (colon <= 0) throw new Error(`replication.credentialsFile: ${path} must hold user:password`);
   return [text.slice(0, colon), text.slice(colon + 1)];
+}
+
+function hashKey(path: string): string {
+  const key = secret(path, 'replication.hashKeyFile');
+  if (key === '') throw new Error(`replication.hashKeyFile: ${path} is empty: put a secret into it`);
+  return key;
 }
 
 function secret(path: string, field: string): string {

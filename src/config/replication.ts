@@ -11,7 +11,9 @@ export const replicationConfig = z.strictObject({
   hashKeyFile: z
     .string()
     .optional()
-    .describe('File with a secret that all replicas have: the seed of the block hashes is made of it.'),
+    .describe(
+      'File with a secret that all replicas have: the seed of the block hashes and the key that signs messages are made of it.',
+    ),
   jetStream: z
     .boolean()
     .default(false)

@@ -48,11 +48,16 @@ export class TokenBuckets {
     this.takeElsewhere(fairnessId, tokens, nowMs);
   }
 
-  /** Charges tokens that a tenant has used at another picker. */
-  takeElsewhere(fairnessId: string, tokens: number, nowMs: number): void {
+  /**
+   * Charges tokens that a tenant has used at another picker.
+   * @param isProven else the report may be forged, and leaves no larger debt than a bucket holds: the tenant waits for two full buckets at most
+   */
+  takeElsewhere(fairnessId: string, tokens: number, nowMs: number, isProven = true): void {
     const settings = this.#settingsOf(fairnessId);
     if (settings === undefined) return;
-    const level = this.#level(fairnessId, settings, nowMs) - tokens;
+    const before = this.#level(fairnessId, settings, nowMs);
+    const least = isProven ? Number.NEGATIVE_INFINITY : Math.min(before, -settings.burstTokens);
+    const level = Math.max(least, before - tokens);
     this.#buckets.delete(fairnessId);
     if (this.#buckets.size >= BUCKETS_MAX) this.#dropFull(nowMs);
     this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });

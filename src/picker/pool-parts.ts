@@ -301,7 +301,7 @@ export class PoolParts {
       assignments: () => this.#pool.known,
       hashSeed: this.hashSeed,
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
-      state: sharedState(this.adaptation, () => this.flow),
+      state: sharedState(this.adaptation, () => this.flow, settings.hashKey !== ''),
       outliving: outlivingState(this.adaptation, () => this.flow),
       hinted: (slot, generation) => this.deaths?.watch.look(slot, generation),
       log,

@@ -1,14 +1,19 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestLoad } from '../core/load-table.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
-/** Position of a message among all of its sender. */
-export interface Origin {
-  /** Name of the replica, unique in the group. */
+/** Sender, receiver and time of a message. */
+export interface Envelope {
+  /** Name of the sender, unique in the group. */
   readonly replica: string;
-  /** Start of the replica's process, in milliseconds since 1970. Messages of a later process replace those of an earlier one. */
+  /** Start of the sender's process, in milliseconds since 1970; tells its processes apart. */
   readonly epoch: number;
-  /** Counts the updates of an epoch, from 1. */
-  readonly sequence: number;
+  /** Counts the messages of an epoch, to whomever they go. */
+  readonly serial: number;
+  /** Time of sending by the sender's clock, in milliseconds since 1970. */
+  readonly sentAtMs: number;
+  /** Name of the receiver; the empty text = all. */
+  readonly to: string;
 }
 
 /** Whole load of one replica on an endpoint. A later row replaces it, so nothing is counted twice. */
@@ -41,10 +46,10 @@ export interface Spending {
 }
 
 /** Update of a replica about itself. */
-export interface Update extends Origin {
+export interface UpdateBody {
   readonly kind: 'update';
-  /** Time of sending by the sender's clock, in milliseconds since 1970. */
-  readonly sentAtMs: number;
+  /** Counts the updates of an epoch, from 1. */
+  readonly sequence: number;
   /** Tells seeds of block hashes apart; hashes of another seed mean nothing. */
   readonly seedCheck: number;
   /** Endpoints without a row have no load of the replica. */
@@ -60,14 +65,16 @@ export interface Update extends Origin {
 }
 
 /** Request of one replica to another for a full update and, with `index`, for the prefix index. */
-export interface SnapshotRequest extends Omit<Origin, 'sequence'> {
+export interface RequestBody {
   readonly kind: 'request';
   readonly index: boolean;
 }
 
 /** A part of the prefix index, as it was at the update of the same sequence or later. */
-export interface IndexPiece extends Origin {
+export interface PieceBody {
   readonly kind: 'piece';
+  /** Number of the update. */
+  readonly sequence: number;
   /** Counts the pieces of one answer, from 0. */
   readonly number: number;
   readonly last: boolean;
@@ -77,10 +84,46 @@ export interface IndexPiece extends Origin {
   readonly segments: Uint8Array;
 }
 
-export type Message = Update | SnapshotRequest | IndexPiece;
+export type Update = Envelope & UpdateBody;
+export type SnapshotRequest = Envelope & RequestBody;
+export type IndexPiece = Envelope & PieceBody;
+export type MessageBody = UpdateBody | RequestBody | PieceBody;
+export type Message = Envelope & MessageBody;
 
 /** Raised when older messages would be misread, or their block hashes name other blocks. */
-const VERSION = 2;
+const VERSION = 3;
+/** Flag of a message that ends with a MAC. */
+const SIGNED = 1;
+/** Bytes of a MAC: HMAC-SHA-256, cut (RFC 2104, section 5). */
+const MAC_BYTES = 16;
+/** Bounds on the fields. Load: as the columns of the core hold it. Times: as `Date` holds them. */
+const LOAD_MAX = 2 ** 31 - 1;
+const TIME_MS_MAX = 8.64e15;
+const COUNT_MAX = Number.MAX_SAFE_INTEGER;
+
+/** Bytes of a block of SHA-256. */
+const BLOCK_BYTES = 64;
+
+/** Key with which the replicas of a group sign their messages: its two forms, as HMAC has them (RFC 2104, section 2). */
+export interface MessageKey {
+  readonly inner: Buffer;
+  readonly outer: Buffer;
+}
+
+/** The key that the replicas of a group make of their secret; undefined without one: messages are not signed then. */
+export function messageKey(group: string, secret: string): MessageKey | undefined {
+  if (secret === '') return undefined;
+  const key = hash('sha256', `pointsman messages of replicas\0${group}\0${secret}`, 'buffer');
+  const padded = (pad: number) => Buffer.alloc(BLOCK_BYTES, pad).map((byte, i) => byte ^ (key[i] ?? 0)) as Buffer;
+  return { inner: padded(0x36), outer: padded(0x5c) };
+}
+
+/** HMAC-SHA-256, cut. By hand, because Node's own takes 15 µs more for its object. */
+function macOf({ inner, outer }: MessageKey, bytes: Uint8Array): Buffer {
+  const digest = hash('sha256', Buffer.concat([inner, bytes]), 'buffer');
+  return hash('sha256', Buffer.concat([outer, digest]), 'buffer').subarray(0, MAC_BYTES);
+}
+
 const KINDS = ['update', 'request', 'piece'] as const;
 const FULL = 1;
 const LEAVES = 2;
@@ -94,22 +137,26 @@ const SPENDING_BYTES = 9;
 
 const LOAD_FIELDS = ['requests', 'tokens', 'prefill', 'prompt', 'output', 'pending', 'held', 'charged'] as const;
 
-/** Bytes of a message. */
-export function encodeMessage(message: Message): Uint8Array {
+/** Bytes of a message. @param key with which it is signed; undefined = it is not */
+export function encodeMessage(message: Message, key?: MessageKey): Uint8Array {
   const to = new WireWriter();
   to.byte(VERSION);
+  to.byte(key === undefined ? 0 : SIGNED);
   to.byte(KINDS.indexOf(message.kind));
   to.text(message.replica);
   to.number(message.epoch);
+  to.number(message.serial);
+  to.float(message.sentAtMs);
+  to.text(message.to);
   if (message.kind === 'update') writeUpdate(to, message);
   else if (message.kind === 'request') to.byte(Number(message.index));
   else writePiece(to, message);
+  if (key !== undefined) to.raw(macOf(key, to.written));
   return to.written.slice();
 }
 
 function writeUpdate(to: WireWriter, update: Update): void {
   to.number(update.sequence);
-  to.float(update.sentAtMs);
   to.number(update.seedCheck);
   to.byte((update.full ? FULL : 0) | (update.leaves ? LEAVES : 0));
   to.number(update.loads.length);
@@ -155,39 +202,74 @@ function writePiece(to: WireWriter, { sequence, number, last, endpoints, segment
 
 /**
  * Reads a message.
- * @throws WireError when the bytes are no message of this version
+ * @param key with which it must be signed; undefined = signatures are not looked at
+ * @throws WireError when it is no message of this version, has another signature, or a value that no replica can have
  */
-export function decodeMessage(bytes: Uint8Array): Message {
-  const from = new WireReader(bytes);
-  const version = from.byte();
-  if (version !== VERSION) throw new WireError(`version ${version} of the messages, and ${VERSION} is expected`);
+export function decodeMessage(bytes: Uint8Array, key?: MessageKey): Message {
+  const from = new WireReader(signedPart(bytes, key));
+  from.raw(2);
   const kind = KINDS[from.byte()];
   if (kind === undefined) throw new WireError('a message of an unknown kind');
-  const origin = { replica: from.text(), epoch: from.number() };
+  const envelope: Envelope = {
+    replica: from.text(),
+    epoch: count(from, 'epoch', TIME_MS_MAX),
+    serial: from.number(),
+    sentAtMs: amount(from, 'sentAtMs', TIME_MS_MAX),
+    to: from.text(),
+  };
   const message =
     kind === 'update'
-      ? readUpdate(from, origin)
+      ? readUpdate(from, envelope)
       : kind === 'request'
-        ? ({ kind, ...origin, index: from.byte() !== 0 } as const)
-        : readPiece(from, origin);
+        ? ({ kind, ...envelope, index: from.byte() !== 0 } as const)
+        : readPiece(from, envelope);
   if (from.left > 0) throw new WireError(`${from.left} bytes too many`);
   return message;
 }
 
-function readUpdate(from: WireReader, origin: Omit<Origin, 'sequence'>): Update {
-  const [sequence, sentAtMs, seedCheck, flags] = [from.number(), from.float(), from.number(), from.byte()];
+/** A message without its MAC. */
+function signedPart(bytes: Uint8Array, key: MessageKey | undefined): Uint8Array {
+  const from = new WireReader(bytes);
+  const version = from.byte();
+  if (version !== VERSION) throw new WireError(`version ${version} of the messages, and ${VERSION} is expected`);
+  const isSigned = (from.byte() & SIGNED) !== 0;
+  const end = isSigned ? bytes.length - MAC_BYTES : bytes.length;
+  if (end < 2) throw new WireError('the message is too short for its signature');
+  const part = bytes.subarray(0, end);
+  if (key === undefined) return part;
+  if (!isSigned) throw new WireError('it is not signed: give all replicas the same hashKeyFile', 'signature');
+  if (!timingSafeEqual(macOf(key, part), bytes.subarray(end)))
+    throw new WireError('it is signed with another key: give all replicas the same hashKeyFile and group', 'signature');
+  return part;
+}
+
+/** A whole number in its bounds. */
+function count(from: WireReader, name: string, max: number): number {
+  const value = from.number();
+  if (value > max) throw new WireError(`${name} is ${value}, and at most ${max} is possible`, 'value');
+  return value;
+}
+
+/** A number in its bounds, of which NaN is none. */
+function amount(from: WireReader, name: string, max: number): number {
+  const value = from.float();
+  if (!(value >= 0 && value <= max)) throw new WireError(`${name} is ${value}, and must be from 0 to ${max}`, 'value');
+  return value;
+}
+
+function readUpdate(from: WireReader, envelope: Envelope): Update {
+  const [sequence, seedCheck, flags] = [from.number(), from.number(), from.byte()];
   return {
     kind: 'update',
-    ...origin,
+    ...envelope,
     sequence,
-    sentAtMs,
     seedCheck,
     full: (flags & FULL) !== 0,
     leaves: (flags & LEAVES) !== 0,
     loads: list(from, LOAD_BYTES, () => readLoad(from)),
     placements: list(from, PLACEMENT_BYTES, () => readPlacement(from)),
     ejections: list(from, EJECTION_BYTES, () => ({ endpoint: from.word(), out: from.byte() !== 0 })),
-    spendings: list(from, SPENDING_BYTES, () => ({ tenant: from.text(), tokens: from.float() })),
+    spendings: list(from, SPENDING_BYTES, () => ({ tenant: from.text(), tokens: amount(from, 'tokens', COUNT_MAX) })),
     learned: readLearned(from),
   };
 }
@@ -202,10 +284,18 @@ function list<Part>(from: WireReader, bytes: number, read: () => Part): Part[] {
 }
 
 function readLoad(from: WireReader): LoadRow {
-  const endpoint = from.word();
-  const [requests, tokens, prefill, prompt] = [from.number(), from.number(), from.number(), from.number()];
-  const [output, pending, held, charged] = [from.number(), from.number(), from.number(), from.number()];
-  return { endpoint, requests, tokens, prefill, prompt, output, pending, held, charged };
+  // In the order of LOAD_FIELDS.
+  return {
+    endpoint: from.word(),
+    requests: count(from, 'requests', LOAD_MAX),
+    tokens: count(from, 'tokens', LOAD_MAX),
+    prefill: count(from, 'prefill', LOAD_MAX),
+    prompt: count(from, 'prompt', LOAD_MAX),
+    output: count(from, 'output', LOAD_MAX),
+    pending: count(from, 'pending', LOAD_MAX),
+    held: count(from, 'held', LOAD_MAX),
+    charged: count(from, 'charged', COUNT_MAX),
+  };
 }
 
 function readPlacement(from: WireReader): Placement {
@@ -217,8 +307,8 @@ function readPlacement(from: WireReader): Placement {
   return { endpoint, parent, hashes, tail: (flags & TAIL) === 0 ? undefined : from.word() };
 }
 
-function readPiece(from: WireReader, origin: Omit<Origin, 'sequence'>): IndexPiece {
+function readPiece(from: WireReader, envelope: Envelope): IndexPiece {
   const [sequence, number, last] = [from.number(), from.number(), from.byte() !== 0];
   const endpoints = list(from, 8, () => from.word());
-  return { kind: 'piece', ...origin, sequence, number, last, endpoints, segments: from.raw(from.count(1)).slice() };
+  return { kind: 'piece', ...envelope, sequence, number, last, endpoints, segments: from.raw(from.count(1)).slice() };
 }

@@ -1,4 +1,4 @@
-import type { LoadRow, Update } from './messages.js';
+import type { Envelope, LoadRow, UpdateBody } from './messages.js';
 import { UsualLag } from './usual-lag.js';
 
 /** Load of all live peers on an endpoint. */
@@ -19,6 +19,15 @@ const TENANTS_MAX = 100_000;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
 const BEYOND_MAX = 1_024;
 
+/** Update of a peer, with what is needed to know it by. */
+export type PeerUpdate = UpdateBody & Pick<Envelope, 'replica' | 'epoch' | 'sentAtMs'>;
+
+/** Bound on a sum of loads: what the columns of the core hold. */
+const SUM_MAX = 2 ** 31 - 1;
+
+/** Full updates far behind the last one after which that is taken for forged, and the peer begins anew. */
+const FAR_BEHIND_MAX = 3;
+
 interface Row {
   readonly sequence: number;
   readonly load: LoadRow;
@@ -26,6 +35,7 @@ interface Row {
   told: number;
 }
 
+/** A process of another replica. */
 interface Peer {
   readonly replica: string;
   readonly epoch: number;
@@ -39,6 +49,8 @@ interface Peer {
   readonly beyond: Set<number>;
   /** Sequence of the last full update. */
   fullAt: number;
+  /** Full updates in a row that came far behind the highest update. */
+  farBehind: number;
   /** Sequence of the update that ended its last silence: rows of earlier ones do not count. */
   countsFrom: number;
   readonly rows: Map<bigint, Row>;
@@ -65,11 +77,9 @@ export interface PeerReading {
 
 /** Changes by one update. */
 export interface Receipt {
-  /** Whether the update is dropped: an earlier process of the replica sent it, or there is no place for the peer. */
+  /** Whether the update is dropped: as many peers as there may be are heard. */
   readonly ignored: boolean;
-  /** Whether it is dropped because as many peers as there may be are heard. */
-  readonly crowded: boolean;
-  /** Whether the peer was unknown, silent, or another process: its load counts from its next full update on. */
+  /** Whether the peer was unknown or silent: its load counts from its next full update on. */
   readonly appeared: boolean;
   /** Whether updates before this one are newly missing. */
   readonly gap: boolean;
@@ -77,8 +87,7 @@ export interface Receipt {
   readonly spent: readonly { readonly tenant: string; readonly tokens: number }[];
 }
 
-const IGNORED: Receipt = { ignored: true, crowded: false, appeared: false, gap: false, spent: [] };
-const CROWDED: Receipt = { ...IGNORED, crowded: true };
+const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: [] };
 const NONE_CHANGED: readonly bigint[] = [];
 const NONE_SILENT: readonly string[] = [];
 const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number }[] = [];
@@ -86,7 +95,8 @@ const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0
 
 /**
  * State of the peers by their updates. Every row is the whole load of one peer on one endpoint, with the number of its
- * update: the newest row counts, once, so updates may come late, twice or not at all. Has no clock and no timers.
+ * update: the newest row counts, once, so updates may come late, twice or not at all. Each process of a replica is a peer of its own and
+ * counts while it is heard, so none can be ended by a message in the name of another. Has no clock and no timers.
  */
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
@@ -97,11 +107,10 @@ export class PeerView {
    * late is no sign of life.
    * @param lagMs time between sending and receipt, by both clocks
    */
-  receive(update: Update, nowMs: number, lagMs = 0): Receipt {
-    const before = this.#peers.get(update.replica);
-    if (before !== undefined && update.epoch < before.epoch) return IGNORED;
-    if (before === undefined && !this.#makeRoom()) return CROWDED;
-    const peer = before?.epoch === update.epoch ? before : this.#meet(update, before);
+  receive(update: PeerUpdate, nowMs: number, lagMs = 0): Receipt {
+    const before = this.#peers.get(processOf(update));
+    if (before === undefined && !this.#makeRoom()) return IGNORED;
+    const peer = before ?? this.#meet(update);
     peer.lagMs = lagMs;
     peer.heardMs = Math.max(peer.heardMs, nowMs - peer.usualLag.excess(lagMs, nowMs));
     const live = !update.leaves && nowMs - peer.heardMs <= SILENCE_MS;
@@ -110,15 +119,17 @@ export class PeerView {
     // Load that the peer reported before its silence may have ended.
     if (live && !peer.live && peer === before) peer.countsFrom = update.sequence;
     peer.live = live;
+    if (appeared) this.#forgetEarlier(peer);
+    if (isFarBehind(peer, update)) this.#beginAnew(peer, update.sequence);
     const gap = noteSequence(peer, update.sequence);
     this.#takeLoads(peer, update);
-    return { ignored: false, crowded: false, appeared, gap, spent: takeSpendings(peer, update) };
+    return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
   }
 
   /** Notes that the prefix index of the peer at its update `sequence` has been taken over. */
   completed(replica: string, epoch: number, sequence: number): void {
-    const peer = this.#peers.get(replica);
-    if (peer?.epoch !== epoch) return;
+    const peer = this.#peers.get(processOf({ replica, epoch }));
+    if (peer === undefined) return;
     peer.complete = Math.max(peer.complete, sequence);
     peer.highest = Math.max(peer.highest, sequence);
     advance(peer);
@@ -134,7 +145,7 @@ export class PeerView {
     let silent: string[] | undefined;
     for (const peer of this.#peers.values()) {
       const silence = nowMs - peer.heardMs;
-      if (silence > FORGET_MS) this.#peers.delete(peer.replica);
+      if (silence > FORGET_MS) this.#peers.delete(processOf(peer));
       if (!peer.live || silence <= SILENCE_MS) continue;
       peer.live = false;
       this.#mark(peer);
@@ -159,14 +170,14 @@ export class PeerView {
       const row = rows.get(endpoint);
       if (!live || row === undefined || row.sequence < countsFrom) continue;
       const { load } = row;
-      sum.requests += load.requests;
-      sum.tokens += load.tokens;
-      sum.prefill += load.prefill;
-      sum.prompt += load.prompt;
-      sum.output += load.output;
-      sum.pending += load.pending;
-      sum.held += load.held;
-      sum.charged += Math.max(0, load.charged - row.told);
+      sum.requests = added(sum.requests, load.requests);
+      sum.tokens = added(sum.tokens, load.tokens);
+      sum.prefill = added(sum.prefill, load.prefill);
+      sum.prompt = added(sum.prompt, load.prompt);
+      sum.output = added(sum.output, load.output);
+      sum.pending = added(sum.pending, load.pending);
+      sum.held = added(sum.held, load.held);
+      sum.charged = added(sum.charged, Math.max(0, load.charged - row.told));
       row.told = Math.max(row.told, load.charged);
     }
     return sum;
@@ -192,8 +203,14 @@ export class PeerView {
     return [...this.#peers.values()].filter(({ live, complete, highest }) => live && complete < highest);
   }
 
+  /** Every replica by the process of it that was heard last. */
   readings(nowMs: number): PeerReading[] {
-    return [...this.#peers.values()].map(({ replica, epoch, live, heardMs, lagMs, gaps, complete, highest }) => ({
+    const latest = new Map<string, Peer>();
+    for (const peer of this.#peers.values()) {
+      if (peer.heardMs >= (latest.get(peer.replica)?.heardMs ?? Number.NEGATIVE_INFINITY))
+        latest.set(peer.replica, peer);
+    }
+    return [...latest.values()].map(({ replica, epoch, live, heardMs, lagMs, gaps, complete, highest }) => ({
       replica,
       epoch,
       live,
@@ -204,8 +221,7 @@ export class PeerView {
     }));
   }
 
-  #meet({ replica, epoch, sentAtMs }: Update, before: Peer | undefined): Peer {
-    if (before !== undefined) this.#mark(before);
+  #meet({ replica, epoch, sentAtMs }: PeerUpdate): Peer {
     const peer: Peer = {
       replica,
       epoch,
@@ -215,16 +231,35 @@ export class PeerView {
       highest: 0,
       beyond: new Set(),
       fullAt: 0,
+      farBehind: 0,
       countsFrom: 0,
       rows: new Map(),
       spent: new Map(),
       fromStart: sentAtMs - epoch < YOUNG_MS,
       lagMs: 0,
       usualLag: new UsualLag(),
-      gaps: before?.gaps ?? 0,
+      gaps: 0,
     };
-    this.#peers.set(replica, peer);
+    this.#peers.set(processOf(peer), peer);
     return peer;
+  }
+
+  /** What was said with higher numbers does not count. */
+  #beginAnew(peer: Peer, sequence: number): void {
+    this.#mark(peer);
+    peer.rows.clear();
+    peer.beyond.clear();
+    peer.complete = sequence - 1;
+    peer.highest = sequence - 1;
+    peer.fullAt = 0;
+    peer.countsFrom = 0;
+  }
+
+  /** Forgets silent processes of a replica of which another one is heard. */
+  #forgetEarlier(heard: Peer): void {
+    for (const peer of this.#peers.values()) {
+      if (peer.replica === heard.replica && !peer.live) this.#peers.delete(processOf(peer));
+    }
   }
 
   /** @returns whether there is a place for one more peer */
@@ -234,14 +269,14 @@ export class PeerView {
     for (const peer of this.#peers.values()) {
       if (!peer.live && peer.heardMs <= (quietest?.heardMs ?? Number.POSITIVE_INFINITY)) quietest = peer;
     }
-    return quietest !== undefined && this.#peers.delete(quietest.replica);
+    return quietest !== undefined && this.#peers.delete(processOf(quietest));
   }
 
   #mark({ rows }: Peer): void {
     for (const endpoint of rows.keys()) this.#changed.add(endpoint);
   }
 
-  #takeLoads(peer: Peer, { full, loads, sequence }: Update): void {
+  #takeLoads(peer: Peer, { full, loads, sequence }: PeerUpdate): void {
     const { rows } = peer;
     if (sequence < peer.fullAt) return;
     for (const load of loads) {
@@ -261,6 +296,24 @@ export class PeerView {
   }
 }
 
+/** Key of a process among all processes of all replicas. */
+function processOf({ replica, epoch }: Pick<Envelope, 'replica' | 'epoch'>): string {
+  return `${epoch} ${replica}`;
+}
+
+function added(sum: number, more: number): number {
+  return Math.min(SUM_MAX, sum + more);
+}
+
+/** Whether a peer goes on sending full updates far behind one that must have been forged: no connection reorders as many. */
+function isFarBehind(peer: Peer, { full, sequence }: PeerUpdate): boolean {
+  if (!full) return false;
+  peer.farBehind = peer.highest - sequence > BEYOND_MAX ? peer.farBehind + 1 : 0;
+  if (peer.farBehind < FAR_BEHIND_MAX) return false;
+  peer.farBehind = 0;
+  return true;
+}
+
 /** @returns whether updates before this one are missing that were not missed before */
 function noteSequence(peer: Peer, sequence: number): boolean {
   const gap = peer.highest > 0 && sequence > peer.highest + 1;
@@ -277,7 +330,7 @@ function advance(peer: Peer): void {
 }
 
 /** New tokens of each tenant. The sums only grow, so a late update adds nothing. */
-function takeSpendings({ spent, fromStart }: Peer, { spendings }: Update): { tenant: string; tokens: number }[] {
+function takeSpendings({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { tenant: string; tokens: number }[] {
   const news: { tenant: string; tokens: number }[] = [];
   for (const { tenant, tokens } of spendings) {
     const known = spent.get(tenant);

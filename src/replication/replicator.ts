@@ -2,6 +2,7 @@ import { errorMessage } from '../core/error-message.js';
 import type { ExportedSegment } from '../core/index-export.js';
 import { PacedReport } from '../core/paced-report.js';
 import type { ReplicaLink } from './link.js';
+import { MessageFreshness } from './message-freshness.js';
 import {
   decodeMessage,
   type EjectionNews,
@@ -9,15 +10,19 @@ import {
   type IndexPiece,
   type LoadRow,
   type Message,
-  type Origin,
+  type MessageBody,
+  type MessageKey,
+  type PieceBody,
   type Placement,
   type SnapshotRequest,
   type Spending,
   type Update,
+  type UpdateBody,
 } from './messages.js';
 import { type LoadSum, PEERS_MAX, type PeerReading, PeerView } from './peer-view.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { Snapshots } from './snapshots.js';
+import { BAD_MESSAGES, type BadMessage, WireError } from './wire.js';
 
 /** Silence of this replica after which it sends an empty update. */
 const HEARTBEAT_MS = 200;
@@ -63,6 +68,8 @@ export interface ReplicatorOptions {
   readonly replica: string;
   readonly epoch: number;
   readonly seedCheck: number;
+  /** `messageKey` of the group; undefined = who may publish is trusted. */
+  readonly key?: MessageKey | undefined;
   /** Whether prompts and the prefix index are shared; false where engines report their caches themselves. */
   readonly sharesIndex: boolean;
   readonly pool: ReplicatedPool;
@@ -78,7 +85,8 @@ export interface ReplicationCounts {
   sentBytes: number;
   receivedMessages: number;
   receivedBytes: number;
-  badMessages: number;
+  /** Messages that were refused, by the reason. */
+  readonly badMessages: Record<BadMessage, number>;
   gaps: number;
   lostPlacements: number;
   snapshotsSent: number;
@@ -91,7 +99,7 @@ export function noCounts(): ReplicationCounts {
     sentBytes: 0,
     receivedMessages: 0,
     receivedBytes: 0,
-    badMessages: 0,
+    badMessages: Object.fromEntries(BAD_MESSAGES.map((reason) => [reason, 0])) as Record<BadMessage, number>,
     gaps: 0,
     lostPlacements: 0,
     snapshotsSent: 0,
@@ -111,7 +119,9 @@ export class Replicator {
   readonly #view = new PeerView();
   readonly #snapshots = new Snapshots();
   readonly #told = new Map<bigint, LoadRow>();
+  readonly #freshness: MessageFreshness;
   #sequence = 0;
+  #serial = 0;
   #nowMs = 0;
   #sentMs = Number.NEGATIVE_INFINITY;
   #fullMs = Number.NEGATIVE_INFINITY;
@@ -133,8 +143,19 @@ export class Replicator {
     ),
   );
 
+  readonly #heard = new PacedReport<{ readonly replica: string; readonly epoch: number }>(
+    (peer, count) => this.#options.log('info', 'a replica is heard', { ...peer, ...more(count) }),
+    PEERS_MAX,
+  );
+  readonly #silent = new PacedReport<string>(
+    (replica, count) =>
+      this.#options.log('warn', 'a replica is silent: its load no longer counts', { replica, ...more(count) }),
+    PEERS_MAX,
+  );
+
   constructor(options: ReplicatorOptions) {
     this.#options = options;
+    this.#freshness = new MessageFreshness(options.key !== undefined);
     if (!options.sharesIndex) this.#snapshots.settle();
   }
 
@@ -176,9 +197,7 @@ export class Replicator {
   tick(nowMs: number): boolean {
     this.#nowMs = nowMs;
     const isNews = this.#publish();
-    for (const replica of this.#view.expire(nowMs)) {
-      this.#options.log('warn', 'a replica is silent: its load no longer counts', { replica });
-    }
+    for (const replica of this.#view.expire(nowMs)) this.#silent.note(replica, nowMs);
     this.#applyLoads();
     this.#ask();
     return isNews;
@@ -239,17 +258,11 @@ export class Replicator {
     return placements;
   }
 
-  #origin(): Origin {
-    const { replica, epoch } = this.#options;
-    return { replica, epoch, sequence: this.#sequence };
-  }
-
-  #update(parts: Partial<Update>): Update {
+  #update(parts: Partial<UpdateBody>): UpdateBody {
     this.#sequence++;
     return {
       kind: 'update',
-      ...this.#origin(),
-      sentAtMs: this.#options.wallMs(),
+      sequence: this.#sequence,
       seedCheck: this.#options.seedCheck,
       full: false,
       leaves: false,
@@ -262,14 +275,16 @@ export class Replicator {
     };
   }
 
-  #send(message: Message, to?: string): void {
-    const { link } = this.#options;
+  /** @param to name of the receiver; the empty text = all */
+  #send(body: MessageBody, to = ''): void {
+    const { link, replica, epoch, wallMs, key } = this.#options;
     this.#sentMs = this.#nowMs;
     if (!link.connected) return;
-    const bytes = encodeMessage(message);
+    const envelope = { replica, epoch, serial: ++this.#serial, sentAtMs: wallMs(), to };
+    const bytes = encodeMessage({ ...envelope, ...body }, key);
     this.counts.sentMessages++;
     this.counts.sentBytes += bytes.length;
-    if (to === undefined) link.broadcast(bytes);
+    if (to === '') link.broadcast(bytes);
     else link.send(to, bytes);
   }
 
@@ -280,32 +295,44 @@ export class Replicator {
     this.#nowMs = nowMs;
     this.counts.receivedMessages++;
     this.counts.receivedBytes += bytes.length;
-    let message: Message;
-    try {
-      message = decodeMessage(bytes);
-    } catch (error) {
-      this.counts.badMessages++;
-      this.#unreadable.note(errorMessage(error), nowMs);
-      return;
-    }
-    if (message.replica === this.#options.replica) return;
+    const message = this.#read(bytes);
+    if (message === undefined) return;
     if (message.kind === 'update') this.#receiveUpdate(message);
     else if (message.kind === 'request') void this.#answer(message);
     else void this.#receivePiece(message);
   }
 
+  /** @returns undefined for a message that is refused, and for one of this replica */
+  #read(bytes: Uint8Array): Message | undefined {
+    const { replica, key, wallMs } = this.#options;
+    try {
+      const message = decodeMessage(bytes, key);
+      if (message.replica === replica) return undefined;
+      if (message.to !== '' && message.to !== replica)
+        throw new WireError('it was sent to another replica', 'repeated');
+      this.#freshness.check(message, wallMs());
+      return message;
+    } catch (error) {
+      this.counts.badMessages[error instanceof WireError ? error.reason : 'unreadable']++;
+      this.#unreadable.note(errorMessage(error), this.#nowMs);
+      return undefined;
+    }
+  }
+
   #receiveUpdate(update: Update): void {
-    const { pool, log, wallMs, seedCheck, sharesIndex } = this.#options;
+    const { pool, wallMs, seedCheck, sharesIndex } = this.#options;
     const { replica, epoch } = update;
     const lagMs = wallMs() - update.sentAtMs;
-    const { ignored, crowded, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
-    if (crowded) this.#crowded.note(replica, this.#nowMs);
-    if (ignored) return;
+    const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
+    if (ignored) {
+      this.#crowded.note(replica, this.#nowMs);
+      return;
+    }
     this.lag(lagMs);
     if (gap) this.counts.gaps++;
     if ((gap || appeared) && !update.full) this.#askForLoads(replica);
     if (appeared) {
-      log('info', 'a replica is heard', { replica, epoch });
+      this.#heard.note({ replica, epoch }, this.#nowMs);
       this.#snapshots.heard(replica);
       // The replica does not know the load of this one: the next update is a full one.
       this.#fullMs = Number.NEGATIVE_INFINITY;
@@ -321,7 +348,7 @@ export class Replicator {
 
   /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */
   #askForLoads(replica: string): void {
-    this.#send({ kind: 'request', ...this.#origin(), index: false }, replica);
+    this.#send({ kind: 'request', index: false }, replica);
   }
 
   #reportSeed(replica: string): void {
@@ -358,7 +385,7 @@ export class Replicator {
     if (replica === undefined) return;
     // The first index includes every placement up to now, so gaps before this request need no second index.
     if (!this.#snapshots.joined) this.#view.completedAll();
-    this.#send({ kind: 'request', ...this.#origin(), index: true }, replica);
+    this.#send({ kind: 'request', index: true }, replica);
   }
 
   /** Sends a full update, and the prefix index in pieces, to the replica that asked. One index at a time. */
@@ -370,10 +397,10 @@ export class Replicator {
     this.counts.snapshotsSent++;
     try {
       let number = 0;
-      const origin = this.#origin();
-      let before: Pick<IndexPiece, 'endpoints' | 'segments'> = { endpoints: [], segments: new Uint8Array(0) };
+      const sequence = this.#sequence;
+      let before: Pick<PieceBody, 'endpoints' | 'segments'> = { endpoints: [], segments: new Uint8Array(0) };
       const send = (last: boolean) =>
-        this.#send({ kind: 'piece', ...origin, number: number++, last, ...before }, replica);
+        this.#send({ kind: 'piece', sequence, number: number++, last, ...before }, replica);
       await pool.exportIndex((endpoints, segments) => {
         for (let at = 0; at < segments.length; at += PIECE_SEGMENTS_MAX) {
           if (before.segments.length > 0) send(false);
@@ -401,11 +428,16 @@ export class Replicator {
       this.#view.completed(replica, epoch, sequence);
       log('info', 'the prefix index of a replica was taken over', { replica });
     } catch (error) {
-      this.counts.badMessages++;
+      this.counts.badMessages.unreadable++;
       this.#snapshots.fail(this.#nowMs);
       log('warn', `the prefix index of a replica cannot be used: ${errorMessage(error)}`, { replica });
     }
   }
+}
+
+/** The number of what a line of the log stands for, where that is not one. */
+function more(count: number): object {
+  return count === 1 ? {} : { count };
 }
 
 function isEmpty(row: LoadRow): boolean {

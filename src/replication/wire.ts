@@ -1,6 +1,19 @@
-/** Bytes that are no message of this version. The text says what is wrong. */
+/**
+ * Reasons for which a message is refused. unreadable: no message of this version · signature: not signed with the key of the group ·
+ * clock: sent long ago, or by a clock far ahead · repeated: received before · value: a number that no replica can have
+ */
+export const BAD_MESSAGES = ['unreadable', 'signature', 'clock', 'repeated', 'value'] as const;
+export type BadMessage = (typeof BAD_MESSAGES)[number];
+
+/** A message that is refused. The text says what is wrong. */
 export class WireError extends Error {
   override name = 'WireError';
+  readonly reason: BadMessage;
+
+  constructor(text: string, reason: BadMessage = 'unreadable') {
+    super(text);
+    this.reason = reason;
+  }
 }
 
 const TEXT_BYTES_MAX = 255;
@@ -122,13 +135,11 @@ export class WireReader {
     return count;
   }
 
-  /** A finite number. */
+  /** Any number, also NaN and an infinite one. */
   float(): number {
     this.#need(8);
     this.#at += 8;
-    const value = this.#view.getFloat64(this.#at - 8, true);
-    if (!Number.isFinite(value)) throw new WireError(`${value} in the place of a finite number`);
-    return value;
+    return this.#view.getFloat64(this.#at - 8, true);
   }
 
   word(): bigint {

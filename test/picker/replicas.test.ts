@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
@@ -163,6 +163,28 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
     });
     await hold(all[0]!, 2);
     await know('the other knows new ones', [all[1]!], [5]);
+  });
+
+  it('replicas with a hashKeyFile share with each other, and refuse what is not signed with it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pointsman-hash-key-'));
+    cleanups.push(() => rm(folder, { recursive: true, force: true }));
+    await writeFile(join(folder, 'key'), 'a secret of the group\n');
+    const keyed = `hashKeyFile: ${join(folder, 'key')}`;
+    const all = [
+      await replica(nats, 'signed', PREFIX_PROFILE, keyed),
+      await replica(nats, 'signed', PREFIX_PROFILE, keyed),
+      await replica(nats, 'signed'),
+    ];
+    await hold(all[0]!, 3);
+    await hold(all[2]!, 2);
+    await know('those with the key know each other', all.slice(0, 2), [0, 3]);
+    await eventually('the one without it is refused', async () => {
+      const of = all[1]!.serve.metricsPort;
+      return ((await metric(of, 'pointsman_replication_bad_messages_total', 'reason="signature"')) ?? 0) > 5;
+    });
+    const lines = all[1]!.serve.log().split('\n');
+    expect(lines.filter((line) => line.includes('a message cannot be read: it is not signed'))).toHaveLength(1);
+    await know('nothing of it counts', all.slice(0, 2), [0, 3]);
   });
 
   it('the page of replicas shows the peers and both parts of the load', async () => {

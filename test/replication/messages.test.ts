@@ -1,14 +1,17 @@
+import { createHash, createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeMessage, encodeMessage, type Message } from '../../dist/replication/messages.js';
+import { decodeMessage, encodeMessage, type Message, messageKey } from '../../dist/replication/messages.js';
 import { WireError } from '../../dist/replication/wire.js';
 
 const count = fc.nat(2 ** 31 - 1);
 const word = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });
 const words = fc.array(word, { maxLength: 20 }).map((values) => BigUint64Array.from(values));
-const epoch = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+const number = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });
+const epoch = fc.integer({ min: 0, max: 8.64e15 });
 const replica = fc.string({ maxLength: 40, unit: 'grapheme' });
-const tokens = fc.double({ noNaN: true, noDefaultInfinity: true });
+const tokens = fc.double({ noNaN: true, min: 0, max: 2 ** 53 - 1 });
+const time = fc.double({ noNaN: true, min: 0, max: 8.64e15 });
 const load = fc.record({
   endpoint: word,
   requests: count,
@@ -20,6 +23,7 @@ const load = fc.record({
   held: count,
   charged: count,
 });
+const envelope = { replica, epoch, serial: number, sentAtMs: time, to: replica };
 const placement = fc.record({
   endpoint: word,
   parent: fc.option(word, { nil: undefined }),
@@ -28,10 +32,8 @@ const placement = fc.record({
 });
 const update = fc.record({
   kind: fc.constant('update' as const),
-  replica,
-  epoch,
-  sequence: epoch,
-  sentAtMs: fc.double({ noNaN: true, noDefaultInfinity: true }),
+  ...envelope,
+  sequence: number,
   seedCheck: count,
   full: fc.boolean(),
   leaves: fc.boolean(),
@@ -41,17 +43,17 @@ const update = fc.record({
   spendings: fc.array(fc.record({ tenant: fc.string({ maxLength: 30 }), tokens }), { maxLength: 3 }),
   learned: fc.option(fc.uint8Array({ minLength: 1, maxLength: 50 }), { nil: undefined }),
 });
-const request = fc.record({ kind: fc.constant('request' as const), replica, epoch, index: fc.boolean() });
+const request = fc.record({ kind: fc.constant('request' as const), ...envelope, index: fc.boolean() });
 const piece = fc.record({
   kind: fc.constant('piece' as const),
-  replica,
-  epoch,
-  sequence: epoch,
+  ...envelope,
+  sequence: number,
   number: count,
   last: fc.boolean(),
   endpoints: fc.array(word, { maxLength: 5 }),
   segments: fc.uint8Array({ maxLength: 100 }),
 });
+const ROW = { endpoint: 1n, requests: 1, tokens: 1, prefill: 1, prompt: 1, output: 1, pending: 1, held: 1, charged: 1 };
 const message: fc.Arbitrary<Message> = fc.oneof(update, request, piece);
 
 describe('messages of replicas', () => {
@@ -77,7 +79,7 @@ describe('messages of replicas', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(2), (bytes, kind) => {
         try {
-          decodeMessage(Uint8Array.of(1, kind, ...bytes));
+          decodeMessage(Uint8Array.of(3, 0, kind, ...bytes));
         } catch (error) {
           expect(error).toBeInstanceOf(WireError);
         }
@@ -85,8 +87,58 @@ describe('messages of replicas', () => {
     );
   });
 
+  it('a signed message is read with its key and refused with every other one, and without a signature', () => {
+    const [key, other] = [messageKey('group', 'secret'), messageKey('other group', 'secret')];
+    fc.assert(
+      fc.property(message, (each) => {
+        expect(decodeMessage(encodeMessage(each, key), key)).toEqual(each);
+        expect(decodeMessage(encodeMessage(each, key))).toEqual(each);
+        expect(() => decodeMessage(encodeMessage(each, other), key)).toThrow('signed with another key');
+        expect(() => decodeMessage(encodeMessage(each), key)).toThrow('it is not signed');
+      }),
+    );
+  });
+
+  it('a signed message ends with the first half of its HMAC-SHA-256', () => {
+    const key = createHash('sha256').update('pointsman messages of replicas\0group\0secret').digest();
+    fc.assert(
+      fc.property(message, (each) => {
+        const bytes = encodeMessage(each, messageKey('group', 'secret'));
+        const mac = createHmac('sha256', key).update(bytes.subarray(0, -16)).digest().subarray(0, 16);
+        expect(Buffer.from(bytes.subarray(-16))).toEqual(mac);
+      }),
+    );
+  });
+
+  it('a signed message of which any byte is changed is refused', () => {
+    const key = messageKey('group', 'secret');
+    fc.assert(
+      fc.property(message, fc.nat(), fc.integer({ min: 1, max: 255 }), (each, place, change) => {
+        const bytes = encodeMessage(each, key);
+        bytes[place % bytes.length]! ^= change;
+        expect(() => decodeMessage(bytes, key)).toThrow(WireError);
+      }),
+    );
+  });
+
+  it.each([
+    ['sentAtMs', { sentAtMs: Number.NaN }],
+    ['sentAtMs', { sentAtMs: Number.POSITIVE_INFINITY }],
+    ['sentAtMs', { sentAtMs: -1 }],
+    ['epoch', { epoch: 9e15 }],
+    ['tokens', { spendings: [{ tenant: 't', tokens: Number.POSITIVE_INFINITY }] }],
+    ['tokens', { spendings: [{ tenant: 't', tokens: -1 }] }],
+    ['requests', { loads: [{ ...ROW, requests: 2 ** 31 }] }],
+    ['held', { loads: [{ ...ROW, held: 2 ** 40 }] }],
+  ])('a message whose %s cannot be is refused, and the reason names the field', (field, parts) => {
+    const head = { replica: 'a', epoch: 1, serial: 1, sentAtMs: 1, to: '', kind: 'update' as const, sequence: 1 };
+    const rest = { seedCheck: 1, full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [] };
+    const bytes = encodeMessage({ ...head, ...rest, learned: undefined, ...parts } as Message);
+    expect(() => decodeMessage(bytes)).toThrow(new RegExp(`^${field} is .*(at most|must be from 0)`));
+  });
+
   it('a message of another version is refused with both versions', () => {
-    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 2 is expected');
+    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 3 is expected');
   });
 
   it('a charged and released request with a new prompt of 2,000 tokens takes less than 400 bytes', () => {
@@ -94,13 +146,13 @@ describe('messages of replicas', () => {
     const more = { ...row, pending: 2, held: 30_000, charged: 1_000_000 };
     const hashes = new BigUint64Array(31).fill(2n ** 63n);
     const empty = { ejections: [], spendings: [], learned: undefined, full: false, leaves: false };
-    const head = { kind: 'update' as const, replica: 'picker-5d8f7c-x2x4z', epoch: 1.8e12, sequence: 1e6 };
+    const sender = { replica: 'picker-5d8f7c-x2x4z', epoch: 1.8e12, serial: 1e6, to: '' };
+    const head = { kind: 'update' as const, ...sender, sequence: 1e6 };
     const all = { ...head, ...empty, sentAtMs: 1.8e12, seedCheck: 2 ** 31, loads: [more] };
-    const charged = encodeMessage({
-      ...all,
-      placements: [{ endpoint: 2n ** 63n, parent: undefined, hashes, tail: undefined }],
-    });
-    const released = encodeMessage({ ...all, placements: [] });
+    const key = messageKey('group', 'secret');
+    const placements = [{ endpoint: 2n ** 63n, parent: undefined, hashes, tail: undefined }];
+    const charged = encodeMessage({ ...all, placements }, key);
+    const released = encodeMessage({ ...all, placements: [] }, key);
     expect(charged.length + released.length).toBeLessThan(450);
     // One in each message is the dearest case: the head is sent once for all requests of 10 ms.
     expect(charged.length).toBeLessThan(400);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LoadRow, Update } from '../../dist/replication/messages.js';
-import { PEERS_MAX, PeerView, SILENCE_MS } from '../../dist/replication/peer-view.js';
+import type { LoadRow } from '../../dist/replication/messages.js';
+import { PEERS_MAX, type PeerUpdate, PeerView, SILENCE_MS } from '../../dist/replication/peer-view.js';
 
 const ENDPOINT = 7n;
 
@@ -9,7 +9,7 @@ function row(endpoint: bigint, requests: number, charged = requests): LoadRow {
   return { endpoint, requests, tokens: 10 * requests, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged };
 }
 
-function update(sequence: number, parts: Partial<Update> = {}): Update {
+function update(sequence: number, parts: Partial<PeerUpdate> = {}): PeerUpdate {
   return {
     kind: 'update',
     replica: 'a',
@@ -113,13 +113,39 @@ describe('what a replica knows of a peer', () => {
     expect([view.load(ENDPOINT).requests, view.live]).toEqual([0, 0]);
   });
 
-  it('a restarted replica ends what its earlier process said, and nothing of that counts any more', () => {
+  it('a restarted replica frees what its earlier process said when that is silent', () => {
     const view = new PeerView();
     view.receive(update(9, { loads: [row(ENDPOINT, 5)] }), 0);
     view.receive(update(1, { epoch: 2, loads: [row(8n, 1)] }), 1);
+    expect(view.expire(SILENCE_MS + 1)).toEqual(['a']);
     expect([view.load(ENDPOINT).requests, view.load(8n).requests]).toEqual([0, 1]);
-    expect(view.receive(update(10, { loads: [row(ENDPOINT, 6)] }), 2).ignored).toBe(true);
-    expect(view.load(ENDPOINT).requests).toBe(0);
+    expect(view.readings(SILENCE_MS + 1)).toMatchObject([{ replica: 'a', epoch: 2, live: true }]);
+  });
+
+  it('a replica that leaves and starts again is the process that started', () => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 5)] }), 0);
+    view.receive(update(2, { leaves: true, full: true }), 1);
+    view.receive(update(1, { epoch: 2 }), 2);
+    expect(view.readings(2)).toMatchObject([{ epoch: 2, live: true }]);
+  });
+
+  it.each([0, 2, 1e15])('a message in the name of another process (%i) hides no live one', (epoch) => {
+    const view = new PeerView();
+    view.receive(update(1, { loads: [row(ENDPOINT, 5)] }), 0);
+    view.receive(update(1e9, { epoch, full: true }), 1);
+    view.receive(update(2, { loads: [row(ENDPOINT, 6)] }), 2);
+    expect(view.load(ENDPOINT).requests).toBe(6);
+    view.receive(update(3), SILENCE_MS);
+    view.expire(SILENCE_MS + 2);
+    expect([view.load(ENDPOINT).requests, view.live]).toEqual([6, 1]);
+    expect(view.readings(SILENCE_MS + 2)).toMatchObject([{ epoch: 1, live: true }]);
+  });
+
+  it('the sum of the loads of all peers stays within what the columns hold', () => {
+    const view = new PeerView();
+    for (const replica of ['a', 'b', 'c']) view.receive(update(1, { replica, loads: [row(ENDPOINT, 2 ** 31 - 1)] }), 0);
+    expect(view.load(ENDPOINT)).toMatchObject({ requests: 2 ** 31 - 1, charged: 2 ** 31 - 1 });
   });
 
   it('requests sent there are counted once between two calls', () => {
@@ -149,7 +175,7 @@ describe('what a replica knows of a peer', () => {
   it('peers beyond the bound are ignored while all others are heard', () => {
     const view = new PeerView();
     for (let i = 0; i < PEERS_MAX; i++) view.receive(update(1, { replica: `r${i}` }), 0);
-    expect(view.receive(update(1, { replica: 'one more' }), 0)).toMatchObject({ ignored: true, crowded: true });
+    expect(view.receive(update(1, { replica: 'one more' }), 0)).toMatchObject({ ignored: true });
   });
 
   it('a peer beyond the bound takes the place of the one that has been silent for longest', () => {

@@ -1,5 +1,5 @@
 import type { ReplicaLink } from '../../dist/replication/link.js';
-import type { LoadRow, Message, Spending, Update } from '../../dist/replication/messages.js';
+import type { Envelope, LoadRow, Message, Spending, UpdateBody } from '../../dist/replication/messages.js';
 import { type ReplicatedPool, Replicator, type ReplicatorOptions } from '../../dist/replication/replicator.js';
 
 /** Start of every process here, in milliseconds since 1970. */
@@ -63,15 +63,16 @@ export function replicaAt(options: Partial<ReplicatorOptions> = {}) {
 }
 
 /** An update of a live peer, sent at a time of the test's clock. */
-export function updateOf(replica: string, sequence: number, clockMs: number, parts: Partial<Update> = {}): Message {
+export function updateOf(
+  replica: string,
+  sequence: number,
+  clockMs: number,
+  parts: Partial<UpdateBody & Envelope> = {},
+): Message {
   return {
-    kind: 'update',
-    replica,
-    epoch: START_MS,
-    sequence,
-    sentAtMs: START_MS + clockMs,
-    seedCheck: 7,
-    ...{ full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [], learned: undefined },
+    ...{ kind: 'update', replica, epoch: START_MS, serial: sequence, sentAtMs: START_MS + clockMs, to: '' },
+    ...{ sequence, seedCheck: 7, full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [] },
+    learned: undefined,
     ...parts,
   };
 }

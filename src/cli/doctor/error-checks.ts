@@ -160,9 +160,10 @@ const WATCHED: readonly Watched[] = [
   {
     metric: 'pointsman_replication_bad_messages_total',
     about: 'replicas',
-    what: 'messages of other replicas could not be read',
+    what: 'messages of other replicas were refused',
     severity: 'warning',
-    remedy: 'run one version on all replicas',
+    remedy: 'give all replicas one version, one hashKeyFile and clocks that agree; the log has the reason',
+    label: 'reason',
   },
   {
     metric: 'pointsman_trace_spans_total',

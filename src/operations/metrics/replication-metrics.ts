@@ -14,7 +14,8 @@ export interface ReplicationFigures {
     readonly sentBytes: number;
     readonly receivedMessages: number;
     readonly receivedBytes: number;
-    readonly badMessages: number;
+    /** By the reason. */
+    readonly badMessages: Readonly<Record<string, number>>;
     readonly gaps: number;
     readonly lostPlacements: number;
     readonly snapshotsSent: number;
@@ -22,7 +23,7 @@ export interface ReplicationFigures {
   };
 }
 
-type Counts = ReplicationFigures['counts'];
+type Counts = Omit<ReplicationFigures['counts'], 'badMessages'>;
 
 /** Registers the metrics of replicas that share what they know. */
 export function addReplicationMetrics(exposition: MetricsExposition, read: () => ReplicationFigures): void {
@@ -52,7 +53,12 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'snapshotsTaken',
   );
   counter('gaps', 'Gaps in the updates of other replicas.', ({ gaps }) => gaps);
-  counter('bad_messages', 'Messages of other replicas that could not be read.', ({ badMessages }) => badMessages);
+  exposition.addCounter({
+    name: 'pointsman_replication_bad_messages_total',
+    help: 'Messages of other replicas that were refused, by the reason.',
+    labels: ['reason'],
+    read: () => Object.entries(read().counts.badMessages).map(([reason, value]) => ({ labels: { reason }, value })),
+  });
   counter(
     'lost_placements',
     'Placed prompts that were not sent to other replicas: the ring of a shard was full.',

@@ -12,6 +12,7 @@ import { CostTable } from '../../core/coefficients.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { errorMessage } from '../../core/error-message.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { PacedReport } from '../../core/paced-report.js';
 import { ReportOnce } from '../../core/report-once.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { seededRandom } from '../../core/seeded-random.js';
@@ -107,8 +108,8 @@ export class AdaptationControl {
 
   readonly #peers: PeerGuards | undefined;
   #guardTold: { readonly epoch: number; readonly atMs: number } | undefined;
-  readonly #hearProblems = new ReportOnce((problem) =>
-    this.#log.warn({}, `the learned state of a replica is not used: ${problem}`),
+  readonly #hearProblems = new PacedReport<string>((problem, count) =>
+    this.#log.warn({ count }, `the learned state of a replica is not used: ${problem}`),
   );
 
   constructor(options: AdaptationControlOptions) {
@@ -242,7 +243,7 @@ export class AdaptationControl {
       if (guard !== undefined) this.#peers?.hear({ ...guard, stop: guard.stop }, this.#options.now());
       if (samples !== undefined && state !== undefined) this.#takeOver(samples, state);
     } catch (error) {
-      this.#hearProblems.problem(error);
+      this.#hearProblems.note(errorMessage(error));
     }
   }
 

@@ -204,10 +204,13 @@ export class FlowControl {
     return this.queues.buckets.takeNews(most);
   }
 
-  /** Charges tokens that tenants have used at other pickers. */
-  spentElsewhere(spent: readonly { readonly tenant: string; readonly tokens: number }[]): void {
+  /**
+   * Charges tokens that tenants have used at other pickers.
+   * @param isSigned whether the report is signed; else a bucket loses no more than it holds, and is left with no larger debt
+   */
+  spentElsewhere(spent: readonly { readonly tenant: string; readonly tokens: number }[], isSigned: boolean): void {
     const now = poolClockMs();
-    for (const { tenant, tokens } of spent) this.queues.buckets.takeElsewhere(tenant, tokens, now);
+    for (const { tenant, tokens } of spent) this.queues.buckets.takeElsewhere(tenant, tokens, now, isSigned);
   }
 
   /** Tokens that are missing in the buckets of tenants, most first. */

@@ -4,8 +4,10 @@ import type { CoreInstance } from '../../core/memory.js';
 import type { Logger } from '../../operations/log.js';
 import type { SlotAssignment } from '../../pool/endpoint.js';
 import type { ReplicaLink } from '../../replication/link.js';
+import { messageKey } from '../../replication/messages.js';
 import type { NatsLink } from '../../replication/nats-link.js';
 import { noCounts, type ReplicationCounts, Replicator } from '../../replication/replicator.js';
+import { steadyClock } from '../../replication/steady-clock.js';
 import type { Part } from '../part.js';
 import { KeptState, type OutlivingState } from './kept-state.js';
 import { type KnownLoad, PoolReplica, type SharedState } from './pool-replica.js';
@@ -27,7 +29,7 @@ export interface ReplicaSettings {
   readonly group: string;
   /** Unique in the group. */
   readonly replica: string;
-  /** Secret of the group that the seed of the block hashes is made of. */
+  /** Secret of the group, of which the seed of the block hashes and the key of its messages are made; the empty text = none. */
   readonly hashKey: string;
   /** Whether JetStream keeps what must survive all replicas. */
   readonly jetStream: boolean;
@@ -134,7 +136,8 @@ export class ReplicationControl implements Part {
       sharesIndex,
       pool: this.#pool,
       link,
-      wallMs: () => performance.timeOrigin + performance.now(),
+      key: messageKey(settings.group, settings.hashKey),
+      wallMs: steadyClock(),
       log: (level, text, details = {}) => this.#log[level](details, text),
     });
     replicator.lag = (ms) => this.lag(ms);

@@ -10,15 +10,23 @@ const TENANTS_MAX = 1_000;
 /** Bound on a tenant's name in bytes; tenants with longer ones are not told of. */
 const NAME_BYTES_MAX = 255;
 
-/** State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients, state of the guard. */
-export function sharedState(adaptation: AdaptationControl, flow: () => FlowControl | undefined): SharedState {
+/**
+ * State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients, state of
+ * the guard.
+ * @param isSigned whether messages of strangers are refused
+ */
+export function sharedState(
+  adaptation: AdaptationControl,
+  flow: () => FlowControl | undefined,
+  isSigned: boolean,
+): SharedState {
   let toldMs = performance.now();
   return {
     spendings: () => {
       const spendings = flow()?.takeSpendings(TENANTS_MAX) ?? [];
       return spendings.filter(({ tenant }) => Buffer.byteLength(tenant) <= NAME_BYTES_MAX);
     },
-    applySpent: (spent) => flow()?.spentElsewhere(spent),
+    applySpent: (spent) => flow()?.spentElsewhere(spent, isSigned),
     peersChanged: (live, connected) => flow()?.setPeers(live, connected),
     learned: () => {
       const now = performance.now();
