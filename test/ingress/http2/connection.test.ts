@@ -225,6 +225,16 @@ describe('requests that are no calls', () => {
     ]);
   });
 
+  it.each(['', '5', 'm', '-5m', '5x', '123456789m', 'NaNm'])(
+    'a call with the malformed grpc-timeout "%s" is refused as INVALID_ARGUMENT, and another one goes on',
+    (timeout) => {
+      const connection = MemoryConnection.open();
+      connection.say(headers(1), headers(3, 0, requestFields([['grpc-timeout', timeout]])));
+      expect(connection.told()[0]).toContain('grpc-status: 3');
+      expect([connection.handlers.length, connection.ended]).toEqual([1, false]);
+    },
+  );
+
   it('requests that are no calls are told that compressed messages are not taken, before any comes', () => {
     expect(answer(requestFields([['grpc-encoding', 'gzip']]))[0]).toContain('grpc-status: 12');
     expect(answer(requestFields([['grpc-encoding', 'identity']]))).toEqual([]);

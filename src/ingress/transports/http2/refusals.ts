@@ -6,6 +6,9 @@ const HEADERS_TOO_LARGE = plainAnswerOf(431, 'the headers are longer than 64 KB\
 const METHOD_NOT_ALLOWED = plainAnswerOf(405, 'this port takes gRPC calls, which are POST requests\n');
 const UNSUPPORTED_MEDIA_TYPE = plainAnswerOf(415, 'this port takes gRPC calls: content-type application/grpc\n');
 
+/** Characters of a malformed `grpc-timeout` that the refusal shows. */
+const TIMEOUT_SHOWN = 20;
+
 /** The answer to what is no gRPC call; undefined when it is one. */
 export function plainAnswer({ tooLarge, method, contentType }: RequestHead): PlainAnswer | undefined {
   if (tooLarge) return HEADERS_TOO_LARGE;
@@ -14,8 +17,12 @@ export function plainAnswer({ tooLarge, method, contentType }: RequestHead): Pla
 }
 
 /** Refusal of a gRPC call, as its header block; undefined when it is. @param known its method is served */
-export function refusalOf({ encoding, path }: RequestHead, known: boolean): Buffer | undefined {
+export function refusalOf({ encoding, path, badTimeout }: RequestHead, known: boolean): Buffer | undefined {
   if (!known) return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
+  if (badTimeout !== undefined) {
+    const text = `grpc-timeout ${badTimeout.slice(0, TIMEOUT_SHOWN)} is none: send up to 8 digits and one of H, M, S, m, u, n`;
+    return errorTrailers(GrpcStatus.invalidArgument, text, true);
+  }
   if (encoding === undefined || encoding === 'identity') return undefined;
   return errorTrailers(GrpcStatus.unimplemented, `grpc-encoding ${encoding} is not taken: send identity`, true);
 }

@@ -6,6 +6,7 @@ const MESSAGE_BYTES_MAX = 1_024;
 /** gRPC status codes that the transport itself gives. */
 export const GrpcStatus = {
   ok: 0,
+  invalidArgument: 3,
   deadlineExceeded: 4,
   resourceExhausted: 8,
   unimplemented: 12,

@@ -27,6 +27,8 @@ export class RequestHead {
   contentLength: number | undefined;
   /** Milliseconds; undefined when the request has all the time in the world. */
   timeoutMs: number | undefined;
+  /** A `grpc-timeout` that is none. */
+  badTimeout: string | undefined;
   #authority: string | undefined;
   #regular = false;
   #bytes = 0;
@@ -79,6 +81,7 @@ export class RequestHead {
         return;
       case 'grpc-timeout':
         this.timeoutMs = grpcTimeoutMs(value);
+        if (this.timeoutMs === undefined) this.badTimeout = value;
         return;
       case 'grpc-encoding':
         this.encoding = value;
