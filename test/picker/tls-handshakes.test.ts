@@ -6,6 +6,7 @@ import { get } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { selfSignedCertificate } from '../../dist/ingress/certificate.js';
@@ -68,6 +69,7 @@ async function withClientCertificates() {
   const server = Buffer.from(TEST_CERTIFICATE);
   return {
     flags: [`--cert-path=${folder}`, `--client-ca-file=${join(folder, 'clients.pem')}`],
+    pair: { key: client.key, cert: client.cert },
     channel: () => credentials.createSsl(server, Buffer.from(client.key), Buffer.from(client.cert)),
     stranger: async () => {
       const { key, cert } = await selfSignedCertificate();
@@ -154,6 +156,30 @@ describe('plain text on the TLS port', () => {
     expect(code).toBe(2);
     expect(stdout).toMatch(/error +TLS +\d+ connections of plain text .* just now/);
     expect(stdout).toContain('--secure-serving=false');
+  });
+});
+
+describe('renegotiation in TLS 1.2', () => {
+  it.each([false, true])('renegotiation in TLS 1.2 is refused, client certificates %s', async (certificates) => {
+    const asked = certificates ? await withClientCertificates() : undefined;
+    const serve = await start(...(asked?.flags ?? []));
+    const options = {
+      host: '127.0.0.1',
+      port: serve.grpcPort,
+      rejectUnauthorized: false,
+      maxVersion: 'TLSv1.2',
+    } as const;
+    const socket = connectTls({ ...options, ...asked?.pair, ALPNProtocols: ['h2'] });
+    cleanups.push(() => socket.destroy());
+    socket.on('error', () => undefined);
+    await once(socket, 'secureConnect');
+    const refusal = await new Promise<Error | null>((resolve) => {
+      socket.once('close', () => resolve(new Error('closed')));
+      socket.once('error', resolve);
+      socket.renegotiate({ rejectUnauthorized: false }, resolve);
+    });
+    expect(refusal).toBeInstanceOf(Error);
+    expect(await answered(serve.grpcPort, (asked?.channel ?? unverified)())).toBeGreaterThan(0);
   });
 });
 

@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import type { KeyPair, ListenOptions, TlsMaterial } from '../transport.js';
@@ -115,6 +116,8 @@ function secureContext({ key, cert, minVersion, ciphers, clientCa }: TlsMaterial
     key,
     cert,
     minVersion: minVersion ?? 'TLSv1.2',
+    // A handshake costs the server more than the client, which could ask for one after the other over one connection.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(ciphers === undefined ? {} : { ciphers }),
     ...(clientCa === undefined ? {} : { ca: clientCa }),
   };

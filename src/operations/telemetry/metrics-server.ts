@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import {
   createServer,
   type IncomingMessage,
@@ -109,7 +110,8 @@ function tlsServer(
 ): Server & TlsServer {
   const { key, cert, ciphers, clientCa } = tls;
   const client = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-  return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', ciphers, ...client }, listener);
+  const secureOptions = constants.SSL_OP_NO_RENEGOTIATION;
+  return createTlsServer({ ...limits, key, cert, minVersion: 'TLSv1.2', secureOptions, ciphers, ...client }, listener);
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {
