@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Route } from './telemetry/metrics-server.js';
+import type { RecentTraffic } from './why/traffic-figures.js';
 
 /** Use of a bound. */
 export interface BoundUse {
@@ -10,6 +11,8 @@ export interface BoundUse {
   readonly setting: string;
   /** Whether a full one is the usual state, as of a cache that drops its oldest entry. */
   readonly fills: boolean;
+  /** Remedy where raising it would only put the problem off; absent = raise it. */
+  readonly remedy?: string;
 }
 
 /** Part of a scorer in the last decisions whose columns are kept. */
@@ -46,6 +49,11 @@ export interface HealthReport {
   readonly bounds: readonly BoundUse[];
   readonly memory: MemoryUse;
   readonly scorers: readonly ScorerUse[];
+  /** Names and types of the plugins that run. */
+  readonly plugins: readonly { readonly name: string; readonly type: string }[];
+  readonly traffic: RecentTraffic;
+  /** Rises in the last minute of counters that do not rise in a healthy picker, by the name of the metric. */
+  readonly lastMinute: Readonly<Record<string, number>>;
   /** Whether decisions read bodies of answers. */
   readonly readsAnswers: boolean;
   readonly configuration: {
@@ -54,6 +62,14 @@ export interface HealthReport {
     readonly warnings: readonly string[];
   };
 }
+
+/** Counters that the picker itself follows for the last minute, so that one look sees errors that go on. */
+export const FOLLOWED_COUNTERS: readonly string[] = [
+  'llm_d_epp_request_error_total',
+  'pointsman_overload_rejections_total',
+  'pointsman_plugin_failures_total',
+  'pointsman_flow_control_refusals_total',
+];
 
 /** Path of the report. */
 export const HEALTH_PATH = '/debug/health';

@@ -29,6 +29,9 @@ const HEALTHY: HealthReport = {
   bounds: [{ name: 'streams', used: 10, limit: 10_000, setting: '--max-streams', fills: false }],
   memory: { resident: 100e6, limit: 1e9, needs: [{ what: 'everything', bytes: 900e6 }] },
   scorers: [{ scorer: 'queue-scorer', decisions: 50, apart: 40, decided: 9 }],
+  plugins: [],
+  traffic: { windowSeconds: 60, decided: 0, refused: {}, endpoints: [], leaning: null },
+  lastMinute: {},
   readsAnswers: true,
   configuration: { lastReload: null, warnings: [] },
 };

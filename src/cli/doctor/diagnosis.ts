@@ -3,6 +3,7 @@ import { decisionConditions } from './decision-checks.js';
 import { endpointConditions } from './endpoint-checks.js';
 import { errorConditions } from './error-checks.js';
 import { processConditions } from './process-checks.js';
+import { trafficConditions } from './traffic-checks.js';
 
 const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
 
@@ -12,6 +13,7 @@ export function diagnosis(reading: PickerReading): readonly Condition[] {
     ...processConditions(reading),
     ...endpointConditions(reading),
     ...decisionConditions(reading),
+    ...trafficConditions(reading),
     ...errorConditions(reading),
   ].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }

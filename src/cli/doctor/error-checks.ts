@@ -91,7 +91,7 @@ const WATCHED: readonly Watched[] = [
     about: 'queues',
     what: 'requests were refused at a bound',
     severity: 'warning',
-    remedy: 'add model servers, or raise the bound of the band',
+    remedy: 'add model servers, or have clients send less: a higher bound makes more requests wait longer',
     label: 'cause',
   },
   {
@@ -185,15 +185,23 @@ const WATCHED: readonly Watched[] = [
 ];
 
 /** Errors of each part: counters that rise now, and those that have risen since the start. */
-export function errorConditions({ samples, earlier }: PickerReading): readonly Condition[] {
+export function errorConditions({ samples, earlier, health }: PickerReading): readonly Condition[] {
   return [
-    ...WATCHED.flatMap((watched) => watchedCondition(watched, samples, earlier)),
+    ...WATCHED.flatMap((watched) =>
+      watchedCondition(watched, samples, earlier, health?.lastMinute?.[watched.metric] ?? 0),
+    ),
     ...kubernetes(samples),
     ...replicas(samples),
   ];
 }
 
-function watchedCondition(watched: Watched, samples: Samples, earlier: Samples | undefined): readonly Condition[] {
+/** @param lastMinute rise that the picker has seen itself */
+function watchedCondition(
+  watched: Watched,
+  samples: Samples,
+  earlier: Samples | undefined,
+  lastMinute: number,
+): readonly Condition[] {
   const { about, what, severity, remedy, label } = watched;
   const now = counted(watched, samples);
   if (now === 0) return [];
@@ -201,6 +209,10 @@ function watchedCondition(watched: Watched, samples: Samples, earlier: Samples |
   const values = label === undefined ? '' : ` (${valuesOf(watched, label, samples)})`;
   if (now > before)
     return [condition(severity, about, `${now - before} ${what} just now, ${now} since the start${values}`, remedy)];
+  if (lastMinute > 0) {
+    const text = `${lastMinute} ${what} in the last minute, ${now} since the start${values}`;
+    return [condition(severity, about, text, remedy)];
+  }
   return [condition('note', about, `${now} ${what} since the start${values}`, remedy)];
 }
 

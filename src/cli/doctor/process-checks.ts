@@ -43,7 +43,7 @@ function readiness({ unready }: HealthReport): readonly Condition[] {
   return [condition('error', 'readiness', `not ready: ${unready.join('; ')}`, remedy)];
 }
 
-function boundCondition({ name, used, limit, setting, fills }: BoundUse): readonly Condition[] {
+function boundCondition({ name, used, limit, setting, fills, remedy }: BoundUse): readonly Condition[] {
   const share = limit === 0 ? 0 : used / limit;
   if (share < BOUND_WARNING) return [];
   const text = `${name} ${Math.round(share * 100)} % full (${used} of ${limit})`;
@@ -58,7 +58,7 @@ function boundCondition({ name, used, limit, setting, fills }: BoundUse): readon
       ),
     ];
   }
-  return [condition(share >= 1 ? 'error' : 'warning', 'bounds', text, `raise ${setting}, or add replicas`)];
+  return [condition(share >= 1 ? 'error' : 'warning', 'bounds', text, remedy ?? `raise ${setting}, or add replicas`)];
 }
 
 function memory({ memory: { resident, limit, needs } }: HealthReport): readonly Condition[] {

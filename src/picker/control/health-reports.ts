@@ -3,9 +3,13 @@ import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
 import { CORE } from '../../core/core-names.js';
 import type { DecisionLog } from '../../core/decision-log.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { poolClockMs } from '../../core/pool-clock.js';
 import type { BoundUse, HealthReport, MemoryUse, ScorerUse } from '../../operations/health-report.js';
+import type { LastMinute } from '../../operations/telemetry/last-minute.js';
+import { recentTraffic } from '../../operations/why/recent-traffic.js';
 import type { RequestStories } from '../../operations/why/request-story.js';
 import { ScorerUses } from '../../operations/why/scorer-use.js';
+import type { RecentTraffic } from '../../operations/why/traffic-figures.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
@@ -18,6 +22,9 @@ const DECISIONS_MAX = 100;
 const SLICE_MS = 1;
 /** Age up to which the use of the scorers is told again: who asks often costs no more. */
 const SCORERS_AGE_MS = 1_000;
+/** Window of the figures of traffic, and bound on its decisions: as many as the page reads each second. */
+const WINDOW_SECONDS = 60;
+const TRAFFIC_MAX = 1_500;
 /** Memory of an idle picker with one shard and of a further shard (docs/performance.md, docs/sizing.md). */
 const IDLE_BYTES = 130_000_000;
 const SHARD_BYTES = 40_000_000;
@@ -34,6 +41,8 @@ export interface HealthSources {
   readonly warnings: () => readonly string[];
   readonly log: DecisionLog;
   readonly stories: RequestStories;
+  readonly configured: () => readonly { readonly name: string; readonly type: string }[];
+  readonly lastMinute: LastMinute;
 }
 
 /** The state of the picker for `pointsman doctor`. Control thread only. */
@@ -42,6 +51,8 @@ export class HealthReports {
   /** The use of the scorers as it is being read, or was read last. */
   #scorers: Promise<readonly ScorerUse[]> | undefined;
   #scorersAtMs = Number.NEGATIVE_INFINITY;
+  #traffic: RecentTraffic | undefined;
+  #trafficAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(sources: HealthSources) {
     this.#sources = sources;
@@ -49,7 +60,7 @@ export class HealthReports {
 
   /** Reads decisions in several turns of the event loop; everything else in one. */
   async read(): Promise<HealthReport> {
-    const { options, core, reload, unready, warnings } = this.#sources;
+    const { options, core, reload, unready, warnings, configured, lastMinute } = this.#sources;
     const scorers = await this.#scorerUses();
     return {
       timeMs: Date.now(),
@@ -61,6 +72,9 @@ export class HealthReports {
       bounds: boundsOf(this.#sources),
       memory: memoryOf(options, core),
       scorers,
+      plugins: configured(),
+      traffic: this.#recentTraffic(),
+      lastMinute: lastMinute.rises,
       readsAnswers: readsAnswerBodies(proxyNeeds(options.configuration)),
       configuration: { lastReload: reload?.last ?? null, warnings: warnings() },
     };
@@ -74,6 +88,14 @@ export class HealthReports {
       this.#scorersAtMs = performance.now();
     });
     return this.#scorers;
+  }
+
+  #recentTraffic(): RecentTraffic {
+    const now = performance.now();
+    if (this.#traffic !== undefined && now - this.#trafficAtMs <= SCORERS_AGE_MS) return this.#traffic;
+    this.#trafficAtMs = now;
+    this.#traffic = trafficOf(this.#sources);
+    return this.#traffic;
   }
 }
 
@@ -93,7 +115,11 @@ function boundsOf({ options, core, pool, flow }: HealthSources): readonly BoundU
     bound('prefix index', index, sizes.indexBlocks, '--index-blocks', true),
     ...(queues?.bands ?? []).map(({ priority, requestsUsed, bytesUsed, tokensUsed }) => {
       const used = Math.max(requestsUsed, bytesUsed, tokensUsed);
-      return bound(`queue of priority ${priority}`, Math.round(used * 100), 100, 'flowControl.priorityBands');
+      const queue = bound(`queue of priority ${priority}`, Math.round(used * 100), 100, 'flowControl.priorityBands');
+      return {
+        ...queue,
+        remedy: 'add model servers, or have clients send less: a higher bound makes more requests wait longer',
+      };
     }),
   ];
 }
@@ -130,4 +156,17 @@ export async function readScorers({
     since = performance.now();
   }
   return uses.uses;
+}
+
+/** Where the requests of the last minute went, as far as the last TRAFFIC_MAX decisions tell. */
+function trafficOf({ log, pool, stories }: HealthSources): RecentTraffic {
+  const nowMs = poolClockMs();
+  const records = log.recent(TRAFFIC_MAX).filter(({ timeMs }) => timeMs >= nowMs - WINDOW_SECONDS * 1000);
+  const isCut = records.length === TRAFFIC_MAX;
+  return recentTraffic({
+    records,
+    windowSeconds: isCut ? Math.max(1, Math.round((nowMs - records.at(-1)!.timeMs) / 1000)) : WINDOW_SECONDS,
+    endpoints: new Map(pool.assignments.map(({ slot, endpoint }) => [slot, endpoint.id])),
+    explain: ({ thread, number }) => stories.decisions(thread, number, 1)[0],
+  });
 }

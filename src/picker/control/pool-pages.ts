@@ -13,7 +13,7 @@ import {
   replicasRoute,
   requestRoute,
 } from '../../operations/debug-pages.js';
-import { healthRoute } from '../../operations/health-report.js';
+import { FOLLOWED_COUNTERS, healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
@@ -29,6 +29,7 @@ import { configurationRoute, pageFiles } from '../../operations/page/page-files.
 import type { ConfigurationShown } from '../../operations/page/snapshot.js';
 import { CellFamilies } from '../../operations/telemetry/cell-families.js';
 import type { MetricsExposition } from '../../operations/telemetry/exposition.js';
+import { LastMinute } from '../../operations/telemetry/last-minute.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
@@ -120,6 +121,7 @@ export class PoolPages implements Part {
   #exposition: Promise<MetricsExposition> | undefined;
   #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
+  readonly #lastMinute = new LastMinute(FOLLOWED_COUNTERS, (name) => this.#count(name));
 
   constructor(sources: PoolPageSources) {
     this.#sources = sources;
@@ -127,8 +129,12 @@ export class PoolPages implements Part {
 
   /** Requests so far, answered and refused. */
   get requests(): number {
+    return this.#count('llm_d_epp_request_total');
+  }
+
+  #count(name: string): number {
     this.#counts ??= new CellFamilies(this.#sources.core, false);
-    return this.#counts.sum('llm_d_epp_request_total');
+    return this.#counts.sum(name);
   }
 
   /** Replaces the names that are label values for as long as they are vouched for. */
@@ -166,9 +172,11 @@ export class PoolPages implements Part {
     // Flow control tells the page what it observes; everything else is read for each page.
     if (this.#sources.flow !== undefined) await this.exposition();
     this.#routes = this.#makeRoutes();
+    this.#lastMinute.start();
   }
 
   stop(): void {
+    this.#lastMinute.stop();
     this.#feed?.close();
   }
 
@@ -253,7 +261,7 @@ export class PoolPages implements Part {
     const log = new DecisionLog(core);
     const stories = requestStories(this.#sources, log);
     this.#stories = stories;
-    const reports = new HealthReports({ ...this.#sources, log, stories });
+    const reports = new HealthReports({ ...this.#sources, log, stories, lastMinute: this.#lastMinute });
     const decisions = decisionsRoute(
       log,
       (slot) => pool.endpointOf(slot),

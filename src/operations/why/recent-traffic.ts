@@ -1,0 +1,97 @@
+import type { DecisionRecord } from '../../core/decision-log.js';
+import type { ShownDecision, ShownEndpoint } from './request-story.js';
+import type { EndpointLoad, Leaning, RecentTraffic } from './traffic-figures.js';
+
+/** Ended requests from which on a median counts. */
+const ENDED_MIN = 5;
+/** Decisions with columns that are looked at. */
+const EXPLAINED_MAX = 10;
+
+/** Sources of the figures. */
+export interface TrafficSources {
+  /** Records of the window, newest first. */
+  readonly records: readonly DecisionRecord[];
+  readonly windowSeconds: number;
+  /** Endpoints of the pool by slot. */
+  readonly endpoints: ReadonlyMap<number, string>;
+  /** A decision with its columns; undefined when they are not kept. */
+  readonly explain: (record: DecisionRecord) => ShownDecision | undefined;
+}
+
+export function recentTraffic({ records, windowSeconds, endpoints, explain }: TrafficSources): RecentTraffic {
+  const first = records.filter(({ further }) => !further);
+  const decided = first.filter(({ status, slot }) => status === 'decided' && slot !== undefined);
+  const bySlot = Map.groupBy(decided, ({ slot }) => slot!);
+  const loads = [...endpoints]
+    .map(([slot, endpoint]) => ({ slot, ...loadOf(endpoint, bySlot.get(slot) ?? []) }))
+    .sort((a, b) => b.decided - a.decided);
+  const most = loads[0];
+  return {
+    windowSeconds,
+    decided: decided.length,
+    refused: refusalsOf(first),
+    endpoints: loads.map(({ slot: _slot, ...load }) => load),
+    leaning: most === undefined ? null : leaningOf(bySlot.get(most.slot) ?? [], explain),
+  };
+}
+
+function loadOf(endpoint: string, records: readonly DecisionRecord[]): EndpointLoad {
+  const ended = records.filter(({ end }) => end === 'completed');
+  const streamed = ended.filter(({ firstOutputMs }) => firstOutputMs !== undefined);
+  const times =
+    streamed.length > 0 ? streamed.map((each) => each.firstOutputMs!) : ended.map((each) => each.durationMs);
+  return {
+    endpoint,
+    decided: records.length,
+    failed: records.filter(({ end }) => end === 'failed').length,
+    medianMs: times.length < ENDED_MIN ? null : median(times),
+  };
+}
+
+function refusalsOf(records: readonly DecisionRecord[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { end, bound, httpStatus } of records) {
+    if (end !== 'rejected') continue;
+    const name = bound?.by ?? `status ${httpStatus}`;
+    counts[name] = (counts[name] ?? 0) + 1;
+  }
+  return counts;
+}
+
+function leaningOf(records: readonly DecisionRecord[], explain: TrafficSources['explain']): Leaning | null {
+  const tokens = {
+    matchedTokens: median(records.map((each) => Math.min(each.matchedBlocks * each.blockTokens, each.promptTokens))),
+    promptTokens: median(records.map(({ promptTokens }) => promptTokens)),
+  };
+  const votes = new Map<string, number>();
+  let explained = 0;
+  for (const record of records) {
+    const endpoints = record.columns === 0 ? null : explain(record)?.endpoints;
+    if (endpoints == null) continue;
+    for (const [name, vote] of votesOf(endpoints)) votes.set(name, (votes.get(name) ?? 0) + vote);
+    if (++explained === EXPLAINED_MAX) break;
+  }
+  const [name, vote] = [...votes].sort(([, a], [, b]) => b - a)[0] ?? ['', 0];
+  if (vote <= 0) return null;
+  const [kind, plugin] = [name.slice(0, name.indexOf(' ')), name.slice(name.indexOf(' ') + 1)];
+  return { kind: kind as Leaning['kind'], name: plugin, ...tokens };
+}
+
+/** What spoke for the pick: the lead that each scorer gave it over the other candidates, or the filter that left it alone. */
+function votesOf(endpoints: readonly ShownEndpoint[]): readonly (readonly [string, number])[] {
+  const pick = endpoints.find(({ rank }) => rank === 1);
+  const others = endpoints.filter(({ rank, removedBy }) => rank !== 1 && removedBy === null);
+  if (pick === undefined) return [];
+  if (others.length === 0) {
+    const removed = endpoints.filter(({ removedBy }) => removedBy !== null);
+    return removed.map(({ removedBy }) => [`filter ${removedBy}`, 1 / removed.length] as const);
+  }
+  return pick.scores.map(({ scorer, weight, score }, i) => {
+    const mean = others.reduce((sum, { scores }) => sum + (scores[i]?.score ?? 0), 0) / others.length;
+    return [`scorer ${scorer}`, weight * ((score ?? 0) - mean)] as const;
+  });
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+}
