@@ -34,7 +34,7 @@ describe('pointsman top', () => {
     const url = await serve();
     const { stdout } = await run(process.execPath, [PROGRAM, 'top', '--once', '--picker', url]);
     expect(stdout).toMatch(/^pointsman {2}pool default {2}ready/);
-    expect(stdout).toMatch(/default\/only +live +░{10} 0 +unknown +unknown/);
+    expect(stdout).toMatch(/default\/only +never reached +░{10} 0 +unknown +unknown/);
     expect(stdout).toContain('no decision yet');
   });
 

@@ -32,14 +32,16 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
       value * 1000,
     ]),
   );
-  const staleMs = health?.stalenessMs ?? STALENESS_MS;
-  const unknown = endpoints.filter((name) => (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs);
-  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > OLD_MS);
   const never = new Set(
     (samples.get('pointsman_endpoint_scraped') ?? [])
       .filter(({ value }) => value === 0)
       .map(({ labels }) => labels.endpoint!),
   );
+  const staleMs = health?.stalenessMs ?? STALENESS_MS;
+  // The age of an endpoint that was never read counts from the time at which it joined.
+  const isUnknown = (name: string) => never.has(name) || (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs;
+  const unknown = endpoints.filter(isUnknown);
+  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > OLD_MS);
   const aged = (name: string) =>
     `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
