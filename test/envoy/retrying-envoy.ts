@@ -31,8 +31,6 @@ export async function startRetryingEnvoy({ pickerPort, servers, tellsServed }: R
       endpoint: { address: { socket_address: { address, port_value: at } } },
     }));
   const cluster = named('model_servers');
-  // Envoy's default of three retries at a time would end the others.
-  for (const threshold of cluster.circuit_breakers.thresholds) threshold.max_retries = threshold.max_requests;
   cluster.load_assignment.endpoints[0].lb_endpoints = members(servers);
   if (tellsServed) {
     cluster.load_balancing_policy.policies[0].typed_extension_config.typed_config.selected_host_key = {
