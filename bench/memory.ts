@@ -5,7 +5,6 @@
  */
 import { builtinPlugins } from '../dist/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
-import { threadClockMs } from '../dist/core/pool-clock.js';
 import type { ScanMemory } from '../dist/core/scan-memory.js';
 import { HeldBytes } from '../dist/ingress/byte-budget.js';
 import type { StreamContext } from '../dist/ingress/exchange.js';
@@ -19,6 +18,7 @@ import { configuredSettings } from '../dist/picker/control/shard-settings.js';
 import type { PoolStart, RehearsalPool, ShardSettings } from '../dist/picker/messages.js';
 import { PoolStack } from '../dist/picker/shards/pool-stack.js';
 import { shardDefinitions } from '../dist/picker/shards/shard-plugins.js';
+import { threadClockMs } from '../dist/runtime/pool-clock.js';
 import { requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 import { data, END_HEADERS, END_STREAM, frame, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';

@@ -151,7 +151,7 @@ for (const name of Object.keys(quickEntries)) await finish(resolve(program, `${n
 await import('./bundle-page.ts');
 
 /**
- * A program that is run as a script has no `import()`; what loads it hands one in (src/core/compiled-program.ts), and reads it as
+ * A program that is run as a script has no `import()`; what loads it hands one in (src/runtime/compiled-program.ts), and reads it as
  * ASCII: a byte a character. esbuild escapes what is not, but for the texts of regular expressions.
  */
 async function finish(file: string): Promise<void> {

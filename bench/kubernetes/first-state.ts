@@ -23,7 +23,7 @@ export interface FirstState {
 const cluster = JSON.parse(process.argv[2]!) as Cluster;
 const rss = () => process.memoryUsage.rss() / 2 ** 20;
 
-const { holdYoungGeneration } = await import('../../dist/core/young-generation.js');
+const { holdYoungGeneration } = await import('../../dist/pool/discovery/kubernetes/young-generation.js');
 // As `serve` does at its start.
 const letYoungGenerationGrow = holdYoungGeneration();
 const { clientOf, sourceOf } = await import('./cluster-client.ts');

@@ -1,7 +1,7 @@
+import type { ConcurrencySettings, SaturationSettings, UtilizationSettings } from '../contract/saturation-settings.js';
 import type { EndpointTable } from '../core/endpoint-table.js';
 import { type Operation, type ReadName, readsOf } from '../core/operations.js';
 import type { Rejection } from '../scheduling/decision.js';
-import type { ConcurrencySettings, SaturationSettings, UtilizationSettings } from './settings.js';
 
 /** Input of an admission decision. */
 export interface AdmissionRequest {

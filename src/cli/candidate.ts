@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { candidateRefusals } from '../config/candidate.js';
 import { ConfigurationDocument } from '../config/document.js';
 import { type LoadedConfiguration, type LoadOptions, loadDocument } from '../config/load.js';
-import { readProblem } from '../core/read-problem.js';
 import type { PickerOptions } from '../picker/picker-options.js';
+import { readProblem } from '../runtime/read-problem.js';
 
 /**
  * The configuration of `--candidate-config`, or of `candidateFile` of a pool; undefined = none.

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfiguration } from '../config/load.js';
-import { readProblem } from '../core/read-problem.js';
-import type { PoolState } from '../pool/endpoint.js';
+import type { PoolState } from '../contract/endpoint.js';
+import { readProblem } from '../runtime/read-problem.js';
 import { explain } from './explain/explanation.js';
 import { explanationText } from './explain/explanation-text.js';
 import { readSignals } from './explain/signals-file.js';

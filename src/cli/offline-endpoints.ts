@@ -1,7 +1,7 @@
+import type { Endpoint } from '../contract/endpoint.js';
 import type { EndpointTable } from '../core/endpoint-table.js';
 import { CoefficientTable } from '../core/latency-predictions.js';
 import type { CoreInstance } from '../core/memory.js';
-import type { Endpoint } from '../pool/endpoint.js';
 import { latencyPriors, priorCoefficients } from '../prediction/latency-priors.js';
 import type { EndpointDirectory } from '../scheduling/endpoint-directory.js';
 import { writeLabels } from '../scheduling/label-columns.js';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError } from 'commander';
-import { errorMessage } from '../core/error-message.js';
-import { readProblem } from '../core/read-problem.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { readProblem } from '../runtime/read-problem.js';
 
 /** Flags of commands that read the metrics port of a running picker. */
 export interface PickerAddressFlags {

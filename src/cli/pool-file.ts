@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { readProblem } from '../core/read-problem.js';
+import type { PoolState } from '../contract/endpoint.js';
 import { type EndpointsFile, readEndpointsFile } from '../pool/discovery/endpoints-file.js';
-import type { PoolState } from '../pool/endpoint.js';
+import { readProblem } from '../runtime/read-problem.js';
 
 /** The pool that an endpoints file describes. */
 export interface PoolFile {

@@ -1,4 +1,4 @@
-import { errorMessage } from '../core/error-message.js';
+import { errorMessage } from '../runtime/error-message.js';
 
 /** Runs the program. Errors end with one line on standard error and exit code 1. @param run resolves to the exit code */
 export async function runProgram(run: () => Promise<number>): Promise<void> {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isNatsUrl, type ReplicationConfig } from '../config/replication.js';
-import { readProblem } from '../core/read-problem.js';
 import type { ReplicaSettings } from '../picker/control/replication-control.js';
+import { readProblem } from '../runtime/read-problem.js';
 import type { ServeFlags } from './flags.js';
 
 /**

@@ -1,8 +1,8 @@
-import { errorMessage } from '../core/error-message.js';
 import type { Logger } from '../operations/log.js';
 import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
+import { errorMessage } from '../runtime/error-message.js';
 import { parseServeFlags } from './flags.js';
 
 /** Time after the start at which the memory of the start is given back: health checks and the first requests go before. */

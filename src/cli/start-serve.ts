@@ -1,6 +1,6 @@
 // Loaded by bin/pointsman.js: starts `pointsman serve` with the code that was compiled before.
 import { fileURLToPath } from 'node:url';
-import { loadProgram } from '../core/compiled-program.js';
+import { loadProgram } from '../runtime/compiled-program.js';
 
 const importModule = (specifier: string): Promise<unknown> => import(specifier);
 

@@ -11,7 +11,7 @@ import {
   parseDocument,
   type YAMLMap,
 } from 'yaml';
-import { errorMessage } from '../core/error-message.js';
+import { errorMessage } from '../runtime/error-message.js';
 import { ConfigurationError, type Place } from './error.js';
 
 /** Keys and list positions from the top of a document to one of its values. */

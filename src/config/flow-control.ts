@@ -6,7 +6,7 @@ import type {
   QueueLimits,
   TokenBucketSettings,
   UsageLimitSettings,
-} from '../flow-control/settings.js';
+} from '../contract/queue-settings.js';
 import { fairnessFault, orderingFault, usageLimitFault } from '../flow-control/settings-check.js';
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { ConfigurationDocument, Path } from './document.js';

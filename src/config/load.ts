@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { SaturationSettings } from '../admission/settings.js';
-import { readProblem } from '../core/read-problem.js';
-import type { FlowControlSettings } from '../flow-control/settings.js';
+import type { FlowControlSettings } from '../contract/queue-settings.js';
+import type { SaturationSettings } from '../contract/saturation-settings.js';
+import { readProblem } from '../runtime/read-problem.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { isAbsolute, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { errorMessage } from '../core/error-message.js';
-import { messageWithPlace, placeIn } from '../core/error-place.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { messageWithPlace, placeIn } from '../runtime/error-place.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import { ConfigurationError } from './error.js';
 

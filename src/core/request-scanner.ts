@@ -1,8 +1,8 @@
+import { RememberedTexts } from '../runtime/remembered-texts.js';
 import { CORE } from './core-names.js';
 import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
-import { RememberedTexts } from './remembered-texts.js';
 import {
   type Medium,
   PromptKind,

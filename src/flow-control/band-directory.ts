@@ -1,5 +1,5 @@
+import type { BandSettings, FlowControlSettings } from '../contract/queue-settings.js';
 import { Band, type QueueTables } from './band.js';
-import type { BandSettings, FlowControlSettings } from './settings.js';
 
 /** Bound on the bands, because each has a rank of its own in the gate. */
 export const BANDS_MAX = 32;

@@ -1,3 +1,4 @@
+import type { BandSettings, FairnessSettings, QueueLimits } from '../contract/queue-settings.js';
 import { CANDIDATE_SETS_MAX } from './candidate-sets.js';
 import { DrainRate } from './drain-rate.js';
 import type { FlowTable } from './flow-table.js';
@@ -12,7 +13,6 @@ import { startTime } from './policies/fairness/start-time.js';
 import { Tagged } from './policies/fairness/tagged.js';
 import { type OrderedRequest, orderOf } from './policies/ordering.js';
 import { NONE, type RequestSlab } from './request-slab.js';
-import type { BandSettings, FairnessSettings, QueueLimits } from './settings.js';
 
 /** Tables that all bands of a pool share. */
 export interface QueueTables {

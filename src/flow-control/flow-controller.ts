@@ -1,6 +1,6 @@
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
-import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
 import { plainBound, type RefusedBy, type RefusingBound } from '../core/refusing-bound.js';
+import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';

@@ -1,3 +1,4 @@
+import type { FlowControlSettings } from '../contract/queue-settings.js';
 import { type Band, type QueueTables, weightOf } from './band.js';
 import { BANDS_MAX, BandDirectory } from './band-directory.js';
 import { OVERFLOW } from './candidate-sets.js';
@@ -21,7 +22,6 @@ import {
 import { type BrokenBound, beyond, brokenBound, brokenRate } from './queue-limits.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
-import type { FlowControlSettings } from './settings.js';
 import { bandSnapshot, setSnapshots } from './snapshot.js';
 import { TokenBuckets } from './token-buckets.js';
 import { WaitingRoom } from './waiting-room.js';

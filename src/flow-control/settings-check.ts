@@ -1,4 +1,9 @@
-import type { FairnessSettings, FlowWeights, OrderingSettings, UsageLimitSettings } from './settings.js';
+import type {
+  FairnessSettings,
+  FlowWeights,
+  OrderingSettings,
+  UsageLimitSettings,
+} from '../contract/queue-settings.js';
 
 /** Bounds on the weight of a flow: within them the accounts of flows stay exact numbers. */
 export const WEIGHT_MIN = 1e-6;

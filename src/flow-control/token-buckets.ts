@@ -1,4 +1,4 @@
-import type { TokenBucketSettings } from './settings.js';
+import type { TokenBucketSettings } from '../contract/queue-settings.js';
 
 const EVERY_TENANT = '*';
 /** Bound on the buckets of tenants without settings of their own. */

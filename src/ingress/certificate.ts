@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { errorMessage } from '../core/error-message.js';
-import { readProblem } from '../core/read-problem.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { readProblem } from '../runtime/read-problem.js';
 import type { KeyPair } from './transport.js';
 
 /** Days for which a generated certificate is valid: as long as llm-d-router's. */

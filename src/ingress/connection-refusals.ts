@@ -1,4 +1,4 @@
-import { PacedReport } from '../core/paced-report.js';
+import { PacedReport } from '../runtime/paced-report.js';
 
 /** Reasons for which a connection is closed before anything of it is served. */
 export const REFUSALS = [

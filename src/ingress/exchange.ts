@@ -1,5 +1,5 @@
 import type { Admission } from '../admission/shedding.js';
-import type { CurrentSettings } from '../core/current-settings.js';
+import type { CurrentSettings } from '../contract/current-settings.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { LoggedRefusal } from '../core/decision-trail.js';
-import { poolClockMs, recentPoolClockMs } from '../core/pool-clock.js';
+import { poolClockMs, recentPoolClockMs } from '../runtime/pool-clock.js';
 import type { HeaderMap } from './codec/header-map.js';
 import type { StreamServices } from './exchange.js';
 

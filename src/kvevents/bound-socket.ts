@@ -1,4 +1,4 @@
-import { errorMessage } from '../core/error-message.js';
+import { errorMessage } from '../runtime/error-message.js';
 import type { EngineBlocks } from './engine-blocks.js';
 import type { EventCounts } from './event-counts.js';
 import { EventStream } from './event-stream.js';

@@ -1,6 +1,6 @@
 import type * as Msgpack from '@msgpack/msgpack';
-import { errorMessage } from '../core/error-message.js';
-import { optionalPackage } from '../core/optional-package.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { optionalPackage } from '../runtime/optional-package.js';
 import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier } from './event.js';
 
 // The messages of vLLM and SGLang: msgpack of `[time, events, rank?]`, or a map with these names. An event is a list

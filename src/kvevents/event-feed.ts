@@ -1,8 +1,8 @@
-import { LOCK_RETRY_MS, LockRetry } from '../core/lock-retry.js';
+import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../contract/endpoint.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { TokenChain } from '../core/token-chain.js';
-import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../pool/endpoint.js';
+import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
 import { EngineBlocks } from './engine-blocks.js';
 import { EventCounts } from './event-counts.js';

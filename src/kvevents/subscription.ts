@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Subscriber } from 'zeromq';
-import { errorMessage } from '../core/error-message.js';
-import { LOCK_RETRY_MS } from '../core/lock-retry.js';
 import { IndexBusyError } from '../core/prefix-index.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { LOCK_RETRY_MS } from '../runtime/lock-retry.js';
 import type { EventCounts } from './event-counts.js';
 import type { EventStream } from './event-stream.js';
 import { type EventMessage, eventMessage, topicParts } from './frames.js';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { ShownAdaptation } from '../adaptation/shown-adaptation.js';
+import type { Endpoint } from '../contract/endpoint.js';
 import type { DecisionLog } from '../core/decision-log.js';
-import { poolClockMs } from '../core/pool-clock.js';
-import type { Endpoint } from '../pool/endpoint.js';
+import { poolClockMs } from '../runtime/pool-clock.js';
 import type { Route } from './telemetry/metrics-server.js';
 import type { RequestStory } from './why/request-story.js';
 

@@ -1,4 +1,6 @@
-import type { SaturationSettings } from '../admission/settings.js';
+import type { LegacyModel, ModelRewrite, SlotAssignment } from '../contract/endpoint.js';
+import type { SaturationSettings } from '../contract/saturation-settings.js';
+import type { TokenSettings } from '../contract/token-settings.js';
 import type { TapCounts } from '../core/decision-tap.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
@@ -9,9 +11,7 @@ import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } f
 import type { LogOptions } from '../operations/log.js';
 import type { ShardUse } from '../operations/metrics/shard-metrics.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
-import type { LegacyModel, ModelRewrite, SlotAssignment } from '../pool/endpoint.js';
 import type { ModelAccess } from '../request/rules.js';
-import type { TokenSettings } from '../request/tokens/settings.js';
 import type { SegmentsState } from '../request/tokens/token-source.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type {

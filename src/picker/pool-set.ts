@@ -1,8 +1,8 @@
-import { errorMessage } from '../core/error-message.js';
-import { ReportOnce } from '../core/report-once.js';
 import { HealthState } from '../operations/health.js';
 import type { Logger } from '../operations/log.js';
 import { FileWatch, readBoundedFile } from '../pool/discovery/file-watch.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { ReportOnce } from '../runtime/report-once.js';
 import type { ConfigurationReload } from './control/configuration-reload.js';
 import { PoolPages } from './control/pool-pages.js';
 import type { Traces } from './control/traces.js';

@@ -1,4 +1,4 @@
-import { errorMessage } from '../core/error-message.js';
+import { errorMessage } from '../runtime/error-message.js';
 import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from '../scheduling/hooks/header-edits.js';
 import type { Denial, EndpointViews, HookPlugin } from '../scheduling/hooks/hooks.js';
 import type { PluginDefinition, RejectionCode } from '../scheduling/plugin.js';

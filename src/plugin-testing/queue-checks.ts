@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { FairnessSettings, FlowControlSettings, OrderingSettings } from '../contract/queue-settings.js';
 import { Ceilings } from '../flow-control/policies/usage-limits.js';
 import { NO_HANDLE, type QueuedRequest } from '../flow-control/queue-contract.js';
 import { QueueMachine } from '../flow-control/queue-machine.js';
-import type { FairnessSettings, FlowControlSettings, OrderingSettings } from '../flow-control/settings.js';
 import { fairnessFault, orderingFault, usageLimitFault } from '../flow-control/settings-check.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import { parsed } from './definition-checks.js';

@@ -1,4 +1,4 @@
-import type { Endpoint, PoolChange, SlotAssignment } from './endpoint.js';
+import type { Endpoint, PoolChange, SlotAssignment } from '../contract/endpoint.js';
 
 /** Reasons for an endpoint without a slot. */
 export type SlotRefusal = 'pool full' | 'duplicate id';

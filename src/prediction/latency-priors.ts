@@ -1,6 +1,6 @@
+import type { PredictionSettings } from '../contract/prediction-settings.js';
 import type { LatencyCoefficients } from '../core/latency-predictions.js';
 import type { CoefficientPrior } from './scaled-ridge.js';
-import type { PredictionSettings } from './settings.js';
 
 /** Priors of both times, by feature in the order of `predictionFeatures`. Milliseconds. */
 export interface LatencyPriors {

@@ -1,10 +1,10 @@
+import type { PredictionSettings } from '../contract/prediction-settings.js';
 import { CoefficientTable, predictionFeatures } from '../core/latency-predictions.js';
 import type { CoreInstance } from '../core/memory.js';
 import { SampleReader } from '../core/sample-reader.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import { LatencyModel } from './latency-model.js';
 import { latencyPriors } from './latency-priors.js';
-import type { PredictionSettings } from './settings.js';
 
 export interface LatencyTrainerOptions {
   /** The control thread's instance. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Endpoint, endpointAddress } from '../pool/endpoint.js';
+import { type Endpoint, endpointAddress } from '../contract/endpoint.js';
 
 /**
  * Number of an endpoint that is the same in every replica and after a restart. Address and incarnation go into it: a new

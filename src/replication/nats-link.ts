@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection, Status } from '@nats-io/transport-node';
-import { errorMessage } from '../core/error-message.js';
+import { errorMessage } from '../runtime/error-message.js';
 import type { LinkEvents, ReplicaLink } from './link.js';
 import { nats } from './nats-client.js';
 

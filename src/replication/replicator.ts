@@ -1,6 +1,6 @@
-import { errorMessage } from '../core/error-message.js';
 import type { ExportedSegment } from '../core/index-export.js';
-import { PacedReport } from '../core/paced-report.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { PacedReport } from '../runtime/paced-report.js';
 import type { ReplicaLink } from './link.js';
 import { MessageFreshness } from './message-freshness.js';
 import {

@@ -1,4 +1,4 @@
-import type { LegacyModel, ModelRewrite, PoolRules } from '../pool/endpoint.js';
+import type { LegacyModel, ModelRewrite, PoolRules } from '../contract/endpoint.js';
 
 /** Result of a rewrite rule. */
 export interface Rewritten {

@@ -1,4 +1,4 @@
-import { threadClockMs } from '../core/pool-clock.js';
+import { threadClockMs } from '../runtime/pool-clock.js';
 
 /**
  * Memory of this thread for bodies and messages, in slabs. An ArrayBuffer for each buffer would count against V8's bound on memory

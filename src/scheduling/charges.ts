@@ -1,5 +1,5 @@
+import type { CurrentSettings } from '../contract/current-settings.js';
 import { CORE } from '../core/core-names.js';
-import type { CurrentSettings } from '../core/current-settings.js';
 import type { Decider, RequestResult } from '../core/decider.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Hearings } from '../core/hearings.js';

@@ -1,9 +1,9 @@
+import type { Endpoint } from '../contract/endpoint.js';
 import type { RequestResult } from '../core/decider.js';
 import type { RefusingBound } from '../core/refusing-bound.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
 import type { AnswerSign, Medium } from '../core/types.js';
-import type { Endpoint } from '../pool/endpoint.js';
 import type { HookRequest } from './hooks/hook-request.js';
 import type { EndpointPredictions, LatencyPrediction } from './latency-outlook.js';
 import type { RequestHeaders } from './request-headers.js';

@@ -1,4 +1,4 @@
-import { endpointAddress, type SlotAssignment } from '../pool/endpoint.js';
+import { endpointAddress, type SlotAssignment } from '../contract/endpoint.js';
 import type { PickedEndpoint } from './decision.js';
 
 type Picks = ReadonlyMap<string, readonly PickedEndpoint[]>;

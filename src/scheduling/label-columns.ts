@@ -1,5 +1,5 @@
+import type { SlotAssignment } from '../contract/endpoint.js';
 import type { EndpointTable } from '../core/endpoint-table.js';
-import type { SlotAssignment } from '../pool/endpoint.js';
 import type { LabelSpecification } from './program.js';
 
 /** Writes the labels of these endpoints into the columns that programs compare; column = number of the label. */

@@ -1,4 +1,4 @@
-import type { Endpoint } from '../pool/endpoint.js';
+import type { Endpoint } from '../contract/endpoint.js';
 
 /** Predicted times of endpoints, by position in `slots`, in milliseconds; both NaN = no prediction for that endpoint. */
 export interface EndpointPredictions {

@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import type { SaturationSettings } from '../admission/settings.js';
+import type { KvEventSettings } from '../contract/kv-event-settings.js';
+import type { PredictionSettings } from '../contract/prediction-settings.js';
+import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../contract/queue-settings.js';
+import type { SaturationSettings } from '../contract/saturation-settings.js';
+import type { TokenSettings } from '../contract/token-settings.js';
 import type { OperationName } from '../core/operations.js';
-import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../flow-control/settings.js';
-import type { KvEventSettings } from '../kvevents/settings.js';
-import type { PredictionSettings } from '../prediction/settings.js';
-import type { TokenSettings } from '../request/tokens/settings.js';
 import type { Scheduler } from './decision.js';
 import type { HookContext, HookPlugin, SchedulerContext } from './hooks/hooks.js';
 import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';

@@ -1,5 +1,5 @@
+import type { PredictionSettings } from '../contract/prediction-settings.js';
 import { CORE } from '../core/core-names.js';
-import type { PredictionSettings } from '../prediction/settings.js';
 import type { CompileContext, ConfiguredPlugin, DataKey } from './plugin.js';
 import type { CompiledScheduling, ProgramOperation } from './program.js';
 

@@ -1,8 +1,8 @@
+import type { Endpoint } from '../contract/endpoint.js';
+import type { KvEventSettings } from '../contract/kv-event-settings.js';
+import type { PredictionSettings } from '../contract/prediction-settings.js';
+import type { TokenSettings } from '../contract/token-settings.js';
 import type { OperationName } from '../core/operations.js';
-import type { KvEventSettings } from '../kvevents/settings.js';
-import type { Endpoint } from '../pool/endpoint.js';
-import type { PredictionSettings } from '../prediction/settings.js';
-import type { TokenSettings } from '../request/tokens/settings.js';
 
 /** One operation of a compiled profile. */
 export interface ProgramOperation {

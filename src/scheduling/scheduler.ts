@@ -1,6 +1,6 @@
+import { endpointAddress } from '../contract/endpoint.js';
 import type { EndpointColumns } from '../core/hook-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
-import { endpointAddress } from '../pool/endpoint.js';
 import { ChargedRuns, type RunOptions, type RunRequest, undecided } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';

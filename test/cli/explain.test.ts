@@ -4,7 +4,7 @@ import { explain } from '../../dist/cli/explain/explanation.js';
 import { explanationText } from '../../dist/cli/explain/explanation-text.js';
 import { readSignals } from '../../dist/cli/explain/signals-file.js';
 import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import type { Endpoint, PoolState } from '../../dist/pool/endpoint.js';
+import type { Endpoint, PoolState } from '../../dist/contract/endpoint.js';
 import { load } from '../config/configuration-text.ts';
 
 function endpoint(name: string, host: number, labels: Record<string, string> = {}): Endpoint {

@@ -1,4 +1,4 @@
-import type { UtilizationSettings } from '../../dist/admission/settings.js';
+import type { UtilizationSettings } from '../../dist/contract/saturation-settings.js';
 import { CapacityGate } from '../../dist/core/capacity-gate.js';
 import { CostTable } from '../../dist/core/coefficients.js';
 import { CORE } from '../../dist/core/core-names.js';

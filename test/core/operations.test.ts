@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SaturationSettings } from '../../dist/admission/settings.js';
 import { saturation, saturationReads } from '../../dist/admission/shedding.js';
+import type { SaturationSettings } from '../../dist/contract/saturation-settings.js';
 import { CORE } from '../../dist/core/core-names.js';
 import { isScorer, type Operation, type OperationName, readsOf } from '../../dist/core/operations.js';
 import { inputsOf, PoisonedPool } from './operation-inputs.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { BandSettings, FlowControlSettings } from '../../dist/contract/queue-settings.js';
 import { RetryAfter } from '../../dist/flow-control/expected-wait.js';
 import { NO_HANDLE } from '../../dist/flow-control/queue-contract.js';
 import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
-import type { BandSettings, FlowControlSettings } from '../../dist/flow-control/settings.js';
 import { TokenBuckets } from '../../dist/flow-control/token-buckets.js';
 import { PLAIN_BAND, request, settings } from './settings.js';
 

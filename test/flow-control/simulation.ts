@@ -1,14 +1,15 @@
 // A pool of endpoints, in front of it the queue machine, and beside it the plain model. One seed makes one history: arrivals,
 // cancels, answers that grow and end, dispatches that cannot be used, endpoints that leave and come back, shards that die, other
 // settings, and time that passes.
-import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
-import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
+
 import type {
   BandSettings,
   FairnessSettings,
   FlowControlSettings,
   OrderingSettings,
-} from '../../dist/flow-control/settings.js';
+} from '../../dist/contract/queue-settings.js';
+import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
+import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
 import { type PlainItem, PlainQueues } from './plain-queues.ts';
 import { request, settings, slots } from './settings.ts';
 import { SimulatedPool } from './simulated-pool.ts';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/contract/endpoint.js';
 import type { ApiClient } from '../../dist/kubernetes/api-client.js';
 import { kindPath, OPTIONAL_KINDS, POD, poolKind } from '../../dist/kubernetes/kinds.js';
 import { Watches } from '../../dist/kubernetes/watches.js';
@@ -13,7 +14,6 @@ import {
   readPool,
 } from '../../dist/pool/discovery/kubernetes/objects.js';
 import { project } from '../../dist/pool/discovery/kubernetes/projection.js';
-import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/pool/endpoint.js';
 import { eventually } from '../gateway/client.ts';
 import { HistoryServer, type StoredObject } from './history-server.ts';
 import { LEGACY_GROUP, objective, POOL_GROUP, pool } from './objects.ts';

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Endpoint } from '../../dist/contract/endpoint.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
@@ -18,7 +19,6 @@ import {
   UNREADY_KEPT_MS,
 } from '../../dist/pool/discovery/kubernetes/pod-endpoints.js';
 import { type ClusterView, project } from '../../dist/pool/discovery/kubernetes/projection.js';
-import type { Endpoint } from '../../dist/pool/endpoint.js';
 import { LEGACY_GROUP, model, objective, POOL_GROUP, pool, rewrite } from './objects.ts';
 
 const NOW = Date.parse('2026-08-01T12:00:00Z');

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { SlotAssignment } from '../../dist/contract/endpoint.js';
 import { EventFeed, type EventFeedSettings } from '../../dist/kvevents/event-feed.js';
-import type { SlotAssignment } from '../../dist/pool/endpoint.js';
 import { eventually } from '../gateway/client.ts';
 import { cleared, EnginePublisher, run, stored } from './engine-publisher.ts';
 import { eventPool } from './pool.ts';

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Endpoint } from '../../dist/contract/endpoint.js';
 import { CORE } from '../../dist/core/core-names.js';
 import {
   attachCore,
@@ -17,7 +18,6 @@ import { attemptKind, requestKind, seriesKinds } from '../../dist/operations/tel
 import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
 import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
 import { UNUSED_MS_MAX } from '../../dist/operations/telemetry/shown-names.js';
-import type { Endpoint } from '../../dist/pool/endpoint.js';
 
 const labels = { model: 'm1', target: 'm1-v2', fairness: 'default-flow', priority: 0 };
 const noUsage = { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { Endpoint } from '../../dist/contract/endpoint.js';
 import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable, PrefixIndex } from '../../dist/core/index.js';
 import { PoolController } from '../../dist/picker/control/pool-controller.js';
 import type { ToPool } from '../../dist/picker/messages.js';
-import type { Endpoint } from '../../dist/pool/endpoint.js';
 import { SlotTable } from '../../dist/pool/slots.js';
 import type { PrefixSettings } from '../../dist/scheduling/program.js';
 import { endpointOf } from '../pool/endpoints.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../../dist/pool/endpoint.js';
+import type { Endpoint } from '../../dist/contract/endpoint.js';
 import { SlotTable } from '../../dist/pool/slots.js';
 import { endpointOf } from './endpoints.js';
 

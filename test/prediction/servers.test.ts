@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { PredictionServers, PredictionSettings } from '../../dist/contract/prediction-settings.js';
 import { PredictionClient } from '../../dist/prediction/servers/prediction-client.js';
 import { type PredictionRow, predictedTimes, predictionRow } from '../../dist/prediction/servers/prediction-wire.js';
 import { ServedLatency } from '../../dist/prediction/servers/served-latency.js';
 import { TrainingClient } from '../../dist/prediction/servers/training-client.js';
-import type { PredictionServers, PredictionSettings } from '../../dist/prediction/settings.js';
 import type { EndpointOutlook, RequestOutlook } from '../../dist/scheduling/latency-outlook.js';
 import { predictionServers } from '../../dist/scheduling/producers/prediction-servers.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';

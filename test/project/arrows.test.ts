@@ -52,8 +52,8 @@ describe('arrows between the rooms', () => {
   test('imports that follow the arrows pass', async () => {
     const { code } = await check({
       'dist/core/memory.js': empty,
-      'dist/pool/endpoint.js': empty,
-      'dist/scheduling/decide.js': importing('../core/memory.js') + importing('../pool/endpoint.js'),
+      'dist/contract/endpoint.js': empty,
+      'dist/scheduling/decide.js': importing('../core/memory.js') + importing('../contract/endpoint.js'),
       'dist/cli/main.js': importing('../scheduling/decide.js'),
     });
     expect(code).toBe(0);

@@ -22,7 +22,7 @@ const HEADS = [
 const FILES = [
   'operations/recording/recording-reader.ts',
   'operations/tracing/exporters.ts',
-  'core/optional-package.ts',
+  'runtime/optional-package.ts',
 ];
 /** Files in which a plain Error ends a start or a command. */
 const STARTS = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelRewrite } from '../../dist/pool/endpoint.js';
+import type { ModelRewrite } from '../../dist/contract/endpoint.js';
 import { RequestRules } from '../../dist/request/rules.js';
 
 const rule = (

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { selectorAccepts } from '../../dist/scheduling/filters/label-selector.js';
+import { selectorAccepts } from '../../dist/contract/label-selector.js';
 import { labelSelector } from '../../dist/scheduling/filters/label-selector-filter.js';
 import type { CompileContext, PluginDefinition } from '../../dist/scheduling/plugin.js';
 import { schedulingPlugins } from '../../dist/scheduling/registry.js';

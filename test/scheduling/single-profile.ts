@@ -1,4 +1,4 @@
-import type { CurrentSettings } from '../../dist/core/current-settings.js';
+import type { CurrentSettings } from '../../dist/contract/current-settings.js';
 import type { DecisionSettings } from '../../dist/scheduling/charges.js';
 import { singleProfileHandler } from '../../dist/scheduling/profile-handlers/single-profile-handler.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { RenderSettings } from '../../dist/request/tokens/settings.js';
+import type { RenderSettings } from '../../dist/contract/token-settings.js';
 import { tokenProducer } from '../../dist/scheduling/producers/token-producer.js';
 
 const settings = (parameters: object) => tokenProducer.tokenSettings!(tokenProducer.parameters.parse(parameters));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { ConcurrencySettings } from '../../contract/saturation-settings.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { ConcurrencySettings } from '../settings.js';
 import { saturationFilter } from '../shedding.js';
 
 const concurrencyDetectorParameters = z.strictObject({

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import type { UtilizationSettings } from '../../contract/saturation-settings.js';
 import { durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
 import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { UtilizationSettings } from '../settings.js';
 import { saturationFilter } from '../shedding.js';
 
 const utilizationDetectorParameters = z.strictObject({

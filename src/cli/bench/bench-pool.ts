@@ -1,5 +1,6 @@
 import { CostModel } from '../../adaptation/cost-model.js';
 import type { LoadedConfiguration } from '../../config/load.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type Decision, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
@@ -7,8 +8,7 @@ import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes } fro
 import type { Operation } from '../../core/operations.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
-import { seededRandom } from '../../core/seeded-random.js';
-import type { Endpoint } from '../../pool/endpoint.js';
+import { seededRandom } from '../../runtime/seeded-random.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import type { EndpointState } from '../explain/signals-file.js';

@@ -1,7 +1,7 @@
 import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { seededRandom } from '../../core/seeded-random.js';
 import type { UnderstoodRequest } from '../../request/understand.js';
+import { seededRandom } from '../../runtime/seeded-random.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { HookPlugins } from '../../scheduling/hooks/hook-plugins.js';

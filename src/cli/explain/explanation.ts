@@ -1,6 +1,7 @@
 import { CostModel } from '../../adaptation/cost-model.js';
 import { saturation } from '../../admission/shedding.js';
 import type { LoadedConfiguration } from '../../config/load.js';
+import { type Endpoint, endpointAddress, type PoolState } from '../../contract/endpoint.js';
 import { CostTable } from '../../core/coefficients.js';
 import { Decider, type DecisionRequest } from '../../core/decider.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
@@ -9,8 +10,6 @@ import type { Operation } from '../../core/operations.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
 import { RequestScanner } from '../../core/request-scanner.js';
-import { seededRandom } from '../../core/seeded-random.js';
-import { type Endpoint, endpointAddress, type PoolState } from '../../pool/endpoint.js';
 import { namedFairnessId, requestPath } from '../../request/control-headers.js';
 import { createDialects, type Dialect, type ParserName } from '../../request/dialects.js';
 import { STATUS_OF_CODE } from '../../request/rejections.js';
@@ -23,6 +22,7 @@ import {
   understandHeaders,
   understandOpaque,
 } from '../../request/understand.js';
+import { seededRandom } from '../../runtime/seeded-random.js';
 import { steadyFilter } from '../../scheduling/charged-runs.js';
 import type { Rejection, ScheduleInput } from '../../scheduling/decision.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';

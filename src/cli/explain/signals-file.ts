@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { ConfigurationDocument } from '../../config/document.js';
 import { didYouMean } from '../../config/nearest-name.js';
 import { validate } from '../../config/validation.js';
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 
 const count = z
   .int()

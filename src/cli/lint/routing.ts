@@ -1,5 +1,5 @@
 import type { LoadedConfiguration } from '../../config/load.js';
-import type { PoolState } from '../../pool/endpoint.js';
+import type { PoolState } from '../../contract/endpoint.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { explain } from '../explain/explanation.js';
 import { readSignals } from '../explain/signals-file.js';

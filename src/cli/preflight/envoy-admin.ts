@@ -1,4 +1,4 @@
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { envoyConfiguration } from '../envoy/configuration.js';
 import { type EnvoyFinding, NEEDS_UNKNOWN } from '../envoy/finding.js';
 import { envoyFindings } from '../envoy/findings.js';

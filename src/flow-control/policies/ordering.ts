@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import type { OrderingSettings } from '../../contract/queue-settings.js';
 import { durationMilliseconds, parseDuration } from '../../scheduling/duration.js';
 import { duration } from '../../scheduling/duration-schema.js';
 import { ignoredParameters } from '../../scheduling/ignored-parameters.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { OrderingSettings } from '../settings.js';
 
 /** The part of a waiting request that ordering policies use. */
 export interface OrderedRequest {

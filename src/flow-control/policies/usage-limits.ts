@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { FlowControlSettings, UsageLimitSettings } from '../../contract/queue-settings.js';
 import { definePlugin } from '../../scheduling/plugin.js';
-import type { FlowControlSettings, UsageLimitSettings } from '../settings.js';
 
 /** Saturation from which the soft reflective policy counts its ticks (as in llm-d-router). */
 const TICKS_FROM = 0.5;

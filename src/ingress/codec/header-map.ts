@@ -1,6 +1,6 @@
 // Not the global of this name, which is a getter.
 import { Buffer } from 'node:buffer';
-import { RememberedTexts } from '../../core/remembered-texts.js';
+import { RememberedTexts } from '../../runtime/remembered-texts.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { type WireReader, WireType } from './wire.js';
 

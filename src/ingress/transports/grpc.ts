@@ -1,5 +1,5 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
-import { threadClockMs } from '../../core/pool-clock.js';
+import { threadClockMs } from '../../runtime/pool-clock.js';
 import {
   HEALTH_MESSAGE_BYTES,
   type HealthListener,

@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { SocketFile } from '../transport.js';
 
 /** A listening Unix domain socket. */

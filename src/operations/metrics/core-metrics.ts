@@ -2,7 +2,7 @@ import { CORE, type CoreConstant } from '../../core/core-names.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import { IndexAge } from '../../core/index-age.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /** Training counts of the latency model. */

@@ -1,5 +1,5 @@
+import type { QueueLimits } from '../../contract/queue-settings.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
-import type { QueueLimits } from '../../flow-control/settings.js';
 import type { MetricsExposition, ReadMetric } from '../telemetry/exposition.js';
 import type { EvictionCounts } from './eviction-counts.js';
 

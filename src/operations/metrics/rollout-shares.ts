@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { HookPluginSettings } from '../../scheduling/program.js';
 import {
   disaggregatedsetRolloutScreener,

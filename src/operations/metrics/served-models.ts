@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { ServedModel } from '../../pool/sources/models-reader.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 

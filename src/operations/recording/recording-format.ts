@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 
 /** Beginning of a recording: name and version of the format. */
 export const MAGIC = Buffer.from('PTSMREC\x01', 'latin1');

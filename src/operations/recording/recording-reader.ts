@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
-import { errorMessage } from '../../core/error-message.js';
 import { DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from '../../core/recorded-frames.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from '../../core/training-sample.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { MAGIC, type RecordedEndpoint, type RecordingHeader, type RecordingTrailer } from './recording-format.js';
 
 /** One decision with the changes of its state. Lists are views of the file. */

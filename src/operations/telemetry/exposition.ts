@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Endpoint } from '../../contract/endpoint.js';
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 import { CellFamilies } from './cell-families.js';
 import { labelValue } from './label-values.js';
 import { PREFIX_PRODUCER } from './metric-table.js';

@@ -10,7 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type BigIntStats, readFileSync, statSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { readProblem } from '../../core/read-problem.js';
+import { readProblem } from '../../runtime/read-problem.js';
 
 /** A reader of the metrics port. */
 export interface PageReader {

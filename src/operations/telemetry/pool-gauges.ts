@@ -1,6 +1,6 @@
+import type { Endpoint } from '../../contract/endpoint.js';
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 
 /** Values of a pool's gauges at one moment. */
 export interface PoolSummary {

@@ -1,7 +1,7 @@
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { DecisionCounts } from './decision-counts.js';

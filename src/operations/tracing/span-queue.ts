@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { type Exporter, ExportFailure } from './exporters.js';
 import type { BatchSettings } from './settings.js';
 import type { Span } from './span.js';

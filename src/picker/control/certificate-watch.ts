@@ -1,7 +1,7 @@
-import { ReportOnce } from '../../core/report-once.js';
 import { readCertificate } from '../../ingress/certificate.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { FileWatch } from '../../pool/discovery/file-watch.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 
 export interface CertificateWatchOptions {
   readonly folder: string;

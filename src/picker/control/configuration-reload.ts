@@ -1,9 +1,9 @@
 import { ConfigurationDocument } from '../../config/document.js';
 import { type LoadedConfiguration, loadDocument } from '../../config/load.js';
 import { planReload } from '../../config/reload.js';
-import { ReportOnce } from '../../core/report-once.js';
 import type { Logger } from '../../operations/log.js';
 import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 import type { FollowedConfiguration } from '../picker-options.js';
 
 /** Outcome of a changed configuration file. */

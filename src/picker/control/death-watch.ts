@@ -1,6 +1,6 @@
+import type { Endpoint, SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import { CORE } from '../../core/core-names.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
-import type { Endpoint, SlotAssignment, SlotUpdate } from '../../pool/endpoint.js';
 import type { Part } from '../part.js';
 import { checkEndpoint, type EndpointFound } from './endpoint-check.js';
 

@@ -1,6 +1,6 @@
+import { endpointAddress, type SlotAssignment } from '../../contract/endpoint.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
-import { poolClockMs } from '../../core/pool-clock.js';
-import { endpointAddress, type SlotAssignment } from '../../pool/endpoint.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import { DeathWatch } from './death-watch.js';
 import type { EndpointFound } from './endpoint-check.js';
 

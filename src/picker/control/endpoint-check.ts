@@ -1,5 +1,5 @@
 import { get } from 'node:http';
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 
 /**
  * What a look at a model server finds. answers: it is there · unwell: its health page says 5xx · refused: nothing listens · silent: no

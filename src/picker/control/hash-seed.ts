@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { PickerOptions } from '../picker-options.js';
 
 const FILE = 'hash-seed';

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
-import { errorMessage } from '../../core/error-message.js';
+import type { SlotAssignment } from '../../contract/endpoint.js';
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { ReportOnce } from '../../core/report-once.js';
 import type { Logger } from '../../operations/log.js';
-import type { SlotAssignment } from '../../pool/endpoint.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
 import { decodeKeptIndex, encodeKeptIndex, type IndexTerms, type KeptIndex } from '../../replication/kept-index.js';
+import { errorMessage } from '../../runtime/error-message.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import { seedText } from './hash-seed.js';

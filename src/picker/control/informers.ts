@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
+import type { Endpoint, SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
-import { readProblem } from '../../core/read-problem.js';
-import type { Endpoint, SlotUpdate } from '../../pool/endpoint.js';
 import { EngineTable } from '../../pool/engines/engine-table.js';
 import { AttributeReader } from '../../pool/sources/attribute-reader.js';
 import {
@@ -19,6 +17,8 @@ import {
 } from '../../pool/sources/metrics-informer.js';
 import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
 import { PageReader } from '../../pool/sources/page-reader.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
+import { readProblem } from '../../runtime/read-problem.js';
 import type { PickerOptions } from '../picker-options.js';
 
 /** Bound on a page of a model server, another picker or an exporter. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { ReportOnce } from '../../core/report-once.js';
 import type { Logger } from '../../operations/log.js';
 import type { KeptName, KeptStore } from '../../replication/kept-store.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 
 /** Interval between two writes of the levels of buckets, and of the learned state. */
 const TENANTS_MS = 1_000;

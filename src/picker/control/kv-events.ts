@@ -1,8 +1,8 @@
+import { selectorAccepts } from '../../contract/label-selector.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { TokenChain } from '../../core/token-chain.js';
 import type { EventFeed } from '../../kvevents/event-feed.js';
-import { selectorAccepts } from '../../scheduling/filters/label-selector.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 

@@ -1,8 +1,8 @@
+import type { Endpoint } from '../../contract/endpoint.js';
+import type { PredictionSettings } from '../../contract/prediction-settings.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 import { LatencyTrainer } from '../../prediction/latency-trainer.js';
 import type { TrainingClient } from '../../prediction/servers/training-client.js';
-import type { PredictionSettings } from '../../prediction/settings.js';
 import type { Part } from '../part.js';
 
 /** Interval between two training rounds of the latency model. */

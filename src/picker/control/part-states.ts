@@ -1,5 +1,5 @@
 import type { EndpointTable } from '../../core/endpoint-table.js';
-import { poolClockMs } from '../../core/pool-clock.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';

@@ -1,7 +1,7 @@
+import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
-import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
-import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../pool/endpoint.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToPool } from '../messages.js';

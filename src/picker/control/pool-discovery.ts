@@ -1,6 +1,6 @@
+import type { Discovery, PoolRules, PoolUpdate } from '../../contract/endpoint.js';
 import type { HealthState } from '../../operations/health.js';
 import { createFileDiscovery } from '../../pool/discovery/file.js';
-import type { Discovery, PoolRules, PoolUpdate } from '../../pool/endpoint.js';
 import { parsersFor } from '../../request/dialects.js';
 import type { JobPool } from '../jobs/job-pool.js';
 import type { Part } from '../part.js';

@@ -3,7 +3,6 @@ import type { LoadedConfiguration } from '../../config/load.js';
 import { DecisionLog } from '../../core/decision-log.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
 import {
   adaptationRoute,
   decisionsRoute,
@@ -35,6 +34,7 @@ import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
 import type { TenantUsage } from '../../operations/usage/tenant-usage.js';
 import type { RequestStories, RequestStory } from '../../operations/why/request-story.js';
 import type { SegmentsState } from '../../request/tokens/token-source.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';

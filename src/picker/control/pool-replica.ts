@@ -1,16 +1,16 @@
+import { endpointAddress, type SlotAssignment } from '../../contract/endpoint.js';
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
 import { LoadTable, type RequestLoad, SLOT_WORDS } from '../../core/load-table.js';
-import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
-import { poolClockMs } from '../../core/pool-clock.js';
-import { endpointAddress, type SlotAssignment } from '../../pool/endpoint.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
 import type { LoadSum } from '../../replication/peer-view.js';
 import type { ReplicatedPool } from '../../replication/replicator.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 
 /** State that replicas share beside load and prompts. */
 export type SharedState = Pick<

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import { CORE } from '../../core/core-names.js';
 import type { TapCounts } from '../../core/decision-tap.js';
 import { FRAME, jsonFrame } from '../../core/recorded-frames.js';
@@ -9,7 +10,6 @@ import {
   recordingHead,
 } from '../../operations/recording/recording-format.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
-import type { SlotAssignment, SlotUpdate } from '../../pool/endpoint.js';
 import type { FromPool, ToPool } from '../messages.js';
 
 const SECONDS_DEFAULT = 10;

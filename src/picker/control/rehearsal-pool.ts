@@ -1,7 +1,7 @@
+import type { SlotAssignment } from '../../contract/endpoint.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import { attachCore, createPoolMemory, defaultPoolSizes } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
-import type { SlotAssignment } from '../../pool/endpoint.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import type { RehearsalPool } from '../messages.js';
 import { ProgramPublisher } from './program-publisher.js';

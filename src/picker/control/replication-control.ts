@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { SlotAssignment } from '../../contract/endpoint.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Logger } from '../../operations/log.js';
-import type { SlotAssignment } from '../../pool/endpoint.js';
 import type { ReplicaLink } from '../../replication/link.js';
 import { messageKey } from '../../replication/messages.js';
 import type { NatsLink } from '../../replication/nats-link.js';

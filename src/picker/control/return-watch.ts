@@ -1,5 +1,5 @@
+import type { Endpoint, SlotAssignment } from '../../contract/endpoint.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
-import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
 import type { Part } from '../part.js';
 import { takesConnections } from './endpoint-check.js';
 

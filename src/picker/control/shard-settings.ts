@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
-import type { FlowControlSettings } from '../../flow-control/settings.js';
+import type { FlowControlSettings } from '../../contract/queue-settings.js';
 import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
 import type { PickerOptions } from '../picker-options.js';
 

@@ -1,4 +1,4 @@
-import { endpointAddress } from '../../pool/endpoint.js';
+import { endpointAddress } from '../../contract/endpoint.js';
 import type { SilenceNews } from './silence-watch.js';
 
 /** The part of the log that silences are written to. */

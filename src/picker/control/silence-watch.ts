@@ -1,8 +1,8 @@
+import type { Endpoint, SlotAssignment } from '../../contract/endpoint.js';
 import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.js';
 import type { SampleReader } from '../../core/sample-reader.js';
 import type { HeardRequest, SilenceTable } from '../../core/silence-table.js';
 import type { TrainingSample } from '../../core/training-sample.js';
-import type { Endpoint, SlotAssignment } from '../../pool/endpoint.js';
 import {
   type Abandoned,
   type Evidence,

@@ -1,9 +1,9 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorMessage } from '../../core/error-message.js';
 import type { Logger } from '../../operations/log.js';
 import { DailyUsage, readUsageLines, untilMidnight, usageLines, utcDay } from '../../operations/usage/daily-usage.js';
 import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { Part } from '../part.js';
 import { StateFile } from './state-file.js';
 

@@ -1,4 +1,4 @@
-import type { CurrentSettings } from '../../core/current-settings.js';
+import type { CurrentSettings } from '../../contract/current-settings.js';
 import type { StreamSettings } from '../../ingress/exchange.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
 import type { ConfiguredSettings } from '../messages.js';

@@ -1,6 +1,6 @@
 import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { poolClockMs } from '../../core/pool-clock.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { GatedScheduler, HookColumnFiller } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../scheduling/hooks/custom-scheduler.js';

@@ -1,11 +1,11 @@
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
-import { LOCK_RETRY_MS, LockRetry } from '../../core/lock-retry.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { PoolRoute } from '../../ingress/pool-choice.js';
 import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
+import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import type {
   ChoiceSettings,
   ConfiguredSettings,

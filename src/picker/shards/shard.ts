@@ -1,6 +1,4 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
-import { errorMessage } from '../../core/error-message.js';
-import { threadClockMs } from '../../core/pool-clock.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
 import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../ingress/connection-refusals.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
@@ -12,6 +10,8 @@ import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
 import { slotsInUse } from '../../request/body-memory.js';
+import { errorMessage } from '../../runtime/error-message.js';
+import { threadClockMs } from '../../runtime/pool-clock.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { FromShard, PoolStart, RehearsalPool, ShardStart, ToShard } from '../messages.js';
 import { CollectionTime } from './collection-time.js';

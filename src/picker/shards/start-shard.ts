@@ -1,6 +1,6 @@
 // The task of the bundled shard threads: a shard with the code that was compiled before.
 import { fileURLToPath } from 'node:url';
-import { loadProgram } from '../../core/compiled-program.js';
+import { loadProgram } from '../../runtime/compiled-program.js';
 import type { ShardStart } from '../messages.js';
 
 const importModule = (specifier: string): Promise<unknown> => import(specifier);

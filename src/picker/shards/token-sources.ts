@@ -1,4 +1,4 @@
-import type { TokenSettings } from '../../request/tokens/settings.js';
+import type { TokenSettings } from '../../contract/token-settings.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
 

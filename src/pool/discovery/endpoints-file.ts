@@ -1,6 +1,6 @@
 import { isMap, isNode, isSeq, LineCounter, type ParsedNode, parseDocument, type YAMLMap } from 'yaml';
 import { z } from 'zod';
-import type { ModelRewrite } from '../endpoint.js';
+import type { ModelRewrite } from '../../contract/endpoint.js';
 import { type HostAddress, readHostAddress } from './endpoint-address.js';
 
 /** Bound on an endpoints file. */

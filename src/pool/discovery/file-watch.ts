@@ -1,7 +1,7 @@
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
-import { readProblem } from '../../core/read-problem.js';
+import { readProblem } from '../../runtime/read-problem.js';
 import { FILE_BYTES_MAX } from './endpoints-file.js';
 
 export interface FileWatchOptions {

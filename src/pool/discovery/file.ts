@@ -1,5 +1,5 @@
-import { ReportOnce } from '../../core/report-once.js';
-import type { Endpoint, LoadedDiscovery, PoolState } from '../endpoint.js';
+import type { Endpoint, LoadedDiscovery, PoolState } from '../../contract/endpoint.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
 import { HostNames, type HostNamesOptions } from './host-names.js';

@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 
 /** Every address of a host name as IP texts; rejects when it does not resolve. */
 export type ResolveHost = (hostName: string) => Promise<readonly string[]>;

@@ -1,5 +1,5 @@
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import type { Endpoint } from '../endpoint.js';
 import type { ScannedPage, WantedMetric } from '../engines/engine.js';
 import { parseMetricSpec } from '../engines/metric-spec.js';
 import type { PageScanner } from './page-reader.js';

@@ -1,5 +1,5 @@
+import { type Endpoint, endpointAddress, type SlotAssignment, type SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import { type Endpoint, endpointAddress, type SlotAssignment, type SlotUpdate } from '../endpoint.js';
 import { PageBuffers } from './page-buffers.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import type { Endpoint } from '../endpoint.js';
 import type { SignalReader } from './signal-reader.js';
 
 /** A model or adapter that an endpoint serves. */

@@ -1,5 +1,5 @@
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import type { Endpoint } from '../endpoint.js';
 import type { AdapterMemory, Engine, ScannedPage, WantedMetric } from '../engines/engine.js';
 import type { EngineTable } from '../engines/engine-table.js';
 import type { InformerLog, SignalReader } from './signal-reader.js';

@@ -1,5 +1,5 @@
+import type { Endpoint } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
-import type { Endpoint } from '../endpoint.js';
 
 export interface InformerLog {
   info(fields: object, message: string): void;

@@ -1,6 +1,6 @@
+import type { PredictionServers } from '../../contract/prediction-settings.js';
 import { FailurePause } from '../../remote/failure-pause.js';
 import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
-import type { PredictionServers } from '../settings.js';
 import { type PredictedTimes, type PredictionRow, predictedTimes } from './prediction-wire.js';
 
 /** Time for which an idle connection stays open. */

@@ -1,4 +1,4 @@
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { EndpointOutlook, RequestOutlook } from '../../scheduling/latency-outlook.js';
 
 /** The state of one endpoint, as llm-d-router's prediction and training servers are told it. */

@@ -1,5 +1,5 @@
+import type { PredictionServers, PredictionSettings } from '../../contract/prediction-settings.js';
 import type { EndpointPredictions, RequestOutlook } from '../../scheduling/latency-outlook.js';
-import type { PredictionServers, PredictionSettings } from '../settings.js';
 import { NotAsked, PredictionClient } from './prediction-client.js';
 import { type PredictedTimes, predictionRow } from './prediction-wire.js';
 

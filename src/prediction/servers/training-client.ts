@@ -1,10 +1,10 @@
-import { errorMessage } from '../../core/error-message.js';
+import type { Endpoint } from '../../contract/endpoint.js';
+import type { PredictionServers } from '../../contract/prediction-settings.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import type { TrainingSample } from '../../core/training-sample.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 import { JsonServers } from '../../remote/json-server.js';
-import type { PredictionServers } from '../settings.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { PredictionRow } from './prediction-wire.js';
 
 /** A receipt, not more. */

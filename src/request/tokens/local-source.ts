@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage } from '../../core/error-message.js';
+import type { LocalTokenSettings } from '../../contract/token-settings.js';
 import { PromptKind } from '../../core/types.js';
-import type { LocalTokenSettings } from './settings.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { PromptBody, SegmentsState, Tokenised, TokenSource } from './token-source.js';
 
 /** Task of a job thread. */

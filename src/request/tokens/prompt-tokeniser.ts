@@ -1,7 +1,7 @@
 import type * as Jinja from '@huggingface/jinja';
 import type * as Tokenizers from '@huggingface/tokenizers';
-import { optionalPackage } from '../../core/optional-package.js';
-import { poolClockMs } from '../../core/pool-clock.js';
+import { optionalPackage } from '../../runtime/optional-package.js';
+import { poolClockMs } from '../../runtime/pool-clock.js';
 import { SegmentCache } from './segment-cache.js';
 import type { SegmentsState } from './token-source.js';
 

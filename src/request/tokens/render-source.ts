@@ -1,10 +1,10 @@
-import { errorMessage } from '../../core/error-message.js';
+import type { RenderSettings } from '../../contract/token-settings.js';
 import { PromptKind } from '../../core/types.js';
 import { FailurePause } from '../../remote/failure-pause.js';
 import { JsonServers, UnexpectedStatus } from '../../remote/json-server.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { writeModel } from '../model-edit.js';
 import { renderedTokens } from './rendered-tokens.js';
-import type { RenderSettings } from './settings.js';
 import type { PromptBody, Tokenised, TokenSource } from './token-source.js';
 
 /** Bound on the idle connections to one server, and how long they stay open. The numbers are llm-d-router's. */

@@ -1,5 +1,5 @@
-import { errorMessage } from '../../core/error-message.js';
 import type { PromptFeature, PromptTokens } from '../../core/token-chain.js';
+import { errorMessage } from '../../runtime/error-message.js';
 
 /** An answer of a render server that has not the expected shape. */
 export class UnusableAnswer extends Error {}

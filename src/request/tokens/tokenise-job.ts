@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { TokenisedTask, TokeniseTask } from './local-source.js';
 import type { TokeniserFiles } from './prompt-tokeniser.js';
 import { PromptTokeniser } from './prompt-tokeniser.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { selectorAccepts, takesValues } from '../../contract/label-selector.js';
 import { definePlugin } from '../plugin.js';
-import { selectorAccepts, takesValues } from './label-selector.js';
 
 const requirement = z
   .strictObject({

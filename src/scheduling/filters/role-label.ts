@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../pool/endpoint.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 
 /** Label with the stage of a request that an endpoint serves. */
 export const ROLE_LABEL = 'llm-d.ai/role';

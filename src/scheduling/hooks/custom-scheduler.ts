@@ -1,4 +1,4 @@
-import { messageWithPlace } from '../../core/error-place.js';
+import { messageWithPlace } from '../../runtime/error-place.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput, Scheduler } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings } from '../program.js';

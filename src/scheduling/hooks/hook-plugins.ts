@@ -1,5 +1,5 @@
-import { messageWithPlace } from '../../core/error-place.js';
 import type { Usage } from '../../core/types.js';
+import { messageWithPlace } from '../../runtime/error-place.js';
 import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';

@@ -1,4 +1,4 @@
-import { messageWithPlace } from '../../core/error-place.js';
+import { messageWithPlace } from '../../runtime/error-place.js';
 import type { PluginLog } from './hooks.js';
 
 /** Failures in a row after which a plugin is switched off. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import type { KvEventSettings } from '../../contract/kv-event-settings.js';
+import type { LabelSelector } from '../../contract/label-selector.js';
 import { CORE } from '../../core/core-names.js';
-import type { KvEventSettings } from '../../kvevents/settings.js';
 import { durationMilliseconds } from '../duration.js';
 import { duration } from '../duration-schema.js';
-import type { LabelSelector } from '../filters/label-selector.js';
 import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';
 

@@ -1,4 +1,4 @@
-import type { PredictionServers } from '../../prediction/settings.js';
+import type { PredictionServers } from '../../contract/prediction-settings.js';
 
 /** Server parameters of the producer; undefined = the environment decides. */
 export interface ServerParameters {

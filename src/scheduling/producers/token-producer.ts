@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import type { TokenSettings } from '../../request/tokens/settings.js';
+import type { TokenSettings } from '../../contract/token-settings.js';
 import { durationMilliseconds, parseDuration } from '../duration.js';
 import { duration } from '../duration-schema.js';
 import { definePlugin } from '../plugin.js';

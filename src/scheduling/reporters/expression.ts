@@ -1,6 +1,6 @@
 import type * as Cel from '@marcbachmann/cel-js';
-import { errorMessage } from '../../core/error-message.js';
-import { optionalPackage } from '../../core/optional-package.js';
+import { errorMessage } from '../../runtime/error-message.js';
+import { optionalPackage } from '../../runtime/optional-package.js';
 
 /** An expression over the usage of an answer. */
 export interface UsageExpression {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { errorMessage } from '../../core/error-message.js';
 import type { Usage } from '../../core/types.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { compileExpression } from './expression.js';

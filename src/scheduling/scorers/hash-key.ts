@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { endpointAddress } from '../../pool/endpoint.js';
+import { endpointAddress } from '../../contract/endpoint.js';
 import type { CompileContext } from '../plugin.js';
 
 /** Parameters of scorers that send equal keys to equal endpoints. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { selectorAccepts } from '../filters/label-selector.js';
+import { selectorAccepts } from '../../contract/label-selector.js';
 import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';

@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../filters/label-selector.js';
+import type { LabelSelector } from '../../contract/label-selector.js';
 
 /** Thrown for an unreadable text form of a Kubernetes label selector. */
 export class BadSelector extends Error {

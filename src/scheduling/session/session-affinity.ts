@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { readProblem } from '../../core/read-problem.js';
+import { readProblem } from '../../runtime/read-problem.js';
 import type { PickedEndpoint, Placement } from '../decision.js';
 import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';

@@ -1,6 +1,7 @@
 import { variantOfDrive } from '../../adaptation/driven-variant.js';
 import type { LiveEndpoint } from '../../adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
+import type { Endpoint } from '../../contract/endpoint.js';
 import { CostTable } from '../../core/coefficients.js';
 import { CORE } from '../../core/core-names.js';
 import { Decider, type Decision } from '../../core/decider.js';
@@ -16,7 +17,6 @@ import type { Operation } from '../../core/operations.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { ProgramTable } from '../../core/programs.js';
 import type { Measures } from '../../core/training-sample.js';
-import type { Endpoint } from '../../pool/endpoint.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import { projectedScorers } from '../../scheduling/learned-profile.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';

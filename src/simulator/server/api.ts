@@ -1,4 +1,4 @@
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { FinishReason } from './engine.js';
 
 /** The two OpenAI endpoints that generate text. */

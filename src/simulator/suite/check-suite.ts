@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { refuseUnsimulated } from '../fleet/picker.js';
 import { requestsOf, type Workload } from '../fleet/workload.js';
 import { workloadKinds } from '../workloads/kinds.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { ConfigurationDocument } from '../../config/document.js';
 import { ConfigurationError } from '../../config/error.js';
 import { validate } from '../../config/validation.js';
-import { readProblem } from '../../core/read-problem.js';
+import { readProblem } from '../../runtime/read-problem.js';
 import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
 /**

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { errorMessage } from '../../core/error-message.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import type { RunOutcome } from '../fleet/outcome.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';

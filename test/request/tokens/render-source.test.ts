@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RenderSettings } from '../../../dist/contract/token-settings.js';
 import { PromptKind } from '../../../dist/core/types.js';
 import { RenderSource } from '../../../dist/request/tokens/render-source.js';
-import type { RenderSettings } from '../../../dist/request/tokens/settings.js';
 import type { PromptBody } from '../../../dist/request/tokens/token-source.js';
 import { RenderServer } from './render-server.ts';
 

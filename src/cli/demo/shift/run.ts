@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { errorMessage } from '../../../core/error-message.js';
+import { errorMessage } from '../../../runtime/error-message.js';
 import { type ChatOutcome, chat, type Message } from '../chat-client.js';
 import type { PlannedRequest } from './traffic.js';
 

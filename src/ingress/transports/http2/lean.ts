@@ -1,4 +1,4 @@
-import { threadClockMs } from '../../../core/pool-clock.js';
+import { threadClockMs } from '../../../runtime/pool-clock.js';
 import { HeldBytes } from '../../byte-budget.js';
 import {
   HEALTH_MESSAGE_BYTES,

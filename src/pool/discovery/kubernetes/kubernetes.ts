@@ -1,4 +1,4 @@
-import { holdYoungGeneration } from '../../../core/young-generation.js';
+import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../../contract/endpoint.js';
 import type { ApiClient } from '../../../kubernetes/api-client.js';
 import {
   type Kind,
@@ -14,7 +14,6 @@ import {
 import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { SelectedLabels } from '../../../kubernetes/reflector.js';
 import { type ServedWatch, type Watch, Watches } from '../../../kubernetes/watches.js';
-import type { Discovery, Endpoint, PoolState, PoolUpdate } from '../../endpoint.js';
 import { Followed, type ValueChange } from './followed.js';
 import {
   type ModelRecord,
@@ -32,6 +31,7 @@ import {
 } from './objects.js';
 import { type EndpointChange, makePodEndpoints, type PodEndpoints, sameEndpoint } from './pod-endpoints.js';
 import { type ClusterView, project } from './projection.js';
+import { holdYoungGeneration } from './young-generation.js';
 
 /** Source of a picker's endpoints in a cluster. */
 export type EndpointSource =

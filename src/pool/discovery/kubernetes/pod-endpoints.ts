@@ -1,4 +1,4 @@
-import { type Endpoint, endpointAddress } from '../../endpoint.js';
+import { type Endpoint, endpointAddress } from '../../../contract/endpoint.js';
 import type { PodRecord } from './objects.js';
 
 /** Time that an endpoint that is not ready keeps its slot and what is known of its cache. */

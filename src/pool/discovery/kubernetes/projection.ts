@@ -1,4 +1,4 @@
-import type { LegacyModel, ModelRewrite, PoolState } from '../../endpoint.js';
+import type { LegacyModel, ModelRewrite, PoolState } from '../../../contract/endpoint.js';
 import type { ModelRecord, ObjectiveRecord, PodRecord, PoolRecord, RewriteRecord } from './objects.js';
 import { byAge, byName, PodEndpoints } from './pod-endpoints.js';
 

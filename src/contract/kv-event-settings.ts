@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../scheduling/filters/label-selector.js';
+import type { LabelSelector } from './label-selector.js';
 
 /** Settings of KV events. */
 export interface KvEventSettings {
