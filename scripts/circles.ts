@@ -1,36 +1,6 @@
-// Finds circles of imports in source files, type-only imports included: `node scripts/circles.ts FOLDER…`. The compiled
-// modules that dependency-cruiser reads have lost their type-only imports, and TypeScript 7 offers no parser to other
-// programs; so the import lines themselves are read, which the formatter keeps in one form.
-import { readFileSync } from 'node:fs';
-import { glob } from 'node:fs/promises';
-import { dirname, join, normalize } from 'node:path';
-
-/** `import … from '…'`, `export … from '…'`, `import '…'` and `import('…')` of a relative path. */
-const REFERENCE = /(?:\bfrom|\bimport\s*\(?)\s*['"](\.{1,2}\/[^'"]+)['"]/g;
-/** Comments, so that an example in one is no import. */
-const COMMENT = /\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
-
-/** Paths that each file imports. */
-type Imports = ReadonlyMap<string, readonly string[]>;
-
-async function readImports(folder: string): Promise<Imports> {
-  const files: string[] = [];
-  for await (const path of glob(join(folder, '**/*.ts'))) if (!path.endsWith('.d.ts')) files.push(path);
-  files.sort();
-  const known = new Set(files);
-  return new Map(
-    files.map((file) => {
-      const text = readFileSync(file, 'utf8').replace(COMMENT, '');
-      const targets = [...text.matchAll(REFERENCE)].map(([, path]) => sourceOf(join(dirname(file), path!)));
-      return [file, targets.filter((target) => known.has(target))];
-    }),
-  );
-}
-
-/** The source file of an import: AssemblyScript names it without an extension, TypeScript by its compiled name. */
-function sourceOf(path: string): string {
-  return `${normalize(path).replace(/\.(js|ts)$/, '')}.ts`;
-}
+// Finds circles of imports in source files, type-only imports included: `node scripts/circles.ts FOLDER…`. A circle may pass
+// through several of the folders.
+import { type Imports, readImports } from './source-imports.ts';
 
 /** Groups of files that import each other (Tarjan's strongly connected components of more than one file, or a self-import). */
 function circles(imports: Imports): readonly (readonly string[])[] {
@@ -70,13 +40,9 @@ function wayRound(group: readonly string[], imports: Imports): readonly string[]
   return group;
 }
 
-let count = 0;
-for (const folder of process.argv.slice(2)) {
-  const imports = await readImports(folder);
-  if (imports.size === 0) throw new Error(`${folder}: no source files`);
-  for (const group of circles(imports)) {
-    count++;
-    console.error(`circle of ${group.length} files: ${wayRound(group, imports).join(' → ')}`);
-  }
+const imports = readImports(process.argv.slice(2));
+const found = circles(imports);
+for (const group of found) {
+  console.error(`circle of ${group.length} files: ${wayRound(group, imports).join(' → ')}`);
 }
-if (count > 0) process.exitCode = 1;
+if (found.length > 0) process.exitCode = 1;

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem, type } from 'node:os';
 import { type BenchResult, figureText } from '../bench/bench.ts';
-import type { ProcessFigure } from '../bench/process/rows.ts';
+import type { ProcessFigure } from '../bench/process/figure.ts';
 
 const BEGIN = '<!-- measured: begin -->';
 const END = '<!-- measured: end -->';

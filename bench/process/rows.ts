@@ -1,16 +1,7 @@
 // Figures of whole processes: this picker and, where its program is named, llm-d-router under the same load.
+import type { ProcessFigure } from './figure.ts';
 import { type LoadShape, type LoadTimes, measureBurst, measureLoad, measureStart, OWN_COMMAND } from './load.ts';
 import { steadyFigures } from './steady.ts';
-
-/** One figure of one process. */
-export interface ProcessFigure {
-  /** `pointsman` or `llm-d-router`. */
-  readonly picker: string;
-  /** What was done, for people. */
-  readonly scenario: string;
-  readonly value: number;
-  readonly unit: 'µs' | 'ms' | 'MB' | '/s';
-}
 
 export interface ProcessPlan {
   /** Program of llm-d-router's picker; undefined = it does not take part. */

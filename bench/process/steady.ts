@@ -1,8 +1,8 @@
 // Figures of a picker that has one core: in its first seconds, and in its steady state, behind 60,000 exchanges.
 import { PinnedPicker, type Usage } from '../load/pinned-picker.ts';
 import { WARM_UP_EXCHANGES, warmUp } from '../load/warm-up.ts';
+import type { ProcessFigure } from './figure.ts';
 import { sendBurst } from './load.ts';
-import type { ProcessFigure } from './rows.ts';
 
 const CONNECTIONS = 4;
 const CONCURRENCY = 128;
