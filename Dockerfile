@@ -7,6 +7,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY assembly assembly
 COPY src src
+COPY tools tools
 COPY page page
 COPY scripts scripts
 COPY bin bin

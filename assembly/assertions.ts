@@ -1,4 +1,4 @@
-// Assertions of the debug build (dist/core/core-debug.wasm).
+// Assertions of the debug build (dist/src/core/core-debug.wasm).
 //
 // Owns nothing. Written as `if (ASSERTIONS) assert(condition, 'what must hold')`: the release build compiles neither the
 // condition nor the text, so it holds no static data. The debug build keeps its texts below the header page, which nothing

@@ -1,8 +1,8 @@
 // What learning costs: one label (estimators and the guard's bookkeeping), and a tick of the whole adapter as the control thread does it.
 // Deciding by learned costs is measured in decide.ts (decide/chat-4k/…/marginal-cost against decide/chat-4k/…).
-import { Adapter } from '../dist/adaptation/adapter.js';
-import { CostModel } from '../dist/adaptation/cost-model.js';
-import { defaultAdaptation } from '../dist/config/adaptation.js';
+import { Adapter } from '../dist/src/adaptation/adapter.js';
+import { CostModel } from '../dist/src/adaptation/cost-model.js';
+import { defaultAdaptation } from '../dist/src/config/adaptation.js';
 import {
   attachCore,
   CostTable,
@@ -10,7 +10,7 @@ import {
   defaultPoolSizes,
   EndpointTable,
   type Label,
-} from '../dist/core/index.js';
+} from '../dist/src/core/index.js';
 
 const settings = { ...defaultAdaptation(), mode: 'auto' as const };
 const TICK_MS = 250;

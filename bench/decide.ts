@@ -10,8 +10,8 @@ import {
   EndpointTable,
   type PoolMemory,
   ProgramTable,
-} from '../dist/core/index.js';
-import type { Operation } from '../dist/core/operations.js';
+} from '../dist/src/core/index.js';
+import type { Operation } from '../dist/src/core/operations.js';
 import type { Prepared } from './bench.ts';
 import { rounds } from './threads/rounds.ts';
 

@@ -1,6 +1,6 @@
 // What the gate costs a decision that it lets through: the same decision with the gate off and on, in one run.
 
-import { CapacityGate, type GateSettings } from '../dist/core/capacity-gate.js';
+import { CapacityGate, type GateSettings } from '../dist/src/core/capacity-gate.js';
 import {
   attachCore,
   createPoolMemory,
@@ -8,8 +8,8 @@ import {
   defaultPoolSizes,
   EndpointTable,
   ProgramTable,
-} from '../dist/core/index.js';
-import type { Operation } from '../dist/core/operations.js';
+} from '../dist/src/core/index.js';
+import type { Operation } from '../dist/src/core/operations.js';
 
 const profile: readonly Operation[] = [
   { code: 'OP_SCORE_QUEUE', weight: 2, parameters: [] },

@@ -9,10 +9,10 @@ import {
   EndpointTable,
   type Operation,
   ProgramTable,
-} from '../dist/core/index.js';
-import { RequestStories } from '../dist/operations/why/request-story.js';
-import { SeriesLabels } from '../dist/operations/why/series-labels.js';
-import { readScorers } from '../dist/picker/control/health-reports.js';
+} from '../dist/src/core/index.js';
+import { RequestStories } from '../dist/src/operations/why/request-story.js';
+import { SeriesLabels } from '../dist/src/operations/why/series-labels.js';
+import { readScorers } from '../dist/src/picker/control/health-reports.js';
 import type { Bench } from './bench.ts';
 
 const ENDPOINTS = 100;

@@ -1,4 +1,4 @@
-import { CORE } from '../dist/core/core-names.js';
+import { CORE } from '../dist/src/core/core-names.js';
 import type { Bench } from './bench.ts';
 import { makeWorkload } from './prefix-workload.ts';
 

@@ -6,11 +6,11 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { ExpositionScanner } from '../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../dist/core/index.js';
-import { EngineTable } from '../dist/pool/engines/engine-table.js';
-import { MetricsInformer, type SignalSink } from '../dist/pool/sources/metrics-informer.js';
-import { PageReader, type PageScanner } from '../dist/pool/sources/page-reader.js';
+import { ExpositionScanner } from '../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../dist/src/core/index.js';
+import { EngineTable } from '../dist/src/pool/engines/engine-table.js';
+import { MetricsInformer, type SignalSink } from '../dist/src/pool/sources/metrics-informer.js';
+import { PageReader, type PageScanner } from '../dist/src/pool/sources/page-reader.js';
 
 const ENDPOINTS = Number(process.env.ENDPOINTS ?? 100);
 const MEASURE_SECONDS = Number(process.env.MEASURE_SECONDS ?? 5);

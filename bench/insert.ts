@@ -1,5 +1,5 @@
-import { attachCore, createPoolMemory } from '../dist/core/memory.js';
-import { PrefixIndex } from '../dist/core/prefix-index.js';
+import { attachCore, createPoolMemory } from '../dist/src/core/memory.js';
+import { PrefixIndex } from '../dist/src/core/prefix-index.js';
 import type { Bench } from './bench.ts';
 
 const PROMPTS_KEPT = 16;

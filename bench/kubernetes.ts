@@ -1,11 +1,11 @@
 // Discovery from Kubernetes. `kubernetes/…` needs an API server (scripts/install-kubernetes.sh) for the rows with real pods; rows of
 // the process of a picker start processes of their own, so that no other work counts.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { PoolUpdate } from '../dist/contract/endpoint.js';
-import { KubernetesDiscovery } from '../dist/pool/discovery/kubernetes/kubernetes.js';
-import { readPod } from '../dist/pool/discovery/kubernetes/objects.js';
-import { type ClusterView, project } from '../dist/pool/discovery/kubernetes/projection.js';
-import { SlotTable } from '../dist/pool/slots.js';
+import type { PoolUpdate } from '../dist/src/contract/endpoint.js';
+import { KubernetesDiscovery } from '../dist/src/pool/discovery/kubernetes/kubernetes.js';
+import { readPod } from '../dist/src/pool/discovery/kubernetes/objects.js';
+import { type ClusterView, project } from '../dist/src/pool/discovery/kubernetes/projection.js';
+import { SlotTable } from '../dist/src/pool/slots.js';
 import { ApiServer, kubernetesBinaries } from '../test/kubernetes/api-server-process.ts';
 import { type Cluster, gieCrds } from '../test/kubernetes/cluster.ts';
 import { writeKubeconfig } from '../test/kubernetes/kubeconfig.ts';

@@ -3,22 +3,22 @@
  * this thread. This is what a request costs without the kernel. CPU time of this thread would be the fairer figure on a busy
  * machine; the medians of many short runs come close to it.
  */
-import { builtinPlugins } from '../dist/config/builtin-plugins.js';
-import { type LoadedConfiguration, loadConfiguration } from '../dist/config/load.js';
-import type { ScanMemory } from '../dist/core/scan-memory.js';
-import { HeldBytes } from '../dist/ingress/byte-budget.js';
-import type { StreamContext } from '../dist/ingress/exchange.js';
-import { createStreamOpener } from '../dist/ingress/opener.js';
-import { POOL_HEADER, PoolChoice } from '../dist/ingress/pool-choice.js';
-import { PROCESS_PATH, type StreamEntry } from '../dist/ingress/transport.js';
-import { type ConnectionWire, Http2Connection } from '../dist/ingress/transports/http2/connection.js';
-import { createLogger } from '../dist/operations/log.js';
-import { rehearsalPool } from '../dist/picker/control/rehearsal-pool.js';
-import { configuredSettings } from '../dist/picker/control/shard-settings.js';
-import type { PoolStart, RehearsalPool, ShardSettings } from '../dist/picker/messages.js';
-import { PoolStack } from '../dist/picker/shards/pool-stack.js';
-import { shardDefinitions } from '../dist/picker/shards/shard-plugins.js';
-import { threadClockMs } from '../dist/runtime/pool-clock.js';
+import { builtinPlugins } from '../dist/src/config/builtin-plugins.js';
+import { type LoadedConfiguration, loadConfiguration } from '../dist/src/config/load.js';
+import type { ScanMemory } from '../dist/src/core/scan-memory.js';
+import { HeldBytes } from '../dist/src/ingress/byte-budget.js';
+import type { StreamContext } from '../dist/src/ingress/exchange.js';
+import { createStreamOpener } from '../dist/src/ingress/opener.js';
+import { POOL_HEADER, PoolChoice } from '../dist/src/ingress/pool-choice.js';
+import { PROCESS_PATH, type StreamEntry } from '../dist/src/ingress/transport.js';
+import { type ConnectionWire, Http2Connection } from '../dist/src/ingress/transports/http2/connection.js';
+import { createLogger } from '../dist/src/operations/log.js';
+import { rehearsalPool } from '../dist/src/picker/control/rehearsal-pool.js';
+import { configuredSettings } from '../dist/src/picker/control/shard-settings.js';
+import type { PoolStart, RehearsalPool, ShardSettings } from '../dist/src/picker/messages.js';
+import { PoolStack } from '../dist/src/picker/shards/pool-stack.js';
+import { shardDefinitions } from '../dist/src/picker/shards/shard-plugins.js';
+import { threadClockMs } from '../dist/src/runtime/pool-clock.js';
 import { requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 import { data, END_HEADERS, END_STREAM, frame, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';

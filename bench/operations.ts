@@ -10,9 +10,9 @@ import {
   EndpointTable,
   type Operation,
   ProgramTable,
-} from '../dist/core/index.js';
-import { CoefficientTable } from '../dist/core/latency-predictions.js';
-import type { OperationName } from '../dist/core/operations.js';
+} from '../dist/src/core/index.js';
+import { CoefficientTable } from '../dist/src/core/latency-predictions.js';
+import type { OperationName } from '../dist/src/core/operations.js';
 import type { Bench } from './bench.ts';
 
 const decisionsPerRun = 32;

@@ -1,6 +1,6 @@
-import { CORE } from '../dist/core/core-names.js';
-import { attachCore, type CoreInstance, createPoolMemory } from '../dist/core/memory.js';
-import { PrefixIndex } from '../dist/core/prefix-index.js';
+import { CORE } from '../dist/src/core/core-names.js';
+import { attachCore, type CoreInstance, createPoolMemory } from '../dist/src/core/memory.js';
+import { PrefixIndex } from '../dist/src/core/prefix-index.js';
 
 const GROUPS = 32;
 const MIX = 0x9e3779b97f4a7c15n;

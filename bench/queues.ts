@@ -1,6 +1,6 @@
-import type { BandSettings, FairnessSettings, FlowControlSettings } from '../dist/contract/queue-settings.js';
-import type { DispatchResult, QueuedRequest } from '../dist/flow-control/queue-contract.js';
-import { QueueMachine } from '../dist/flow-control/queue-machine.js';
+import type { BandSettings, FairnessSettings, FlowControlSettings } from '../dist/src/contract/queue-settings.js';
+import type { DispatchResult, QueuedRequest } from '../dist/src/flow-control/queue-contract.js';
+import { QueueMachine } from '../dist/src/flow-control/queue-machine.js';
 import type { Bench, Prepared } from './bench.ts';
 
 const NO_LIMITS = { requests: Infinity, bytes: Infinity, tokens: Infinity };

@@ -1,5 +1,5 @@
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
-import { ResponseScanner } from '../dist/core/response-scanner.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
+import { ResponseScanner } from '../dist/src/core/response-scanner.js';
 
 const sizes = { ...defaultPoolSizes, endpoints: 64, indexBlocks: 1024, requests: 64, threads: 1, scans: 64 };
 

@@ -1,7 +1,7 @@
 // The request scanner with hashing, as a shard uses it: bytes copied in, scanned, finished, chained, closed.
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
-import { RequestScanner } from '../dist/core/request-scanner.js';
-import { PromptKind } from '../dist/core/types.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
+import { RequestScanner } from '../dist/src/core/request-scanner.js';
+import { PromptKind } from '../dist/src/core/types.js';
 
 /** One named measurement; `run` is one timed call of `opsPerRun` operations (1 when absent). */
 interface Bench {

@@ -1,5 +1,5 @@
-import { ExpositionScanner, type WantedMetric } from '../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
+import { ExpositionScanner, type WantedMetric } from '../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
 
 const sizes = { ...defaultPoolSizes, endpoints: 64, indexBlocks: 1024, requests: 64, threads: 1, scans: 64 };
 

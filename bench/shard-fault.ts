@@ -1,7 +1,8 @@
 /** A shard that throws what nothing catches: from the fault to the end of its last connection, and until its successor listens. */
-import { eventually } from '../test/gateway/client.ts';
+
 import { collect, dialPicker, firstReply } from '../test/ingress/proxy-client.ts';
 import { ask, Setting, startPicker } from '../test/picker/serving.ts';
+import { eventually } from '../test/tools/gateway/client.ts';
 import { type Figure, type Report, round } from './bench.ts';
 
 const RUNS = 10;

@@ -2,14 +2,14 @@
  * One whole ext_proc exchange in-process: decoding, the stream machine and the replies, without sockets. Scanner,
  * scheduler and recorder answer from memory, so the figure is the protocol's own share of a request.
  */
-import { decodeProcessRequest } from '../dist/ingress/codec/process-request.js';
-import { createStreamOpener, type StreamOpener } from '../dist/ingress/opener.js';
-import type { ProcessStream } from '../dist/ingress/transport.js';
-import { UnreadAnswers } from '../dist/ingress/unread-answers.js';
-import { createDialects, DEFAULT_PARSERS } from '../dist/request/dialects.js';
-import { RequestRules } from '../dist/request/rules.js';
-import type { RequestRecorder } from '../dist/response/recorder.js';
-import type { Charge, Placement } from '../dist/scheduling/decision.js';
+import { decodeProcessRequest } from '../dist/src/ingress/codec/process-request.js';
+import { createStreamOpener, type StreamOpener } from '../dist/src/ingress/opener.js';
+import type { ProcessStream } from '../dist/src/ingress/transport.js';
+import { UnreadAnswers } from '../dist/src/ingress/unread-answers.js';
+import { createDialects, DEFAULT_PARSERS } from '../dist/src/request/dialects.js';
+import { RequestRules } from '../dist/src/request/rules.js';
+import type { RequestRecorder } from '../dist/src/response/recorder.js';
+import type { Charge, Placement } from '../dist/src/scheduling/decision.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 
 export interface Bench {

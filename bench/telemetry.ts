@@ -1,7 +1,7 @@
 // What counting costs on the request path, and what a page of many series costs.
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
-import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
-import { ShardRecorder } from '../dist/operations/telemetry/shard-recorder.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
+import { MetricsExposition } from '../dist/src/operations/telemetry/exposition.js';
+import { ShardRecorder } from '../dist/src/operations/telemetry/shard-recorder.js';
 import type { Bench } from './bench.ts';
 
 const LOOP = 1000;

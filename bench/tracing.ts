@@ -1,6 +1,6 @@
 // What traces cost a request: the choice at its headers with the header for the model server, and a whole record.
-import { decodeProcessRequest } from '../dist/ingress/codec/process-request.js';
-import { RequestTracer, UNSAMPLED_ROOT } from '../dist/ingress/tracing/request-tracer.js';
+import { decodeProcessRequest } from '../dist/src/ingress/codec/process-request.js';
+import { RequestTracer, UNSAMPLED_ROOT } from '../dist/src/ingress/tracing/request-tracer.js';
 import { requestHeaders } from '../test/ingress/envoy-messages.ts';
 import type { Bench } from './bench.ts';
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
-import type { TransportName } from '../dist/ingress/transport.js';
+import type { TransportName } from '../dist/src/ingress/transport.js';
 import { data, END_STREAM, headers, message, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';
 import { exchange } from './stream.ts';

@@ -7,12 +7,12 @@
 // around the tables are written by hand.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { AdaptationSpeed } from '../dist/simulator/suite/adaptation-speed.js';
-import type { CapacityComparison } from '../dist/simulator/suite/capacity-comparison.js';
-import { type Comparison, compare, interval } from '../dist/simulator/suite/comparison.js';
-import type { Suite } from '../dist/simulator/suite/schema.js';
-import { kendall } from '../dist/simulator/suite/significance.js';
-import type { RunResult } from '../dist/simulator/suite/suite-run.js';
+import type { AdaptationSpeed } from '../dist/tools/simulator/suite/adaptation-speed.js';
+import type { CapacityComparison } from '../dist/tools/simulator/suite/capacity-comparison.js';
+import { type Comparison, compare, interval } from '../dist/tools/simulator/suite/comparison.js';
+import type { Suite } from '../dist/tools/simulator/suite/schema.js';
+import { kendall } from '../dist/tools/simulator/suite/significance.js';
+import type { RunResult } from '../dist/tools/simulator/suite/suite-run.js';
 
 /** What `--json` writes. */
 interface Results {

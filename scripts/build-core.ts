@@ -1,4 +1,4 @@
-// Compiles assembly/ to dist/core/core.wasm and, with assertions, to dist/core/core-debug.wasm, and writes names, values and
+// Compiles assembly/ to dist/src/core/core.wasm and, with assertions, to dist/src/core/core-debug.wasm, and writes names, values and
 // types of the exports to src/core/core-names.ts: `npm run build:wasm`. With CI set a stale core-names.ts is an error, not
 // written.
 
@@ -48,7 +48,7 @@ function writeNames({ wasm, declarations }: Compiled): void {
 }
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const folder = join(process.env.POINTSMAN_DIST ?? 'dist', 'core');
+const folder = join(process.env.POINTSMAN_DIST ?? 'dist', 'src/core');
 mkdirSync(folder, { recursive: true });
 const release = await compile(RELEASE);
 writeFileSync(join(folder, 'core.wasm'), release.wasm);

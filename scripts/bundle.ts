@@ -13,12 +13,12 @@ const dist = resolve(process.env.POINTSMAN_DIST ?? resolve(root, 'dist'));
 const program = resolve(dist, 'program');
 
 /** Each is started by its path: the command line by bin/, the others as programs of threads. */
-const entries = ['cli/main.js', 'picker/jobs/job.js', 'simulator/suite/sweep-job.js'];
+const entries = ['tools/main.js', 'src/picker/jobs/job.js', 'tools/simulator/suite/sweep-job.js'];
 
 /** What a start of `pointsman serve` runs: one file each, so that the code compiled of it is one file as well. */
-const quickEntries = { serve: 'cli/serve-program.js', shard: 'picker/shards/shard.js' };
+const quickEntries = { serve: 'src/serve/serve-program.js', shard: 'src/picker/shards/shard.js' };
 /** What loads them, from bin/ and as the program of a thread. */
-const starters = { 'start-serve': 'cli/start-serve.js', 'start-shard': 'picker/shards/start-shard.js' };
+const starters = { 'start-serve': 'src/serve/start-serve.js', 'start-shard': 'src/picker/shards/start-shard.js' };
 
 /** Packages that few starts use, one file each. */
 const rarePackages = { 'grpc-js': '@grpc/grpc-js', undici: 'undici' };
@@ -27,9 +27,9 @@ const modulesApart = { ...rarePackages, piscina: 'piscina' };
 
 /** Modules that name a program beside them, so they must see the bundled one. */
 const programNamers = new Set([
-  'picker/shards/shard-threads.js',
-  'picker/jobs/job-pool.js',
-  'simulator/suite/sweep.js',
+  'src/picker/shards/shard-threads.js',
+  'src/picker/jobs/job-pool.js',
+  'tools/simulator/suite/sweep.js',
   ...Object.values(starters),
 ]);
 

@@ -8,7 +8,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { findEnvoy } from '../dist/cli/demo/envoy-process.js';
+import { findEnvoy } from '../dist/tools/demo/envoy-process.js';
 import { ANSWER_HEADERS, startSoakServer } from '../test/envoy/soak/model-server.ts';
 import { startPicker } from '../test/envoy/soak/picker.ts';
 import { SMALLEST_WINDOWS, startProxy, type Windows } from '../test/envoy/soak/proxy.ts';

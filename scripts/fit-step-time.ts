@@ -9,8 +9,8 @@
 // Experts: `--experts 128 --active 8 [--expert-gpus 1]` reads moe.csv.
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { StepTable } from '../src/simulator/fleet/step-table.ts';
-import type { StepConstants } from '../src/simulator/fleet/step-time.ts';
+import type { StepTable } from '../tools/simulator/fleet/step-table.ts';
+import type { StepConstants } from '../tools/simulator/fleet/step-time.ts';
 import { expertRows, expertTimes, layerTimes, reduceTimes, rowsOf } from './step-profile.ts';
 
 const round = (x: number) => Number(x.toPrecision(4));

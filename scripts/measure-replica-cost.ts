@@ -10,10 +10,10 @@ import {
   defaultPoolSizes,
   EndpointTable,
   ProgramTable,
-} from '../dist/core/index.js';
-import { PoolReplica } from '../dist/picker/control/pool-replica.js';
-import type { ReplicaLink } from '../dist/replication/link.js';
-import { Replicator } from '../dist/replication/replicator.js';
+} from '../dist/src/core/index.js';
+import { PoolReplica } from '../dist/src/picker/control/pool-replica.js';
+import type { ReplicaLink } from '../dist/src/replication/link.js';
+import { Replicator } from '../dist/src/replication/replicator.js';
 import { plainRequest } from '../test/core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 

@@ -12,10 +12,10 @@ import {
   defaultPoolSizes,
   EndpointTable,
   ProgramTable,
-} from '../dist/core/index.js';
-import { PoolReplica } from '../dist/picker/control/pool-replica.js';
-import { NatsLink } from '../dist/replication/nats-link.js';
-import { Replicator } from '../dist/replication/replicator.js';
+} from '../dist/src/core/index.js';
+import { PoolReplica } from '../dist/src/picker/control/pool-replica.js';
+import { NatsLink } from '../dist/src/replication/nats-link.js';
+import { Replicator } from '../dist/src/replication/replicator.js';
 import { plainRequest as request } from '../test/core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 import { NatsServer } from '../test/replication/nats-server.ts';

@@ -4,7 +4,7 @@
 // from the built module itself, so the page cannot say anything else than the code does. A field without unit, writer and
 // lock is an error.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
 
 interface Constant {
   readonly name: string;

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
-import { freePorts } from '../dist/cli/port.js';
-import { type ModelServer, startModelServer } from '../dist/simulator/server/model-server.js';
+import { freePorts } from '../dist/src/serve/port.js';
+import { type ModelServer, startModelServer } from '../dist/tools/simulator/server/model-server.js';
 
 const PROGRAM = fileURLToPath(new URL('../bin/pointsman.js', import.meta.url));
 const WIDTHS = [360, 800, 1600];

@@ -30,11 +30,16 @@ function noise(): Noise {
 }
 
 function clean(): boolean {
-  return execFileSync('git', ['status', '--porcelain', '--', 'src', 'assembly', 'bench'], { cwd: root }).length === 0;
+  return (
+    execFileSync('git', ['status', '--porcelain', '--', 'src', 'tools', 'assembly', 'bench'], { cwd: root }).length ===
+    0
+  );
 }
 
 if (!clean())
-  console.error('performance: src, assembly or bench differ from the commit: the page names the commit all the same');
+  console.error(
+    'performance: src, tools, assembly or bench differ from the commit: the page names the commit all the same',
+  );
 const before = noise();
 const folder = mkdtempSync(join(tmpdir(), 'pointsman-performance-'));
 const file = join(folder, 'results.jsonl');

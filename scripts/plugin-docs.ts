@@ -4,10 +4,10 @@
 // Everything on the page comes from the definitions of the built program, so it cannot say anything else than the
 // loader does.
 import { writeFileSync } from 'node:fs';
-import { poolsSchemaText, schemaText } from '../dist/cli/schema.js';
-import { builtinPlugins } from '../dist/config/builtin-plugins.js';
-import { type JsonSchema, parametersSchema } from '../dist/config/json-schema.js';
-import type { PluginDefinition, PluginKind } from '../dist/scheduling/plugin.js';
+import { builtinPlugins } from '../dist/src/config/builtin-plugins.js';
+import { type JsonSchema, parametersSchema } from '../dist/src/config/json-schema.js';
+import type { PluginDefinition, PluginKind } from '../dist/src/scheduling/plugin.js';
+import { poolsSchemaText, schemaText } from '../dist/tools/schema/schema.js';
 
 const INTRODUCTION = `# Plugins
 

@@ -3,33 +3,33 @@
 // The flags come from the table that the command line is parsed with, the metrics from the registrations of the metrics
 // page and from the table of what is counted in shared memory.
 import { writeFileSync } from 'node:fs';
-import { COMMANDS } from '../dist/cli/commands.js';
-import { type Flag, SERVE_FLAGS } from '../dist/cli/flag-table.js';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/core/memory.js';
-import type { EventFeed } from '../dist/kvevents/event-feed.js';
-import { addAdaptationMetrics } from '../dist/operations/metrics/adaptation-metrics.js';
-import { addCoreMetrics, type CoreMetricsSources } from '../dist/operations/metrics/core-metrics.js';
-import { EvictionCounts } from '../dist/operations/metrics/eviction-counts.js';
-import { addFlowMetrics, type FlowControlFigures } from '../dist/operations/metrics/flow-control-metrics.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
+import type { EventFeed } from '../dist/src/kvevents/event-feed.js';
+import { addAdaptationMetrics } from '../dist/src/operations/metrics/adaptation-metrics.js';
+import { addCoreMetrics, type CoreMetricsSources } from '../dist/src/operations/metrics/core-metrics.js';
+import { EvictionCounts } from '../dist/src/operations/metrics/eviction-counts.js';
+import { addFlowMetrics, type FlowControlFigures } from '../dist/src/operations/metrics/flow-control-metrics.js';
 import {
   addClusterMetrics,
   addKubernetesMetrics,
   RequestCounts,
-} from '../dist/operations/metrics/kubernetes-metrics.js';
-import { addKvEventMetrics } from '../dist/operations/metrics/kv-event-metrics.js';
-import { addReplicationMetrics } from '../dist/operations/metrics/replication-metrics.js';
-import { addRolloutShares } from '../dist/operations/metrics/rollout-shares.js';
-import { addServedModels } from '../dist/operations/metrics/served-models.js';
-import { addShadowMetrics } from '../dist/operations/metrics/shadow-metrics.js';
-import { addShardMetrics } from '../dist/operations/metrics/shard-metrics.js';
-import { addTokeniserMetrics } from '../dist/operations/metrics/tokeniser-metrics.js';
-import { addTraceMetrics } from '../dist/operations/metrics/trace-metrics.js';
-import { addUsageMetrics } from '../dist/operations/metrics/usage-metrics.js';
-import { MetricsExposition } from '../dist/operations/telemetry/exposition.js';
-import type { SeriesKind } from '../dist/operations/telemetry/metric-kind.js';
-import { seriesKinds, streamEndKind, streamKind } from '../dist/operations/telemetry/metric-table.js';
-import type { TenantUsage } from '../dist/operations/usage/tenant-usage.js';
-import { disaggregatedsetRolloutScreener } from '../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
+} from '../dist/src/operations/metrics/kubernetes-metrics.js';
+import { addKvEventMetrics } from '../dist/src/operations/metrics/kv-event-metrics.js';
+import { addReplicationMetrics } from '../dist/src/operations/metrics/replication-metrics.js';
+import { addRolloutShares } from '../dist/src/operations/metrics/rollout-shares.js';
+import { addServedModels } from '../dist/src/operations/metrics/served-models.js';
+import { addShadowMetrics } from '../dist/src/operations/metrics/shadow-metrics.js';
+import { addShardMetrics } from '../dist/src/operations/metrics/shard-metrics.js';
+import { addTokeniserMetrics } from '../dist/src/operations/metrics/tokeniser-metrics.js';
+import { addTraceMetrics } from '../dist/src/operations/metrics/trace-metrics.js';
+import { addUsageMetrics } from '../dist/src/operations/metrics/usage-metrics.js';
+import { MetricsExposition } from '../dist/src/operations/telemetry/exposition.js';
+import type { SeriesKind } from '../dist/src/operations/telemetry/metric-kind.js';
+import { seriesKinds, streamEndKind, streamKind } from '../dist/src/operations/telemetry/metric-table.js';
+import type { TenantUsage } from '../dist/src/operations/usage/tenant-usage.js';
+import { disaggregatedsetRolloutScreener } from '../dist/src/scheduling/screeners/disaggregatedset-rollout-screener.js';
+import { type Flag, SERVE_FLAGS } from '../dist/src/serve/flag-table.js';
+import { COMMANDS } from '../dist/tools/commands.js';
 
 // Flags
 

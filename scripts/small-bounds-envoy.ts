@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { parse, stringify } from 'yaml';
-import { shippedEnvoyConfiguration } from '../dist/cli/demo/envoy-process.js';
+import { shippedEnvoyConfiguration } from '../dist/tools/demo/envoy-process.js';
 
 /** Bounds of an Envoy that was configured for few and short requests. */
 const SMALL_BOUNDS = { max_requests: 100, timeout: '3s' };

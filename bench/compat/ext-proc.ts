@@ -5,8 +5,8 @@ import {
   encodeRequestHeaders,
   encodeResponseBody,
   encodeResponseHeaders,
-} from '../../dist/gateway/messages.js';
-import { delimited } from '../../dist/gateway/protobuf.js';
+} from '../../dist/tools/gateway/messages.js';
+import { delimited } from '../../dist/tools/gateway/protobuf.js';
 
 const METHOD = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 const DESTINATION = 'x-gateway-destination-endpoint';

@@ -1,5 +1,5 @@
 // The requests of a comparison: conversations that grow turn by turn, over a few system prompts, in a fixed order.
-import { seededRandom } from '../../dist/runtime/seeded-random.js';
+import { seededRandom } from '../../dist/src/runtime/seeded-random.js';
 import type { Request } from './ext-proc.ts';
 import type { Load } from './model-servers.ts';
 

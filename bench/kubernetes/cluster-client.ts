@@ -1,7 +1,7 @@
-import { selectedLabels } from '../../dist/cli/flag-values.js';
-import { ClusterAccess } from '../../dist/kubernetes/access.js';
-import { ApiClient } from '../../dist/kubernetes/api-client.js';
-import type { EndpointSource } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
+import { ClusterAccess } from '../../dist/src/kubernetes/access.js';
+import { ApiClient } from '../../dist/src/kubernetes/api-client.js';
+import type { EndpointSource } from '../../dist/src/pool/discovery/kubernetes/kubernetes.js';
+import { selectedLabels } from '../../dist/src/serve/flag-values.js';
 
 export function clientOf(server: string, ca?: string, token?: string): ApiClient {
   const none = { serverName: undefined, tokenFile: undefined, certificate: undefined, key: undefined, exec: undefined };

@@ -23,11 +23,11 @@ export interface FirstState {
 const cluster = JSON.parse(process.argv[2]!) as Cluster;
 const rss = () => process.memoryUsage.rss() / 2 ** 20;
 
-const { holdYoungGeneration } = await import('../../dist/pool/discovery/kubernetes/young-generation.js');
+const { holdYoungGeneration } = await import('../../dist/src/pool/discovery/kubernetes/young-generation.js');
 // As `serve` does at its start.
 const letYoungGenerationGrow = holdYoungGeneration();
 const { clientOf, sourceOf } = await import('./cluster-client.ts');
-const { KubernetesDiscovery } = await import('../../dist/pool/discovery/kubernetes/kubernetes.js');
+const { KubernetesDiscovery } = await import('../../dist/src/pool/discovery/kubernetes/kubernetes.js');
 const pauses = monitorEventLoopDelay({ resolution: 1 });
 // One turn for the imports, which a picker has behind it.
 await new Promise((resolve) => setTimeout(resolve, 100));

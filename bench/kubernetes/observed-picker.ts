@@ -1,11 +1,11 @@
 // A picker as a process of its own that tells what it uses: takes its flags; answers every message with its usage since the
 // one before.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { createPicker } from '../../dist/cli/create-picker.js';
-import { parseServeFlags } from '../../dist/cli/flags.js';
-import { PoolController } from '../../dist/picker/control/pool-controller.js';
-import type { Picker } from '../../dist/picker/picker.js';
-import { startShardThreads } from '../../dist/picker/shards/shard-threads.js';
+import { PoolController } from '../../dist/src/picker/control/pool-controller.js';
+import type { Picker } from '../../dist/src/picker/picker.js';
+import { startShardThreads } from '../../dist/src/picker/shards/shard-threads.js';
+import { createPicker } from '../../dist/src/serve/create-picker.js';
+import { parseServeFlags } from '../../dist/src/serve/flags.js';
 
 export interface Usage {
   readonly seconds: number;

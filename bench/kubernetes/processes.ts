@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { checkHealth, dialPicker } from '../../test/ingress/proxy-client.ts';
 import type { Cluster, FirstState } from './first-state.ts';
 import type { Usage } from './observed-picker.ts';

@@ -5,7 +5,7 @@ import {
   encodeRequestHeaders,
   encodeResponseBody,
   encodeResponseHeaders,
-} from '../../dist/gateway/messages.js';
+} from '../../dist/tools/gateway/messages.js';
 
 const METHOD = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 /** Size of the pieces in which Envoy sends a body (per_connection_buffer_limit_bytes of deploy/envoy). */

@@ -1,6 +1,6 @@
 // One thread of threads/decide-N.
 import { workerData } from 'node:worker_threads';
-import type { PoolMemory } from '../../dist/core/index.js';
+import type { PoolMemory } from '../../dist/src/core/index.js';
 import { decisions } from '../decide.ts';
 import { type RoundsData, serveRounds } from './rounds.ts';
 

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { errorMessage } from './error-message.js';
 
 /** Folders of this program and of its sources, which source maps name: a frame there is not the place of a plugin's error. */
-const OWN = [new URL('../', import.meta.url), new URL('../../src/', import.meta.url)].map((url) => fileURLToPath(url));
+const OWN = ['../../', '../../../src/', '../../../tools/'].map((path) => fileURLToPath(new URL(path, import.meta.url)));
 
 /** A frame of a stack that names a file. */
 const FRAME = /(?:\(| at (?:async )?)((?:file:\/\/)?\/[^()\n]+?):(\d+):(\d+)\)?$/m;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { effectiveWeights, shownAdaptation } from '../../dist/adaptation/adaptation-report.js';
-import { Adapter, type Drive } from '../../dist/adaptation/adapter.js';
-import type { Transition } from '../../dist/adaptation/guard.js';
-import type { AdaptationSettings } from '../../dist/config/adaptation.js';
-import type { Coefficients, CostTerm, HardwareCoefficients, Label } from '../../dist/core/index.js';
+import { effectiveWeights, shownAdaptation } from '../../dist/src/adaptation/adaptation-report.js';
+import { Adapter, type Drive } from '../../dist/src/adaptation/adapter.js';
+import type { Transition } from '../../dist/src/adaptation/guard.js';
+import type { AdaptationSettings } from '../../dist/src/config/adaptation.js';
+import type { Coefficients, CostTerm, HardwareCoefficients, Label } from '../../dist/src/core/index.js';
 import { label, measured, row, usual, type World } from './labels.ts';
 
 const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ChangeDetector } from '../../dist/adaptation/change-detector.js';
+import { ChangeDetector } from '../../dist/src/adaptation/change-detector.js';
 
 /** Numbers of the observations, from 1, at which an alarm is raised. */
 function alarms(errors: readonly number[]): readonly number[] {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Arm, Comparison } from '../../dist/adaptation/comparison.js';
+import { type Arm, Comparison } from '../../dist/src/adaptation/comparison.js';
 import { row } from './labels.ts';
 
 /** About normal, mean 0, standard deviation 1. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../../dist/adaptation/cost-model.js';
+import { CostModel } from '../../dist/src/adaptation/cost-model.js';
 import { label, measured, row, usual, type World } from './labels.ts';
 
 const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EndpointSpeeds } from '../../dist/adaptation/endpoint-speeds.js';
+import { EndpointSpeeds } from '../../dist/src/adaptation/endpoint-speeds.js';
 
 const live = (hardware: readonly string[]) => hardware.map((each, slot) => ({ slot, generation: 1, hardware: each }));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OpenEpochs } from '../../dist/adaptation/epochs.js';
+import { OpenEpochs } from '../../dist/src/adaptation/epochs.js';
 
 /** Result of an epoch of a second in which every request of `standsFor` is noted. */
 function judged(standsFor: number) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FitHistory } from '../../dist/adaptation/fit-history.js';
+import { FitHistory } from '../../dist/src/adaptation/fit-history.js';
 
 const MINUTE = 60_000;
 

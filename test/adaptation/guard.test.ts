@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Guard, type Transition } from '../../dist/adaptation/guard.js';
-import type { Evidence } from '../../dist/adaptation/guard-rules.js';
+import { Guard, type Transition } from '../../dist/src/adaptation/guard.js';
+import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
 import { goodEvidence, row, usual } from './labels.ts';
 
 interface Course {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../../dist/adaptation/cost-model.js';
-import { CLASSES_MAX } from '../../dist/adaptation/hardware-classes.js';
-import { decodeState, encodeState } from '../../dist/adaptation/saved-state.js';
+import { CostModel } from '../../dist/src/adaptation/cost-model.js';
+import { CLASSES_MAX } from '../../dist/src/adaptation/hardware-classes.js';
+import { decodeState, encodeState } from '../../dist/src/adaptation/saved-state.js';
 import { measured, row, usual, type World } from './labels.ts';
 
 /** Much arithmetic and little memory bandwidth, and the other way round: no one factor tells them apart. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../../dist/adaptation/cost-model.js';
-import { adaptationInWords } from '../../dist/adaptation/explanation-text.js';
-import { Guard } from '../../dist/adaptation/guard.js';
-import type { Evidence } from '../../dist/adaptation/guard-rules.js';
-import type { ShownAdaptation } from '../../dist/adaptation/shown-adaptation.js';
+import { CostModel } from '../../dist/src/adaptation/cost-model.js';
+import { adaptationInWords } from '../../dist/src/adaptation/explanation-text.js';
+import { Guard } from '../../dist/src/adaptation/guard.js';
+import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
+import type { ShownAdaptation } from '../../dist/src/adaptation/shown-adaptation.js';
 import { goodEvidence, measured, row, usual } from './labels.ts';
 
 const shown = {

@@ -1,6 +1,6 @@
-import type { Evidence } from '../../dist/adaptation/guard-rules.js';
-import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import type { Label } from '../../dist/core/index.js';
+import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
+import { defaultAdaptation } from '../../dist/src/config/adaptation.js';
+import type { Label } from '../../dist/src/core/index.js';
 
 export const usual = defaultAdaptation();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Guard, type Transition } from '../../dist/adaptation/guard.js';
-import type { Evidence } from '../../dist/adaptation/guard-rules.js';
-import { type GuardNews, PeerGuards } from '../../dist/adaptation/peer-guards.js';
+import { Guard, type Transition } from '../../dist/src/adaptation/guard.js';
+import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
+import { type GuardNews, PeerGuards } from '../../dist/src/adaptation/peer-guards.js';
 import { goodEvidence, row, usual } from './labels.ts';
 
 const TICK_MS = 500;

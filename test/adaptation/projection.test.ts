@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Projection } from '../../dist/adaptation/projection.js';
-import type { ProjectionSums } from '../../dist/core/index.js';
+import { Projection } from '../../dist/src/adaptation/projection.js';
+import type { ProjectionSums } from '../../dist/src/core/index.js';
 import { row } from './labels.ts';
 
 /** Sums of `count` decisions over six endpoints whose cost is -Σ truth × score, with noise. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AnchoredRidge } from '../../dist/adaptation/ridge.js';
+import { AnchoredRidge } from '../../dist/src/adaptation/ridge.js';
 import { row } from './labels.ts';
 
 const terms = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { RuleChoice } from '../../dist/adaptation/rule-choice.js';
+import { RuleChoice } from '../../dist/src/adaptation/rule-choice.js';
 import { row } from './labels.ts';
 
 /** Epochs whose results are known at once; how often each rule was played in the last `counted` of them. */

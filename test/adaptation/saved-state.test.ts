@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../../dist/adaptation/cost-model.js';
-import { believed, decodeState, encodeState } from '../../dist/adaptation/saved-state.js';
+import { CostModel } from '../../dist/src/adaptation/cost-model.js';
+import { believed, decodeState, encodeState } from '../../dist/src/adaptation/saved-state.js';
 import { measured, row, usual } from './labels.ts';
 
 function taught(): CostModel {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LegacyAdmission } from '../../dist/admission/shedding.js';
+import { LegacyAdmission } from '../../dist/src/admission/shedding.js';
 
 const ask = (priority: number, saturation: number) =>
   new LegacyAdmission(() => saturation).admit({ priority, fairnessId: 'f', subset: undefined });

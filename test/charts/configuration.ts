@@ -1,6 +1,6 @@
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { findings } from '../../dist/config/findings.js';
-import { BUILTIN_ENGINES } from '../../dist/pool/engines/builtin-engines.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { findings } from '../../dist/src/config/findings.js';
+import { BUILTIN_ENGINES } from '../../dist/src/pool/engines/builtin-engines.js';
 
 /** All that the picker finds wrong with a configuration; empty when it loads without a word. */
 export function complaints(text: string, allowExperimental = false): string[] {

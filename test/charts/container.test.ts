@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { sharedCluster, skipReason } from '../kubernetes/api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from '../kubernetes/cluster.ts';
 import { writeKubeconfig } from '../kubernetes/kubeconfig.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseServeFlags, type ServeFlags } from '../../dist/cli/flags.js';
-import { predictionServers } from '../../dist/scheduling/producers/prediction-servers.js';
+import { predictionServers } from '../../dist/src/scheduling/producers/prediction-servers.js';
+import { parseServeFlags, type ServeFlags } from '../../dist/src/serve/flags.js';
 import { complaints } from './configuration.ts';
 import { LLM_D_ROUTER } from './llm-d-router.ts';
 import { VALUE_SETS, type ValueSetName } from './value-sets.ts';

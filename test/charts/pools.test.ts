@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { parseServeFlags } from '../../dist/cli/flags.js';
-import { readPoolsFile } from '../../dist/config/pools-file.js';
+import { readPoolsFile } from '../../dist/src/config/pools-file.js';
+import { parseServeFlags } from '../../dist/src/serve/flags.js';
 import { container, find, helmSkipReason, type Manifest, NAMESPACE, RELEASE, refusal, render } from './helm.ts';
 import type { Chart } from './value-sets.ts';
 

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { envoyBinary, skipReason as envoySkipReason } from '../envoy/envoy.ts';
-import { type Backend, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { type Backend, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody, eventually } from '../tools/gateway/client.ts';
 import { ContainerProcess, pickerOf } from './container-process.ts';
 import { find, helmSkipReason, type Manifest, podSpec, render } from './helm.ts';
 

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { freePorts } from '../../dist/cli/port.js';
-import { eventually } from '../gateway/client.ts';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { sharedCluster, skipReason } from '../kubernetes/api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from '../kubernetes/cluster.ts';
 import { writeKubeconfig } from '../kubernetes/kubeconfig.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ContainerProcess, type PickerContainer } from './container-process.ts';
 
 const folder = fileURLToPath(new URL('../../deploy/rbac/', import.meta.url));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
-import { parseServeFlags } from '../../dist/cli/flags.js';
+import { parseServeFlags } from '../../dist/src/serve/flags.js';
 import { complaints } from './configuration.ts';
 import {
   chartFolder,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
-import { planReload } from '../../dist/config/reload.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
+import { planReload } from '../../dist/src/config/reload.js';
 
 const options = { allowExperimental: false, registry: builtinPlugins };
 const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { DEFAULT_CONFIGURATION } from '../../dist/config/default-configuration.js';
-import { ConfigurationError } from '../../dist/config/error.js';
-import { loadConfiguration } from '../../dist/config/load.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { DEFAULT_CONFIGURATION } from '../../dist/src/config/default-configuration.js';
+import { ConfigurationError } from '../../dist/src/config/error.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 300);
 

@@ -1,5 +1,5 @@
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { type LoadedConfiguration, loadConfiguration } from '../../dist/config/load.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { type LoadedConfiguration, loadConfiguration } from '../../dist/src/config/load.js';
 
 /** Loads a configuration that is given without its head. */
 export function load(body: string, allowExperimental = false): LoadedConfiguration {

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
 
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url));
 const files = readdirSync(folder).filter((name) => name.endsWith('.yaml') && !name.startsWith('endpoints'));

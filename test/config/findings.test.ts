@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { findings } from '../../dist/config/findings.js';
-import { BUILTIN_ENGINES } from '../../dist/pool/engines/builtin-engines.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { findings } from '../../dist/src/config/findings.js';
+import { BUILTIN_ENGINES } from '../../dist/src/pool/engines/builtin-engines.js';
 
 const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
 

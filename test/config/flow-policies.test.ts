@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FlowControlSettings } from '../../dist/contract/queue-settings.js';
+import type { FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
 import { load, refusal } from './configuration-text.js';
 
 const on = (section: string, plugins = '') =>

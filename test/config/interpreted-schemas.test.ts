@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { interpretSchemas } from '../../dist/config/interpreted-schemas.js';
+import { interpretSchemas } from '../../dist/src/config/interpreted-schemas.js';
 
 /** Whether checking with `schema` makes functions of text. */
 function compiles(schema: z.ZodType, data: unknown): boolean {

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { configurationSchema, type JsonSchema, parametersSchema } from '../../dist/config/json-schema.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { configurationSchema, type JsonSchema, parametersSchema } from '../../dist/src/config/json-schema.js';
 
 const schema = configurationSchema(builtinPlugins) as JsonSchema & { $defs: Record<string, JsonSchema> };
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
 import { load, refusal } from './configuration-text.js';
 
 const options = { allowExperimental: false, registry: builtinPlugins };

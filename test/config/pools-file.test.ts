@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readPoolsFile } from '../../dist/config/pools-file.js';
+import { readPoolsFile } from '../../dist/src/config/pools-file.js';
 
 const read = (content: object, own?: string, max = 4) =>
   readPoolsFile(JSON.stringify(content), 'pools.yaml', { own, max });

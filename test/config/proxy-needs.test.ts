@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { needsInWords, proxyNeeds, readsAnswerBodies } from '../../dist/config/proxy-needs.js';
+import { needsInWords, proxyNeeds, readsAnswerBodies } from '../../dist/src/config/proxy-needs.js';
 import { load } from './configuration-text.ts';
 
 const OFF = 'adaptation: {mode: off}\n';

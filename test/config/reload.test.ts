@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { planReload } from '../../dist/config/reload.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { planReload } from '../../dist/src/config/reload.js';
 import { load } from './configuration-text.ts';
 
 const BASE = 'plugins:\n- type: queue-scorer\n- type: prefix-cache-scorer\n';

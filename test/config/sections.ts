@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../dist/config/json-schema.js';
+import type { JsonSchema } from '../../dist/src/config/json-schema.js';
 
 /** One mapping inside a document that knows its keys. */
 export interface Section {

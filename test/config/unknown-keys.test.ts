@@ -1,13 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { readSignals } from '../../dist/cli/explain/signals-file.js';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { ConfigurationDocument } from '../../dist/config/document.js';
-import { findings } from '../../dist/config/findings.js';
-import { configurationSchema, type JsonSchema, parametersSchema, poolsSchema } from '../../dist/config/json-schema.js';
-import { poolsFileFindings } from '../../dist/config/pools-file.js';
-import { violations } from '../../dist/config/validation.js';
-import { suiteSchema } from '../../dist/simulator/suite/schema.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { ConfigurationDocument } from '../../dist/src/config/document.js';
+import { findings } from '../../dist/src/config/findings.js';
+import {
+  configurationSchema,
+  type JsonSchema,
+  parametersSchema,
+  poolsSchema,
+} from '../../dist/src/config/json-schema.js';
+import { poolsFileFindings } from '../../dist/src/config/pools-file.js';
+import { violations } from '../../dist/src/config/validation.js';
+import { readSignals } from '../../dist/tools/explain/signals-file.js';
+import { suiteSchema } from '../../dist/tools/simulator/suite/schema.js';
 import { type Section, sectionsOf } from './sections.ts';
 
 /** A slip of the keyboard: one letter more than a key that the section knows. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nearestName } from '../../dist/config/nearest-name.js';
-import { parseQuantity } from '../../dist/config/quantity.js';
-import { parseDuration } from '../../dist/scheduling/duration.js';
+import { nearestName } from '../../dist/src/config/nearest-name.js';
+import { parseQuantity } from '../../dist/src/config/quantity.js';
+import { parseDuration } from '../../dist/src/scheduling/duration.js';
 
 describe('a duration', () => {
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { OperationName } from '../../dist/core/operations.js';
+import type { OperationName } from '../../dist/src/core/operations.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes, loadCoreModule } from '../../dist/core/memory.js';
+import { attachCore, createPoolMemory, defaultPoolSizes, loadCoreModule } from '../../dist/src/core/memory.js';
 import { chainHashes, contentHash } from './block-hash-reference.ts';
 
 const seed = 0xfedcba9876543210n;

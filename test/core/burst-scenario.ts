@@ -1,5 +1,5 @@
-import type { Coefficients, Operation } from '../../dist/core/index.js';
-import { attachCore, CostTable, Decider, EndpointTable } from '../../dist/core/index.js';
+import type { Coefficients, Operation } from '../../dist/src/core/index.js';
+import { attachCore, CostTable, Decider, EndpointTable } from '../../dist/src/core/index.js';
 import { makePool, plainRequest } from './pool.ts';
 
 /** A burst over idle endpoints that hold conversations from before. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import type { Coefficients } from '../../dist/core/index.js';
+import { defaultAdaptation } from '../../dist/src/config/adaptation.js';
+import type { Coefficients } from '../../dist/src/core/index.js';
 import { type BurstOptions, runBurst } from './burst-scenario.ts';
 import { pickMax, scorer } from './pool.ts';
 

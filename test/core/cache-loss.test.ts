@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type CachedTokens, cacheLossOf } from '../../dist/core/cache-loss.js';
-import { DecisionLog, DecisionTrail, PrefixIndex } from '../../dist/core/index.js';
+import { type CachedTokens, cacheLossOf } from '../../dist/src/core/cache-loss.js';
+import { DecisionLog, DecisionTrail, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 const whole: CachedTokens = {

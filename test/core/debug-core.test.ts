@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { Decider } from '../../dist/core/decider.js';
-import { EndpointTable } from '../../dist/core/endpoint-table.js';
-import { attachCore, type CoreBuild, createPoolMemory, loadCoreModule } from '../../dist/core/memory.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
-import { ProgramTable } from '../../dist/core/programs.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { Decider } from '../../dist/src/core/decider.js';
+import { EndpointTable } from '../../dist/src/core/endpoint-table.js';
+import { attachCore, type CoreBuild, createPoolMemory, loadCoreModule } from '../../dist/src/core/memory.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { ProgramTable } from '../../dist/src/core/programs.js';
 import { chain, put, run } from './index-pool.ts';
 import { pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
@@ -35,7 +35,7 @@ function spoil({ control }: ReturnType<typeof poolOf>, column: number, slot: num
   control.u32[address >>> 2]! += 1;
 }
 
-const text = (name: string) => readFileSync(new URL(`../../dist/core/${name}`, import.meta.url)).toString('latin1');
+const text = (name: string) => readFileSync(new URL(`../../dist/src/core/${name}`, import.meta.url)).toString('latin1');
 
 describe('the debug build of the core', () => {
   it('the debug build of the core finds a load column that no charge accounts for, at the next release of the commit lock', () => {

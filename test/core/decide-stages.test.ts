@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DecisionLog, PrefixIndex } from '../../dist/core/index.js';
+import { DecisionLog, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 /** A pool of two endpoints whose profiles 0 and 1 prefer who holds the prompt, and the prompt's hashes in place. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 /** Kills and rounds grow with POINTSMAN_STRESS (1 by default; thousands of kills at 50). */

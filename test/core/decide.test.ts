@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { attachCore, Decider, DecisionLog } from '../../dist/core/index.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { attachCore, Decider, DecisionLog } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));

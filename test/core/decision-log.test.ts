@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE, DecisionLog, DecisionTrail, type PoolSizes, PrefixIndex } from '../../dist/core/index.js';
+import { CORE, DecisionLog, DecisionTrail, type PoolSizes, PrefixIndex } from '../../dist/src/core/index.js';
 import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 

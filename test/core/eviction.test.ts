@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { GateSettings } from '../../dist/core/capacity-gate.js';
-import { CORE } from '../../dist/core/core-names.js';
+import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { makeGate } from './gate-pool.ts';
 
 const LIMITED: GateSettings = { mode: 'requests', maxRequests: 2, maxTokens: 1 };

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ExpositionScanner, type WantedMetric } from '../../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
+import { ExpositionScanner, type WantedMetric } from '../../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
 import { referenceExposition } from './exposition-scanner-reference.js';
 import { SCANNER_SIZES } from './scanner-sizes.ts';
 

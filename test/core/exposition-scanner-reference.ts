@@ -1,4 +1,4 @@
-import type { WantedMetric } from '../../dist/core/exposition-scanner.js';
+import type { WantedMetric } from '../../dist/src/core/exposition-scanner.js';
 
 /** What a page says about one wanted metric. */
 export interface ReferenceMetric {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ExpositionScanner, type WantedMetric } from '../../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
+import { ExpositionScanner, type WantedMetric } from '../../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
 
 const sizes = {
   endpoints: 64,
@@ -234,7 +234,7 @@ describe('pages and lines', () => {
   });
 
   test('response scans of the same thread and pages do not disturb each other', async () => {
-    const { ResponseScanner } = await import('../../dist/core/response-scanner.js');
+    const { ResponseScanner } = await import('../../dist/src/core/response-scanner.js');
     const core = attachCore(pool, 0);
     const [pages, answers] = [new ExpositionScanner(core), new ResponseScanner(core)];
     const ids = Array.from({ length: sizes.scans }, () => answers.open({ streaming: true }));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/core/index.js';
+import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FormerLoss, TOLD_LOSSES, type ToldLoss } from '../../dist/core/cache-loss.js';
-import { DecisionLog, PrefixIndex } from '../../dist/core/index.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { TokenChain } from '../../dist/core/token-chain.js';
-import { PromptKind } from '../../dist/core/types.js';
+import { type FormerLoss, TOLD_LOSSES, type ToldLoss } from '../../dist/src/core/cache-loss.js';
+import { DecisionLog, PrefixIndex } from '../../dist/src/core/index.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { TokenChain } from '../../dist/src/core/token-chain.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { chain, put, run } from './index-pool.ts';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 

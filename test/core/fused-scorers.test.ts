@@ -1,8 +1,8 @@
 // Scorers in one pass against the same scorers one by one: an explained decision runs them one by one.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Decider } from '../../dist/core/decider.js';
-import { type Operation, PrefixIndex } from '../../dist/core/index.js';
+import { Decider } from '../../dist/src/core/decider.js';
+import { type Operation, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
 const BLOCKS = 8;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { GateSettings } from '../../dist/core/capacity-gate.js';
-import { CORE } from '../../dist/core/core-names.js';
-import { loadCoreModule } from '../../dist/core/memory.js';
+import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { loadCoreModule } from '../../dist/src/core/memory.js';
 import { makeGate } from './gate-pool.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { GateSettings } from '../../dist/core/capacity-gate.js';
+import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
 import { makeGate } from './gate-pool.ts';
 
 const learned: GateSettings = { mode: 'learned' };

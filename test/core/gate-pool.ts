@@ -1,6 +1,6 @@
-import { CapacityGate, type GateSettings } from '../../dist/core/capacity-gate.js';
-import { attachCore, Decider, type DecisionRequest, type EndpointSignals } from '../../dist/core/index.js';
-import { type Return, type WaitDescription, WaitSlots } from '../../dist/core/wait-slots.js';
+import { CapacityGate, type GateSettings } from '../../dist/src/core/capacity-gate.js';
+import { attachCore, Decider, type DecisionRequest, type EndpointSignals } from '../../dist/src/core/index.js';
+import { type Return, type WaitDescription, WaitSlots } from '../../dist/src/core/wait-slots.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 export const describedRequest: WaitDescription = {

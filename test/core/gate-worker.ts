@@ -1,8 +1,8 @@
 // A shard of the gate's stress test: asks, waits, gives up, releases, as often as it is told, from the event loop as a real one.
 import { parentPort, workerData } from 'node:worker_threads';
-import { Bell } from '../../dist/core/bell.js';
-import { attachCore, Decider, type PoolMemory } from '../../dist/core/index.js';
-import { WaitSlots } from '../../dist/core/wait-slots.js';
+import { Bell } from '../../dist/src/core/bell.js';
+import { attachCore, Decider, type PoolMemory } from '../../dist/src/core/index.js';
+import { WaitSlots } from '../../dist/src/core/wait-slots.js';
 import { describedRequest } from './gate-pool.ts';
 import { plainRequest } from './pool.ts';
 

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GrpcFrames } from '../../dist/core/grpc-frames.js';
+import { GrpcFrames } from '../../dist/src/core/grpc-frames.js';
 import { frame, packedFrame } from './grpc-messages.ts';
 
 /** The messages that come out of these pieces. */

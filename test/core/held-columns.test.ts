@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SlowTail } from '../../dist/core/held-columns.js';
-import { DecisionLog, DecisionTrail, type PoolSizes } from '../../dist/core/index.js';
+import { SlowTail } from '../../dist/src/core/held-columns.js';
+import { DecisionLog, DecisionTrail, type PoolSizes } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const MEASURES = {

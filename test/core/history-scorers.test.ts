@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 

@@ -2,8 +2,8 @@
 // evaluates all of them, agree to the last bit.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Decider } from '../../dist/core/decider.js';
-import { type Operation, PrefixIndex } from '../../dist/core/index.js';
+import { Decider } from '../../dist/src/core/decider.js';
+import { type Operation, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, plainRequest, scorer } from './pool.js';
 
 const BLOCKS = 8;

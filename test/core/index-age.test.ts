@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { IndexAge } from '../../dist/core/index-age.js';
+import { IndexAge } from '../../dist/src/core/index-age.js';
 import { chain, insert, match, openPool, run } from './index-pool.ts';
 
 describe('the age of the prefix index', () => {

@@ -1,5 +1,5 @@
-import { attachCore, type CoreInstance, createPoolMemory, type PoolSizes } from '../../dist/core/memory.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
+import { attachCore, type CoreInstance, createPoolMemory, type PoolSizes } from '../../dist/src/core/memory.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { wholeHash } from './prefix-oracle.ts';
 
 /** Factor on the number and length of random histories and of killed threads. */

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { CORE } from '../../dist/core/core-names.js';
-import { attachCore, type CoreInstance, type PoolMemory } from '../../dist/core/memory.js';
-import { IndexBusyError, PrefixIndex } from '../../dist/core/prefix-index.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { attachCore, type CoreInstance, type PoolMemory } from '../../dist/src/core/memory.js';
+import { IndexBusyError, PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { match, put } from './index-pool.ts';
 import { Lot, PrefixOracle } from './prefix-oracle.ts';
 import { SharedChains } from './shared-chains.ts';

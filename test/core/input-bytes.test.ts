@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { InputBytes } from '../../dist/core/input-bytes.js';
+import { InputBytes } from '../../dist/src/core/input-bytes.js';
 import { core } from './request-scanner-harness.ts';
 
 const GUARD = 0xee;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/core/index.js';
-import { predictedColumns } from '../../dist/core/latency-predictions.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/src/core/index.js';
+import { predictedColumns } from '../../dist/src/core/latency-predictions.js';
 import { type LatencyRules, latencyScores, type Predicted } from './latency-reference.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { attachCore, type CoreInstance, createPoolMemory, type PoolMemory } from '../../dist/core/memory.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { attachCore, type CoreInstance, createPoolMemory, type PoolMemory } from '../../dist/src/core/memory.js';
 import { run, smallPool, stress } from './index-pool.ts';
 import { progressed, startThread } from './index-threads.ts';
 import { type IndexWorkerData, sharedHead } from './index-worker.ts';

@@ -1,4 +1,4 @@
-import type { Coefficients, HardwareCoefficients } from '../../dist/core/index.js';
+import type { Coefficients, HardwareCoefficients } from '../../dist/src/core/index.js';
 
 /** What the formula looks at of one endpoint. */
 export interface CostInput {

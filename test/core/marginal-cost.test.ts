@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import { CORE } from '../../dist/core/core-names.js';
-import { type Coefficients, CostTable, EndpointTable } from '../../dist/core/index.js';
+import { defaultAdaptation } from '../../dist/src/config/adaptation.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { type Coefficients, CostTable, EndpointTable } from '../../dist/src/core/index.js';
 import { type CostInput, marginalCosts } from './marginal-cost-model.ts';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 

@@ -1,9 +1,9 @@
-import type { UtilizationSettings } from '../../dist/contract/saturation-settings.js';
-import { CapacityGate } from '../../dist/core/capacity-gate.js';
-import { CostTable } from '../../dist/core/coefficients.js';
-import { CORE } from '../../dist/core/core-names.js';
-import { CoefficientTable } from '../../dist/core/latency-predictions.js';
-import type { Operation, ReadName } from '../../dist/core/operations.js';
+import type { UtilizationSettings } from '../../dist/src/contract/saturation-settings.js';
+import { CapacityGate } from '../../dist/src/core/capacity-gate.js';
+import { CostTable } from '../../dist/src/core/coefficients.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { CoefficientTable } from '../../dist/src/core/latency-predictions.js';
+import type { Operation, ReadName } from '../../dist/src/core/operations.js';
 import { row } from '../adaptation/labels.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { saturation, saturationReads } from '../../dist/admission/shedding.js';
-import type { SaturationSettings } from '../../dist/contract/saturation-settings.js';
-import { CORE } from '../../dist/core/core-names.js';
-import { isScorer, type Operation, type OperationName, readsOf } from '../../dist/core/operations.js';
+import { saturation, saturationReads } from '../../dist/src/admission/shedding.js';
+import type { SaturationSettings } from '../../dist/src/contract/saturation-settings.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { isScorer, type Operation, type OperationName, readsOf } from '../../dist/src/core/operations.js';
 import { inputsOf, PoisonedPool } from './operation-inputs.ts';
 import { scorer } from './pool.ts';
 

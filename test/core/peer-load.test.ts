@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { LoadTable, SLOT_WORDS } from '../../dist/core/load-table.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { LoadTable, SLOT_WORDS } from '../../dist/src/core/load-table.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 type Row = readonly [number, number, number, number, number, number];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, Decider, EndpointTable, ProgramTable } from '../../dist/core/index.js';
-import { type PlacedPrompt, PlacedPrompts } from '../../dist/core/placed-prompts.js';
+import { attachCore, createPoolMemory, Decider, EndpointTable, ProgramTable } from '../../dist/src/core/index.js';
+import { type PlacedPrompt, PlacedPrompts } from '../../dist/src/core/placed-prompts.js';
 import { pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const OPERATIONS = [scorer('OP_SCORE_PREFIX', 1), pickMax];

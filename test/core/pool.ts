@@ -9,8 +9,8 @@ import {
   type Operation,
   type PoolSizes,
   ProgramTable,
-} from '../../dist/core/index.js';
-import type { OperationName } from '../../dist/core/operations.js';
+} from '../../dist/src/core/index.js';
+import type { OperationName } from '../../dist/src/core/operations.js';
 
 export const smallSizes: PoolSizes = {
   endpoints: 64,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { attachCore } from '../../dist/core/memory.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { attachCore } from '../../dist/src/core/memory.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { chain, check, insert, match, openPool, put, run, stress } from './index-pool.ts';
 import { progressed, startThread } from './index-threads.ts';
 import { livePerThread, liveWords, sharedHead } from './index-worker.ts';

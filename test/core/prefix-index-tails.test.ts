@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { chain, insert, openPool, put, run } from './index-pool.ts';
 
 function open() {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { PromptKind, type ScanFlaw } from '../../dist/core/types.js';
+import { PromptKind, type ScanFlaw } from '../../dist/src/core/types.js';
 import { scan, scanner } from './request-scanner-harness.ts';
 
 afterEach(() => expect(scanner.openScans).toBe(0));

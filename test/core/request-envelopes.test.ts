@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PromptKind } from '../../dist/core/types.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { bytesField, numberField } from '../ingress/envoy-messages.ts';
 import { cutAt, engineRequest, frame, packedFrame, singly, vertexRequest } from './grpc-messages.ts';
 import { scan, scanner } from './request-scanner-harness.ts';

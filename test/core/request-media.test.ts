@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PromptKind } from '../../dist/core/types.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { scan } from './request-scanner-harness.ts';
 
 /** Whether the scan of a body sees media, however it is cut into pieces. */

@@ -1,6 +1,6 @@
 // Generated request bodies, well-formed and broken ones.
 import fc from 'fast-check';
-import { PromptKind } from '../../dist/core/types.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 
 const space = fc.constantFrom('', '', '', ' ', '\n', '\t \r\n');
 const escaped = fc.constantFrom(

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { PromptKind } from '../../dist/core/types.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { documentText, kind, mutated } from './request-scanner-documents.ts';
 import { scan, scanner, seed, sizes } from './request-scanner-harness.ts';
 import { expectedChain, expectedScan } from './request-scanner-reference.ts';

@@ -5,9 +5,9 @@ import {
   defaultPoolSizes,
   loadCoreModule,
   type PoolSizes,
-} from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import type { PromptKind } from '../../dist/core/types.js';
+} from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import type { PromptKind } from '../../dist/src/core/types.js';
 
 export const seed = 0x0123456789abcdefn;
 export const sizes: PoolSizes = {

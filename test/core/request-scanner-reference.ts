@@ -1,5 +1,11 @@
 // What a scan must find, worked out slowly: the body is parsed into a tree that keeps duplicate keys and byte ranges.
-import { type Medium, PromptKind, type RequestScanResult, type ScanFlaw, type Span } from '../../dist/core/types.js';
+import {
+  type Medium,
+  PromptKind,
+  type RequestScanResult,
+  type ScanFlaw,
+  type Span,
+} from '../../dist/src/core/types.js';
 import { contentHash, requestChain } from './block-hash-reference.ts';
 
 type Node = Span & {

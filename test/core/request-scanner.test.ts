@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { defaultPoolSizes } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { PromptKind } from '../../dist/core/types.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { core, openScanner, readChain, scan, scanner, sizes } from './request-scanner-harness.ts';
 
 afterEach(() => expect(scanner.openScans).toBe(0));

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
-import { ResponseScanner } from '../../dist/core/response-scanner.js';
-import { AnswerForm } from '../../dist/core/types.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
+import { ResponseScanner } from '../../dist/src/core/response-scanner.js';
+import { AnswerForm } from '../../dist/src/core/types.js';
 import {
   cutAt,
   embedResponse,

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
-import { ResponseScanner } from '../../dist/core/response-scanner.js';
-import { AnswerForm } from '../../dist/core/types.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
+import { ResponseScanner } from '../../dist/src/core/response-scanner.js';
+import { AnswerForm } from '../../dist/src/core/types.js';
 import { referenceAnswer } from './response-scanner-reference.js';
 import { SCANNER_SIZES } from './scanner-sizes.ts';
 

@@ -1,4 +1,4 @@
-import { AnswerForm, type Usage } from '../../dist/core/types.js';
+import { AnswerForm, type Usage } from '../../dist/src/core/types.js';
 
 /** What an answer should come out as, worked out from the whole of it at once. */
 export interface ReferenceAnswer {

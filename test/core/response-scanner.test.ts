@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
-import { ResponseScanner, type ResponseScanOptions } from '../../dist/core/response-scanner.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
+import { ResponseScanner, type ResponseScanOptions } from '../../dist/src/core/response-scanner.js';
 
 const sizes = {
   endpoints: 64,

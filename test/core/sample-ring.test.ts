@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { type Label, type Measures, SampleReader } from '../../dist/core/index.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { type Label, type Measures, SampleReader } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const completed: Measures = {

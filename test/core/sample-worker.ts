@@ -1,6 +1,6 @@
 // A shard as far as the label ring knows it: decides, labels with numbers that belong together, and releases.
 import { parentPort, workerData } from 'node:worker_threads';
-import { attachCore, Decider, type DecisionRequest, type PoolMemory } from '../../dist/core/index.js';
+import { attachCore, Decider, type DecisionRequest, type PoolMemory } from '../../dist/src/core/index.js';
 
 interface Start {
   readonly pool: PoolMemory;

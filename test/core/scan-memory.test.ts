@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { attachCore, createPoolMemory, loadCoreModule } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { ScanMemory, type ScannedChains } from '../../dist/core/scan-memory.js';
-import { TokenChain } from '../../dist/core/token-chain.js';
-import { PromptKind } from '../../dist/core/types.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { attachCore, createPoolMemory, loadCoreModule } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { ScanMemory, type ScannedChains } from '../../dist/src/core/scan-memory.js';
+import { TokenChain } from '../../dist/src/core/token-chain.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { documentText, kind } from './request-scanner-documents.ts';
 import { seed, sizes } from './request-scanner-harness.ts';
 

@@ -1,4 +1,4 @@
-import type { PoolSizes } from '../../dist/core/index.js';
+import type { PoolSizes } from '../../dist/src/core/index.js';
 
 /** The least pool for a scanner alone. */
 export const SCANNER_SIZES: PoolSizes = {

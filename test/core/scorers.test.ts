@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { EndpointSignals } from '../../dist/core/index.js';
+import type { EndpointSignals } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
 const signal = fc.record({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CORE, type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/core/index.js';
+import { CORE, type CoreInstance, CostTable, DecisionLog, type Operation } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const QUEUE: readonly Operation[] = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 1), pickMax];

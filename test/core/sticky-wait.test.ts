@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { makeGate } from './gate-pool.ts';
 import { pickMax, plainRequest, scorer } from './pool.ts';
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { type PromptFeature, TokenChain } from '../../dist/core/token-chain.js';
-import { PromptKind } from '../../dist/core/types.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { type PromptFeature, TokenChain } from '../../dist/src/core/token-chain.js';
+import { PromptKind } from '../../dist/src/core/types.js';
 import { contentHash, linkHash, rootHash } from './block-hash-reference.ts';
 
 const seed = 0x0123456789abcdefn;

@@ -15,7 +15,7 @@ import type { BlockResult } from './run-document.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const DOCUMENT_MS_MAX = 180_000;
-/** test/cli/tutorial.test.ts runs it: its reader carries port numbers from one command to the next. */
+/** test/tools/tutorial.test.ts runs it: its reader carries port numbers from one command to the next. */
 const TUTORIAL = 'docs/tutorial.md';
 
 /** Commands that no test can run, by document, with the reason that stands there. Keep it short. */

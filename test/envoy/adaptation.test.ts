@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import type { DemoStack } from '../../dist/cli/demo/demo-stack.js';
-import { runShift, type ShiftPool } from '../../dist/cli/demo/shift/shift.js';
-import { planTraffic } from '../../dist/cli/demo/shift/traffic.js';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
-import { type Backend, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody } from '../gateway/client.ts';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
+import type { DemoStack } from '../../dist/tools/demo/demo-stack.js';
+import { runShift, type ShiftPool } from '../../dist/tools/demo/shift/shift.js';
+import { planTraffic } from '../../dist/tools/demo/shift/traffic.js';
+import { type Backend, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { envoyBinary, skipReason } from './envoy.ts';
 import { startTestBed } from './test-bed.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Callers, pause } from '../gateway/callers.ts';
-import { eventually } from '../gateway/client.ts';
+import { Callers, pause } from '../tools/gateway/callers.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { startRetryingEnvoy } from './retrying-envoy.ts';
 import { type ServerProcess, startServerProcesses } from './server-process.ts';

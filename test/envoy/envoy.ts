@@ -5,7 +5,7 @@ import {
   findEnvoy,
   shippedEnvoyConfiguration,
   startEnvoyProcess,
-} from '../../dist/cli/demo/envoy-process.js';
+} from '../../dist/tools/demo/envoy-process.js';
 
 /** The Envoy to test with; undefined = none was found. */
 export const envoyBinary = findEnvoy();

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
-import { ask, begin, chatBody, eventually, nextPiece } from '../gateway/client.ts';
+import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../tools/gateway/backend.ts';
+import { ask, begin, chatBody, eventually, nextPiece } from '../tools/gateway/client.ts';
 import { type Configuration, skipReason } from './envoy.ts';
 import { startTestBed, type TestBed } from './test-bed.ts';
 

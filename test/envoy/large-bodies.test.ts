@@ -1,8 +1,8 @@
 // Many long prompts at one time through one connection of a real Envoy: none is refused for what is under way.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody, manyConnections } from '../gateway/client.ts';
+import { type Backend, type Behaviour, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody, manyConnections } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 

@@ -1,8 +1,8 @@
 // How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else to do.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type OverloadOptions, type OverloadSecond, runOverload } from '../../dist/cli/demo/overload.js';
-import { engineOf } from '../../dist/simulator/server/engine.js';
-import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
+import { type OverloadOptions, type OverloadSecond, runOverload } from '../../dist/tools/demo/overload.js';
+import { engineOf } from '../../dist/tools/simulator/server/engine.js';
+import { type Fleet, startFleet } from '../../dist/tools/simulator/server/fleet.js';
 import { skipReason } from './envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 

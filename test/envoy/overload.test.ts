@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
-import { type Answer, ask, begin, chatBody, eventually, manyConnections, nextPiece } from '../gateway/client.ts';
+import { type Backend, type Behaviour, startBackend } from '../tools/gateway/backend.ts';
+import { type Answer, ask, begin, chatBody, eventually, manyConnections, nextPiece } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { type HouseOptions, pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 

@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { endpointsYaml } from '../../dist/simulator/server/fleet.js';
-import { type Backend, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody } from '../gateway/client.ts';
+import { endpointsYaml } from '../../dist/tools/simulator/server/fleet.js';
+import { type Backend, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { startTestBed, type TestBed } from './test-bed.ts';
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { runEnvoy } from '../../dist/cli/demo/envoy-process.js';
-import { freePorts } from '../../dist/cli/port.js';
-import type { Verdict } from '../../dist/cli/preflight/verdict.js';
+import { freePorts } from '../../dist/src/serve/port.js';
+import { runEnvoy } from '../../dist/tools/demo/envoy-process.js';
+import type { Verdict } from '../../dist/tools/preflight/verdict.js';
 import { PROGRAM, Setting, startPicker } from '../picker/serving.ts';
 import { envoyBinary, skipReason } from './envoy.ts';
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
+import { decodeProcessRequest, Phase } from '../../dist/src/ingress/codec/process-request.js';
 import {
   encodeBodyReplies,
   encodeRequestHeadersReply,
@@ -11,12 +11,12 @@ import {
   encodeTrailersReply,
   Reply,
   setHeader,
-} from '../../dist/ingress/codec/process-response.js';
-import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
-import { createTransport } from '../../dist/ingress/transports/create.js';
-import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
-import { ask, begin, chatBody, eventually } from '../gateway/client.ts';
+} from '../../dist/src/ingress/codec/process-response.js';
+import type { ProcessHandler, ProcessStream } from '../../dist/src/ingress/transport.js';
+import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { bytesField, numberField } from '../ingress/envoy-messages.ts';
+import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../tools/gateway/backend.ts';
+import { ask, begin, chatBody, eventually } from '../tools/gateway/client.ts';
 import { skipReason, startEnvoy } from './envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 

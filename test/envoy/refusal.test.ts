@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Backend, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody } from '../gateway/client.ts';
+import { type Backend, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { startTestBed, type TestBed } from './test-bed.ts';
 

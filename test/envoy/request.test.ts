@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startFleet } from '../../dist/simulator/server/fleet.js';
-import type { ModelServer } from '../../dist/simulator/server/model-server.js';
-import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../gateway/backend.ts';
-import { ask, begin, chatBody, eventually, nextPiece, open } from '../gateway/client.ts';
+import { startFleet } from '../../dist/tools/simulator/server/fleet.js';
+import type { ModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../tools/gateway/backend.ts';
+import { ask, begin, chatBody, eventually, nextPiece, open } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { PROGRAM } from '../picker/serving.ts';
 import type { Server } from './test-bed.ts';
 

@@ -2,9 +2,9 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startFleet } from '../../dist/simulator/server/fleet.js';
-import type { ModelServer } from '../../dist/simulator/server/model-server.js';
-import { ask, chatBody } from '../gateway/client.ts';
+import { startFleet } from '../../dist/tools/simulator/server/fleet.js';
+import type { ModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { startTestBed, type TestBed } from './test-bed.ts';
 

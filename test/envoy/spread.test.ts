@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type Backend, type Behaviour, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
+import { type Backend, type Behaviour, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody, eventually, manyConnections } from '../tools/gateway/client.ts';
 import { skipReason } from './envoy.ts';
 import { startTestBed } from './test-bed.ts';
 

@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../dist/cli/demo/picker-process.js';
-import { freePorts } from '../../dist/cli/port.js';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
-import { endpointsYaml } from '../../dist/simulator/server/fleet.js';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
+import { freePorts } from '../../dist/src/serve/port.js';
+import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../dist/tools/demo/picker-process.js';
+import { endpointsYaml } from '../../dist/tools/simulator/server/fleet.js';
 import { TRANSPORT_FLAGS } from '../picker/serving.ts';
 import { type Configuration, type Envoy, startEnvoy } from './envoy.ts';
 

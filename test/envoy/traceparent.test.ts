@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Backend, startBackend } from '../gateway/backend.ts';
-import { ask, chatBody } from '../gateway/client.ts';
 import { Setting, startPicker } from '../picker/serving.ts';
+import { type Backend, startBackend } from '../tools/gateway/backend.ts';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { skipReason, startEnvoy } from './envoy.ts';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Evicted } from '../../dist/core/capacity-gate.js';
-import { type Evictable, EvictableRequests } from '../../dist/flow-control/evictable-requests.js';
-import { Evictions } from '../../dist/flow-control/evictions.js';
+import type { Evicted } from '../../dist/src/core/capacity-gate.js';
+import { type Evictable, EvictableRequests } from '../../dist/src/flow-control/evictable-requests.js';
+import { Evictions } from '../../dist/src/flow-control/evictions.js';
 
 /** A gate that chooses what it is told to choose, for heads that wait in slots of their own numbers. */
 function rounds(choices: Record<number, Evicted[]>) {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { BandSettings, FlowControlSettings } from '../../dist/contract/queue-settings.js';
-import { RetryAfter } from '../../dist/flow-control/expected-wait.js';
-import { NO_HANDLE } from '../../dist/flow-control/queue-contract.js';
-import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
-import { TokenBuckets } from '../../dist/flow-control/token-buckets.js';
+import type { BandSettings, FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
+import { RetryAfter } from '../../dist/src/flow-control/expected-wait.js';
+import { NO_HANDLE } from '../../dist/src/flow-control/queue-contract.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
+import { TokenBuckets } from '../../dist/src/flow-control/token-buckets.js';
 import { PLAIN_BAND, request, settings } from './settings.js';
 
 /** A band that drains at ten requests of 100 tokens a second for five seconds, with 1,000 that wait. */

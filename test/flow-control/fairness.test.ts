@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { FairnessSettings, OrderingSettings } from '../../dist/contract/queue-settings.js';
-import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import type { FairnessSettings, OrderingSettings } from '../../dist/src/contract/queue-settings.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { PLAIN_BAND, request, settings } from './settings.js';
 
 function machine(fairness: FairnessSettings, ordering: OrderingSettings = { kind: 'arrival' }): QueueMachine {

@@ -1,6 +1,6 @@
 // Which waiting requests stand together because they have the same candidates, said plainly: a list of classes, searched from
 // end to end.
-import { OVERFLOW } from '../../dist/flow-control/candidate-sets.js';
+import { OVERFLOW } from '../../dist/src/flow-control/candidate-sets.js';
 
 /** Requests with the same candidates. */
 export class PlainClass {

@@ -1,9 +1,9 @@
 // What the queue machine must do, said plainly: one list of everything that waits, searched from end to end. It shares
 // nothing with the machine but the contract, the settings and the bounds.
 
-import type { BandSettings, FlowControlSettings } from '../../dist/contract/queue-settings.js';
-import type { QueuedRequest, RefusalCause } from '../../dist/flow-control/queue-contract.js';
-import type { QueueBounds } from '../../dist/flow-control/queue-machine.js';
+import type { BandSettings, FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
+import type { QueuedRequest, RefusalCause } from '../../dist/src/flow-control/queue-contract.js';
+import type { QueueBounds } from '../../dist/src/flow-control/queue-machine.js';
 import { giveBack, learnOutput, type PlainFlow, PlainOutputs, pay, rebase, wake } from './plain-accounts.ts';
 import { type PlainClass, PlainClasses } from './plain-classes.ts';
 

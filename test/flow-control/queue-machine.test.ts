@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { FlowControlSettings } from '../../dist/contract/queue-settings.js';
-import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
-import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import type { FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
+import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/src/flow-control/queue-contract.js';
+import { type QueueBounds, QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { NO_LIMITS, PLAIN_BAND, request, settings, slots } from './settings.js';
 
 const BOUNDS: QueueBounds = { requests: 256, flows: 64 };

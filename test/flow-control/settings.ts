@@ -1,5 +1,5 @@
-import type { BandSettings, FlowControlSettings } from '../../dist/contract/queue-settings.js';
-import type { QueuedRequest } from '../../dist/flow-control/queue-contract.js';
+import type { BandSettings, FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
+import type { QueuedRequest } from '../../dist/src/flow-control/queue-contract.js';
 
 export const NO_LIMITS = { requests: Infinity, bytes: Infinity, tokens: Infinity };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TokenBuckets } from '../../dist/flow-control/token-buckets.js';
+import { TokenBuckets } from '../../dist/src/flow-control/token-buckets.js';
 
 const LIMITS = [{ fairnessId: 'a', tokensPerSecond: 100, burstTokens: 1_000 }];
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { FairnessSettings, OrderingSettings } from '../../dist/contract/queue-settings.js';
-import type { QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import type { FairnessSettings, OrderingSettings } from '../../dist/src/contract/queue-settings.js';
+import type { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { type Counts, simulate, type World } from './simulation.ts';
 
 /** POINTSMAN_STRESS=50 plays fifty times as much, POINTSMAN_REPLAY=seed one history of each pair of policies. */

@@ -7,9 +7,9 @@ import type {
   FairnessSettings,
   FlowControlSettings,
   OrderingSettings,
-} from '../../dist/contract/queue-settings.js';
-import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/flow-control/queue-contract.js';
-import { type QueueBounds, QueueMachine } from '../../dist/flow-control/queue-machine.js';
+} from '../../dist/src/contract/queue-settings.js';
+import { type DispatchResult, NO_HANDLE, type QueuedRequest } from '../../dist/src/flow-control/queue-contract.js';
+import { type QueueBounds, QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { type PlainItem, PlainQueues } from './plain-queues.ts';
 import { request, settings, slots } from './settings.ts';
 import { SimulatedPool } from './simulated-pool.ts';

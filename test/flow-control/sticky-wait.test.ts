@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { CapacityGate } from '../../dist/core/capacity-gate.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
-import { FlowController } from '../../dist/flow-control/flow-controller.js';
-import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import { CapacityGate } from '../../dist/src/core/capacity-gate.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { FlowController } from '../../dist/src/flow-control/flow-controller.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { makeGate, type Shard } from '../core/gate-pool.ts';
 import { pickMax, scorer } from '../core/pool.ts';
 import { settings } from './settings.ts';

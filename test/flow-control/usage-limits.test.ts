@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Ceilings } from '../../dist/flow-control/policies/usage-limits.js';
+import { Ceilings } from '../../dist/src/flow-control/policies/usage-limits.js';
 
 describe('the static usage limit', () => {
   it('the static usage limit is the same for all priorities', () => {

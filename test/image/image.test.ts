@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { checkHealth, firstReply } from '../ingress/proxy-client.ts';
 import { ask, overConnection } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ImageSettings, ImageStore, imageSkipReason, inContainer } from './buildah.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;

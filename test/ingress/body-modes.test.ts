@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BodyMode, decodeProcessRequest } from '../../dist/ingress/codec/process-request.js';
-import { RequestRules } from '../../dist/request/rules.js';
+import { BodyMode, decodeProcessRequest } from '../../dist/src/ingress/codec/process-request.js';
+import { RequestRules } from '../../dist/src/request/rules.js';
 import {
   bodyModes,
   requestBody,

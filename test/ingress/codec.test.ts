@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DestinationTemplates } from '../../dist/ingress/codec/destination.js';
-import { HeaderNames } from '../../dist/ingress/codec/header-map.js';
-import { decodeProcessRequest, Phase } from '../../dist/ingress/codec/process-request.js';
+import { DestinationTemplates } from '../../dist/src/ingress/codec/destination.js';
+import { HeaderNames } from '../../dist/src/ingress/codec/header-map.js';
+import { decodeProcessRequest, Phase } from '../../dist/src/ingress/codec/process-request.js';
 import {
   BODY_CHUNK_BYTES_MAX,
   encodeBodyReplies,
@@ -11,8 +11,8 @@ import {
   encodeTrailersReply,
   setContentLength,
   setHeader,
-} from '../../dist/ingress/codec/process-response.js';
-import { MalformedMessage } from '../../dist/ingress/codec/wire.js';
+} from '../../dist/src/ingress/codec/process-response.js';
+import { MalformedMessage } from '../../dist/src/ingress/codec/wire.js';
 import {
   bytesField,
   decodeReply,

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { HeldBytes } from '../../dist/ingress/byte-budget.js';
-import type { ProcessHandler, TransportName } from '../../dist/ingress/transport.js';
-import { createTransport } from '../../dist/ingress/transports/create.js';
-import { Http2Server } from '../../dist/ingress/transports/http2/server.js';
-import { eventually } from '../gateway/client.ts';
+import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
+import type { ProcessHandler, TransportName } from '../../dist/src/ingress/transport.js';
+import { createTransport } from '../../dist/src/ingress/transports/create.js';
+import { Http2Server } from '../../dist/src/ingress/transports/http2/server.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { data, headers, message, PREFACE, settings } from './http2/frames.ts';
 
 const cleanups: (() => unknown)[] = [];

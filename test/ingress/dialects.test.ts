@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { ResponseScanner } from '../../dist/core/response-scanner.js';
-import type { ParserName } from '../../dist/request/dialects.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { ResponseScanner } from '../../dist/src/core/response-scanner.js';
+import type { ParserName } from '../../dist/src/request/dialects.js';
 import {
   engineChunk,
   engineComplete,

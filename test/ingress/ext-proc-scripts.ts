@@ -1,7 +1,7 @@
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { ResponseScanner } from '../../dist/core/response-scanner.js';
-import { slotsInUse } from '../../dist/request/body-memory.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { ResponseScanner } from '../../dist/src/core/response-scanner.js';
+import { slotsInUse } from '../../dist/src/request/body-memory.js';
 import {
   type Metadata,
   requestBody,

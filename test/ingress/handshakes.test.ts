@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../dist/ingress/connection-refusals.js';
-import { type Listener, listen } from '../../dist/ingress/transports/listener.js';
-import { eventually } from '../gateway/client.ts';
+import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../dist/src/ingress/connection-refusals.js';
+import { type Listener, listen } from '../../dist/src/ingress/transports/listener.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from './tls-material.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MessageBacklog } from '../../dist/ingress/message-backlog.js';
+import { MessageBacklog } from '../../dist/src/ingress/message-backlog.js';
 import { decodeReply, requestBody, requestHeaders } from './envoy-messages.ts';
 import { FakeShard } from './shard-fakes.ts';
 

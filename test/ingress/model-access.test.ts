@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
-import { RequestScanner } from '../../dist/core/request-scanner.js';
-import { type ModelAccess, RequestRules } from '../../dist/request/rules.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { RequestScanner } from '../../dist/src/core/request-scanner.js';
+import { type ModelAccess, RequestRules } from '../../dist/src/request/rules.js';
 import { requestBody, requestHeaders } from './envoy-messages.ts';
 import { FakeShard } from './shard-fakes.ts';
 

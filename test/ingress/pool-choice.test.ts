@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PoolChoice } from '../../dist/ingress/pool-choice.js';
+import { PoolChoice } from '../../dist/src/ingress/pool-choice.js';
 
 const context = (bytes: number) => ({ services: { blockBytes: () => bytes } });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { LatencyAnswer, LatencySource } from '../../dist/ingress/exchange.js';
-import type { ScheduleInput } from '../../dist/scheduling/decision.js';
+import type { LatencyAnswer, LatencySource } from '../../dist/src/ingress/exchange.js';
+import type { ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { requestBody, requestHeaders, responseHeaders } from './envoy-messages.js';
 import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
 

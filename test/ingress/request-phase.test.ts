@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Waiter, WaitingLine } from '../../dist/flow-control/waiting-line.js';
+import type { Waiter, WaitingLine } from '../../dist/src/flow-control/waiting-line.js';
 import {
   requestBody,
   requestHeaders,

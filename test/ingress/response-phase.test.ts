@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AnswerForm } from '../../dist/core/types.js';
+import { AnswerForm } from '../../dist/src/core/types.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders, responseTrailers } from './envoy-messages.js';
 import { FakeShard, type ProxySide } from './shard-fakes.js';
 

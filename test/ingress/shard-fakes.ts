@@ -1,15 +1,15 @@
-import type { RequestResult } from '../../dist/core/decider.js';
-import type { Usage } from '../../dist/core/types.js';
-import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/core/types.js';
-import type { StreamServices } from '../../dist/ingress/exchange.js';
-import { createStreamOpener, type StreamOpener } from '../../dist/ingress/opener.js';
-import type { ProcessHandler, ProcessStream } from '../../dist/ingress/transport.js';
-import { UnreadAnswers } from '../../dist/ingress/unread-answers.js';
-import type { BodyScanner } from '../../dist/request/body-scanner.js';
-import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
-import { RequestRules } from '../../dist/request/rules.js';
-import type { RequestRecorder, RequestSamples } from '../../dist/response/recorder.js';
-import type { ResponseScanner, ResponseScanOptions } from '../../dist/response/response-scanner.js';
+import type { RequestResult } from '../../dist/src/core/decider.js';
+import type { Usage } from '../../dist/src/core/types.js';
+import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/src/core/types.js';
+import type { StreamServices } from '../../dist/src/ingress/exchange.js';
+import { createStreamOpener, type StreamOpener } from '../../dist/src/ingress/opener.js';
+import type { ProcessHandler, ProcessStream } from '../../dist/src/ingress/transport.js';
+import { UnreadAnswers } from '../../dist/src/ingress/unread-answers.js';
+import type { BodyScanner } from '../../dist/src/request/body-scanner.js';
+import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/src/request/dialects.js';
+import { RequestRules } from '../../dist/src/request/rules.js';
+import type { RequestRecorder, RequestSamples } from '../../dist/src/response/recorder.js';
+import type { ResponseScanner, ResponseScanOptions } from '../../dist/src/response/response-scanner.js';
 import type {
   AnswerMeasures,
   Charge,
@@ -18,7 +18,7 @@ import type {
   Rejection,
   ScheduleInput,
   Waiting,
-} from '../../dist/scheduling/decision.js';
+} from '../../dist/src/scheduling/decision.js';
 import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PromptKind } from '../../dist/core/types.js';
-import type { PromptBody, Tokenised, TokenSource } from '../../dist/request/tokens/token-source.js';
+import { PromptKind } from '../../dist/src/core/types.js';
+import type { PromptBody, Tokenised, TokenSource } from '../../dist/src/request/tokens/token-source.js';
 import { requestBody, requestHeaders, responseHeaders } from './envoy-messages.js';
 import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
 

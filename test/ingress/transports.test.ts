@@ -3,7 +3,7 @@ import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { type ChannelCredentials, credentials, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HeldBytes } from '../../dist/ingress/byte-budget.js';
+import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
 import type {
   HealthSource,
   ProcessHandler,
@@ -12,9 +12,9 @@ import type {
   Transport,
   TransportName,
   TransportOptions,
-} from '../../dist/ingress/transport.js';
-import { createTransport, listenHealth } from '../../dist/ingress/transports/create.js';
-import { eventually } from '../gateway/client.js';
+} from '../../dist/src/ingress/transport.js';
+import { createTransport, listenHealth } from '../../dist/src/ingress/transports/create.js';
+import { eventually } from '../tools/gateway/client.js';
 import { bytesField, decodeReply, requestBody, requestHeaders } from './envoy-messages.js';
 import { collect, dialPicker, firstReply, type ProxyClient } from './proxy-client.js';
 import { FakeShard } from './shard-fakes.js';

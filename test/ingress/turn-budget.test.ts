@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type BudgetedWork, TurnBudget } from '../../dist/ingress/turn-budget.js';
+import { type BudgetedWork, TurnBudget } from '../../dist/src/ingress/turn-budget.js';
 
 class Loop {
   clock = 0;

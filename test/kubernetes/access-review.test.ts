@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { AccessReviews } from '../../dist/kubernetes/access-review.js';
+import { AccessReviews } from '../../dist/src/kubernetes/access-review.js';
 import { PICKER_TOKEN, sharedCluster, skipReason } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
 import { clientOf } from './observed-reflector.ts';

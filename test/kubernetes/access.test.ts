@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { clusterAccess } from '../../dist/kubernetes/access.js';
+import { clusterAccess } from '../../dist/src/kubernetes/access.js';
 
 let folder: string;
 

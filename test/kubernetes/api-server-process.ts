@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmS
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../dist/cli/port.js';
+import { freePort } from '../../dist/src/serve/port.js';
 import { Cluster } from './cluster.ts';
 
 /** Folder of `apiserver` and `etcd`; undefined = they are not installed. */

@@ -1,4 +1,4 @@
-import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { ask, chatBody, eventually } from '../tools/gateway/client.ts';
 
 const ANSWERED_MS_MAX = 120_000;
 /** After so many questions a caller begins another conversation, which is new to every endpoint. */

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { skipReason as envoySkipReason } from '../envoy/envoy.ts';
-import { eventually } from '../gateway/client.ts';
 import { metric, metricsPage, type ServeProcess } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, skipReason as serverSkipReason, startApiServer } from './api-server.ts';
 import { Callers } from './callers.ts';
 import { type Cluster, gieCrds } from './cluster.ts';

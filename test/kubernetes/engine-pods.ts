@@ -1,5 +1,5 @@
-import { type ModelServer, startModelServer } from '../../dist/simulator/server/model-server.js';
-import { eventually } from '../gateway/client.ts';
+import { type ModelServer, startModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { eventually } from '../tools/gateway/client.ts';
 import type { Kubelet, PodShape } from './kubelet.ts';
 
 export interface EnginePodsOptions {

@@ -7,7 +7,7 @@ import { mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startModelServer } from '../../dist/simulator/server/model-server.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
 
 export interface EngineProcess {
   /** Requests that run or wait now. */

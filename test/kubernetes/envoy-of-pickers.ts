@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse, stringify } from 'yaml';
-import { runEnvoy, shippedEnvoyConfiguration } from '../../dist/cli/demo/envoy-process.js';
-import { freePorts } from '../../dist/cli/port.js';
+import { freePorts } from '../../dist/src/serve/port.js';
+import { runEnvoy, shippedEnvoyConfiguration } from '../../dist/tools/demo/envoy-process.js';
 import { type Envoy, envoyBinary } from '../envoy/envoy.ts';
 
 export interface PickersEnvoy extends Envoy {

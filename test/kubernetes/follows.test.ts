@@ -1,11 +1,11 @@
 import { createServer, type Server as HttpServer } from 'node:http';
 import { connect, createServer as createListener, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { freePorts } from '../../dist/cli/port.js';
-import { eventually } from '../gateway/client.ts';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { checkHealth, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
 import { EnginePublisher } from '../kvevents/engine-publisher.ts';
 import { askAndEnd } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { sharedCluster, skipReason } from './api-server.ts';
 import type { Cluster } from './cluster.ts';
 import { startClusterPicker } from './cluster-picker.ts';

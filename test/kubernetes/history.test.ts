@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/contract/endpoint.js';
-import type { ApiClient } from '../../dist/kubernetes/api-client.js';
-import { kindPath, OPTIONAL_KINDS, POD, poolKind } from '../../dist/kubernetes/kinds.js';
-import { Watches } from '../../dist/kubernetes/watches.js';
-import { KubernetesDiscovery } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
-import type { PodRecord } from '../../dist/pool/discovery/kubernetes/objects.js';
+import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/src/contract/endpoint.js';
+import type { ApiClient } from '../../dist/src/kubernetes/api-client.js';
+import { kindPath, OPTIONAL_KINDS, POD, poolKind } from '../../dist/src/kubernetes/kinds.js';
+import { Watches } from '../../dist/src/kubernetes/watches.js';
+import { KubernetesDiscovery } from '../../dist/src/pool/discovery/kubernetes/kubernetes.js';
+import type { PodRecord } from '../../dist/src/pool/discovery/kubernetes/objects.js';
 import {
   type ObjectiveRecord,
   type PoolRecord,
   readObjective,
   readPod,
   readPool,
-} from '../../dist/pool/discovery/kubernetes/objects.js';
-import { project } from '../../dist/pool/discovery/kubernetes/projection.js';
-import { eventually } from '../gateway/client.ts';
+} from '../../dist/src/pool/discovery/kubernetes/objects.js';
+import { project } from '../../dist/src/pool/discovery/kubernetes/projection.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { HistoryServer, type StoredObject } from './history-server.ts';
 import { LEGACY_GROUP, objective, POOL_GROUP, pool } from './objects.ts';
 import { clientOf } from './observed-reflector.ts';

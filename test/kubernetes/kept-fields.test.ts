@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { podObject } from '../../bench/kubernetes/stand-in.ts';
-import { type KeptFields, KeptFieldsReader, unionOfFields } from '../../dist/kubernetes/kept-fields.js';
-import { POD_FIELDS, readPod } from '../../dist/pool/discovery/kubernetes/objects.js';
+import { type KeptFields, KeptFieldsReader, unionOfFields } from '../../dist/src/kubernetes/kept-fields.js';
+import { POD_FIELDS, readPod } from '../../dist/src/pool/discovery/kubernetes/objects.js';
 
 const parse = (json: string, kept: KeptFields) => new KeptFieldsReader(kept).parse(Buffer.from(json));
 

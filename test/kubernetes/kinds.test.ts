@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type OptionalKind, resourceName, type ServedKind, ServedKinds } from '../../dist/kubernetes/kinds.js';
-import { eventually } from '../gateway/client.ts';
+import { type OptionalKind, resourceName, type ServedKind, ServedKinds } from '../../dist/src/kubernetes/kinds.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { clientOf } from './observed-reflector.ts';
 import { json, type Script, ScriptedServer, status } from './scripted-server.ts';
 

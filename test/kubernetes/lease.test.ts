@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { LeaderElection, leaseStep } from '../../dist/kubernetes/lease.js';
-import { eventually } from '../gateway/client.ts';
+import { LeaderElection, leaseStep } from '../../dist/src/kubernetes/lease.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster, type KubernetesObject } from './cluster.ts';
 import { clientOf } from './observed-reflector.ts';

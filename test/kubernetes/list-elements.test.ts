@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ListElements } from '../../dist/kubernetes/list-elements.js';
+import { ListElements } from '../../dist/src/kubernetes/list-elements.js';
 
 /** Elements and rest of a list whose bytes come in pieces of this size. */
 function cut(json: string, pieceBytes: number) {

@@ -1,6 +1,6 @@
-import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/contract/endpoint.js';
-import { Watches } from '../../dist/kubernetes/watches.js';
-import { type EndpointSource, KubernetesDiscovery } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
+import type { Endpoint, PoolRules, PoolUpdate } from '../../dist/src/contract/endpoint.js';
+import { Watches } from '../../dist/src/kubernetes/watches.js';
+import { type EndpointSource, KubernetesDiscovery } from '../../dist/src/pool/discovery/kubernetes/kubernetes.js';
 import type { Cluster } from './cluster.ts';
 import { POOL_GROUP } from './objects.ts';
 import { clientOf } from './observed-reflector.ts';

@@ -1,8 +1,8 @@
-import { ClusterAccess } from '../../dist/kubernetes/access.js';
-import { ApiClient } from '../../dist/kubernetes/api-client.js';
-import { POD } from '../../dist/kubernetes/kinds.js';
-import type { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
-import { Reflector, type ReflectorOptions, type SelectedLabels } from '../../dist/kubernetes/reflector.js';
+import { ClusterAccess } from '../../dist/src/kubernetes/access.js';
+import { ApiClient } from '../../dist/src/kubernetes/api-client.js';
+import { POD } from '../../dist/src/kubernetes/kinds.js';
+import type { ObjectProblem } from '../../dist/src/kubernetes/object-copy.js';
+import { Reflector, type ReflectorOptions, type SelectedLabels } from '../../dist/src/kubernetes/reflector.js';
 import type { Cluster } from './cluster.ts';
 
 /** Selects the pods of the tests. */

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { freePorts } from '../../dist/cli/port.js';
-import { eventually } from '../gateway/client.ts';
+import { freePorts } from '../../dist/src/serve/port.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { checkHealth, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, askAndEnd, metric, metricsPage, type ServeProcess } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster } from './cluster.ts';
 import { startClusterPicker } from './cluster-picker.ts';

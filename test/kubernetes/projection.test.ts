@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../../dist/contract/endpoint.js';
+import type { Endpoint } from '../../dist/src/contract/endpoint.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
@@ -12,13 +12,13 @@ import {
   readPod,
   readPool,
   readRewrite,
-} from '../../dist/pool/discovery/kubernetes/objects.js';
+} from '../../dist/src/pool/discovery/kubernetes/objects.js';
 import {
   type EndpointChange,
   PodEndpoints,
   UNREADY_KEPT_MS,
-} from '../../dist/pool/discovery/kubernetes/pod-endpoints.js';
-import { type ClusterView, project } from '../../dist/pool/discovery/kubernetes/projection.js';
+} from '../../dist/src/pool/discovery/kubernetes/pod-endpoints.js';
+import { type ClusterView, project } from '../../dist/src/pool/discovery/kubernetes/projection.js';
 import { LEGACY_GROUP, model, objective, POOL_GROUP, pool, rewrite } from './objects.ts';
 
 const NOW = Date.parse('2026-08-01T12:00:00Z');

@@ -1,10 +1,10 @@
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { ClusterAccess } from '../../dist/kubernetes/access.js';
-import { ApiClient } from '../../dist/kubernetes/api-client.js';
-import { poolKind } from '../../dist/kubernetes/kinds.js';
-import { eventually } from '../gateway/client.ts';
+import { ClusterAccess } from '../../dist/src/kubernetes/access.js';
+import { ApiClient } from '../../dist/src/kubernetes/api-client.js';
+import { poolKind } from '../../dist/src/kubernetes/kinds.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, PICKER_TOKEN, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { Cluster, gieCrds } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
-import { eventually } from '../gateway/client.ts';
+import { ObjectProblem } from '../../dist/src/kubernetes/object-copy.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { clientOf, ObservedReflector, readNamed, VLLM } from './observed-reflector.ts';
 import {
   added,

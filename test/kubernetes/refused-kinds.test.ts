@@ -1,7 +1,7 @@
 import type { ClientRequest } from 'node:http';
 import { request } from 'node:https';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { PICKER_TOKEN, sharedCluster, skipReason } from './api-server.ts';
 import { Cluster } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { selectedLabels } from '../../dist/cli/flag-values.js';
-import { eventually } from '../gateway/client.ts';
+import { selectedLabels } from '../../dist/src/serve/flag-values.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, sharedCluster, skipReason, startApiServer } from './api-server.ts';
 import { type Cluster, gieCrds, type KubernetesObject } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Endpoint, PoolUpdate } from '../../dist/contract/endpoint.js';
-import { POD } from '../../dist/kubernetes/kinds.js';
-import { ObjectProblem } from '../../dist/kubernetes/object-copy.js';
-import { Watches, type WatchOptions } from '../../dist/kubernetes/watches.js';
-import { KubernetesDiscovery } from '../../dist/pool/discovery/kubernetes/kubernetes.js';
-import { eventually } from '../gateway/client.ts';
+import type { Endpoint, PoolUpdate } from '../../dist/src/contract/endpoint.js';
+import { POD } from '../../dist/src/kubernetes/kinds.js';
+import { ObjectProblem } from '../../dist/src/kubernetes/object-copy.js';
+import { Watches, type WatchOptions } from '../../dist/src/kubernetes/watches.js';
+import { KubernetesDiscovery } from '../../dist/src/pool/discovery/kubernetes/kubernetes.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { type ApiServer, skipReason, startApiServer } from './api-server.ts';
 import { type Cluster, gieCrds } from './cluster.ts';
 import { Kubelet } from './kubelet.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decodeEvents } from '../../dist/kvevents/decode.js';
+import { decodeEvents } from '../../dist/src/kvevents/decode.js';
 import { cleared, packed, payload, removed, stored } from './engine-publisher.ts';
 
 const [U63, U64] = [2n ** 63n, 2n ** 64n];

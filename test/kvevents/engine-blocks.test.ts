@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeEvents } from '../../dist/kvevents/decode.js';
-import type { EngineBlocks } from '../../dist/kvevents/engine-blocks.js';
+import { decodeEvents } from '../../dist/src/kvevents/decode.js';
+import type { EngineBlocks } from '../../dist/src/kvevents/engine-blocks.js';
 import { cleared, payload, removed, run, stored } from './engine-publisher.ts';
 import { eventPool } from './pool.ts';
 

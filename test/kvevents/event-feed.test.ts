@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { SlotAssignment } from '../../dist/contract/endpoint.js';
-import { EventFeed, type EventFeedSettings } from '../../dist/kvevents/event-feed.js';
-import { eventually } from '../gateway/client.ts';
+import type { SlotAssignment } from '../../dist/src/contract/endpoint.js';
+import { EventFeed, type EventFeedSettings } from '../../dist/src/kvevents/event-feed.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { cleared, EnginePublisher, run, stored } from './engine-publisher.ts';
 import { eventPool } from './pool.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EventStream } from '../../dist/kvevents/event-stream.js';
+import { EventStream } from '../../dist/src/kvevents/event-stream.js';
 import { payload, removed, run, stored } from './engine-publisher.ts';
 import { eventPool } from './pool.ts';
 

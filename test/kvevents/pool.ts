@@ -1,9 +1,9 @@
-import { EndpointTable } from '../../dist/core/endpoint-table.js';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
-import { TokenChain } from '../../dist/core/token-chain.js';
-import { EngineBlocks } from '../../dist/kvevents/engine-blocks.js';
-import { EventCounts } from '../../dist/kvevents/event-counts.js';
+import { EndpointTable } from '../../dist/src/core/endpoint-table.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { TokenChain } from '../../dist/src/core/token-chain.js';
+import { EngineBlocks } from '../../dist/src/kvevents/engine-blocks.js';
+import { EventCounts } from '../../dist/src/kvevents/event-counts.js';
 
 /** A pool of two endpoints whose engines tell of their blocks. */
 export function eventPool(blockTokens = 4, blocksMost = 10_000) {

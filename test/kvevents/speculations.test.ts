@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Speculations } from '../../dist/kvevents/speculations.js';
+import { Speculations } from '../../dist/src/kvevents/speculations.js';
 
 const BOUND = 65_536;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { U64Table } from '../../dist/kvevents/u64-table.js';
+import { U64Table } from '../../dist/src/kvevents/u64-table.js';
 
 const u64 = fc.oneof(fc.bigInt({ min: 0n, max: 40n }), fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }));
 const step = fc.record({ key: u64, deletes: fc.boolean(), mark: fc.nat(65_000), value: u64 });

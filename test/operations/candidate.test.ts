@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../../dist/core/memory.js';
-import { candidateShown } from '../../dist/operations/page/candidate.js';
-import { DecisionCounts } from '../../dist/operations/telemetry/decision-counts.js';
-import { shadowKind } from '../../dist/operations/telemetry/metric-table.js';
-import { SeriesTable } from '../../dist/operations/telemetry/series-table.js';
-import { ShadowTotals } from '../../dist/operations/telemetry/shadow-totals.js';
+import { attachCore, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../../dist/src/core/memory.js';
+import { candidateShown } from '../../dist/src/operations/page/candidate.js';
+import { DecisionCounts } from '../../dist/src/operations/telemetry/decision-counts.js';
+import { shadowKind } from '../../dist/src/operations/telemetry/metric-table.js';
+import { SeriesTable } from '../../dist/src/operations/telemetry/series-table.js';
+import { ShadowTotals } from '../../dist/src/operations/telemetry/shadow-totals.js';
 
 let pool: PoolMemory;
 let totals: ShadowTotals;

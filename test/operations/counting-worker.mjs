@@ -1,7 +1,7 @@
 // Counts requests on one thread of the pool, then waits to be ended. With `first` every round makes a new series.
 import { parentPort, workerData } from 'node:worker_threads';
-import { attachCore } from '../../dist/core/memory.js';
-import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
+import { attachCore } from '../../dist/src/core/memory.js';
+import { ShardRecorder } from '../../dist/src/operations/telemetry/shard-recorder.js';
 
 const { pool, thread, rounds, first } = workerData;
 const recorder = new ShardRecorder(attachCore(pool, thread), { endpointOf: () => undefined });

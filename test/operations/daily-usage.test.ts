@@ -6,8 +6,8 @@ import {
   untilMidnight,
   usageLines,
   utcDay,
-} from '../../dist/operations/usage/daily-usage.js';
-import { NO_USAGE, type TenantTotals } from '../../dist/operations/usage/tenant-usage.js';
+} from '../../dist/src/operations/usage/daily-usage.js';
+import { NO_USAGE, type TenantTotals } from '../../dist/src/operations/usage/tenant-usage.js';
 
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const totals = fc.record({

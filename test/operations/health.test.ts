@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { HealthState } from '../../dist/operations/health.js';
+import { HealthState } from '../../dist/src/operations/health.js';
 
 const EXT_PROC = 'envoy.service.ext_proc.v3.ExternalProcessor';
 const READINESS = ['', 'readiness', EXT_PROC, 'inference-extension'];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLogger, type LogOptions, logLevel, partLogger } from '../../dist/operations/log.js';
+import { createLogger, type LogOptions, logLevel, partLogger } from '../../dist/src/operations/log.js';
 
 function capture(options: LogOptions) {
   const lines: string[] = [];

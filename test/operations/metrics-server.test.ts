@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/core/memory.js';
-import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
-import { type MetricsServer, startMetricsServer } from '../../dist/operations/telemetry/metrics-server.js';
-import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
+import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
+import { MetricsExposition } from '../../dist/src/operations/telemetry/exposition.js';
+import { type MetricsServer, startMetricsServer } from '../../dist/src/operations/telemetry/metrics-server.js';
+import { ShardRecorder } from '../../dist/src/operations/telemetry/shard-recorder.js';
 
 const pool = createPoolMemory({ ...defaultPoolSizes, endpoints: 64, indexBlocks: 1024, requests: 64, threads: 2 });
 const exposition = new MetricsExposition({

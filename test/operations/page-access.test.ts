@@ -2,7 +2,7 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isLoopback, localPages, TokenFile } from '../../dist/operations/telemetry/page-access.js';
+import { isLoopback, localPages, TokenFile } from '../../dist/src/operations/telemetry/page-access.js';
 
 const reader = (path: string, isLocal: boolean, token?: string) => ({ path, isLocal, token });
 

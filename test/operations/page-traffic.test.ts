@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { DecisionRecord } from '../../dist/core/decision-log.js';
-import { objectiveNames } from '../../dist/operations/page/objective-names.js';
-import { Traffic } from '../../dist/operations/page/traffic.js';
+import type { DecisionRecord } from '../../dist/src/core/decision-log.js';
+import { objectiveNames } from '../../dist/src/operations/page/objective-names.js';
+import { Traffic } from '../../dist/src/operations/page/traffic.js';
 
 /** A decision with this tag and priority; the rest does not count here. */
 function decision(tag: number, priority = 0, status: DecisionRecord['status'] = 'decided'): DecisionRecord {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { CORE, DecisionLog, DecisionTrail } from '../../dist/core/index.js';
-import { isScorer, OPERATIONS, type Operation, type OperationName } from '../../dist/core/operations.js';
-import { RequestStories } from '../../dist/operations/why/request-story.js';
-import { SeriesLabels } from '../../dist/operations/why/series-labels.js';
+import { CORE, DecisionLog, DecisionTrail } from '../../dist/src/core/index.js';
+import { isScorer, OPERATIONS, type Operation, type OperationName } from '../../dist/src/core/operations.js';
+import { RequestStories } from '../../dist/src/operations/why/request-story.js';
+import { SeriesLabels } from '../../dist/src/operations/why/series-labels.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
 
 const SCORERS = (Object.keys(OPERATIONS) as OperationName[]).filter(isScorer);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { labelValue } from '../../dist/operations/telemetry/label-values.js';
-import { ShownNames, UNUSED_MS_MAX } from '../../dist/operations/telemetry/shown-names.js';
+import { labelValue } from '../../dist/src/operations/telemetry/label-values.js';
+import { ShownNames, UNUSED_MS_MAX } from '../../dist/src/operations/telemetry/shown-names.js';
 
 const vouched = (models: string[], fairnessIds: string[] = []) => ({
   models: new Set(models),

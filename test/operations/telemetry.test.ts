@@ -1,23 +1,23 @@
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Endpoint } from '../../dist/contract/endpoint.js';
-import { CORE } from '../../dist/core/core-names.js';
+import type { Endpoint } from '../../dist/src/contract/endpoint.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import {
   attachCore,
   type CoreInstance,
   createPoolMemory,
   defaultPoolSizes,
   type PoolMemory,
-} from '../../dist/core/memory.js';
-import { PrefixIndex } from '../../dist/core/prefix-index.js';
-import { MetricsExposition } from '../../dist/operations/telemetry/exposition.js';
-import { boundText, labelText, numberText } from '../../dist/operations/telemetry/exposition-text.js';
-import { cellsOf } from '../../dist/operations/telemetry/metric-kind.js';
-import { attemptKind, requestKind, seriesKinds } from '../../dist/operations/telemetry/metric-table.js';
-import { spread } from '../../dist/operations/telemetry/pool-gauges.js';
-import { ShardRecorder } from '../../dist/operations/telemetry/shard-recorder.js';
-import { UNUSED_MS_MAX } from '../../dist/operations/telemetry/shown-names.js';
+} from '../../dist/src/core/memory.js';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { MetricsExposition } from '../../dist/src/operations/telemetry/exposition.js';
+import { boundText, labelText, numberText } from '../../dist/src/operations/telemetry/exposition-text.js';
+import { cellsOf } from '../../dist/src/operations/telemetry/metric-kind.js';
+import { attemptKind, requestKind, seriesKinds } from '../../dist/src/operations/telemetry/metric-table.js';
+import { spread } from '../../dist/src/operations/telemetry/pool-gauges.js';
+import { ShardRecorder } from '../../dist/src/operations/telemetry/shard-recorder.js';
+import { UNUSED_MS_MAX } from '../../dist/src/operations/telemetry/shown-names.js';
 
 const labels = { model: 'm1', target: 'm1-v2', fairness: 'default-flow', priority: 0 };
 const noUsage = { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 };

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
-import { eventually } from '../gateway/client.ts';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, type FileEndpoint, Setting, startPicker } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { skipReason, startChromium } from './chromium.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -2,10 +2,10 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AdaptationSettings } from '../../dist/config/adaptation.js';
-import { createLogger } from '../../dist/operations/log.js';
-import { AdaptationControl } from '../../dist/picker/control/adaptation-control.js';
-import type { ProgramVariant } from '../../dist/scheduling/program-variants.js';
+import type { AdaptationSettings } from '../../dist/src/config/adaptation.js';
+import { createLogger } from '../../dist/src/operations/log.js';
+import { AdaptationControl } from '../../dist/src/picker/control/adaptation-control.js';
+import type { ProgramVariant } from '../../dist/src/scheduling/program-variants.js';
 import { usual } from '../adaptation/labels.ts';
 import { makePool, pickMax, plainRequest, scorer } from '../core/pool.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
-import { type ModelServer, startModelServer } from '../../dist/simulator/server/model-server.js';
-import { ask, chatBody, eventually, manyConnections } from '../gateway/client.ts';
+import { type Gateway, startGateway } from '../../dist/tools/gateway/gateway.js';
+import { type ModelServer, startModelServer } from '../../dist/tools/simulator/server/model-server.js';
 import { firstReply } from '../ingress/proxy-client.ts';
+import { ask, chatBody, eventually, manyConnections } from '../tools/gateway/client.ts';
 import { metric, overConnection, ask as place, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

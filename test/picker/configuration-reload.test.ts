@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Picker } from '../../dist/picker/picker.js';
-import { eventually } from '../gateway/client.ts';
+import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply, requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const ENDPOINTS = [

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { startGateway } from '../../dist/gateway/gateway.js';
-import { startFleet } from '../../dist/simulator/server/fleet.js';
-import { type ModelServer, startModelServer } from '../../dist/simulator/server/model-server.js';
-import { Callers, pause } from '../gateway/callers.ts';
-import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { startGateway } from '../../dist/tools/gateway/gateway.js';
+import { startFleet } from '../../dist/tools/simulator/server/fleet.js';
+import { type ModelServer, startModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { Callers, pause } from '../tools/gateway/callers.ts';
+import { ask, chatBody, eventually } from '../tools/gateway/client.ts';
 import { metric, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

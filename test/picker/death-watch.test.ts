@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { DeathWatch } from '../../dist/picker/control/death-watch.js';
-import type { EndpointFound } from '../../dist/picker/control/endpoint-check.js';
+import { DeathWatch } from '../../dist/src/picker/control/death-watch.js';
+import type { EndpointFound } from '../../dist/src/picker/control/endpoint-check.js';
 import { endpointOf } from '../pool/endpoints.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
-import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
-import { startModelServer } from '../../dist/simulator/server/model-server.js';
-import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { type Gateway, startGateway } from '../../dist/tools/gateway/gateway.js';
+import { type Fleet, startFleet } from '../../dist/tools/simulator/server/fleet.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { ask, chatBody, eventually } from '../tools/gateway/client.ts';
 import { metric, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { attachCore } from '../../dist/core/memory.js';
-import type { Picker } from '../../dist/picker/picker.js';
-import { eventually } from '../gateway/client.ts';
+import { attachCore } from '../../dist/src/core/memory.js';
+import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, askAndEnd, type FileEndpoint, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, overConnection, Setting, startPicker, TRANSPORT_FLAGS } from './serving.ts';
 
 const PORTS = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--secure-serving=false'];

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const OBJECTIVES = 'objectives:\n- {name: interactive, priority: 10}\n- {name: batch, priority: -10}\n';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import {
   answer,
   cleanUp,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseHeaders } from '../ingress/envoy-messages.ts';
 import type { Call } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ADDRESSES, answer, cleanUp, dial, ENDPOINTS, request, start, waiting } from './queued-requests.ts';
 import { metric } from './serving.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
-import { type EndpointRoom, FLOWS_SHOWN, flowReport } from '../../dist/picker/control/flow-report.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
+import { type EndpointRoom, FLOWS_SHOWN, flowReport } from '../../dist/src/picker/control/flow-report.js';
 import { request, settings } from '../flow-control/settings.ts';
 
 const ROOM: EndpointRoom = {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { ReplicaProcess } from '../replication/faults/replica-process.ts';
 import { NatsServer, skipReason } from '../replication/nats-server.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, metric } from './serving.ts';
 
 const CONVERSATIONS = 24;

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { DecisionLog, DecisionTrail } from '../../dist/core/index.js';
-import { RequestStories } from '../../dist/operations/why/request-story.js';
-import { SeriesLabels } from '../../dist/operations/why/series-labels.js';
-import { readScorers } from '../../dist/picker/control/health-reports.js';
+import { DecisionLog, DecisionTrail } from '../../dist/src/core/index.js';
+import { RequestStories } from '../../dist/src/operations/why/request-story.js';
+import { SeriesLabels } from '../../dist/src/operations/why/series-labels.js';
+import { readScorers } from '../../dist/src/picker/control/health-reports.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
 
 afterEach(() => vi.restoreAllMocks());

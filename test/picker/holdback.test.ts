@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { FlowController } from '../../dist/flow-control/flow-controller.js';
-import { Ceilings } from '../../dist/flow-control/policies/usage-limits.js';
-import { QueueMachine } from '../../dist/flow-control/queue-machine.js';
+import { FlowController } from '../../dist/src/flow-control/flow-controller.js';
+import { Ceilings } from '../../dist/src/flow-control/policies/usage-limits.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { makeGate } from '../core/gate-pool.ts';
 import { settings } from '../flow-control/settings.ts';
-import { eventually } from '../gateway/client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { cleanUp, dial, ENDPOINTS, request, start, waiting } from './queued-requests.ts';
 
 afterEach(cleanUp);

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import {
   decodeReply,
   type ProxyReply,
@@ -14,6 +13,7 @@ import {
   responseTrailers,
 } from '../ingress/envoy-messages.ts';
 import { collect } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import {
   chat,
   type FileEndpoint,

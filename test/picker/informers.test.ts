@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { locate } from '../../dist/picker/control/informers.js';
+import { locate } from '../../dist/src/picker/control/informers.js';
 import { endpointOf } from '../pool/endpoints.js';
 
 const plain = { port: undefined, atNode: false, clusters: false };

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { JobPool } from '../../dist/picker/jobs/job-pool.js';
-import { createFileDiscovery } from '../../dist/pool/discovery/file.js';
+import { JobPool } from '../../dist/src/picker/jobs/job-pool.js';
+import { createFileDiscovery } from '../../dist/src/pool/discovery/file.js';
 
 const entry = (i: number) => `- {name: server-${i}, address: 10.0.${i >> 8}.${i & 255}, port: "8000"}`;
 const fileOf = (count: number) => `endpoints:\n${Array.from({ length: count }, (_, i) => entry(i)).join('\n')}\n`;

@@ -2,10 +2,10 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as passed } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { PredictionServer } from '../prediction/prediction-server.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const NAMES = ['fast', 'slow'] as const;

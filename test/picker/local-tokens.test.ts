@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { afterEach, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { tokenizerConfig, tokenizerJson } from '../request/tokens/model-files.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, metric, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

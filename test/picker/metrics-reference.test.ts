@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { metricChapters } from '../../scripts/reference-docs.ts';
-import { eventually } from '../gateway/client.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
 import { tokenizerJson } from '../request/tokens/model-files.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, type FileEndpoint, metricsPage, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

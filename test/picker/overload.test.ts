@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, askAndEnd, chat, metric, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Part, PartList } from '../../dist/picker/part.js';
+import { type Part, PartList } from '../../dist/src/picker/part.js';
 
 /** A list of parts by these names that notes each call; the part `failing` does not start, each drain takes `drainMs`. */
 function noting(names: readonly string[], { failing = '', drainMs = 0 } = {}) {

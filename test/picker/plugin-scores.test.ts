@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, type FileEndpoint, overConnection, type Ports, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,9 +1,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, type FileEndpoint, Setting, startPicker } from './serving.ts';
 
 /** What the model servers `a`, `b` and `c` say about themselves. */

@@ -1,10 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../../dist/contract/endpoint.js';
-import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable, PrefixIndex } from '../../dist/core/index.js';
-import { PoolController } from '../../dist/picker/control/pool-controller.js';
-import type { ToPool } from '../../dist/picker/messages.js';
-import { SlotTable } from '../../dist/pool/slots.js';
-import type { PrefixSettings } from '../../dist/scheduling/program.js';
+import type { Endpoint } from '../../dist/src/contract/endpoint.js';
+import {
+  attachCore,
+  createPoolMemory,
+  defaultPoolSizes,
+  EndpointTable,
+  PrefixIndex,
+} from '../../dist/src/core/index.js';
+import { PoolController } from '../../dist/src/picker/control/pool-controller.js';
+import type { ToPool } from '../../dist/src/picker/messages.js';
+import { SlotTable } from '../../dist/src/pool/slots.js';
+import type { PrefixSettings } from '../../dist/src/scheduling/program.js';
 import { endpointOf } from '../pool/endpoints.ts';
 
 const RULES = { objectives: new Map<string, number>(), rewrites: [] };

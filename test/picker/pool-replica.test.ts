@@ -6,8 +6,8 @@ import {
   defaultPoolSizes,
   EndpointTable,
   ProgramTable,
-} from '../../dist/core/index.js';
-import { PoolReplica } from '../../dist/picker/control/pool-replica.js';
+} from '../../dist/src/core/index.js';
+import { PoolReplica } from '../../dist/src/picker/control/pool-replica.js';
 import { plainRequest } from '../core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from './replica-parts.ts';
 

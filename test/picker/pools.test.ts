@@ -2,11 +2,11 @@ import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { DEFAULT_CONFIGURATION } from '../../dist/config/default-configuration.js';
-import type { Picker } from '../../dist/picker/picker.js';
-import { eventually } from '../gateway/client.ts';
+import { DEFAULT_CONFIGURATION } from '../../dist/src/config/default-configuration.js';
+import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { metric, metricsPage, type Ports, startPicker, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CostModel } from '../../dist/adaptation/cost-model.js';
-import { defaultAdaptation } from '../../dist/config/adaptation.js';
-import { CostTable } from '../../dist/core/index.js';
-import { ProgramPublisher } from '../../dist/picker/control/program-publisher.js';
-import type { CompiledScheduling } from '../../dist/scheduling/program.js';
+import { CostModel } from '../../dist/src/adaptation/cost-model.js';
+import { defaultAdaptation } from '../../dist/src/config/adaptation.js';
+import { CostTable } from '../../dist/src/core/index.js';
+import { ProgramPublisher } from '../../dist/src/picker/control/program-publisher.js';
+import type { CompiledScheduling } from '../../dist/src/scheduling/program.js';
 import { makePool, plainRequest } from '../core/pool.ts';
 
 /** A profile that keeps what mask `chosen` of `masks` masks holds. */

@@ -1,4 +1,4 @@
-import type { Picker } from '../../dist/picker/picker.js';
+import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, metric, type Ports, Setting, startPicker } from './serving.ts';

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { RecordingControl } from '../../dist/picker/control/recording-control.js';
+import { RecordingControl } from '../../dist/src/picker/control/recording-control.js';
 
 /** A control with two shards, whose messages the test sends, behind a server. */
 async function serve(told: () => void) {

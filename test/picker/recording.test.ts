@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
-import { readRecording } from '../../dist/operations/recording/recording-reader.js';
-import { eventually } from '../gateway/client.ts';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
+import { readRecording } from '../../dist/src/operations/recording/recording-reader.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, PROGRAM, Setting, startPicker } from './serving.ts';
 
 const run = promisify(execFile);

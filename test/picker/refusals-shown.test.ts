@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Snapshot } from '../../dist/operations/page/snapshot.js';
-import type { RequestStory } from '../../dist/operations/why/request-story.js';
-import { eventually } from '../gateway/client.ts';
+import type { Snapshot } from '../../dist/src/operations/page/snapshot.js';
+import type { RequestStory } from '../../dist/src/operations/why/request-story.js';
+import { eventually } from '../tools/gateway/client.ts';
 import { answer, cleanUp, dial, ENDPOINTS, type QueuedSetting, request, start, waiting } from './queued-requests.ts';
 import { PROGRAM, Setting, startPicker } from './serving.ts';
 

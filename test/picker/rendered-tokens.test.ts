@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { RenderServer } from '../request/tokens/render-server.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, metric, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

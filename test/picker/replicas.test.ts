@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { JetStreamStore } from '../../dist/replication/jetstream-store.js';
-import { decodeMessage, encodeMessage } from '../../dist/replication/messages.js';
-import { eventually } from '../gateway/client.ts';
+import { JetStreamStore } from '../../dist/src/replication/jetstream-store.js';
+import { decodeMessage, encodeMessage } from '../../dist/src/replication/messages.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { type Call, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import type { ReplicaPage } from '../replication/faults/checker.ts';
 import { NatsServer, skipReason } from '../replication/nats-server.ts';
 import { PREFIX_PROFILE } from '../replication/prefix-profile.ts';
 import { TcpProxy } from '../replication/tcp-proxy.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, askAndEnd, metric, runToEnd, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const TENANTS = `featureGates: [flowControl]

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { takesConnections } from '../../dist/picker/control/endpoint-check.js';
-import { ReturnWatch } from '../../dist/picker/control/return-watch.js';
-import { startModelServer } from '../../dist/simulator/server/model-server.js';
+import { takesConnections } from '../../dist/src/picker/control/endpoint-check.js';
+import { ReturnWatch } from '../../dist/src/picker/control/return-watch.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
 import { endpointOf } from '../pool/endpoints.ts';
 
 const cleanups: (() => unknown)[] = [];

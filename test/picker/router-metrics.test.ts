@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { metric, metricsPage, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

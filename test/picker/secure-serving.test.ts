@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { credentials, status } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
-import { selfSignedCertificate } from '../../dist/ingress/certificate.js';
-import { eventually } from '../gateway/client.ts';
+import { selfSignedCertificate } from '../../dist/src/ingress/certificate.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../ingress/tls-material.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ResourceLimits } from 'node:worker_threads';
-import { createPicker } from '../../dist/cli/create-picker.js';
-import { parseServeFlags } from '../../dist/cli/flags.js';
-import type { Picker } from '../../dist/picker/picker.js';
-import { startShardThreads } from '../../dist/picker/shards/shard-threads.js';
-import { eventually } from '../gateway/client.ts';
+import type { Picker } from '../../dist/src/picker/picker.js';
+import { startShardThreads } from '../../dist/src/picker/shards/shard-threads.js';
+import { createPicker } from '../../dist/src/serve/create-picker.js';
+import { parseServeFlags } from '../../dist/src/serve/flags.js';
 import { requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, collect, dialPicker, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 

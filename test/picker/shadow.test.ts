@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, metric, runToEnd, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

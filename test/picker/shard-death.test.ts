@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it } from 'vitest';
-import { attachCore } from '../../dist/core/memory.js';
-import type { Picker } from '../../dist/picker/picker.js';
-import { eventually } from '../gateway/client.ts';
+import { attachCore } from '../../dist/src/core/memory.js';
+import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply, requestBody, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import * as frames from '../ingress/http2/frames.ts';
 import { type Call, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, askAndEnd, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 /** How often a shard is killed: POINTSMAN_STRESS=1000 for a long night. */

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { Restarts } from '../../dist/picker/shards/restarts.js';
-import { eventually } from '../gateway/client.ts';
+import { Restarts } from '../../dist/src/picker/shards/restarts.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, askAndEnd, metric, Setting, startPicker } from './serving.ts';
 
 const ENDPOINTS = [{ name: 'server', port: 20_000 }];

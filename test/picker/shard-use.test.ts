@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { metric, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

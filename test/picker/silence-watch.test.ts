@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CORE } from '../../dist/core/core-names.js';
-import { Hearings } from '../../dist/core/hearings.js';
-import { LoadTable } from '../../dist/core/load-table.js';
-import { SampleReader } from '../../dist/core/sample-reader.js';
-import { SilenceTable } from '../../dist/core/silence-table.js';
-import type { AnswerSign } from '../../dist/core/types.js';
-import { silenceLog } from '../../dist/picker/control/silence-log.js';
-import { type SilenceNews, SilenceWatch } from '../../dist/picker/control/silence-watch.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { Hearings } from '../../dist/src/core/hearings.js';
+import { LoadTable } from '../../dist/src/core/load-table.js';
+import { SampleReader } from '../../dist/src/core/sample-reader.js';
+import { SilenceTable } from '../../dist/src/core/silence-table.js';
+import type { AnswerSign } from '../../dist/src/core/types.js';
+import { silenceLog } from '../../dist/src/picker/control/silence-log.js';
+import { type SilenceNews, SilenceWatch } from '../../dist/src/picker/control/silence-watch.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';
 import { endpointOf } from '../pool/endpoints.ts';
 

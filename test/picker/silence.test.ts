@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Gateway, startGateway } from '../../dist/gateway/gateway.js';
-import { type Fleet, startFleet } from '../../dist/simulator/server/fleet.js';
-import { ask, chatBody, eventually } from '../gateway/client.ts';
+import { type Gateway, startGateway } from '../../dist/tools/gateway/gateway.js';
+import { type Fleet, startFleet } from '../../dist/tools/simulator/server/fleet.js';
+import { ask, chatBody, eventually } from '../tools/gateway/client.ts';
 import { metric, PROGRAM, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, type FileEndpoint, metric, type Ports, Setting, startPicker } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

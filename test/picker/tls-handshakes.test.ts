@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
-import { selfSignedCertificate } from '../../dist/ingress/certificate.js';
-import { eventually } from '../gateway/client.ts';
+import { selfSignedCertificate } from '../../dist/src/ingress/certificate.js';
 import { PREFACE, settings } from '../ingress/http2/frames.ts';
 import { dialPicker } from '../ingress/proxy-client.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../ingress/tls-material.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, metric, PROGRAM, type ServeProcess, Setting, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { UNUSED_MS_MAX, type VouchedNames } from '../../dist/operations/telemetry/shown-names.js';
-import { type VouchedLabelSources, VouchedLabels } from '../../dist/picker/control/vouched-labels.js';
+import { UNUSED_MS_MAX, type VouchedNames } from '../../dist/src/operations/telemetry/shown-names.js';
+import { type VouchedLabelSources, VouchedLabels } from '../../dist/src/picker/control/vouched-labels.js';
 
 function labels(sources: Partial<VouchedLabelSources> = {}) {
   const reported: VouchedNames[] = [];

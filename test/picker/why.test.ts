@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RequestStory } from '../../dist/operations/why/request-story.js';
-import { eventually } from '../gateway/client.ts';
+import type { RequestStory } from '../../dist/src/operations/why/request-story.js';
 import { decodeReply, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { ask, PROGRAM, Setting, startPicker } from './serving.ts';
 
 const run = promisify(execFile);

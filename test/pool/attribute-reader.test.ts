@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ExpositionScanner } from '../../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory } from '../../dist/core/index.js';
-import { AttributeReader } from '../../dist/pool/sources/attribute-reader.js';
+import { ExpositionScanner } from '../../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory } from '../../dist/src/core/index.js';
+import { AttributeReader } from '../../dist/src/pool/sources/attribute-reader.js';
 import { smallSizes } from '../core/pool.js';
 import { endpointOf } from './endpoints.js';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BrokenFile, readEndpointsFile } from '../../dist/pool/discovery/endpoints-file.js';
-import { EngineTable } from '../../dist/pool/engines/engine-table.js';
+import { BrokenFile, readEndpointsFile } from '../../dist/src/pool/discovery/endpoints-file.js';
+import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
 
 const read = (text: string) => readEndpointsFile(text, 'pool.yaml');
 const entry = (fields: string) => `endpoints:\n- {name: first, address: 10.0.0.1, port: 1}\n- {${fields}}\n`;

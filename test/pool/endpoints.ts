@@ -1,4 +1,4 @@
-import type { Endpoint } from '../../dist/contract/endpoint.js';
+import type { Endpoint } from '../../dist/src/contract/endpoint.js';
 
 /** An endpoint of namespace `default`. */
 export function endpointOf(name: string, address: string, port: number, labels: Record<string, string> = {}): Endpoint {

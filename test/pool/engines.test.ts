@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { EngineTable } from '../../dist/pool/engines/engine-table.js';
-import { parseMetricSpec } from '../../dist/pool/engines/metric-spec.js';
+import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
+import { parseMetricSpec } from '../../dist/src/pool/engines/metric-spec.js';
 import { scanText } from './plain-scanner.js';
 
 const table = new EngineTable();

@@ -11,9 +11,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { PoolState } from '../../dist/contract/endpoint.js';
-import { createFileDiscovery, type FileDiscoveryOptions } from '../../dist/pool/discovery/file.js';
-import { chooseAddress } from '../../dist/pool/discovery/host-names.js';
+import type { PoolState } from '../../dist/src/contract/endpoint.js';
+import { createFileDiscovery, type FileDiscoveryOptions } from '../../dist/src/pool/discovery/file.js';
+import { chooseAddress } from '../../dist/src/pool/discovery/host-names.js';
 
 let directory = '';
 let file = '';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HostNames } from '../../dist/pool/discovery/host-names.js';
+import { HostNames } from '../../dist/src/pool/discovery/host-names.js';
 
 describe('HostNames', () => {
   it('HostNames asks for two names at one time at most, and for all', async () => {

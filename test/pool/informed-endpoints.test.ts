@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { ExpositionScanner } from '../../dist/core/exposition-scanner.js';
-import { attachCore, createPoolMemory, EndpointTable } from '../../dist/core/index.js';
-import { EngineTable } from '../../dist/pool/engines/engine-table.js';
-import { SlotTable } from '../../dist/pool/slots.js';
-import { MetricsInformer } from '../../dist/pool/sources/metrics-informer.js';
-import { PageReader } from '../../dist/pool/sources/page-reader.js';
+import { ExpositionScanner } from '../../dist/src/core/exposition-scanner.js';
+import { attachCore, createPoolMemory, EndpointTable } from '../../dist/src/core/index.js';
+import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
+import { SlotTable } from '../../dist/src/pool/slots.js';
+import { MetricsInformer } from '../../dist/src/pool/sources/metrics-informer.js';
+import { PageReader } from '../../dist/src/pool/sources/page-reader.js';
 import { smallSizes } from '../core/pool.js';
 import { endpointOf } from './endpoints.js';
 

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createSecureServer } from 'node:https';
 import { createServer as createRawServer, type Server, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { EndpointSignals } from '../../dist/core/endpoint-table.js';
-import { EngineTable } from '../../dist/pool/engines/engine-table.js';
-import { MetricsInformer, type MetricsInformerOptions } from '../../dist/pool/sources/metrics-informer.js';
-import { PageReader } from '../../dist/pool/sources/page-reader.js';
+import type { EndpointSignals } from '../../dist/src/core/endpoint-table.js';
+import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
+import { MetricsInformer, type MetricsInformerOptions } from '../../dist/src/pool/sources/metrics-informer.js';
+import { PageReader } from '../../dist/src/pool/sources/page-reader.js';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.js';
 import { endpointOf } from './endpoints.js';
 import { makePlainScanner } from './plain-scanner.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ModelsReader, SERVED_MODELS_MAX } from '../../dist/pool/sources/models-reader.js';
+import { ModelsReader, SERVED_MODELS_MAX } from '../../dist/src/pool/sources/models-reader.js';
 import { endpointOf } from './endpoints.js';
 
 const endpoint = endpointOf('a', '127.0.0.1', 1);

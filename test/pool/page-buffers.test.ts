@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PageBuffers } from '../../dist/pool/sources/page-buffers.js';
+import { PageBuffers } from '../../dist/src/pool/sources/page-buffers.js';
 
 describe('PageBuffers', () => {
   it('PageBuffers hands out again what was given back', () => {

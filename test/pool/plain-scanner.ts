@@ -1,5 +1,5 @@
-import type { ScannedPage, WantedMetric } from '../../dist/pool/engines/engine.js';
-import type { PageScanner } from '../../dist/pool/sources/page-reader.js';
+import type { ScannedPage, WantedMetric } from '../../dist/src/pool/engines/engine.js';
+import type { PageScanner } from '../../dist/src/pool/sources/page-reader.js';
 
 const SERIES = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/;
 

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BACKOFF_MS_MAX, backoffMs, nextPollMs, startsPerTick, tickMs } from '../../dist/pool/sources/poll-schedule.js';
+import {
+  BACKOFF_MS_MAX,
+  backoffMs,
+  nextPollMs,
+  startsPerTick,
+  tickMs,
+} from '../../dist/src/pool/sources/poll-schedule.js';
 
 const interval = fc.integer({ min: 1, max: 60_000 });
 const chance = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

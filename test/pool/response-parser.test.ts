@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PageBuffers } from '../../dist/pool/sources/page-buffers.js';
-import { HEAD_BYTES_MAX, ResponseParser } from '../../dist/pool/sources/response-parser.js';
-import { ScrapeFault } from '../../dist/pool/sources/scrape-fault.js';
+import { PageBuffers } from '../../dist/src/pool/sources/page-buffers.js';
+import { HEAD_BYTES_MAX, ResponseParser } from '../../dist/src/pool/sources/response-parser.js';
+import { ScrapeFault } from '../../dist/src/pool/sources/scrape-fault.js';
 
 const PAGE_BYTES_MAX = 200_000;
 const makeParser = () => new ResponseParser(new PageBuffers(), PAGE_BYTES_MAX);

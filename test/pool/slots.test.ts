@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Endpoint } from '../../dist/contract/endpoint.js';
-import { SlotTable } from '../../dist/pool/slots.js';
+import type { Endpoint } from '../../dist/src/contract/endpoint.js';
+import { SlotTable } from '../../dist/src/pool/slots.js';
 import { endpointOf } from './endpoints.js';
 
 const pod = (name: string, port = 8000, labels = {}) => endpointOf(name, '10.0.0.1', port, labels);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LatencyModel } from '../../dist/prediction/latency-model.js';
-import { latencyPriors } from '../../dist/prediction/latency-priors.js';
+import { LatencyModel } from '../../dist/src/prediction/latency-model.js';
+import { latencyPriors } from '../../dist/src/prediction/latency-priors.js';
 
 const priors = latencyPriors({ prefillTokensPerSecond: 20_000, tpotMs: 10 });
 const idle = [1, 2, 0, 0, 0, 0, 2];

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { PredictionSettings } from '../../dist/contract/prediction-settings.js';
-import type { Operation } from '../../dist/core/index.js';
-import { predictedColumns } from '../../dist/core/latency-predictions.js';
-import { LatencyTrainer } from '../../dist/prediction/latency-trainer.js';
-import { ServedPredictions } from '../../dist/scheduling/served-predictions.js';
+import type { PredictionSettings } from '../../dist/src/contract/prediction-settings.js';
+import type { Operation } from '../../dist/src/core/index.js';
+import { predictedColumns } from '../../dist/src/core/latency-predictions.js';
+import { LatencyTrainer } from '../../dist/src/prediction/latency-trainer.js';
+import { ServedPredictions } from '../../dist/src/scheduling/served-predictions.js';
 import { makePool, pickMax, plainRequest, scorer } from '../core/pool.ts';
 import { prompt } from '../core/pool-history.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CoefficientPrior, ScaledRidge } from '../../dist/prediction/scaled-ridge.js';
+import { type CoefficientPrior, ScaledRidge } from '../../dist/src/prediction/scaled-ridge.js';
 
 const prior = (value: number, magnitude = 1, least = 0, most = 1e6): CoefficientPrior => ({
   value,

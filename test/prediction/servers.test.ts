@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { PredictionServers, PredictionSettings } from '../../dist/contract/prediction-settings.js';
-import { PredictionClient } from '../../dist/prediction/servers/prediction-client.js';
-import { type PredictionRow, predictedTimes, predictionRow } from '../../dist/prediction/servers/prediction-wire.js';
-import { ServedLatency } from '../../dist/prediction/servers/served-latency.js';
-import { TrainingClient } from '../../dist/prediction/servers/training-client.js';
-import type { EndpointOutlook, RequestOutlook } from '../../dist/scheduling/latency-outlook.js';
-import { predictionServers } from '../../dist/scheduling/producers/prediction-servers.js';
+import type { PredictionServers, PredictionSettings } from '../../dist/src/contract/prediction-settings.js';
+import { PredictionClient } from '../../dist/src/prediction/servers/prediction-client.js';
+import {
+  type PredictionRow,
+  predictedTimes,
+  predictionRow,
+} from '../../dist/src/prediction/servers/prediction-wire.js';
+import { ServedLatency } from '../../dist/src/prediction/servers/served-latency.js';
+import { TrainingClient } from '../../dist/src/prediction/servers/training-client.js';
+import type { EndpointOutlook, RequestOutlook } from '../../dist/src/scheduling/latency-outlook.js';
+import { predictionServers } from '../../dist/src/scheduling/producers/prediction-servers.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';
 import { PredictionServer } from './prediction-server.ts';
 

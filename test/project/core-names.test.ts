@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { CORE, type CoreConstant } from '../../dist/core/core-names.js';
-import { attachCore, createPoolMemory, loadCoreModule } from '../../dist/core/memory.js';
+import { CORE, type CoreConstant } from '../../dist/src/core/core-names.js';
+import { attachCore, createPoolMemory, loadCoreModule } from '../../dist/src/core/memory.js';
 import { constantValues, coreNames } from '../../scripts/core-names.ts';
 import { smallSizes } from '../core/pool.ts';
 
@@ -18,7 +18,7 @@ const functions = new Map(
 
 /** Source text of everything that may use the core, without comments and without the generated file. */
 function sources(): string {
-  const files = globSync(['src/**/*.ts', 'test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts'], { cwd: root });
+  const files = globSync(['{src,tools,test,bench,scripts}/**/*.ts'], { cwd: root });
   return files
     .filter((path) => !path.includes('core-names'))
     .map((path) => readFileSync(new URL(path, root), 'utf8'))
@@ -47,7 +47,7 @@ describe('src/core/core-names.ts', () => {
     expect(functions).toEqual(new Map(exported.map(([name, { length }]) => [name, length])));
   });
 
-  test('src/core/core-names.ts names nothing that src, test, bench and scripts have no use for', () => {
+  test('src/core/core-names.ts names nothing that src, tools, test, bench and scripts have no use for', () => {
     const all = sources();
     const constants = namesTakenFrom('CORE', all);
     const operations = new Set([...all.matchAll(/\bOP_\w+/g)].map(([name]) => name));

@@ -63,7 +63,7 @@ describe('documents', () => {
   });
 
   test('comments that give a document as their source name a page of this project', () => {
-    const sources = ['src', 'assembly'].flatMap((folder) =>
+    const sources = ['src', 'tools', 'assembly'].flatMap((folder) =>
       readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
         .filter((file) => file.endsWith('.ts'))
         .map((file) => `${folder}/${file}`),

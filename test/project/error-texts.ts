@@ -6,8 +6,30 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Rooms whose errors reach a client, or end the start. */
-const ROOMS = ['admission', 'cli', 'config', 'flow-control', 'ingress', 'picker', 'pool', 'request', 'scheduling'];
+/** Rooms whose errors reach a client, or end a start or a command. */
+const ROOMS = [
+  'src/admission',
+  'src/config',
+  'src/flow-control',
+  'src/ingress',
+  'src/picker',
+  'src/pool',
+  'src/request',
+  'src/scheduling',
+  'src/serve',
+  'tools/bench',
+  'tools/command-line',
+  'tools/doctor',
+  'tools/envoy',
+  'tools/explain',
+  'tools/lint',
+  'tools/preflight',
+  'tools/replay',
+  'tools/schema',
+  'tools/top',
+  'tools/weights',
+  'tools/why',
+];
 
 /** Expressions in front of an error's text. */
 const HEADS = [
@@ -20,23 +42,33 @@ const HEADS = [
 
 /** Files outside of the rooms that end a start or a command. */
 const FILES = [
-  'operations/recording/recording-reader.ts',
-  'operations/tracing/exporters.ts',
-  'runtime/optional-package.ts',
+  'src/operations/recording/recording-reader.ts',
+  'src/operations/tracing/exporters.ts',
+  'src/runtime/optional-package.ts',
+];
+/** Files of commands, in rooms whose other errors are for who works on them. */
+const COMMANDS = [
+  'tools/commands.ts',
+  'tools/demo/demo.ts',
+  'tools/gateway/gateway-command.ts',
+  'tools/main.ts',
+  'tools/simulator/model-server.ts',
+  'tools/simulator/results-file.ts',
+  'tools/simulator/simulate.ts',
 ];
 /** Files in which a plain Error ends a start or a command. */
 const STARTS = [
-  'src/cli/candidate.ts',
-  'src/cli/envoy/configuration.ts',
-  'src/cli/envoy/findings.ts',
-  'src/cli/envoy/picker-filter.ts',
-  'src/cli/preflight/envoy-admin.ts',
-  'src/cli/replay.ts',
-  'src/cli/replay/replay-pool.ts',
-  'src/cli/replica-settings.ts',
+  'src/serve/candidate.ts',
+  'tools/envoy/configuration.ts',
+  'tools/envoy/findings.ts',
+  'tools/envoy/picker-filter.ts',
+  'tools/preflight/envoy-admin.ts',
+  'tools/replay/replay.ts',
+  'tools/replay/replay-pool.ts',
+  'src/serve/replica-settings.ts',
   'src/picker/control/hash-seed.ts',
   'src/picker/control/usage-files.ts',
-  ...FILES.map((name) => `src/${name}`),
+  ...FILES,
 ];
 const PLAIN_HEADS = [
   /\bnew Error\(\s*/g,
@@ -99,12 +131,12 @@ export function errorTexts(): readonly ErrorText[] {
 
 function sources(): readonly string[] {
   const ofRooms = ROOMS.flatMap((room) =>
-    readdirSync(join(root, 'src', room), { recursive: true, encoding: 'utf8' })
+    readdirSync(join(root, room), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .sort()
-      .map((name) => `src/${room}/${name}`),
+      .map((name) => `${room}/${name}`),
   );
-  return [...ofRooms, ...FILES.map((name) => `src/${name}`)];
+  return [...ofRooms, ...FILES, ...COMMANDS];
 }
 
 function headsOf(file: string): readonly RegExp[] {

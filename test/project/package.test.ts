@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { COMMANDS } from '../../dist/cli/commands.js';
+import { COMMANDS } from '../../dist/tools/commands.js';
 import { PACKED_VERBS, PackedVerbs } from './packed-verbs.ts';
 
 const run = promisify(execFile);
@@ -57,14 +57,16 @@ describe('the packed package', () => {
       'dist/program/main.js',
       'dist/program/serve.cjs',
       'dist/program/shard.cjs',
-      'dist/core/core.wasm',
-      'dist/core/memory.d.ts',
+      'dist/src/core/core.wasm',
+      'dist/src/core/memory.d.ts',
       'LICENSE',
       'README.md',
     ]) {
       expect(paths).toContain(path);
     }
-    expect(paths.filter((path) => /^(src|test|assembly|bench|\.|dist\/program\/compiled)/.test(path))).toEqual([]);
+    expect(paths.filter((path) => /^(src|tools|test|assembly|bench|\.|dist\/program\/compiled)/.test(path))).toEqual(
+      [],
+    );
     expect(packed.unpackedSize).toBeLessThan(15_500_000);
   });
 

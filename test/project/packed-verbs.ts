@@ -6,8 +6,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { parse } from 'yaml';
-import { freePort } from '../../dist/cli/port.js';
-import { ask, eventually } from '../gateway/client.ts';
+import { freePort } from '../../dist/src/serve/port.js';
+import { ask, eventually } from '../tools/gateway/client.ts';
 
 const CHAT = '{"model":"demo-model","max_tokens":3,"messages":[{"role":"user","content":"Hello"}]}';
 const EXAMPLE = 'node_modules/pointsman/examples/prefix-and-load.yaml';

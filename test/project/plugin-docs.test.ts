@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { poolsSchemaText, schemaText } from '../../dist/cli/schema.js';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { definePlugin } from '../../dist/scheduling/plugin.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { definePlugin } from '../../dist/src/scheduling/plugin.js';
+import { poolsSchemaText, schemaText } from '../../dist/tools/schema/schema.js';
 import { pluginPage } from '../../scripts/plugin-docs.ts';
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { serveHelp } from '../../dist/cli/flags.js';
+import { serveHelp } from '../../dist/src/serve/flags.js';
 import { flagsPage, metricsPage } from '../../scripts/reference-docs.ts';
 
 const text = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 
-const bytes = readFileSync(new URL('../../dist/core/core.wasm', import.meta.url));
+const bytes = readFileSync(new URL('../../dist/src/core/core.wasm', import.meta.url));
 const SECTION_IMPORT = 2;
 const SECTION_DATA = 11;
 

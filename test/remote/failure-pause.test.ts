@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FailurePause } from '../../dist/remote/failure-pause.js';
+import { FailurePause } from '../../dist/src/remote/failure-pause.js';
 
 function paused(failures: number) {
   const clock = { now: 0 };

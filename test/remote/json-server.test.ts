@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { JsonServers, UnexpectedStatus } from '../../dist/remote/json-server.js';
+import { JsonServers, UnexpectedStatus } from '../../dist/src/remote/json-server.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

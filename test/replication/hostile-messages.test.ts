@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { TokenBuckets } from '../../dist/flow-control/token-buckets.js';
-import { encodeMessage, type MessageKey, messageKey } from '../../dist/replication/messages.js';
-import { PEERS_MAX } from '../../dist/replication/peer-view.js';
+import { TokenBuckets } from '../../dist/src/flow-control/token-buckets.js';
+import { encodeMessage, type MessageKey, messageKey } from '../../dist/src/replication/messages.js';
+import { PEERS_MAX } from '../../dist/src/replication/peer-view.js';
 import { replicaAt, START_MS, updateOf } from './replicator-parts.ts';
 
 const ENDPOINT = 7n;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { IndexLog } from '../../dist/core/index-log.js';
-import { exportIndex, importSegments } from '../../dist/replication/index-transfer.js';
-import { decodeKeptIndex, encodeKeptIndex, type KeptIndex } from '../../dist/replication/kept-index.js';
+import { IndexLog } from '../../dist/src/core/index-log.js';
+import { exportIndex, importSegments } from '../../dist/src/replication/index-transfer.js';
+import { decodeKeptIndex, encodeKeptIndex, type KeptIndex } from '../../dist/src/replication/kept-index.js';
 import { check, insert, match, openPool } from '../core/index-pool.ts';
 import { Lot, PromptFamily } from '../core/prefix-oracle.ts';
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterEach, describe, expect, it } from 'vitest';
-import { KeptState, type OutlivingState } from '../../dist/picker/control/kept-state.js';
-import { JetStreamStore } from '../../dist/replication/jetstream-store.js';
-import type { KeptName, KeptStore } from '../../dist/replication/kept-store.js';
+import { KeptState, type OutlivingState } from '../../dist/src/picker/control/kept-state.js';
+import { JetStreamStore } from '../../dist/src/replication/jetstream-store.js';
+import type { KeptName, KeptStore } from '../../dist/src/replication/kept-store.js';
 import { NatsServer, skipReason } from './nats-server.ts';
 
 const cleanups: (() => unknown)[] = [];

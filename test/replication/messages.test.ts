@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeMessage, encodeMessage, type Message, messageKey } from '../../dist/replication/messages.js';
-import { WireError } from '../../dist/replication/wire.js';
+import { decodeMessage, encodeMessage, type Message, messageKey } from '../../dist/src/replication/messages.js';
+import { WireError } from '../../dist/src/replication/wire.js';
 
 const count = fc.nat(2 ** 31 - 1);
 const word = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n });

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { NatsLink } from '../../dist/replication/nats-link.js';
-import { eventually } from '../gateway/client.ts';
+import { NatsLink } from '../../dist/src/replication/nats-link.js';
+import { eventually } from '../tools/gateway/client.ts';
 
 const INFO = {
   server_id: 'a',

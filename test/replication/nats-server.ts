@@ -2,8 +2,8 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../../dist/cli/port.js';
-import { eventually } from '../gateway/client.ts';
+import { freePort } from '../../dist/src/serve/port.js';
+import { eventually } from '../tools/gateway/client.ts';
 
 function find(): string | undefined {
   const candidates = [

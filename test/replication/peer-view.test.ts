@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LoadRow } from '../../dist/replication/messages.js';
-import { PEERS_MAX, type PeerUpdate, PeerView, SILENCE_MS } from '../../dist/replication/peer-view.js';
+import type { LoadRow } from '../../dist/src/replication/messages.js';
+import { PEERS_MAX, type PeerUpdate, PeerView, SILENCE_MS } from '../../dist/src/replication/peer-view.js';
 
 const ENDPOINT = 7n;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BodyMemory, slotsInUse } from '../../dist/request/body-memory.js';
-import { bufferSize, giveBuffer, lendBuffer, takeBackBuffer, takeBuffer } from '../../dist/request/kept-buffers.js';
+import { BodyMemory, slotsInUse } from '../../dist/src/request/body-memory.js';
+import { bufferSize, giveBuffer, lendBuffer, takeBackBuffer, takeBuffer } from '../../dist/src/request/kept-buffers.js';
 
 /** Appends a piece from a buffer with a head before it, as a transport does. @returns whether the buffer came back */
 function lendTo(memory: BodyMemory, piece: Buffer): boolean {

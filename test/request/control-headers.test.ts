@@ -6,8 +6,8 @@ import {
   queueDeadlineMs,
   requestedRewrite,
   requestPath,
-} from '../../dist/request/control-headers.js';
-import { objectiveName } from '../../dist/scheduling/wanted-times.js';
+} from '../../dist/src/request/control-headers.js';
+import { objectiveName } from '../../dist/src/scheduling/wanted-times.js';
 
 const headers = (entries: Record<string, string>) => new Map(Object.entries(entries));
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { PromptKind } from '../../dist/core/types.js';
-import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/request/dialects.js';
+import { PromptKind } from '../../dist/src/core/types.js';
+import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/src/request/dialects.js';
 
 const opaque = { prompt: undefined, namesModel: false, answer: undefined };
 

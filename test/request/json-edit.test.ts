@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editBody, jsonString } from '../../dist/request/model-edit.js';
+import { editBody, jsonString } from '../../dist/src/request/model-edit.js';
 
 describe('an edit of a body', () => {
   it('an edit of a body equals splicing the concatenated chunks', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { writeModel } from '../../dist/request/model-edit.js';
+import { writeModel } from '../../dist/src/request/model-edit.js';
 
 const join = (chunks: readonly Uint8Array[]): string => Buffer.concat(chunks).toString();
 /** Cuts a text at the given places. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createDialects, type Dialect } from '../../dist/request/dialects.js';
-import { RequestBody } from '../../dist/request/request-body.js';
+import { createDialects, type Dialect } from '../../dist/src/request/dialects.js';
+import { RequestBody } from '../../dist/src/request/request-body.js';
 import { PlainScanner } from '../ingress/shard-fakes.js';
 
 const DIALECT = createDialects(['openai-parser']).find('/v1/completions') as Dialect;

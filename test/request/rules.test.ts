@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelRewrite } from '../../dist/contract/endpoint.js';
-import { RequestRules } from '../../dist/request/rules.js';
+import type { ModelRewrite } from '../../dist/src/contract/endpoint.js';
+import { RequestRules } from '../../dist/src/request/rules.js';
 
 const rule = (
   name: string,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { bufferSize, keepLent, lendBuffer, takeBackBuffer } from '../../dist/request/kept-buffers.js';
-import { giveToSlab, slabBytes, sweepSlabs, takeFromSlab } from '../../dist/request/slabs.js';
+import { bufferSize, keepLent, lendBuffer, takeBackBuffer } from '../../dist/src/request/kept-buffers.js';
+import { giveToSlab, slabBytes, sweepSlabs, takeFromSlab } from '../../dist/src/request/slabs.js';
 
 const SIZES = [4_096, 8_192, 16_384, 32_768, 65_536, 131_072].map(bufferSize);
 const MINUTE_MS = 60_000;

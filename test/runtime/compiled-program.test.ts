@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { loadProgram } from '../../dist/runtime/compiled-program.js';
+import { loadProgram } from '../../dist/src/runtime/compiled-program.js';
 
 interface Exports {
   readonly answer: () => number;

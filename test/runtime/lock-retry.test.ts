@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LockRetry } from '../../dist/runtime/lock-retry.js';
+import { LockRetry } from '../../dist/src/runtime/lock-retry.js';
 
 /** Releases that succeed once the lock is free, and a clock that is turned by hand. */
 function blocked() {

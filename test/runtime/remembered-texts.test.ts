@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RememberedTexts } from '../../dist/runtime/remembered-texts.js';
+import { RememberedTexts } from '../../dist/src/runtime/remembered-texts.js';
 
 /** Bytes that share lengths, first and last bytes: they meet in the same places. */
 const alike = fc

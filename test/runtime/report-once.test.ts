@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ReportOnce } from '../../dist/runtime/report-once.js';
+import { ReportOnce } from '../../dist/src/runtime/report-once.js';
 
 function reports() {
   const told: string[] = [];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assignBurst, type BurstRequest } from '../../dist/scheduling/producers/burst/assignment.js';
-import { burstPrefixCacheProducer } from '../../dist/scheduling/producers/burst-prefix-cache-producer.js';
-import { prefixCacheScorer } from '../../dist/scheduling/scorers/prefix-cache-scorer.js';
+import { assignBurst, type BurstRequest } from '../../dist/src/scheduling/producers/burst/assignment.js';
+import { burstPrefixCacheProducer } from '../../dist/src/scheduling/producers/burst-prefix-cache-producer.js';
+import { prefixCacheScorer } from '../../dist/src/scheduling/scorers/prefix-cache-scorer.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 /** A chain whose n-th hash stands for its first n letters. */

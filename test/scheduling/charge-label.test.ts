@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type Decider, type Label, type Measures, SampleReader } from '../../dist/core/index.js';
-import { LedgerCharge, StagedCharge } from '../../dist/scheduling/charges.js';
-import type { AnswerMeasures, Placement } from '../../dist/scheduling/decision.js';
-import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
-import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
+import { type Decider, type Label, type Measures, SampleReader } from '../../dist/src/core/index.js';
+import { LedgerCharge, StagedCharge } from '../../dist/src/scheduling/charges.js';
+import type { AnswerMeasures, Placement } from '../../dist/src/scheduling/decision.js';
+import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
+import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
 import { makePool, pickMax } from '../core/pool.js';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
 

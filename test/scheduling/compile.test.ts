@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { compileScheduling, type ProfilePlugin } from '../../dist/scheduling/compile.js';
-import type { ConfiguredPlugin } from '../../dist/scheduling/plugin.js';
-import { schedulingPlugins } from '../../dist/scheduling/registry.js';
+import { compileScheduling, type ProfilePlugin } from '../../dist/src/scheduling/compile.js';
+import type { ConfiguredPlugin } from '../../dist/src/scheduling/plugin.js';
+import { schedulingPlugins } from '../../dist/src/scheduling/registry.js';
 
 function plugin(type: string, parameters: Record<string, unknown> = {}, weight = 1): ProfilePlugin {
   const definition = schedulingPlugins.find((candidate) => candidate.type === type)!;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { headerBasedTestingFilter } from '../../dist/scheduling/filters/header-based-testing-filter.js';
-import { destinationEndpointServedVerifier } from '../../dist/scheduling/reporters/destination-endpoint-served-verifier.js';
+import { headerBasedTestingFilter } from '../../dist/src/scheduling/filters/header-based-testing-filter.js';
+import { destinationEndpointServedVerifier } from '../../dist/src/scheduling/reporters/destination-endpoint-served-verifier.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 describe('header-based-testing-filter', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { missingProducers } from '../../dist/scheduling/data-graph.js';
-import { type DataNeed, definePlugin, type PluginDefinition } from '../../dist/scheduling/plugin.js';
+import { missingProducers } from '../../dist/src/scheduling/data-graph.js';
+import { type DataNeed, definePlugin, type PluginDefinition } from '../../dist/src/scheduling/plugin.js';
 
 function define(type: string, options: Partial<PluginDefinition> = {}, needs: readonly DataNeed[] = []) {
   return definePlugin({

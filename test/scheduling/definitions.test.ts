@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { type ReadName, readsOf } from '../../dist/core/operations.js';
-import type { EndpointSignal } from '../../dist/scheduling/plugin.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { type ReadName, readsOf } from '../../dist/src/core/operations.js';
+import type { EndpointSignal } from '../../dist/src/scheduling/plugin.js';
 import { LENIENT_PLUGINS } from './lenient-plugins.ts';
 
 /** A column that an operation which goes by a signal reads. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SampleReader } from '../../dist/core/index.js';
-import type { Placement } from '../../dist/scheduling/decision.js';
+import { SampleReader } from '../../dist/src/core/index.js';
+import type { Placement } from '../../dist/src/scheduling/decision.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
 

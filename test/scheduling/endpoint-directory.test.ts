@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
+import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import { endpointOf } from './hosted-pool.ts';
 
 /** Names of the endpoints of one pick by its profile, as a request that picks the slot alone has them. */

@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
-import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
+import type { PluginDefinition } from '../../dist/src/scheduling/plugin.js';
 import { ProfilePool, role } from './profile-pool.ts';
 
 const folder = fileURLToPath(new URL('../../examples/', import.meta.url));

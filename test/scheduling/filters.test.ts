@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { selectorAccepts } from '../../dist/contract/label-selector.js';
-import { labelSelector } from '../../dist/scheduling/filters/label-selector-filter.js';
-import type { CompileContext, PluginDefinition } from '../../dist/scheduling/plugin.js';
-import { schedulingPlugins } from '../../dist/scheduling/registry.js';
+import { selectorAccepts } from '../../dist/src/contract/label-selector.js';
+import { labelSelector } from '../../dist/src/scheduling/filters/label-selector-filter.js';
+import type { CompileContext, PluginDefinition } from '../../dist/src/scheduling/plugin.js';
+import { schedulingPlugins } from '../../dist/src/scheduling/registry.js';
 
 /** The label rule that a filter compiles to. */
 function rule(type: string, parameters: Record<string, unknown> = {}) {

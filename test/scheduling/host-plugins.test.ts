@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { SchedulerContext } from '../../dist/scheduling/plugin.js';
-import { definePlugin, type HookPlugin, type PluginKind, type Scheduler, z } from '../../dist/scheduling/plugin.js';
+import type { SchedulerContext } from '../../dist/src/scheduling/plugin.js';
+import { definePlugin, type HookPlugin, type PluginKind, type Scheduler, z } from '../../dist/src/scheduling/plugin.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 function hosted(kind: PluginKind, plugin: HookPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import type { Operation, OperationName } from '../../dist/core/operations.js';
-import { canLearn, learnedProgram, observedProgram, projectedProgram } from '../../dist/scheduling/learned-profile.js';
+import type { Operation, OperationName } from '../../dist/src/core/operations.js';
+import {
+  canLearn,
+  learnedProgram,
+  observedProgram,
+  projectedProgram,
+} from '../../dist/src/scheduling/learned-profile.js';
 
 const operation = (code: OperationName, weight = 1, ...parameters: number[]): Operation => ({
   code,

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Medium } from '../../dist/core/types.js';
-import { MediaCache } from '../../dist/scheduling/producers/media/media-cache.js';
-import { mmEmbeddingsCacheProducer } from '../../dist/scheduling/producers/mm-embeddings-cache-producer.js';
-import { mmEmbeddingsCacheScorer } from '../../dist/scheduling/scorers/mm-embeddings-cache-scorer.js';
+import type { Medium } from '../../dist/src/core/types.js';
+import { MediaCache } from '../../dist/src/scheduling/producers/media/media-cache.js';
+import { mmEmbeddingsCacheProducer } from '../../dist/src/scheduling/producers/mm-embeddings-cache-producer.js';
+import { mmEmbeddingsCacheScorer } from '../../dist/src/scheduling/scorers/mm-embeddings-cache-scorer.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 describe('the encoded media of an endpoint', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ProgramTable } from '../../dist/core/index.js';
-import type { EndpointViews } from '../../dist/scheduling/plugin.js';
-import { chooseSource, shareOf } from '../../dist/scheduling/producers/p2p-source-producer.js';
+import { ProgramTable } from '../../dist/src/core/index.js';
+import type { EndpointViews } from '../../dist/src/scheduling/plugin.js';
+import { chooseSource, shareOf } from '../../dist/src/scheduling/producers/p2p-source-producer.js';
 import { load } from '../config/configuration-text.ts';
 import { pickMax } from '../core/pool.ts';
 import { endpointOf } from './hosted-pool.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointSignals } from '../../dist/core/index.js';
-import type { PluginDefinition } from '../../dist/scheduling/plugin.js';
-import { schedulingPlugins } from '../../dist/scheduling/registry.js';
+import type { EndpointSignals } from '../../dist/src/core/index.js';
+import type { PluginDefinition } from '../../dist/src/scheduling/plugin.js';
+import { schedulingPlugins } from '../../dist/src/scheduling/registry.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 /** Parameters of the types that need some. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FAILURES_MAX, PluginGuard } from '../../dist/scheduling/hooks/plugin-guard.js';
+import { FAILURES_MAX, PluginGuard } from '../../dist/src/scheduling/hooks/plugin-guard.js';
 
 function makeGuard() {
   const state = { clock: 0, failures: [] as string[], logged: [] as object[] };

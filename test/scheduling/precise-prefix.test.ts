@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
-import type { KvEventSettings } from '../../dist/contract/kv-event-settings.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
+import type { KvEventSettings } from '../../dist/src/contract/kv-event-settings.js';
 
 const load = (plugins: string, profile = 'prefix-cache-scorer') =>
   loadConfiguration(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointSignals } from '../../dist/core/index.js';
-import { probabilisticAdmitter } from '../../dist/scheduling/admitters/probabilistic-admitter.js';
+import type { EndpointSignals } from '../../dist/src/core/index.js';
+import { probabilisticAdmitter } from '../../dist/src/scheduling/admitters/probabilistic-admitter.js';
 import { HookPool } from './hosted-pool.ts';
 
 function outcome(signals: readonly EndpointSignals[], priority: number, random: number, parameters = {}): string {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/config/load.js';
-import { definePlugin, z } from '../../dist/scheduling/plugin.js';
-import { requestedProfile } from '../../dist/scheduling/profile-handlers/requested-profile.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { loadConfiguration } from '../../dist/src/config/load.js';
+import { definePlugin, z } from '../../dist/src/scheduling/plugin.js';
+import { requestedProfile } from '../../dist/src/scheduling/profile-handlers/requested-profile.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestAttributeReporter } from '../../dist/scheduling/reporters/request-attribute-reporter.js';
+import { requestAttributeReporter } from '../../dist/src/scheduling/reporters/request-attribute-reporter.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 const FULL = { promptTokens: 100, completionTokens: 20, totalTokens: 120, cachedTokens: 64 };

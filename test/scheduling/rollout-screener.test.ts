@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { disaggregatedsetRolloutScreener } from '../../dist/scheduling/screeners/disaggregatedset-rollout-screener.js';
-import { drawRevision, revisionShares } from '../../dist/scheduling/screeners/revision-shares.js';
-import { parseSelector } from '../../dist/scheduling/screeners/selector-text.js';
+import { disaggregatedsetRolloutScreener } from '../../dist/src/scheduling/screeners/disaggregatedset-rollout-screener.js';
+import { drawRevision, revisionShares } from '../../dist/src/scheduling/screeners/revision-shares.js';
+import { parseSelector } from '../../dist/src/scheduling/screeners/selector-text.js';
 import { HookPool, idle } from './hosted-pool.ts';
 
 const REVISION = 'disaggregatedset.x-k8s.io/revision';

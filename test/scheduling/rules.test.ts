@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Operation } from '../../dist/core/operations.js';
-import { ruledProgram, rules } from '../../dist/scheduling/rules.js';
+import type { Operation } from '../../dist/src/core/operations.js';
+import { ruledProgram, rules } from '../../dist/src/scheduling/rules.js';
 
 const own: readonly Operation[] = [
   { code: 'OP_FILTER_MASK', weight: 0, parameters: [0] },

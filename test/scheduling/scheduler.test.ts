@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { DecisionRequest, DecisionStatus } from '../../dist/core/decider.js';
-import type { ScheduleInput } from '../../dist/scheduling/decision.js';
-import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
-import { CoreScheduler, type SchedulerOptions } from '../../dist/scheduling/scheduler.js';
+import type { DecisionRequest, DecisionStatus } from '../../dist/src/core/decider.js';
+import type { ScheduleInput } from '../../dist/src/scheduling/decision.js';
+import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
+import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
 const input: ScheduleInput = {

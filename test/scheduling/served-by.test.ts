@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { LedgerCharge } from '../../dist/scheduling/charges.js';
-import { EndpointDirectory } from '../../dist/scheduling/endpoint-directory.js';
+import { LedgerCharge } from '../../dist/src/scheduling/charges.js';
+import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';
 import { singleProfile } from './single-profile.ts';
 

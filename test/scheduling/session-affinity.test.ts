@@ -2,10 +2,10 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { sessionAffinityFilter } from '../../dist/scheduling/filters/session-affinity-filter.js';
-import { agentIdentity } from '../../dist/scheduling/header-processors/agent-identity.js';
-import { sessionIdProducer } from '../../dist/scheduling/producers/session-id-producer.js';
-import { sessionAffinityScorer } from '../../dist/scheduling/scorers/session-affinity-scorer.js';
+import { sessionAffinityFilter } from '../../dist/src/scheduling/filters/session-affinity-filter.js';
+import { agentIdentity } from '../../dist/src/scheduling/header-processors/agent-identity.js';
+import { sessionIdProducer } from '../../dist/src/scheduling/producers/session-id-producer.js';
+import { sessionAffinityScorer } from '../../dist/src/scheduling/scorers/session-affinity-scorer.js';
 import { HookPool, idle, type Use } from './hosted-pool.ts';
 
 const token = (name: string) => Buffer.from(`default/${name}`).toString('base64');

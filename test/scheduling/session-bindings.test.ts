@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SessionBindings } from '../../dist/scheduling/session/session-bindings.js';
+import { SessionBindings } from '../../dist/src/scheduling/session/session-bindings.js';
 
 const options = { capacity: 3, ttlMs: 300_000, sweepMs: 10_000 };
 const bound = (endpoint: string, at: number) => ({ endpoint, boundAt: at, usedAt: at });

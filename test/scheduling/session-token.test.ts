@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readableTokens, SignedTokens } from '../../dist/scheduling/session/session-token.js';
+import { readableTokens, SignedTokens } from '../../dist/src/scheduling/session/session-token.js';
 
 const ids = ['default/pod-0', 'default/pod-1'];
 const all = () => ids;

@@ -1,6 +1,6 @@
-import type { CurrentSettings } from '../../dist/contract/current-settings.js';
-import type { DecisionSettings } from '../../dist/scheduling/charges.js';
-import { singleProfileHandler } from '../../dist/scheduling/profile-handlers/single-profile-handler.js';
+import type { CurrentSettings } from '../../dist/src/contract/current-settings.js';
+import type { DecisionSettings } from '../../dist/src/scheduling/charges.js';
+import { singleProfileHandler } from '../../dist/src/scheduling/profile-handlers/single-profile-handler.js';
 
 /** Settings of a scheduler with one profile, without a prefix index unless `given` has one. */
 export function singleProfileSettings(given: Partial<DecisionSettings> = {}): CurrentSettings<DecisionSettings> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { RenderSettings } from '../../dist/contract/token-settings.js';
-import { tokenProducer } from '../../dist/scheduling/producers/token-producer.js';
+import type { RenderSettings } from '../../dist/src/contract/token-settings.js';
+import { tokenProducer } from '../../dist/src/scheduling/producers/token-producer.js';
 
 const settings = (parameters: object) => tokenProducer.tokenSettings!(tokenProducer.parameters.parse(parameters));
 const problem = (parameters: object) => tokenProducer.parameters.safeParse(parameters).error?.issues[0]?.message;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { builtinPlugins } from '../../dist/config/builtin-plugins.js';
-import { findings } from '../../dist/config/findings.js';
+import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
+import { findings } from '../../dist/src/config/findings.js';
 import { load, refusal } from '../config/configuration-text.ts';
 import { ProfilePool, role } from './profile-pool.ts';
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { eventually } from '../gateway/client.ts';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { ask, metric, Setting, startPicker } from '../picker/serving.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { type CollectedSpan, Collector, skipReason } from './collector.ts';
 
 const PROMPT = 'a prompt that must not be told '.repeat(100);

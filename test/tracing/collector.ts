@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { freePorts } from '../../dist/cli/port.js';
-import { eventually } from '../gateway/client.ts';
+import { freePorts } from '../../dist/src/serve/port.js';
+import { eventually } from '../tools/gateway/client.ts';
 
 const installed = fileURLToPath(new URL('../../.tools/otelcol/otelcol', import.meta.url));
 const binary = process.env.OTELCOL_BIN ?? (existsSync(installed) ? installed : undefined);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeProcessRequest } from '../../dist/ingress/codec/process-request.js';
-import { RequestTrace } from '../../dist/ingress/tracing/request-trace.js';
-import { RequestTracer, UNSAMPLED_ROOT } from '../../dist/ingress/tracing/request-tracer.js';
-import { TraceIds } from '../../dist/ingress/tracing/trace-ids.js';
-import { parseTraceParent, sampledTraceParent } from '../../dist/ingress/tracing/trace-parent.js';
+import { decodeProcessRequest } from '../../dist/src/ingress/codec/process-request.js';
+import { RequestTrace } from '../../dist/src/ingress/tracing/request-trace.js';
+import { RequestTracer, UNSAMPLED_ROOT } from '../../dist/src/ingress/tracing/request-tracer.js';
+import { TraceIds } from '../../dist/src/ingress/tracing/trace-ids.js';
+import { parseTraceParent, sampledTraceParent } from '../../dist/src/ingress/tracing/trace-parent.js';
 import { requestHeaders } from '../ingress/envoy-messages.ts';
 
 const hex = (digits: number) => fc.stringMatching(new RegExp(`^[0-9a-f]{${digits - 1}}[1-9a-f]$`));

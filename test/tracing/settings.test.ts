@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tracingSettings } from '../../dist/operations/tracing/settings.js';
+import { tracingSettings } from '../../dist/src/operations/tracing/settings.js';
 
 const read = (env: Readonly<Record<string, string>>) => {
   const { settings, warnings } = tracingSettings(env);

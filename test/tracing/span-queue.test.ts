@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { TraceRecord } from '../../dist/ingress/tracing/trace-record.js';
-import { ExportFailure } from '../../dist/operations/tracing/exporters.js';
-import type { Span } from '../../dist/operations/tracing/span.js';
-import { SpanQueue } from '../../dist/operations/tracing/span-queue.js';
-import { TraceOutbox } from '../../dist/picker/shards/trace-outbox.js';
-import { eventually } from '../gateway/client.ts';
+import type { TraceRecord } from '../../dist/src/ingress/tracing/trace-record.js';
+import { ExportFailure } from '../../dist/src/operations/tracing/exporters.js';
+import type { Span } from '../../dist/src/operations/tracing/span.js';
+import { SpanQueue } from '../../dist/src/operations/tracing/span-queue.js';
+import { TraceOutbox } from '../../dist/src/picker/shards/trace-outbox.js';
+import { eventually } from '../tools/gateway/client.ts';
 
 const span = { name: 's' } as Span;
 const spans = (count: number): Span[] => Array.from({ length: count }, () => span);

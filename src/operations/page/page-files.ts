@@ -24,7 +24,7 @@ const HEADERS = {
 };
 
 /** Folder of the built page, beside the compiled program. */
-const FOLDER = new URL('../../page/', import.meta.url);
+const FOLDER = new URL('../../../page/', import.meta.url);
 
 /** `GET /ui/`: the files of the page. */
 export const pageFiles: Route = async (request, response) => {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { IDLE_PAGE } from '../../gateway/backend.ts';
+import { IDLE_PAGE } from '../../tools/gateway/backend.ts';
 
 /** What a request asks of its answer, in headers beside the body. */
 export const ANSWER_HEADERS = {

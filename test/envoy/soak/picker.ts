@@ -1,11 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../../dist/cli/demo/picker-process.js';
-import { freePorts } from '../../../dist/cli/port.js';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../../dist/config/default-configuration.js';
-import type { TransportName } from '../../../dist/ingress/transport.js';
-import { endpointsYaml } from '../../../dist/simulator/server/fleet.js';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../../dist/src/config/default-configuration.js';
+import type { TransportName } from '../../../dist/src/ingress/transport.js';
+import { freePorts } from '../../../dist/src/serve/port.js';
+import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../../dist/tools/demo/picker-process.js';
+import { endpointsYaml } from '../../../dist/tools/simulator/server/fleet.js';
 import { meanBytes, type Traffic } from './clients.ts';
 import type { SoakServer } from './model-server.ts';
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse, stringify } from 'yaml';
-import { type EnvoyProcess, runEnvoy, shippedEnvoyConfiguration } from '../../../dist/cli/demo/envoy-process.js';
-import { freePorts } from '../../../dist/cli/port.js';
+import { freePorts } from '../../../dist/src/serve/port.js';
+import { type EnvoyProcess, runEnvoy, shippedEnvoyConfiguration } from '../../../dist/tools/demo/envoy-process.js';
 
 /** Receive windows of Envoy towards the picker. */
 export interface Windows {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { decodeProcessRequest, Phase } from '../../../dist/ingress/codec/process-request.js';
+import { decodeProcessRequest, Phase } from '../../../dist/src/ingress/codec/process-request.js';
 import { compare, leanPeer, nodePeer, type Peer } from './differential.ts';
 import { PREFACE, parseFrames } from './frames.ts';
 import { MemoryConnection, messagesOf, type RecordingHandler } from './memory-connection.ts';

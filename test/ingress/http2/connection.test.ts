@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bufferSize, KEPT_BYTES_MAX } from '../../../dist/request/kept-buffers.js';
+import { bufferSize, KEPT_BYTES_MAX } from '../../../dist/src/request/kept-buffers.js';
 import {
   ACK,
   block,

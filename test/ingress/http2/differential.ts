@@ -6,9 +6,9 @@ import { once } from 'node:events';
 import { createServer, type Http2Server, type ServerHttp2Stream } from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
-import { HeldBytes } from '../../../dist/ingress/byte-budget.js';
-import type { ProcessHandler, ProcessStream } from '../../../dist/ingress/transport.js';
-import { LeanTransport } from '../../../dist/ingress/transports/http2/lean.js';
+import { HeldBytes } from '../../../dist/src/ingress/byte-budget.js';
+import type { ProcessHandler, ProcessStream } from '../../../dist/src/ingress/transport.js';
+import { LeanTransport } from '../../../dist/src/ingress/transports/http2/lean.js';
 import { type Frame, frame, message, PREFACE, parseFrames } from './frames.ts';
 import type { Script } from './script-generator.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FrameReader, type FrameSink } from '../../../dist/ingress/transports/http2/frame-reader.js';
+import { FrameReader, type FrameSink } from '../../../dist/src/ingress/transports/http2/frame-reader.js';
 import { END_STREAM, frame, PADDED, PREFACE, settings } from './frames.ts';
 
 /** Writes frames down, the pieces of one DATA frame put together. */

@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HeldBytes } from '../../../dist/ingress/byte-budget.js';
-import { LeanTransport } from '../../../dist/ingress/transports/http2/lean.js';
+import { HeldBytes } from '../../../dist/src/ingress/byte-budget.js';
+import { LeanTransport } from '../../../dist/src/ingress/transports/http2/lean.js';
 
 const BINARY = process.env.H2SPEC_BIN ?? resolve(import.meta.dirname, '../../../.tools/h2spec/h2spec');
 const required = process.env.POINTSMAN_REQUIRE_H2SPEC === '1';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HpackDecoder } from '../../../dist/ingress/transports/http2/hpack/decoder.js';
-import { decodeHuffman, huffmanBytesMax } from '../../../dist/ingress/transports/http2/hpack/huffman.js';
-import { headerBlock } from '../../../dist/ingress/transports/http2/reply-headers.js';
+import { HpackDecoder } from '../../../dist/src/ingress/transports/http2/hpack/decoder.js';
+import { decodeHuffman, huffmanBytesMax } from '../../../dist/src/ingress/transports/http2/hpack/huffman.js';
+import { headerBlock } from '../../../dist/src/ingress/transports/http2/reply-headers.js';
 
 function decode(decoder: HpackDecoder, hex: string): string[] {
   const bytes = Buffer.from(hex.replaceAll(' ', ''), 'hex');

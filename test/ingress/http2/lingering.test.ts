@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { HeldBytes } from '../../../dist/ingress/byte-budget.js';
-import type { ProcessHandler } from '../../../dist/ingress/transport.js';
-import { createTransport } from '../../../dist/ingress/transports/create.js';
+import { HeldBytes } from '../../../dist/src/ingress/byte-budget.js';
+import type { ProcessHandler } from '../../../dist/src/ingress/transport.js';
+import { createTransport } from '../../../dist/src/ingress/transports/create.js';
 import { frame, PREFACE, parseFrames, settings } from './frames.ts';
 
 const BAD_PING = frame('PING', 0, 0, Buffer.alloc(7));

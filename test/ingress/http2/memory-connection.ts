@@ -1,7 +1,7 @@
-import { HeldBytes } from '../../../dist/ingress/byte-budget.js';
-import type { ProcessHandler, ProcessStream } from '../../../dist/ingress/transport.js';
-import { type ConnectionOptions, Http2Connection } from '../../../dist/ingress/transports/http2/connection.js';
-import { HpackDecoder } from '../../../dist/ingress/transports/http2/hpack/decoder.js';
+import { HeldBytes } from '../../../dist/src/ingress/byte-budget.js';
+import type { ProcessHandler, ProcessStream } from '../../../dist/src/ingress/transport.js';
+import { type ConnectionOptions, Http2Connection } from '../../../dist/src/ingress/transports/http2/connection.js';
+import { HpackDecoder } from '../../../dist/src/ingress/transports/http2/hpack/decoder.js';
 import { type Frame, PREFACE, PROCESS, parseFrames, settings } from './frames.ts';
 
 /** What happened on one stream, in its order. */

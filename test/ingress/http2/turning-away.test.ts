@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ProcessStream } from '../../../dist/ingress/transport.js';
-import { ArrivalClock } from '../../../dist/ingress/transports/http2/arrival-clock.js';
+import type { ProcessStream } from '../../../dist/src/ingress/transport.js';
+import { ArrivalClock } from '../../../dist/src/ingress/transports/http2/arrival-clock.js';
 import { data, END_STREAM, headers, message, PROCESS, reset, settings } from './frames.ts';
 import { MemoryConnection, messagesOf, RecordingHandler } from './memory-connection.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { HeardRequest } from '../../../dist/core/silence-table.js';
-import type { TrainingSample } from '../../../dist/core/training-sample.js';
+import type { HeardRequest } from '../../../dist/src/core/silence-table.js';
+import type { TrainingSample } from '../../../dist/src/core/training-sample.js';
 import {
   type Evidence,
   isAbandoned,
@@ -9,8 +9,8 @@ import {
   QUIET_IDLE_MS,
   QUIET_MS,
   silenceOf,
-} from '../../../dist/pool/silence/judgement.js';
-import { PoolTimes, UsualTimes } from '../../../dist/pool/silence/usual-times.js';
+} from '../../../dist/src/pool/silence/judgement.js';
+import { PoolTimes, UsualTimes } from '../../../dist/src/pool/silence/usual-times.js';
 
 const START = 1_000_000;
 

@@ -1,7 +1,7 @@
 import { Tokenizer } from '@huggingface/tokenizers';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PromptTokeniser, UnreadablePrompt } from '../../../dist/request/tokens/prompt-tokeniser.js';
+import { PromptTokeniser, UnreadablePrompt } from '../../../dist/src/request/tokens/prompt-tokeniser.js';
 import { BEGIN, TEMPLATE, tokenizerConfig, tokenizerJson } from './model-files.ts';
 
 const whole = new Tokenizer(tokenizerJson(), tokenizerConfig);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RenderSettings } from '../../../dist/contract/token-settings.js';
-import { PromptKind } from '../../../dist/core/types.js';
-import { RenderSource } from '../../../dist/request/tokens/render-source.js';
-import type { PromptBody } from '../../../dist/request/tokens/token-source.js';
+import type { RenderSettings } from '../../../dist/src/contract/token-settings.js';
+import { PromptKind } from '../../../dist/src/core/types.js';
+import { RenderSource } from '../../../dist/src/request/tokens/render-source.js';
+import type { PromptBody } from '../../../dist/src/request/tokens/token-source.js';
 import { RenderServer } from './render-server.ts';
 
 let server: RenderServer;

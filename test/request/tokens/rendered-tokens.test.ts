@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderedTokens } from '../../../dist/request/tokens/rendered-tokens.js';
+import { renderedTokens } from '../../../dist/src/request/tokens/rendered-tokens.js';
 
 const read = (answer: unknown) => renderedTokens(JSON.stringify(answer));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SegmentCache } from '../../../dist/request/tokens/segment-cache.js';
+import { SegmentCache } from '../../../dist/src/request/tokens/segment-cache.js';
 
 describe('remembered pieces of text', () => {
   it('remembered pieces of text are made once', () => {

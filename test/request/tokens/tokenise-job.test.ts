@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tokeniseBody } from '../../../dist/request/tokens/tokenise-job.js';
+import { tokeniseBody } from '../../../dist/src/request/tokens/tokenise-job.js';
 
 let folder: string;
 

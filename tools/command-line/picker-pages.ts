@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises';
+import { type Command, InvalidArgumentError } from 'commander';
+import { errorMessage } from '../../src/runtime/error-message.js';
+import { readProblem } from '../../src/runtime/read-problem.js';
+
+/** Flags of commands that read the metrics port of a running picker. */
+export interface PickerAddressFlags {
+  readonly picker: URL;
+  readonly tokenFile?: string;
+  readonly pool?: string;
+}
+
+/** Adds the flags that say where the picker is. */
+export function withPickerAddress(command: Command): Command {
+  return command
+    .option('--picker <url>', "the picker's metrics port", pickerUrl, new URL('http://127.0.0.1:9090'))
+    .option('--token-file <file>', 'file with the bearer token, when the port asks for one')
+    .option('--pool <name>', 'the pool to ask about, of a picker that serves several');
+}
+
+function pickerUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    throw new InvalidArgumentError('expected a URL, as in http://127.0.0.1:9090');
+  }
+  return url;
+}
+
+const ANSWER_TIMEOUT_MS = 10_000;
+
+/**
+ * Asks the picker for a page.
+ * @throws {Error} one line: no picker answers there, or the token file cannot be read
+ */
+export function askPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
+  return request(flags, path, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
+}
+
+/** As `askPicker`, for a page that does not end. */
+export function openPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
+  return request(flags, path, undefined);
+}
+
+async function request(
+  { picker, tokenFile, pool }: PickerAddressFlags,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  const headers: Record<string, string> = {};
+  const url = new URL(path, picker);
+  if (pool !== undefined) url.searchParams.set('pool', pool);
+  if (tokenFile !== undefined) headers.authorization = `Bearer ${await readToken(tokenFile)}`;
+  try {
+    return await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
+  } catch (error) {
+    const cause = (error as { cause?: unknown }).cause ?? error;
+    throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);
+  }
+}
+
+async function readToken(path: string): Promise<string> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    throw new Error(`--token-file: ${path} ${readProblem(error)}`);
+  }
+}

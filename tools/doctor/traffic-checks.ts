@@ -1,0 +1,90 @@
+import type { RecentTraffic } from '../../src/operations/why/traffic-figures.js';
+import { type Condition, condition, type PickerReading } from './condition.js';
+
+/** Decisions from which on their distribution is judged. */
+const DECISIONS_MIN = 20;
+/** Share of the traffic of one endpoint that is far more than its own, whatever the number of endpoints. */
+const SHARE_MAX = 0.85;
+/** Multiple of its own share that is far more in a large pool. */
+const SHARES_MAX = 3;
+/** Multiple of the median of the others from which on an endpoint is slow, and the least difference. */
+const SLOW_FACTOR = 4;
+const SLOW_MS_MIN = 100;
+
+/** Where the requests of the last minute went: an endpoint with far more than its share, and one far slower than the others. */
+export function trafficConditions({ health }: PickerReading): readonly Condition[] {
+  const traffic = health?.traffic;
+  if (traffic === undefined) return [];
+  const types = new Map((health?.plugins ?? []).map(({ name, type }) => [name, type]));
+  return [...hot(traffic, types), ...slow(traffic)];
+}
+
+function hot(traffic: RecentTraffic, types: ReadonlyMap<string, string>): readonly Condition[] {
+  const { decided, endpoints, leaning, windowSeconds } = traffic;
+  const [most] = endpoints;
+  if (most === undefined || endpoints.length < 2 || decided < DECISIONS_MIN) return [];
+  const share = most.decided / decided;
+  if (share < Math.min(SHARE_MAX, SHARES_MAX / endpoints.length)) return [];
+  const where = `${most.endpoint} had ${most.decided} of ${decided} requests of the last ${windowSeconds} s, and there are ${endpoints.length} endpoints`;
+  const { reason, remedy } = reasonOf(leaning, types);
+  return [condition('warning', 'hot endpoint', `${where}: ${reason}`, remedy)];
+}
+
+interface Reason {
+  readonly reason: string;
+  readonly remedy: string;
+}
+
+function reasonOf(leaning: RecentTraffic['leaning'], types: ReadonlyMap<string, string>): Reason {
+  if (leaning === null) {
+    const remedy = 'pointsman why REQUEST says why; --decision-columns-every=1 keeps the scores of every decision';
+    return { reason: 'no decision has kept its scores', remedy };
+  }
+  const { kind, name, matchedTokens, promptTokens } = leaning;
+  const type = types.get(name) ?? name;
+  if (type.startsWith('session-')) {
+    const remedy = `see that the header or attribute that names the session differs between clients, or lower the weight of ${name}`;
+    return { reason: `${name} sends them there, because they name sessions that are bound to it`, remedy };
+  }
+  if (/prefix|cache-aware|precise/.test(type)) {
+    const held = `it holds ${matchedTokens} of ${promptTokens} tokens of the median prompt`;
+    const remedy = `if the others are idle, give ${name} less weight than the scorers of load, or use cache-aware-scorer in its place: it leaves an endpoint that has more in flight than the others`;
+    return { reason: `${name} sends them there, because their prompts begin alike: ${held}`, remedy };
+  }
+  if (kind === 'scorer') {
+    return {
+      reason: `${name} scores it highest`,
+      remedy: `check what ${name} reads (pointsman why), or lower its weight`,
+    };
+  }
+  return filterReason(name);
+}
+
+function filterReason(name: string): Reason {
+  if (name === 'subset hint of the proxy') {
+    return { reason: 'the proxy names it alone as allowed', remedy: 'check the subset filter of the gateway' };
+  }
+  if (name === 'no room')
+    return { reason: 'the others have no room', remedy: 'see /debug/flow-control for what closes them' };
+  if (name === 'draining' || name === 'ejected' || name === 'not admitted') {
+    return { reason: `the others are ${name}`, remedy: 'read the logs of the others' };
+  }
+  return { reason: `${name} removes the others`, remedy: `check the labels and parameters that ${name} compares` };
+}
+
+function slow({ endpoints }: RecentTraffic): readonly Condition[] {
+  const timed = endpoints.filter((each) => each.medianMs !== null);
+  return timed.flatMap(({ endpoint, medianMs }) => {
+    const others = timed.filter((each) => each.endpoint !== endpoint).map((each) => each.medianMs!);
+    if (others.length === 0) return [];
+    const usual = [...others].sort((a, b) => a - b)[others.length >> 1]!;
+    if (medianMs! < usual * SLOW_FACTOR || medianMs! - usual < SLOW_MS_MIN) return [];
+    const text = `${endpoint} takes ${time(medianMs!)} to answer where the others take ${time(usual)}`;
+    const remedy = 'look at its hardware and its log; drain it until it is as fast as the others';
+    return [condition('warning', 'slow endpoint', text, remedy)];
+  });
+}
+
+function time(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,192 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Command, InvalidArgumentError } from 'commander';
+import { repeated } from '../../src/serve/plugin-registry.js';
+import { parsedCommand } from '../command-line/parsed-command.js';
+import { askPicker } from '../command-line/picker-pages.js';
+import { readSamples, sumOf } from '../doctor/exposition.js';
+import type { EnvoyFinding } from '../envoy/finding.js';
+import { parseDestination } from '../gateway/headers.js';
+import { BorrowedFile } from './endpoints-file.js';
+import { EnvoyAdmin, movedSettings } from './envoy-admin.js';
+import { GatewayClient } from './gateway-client.js';
+import { atOnce, hangUps } from './load-probes.js';
+import { bodies, failure, longAnswer, reach, silence, slowUpload, stream, trailers } from './probes.js';
+import { startTestEndpoint, type TestEndpoint } from './test-endpoint.js';
+import type { ProbeResult, TestRun } from './test-run.js';
+import { exitCodeOf, type Verdict, verdictOf, verdictText } from './verdict.js';
+
+interface GatewayFlags {
+  readonly gateway: URL;
+  readonly picker?: URL;
+  readonly tokenFile?: string;
+  readonly admin?: URL;
+  readonly pickerCluster: readonly string[];
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly endpointsFile?: string;
+  readonly header: Readonly<Record<string, string>>;
+  readonly model: string;
+  readonly concurrency: number;
+  readonly seconds: number;
+  readonly wait: number;
+  readonly json: boolean;
+}
+
+/** Time beyond the long answers after which an answer counts as missing. */
+const ANSWER_MS = 60_000;
+const RETRY_MS = 250;
+
+type Probe = (run: TestRun) => Promise<ProbeResult>;
+
+/** The probes in their order. One runs at a time, so that the counters of Envoy tell whose limit was met. */
+const PROBES: readonly Probe[] = [
+  ...[bodies, stream, trailers, hangUps, atOnce],
+  ...[silence, longAnswer, slowUpload, failure],
+];
+
+/**
+ * `pointsman preflight --gateway`: sends test requests through a gateway to an endpoint of its own, and names the settings that limit.
+ * @returns the exit code
+ */
+export async function runGatewayPreflight(argv: readonly string[]): Promise<number> {
+  const parsed = parsedCommand<GatewayFlags>(gatewayCommand(), argv);
+  if (parsed === undefined) return 0;
+  const { options: flags } = parsed;
+  const { host, port } = flags.listen;
+  const endpoint = await startTestEndpoint(host, port);
+  process.stderr.write(`test endpoint on ${endpoint.address}:${endpoint.port}\n`);
+  const borrowed =
+    flags.endpointsFile === undefined ? undefined : await BorrowedFile.take(flags.endpointsFile, endpoint);
+  const interrupted = () => void Promise.resolve(borrowed?.give()).finally(() => process.exit(1));
+  process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+  try {
+    return await preflight(flags, endpoint);
+  } finally {
+    process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+    await borrowed?.give();
+    await endpoint.stop();
+  }
+}
+
+async function preflight(flags: GatewayFlags, endpoint: TestEndpoint): Promise<number> {
+  const admin = flags.admin === undefined ? undefined : new EnvoyAdmin(flags.admin);
+  const found = (await admin?.findings(flags.pickerCluster)) ?? [];
+  const run = testRun(flags, endpoint);
+  try {
+    const verdicts = await allVerdicts(run, flags.wait, admin, found);
+    const report = { probes: verdicts, envoy: found };
+    process.stdout.write(flags.json ? `${JSON.stringify(report, null, 2)}\n` : verdictText(verdicts, admin && found));
+    return exitCodeOf(verdicts, found);
+  } finally {
+    run.client.close();
+  }
+}
+
+function testRun(flags: GatewayFlags, endpoint: TestEndpoint): TestRun {
+  const { gateway, header, model, seconds, concurrency, picker, tokenFile } = flags;
+  const address = picker && { picker, ...(tokenFile === undefined ? {} : { tokenFile }) };
+  return {
+    ...{ endpoint, model, seconds, concurrency },
+    client: new GatewayClient(gateway, header, seconds * 1000 + ANSWER_MS),
+    charged:
+      address &&
+      (async () => {
+        const answer = await askPicker(address, '/metrics');
+        return sumOf(readSamples(await answer.text()), 'pointsman_ledger_entries');
+      }),
+  };
+}
+
+/** Results of all probes; of the way alone when no request comes to the test endpoint. */
+async function allVerdicts(
+  run: TestRun,
+  waitSeconds: number,
+  admin: EnvoyAdmin | undefined,
+  found: readonly EnvoyFinding[],
+): Promise<readonly Verdict[]> {
+  const way = verdictOf(await reached(run, waitSeconds), [], found);
+  if (!way.ok) return [way];
+  const verdicts: Verdict[] = [way];
+  for (const probe of PROBES) {
+    const before = await admin?.counters();
+    const result = await probe(run);
+    const after = await admin?.counters();
+    const moved = before === undefined || after === undefined ? [] : movedSettings(before, after);
+    verdicts.push(verdictOf(result, moved, found));
+  }
+  return verdicts;
+}
+
+/** Asks until a request comes to the test endpoint: the picker needs a moment to see it. */
+async function reached(run: TestRun, waitSeconds: number): Promise<ProbeResult> {
+  const deadline = performance.now() + waitSeconds * 1000;
+  for (;;) {
+    const result = await reach(run);
+    if (result.ok || performance.now() > deadline) return result;
+    await pause(RETRY_MS);
+  }
+}
+
+const HELP = `
+The picker behind the gateway needs the test endpoint as its pool: name the address of --listen in an endpoints file of its own, or let
+--endpoints-file do it for the time of the run. Do not run it against a gateway with live traffic: it fills its bounds.
+
+Without --gateway this command checks a cluster: pointsman preflight --help.
+Exit code: 0 when every probe passed and the configuration dump has no error, 1 otherwise.
+`;
+
+function gatewayCommand(): Command {
+  return new Command('pointsman preflight')
+    .description('Send test requests through a gateway, and name the settings that limit.')
+    .requiredOption('--gateway <url>', 'the gateway', url)
+    .option('--admin <url>', "Envoy's admin port: its configuration dump and counters name the setting", url)
+    .option(
+      '--picker-cluster <name>',
+      "the picker's cluster, where Envoy asks several external processors; may be repeated",
+      repeated,
+      [],
+    )
+    .option('--picker <url>', "the picker's metrics port: charges of clients that hang up are looked for", url)
+    .option('--token-file <file>', 'file with the bearer token, when the metrics port asks for one')
+    .option('--listen <host:port>', 'address of the test endpoint; port 0 = a free one', address, {
+      host: '127.0.0.1',
+      port: 0,
+    })
+    .option('--endpoints-file <file>', 'endpoints file that names the test endpoint alone for the time of the run')
+    .option('--header <name=value>', 'header of every request, such as host=…; may be repeated', header, {})
+    .option('--model <name>', 'model of the requests', 'preflight')
+    .option('--concurrency <count>', 'requests at once', wholeNumber(20_000), 2000)
+    .option('--seconds <count>', 'length of the long answers', wholeNumber(3_600), 20)
+    .option('--wait <seconds>', 'time until the first request comes to the test endpoint', wholeNumber(3_600), 30)
+    .option('--json', 'print one JSON document', false)
+    .addHelpText('after', HELP);
+}
+
+function url(text: string): URL {
+  const value = URL.canParse(text) ? new URL(text) : undefined;
+  if (value?.protocol !== 'http:' && value?.protocol !== 'https:') {
+    throw new InvalidArgumentError('expected a URL, as in http://127.0.0.1:8081');
+  }
+  return value;
+}
+
+function address(text: string): { host: string; port: number } {
+  const place = text.endsWith(':0') ? { host: text.slice(0, -2), port: 0 } : parseDestination(text);
+  if (place === undefined) throw new InvalidArgumentError('expected host:port, as in 127.0.0.1:9002');
+  return place;
+}
+
+function header(text: string, earlier: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const [, name, value] = /^([^=\s]+)=(.*)$/.exec(text) ?? [];
+  if (name === undefined) throw new InvalidArgumentError('expected name=value');
+  return { ...earlier, [name.toLowerCase()]: value! };
+}
+
+function wholeNumber(most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < 1 || value > most) {
+      throw new InvalidArgumentError(`expected a whole number from 1 to ${most}`);
+    }
+    return value;
+  };
+}

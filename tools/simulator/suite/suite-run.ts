@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { errorMessage } from '../../../src/runtime/error-message.js';
+import type { RunOutcome } from '../fleet/outcome.js';
+import { simulate } from '../fleet/simulation.js';
+import type { Workload } from '../fleet/workload.js';
+import { type Capacity, mostLoad } from './capacity.js';
+import { fleetOf } from './fleet-of.js';
+import { policyOf } from './policy-of.js';
+import { type RunSummary, summarise } from './run-summary.js';
+import { fleetSchema, type Suite } from './schema.js';
+import { workloadOf } from './workload-of.js';
+
+/** One run of a suite. */
+export interface SuiteRun {
+  readonly workload: string;
+  readonly policy: string;
+  readonly seed: number;
+}
+
+/** Paths of a suite's files. */
+export interface SuiteFolders {
+  readonly suite: string;
+  readonly traces: string;
+}
+
+export interface RunResult extends SuiteRun {
+  readonly summary: RunSummary;
+  /** Requests of the whole run and how long the machine took, for the speed of the simulator. */
+  readonly simulated: number;
+  readonly tookMs: number;
+  /** Of the first seed. */
+  readonly learning: RunOutcome['learning'];
+  readonly transitions: RunOutcome['transitions'];
+  /** Labels until the learned coefficients were where they stayed; undefined when nothing was learned. */
+  readonly settledAfter?: number | undefined;
+  /** Of a suite that looks for it; the summary is that of the run at this load. */
+  readonly capacity?: Capacity | undefined;
+}
+
+/** Every pair of workload and policy with every seed, all policies of a pair's traffic next to each other. */
+export function runsOf(suite: Suite): SuiteRun[] {
+  const workloads = suite.run ?? suite.workloads.map(({ name }) => name);
+  return workloads.flatMap((workload) =>
+    Array.from({ length: suite.seeds }, (_, i) => suite.firstSeed + i).flatMap((seed) =>
+      suite.policies.map(({ name }) => ({ workload, policy: name, seed })),
+    ),
+  );
+}
+
+/**
+ * Runs one cell.
+ * @throws Error one line: a trace or configuration that cannot be used
+ */
+export function runOne(suite: Suite, cell: SuiteRun, folders: SuiteFolders): RunResult {
+  if (suite.capacity === undefined) return runAt(suite, cell, folders, 1);
+  const begin = performance.now();
+  let simulated = 0;
+  const { run, capacity } = mostLoad(suite.capacity, (load) => {
+    const tried = runAt(suite, cell, folders, load);
+    simulated += tried.simulated;
+    return tried;
+  });
+  return { ...run, capacity, simulated, tookMs: performance.now() - begin };
+}
+
+/** @param load factor on the rate of the workload */
+function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number): RunResult {
+  const policy = suite.policies.find(({ name }) => name === cell.policy)!;
+  const own = suite.workloads.find(({ name }) => name === cell.workload)?.fleet ?? {};
+  const text = fleetSchema.parse({ ...suite.fleet, ...own });
+  const workload = trafficOf(suite, cell, folders, load);
+  const { configuration, seen } = policyOf(policy, cell.workload, folders.suite);
+  const fleet = fleetOf(seen(text), suite.blockTokens);
+  const begin = performance.now();
+  const outcome = simulate(workload, configuration, fleet, cell.seed);
+  const tookMs = performance.now() - begin;
+  const { learning, transitions } = outcome;
+  const summary = summarise(outcome, suite, workload.parts.length);
+  return {
+    ...cell,
+    summary,
+    simulated: outcome.requests.length,
+    tookMs,
+    learning: cell.seed === suite.firstSeed ? learning : undefined,
+    transitions,
+    settledAfter: learning === undefined ? undefined : settledAfter(learning),
+  };
+}
+
+/** Coefficients within this of their last values stay there. */
+const SETTLED = 0.1;
+
+/** Labels that had been learned from at the first sample after which prefill and step stayed within a tenth of their end. */
+export function settledAfter(samples: NonNullable<RunOutcome['learning']>): number | undefined {
+  const last = samples.at(-1);
+  if (last === undefined) return undefined;
+  const near = (a: number, b: number) => Math.abs(a / b - 1) <= SETTLED;
+  const far = samples.findLastIndex(
+    ({ coefficients: { prefillMsPerKiloToken, stepMs } }) =>
+      !near(prefillMsPerKiloToken, last.coefficients.prefillMsPerKiloToken) || !near(stepMs, last.coefficients.stepMs),
+  );
+  return samples[far + 1]?.labels;
+}
+
+/** The traffic made last: the cells of one workload and seed follow each other. */
+let latest: { readonly key: string; readonly workload: Workload } | undefined;
+
+function trafficOf(suite: Suite, { workload: name, seed }: SuiteRun, folders: SuiteFolders, load: number): Workload {
+  const key = `${load} ${suite.blockTokens} ${JSON.stringify(suite.workloads)} ${name} ${seed} ${folders.traces}`;
+  if (latest?.key === key) return latest.workload;
+  const workload = workloadOf(suite, name, seed, (path) => readTrace(resolve(folders.traces, path)), load);
+  latest = { key, workload };
+  return workload;
+}
+
+/** @throws Error when there is no such file */
+export function readTrace(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Error(`the trace cannot be read: ${errorMessage(error)}`);
+  }
+}
