@@ -3,6 +3,7 @@
  * this thread. This is what a request costs without the kernel. CPU time of this thread would be the fairer figure on a busy
  * machine; the medians of many short runs come close to it.
  */
+
 import { builtinPlugins } from '../dist/src/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../dist/src/config/load.js';
 import type { ScanMemory } from '../dist/src/core/scan-memory.js';
@@ -14,13 +15,14 @@ import { PROCESS_PATH, type StreamEntry } from '../dist/src/ingress/transport.js
 import { type ConnectionWire, Http2Connection } from '../dist/src/ingress/transports/http2/connection.js';
 import { createLogger } from '../dist/src/operations/log.js';
 import { rehearsalPool } from '../dist/src/picker/control/rehearsal-pool.js';
-import { configuredSettings } from '../dist/src/picker/control/shard-settings.js';
+import { reloadableSettings, restartSettings } from '../dist/src/picker/control/shard-settings.js';
 import type { PoolStart, RehearsalPool, ShardSettings } from '../dist/src/picker/messages.js';
 import { PoolStack } from '../dist/src/picker/shards/pool-stack.js';
 import { shardDefinitions } from '../dist/src/picker/shards/shard-plugins.js';
 import { threadClockMs } from '../dist/src/runtime/pool-clock.js';
 import { requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
 import { data, END_HEADERS, END_STREAM, frame, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
+import { BOUNDS, DECIDE, OBSERVE } from '../test/serve/default-sections.ts';
 import type { Bench, Prepared } from './bench.ts';
 import { framed, framedBody, headerBlocks } from './load/templates.ts';
 import { chatHeaders } from './stream.ts';
@@ -51,26 +53,17 @@ interface Shape {
 }
 
 function settingsOf(configuration: LoadedConfiguration, traced: number | undefined): ShardSettings {
-  const { tokens, requestKeys, baseModels, prefixProducer, prediction, handler } = configuration.scheduling;
+  const sampler = traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true };
   return {
-    ...configuredSettings(configuration),
-    ...{ tokens, requestKeys, baseModels, prefixProducer, prediction, handler },
-    ...{ transport: 'lean', socket: undefined, host: '', port: 0, reusePort: false, tls: undefined },
-    ...{ maxReceiveBytes: WINDOW_BYTES, maxSendBytes: WINDOW_BYTES, maxRequestBodyBytes: WINDOW_BYTES },
-    ...{ maxStreams: 10_000, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1, requestIdleMs: 60_000, shards: 1 },
-    ...{
-      emitScores: false,
-      ignoreSubset: false,
-      allowProfileHeader: false,
-      allowExplain: false,
-      columnsEvery: 0,
-      shadowEvery: 0,
+    listen: {
+      ...{ addresses: { grpc: '', health: '', metrics: '' }, transport: 'lean', socket: undefined },
+      ...{ grpcPort: 0, healthPort: 0, metricsPort: 0, tls: undefined, metricsTls: undefined, certificate: undefined },
     },
-    plugins: { modules: [], configured: [], group: 'bench' },
-    tracing: traced === undefined ? undefined : { parentBased: true, ratio: traced, propagates: true },
-    models: { matchRequired: false, clientsRewrite: true },
-    log: { verbosity: 0 },
-    poolName: 'bench',
+    bounds: { ...BOUNDS, maxRequestBodyBytes: WINDOW_BYTES, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1 },
+    decide: DECIDE,
+    observe: { ...OBSERVE, sampler, columnsEvery: 0 },
+    restart: restartSettings(configuration, []),
+    reloadable: reloadableSettings(configuration),
   };
 }
 
@@ -113,8 +106,8 @@ async function makeStack({ traced, pool = 0, scans, shared }: StackOptions): Pro
     route: undefined,
     port: undefined,
   };
-  const definitions = await shardDefinitions(shardSettings);
-  const log = createLogger(shardSettings.log);
+  const definitions = await shardDefinitions(shardSettings.restart);
+  const log = createLogger({ verbosity: 0 });
   const stack: PoolStack = new PoolStack({
     ...{ start, thread: shared?.thread ?? 1, definitions, log, scans },
     send: (message) => {

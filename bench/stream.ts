@@ -2,6 +2,7 @@
  * One whole ext_proc exchange in-process: decoding, the stream machine and the replies, without sockets. Scanner,
  * scheduler and recorder answer from memory, so the figure is the protocol's own share of a request.
  */
+
 import { decodeProcessRequest } from '../dist/src/ingress/codec/process-request.js';
 import { createStreamOpener, type StreamOpener } from '../dist/src/ingress/opener.js';
 import type { ProcessStream } from '../dist/src/ingress/transport.js';
@@ -11,6 +12,7 @@ import { RequestRules } from '../dist/src/request/rules.js';
 import type { RequestRecorder } from '../dist/src/response/recorder.js';
 import type { Charge, Placement } from '../dist/src/scheduling/decision.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders } from '../test/ingress/envoy-messages.ts';
+import { BOUNDS, DECIDE, OBSERVE } from '../test/serve/default-sections.ts';
 
 export interface Bench {
   readonly name: string;
@@ -136,9 +138,9 @@ export function quietOpener(now: () => number): StreamOpener {
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,
-    limits: { maxRequestBodyBytes: 67_108_864, maxStreams: 10_000, maxBufferedBytes: 1e9 },
-    emitScores: false,
-    ignoreSubset: false,
+    bounds: { ...BOUNDS, maxBufferedBytes: 1e9 },
+    decide: DECIDE,
+    observe: OBSERVE,
     blockBytes: () => 256,
     now,
     recent: now,

@@ -2,10 +2,11 @@
  * Whole ext_proc exchanges over a loopback connection, per transport: a server thread with decisions from memory, and a
  * client of raw frames in this one. The figure is the larger of the two threads' shares; it is the server's with grpc-js.
  */
+
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Worker } from 'node:worker_threads';
-import type { TransportName } from '../dist/src/ingress/transport.js';
+import type { TransportName } from '../dist/src/contract/listen-settings.js';
 import { data, END_STREAM, headers, message, PREFACE, settings, windowUpdate } from '../test/ingress/http2/frames.ts';
 import type { Bench, Prepared } from './bench.ts';
 import { exchange } from './stream.ts';

@@ -28,7 +28,8 @@ import type { SeriesKind } from '../dist/src/operations/telemetry/metric-kind.js
 import { seriesKinds, streamEndKind, streamKind } from '../dist/src/operations/telemetry/metric-table.js';
 import type { TenantUsage } from '../dist/src/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/src/scheduling/screeners/disaggregatedset-rollout-screener.js';
-import { type Flag, SERVE_FLAGS } from '../dist/src/serve/flag-table.js';
+import type { Flag } from '../dist/src/serve/flag.js';
+import { SERVE_FLAGS } from '../dist/src/serve/flag-table.js';
 import { COMMANDS } from '../dist/tools/commands.js';
 
 // Flags

@@ -1,6 +1,7 @@
 // The server of the wire benches, as a worker: a transport with streams whose decisions come from memory.
+
 import { parentPort, workerData } from 'node:worker_threads';
-import type { TransportName } from '../../dist/src/ingress/transport.js';
+import type { TransportName } from '../../dist/src/contract/listen-settings.js';
 import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { quietOpener } from '../stream.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import type { KeyPair } from '../contract/listen-settings.js';
 import { errorMessage } from '../runtime/error-message.js';
 import { readProblem } from '../runtime/read-problem.js';
-import type { KeyPair } from './transport.js';
 
 /** Days for which a generated certificate is valid: as long as llm-d-router's. */
 const VALID_DAYS = 3650;

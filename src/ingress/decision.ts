@@ -52,7 +52,7 @@ function gateOf(line: WaitingLine | undefined, { request, bodyBytes, dispatch }:
 
 function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Waiting {
   const { request, hosted } = input;
-  const hint = services.ignoreSubset ? undefined : input.subset;
+  const hint = services.decide.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
   if (admitted !== 'admitted') return admitted;

@@ -1,5 +1,8 @@
 import type { Admission } from '../admission/shedding.js';
+import type { Bounds } from '../contract/bounds.js';
 import type { CurrentSettings } from '../contract/current-settings.js';
+import type { DecideSettings } from '../contract/decide-settings.js';
+import type { ObserveSettings } from '../contract/observe-settings.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
@@ -63,16 +66,6 @@ export interface Exchange extends Evictable {
   turnAway(why: string): void;
 }
 
-/** Bounds on what a shard's streams hold together. */
-export interface StreamLimits {
-  /** Bytes of one request body. */
-  readonly maxRequestBodyBytes: number;
-  /** Open ext_proc streams. */
-  readonly maxStreams: number;
-  /** Bytes that are held, over all streams. */
-  readonly maxBufferedBytes: number;
-}
-
 /** Counts of all streams of a shard. */
 export interface SharedLoad {
   openStreams: number;
@@ -131,8 +124,6 @@ export interface StreamServices {
   readonly trail?: DecisionTrail | undefined;
   /** Chooses the requests that are traced; undefined = none is. */
   readonly tracer?: RequestTracer | undefined;
-  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions; absent = no. */
-  readonly allowExplain?: boolean | undefined;
   /** Hook plugins; undefined when the configuration has none. */
   readonly plugins?: HookPlugins | undefined;
   /** Source of the tokens of prompts; undefined = they are estimated. */
@@ -143,11 +134,9 @@ export interface StreamServices {
   readonly rules: RequestRules;
   readonly admission: Admission;
   readonly recorder: RequestRecorder;
-  readonly limits: StreamLimits;
-  /** Whether the proxy is told the scores of all candidates (`--emit-endpoint-scores`). */
-  readonly emitScores: boolean;
-  /** Whether the proxy's subset hint is ignored (`--disable-endpoint-subset-filter`). */
-  readonly ignoreSubset: boolean;
+  readonly bounds: Bounds;
+  readonly decide: DecideSettings;
+  readonly observe: ObserveSettings;
   /** Prompt bytes of one hashed block. */
   readonly blockBytes: () => number;
   /** Milliseconds of a monotonic clock. */

@@ -1,3 +1,4 @@
+import { shareOf } from '../contract/bounds.js';
 import { overloaded } from '../request/rejections.js';
 import { HeldBytes } from './byte-budget.js';
 import { DestinationTemplates } from './codec/destination.js';
@@ -60,7 +61,12 @@ const DEAF: ProcessHandler = {
  * @param pools chooses the pool of each request; undefined = all are for the own one
  */
 export function createStreamOpener(services: StreamServices, pools?: PoolChoice<StreamContext>): StreamOpener {
-  const load: SharedLoad = { openStreams: 0, held: new HeldBytes(services.limits.maxBufferedBytes), silentStreams: 0 };
+  const load: SharedLoad = {
+    openStreams: 0,
+    held: new HeldBytes(shareOf(services.bounds.maxBufferedBytes, services.bounds)),
+    silentStreams: 0,
+  };
+  const streamsMax = shareOf(services.bounds.maxStreams, services.bounds);
   const gate = new TurnBudget({
     now: services.now,
     recent: services.recent,
@@ -77,7 +83,7 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
   });
   const templates = new DestinationTemplates(TEMPLATE_CAPACITY);
   const openIn = (context: StreamContext, stream: ProcessStream): ProcessHandler => {
-    const refused = load.openStreams >= services.limits.maxStreams;
+    const refused = load.openStreams >= streamsMax;
     if (!refused || load.silentStreams < SILENT_MAX) return new ExchangeStream(context, stream, refused);
     services.recorder.overloaded();
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');

@@ -132,7 +132,7 @@ export function answerPlaced(
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
   const { generatedRequestId, traceParent } = added;
-  const { emitScores } = services;
+  const { emitScores } = services.decide;
   stream.send(
     placedReply(templates, placement, headers, { contentLength, generatedRequestId, traceParent, emitScores }),
   );

@@ -182,11 +182,11 @@ export class RequestPhase {
   }
 
   #holdBack() {
-    const { plugins, ignoreSubset } = this.#exchange.context.services;
+    const { plugins, decide } = this.#exchange.context.services;
     const { hosted } = this.#reader.requester;
     if (plugins === undefined || hosted === undefined) return this.#predict();
     const { model, targetModel, promptBytes, media } = this.#understood!;
-    const subset = ignoreSubset ? undefined : this.#reader.subset;
+    const subset = decide.ignoreSubset ? undefined : this.#reader.subset;
     const input = { scan: this.#reader.body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
     const wait = plugins.hold(hosted, input);
     if (wait === undefined) return this.#predict();
@@ -195,10 +195,10 @@ export class RequestPhase {
   }
 
   #predict() {
-    const { latency, ignoreSubset } = this.#exchange.context.services;
+    const { latency, decide } = this.#exchange.context.services;
     if (latency === undefined) return this.#place();
     const input = this.#decisionInput();
-    const asked = scheduleInput(input, ignoreSubset ? undefined : input.subset);
+    const asked = scheduleInput(input, decide.ignoreSubset ? undefined : input.subset);
     this.#prepare(latency.predict(asked, this.begin()), ({ predictions }) => {
       this.#predictions = predictions;
       this.#place();

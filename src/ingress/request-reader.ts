@@ -141,10 +141,10 @@ export class RequestReader {
     this.subset = message.subset;
     // A proxy that sends no bodies (request_body_mode NONE) passes the body on by itself.
     if (message.endOfStream || message.requestBodyMode === BodyMode.none) return this.#complete('headers');
-    const { settings, limits, scanner, blockBytes } = this.#services;
+    const { settings, bounds, scanner, blockBytes } = this.#services;
     const dialect = settings.current.dialects.find(this.path);
     if ('kind' in dialect) return dialect;
-    const limit = limits.maxRequestBodyBytes;
+    const limit = bounds.maxRequestBodyBytes;
     const announced = message.headers.number('content-length') ?? 0;
     if (announced > limit) return bodyTooLarge(announced, limit);
     this.body = new RequestBody(dialect, scanner, blockBytes(), limit);

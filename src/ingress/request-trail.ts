@@ -43,10 +43,10 @@ export class RequestTrail {
    * @returns number of the record that it makes first
    */
   begin(headers: HeaderMap, traced: boolean): number {
-    const { trail, allowExplain } = this.#services;
+    const { trail, observe } = this.#services;
     this.#id ??= headers.get('x-request-id') ?? this.#generate();
     if (trail === undefined) return 0;
-    const asked = traced || (allowExplain === true && headers.get('x-pointsman-explain') === '1');
+    const asked = traced || (observe.allowExplain && headers.get('x-pointsman-explain') === '1');
     trail.begin(this.#id, asked, recentPoolClockMs());
     return trail.made;
   }

@@ -1,3 +1,4 @@
+import type { KeyPair, SocketFile, TlsMaterial } from '../contract/listen-settings.js';
 import type { ConnectionRefusals } from './connection-refusals.js';
 
 /**
@@ -70,9 +71,6 @@ export interface ProcessHandler {
 /** gRPC path of ext_proc. */
 export const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 
-/** Implementation that carries ext_proc. `grpc-js` is the reference that `lean` is compared with. */
-export type TransportName = 'lean' | 'grpc-js';
-
 /** Bytes that a shard may hold, over all of its streams. */
 export interface ByteBudget {
   readonly bytesMax: number;
@@ -102,15 +100,6 @@ export interface ListenOptions {
   readonly refusals?: ConnectionRefusals | undefined;
 }
 
-/** A Unix domain socket, for a proxy beside the picker. */
-export interface SocketFile {
-  readonly path: string;
-  /** Permissions, such as 0o660. */
-  readonly mode: number;
-  /** Absent = the process's own. */
-  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
-}
-
 export interface TransportOptions extends ListenOptions {
   /** Socket file to listen on as well, in plain text; its permissions say who may connect. */
   readonly socket?: SocketFile | undefined;
@@ -122,19 +111,6 @@ export interface TransportOptions extends ListenOptions {
   readonly stallMs: number;
   /** For messages that are not complete and replies that the proxy does not take. */
   readonly budget: ByteBudget;
-}
-
-/** A private key and its certificate chain, PEM. */
-export interface KeyPair {
-  readonly key: string;
-  readonly cert: string;
-}
-
-export interface TlsMaterial extends KeyPair {
-  readonly minVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined;
-  readonly ciphers?: string | undefined;
-  /** Peers must show a certificate of these authorities (PEM); absent = peers show none. */
-  readonly clientCa?: string | undefined;
 }
 
 /** State of a health service. */

@@ -1,15 +1,7 @@
 import { type DestinationStream, destination, type Level, type Logger, pino } from 'pino';
+import type { LogOptions } from '../contract/observe-settings.js';
 
 export type { Logger } from 'pino';
-
-export interface LogOptions {
-  /** `--v`: 2 is the default detail, 3 more, 4 debugging, 5 everything. */
-  readonly verbosity: number;
-  /** `--zap-log-level`: debug, info, error, panic, or a number as for `--v`. Takes precedence over `verbosity`. */
-  readonly zapLogLevel?: string | undefined;
-  /** `--zap-encoder`. */
-  readonly zapEncoder?: 'json' | 'console' | undefined;
-}
 
 const zapLevels = new Map<string, Level>([
   ['debug', 'debug'],

@@ -1,84 +1,51 @@
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../contract/endpoint.js';
+import type { KeyPair } from '../contract/listen-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
-import type { TokenSettings } from '../contract/token-settings.js';
 import type { TapCounts } from '../core/decision-tap.js';
 import type { PoolMemory } from '../core/memory.js';
 import type { UsageReport } from '../flow-control/waiting-line.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
-import type { SamplerSettings } from '../ingress/tracing/request-tracer.js';
 import type { TraceBatch } from '../ingress/tracing/trace-record.js';
-import type { KeyPair, ServingStatus, SocketFile, TlsMaterial, TransportName } from '../ingress/transport.js';
-import type { LogOptions } from '../operations/log.js';
+import type { ServingStatus } from '../ingress/transport.js';
 import type { ShardUse } from '../operations/metrics/shard-metrics.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
-import type { ModelAccess } from '../request/rules.js';
 import type { SegmentsState } from '../request/tokens/token-source.js';
 import type { Ticket } from '../scheduling/decision.js';
-import type {
-  CompiledScheduling,
-  HandlerSettings,
-  HookPluginSettings,
-  PrefixSettings,
-  ProfileFilter,
-} from '../scheduling/program.js';
+import type { CompiledScheduling, HookPluginSettings, PrefixSettings, ProfileFilter } from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
+import type { ShardSections } from './picker-options.js';
 
-/** Settings that a shard starts with. */
-export interface ShardSettings {
-  readonly transport: TransportName;
-  /** The first shard listens here as well. */
-  readonly socket: SocketFile | undefined;
-  readonly host: string;
-  readonly port: number;
-  readonly reusePort: boolean;
-  readonly maxReceiveBytes: number;
-  readonly maxSendBytes: number;
-  readonly tls: TlsMaterial | undefined;
-  readonly parsers: readonly string[];
-  readonly prefix: PrefixSettings | undefined;
-  readonly tokens: TokenSettings | undefined;
-  readonly requestKeys: readonly string[];
-  readonly baseModels: readonly string[];
-  readonly prefixProducer: CompiledScheduling['prefixProducer'];
-  readonly prediction: CompiledScheduling['prediction'];
-  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
-  /** Latency objectives of requests, by objective. */
-  readonly objectiveTimes: ObjectiveTimes;
-  readonly maxRequestBodyBytes: number;
-  readonly maxStreams: number;
-  readonly maxBufferedBytes: number;
-  readonly maxConnections: number;
-  /** Shards of the picker. */
-  readonly shards: number;
-  readonly requestIdleMs: number;
-  readonly emitScores: boolean;
-  readonly ignoreSubset: boolean;
-  /** Whether a request may choose its profile with a header. */
-  readonly allowProfileHeader: boolean;
-  /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
-  readonly allowExplain: boolean;
-  /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
-  readonly columnsEvery: number;
-  /** Requests from one decision of the shadow programs to the next; 0 = they decide none. */
-  readonly shadowEvery: number;
-  /** Sampling of traces; undefined = no request is traced. */
-  readonly tracing?: SamplerSettings | undefined;
-  /** Models that clients may ask for. */
-  readonly models: ModelAccess;
-  readonly saturation: SaturationSettings;
-  /** Flow control of the shard; undefined = flow control is off. */
-  readonly flowControl: ShardFlowControl | undefined;
-  readonly log: LogOptions;
-  /** Value of the metric label `inference_pool`. */
-  readonly poolName: string;
+/** Settings that a shard starts with, by section: the objects that the flags and the configuration have made. */
+export interface ShardSettings extends ShardSections {
+  readonly restart: RestartSettings;
+  readonly reloadable: ReloadableSettings;
+}
+
+/** The parts of a configuration that only a restart changes. */
+export interface RestartSettings
+  extends Pick<
+    CompiledScheduling,
+    'tokens' | 'requestKeys' | 'baseModels' | 'prefixProducer' | 'prediction' | 'handler'
+  > {
   readonly plugins: PluginSettings;
-  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
-  readonly readsAnswers: boolean;
+}
+
+/** The parts of a configuration that a reload can change. */
+export interface ReloadableSettings {
+  readonly parsers: readonly string[];
   /** Names of the profiles in the order of their numbers. */
   readonly profiles: readonly string[];
   /** Filters of the profiles, in the same order. */
   readonly filters: readonly (readonly ProfileFilter[])[];
-  readonly handler: HandlerSettings;
+  readonly prefix: PrefixSettings | undefined;
+  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  /** Latency objectives of requests, by objective. */
+  readonly objectiveTimes: ObjectiveTimes;
+  readonly saturation: SaturationSettings;
+  /** Flow control of the shard; undefined = flow control is off. */
+  readonly flowControl: ShardFlowControl | undefined;
+  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
+  readonly readsAnswers: boolean;
 }
 
 /** The part of flow control that a shard has to know. */
@@ -102,20 +69,6 @@ export interface PluginSettings {
   /** Name that the shards of one picker share, which separates its plugin channels from those of other pickers. */
   readonly group: string;
 }
-
-/** The settings of a shard that a reload of the configuration can change. */
-export type ConfiguredSettings = Pick<
-  ShardSettings,
-  | 'parsers'
-  | 'profiles'
-  | 'filters'
-  | 'prefix'
-  | 'estimateOutput'
-  | 'objectiveTimes'
-  | 'saturation'
-  | 'flowControl'
-  | 'readsAnswers'
->;
 
 /** Memory that a shard compiles its code on before it listens (`--warm-up`). */
 export interface RehearsalPool {
@@ -186,7 +139,7 @@ export type ToPool =
   /** Names that metrics show as label values. */
   | { readonly kind: 'names'; readonly names: VouchedNames }
   /** New settings for the requests that begin after the message. */
-  | { readonly kind: 'configured'; readonly settings: ConfiguredSettings }
+  | { readonly kind: 'configured'; readonly settings: ReloadableSettings }
   /** Evicts a running request for one of a higher band. */
   | ({ readonly kind: 'evictRequest' } & Ticket)
   /** Answers `traces`: the shard may send the next ones. */

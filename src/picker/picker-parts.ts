@@ -41,12 +41,12 @@ export class PickerParts {
 
   constructor(options: PickerOptions) {
     this.#options = options;
-    for (let shard = 1; shard <= options.shards; shard++) this.#shardDeaths.set(shard, 0);
-    this.#traces = options.tracing && new Traces(options.tracing, options.version, options.log);
+    for (let shard = 1; shard <= options.bounds.shards; shard++) this.#shardDeaths.set(shard, 0);
+    this.#traces = options.traces && new Traces(options.traces, options.version, options.log);
     this.#own = new PoolParts(options, {
       jobs: this.#jobs,
       health: this.#health,
-      route: options.hasOwnPool ? { name: options.poolName, models: [] } : undefined,
+      route: options.hasOwnPool ? { name: options.observe.poolName, models: [] } : undefined,
       port: undefined,
       failed: () => undefined,
       link: () => this.shards.own,
@@ -131,7 +131,7 @@ export class PickerParts {
   }
 
   #makeHealthListener(): Part {
-    const { addresses, healthPort: port, transport } = this.#options;
+    const { addresses, healthPort: port, transport } = this.#options.listen;
     let listener: HealthListener | undefined;
     return {
       start: async () => {
@@ -144,7 +144,8 @@ export class PickerParts {
   }
 
   #makeCertificateWatch(): Part | undefined {
-    const { tls, certificate, log } = this.#options;
+    const { listen, log } = this.#options;
+    const { tls, certificate } = listen;
     if (tls === undefined || certificate === undefined) return undefined;
     return {
       start: () => {
@@ -164,7 +165,8 @@ export class PickerParts {
   }
 
   #poolNames(): readonly string[] {
-    const { hasOwnPool, poolName } = this.#options;
+    const { hasOwnPool, observe } = this.#options;
+    const { poolName } = observe;
     return [...(hasOwnPool ? [poolName] : []), ...(this.#further?.pages.keys() ?? [])];
   }
 
@@ -180,7 +182,8 @@ export class PickerParts {
   }
 
   #makeShards(): ShardPool {
-    const { shards, shardThreads, failed, warmUpMs, configuration } = this.#options;
+    const { bounds, shardThreads, failed, warmUpMs, configuration } = this.#options;
+    const { shards } = bounds;
     return new ShardPool({
       rehearsal: warmUpMs === 0 ? undefined : rehearsalPool(configuration.scheduling, shards, warmUpMs),
       shards,

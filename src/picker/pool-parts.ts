@@ -31,7 +31,7 @@ import { ReplicationControl } from './control/replication-control.js';
 import { requestStories } from './control/request-stories.js';
 import { ReturnWatch } from './control/return-watch.js';
 import { ShadowControl } from './control/shadow-control.js';
-import { configuredSettings, shardSettings } from './control/shard-settings.js';
+import { reloadableSettings, shardSettings } from './control/shard-settings.js';
 import { outlivingState, sharedState } from './control/shared-state.js';
 import { silenceLog } from './control/silence-log.js';
 import { SilenceWatch } from './control/silence-watch.js';
@@ -120,7 +120,7 @@ export class PoolParts {
     this.memory = poolMemory(options, this.hashSeed);
     this.#core = attachCore(this.memory, 0);
     this.#table = new EndpointTable(this.#core);
-    if (!options.ejection) this.#table.disableEjection();
+    if (!options.decide.ejection) this.#table.disableEjection();
     this.#programs = new ProgramPublisher(this.#core);
     const placed = this.#programs.place(options.configuration.scheduling);
     this.#programs.publish(placed);
@@ -198,7 +198,7 @@ export class PoolParts {
     const placed = this.#programs.place(next.scheduling);
     this.flow?.configure(next);
     this.#pool.configure(placed);
-    this.#process.link().replaceConfigured(configuredSettings(next));
+    this.#process.link().replaceConfigured(reloadableSettings(next));
     this.#programs.publish(placed);
     this.adaptation.configure(next.adaptation);
     this.#configuration.current = next;
@@ -206,7 +206,7 @@ export class PoolParts {
   }
 
   #makeAdaptation(): AdaptationControl {
-    const { configuration, seed, stateDir, log, replica } = this.#options;
+    const { configuration, decide, stateDir, log, replica } = this.#options;
     return new AdaptationControl({
       core: this.#core,
       stateDir,
@@ -214,7 +214,7 @@ export class PoolParts {
       run: (variant) => this.#programs.run(variant),
       projected: () => this.#programs.projected,
       slots: () => this.#pool.assignments.map(({ slot }) => slot),
-      seed,
+      seed: decide.seed,
       now: poolClockMs,
       log,
       replica: replica?.replica,
@@ -278,12 +278,12 @@ export class PoolParts {
   }
 
   #makeFlowControl(): FlowControl | undefined {
-    const { configuration, shards } = this.#options;
+    const { configuration, bounds } = this.#options;
     if (configuration.flowControl === undefined) return undefined;
     return new FlowControl({
       core: this.#core,
       configuration,
-      shards,
+      shards: bounds.shards,
       pool: () => this.#pool.assignments,
       signals: (slot) => this.#table.read(slot),
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
@@ -334,20 +334,21 @@ export class PoolParts {
   }
 
   #makeShadow(): ShadowControl | undefined {
-    const { candidate, log } = this.#options;
+    const { candidate, decide, log } = this.#options;
     if (candidate === undefined) return undefined;
     const running = () => this.#configuration.current;
-    return new ShadowControl({ candidate, running, core: this.#core, programs: this.#programs, pool: this.#pool, log });
+    const [core, programs, pool, every] = [this.#core, this.#programs, this.#pool, decide.shadowEvery] as const;
+    return new ShadowControl({ candidate, every, running, core, programs, pool, log });
   }
 
   #makeRecording(): RecordingControl {
-    const { version, poolName, shards, decisions, allowExperimental } = this.#options;
+    const { version, observe, bounds, allowExperimental } = this.#options;
     return new RecordingControl({
       facts: () => {
         const { effective, scheduling } = this.#configuration.current;
         return {
           version,
-          pool: poolName,
+          pool: observe.poolName,
           slots: this.#core.sizes.endpoints,
           wallMs: Date.now(),
           configuration: stringify(effective),
@@ -357,9 +358,9 @@ export class PoolParts {
         };
       },
       assignments: () => this.#pool.known,
-      shards,
+      shards: bounds.shards,
       broadcast: (message) => this.#process.link().broadcast(message),
-      logged: decisions > 0,
+      logged: bounds.decisions > 0,
       nowMs: poolClockMs,
     });
   }
@@ -375,13 +376,13 @@ export class PoolParts {
   }
 
   #makeReturnWatch(): ReturnWatch | undefined {
-    if (!this.#options.ejection) return undefined;
+    if (!this.#options.decide.ejection) return undefined;
     const assignments = () => this.#pool.assignments;
     return new ReturnWatch({ table: this.#table, assignments, now: poolClockMs });
   }
 
   #makeDeaths(): Deaths | undefined {
-    if (!this.#options.ejection) return undefined;
+    if (!this.#options.decide.ejection) return undefined;
     return new Deaths({
       table: this.#table,
       log: this.#options.log,
@@ -401,7 +402,8 @@ export class PoolParts {
   }
 
   #makeUsageFiles(): UsageFiles | undefined {
-    const { usage, poolName, log } = this.#options;
+    const { observe, log } = this.#options;
+    const { usage, poolName } = observe;
     if (usage === undefined) return undefined;
     return new UsageFiles({ ...usage, poolName, read: () => this.#usage.read(), now: Date.now, log });
   }
@@ -412,7 +414,7 @@ export class PoolParts {
     const profiles = () => current().scheduling.profiles;
     const sources = { core: this.#core, pool: this.#pool, flow: this.flow, profiles, current };
     const stories = requestStories(sources, new DecisionLog(this.#core));
-    return { name: this.#options.poolName, stories };
+    return { name: this.#options.observe.poolName, stories };
   }
 
   #makeServed(): ServedPool {
@@ -420,7 +422,7 @@ export class PoolParts {
       memory: this.memory,
       control: this.#core,
       settings: shardSettings(this.#options),
-      seed: this.#options.seed,
+      seed: this.#options.decide.seed,
       snapshot: () => ({
         version: this.#pool.version,
         assignments: this.#pool.known,
@@ -465,10 +467,8 @@ const DECISION_COLUMN_BYTES = 16 << 20;
 /** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
 const CHANGE_BYTES = 1 << 20;
 
-function poolMemory(
-  { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions, replica }: PickerOptions,
-  hashSeed: bigint,
-): PoolMemory {
+function poolMemory({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'replica'>, hashSeed: bigint): PoolMemory {
+  const { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions } = bounds;
   const sizes = {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,

@@ -1,3 +1,4 @@
+import type { ModelAccess } from '../contract/decide-settings.js';
 import type { LegacyModel, ModelRewrite, PoolRules } from '../contract/endpoint.js';
 
 /** Result of a rewrite rule. */
@@ -12,14 +13,6 @@ interface CompiledRules {
   readonly exact: ReadonlyMap<string, ModelRewrite>;
   readonly generic: ModelRewrite | undefined;
   readonly models: ReadonlyMap<string, LegacyModel>;
-}
-
-/** Names that clients may ask for. */
-export interface ModelAccess {
-  /** Whether a model has to be named by an objective, a rewrite rule or an InferenceModel (`--require-model-match`). */
-  readonly matchRequired: boolean;
-  /** Whether the header `x-llm-d-model-name-rewrite` of a client chooses the model (`--model-rewrite-header`). */
-  readonly clientsRewrite: boolean;
 }
 
 /** As llm-d-router has it: every model, and clients may rewrite. */

@@ -1,3 +1,4 @@
+import type { DecideSettings } from '../contract/decide-settings.js';
 import type { Decision, DecisionRequest, ShadowPick } from '../core/decider.js';
 import type { DecisionTap } from '../core/decision-tap.js';
 import { plainBound } from '../core/refusing-bound.js';
@@ -8,7 +9,7 @@ import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 import type { ProfileFilter } from './program.js';
 
 export interface RunOptions extends ChargeOptions {
-  readonly emitScores: boolean;
+  readonly decide: DecideSettings;
   /** Whether latency is predicted. Placements then contain the prediction beside the request's objectives. */
   readonly predicts?: boolean | undefined;
   readonly hookColumns?: HookColumnFiller | undefined;
@@ -182,7 +183,7 @@ export class ChargedRuns implements ProfileRuns {
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {
-    const { directory, emitScores } = this.#options;
+    const { directory, decide } = this.#options;
     const { blockTokens } = this.#request;
     const first = directory.at(decision.slots[0]!);
     const endpoints = this.#endpointsOf(decision.slots);
@@ -207,7 +208,7 @@ export class ChargedRuns implements ProfileRuns {
       charge,
       prediction: this.#options.predicts ? predictionOf(decision, this.#request) : undefined,
       // The columns of the core are those of the last decision.
-      scores: emitScores && work === 'answer' ? this.#scores(decision.slots) : undefined,
+      scores: decide.emitScores && work === 'answer' ? this.#scores(decision.slots) : undefined,
     };
     // An array that grows takes room for 17 picks.
     if (this.#picks.length === 0) this.#picks = [pick];

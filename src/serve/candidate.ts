@@ -12,7 +12,6 @@ import { readProblem } from '../runtime/read-problem.js';
  */
 export function candidateOf(
   file: string | undefined,
-  every: number,
   running: LoadedConfiguration,
   load: LoadOptions,
   place = '--candidate-config',
@@ -24,7 +23,7 @@ export function candidateOf(
   if (refusals.length > 0) {
     throw new Error(`${place}: ${file} cannot decide beside the running configuration: ${refusals.join('; ')}`);
   }
-  return { configuration, text, every, followed: { file, watched: true, load } };
+  return { configuration, text, followed: { file, watched: true, load } };
 }
 
 function candidateText(file: string, place: string): string {

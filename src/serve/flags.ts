@@ -2,8 +2,9 @@ import { Command, CommanderError, Option } from 'commander';
 import { type TracingSettings, tracingSettings } from '../operations/tracing/settings.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { isAead } from './cipher-suites.js';
+import type { Flag } from './flag.js';
 import { FlagError, unexpectedArgument, unknownFlag } from './flag-error.js';
-import { type Flag, SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
+import { SERVE_FLAGS, type ServeFlagValues } from './flag-table.js';
 import { selectedLabels } from './flag-values.js';
 
 export { FlagError } from './flag-error.js';

@@ -64,22 +64,31 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
   if (problem !== undefined) throw problem;
   const source = entrySource(entry);
   const poolLog = log.child({ pool: entry.name });
+  const candidate = candidateOf(files.candidate, configuration, load, `${place}.candidateFile`);
+  const { usage } = process.observe;
   return {
     ...process,
     hasOwnPool: true,
     pools: undefined,
-    poolName: entry.name,
+    listen: { ...process.listen, socket: undefined },
+    bounds: {
+      ...process.bounds,
+      maxEndpoints: entry.maxEndpoints,
+      indexBlocks: entry.indexBlocks,
+      maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),
+    },
+    decide: { ...process.decide, shadowEvery: candidate === undefined ? 0 : flags.candidateEvery },
+    observe: {
+      ...process.observe,
+      poolName: entry.name,
+      usage: usage && { ...usage, folder: join(usage.folder, entry.name) },
+    },
     replica: replicaSettings(flags, configuration.replication, entry.name),
     configuration,
-    candidate: candidateOf(files.candidate, flags.candidateEvery, configuration, load, `${place}.candidateFile`),
+    candidate,
     followed: files.config === undefined ? undefined : { file: files.config, watched: flags.watchConfig, load },
     kubernetes: source && (await clusterOf(entry, source, process.cluster, poolLog)),
-    socket: undefined,
     stateDir: process.stateDir && join(process.stateDir, entry.name),
-    usage: process.usage && { ...process.usage, folder: join(process.usage.folder, entry.name) },
-    maxEndpoints: entry.maxEndpoints,
-    indexBlocks: entry.indexBlocks,
-    maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),
     warmUpMs: 0,
     log: poolLog,
   };

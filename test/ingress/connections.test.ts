@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { TransportName } from '../../dist/src/contract/listen-settings.js';
 import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
-import type { ProcessHandler, TransportName } from '../../dist/src/ingress/transport.js';
+import type { ProcessHandler } from '../../dist/src/ingress/transport.js';
 import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { Http2Server } from '../../dist/src/ingress/transports/http2/server.js';
 import { eventually } from '../tools/gateway/client.ts';

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { ModelAccess } from '../../dist/src/contract/decide-settings.js';
 import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
 import { RequestScanner } from '../../dist/src/core/request-scanner.js';
-import { type ModelAccess, RequestRules } from '../../dist/src/request/rules.js';
+import { RequestRules } from '../../dist/src/request/rules.js';
 import { requestBody, requestHeaders } from './envoy-messages.ts';
 import { FakeShard } from './shard-fakes.ts';
 

@@ -9,7 +9,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 /** A shard whose decisions take 0.2 ms each. */
 function slowShard(): FakeShard {
   const shard: FakeShard = new FakeShard({
-    limits: { maxStreams: 100_000 },
+    bounds: { maxStreams: 100_000 },
     schedule: () => {
       shard.clock += 0.2;
       return shard.place('10.0.0.1:8000');

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Waiter, WaitingLine } from '../../dist/src/flow-control/waiting-line.js';
+import { DECIDE } from '../serve/default-sections.ts';
 import {
   requestBody,
   requestHeaders,
@@ -76,7 +77,7 @@ describe('a request with a body', () => {
   it('a request with a body shows scores only when they are emitted', () => {
     const scored = (emitScores: boolean): unknown => {
       const shard: FakeShard = new FakeShard({
-        services: { emitScores },
+        services: { decide: { ...DECIDE, emitScores } },
         schedule: () => ({ ...shard.place('10.0.0.1:1'), scores: new Map([['10.0.0.1:1', 2]]) }),
       });
       return shard.open().say(requestHeaders(PATH), requestBody(BODY)).replies[0]?.metadata;
@@ -232,7 +233,7 @@ describe('the subset hint', () => {
   });
 
   it('the subset hint is not looked at when it is switched off', () => {
-    const shard = new FakeShard({ services: { ignoreSubset: true } });
+    const shard = new FakeShard({ services: { decide: { ...DECIDE, ignoreSubset: true } } });
     shard.open().say(requestHeaders(PATH), requestBody(BODY, true, subset([])));
     expect(shard.decisions[0]?.subset).toBeUndefined();
   });
@@ -369,7 +370,7 @@ describe('a request that cannot be served', () => {
 });
 
 describe('the bound on a request body', () => {
-  const small = { limits: { maxRequestBodyBytes: 20 } };
+  const small = { bounds: { maxRequestBodyBytes: 20 } };
 
   it('the bound on a request body is a 413 at the first byte over it, which names the flag', () => {
     const shard = new FakeShard(small);
@@ -393,7 +394,7 @@ describe('too much load', () => {
   const expected503 = { status: 503, headers: { 'retry-after': '1' } };
 
   it('the shard turns streams over the bound away and lets new ones in when others close', () => {
-    const shard = new FakeShard({ limits: { maxStreams: 2 } });
+    const shard = new FakeShard({ bounds: { maxStreams: 2 } });
     const [first] = [shard.open(), shard.open()];
     const third = shard.open().say(requestHeaders(PATH));
     expect(third.rejection).toMatchObject({
@@ -408,7 +409,7 @@ describe('too much load', () => {
   });
 
   it('the shard fails streams that say nothing beyond a bound of their own, and forgets those that end', () => {
-    const shard = new FakeShard({ limits: { maxStreams: 1 } });
+    const shard = new FakeShard({ bounds: { maxStreams: 1 } });
     shard.open();
     const silent = Array.from({ length: 8_192 }, () => shard.open());
     expect(shard.opener.load().silentStreams).toBe(8_192);
@@ -423,7 +424,7 @@ describe('too much load', () => {
   });
 
   it('the shard turns away whose bytes would be too many together, and keeps the others', () => {
-    const shard = new FakeShard({ limits: { maxBufferedBytes: 6_000 } });
+    const shard = new FakeShard({ bounds: { maxBufferedBytes: 6_000 } });
     const first = shard.open().say(requestHeaders(PATH), requestBody(`{"prompt":"${'x'.repeat(600)}`, false));
     const second = shard.open().say(requestHeaders(PATH), requestBody('y'.repeat(600), false));
     expect(second.rejection).toMatchObject(expected503);

@@ -19,6 +19,7 @@ import type {
   ScheduleInput,
   Waiting,
 } from '../../dist/src/scheduling/decision.js';
+import { BOUNDS, DECIDE, OBSERVE } from '../serve/default-sections.ts';
 import { decodeReply, type ProxyReply } from './envoy-messages.ts';
 
 const PROMPT_FIELD: Readonly<Partial<Record<PromptKind, string>>> = {
@@ -341,7 +342,7 @@ export class ProxySide implements ProcessStream {
 }
 
 export interface ShardSetup {
-  readonly limits?: Partial<StreamServices['limits']>;
+  readonly bounds?: Partial<StreamServices['bounds']>;
   readonly services?: Partial<StreamServices>;
   /** Absent = those of a configuration that names none. */
   readonly parsers?: readonly ParserName[];
@@ -385,9 +386,15 @@ export class FakeShard {
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,
-      limits: { maxRequestBodyBytes: 1_000_000, maxStreams: 100, maxBufferedBytes: 10_000_000, ...setup.limits },
-      emitScores: false,
-      ignoreSubset: false,
+      bounds: {
+        ...BOUNDS,
+        maxRequestBodyBytes: 1_000_000,
+        maxStreams: 100,
+        maxBufferedBytes: 10_000_000,
+        ...setup.bounds,
+      },
+      decide: DECIDE,
+      observe: OBSERVE,
       blockBytes: () => 256,
       now: () => this.clock,
       recent: () => this.clock,

@@ -3,6 +3,7 @@ import { connect as connectHttp2, constants } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { type ChannelCredentials, credentials, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { TransportName } from '../../dist/src/contract/listen-settings.js';
 import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
 import type {
   HealthSource,
@@ -10,7 +11,6 @@ import type {
   ProcessStream,
   ServingStatus,
   Transport,
-  TransportName,
   TransportOptions,
 } from '../../dist/src/ingress/transport.js';
 import { createTransport, listenHealth } from '../../dist/src/ingress/transports/create.js';
@@ -149,7 +149,7 @@ describe.each(NAMES)('the %s transport', (given) => {
   });
 
   it('the transport carries large bodies both ways', async () => {
-    const { port } = await serve(new FakeShard({ limits: { maxRequestBodyBytes: 2e7, maxBufferedBytes: 4e7 } }).opener);
+    const { port } = await serve(new FakeShard({ bounds: { maxRequestBodyBytes: 2e7, maxBufferedBytes: 4e7 } }).opener);
     const call = dial(port).process();
     const collected = collect(call);
     const body = Buffer.from(JSON.stringify({ model: 'm', prompt: 'x'.repeat(5_000_000) }));

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createLogger, type LogOptions, logLevel, partLogger } from '../../dist/src/operations/log.js';
+import type { LogOptions } from '../../dist/src/contract/observe-settings.js';
+import { createLogger, logLevel, partLogger } from '../../dist/src/operations/log.js';
 
 function capture(options: LogOptions) {
   const lines: string[] = [];

@@ -5,6 +5,7 @@ import type { AnswerMeasures, Placement } from '../../dist/src/scheduling/decisi
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
 import { makePool, pickMax } from '../core/pool.js';
+import { DECIDE } from '../serve/default-sections.ts';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
 /** A scheduler over one endpoint, with a clock that the test sets. */
@@ -21,7 +22,7 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
     ...singleProfile,
     prompts: { chain: () => ({ blocks: 0, tail: false }), noteBeginning: () => {} },
     blockTokens: 64,
-    emitScores: false,
+    decide: DECIDE,
     nowMs: () => clock.ms,
     later: () => {},
     ejected: () => {},

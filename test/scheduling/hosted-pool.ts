@@ -17,6 +17,7 @@ import { maxScorePicker } from '../../dist/src/scheduling/pickers/max-score-pick
 import type { PluginDefinition } from '../../dist/src/scheduling/plugin.js';
 import { CoreScheduler } from '../../dist/src/scheduling/scheduler.js';
 import { makePool } from '../core/pool.ts';
+import { DECIDE } from '../serve/default-sections.ts';
 import { singleProfile } from './single-profile.ts';
 
 /** A plugin of a test's configuration: its definition with parameters, and a weight when a profile uses it. */
@@ -112,7 +113,7 @@ export class HookPool {
       blockTokens: 64,
       ...singleProfile,
       hookColumns: (input, profile) => this.plugins.fill(input, profile),
-      emitScores: true,
+      decide: { ...DECIDE, emitScores: true },
       nowMs: () => this.clock,
       later: () => {},
       ejected: () => {},

@@ -15,6 +15,7 @@ import type { ProfileHandler } from '../../dist/src/scheduling/profile-handler.j
 import { makeProfileHandler } from '../../dist/src/scheduling/profile-handlers/make-profile-handler.js';
 import { CoreScheduler } from '../../dist/src/scheduling/scheduler.js';
 import { smallSizes } from '../core/pool.ts';
+import { DECIDE } from '../serve/default-sections.ts';
 import { endpointOf } from './hosted-pool.ts';
 
 /** Labels of an endpoint with a role. */
@@ -110,7 +111,7 @@ export class ProfilePool {
       prompts: this.#scanner,
       requestKeys: scheduling.requestKeys,
       blockTokens: this.#blockTokens,
-      emitScores: true,
+      decide: { ...DECIDE, emitScores: true },
       nowMs: () => 1,
       later: () => {},
       ejected: () => {},

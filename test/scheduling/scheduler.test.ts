@@ -3,6 +3,7 @@ import type { DecisionRequest, DecisionStatus } from '../../dist/src/core/decide
 import type { ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
+import { DECIDE } from '../serve/default-sections.ts';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
 const input: ScheduleInput = {
@@ -38,7 +39,7 @@ function schedulerOver(
     ...singleProfile,
     prompts: { chain: () => ({ blocks: 5, tail: true }), noteBeginning: () => {} },
     blockTokens: 64,
-    emitScores: false,
+    decide: DECIDE,
     nowMs: () => 0,
     later: () => {},
     ejected: () => {},

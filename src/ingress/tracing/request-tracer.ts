@@ -1,18 +1,9 @@
+import type { SamplerSettings } from '../../contract/observe-settings.js';
 import type { HeaderMap } from '../codec/header-map.js';
 import { RequestTrace } from './request-trace.js';
 import { TraceIds } from './trace-ids.js';
 import { parseTraceParent, type TraceParent } from './trace-parent.js';
 import type { TraceRecord } from './trace-record.js';
-
-/** Sampling of requests. */
-export interface SamplerSettings {
-  /** Whether the sampled flag of the client's trace decides, where it has one. */
-  readonly parentBased: boolean;
-  /** Share of the other requests, from 0 to 1. */
-  readonly ratio: number;
-  /** Whether `traceparent` is read and written (OTEL_PROPAGATORS). */
-  readonly propagates: boolean;
-}
 
 /** Result for a request that begins a trace and is not sampled. */
 export const UNSAMPLED_ROOT = 'unsampled root';

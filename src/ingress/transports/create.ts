@@ -1,4 +1,5 @@
-import type { HealthListener, HealthListenOptions, HealthSource, Transport, TransportName } from '../transport.js';
+import type { TransportName } from '../../contract/listen-settings.js';
+import type { HealthListener, HealthListenOptions, HealthSource, Transport } from '../transport.js';
 
 /** The transport of this name. Only its own code is loaded. */
 export async function createTransport(name: TransportName): Promise<Transport> {

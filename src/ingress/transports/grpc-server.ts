@@ -1,5 +1,6 @@
 import { type handleBidiStreamingCall, Server, ServerCredentials, type ServerOptions } from '@grpc/grpc-js';
-import type { HealthSource, KeyPair, ListenOptions, SocketFile, TransportOptions } from '../transport.js';
+import type { KeyPair, SocketFile } from '../../contract/listen-settings.js';
+import type { HealthSource, ListenOptions, TransportOptions } from '../transport.js';
 import { type HealthHandlers, healthHandlers } from './health-service.js';
 import { type Listener, listen } from './listener.js';
 import { promptInterceptor } from './prompt-call.js';

@@ -1,11 +1,11 @@
 import type { ServerDuplexStream } from '@grpc/grpc-js';
+import type { KeyPair } from '../../contract/listen-settings.js';
 import { threadClockMs } from '../../runtime/pool-clock.js';
 import {
   HEALTH_MESSAGE_BYTES,
   type HealthListener,
   type HealthListenOptions,
   type HealthSource,
-  type KeyPair,
   PROCESS_PATH,
   type ProcessHandler,
   type ProcessStream,

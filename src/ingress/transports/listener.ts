@@ -1,7 +1,8 @@
 import { constants } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
-import type { KeyPair, ListenOptions, TlsMaterial } from '../transport.js';
+import type { KeyPair, TlsMaterial } from '../../contract/listen-settings.js';
+import type { ListenOptions } from '../transport.js';
 import { Handshakes } from './handshakes.js';
 import { within } from './within.js';
 

@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
+import type { SocketFile } from '../../contract/listen-settings.js';
 import { errorMessage } from '../../runtime/error-message.js';
-import type { SocketFile } from '../transport.js';
 
 /** A listening Unix domain socket. */
 export interface SocketListener {

@@ -1,4 +1,4 @@
-import type { SamplerSettings } from '../../ingress/tracing/request-tracer.js';
+import type { SamplerSettings } from '../../contract/observe-settings.js';
 import { Environment } from './environment.js';
 
 /** Receiver of spans over OTLP. */

@@ -1,5 +1,5 @@
+import type { KeyPair } from '../../contract/listen-settings.js';
 import { readCertificate } from '../../ingress/certificate.js';
-import type { KeyPair } from '../../ingress/transport.js';
 import { FileWatch } from '../../pool/discovery/file-watch.js';
 import { ReportOnce } from '../../runtime/report-once.js';
 

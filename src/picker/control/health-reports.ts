@@ -64,11 +64,11 @@ export class HealthReports {
     const scorers = await this.#scorerUses();
     return {
       timeMs: Date.now(),
-      pool: options.poolName,
+      pool: options.observe.poolName,
       version: options.version,
       uptimeSeconds: Math.round(process.uptime()),
       unready: unready(),
-      stalenessMs: options.stalenessMs,
+      stalenessMs: options.decide.stalenessMs,
       bounds: boundsOf(this.#sources),
       memory: memoryOf(options, core),
       scorers,
@@ -109,8 +109,8 @@ function boundsOf({ options, core, pool, flow }: HealthSources): readonly BoundU
   });
   const index = call.prefixCounter(CORE.PREFIX_COUNTER_BLOCKS) >>> 0;
   return [
-    bound('endpoints', pool.assignments.length + pool.leftOut, options.maxEndpoints, '--max-endpoints'),
-    bound('streams', charged + (queues?.waiting ?? 0), options.maxStreams, '--max-streams'),
+    bound('endpoints', pool.assignments.length + pool.leftOut, options.bounds.maxEndpoints, '--max-endpoints'),
+    bound('streams', charged + (queues?.waiting ?? 0), options.bounds.maxStreams, '--max-streams'),
     bound('charged requests', charged, sizes.requests, '--max-streams'),
     bound('prefix index', index, sizes.indexBlocks, '--index-blocks', true),
     ...(queues?.bands ?? []).map(({ priority, requestsUsed, bytesUsed, tokensUsed }) => {
@@ -124,7 +124,7 @@ function boundsOf({ options, core, pool, flow }: HealthSources): readonly BoundU
   ];
 }
 
-function memoryOf({ shards, maxBufferedBytes }: PickerOptions, { memory }: CoreInstance): MemoryUse {
+function memoryOf({ bounds: { shards, maxBufferedBytes } }: PickerOptions, { memory }: CoreInstance): MemoryUse {
   const limit = process.constrainedMemory();
   return {
     resident: process.memoryUsage.rss(),

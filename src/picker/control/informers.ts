@@ -188,14 +188,15 @@ function modelsInformer(options: PickerOptions, page: PageSettings, reader: Mode
     sink: { publish: () => true, stale: () => true },
     pageBytesMax: MODELS_BYTES_MAX,
     intervalMs,
-    stalenessMs: Math.max(options.stalenessMs, 3 * intervalMs),
+    stalenessMs: Math.max(options.decide.stalenessMs, 3 * intervalMs),
   });
 }
 
 type CommonOptions = Omit<MetricsInformerOptions, 'reader' | 'sink'>;
 
 function informerOptions(options: PickerOptions, name: string, page: PageSettings, atNode = false): CommonOptions {
-  const { configuration, log, refreshMetricsMs, stalenessMs } = options;
+  const { configuration, log, decide } = options;
+  const { refreshMetricsMs, stalenessMs } = decide;
   const clusters = configuration.discovery?.type === 'multicluster-file-discovery';
   return {
     log,

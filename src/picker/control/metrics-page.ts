@@ -37,7 +37,8 @@ export class MetricsPage implements Part {
 
   async start(): Promise<void> {
     const { options, own, further } = this.#options;
-    const { addresses, metricsPort, metricsTls, metricsAccess, kubernetes, log } = options;
+    const { listen, metricsAccess, kubernetes, log } = options;
+    const { addresses, metricsPort, metricsTls } = listen;
     await own.start();
     const lines = log.child({ part: 'metrics' });
     const refusals = new ConnectionRefusals(METRICS_REFUSALS, (text, details) => lines.warn(details, text));

@@ -160,7 +160,7 @@ export class PoolPages implements Part {
   /** The pool in a few words. */
   get summary(): PoolSummary {
     const { options, pool, unready } = this.#sources;
-    return { name: options.poolName, endpoints: pool.assignments.length, unready: unready() };
+    return { name: options.observe.poolName, endpoints: pool.assignments.length, unready: unready() };
   }
 
   /** Reasons for the destination of a request; undefined = its decision is not kept here. */
@@ -201,9 +201,9 @@ export class PoolPages implements Part {
     const build = { version: options.version, commit: options.commit, buildRef: `pointsman-${options.version}` };
     return {
       core,
-      poolName: options.poolName,
+      poolName: options.observe.poolName,
       endpointOf: (slot) => pool.endpointOf(slot),
-      streamMetrics: options.streamMetrics,
+      streamMetrics: options.observe.streamMetrics,
       prefixProducer: options.configuration.scheduling.prefixProducer,
       build: isProcess ? build : undefined,
       processMetrics: isProcess,
@@ -245,7 +245,7 @@ export class PoolPages implements Part {
     if (options.configuration.scheduling.tokens?.kind === 'local')
       addTokeniserMetrics(exposition, segments, poolClockMs);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
-    if (flow !== undefined) addFlowMetrics(exposition, flow, options.poolName);
+    if (flow !== undefined) addFlowMetrics(exposition, flow, options.observe.poolName);
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
     if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
@@ -282,13 +282,13 @@ export class PoolPages implements Part {
 
   #pageRoutes(): (readonly [string, Route])[] {
     const { options, core, table, pool, flow, shadow, unready, configuration, informers } = this.#sources;
-    if (!options.ui) return [];
+    if (!options.observe.ui) return [];
     const snapshots = new PageSnapshots({
       core,
       table,
       pool,
       flow,
-      poolName: options.poolName,
+      poolName: options.observe.poolName,
       pools: this.#sources.pools,
       version: options.version,
       adaptation: () => this.#adaptation(),

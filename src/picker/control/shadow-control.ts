@@ -19,6 +19,8 @@ export type CandidateOutcome = 'applied' | 'refused' | 'invalid';
 export interface ShadowControlOptions {
   readonly core: CoreInstance;
   readonly candidate: CandidateOptions;
+  /** Requests from one shadow decision to the next. */
+  readonly every: number;
   readonly running: () => LoadedConfiguration;
   readonly programs: ProgramPublisher;
   readonly pool: Pick<PoolController, 'configureShadow'>;
@@ -58,12 +60,14 @@ export class ShadowControl implements Part {
   }
 
   get state(): ShadowState {
-    const { followed, every } = this.#options.candidate;
+    const { candidate, every } = this.#options;
+    const { followed } = candidate;
     return { file: followed.file, every, sinceMs: this.#sinceMs, stopped: this.#stopped, counts: this.#counts };
   }
 
   start(): void {
-    const { followed, every } = this.#options.candidate;
+    const { candidate, every } = this.#options;
+    const { followed } = candidate;
     this.#log.info({ file: followed.file, every }, 'a candidate configuration decides in shadow, without effect');
     if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#look());
   }

@@ -3,50 +3,31 @@ import { DEFAULT_SATURATION } from '../../admission/detectors/utilization.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import { proxyNeeds, readsAnswerBodies } from '../../config/proxy-needs.js';
 import type { FlowControlSettings } from '../../contract/queue-settings.js';
-import type { ConfiguredSettings, ShardFlowControl, ShardSettings } from '../messages.js';
+import type { ReloadableSettings, RestartSettings, ShardFlowControl, ShardSettings } from '../messages.js';
 import type { PickerOptions } from '../picker-options.js';
 
-/** Settings of every shard. Bounds of the whole process are divided among the shards. */
+/** Settings of every shard. */
 export function shardSettings(options: PickerOptions): ShardSettings {
-  const { configuration, shards } = options;
+  const { listen, bounds, decide, observe, configuration } = options;
   return {
-    transport: options.transport,
-    socket: options.socket,
-    host: options.addresses.grpc,
-    port: options.grpcPort,
-    reusePort: shards > 1,
-    maxReceiveBytes: options.maxReceiveBytes,
-    maxSendBytes: options.maxSendBytes,
-    tls: options.tls,
-    ...configuredSettings(configuration),
-    tokens: configuration.scheduling.tokens,
-    requestKeys: configuration.scheduling.requestKeys,
-    baseModels: configuration.scheduling.baseModels,
-    prefixProducer: configuration.scheduling.prefixProducer,
-    handler: configuration.scheduling.handler,
-    prediction: configuration.scheduling.prediction,
-    plugins: { modules: options.pluginModules, configured: configuration.scheduling.host, group: randomUUID() },
-    maxRequestBodyBytes: options.maxRequestBodyBytes,
-    maxStreams: Math.ceil(options.maxStreams / shards),
-    maxBufferedBytes: Math.ceil(options.maxBufferedBytes / shards),
-    shards,
-    maxConnections: Math.ceil(options.maxConnections / shards),
-    requestIdleMs: options.requestIdleMs,
-    emitScores: options.emitScores,
-    ignoreSubset: options.ignoreSubset,
-    allowProfileHeader: options.allowProfileHeader,
-    allowExplain: options.allowExplain,
-    columnsEvery: options.columnsEvery,
-    shadowEvery: options.candidate?.every ?? 0,
-    tracing: options.tracing?.sampler,
-    models: options.models,
-    log: options.logOptions,
-    poolName: options.poolName,
+    listen,
+    bounds,
+    decide,
+    observe,
+    restart: restartSettings(configuration, options.pluginModules),
+    reloadable: reloadableSettings(configuration),
   };
 }
 
-/** The settings that a configuration decides. */
-export function configuredSettings(configuration: LoadedConfiguration): ConfiguredSettings {
+/** The parts of a configuration that only a restart changes. @param modules addresses of the modules of plugins */
+export function restartSettings({ scheduling }: LoadedConfiguration, modules: readonly string[]): RestartSettings {
+  const { tokens, requestKeys, baseModels, prefixProducer, prediction, handler, host } = scheduling;
+  const plugins = { modules, configured: host, group: randomUUID() };
+  return { tokens, requestKeys, baseModels, prefixProducer, prediction, handler, plugins };
+}
+
+/** The parts of a configuration that a reload can change. */
+export function reloadableSettings(configuration: LoadedConfiguration): ReloadableSettings {
   const { flowControl } = configuration;
   return {
     parsers: configuration.parsers,

@@ -94,30 +94,31 @@ export class PoolStack {
   /** @throws with one line when a plugin does not start */
   constructor({ start, thread, definitions, log, scans, send }: PoolStackOptions) {
     const { settings, snapshot } = start;
+    const { bounds, decide, observe, restart, reloadable } = settings;
     this.#start = start;
     this.#log = log;
     this.#send = send;
     this.#core = attachCore(start.memory, thread);
     this.#directory.apply(snapshot.assignments, []);
-    this.#rules = new RequestRules(ruleState(snapshot.rules), settings.models);
-    this.#settings = new ReplaceableSettings(settings);
+    this.#rules = new RequestRules(ruleState(snapshot.rules), decide.models);
+    this.#settings = new ReplaceableSettings(reloadable);
     this.#recorder = new ShardRecorder(this.#core, {
       endpointOf: (slot) => this.#directory.at(slot)?.endpoint,
-      prefixProducer: settings.prefixProducer,
-      poolName: settings.poolName,
-      prediction: settings.prediction,
-      shards: settings.shards,
+      prefixProducer: restart.prefixProducer,
+      poolName: observe.poolName,
+      prediction: restart.prediction,
+      shards: bounds.shards,
     });
     this.#recorder.vouch(snapshot.names);
     this.scans = scans?.serves(this.#core) ? scans : new ScanMemory(this.#core);
     this.#chain = new TokenChain(this.#core);
-    this.#blockTokens = settings.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
-    this.#plugins = new ShardPlugins(settings.plugins, settings.handler, definitions, this.#pluginOptions());
+    this.#blockTokens = reloadable.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
+    this.#plugins = new ShardPlugins(restart.plugins, restart.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
-    this.#decider.shadowEvery(settings.shadowEvery);
-    this.#tap = new DecisionTap(this.#core, settings.requestKeys.length);
+    this.#decider.shadowEvery(decide.shadowEvery);
+    this.#tap = new DecisionTap(this.#core, restart.requestKeys.length);
     const lost = (loss: CacheLoss) => this.#recorder.decisions.cacheLost(loss);
-    this.#trail = new DecisionTrail(this.#core, settings.columnsEvery, lost, this.#tap);
+    this.#trail = new DecisionTrail(this.#core, observe.columnsEvery, lost, this.#tap);
     this.#line = this.#settings.current.flowControl && this.#waitingLine();
     this.#traces = new TraceOutbox((batch) => send({ kind: 'traces', thread, batch }));
   }
@@ -132,10 +133,10 @@ export class PoolStack {
    * @throws with one line when the tokeniser's files cannot be used
    */
   async open(): Promise<StreamServices> {
-    const { settings } = this.#start;
-    this.#tokens = await createTokenSource(settings.tokens, this.#directory);
+    const { tokens, prediction } = this.#start.settings.restart;
+    this.#tokens = await createTokenSource(tokens, this.#directory);
     const scheduler = this.#scheduler();
-    this.#latency = createLatencySource(settings.prediction, scheduler, this.#recorder);
+    this.#latency = createLatencySource(prediction, scheduler, this.#recorder);
     return this.#services(scheduler, this.#tokens, this.#latency);
   }
 
@@ -198,7 +199,7 @@ export class PoolStack {
   }
 
   #scheduler(): CoreScheduler {
-    const { settings } = this.#start;
+    const { decide, restart } = this.#start.settings;
     const { profileHandler } = this.#plugins;
     return new CoreScheduler({
       settings: this.#settings,
@@ -206,23 +207,23 @@ export class PoolStack {
       trail: this.#trail,
       directory: this.#directory,
       hearings: new Hearings(this.#core),
-      handler: settings.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
+      handler: decide.allowProfileHeader ? requestedProfile(profileHandler) : profileHandler,
       hookColumns: this.#plugins.fillColumns,
       tap: this.#tap,
       shadowed: (input, picked, shadow) =>
         this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
-      staged: (stages, model) => this.#recorder.staged(settings.handler, stages, model),
+      staged: (stages, model) => this.#recorder.staged(restart.handler, stages, model),
       prompts: this.scans.chainsFor(this.#core),
       tokens: this.#chain,
       speculated: (slot, generation, from, blocks) =>
         this.#send({ kind: 'speculated', slot, generation, hashes: this.#chain.hashes(from, blocks) }),
-      requestKeys: settings.requestKeys,
-      baseModels: new Set(settings.baseModels),
+      requestKeys: restart.requestKeys,
+      baseModels: new Set(restart.baseModels),
       blockTokens: this.#blockTokens,
-      emitScores: settings.emitScores,
-      predicts: settings.prediction !== undefined,
-      served: servedBy(this.#core, settings.prediction),
+      decide,
+      predicts: restart.prediction !== undefined,
+      served: servedBy(this.#core, restart.prediction),
       nowMs: recentPoolClockMs,
       later: (again) => this.#late.add(again),
       doubted: (slot, generation) => this.#send({ kind: 'doubted', slot, generation }),
@@ -249,6 +250,7 @@ export class PoolStack {
     latency: StreamServices['latency'],
   ): StreamServices {
     const { settings, seed } = this.#start;
+    const { bounds, decide, observe } = settings;
     return {
       settings: this.#settings,
       scanner: this.scans.requests,
@@ -258,17 +260,16 @@ export class PoolStack {
       line: this.#line,
       evictable: this.#evictable,
       trail: this.#trail,
-      allowExplain: settings.allowExplain,
-      tracer: settings.tracing && new RequestTracer(settings.tracing, this.#traces.add, threadClockMs),
+      tracer: observe.sampler && new RequestTracer(observe.sampler, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       tokens,
       latency,
       rules: this.#rules,
       admission: this.#admission(),
       recorder: this.#recorder,
-      limits: settings,
-      emitScores: settings.emitScores,
-      ignoreSubset: settings.ignoreSubset,
+      bounds,
+      decide,
+      observe,
       blockBytes: () => this.#blockTokens * TOKEN_BYTES,
       now: threadClockMs,
       recent: recentThreadClockMs,

@@ -1,16 +1,16 @@
 import type { CurrentSettings } from '../../contract/current-settings.js';
 import type { StreamSettings } from '../../ingress/exchange.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
-import type { ConfiguredSettings } from '../messages.js';
+import type { ReloadableSettings } from '../messages.js';
 
 /** Configured settings of a shard, with the stream settings derived from them. */
-export type ShardCurrent = ConfiguredSettings & StreamSettings;
+export type ShardCurrent = ReloadableSettings & StreamSettings;
 
 /** The settings of a shard that a reload of the configuration replaces as a whole. */
 export class ReplaceableSettings implements CurrentSettings<ShardCurrent> {
   #current: ShardCurrent;
 
-  constructor(settings: ConfiguredSettings) {
+  constructor(settings: ReloadableSettings) {
     this.#current = withStreamSettings(settings);
   }
 
@@ -19,12 +19,12 @@ export class ReplaceableSettings implements CurrentSettings<ShardCurrent> {
   }
 
   /** Takes effect for requests that begin later. Requests under way keep their dialect and their charges. */
-  replace(settings: ConfiguredSettings): void {
+  replace(settings: ReloadableSettings): void {
     this.#current = withStreamSettings(settings);
   }
 }
 
-function withStreamSettings(settings: ConfiguredSettings): ShardCurrent {
+function withStreamSettings(settings: ReloadableSettings): ShardCurrent {
   return {
     ...settings,
     dialects: createDialects(settings.parsers as readonly ParserName[]),

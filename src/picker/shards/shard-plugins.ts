@@ -13,7 +13,7 @@ import type { ProfileHandler } from '../../scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profile-handler.js';
 import { SINGLE_PROFILE_HANDLER } from '../../scheduling/profile-handlers/single-profile.js';
 import type { HandlerSettings } from '../../scheduling/program.js';
-import type { PluginSettings, ShardSettings } from '../messages.js';
+import type { PluginSettings, RestartSettings } from '../messages.js';
 import { PluginChannels } from './plugin-channel.js';
 
 export interface ShardPluginOptions {
@@ -36,7 +36,7 @@ export interface ShardPluginOptions {
 export async function shardDefinitions({
   plugins: { modules, configured },
   handler,
-}: Pick<ShardSettings, 'plugins' | 'handler'>): Promise<ReadonlyMap<string, PluginDefinition>> {
+}: Pick<RestartSettings, 'plugins' | 'handler'>): Promise<ReadonlyMap<string, PluginDefinition>> {
   const isPlain = configured.length === 0 && handler.type === SINGLE_PROFILE_HANDLER;
   if (isPlain && modules.length === 0) return new Map();
   const [{ loadPluginModules }, { schedulingPlugins }] = await Promise.all([

@@ -1,20 +1,20 @@
 import { MessageChannel, type MessagePort, type Worker } from 'node:worker_threads';
 import type { Piscina } from 'piscina';
+import type { KeyPair, ListenSettings } from '../../contract/listen-settings.js';
 import type { CoreInstance, PoolMemory } from '../../core/memory.js';
 import type { PoolRoute } from '../../ingress/pool-choice.js';
-import type { KeyPair } from '../../ingress/transport.js';
 import { assertFree } from '../../ingress/transports/listener.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import type {
   ChoiceSettings,
-  ConfiguredSettings,
   FromPool,
   FromShard,
   HealthStatuses,
   PoolSnapshot,
   PoolStart,
   RehearsalPool,
+  ReloadableSettings,
   ShardSettings,
   ShardStart,
   ToPool,
@@ -102,8 +102,8 @@ export class PoolLink {
   }
 
   /** Replaces the settings of the shards for later requests, also in shards that start later. */
-  replaceConfigured(settings: ConfiguredSettings): void {
-    this.#settings = { ...this.#settings, ...settings };
+  replaceConfigured(settings: ReloadableSettings): void {
+    this.#settings = { ...this.#settings, reloadable: settings };
     this.broadcast({ kind: 'configured', settings });
   }
 
@@ -183,7 +183,7 @@ export class ShardPool {
   #lastPool = 0;
   /** Port of the shards; 0 before the first one listens, where any will do. */
   #port: number;
-  #tls: ShardSettings['tls'];
+  #tls: ListenSettings['tls'];
   #stopping = false;
   readonly #restarts = new Restarts();
   #looks: NodeJS.Timeout | undefined;
@@ -193,8 +193,8 @@ export class ShardPool {
   constructor(options: ShardPoolOptions) {
     this.#options = options;
     const { settings } = options.own;
-    this.#port = settings.port;
-    this.#tls = settings.tls;
+    this.#port = settings.listen.grpcPort;
+    this.#tls = settings.listen.tls;
     this.#choice = options.choice;
     this.own = new PoolLink(0, options.own, this);
     this.#pools.set(0, this.own);
@@ -203,9 +203,9 @@ export class ShardPool {
 
   /** Starts every shard. Resolves to the port when all of them listen, rejects with a clear message otherwise. */
   async start(): Promise<number> {
-    const { host, reusePort } = this.#options.own.settings;
+    const { listen, bounds } = this.#options.own.settings;
     // Sockets with SO_REUSEPORT would also share the port with another program.
-    if (reusePort && this.#port !== 0) await assertFree(host, this.#port, 'grpc-port');
+    if (bounds.shards > 1 && this.#port !== 0) await assertFree(listen.addresses.grpc, this.#port, 'grpc-port');
     const start = Promise.withResolvers<void>();
     this.#start = start;
     // The first shard binds alone: port 0 becomes one number for all, and a busy port is reported once.
@@ -245,12 +245,10 @@ export class ShardPool {
     for (const { applied } of this.#pools.values()) applied.delete(thread);
     const further = [...this.#pools.values()].filter(({ number }) => number !== 0 && !this.#removals.has(number));
     const own = this.own.startOf(thread);
+    const listen = { ...own.settings.listen, grpcPort: this.#port, tls: this.#tls };
     const start: ShardStart = {
       thread,
-      pools: [
-        { ...own, settings: { ...own.settings, port: this.#port, tls: this.#tls } },
-        ...further.map((pool) => pool.startOf(thread)),
-      ],
+      pools: [{ ...own, settings: { ...own.settings, listen } }, ...further.map((pool) => pool.startOf(thread))],
       choice: this.#choice,
       health: health(),
       control: port2,

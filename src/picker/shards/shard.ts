@@ -1,11 +1,13 @@
 import { MessageChannel, threadId } from 'node:worker_threads';
+import { shareOf } from '../../contract/bounds.js';
+import type { KeyPair } from '../../contract/listen-settings.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
 import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../ingress/connection-refusals.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
 import { rehearse } from '../../ingress/rehearsal.js';
-import type { KeyPair, Transport, TransportOptions } from '../../ingress/transport.js';
+import type { Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
@@ -26,9 +28,9 @@ import { shardDefinitions } from './shard-plugins.js';
 export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const [{ settings }] = start.pools;
-  const definitions = await shardDefinitions(settings);
+  const definitions = await shardDefinitions(settings.restart);
   if (start.rehearsal !== undefined) await warmUp(start, start.rehearsal, definitions);
-  await new Shard(start, definitions, await createTransport(settings.transport)).run();
+  await new Shard(start, definitions, await createTransport(settings.listen.transport)).run();
 }
 
 /** Time for the last answers to leave. */
@@ -44,11 +46,16 @@ async function warmUp(
   definitions: ReadonlyMap<string, PluginDefinition>,
 ): Promise<void> {
   const [own] = start.pools;
-  if (own.settings.plugins.configured.length > 0) return;
+  if (own.settings.restart.plugins.configured.length > 0) return;
   const { port1, port2 } = new MessageChannel();
-  const settings = { ...own.settings, flowControl: undefined, requireModelMatch: false, tracing: undefined };
+  const { observe, reloadable } = own.settings;
+  const settings = {
+    ...own.settings,
+    observe: { ...observe, sampler: undefined },
+    reloadable: { ...reloadable, flowControl: undefined },
+  };
   const snapshot = { ...own.snapshot, assignments };
-  const transport = await createTransport(settings.transport);
+  const transport = await createTransport(settings.listen.transport);
   const shard = new Shard(
     { ...start, pools: [{ ...own, memory, settings, snapshot }], choice: undefined, control: port2 },
     definitions,
@@ -56,7 +63,7 @@ async function warmUp(
   );
   const begin = performance.now();
   const exchanges = await shard.rehearse(timeMs);
-  const log = createLogger(settings.log);
+  const log = createLogger(settings.observe.log);
   log.info({ exchanges, ms: Math.round(performance.now() - begin) }, 'a shard has compiled its code (--warm-up)');
   port1.close();
 }
@@ -118,7 +125,7 @@ class Shard {
     this.#transport = transport;
     this.#health = new MirroredHealth(start.health);
     const [own] = start.pools;
-    this.#log = createLogger(own.settings.log);
+    this.#log = createLogger(own.settings.observe.log);
     this.#own = this.#stack(own, definitions, undefined);
     if (start.choice !== undefined) this.#choice = new PoolChoice();
     this.#choice?.setDefault(start.choice?.defaultPool);
@@ -209,11 +216,11 @@ class Shard {
     const { pool } = start;
     let transport: Transport | undefined;
     try {
-      const stack = this.#stack(start, await shardDefinitions(start.settings), this.#own.scans);
+      const stack = this.#stack(start, await shardDefinitions(start.settings.restart), this.#own.scans);
       const use: PoolUse = { streams: 0, idle: undefined };
       const context = this.#opener!.contextOf(await stack.open(), use);
       if (start.port !== undefined) {
-        transport = await createTransport(start.settings.transport);
+        transport = await createTransport(start.settings.listen.transport);
         await transport.listen(
           { ...this.#listening(), ...portOf(start.port), socket: undefined },
           this.#opener!.entryOf(context),
@@ -297,20 +304,20 @@ function transportOptions(
   { pools: [{ settings }], thread }: ShardStart,
   own: Pick<TransportOptions, 'budget' | 'refusals'>,
 ): TransportOptions {
-  const { host, port, reusePort, tls, maxReceiveBytes, maxSendBytes } = settings;
+  const { listen, bounds } = settings;
   return {
-    host,
-    port,
+    host: listen.addresses.grpc,
+    port: listen.grpcPort,
     flag: 'grpc-port',
-    reusePort,
-    tls,
-    maxReceiveBytes,
-    maxSendBytes,
+    reusePort: bounds.shards > 1,
+    tls: listen.tls,
+    maxReceiveBytes: bounds.maxReceiveBytes,
+    maxSendBytes: bounds.maxSendBytes,
     // A socket in the file system cannot be shared as a port can: the connections of one proxy beside the picker fit one shard.
-    socket: thread === 1 ? settings.socket : undefined,
-    connectionsMax: settings.maxConnections,
-    streamsMax: settings.maxStreams,
-    stallMs: settings.requestIdleMs,
+    socket: thread === 1 ? listen.socket : undefined,
+    connectionsMax: shareOf(bounds.maxConnections, bounds),
+    streamsMax: shareOf(bounds.maxStreams, bounds),
+    stallMs: bounds.requestIdleMs,
     ...own,
   };
 }

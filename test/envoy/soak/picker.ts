@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../../dist/src/config/default-configuration.js';
-import type { TransportName } from '../../../dist/src/ingress/transport.js';
+import type { TransportName } from '../../../dist/src/contract/listen-settings.js';
 import { freePorts } from '../../../dist/src/serve/port.js';
 import { OWN_PICKER, type PickerProcess, startPickerProcess } from '../../../dist/tools/demo/picker-process.js';
 import { endpointsYaml } from '../../../dist/tools/simulator/server/fleet.js';

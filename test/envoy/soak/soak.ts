@@ -1,7 +1,8 @@
 // A picker behind a real Envoy with small windows, under traffic in which everything ends that can end: answers, resets at
 // any moment, bodies of all sizes, streams that wait for a window. `npm run soak` runs it for minutes, a test for seconds.
+
 import { setTimeout } from 'node:timers/promises';
-import type { TransportName } from '../../../dist/src/ingress/transport.js';
+import type { TransportName } from '../../../dist/src/contract/listen-settings.js';
 import type { PickerProcess } from '../../../dist/tools/demo/picker-process.js';
 import { Clients, type Outcome, type Traffic } from './clients.ts';
 import { type Figures, leftOver, readFigures, type Trend, trend } from './figures.ts';

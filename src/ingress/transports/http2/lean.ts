@@ -1,3 +1,4 @@
+import type { KeyPair } from '../../../contract/listen-settings.js';
 import { threadClockMs } from '../../../runtime/pool-clock.js';
 import { HeldBytes } from '../../byte-budget.js';
 import {
@@ -5,7 +6,6 @@ import {
   type HealthListener,
   type HealthListenOptions,
   type HealthSource,
-  type KeyPair,
   PROCESS_PATH,
   type StreamEntry,
   type Transport,

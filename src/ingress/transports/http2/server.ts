@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import type { KeyPair, ListenOptions, SocketFile } from '../../transport.js';
+import type { KeyPair, SocketFile } from '../../../contract/listen-settings.js';
+import type { ListenOptions } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
 import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';

@@ -1,0 +1,67 @@
+import { randomBytes } from 'node:crypto';
+import type { DecideSettings } from '../contract/decide-settings.js';
+import { type FlagValues, flag, toggle } from './flag.js';
+import { parseFlagDuration, parseOptionalInteger } from './flag-values.js';
+
+const SIGNALS = 'Signals and decisions';
+
+/** Flags of signals and decisions, in the order of the help. */
+export const DECIDE_FLAGS = {
+  'refresh-metrics-interval': flag(
+    SIGNALS,
+    '<duration>',
+    50,
+    '50ms',
+    parseFlagDuration(0),
+    'Time between two scrapes of an endpoint, at least 50ms.',
+  ),
+  'metrics-staleness-threshold': flag(
+    SIGNALS,
+    '<duration>',
+    2000,
+    '2s',
+    parseFlagDuration(1e-6),
+    'Age from which on signals count as unknown.',
+  ),
+  'require-model-match': toggle(
+    SIGNALS,
+    false,
+    'Answer 404 to models that no objective and no rewrite rule names, and to requests that name none.',
+  ),
+  'model-rewrite-header': toggle(
+    SIGNALS,
+    true,
+    'Let requests choose the model with the header x-llm-d-model-name-rewrite.',
+  ),
+  'disable-endpoint-subset-filter': toggle(SIGNALS, false, "Ignore the proxy's subset hint."),
+  'disable-endpoint-ejection': toggle(SIGNALS, false, 'Keep endpoints that fail among the picks.'),
+  'allow-profile-header': toggle(
+    SIGNALS,
+    false,
+    'Let requests choose their scheduling profile with the header x-pointsman-profile.',
+  ),
+  'emit-endpoint-scores': toggle(SIGNALS, false, 'Tell the proxy the scores of all candidates.'),
+  seed: flag<number | undefined>(
+    SIGNALS,
+    '<number>',
+    undefined,
+    undefined,
+    parseOptionalInteger(0, 2 ** 32 - 1),
+    'Same seed, same input: same picks.',
+  ),
+};
+
+/** How requests are decided. @param shadowEvery requests from one decision of a candidate to the next; 0 = there is none */
+export function decideSettings(flags: FlagValues<typeof DECIDE_FLAGS>, shadowEvery: number): DecideSettings {
+  return {
+    emitScores: flags.emitEndpointScores,
+    ignoreSubset: flags.disableEndpointSubsetFilter,
+    allowProfileHeader: flags.allowProfileHeader,
+    models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
+    shadowEvery,
+    ejection: !flags.disableEndpointEjection,
+    refreshMetricsMs: flags.refreshMetricsInterval,
+    stalenessMs: flags.metricsStalenessThreshold,
+    seed: flags.seed === undefined ? randomBytes(8).readBigUInt64LE() : BigInt(flags.seed),
+  };
+}

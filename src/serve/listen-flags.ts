@@ -1,0 +1,149 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { ListenAddresses, ListenSettings, TlsMaterial } from '../contract/listen-settings.js';
+import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
+import { errorMessage } from '../runtime/error-message.js';
+import { AEAD_CIPHERS } from './cipher-suites.js';
+import { type Flag, type FlagValues, flag, optionalText, toggle } from './flag.js';
+import {
+  type FileOwner,
+  parseAddress,
+  parseChoice,
+  parseCipherSuites,
+  parseFileMode,
+  parseFileOwner,
+  parsePort,
+  parseSocketPath,
+  parseTlsVersion,
+} from './flag-values.js';
+import { everyAddress } from './port.js';
+
+const PORTS = 'Ports';
+const TLS = 'Transport security';
+
+function address(doc: string): Flag<string | undefined> {
+  return flag<string | undefined>(PORTS, '<ip>', undefined, undefined, parseAddress, doc);
+}
+
+/** Flags of where and how a picker is reached, and by whom, in the order of the help. */
+export const LISTEN_FLAGS = {
+  'grpc-port': flag(PORTS, '<port>', 9002, '9002', parsePort, 'Port of ext_proc.'),
+  'grpc-socket': flag<string | undefined>(
+    PORTS,
+    '<file>',
+    undefined,
+    undefined,
+    parseSocketPath,
+    'Unix domain socket that takes ext_proc as well, in plain text.',
+  ),
+  'grpc-socket-mode': flag(PORTS, '<mode>', 0o660, '0660', parseFileMode, 'Permissions of --grpc-socket.'),
+  'grpc-socket-owner': flag<FileOwner | undefined>(
+    PORTS,
+    '<uid:gid>',
+    undefined,
+    undefined,
+    parseFileOwner,
+    'Owner of --grpc-socket, by numbers.',
+  ),
+  'grpc-health-port': flag(PORTS, '<port>', 9003, '9003', parsePort, 'Port of gRPC health.'),
+  transport: flag(
+    PORTS,
+    '<name>',
+    'lean',
+    'lean',
+    parseChoice(['lean', 'grpc-js'] as const),
+    'What carries ext_proc: lean, or grpc-js, which is slower and compared with.',
+  ),
+  'metrics-port': flag(PORTS, '<port>', 9090, '9090', parsePort, 'Port of the Prometheus metrics.'),
+  'bind-address': address('Address of this machine that all ports are opened on; every address without.'),
+  'grpc-bind-address': address('Address of the ext_proc port, in the place of --bind-address.'),
+  'grpc-health-bind-address': address('Address of the gRPC health port, in the place of --bind-address.'),
+  'metrics-bind-address': address('Address of the metrics port, in the place of --bind-address.'),
+
+  'secure-serving': toggle(TLS, true, 'Serve ext_proc over TLS, self-signed without --cert-path.'),
+  'cert-path': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key.'),
+  'enable-cert-reload': toggle(TLS, false, 'Load the certificate again when its files change.'),
+  'client-ca-file': optionalText(TLS, '<file>', 'Clients of ext_proc need a certificate of these CAs.'),
+  'tls-min-version': flag<'TLSv1.2' | 'TLSv1.3' | undefined>(
+    TLS,
+    '<version>',
+    undefined,
+    undefined,
+    parseTlsVersion,
+    'VersionTLS12 or VersionTLS13.',
+  ),
+  'tls-cipher-suites': flag<readonly string[]>(
+    TLS,
+    '<names>',
+    [],
+    undefined,
+    parseCipherSuites,
+    'Cipher suites by their Go names, with commas.',
+  ),
+  'metrics-endpoint-auth': toggle(TLS, true, 'Ask Kubernetes who may read the metrics.'),
+  'metrics-auth-token-file': optionalText(
+    TLS,
+    '<file>',
+    'Readers of the metrics port need the token of this file; Kubernetes is not asked.',
+  ),
+  'metrics-client-ca-file': optionalText(TLS, '<file>', 'Clients of the metrics port need a certificate of these CAs.'),
+  'metrics-cert-dir': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key of the metrics port.'),
+};
+
+type ListenFlags = FlagValues<typeof LISTEN_FLAGS>;
+
+/** How the flags want the picker to be reached. @throws with one line when a file that they name cannot be used */
+export async function listenSettings(flags: ListenFlags): Promise<ListenSettings> {
+  return {
+    addresses: await listenAddresses(flags),
+    transport: flags.transport,
+    socket: socketFile(flags),
+    grpcPort: flags.grpcPort,
+    healthPort: flags.grpcHealthPort,
+    metricsPort: flags.metricsPort,
+    metricsTls: metricsTls(flags),
+    tls: flags.secureServing ? await servingTls(flags) : undefined,
+    certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,
+  };
+}
+
+async function listenAddresses(flags: ListenFlags): Promise<ListenAddresses> {
+  const all = flags.bindAddress ?? (await everyAddress());
+  return {
+    grpc: flags.grpcBindAddress ?? all,
+    health: flags.grpcHealthBindAddress ?? all,
+    metrics: flags.metricsBindAddress ?? all,
+  };
+}
+
+function socketFile({ grpcSocket, grpcSocketMode, grpcSocketOwner }: ListenFlags): ListenSettings['socket'] {
+  return grpcSocket === undefined ? undefined : { path: grpcSocket, mode: grpcSocketMode, owner: grpcSocketOwner };
+}
+
+async function servingTls(flags: ListenFlags): Promise<TlsMaterial> {
+  const pair = flags.certPath ? readCertificate(flags.certPath, 'cert-path') : await selfSignedCertificate();
+  return {
+    ...pair,
+    minVersion: flags.tlsMinVersion,
+    ciphers: flags.tlsCipherSuites.length === 0 ? AEAD_CIPHERS : flags.tlsCipherSuites.join(':'),
+    clientCa: flags.clientCaFile ? clientAuthority(flags.clientCaFile, 'client-ca-file') : undefined,
+  };
+}
+
+function metricsTls(flags: ListenFlags): ListenSettings['metricsTls'] {
+  if (!flags.metricsCertDir) return undefined;
+  const pair = { ...readCertificate(flags.metricsCertDir, 'metrics-cert-dir'), ciphers: AEAD_CIPHERS };
+  return flags.metricsClientCaFile
+    ? { ...pair, clientCa: clientAuthority(flags.metricsClientCaFile, 'metrics-client-ca-file') }
+    : pair;
+}
+
+function clientAuthority(path: string, flag: string): string {
+  try {
+    const pem = readFileSync(path, 'utf8');
+    new X509Certificate(pem);
+    return pem;
+  } catch (error) {
+    throw new Error(`--${flag}: ${path} is no PEM certificate that can be read: ${errorMessage(error)}`);
+  }
+}

@@ -1,0 +1,78 @@
+import type { ObserveSettings, SamplerSettings } from '../contract/observe-settings.js';
+import { type FlagValues, flag, optionalText, toggle } from './flag.js';
+import { parseChoice, parseInteger, parseZapLevel } from './flag-values.js';
+
+const OBSERVING = 'Logs, metrics, traces';
+
+/** Flags of logs, metrics and traces, in the order of the help. */
+export const OBSERVE_FLAGS = {
+  'debug-core': toggle(
+    OBSERVING,
+    false,
+    'Run the build of the core that checks itself at every release of a lock. Slower; for reports of faults.',
+  ),
+  v: flag(OBSERVING, '<number>', 2, '2', parseInteger(0, 100), 'Log level: 2 default, 3 verbose, 4 debug, 5 trace.'),
+  'zap-log-level': flag<string | undefined>(
+    OBSERVING,
+    '<level>',
+    undefined,
+    undefined,
+    parseZapLevel,
+    'debug, info, error, panic or a number; goes before --v.',
+  ),
+  'zap-encoder': flag(
+    OBSERVING,
+    '<format>',
+    'json',
+    'json',
+    parseChoice(['json', 'console'] as const),
+    'Format of the log.',
+  ),
+  'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
+  'usage-dir': optionalText(
+    OBSERVING,
+    '<directory>',
+    'Folder for the usage of each tenant: one file for each UTC day, renewed every minute.',
+  ),
+  'usage-days': flag(
+    OBSERVING,
+    '<number>',
+    31,
+    '31',
+    parseInteger(1, 3_660),
+    'Days that files of --usage-dir are kept.',
+  ),
+  ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
+  'decision-columns-every': flag(
+    OBSERVING,
+    '<number>',
+    64,
+    '64',
+    parseInteger(0, 1_000_000),
+    'One decision in so many is kept with all its columns; 0 = only refused ones.',
+  ),
+  'allow-explain-header': toggle(
+    OBSERVING,
+    false,
+    'Keep all columns of the decisions about requests with x-pointsman-explain: 1.',
+  ),
+};
+
+/** What is told about the pool. @param sampler of the traces that the environment asks for; undefined = none */
+export function observeSettings(
+  flags: FlagValues<typeof OBSERVE_FLAGS>,
+  poolName: string,
+  sampler: SamplerSettings | undefined,
+): ObserveSettings {
+  return {
+    poolName,
+    log: { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder },
+    ui: flags.ui,
+    streamMetrics: flags.enableGrpcStreamMetrics,
+    columnsEvery: flags.decisionColumnsEvery,
+    allowExplain: flags.allowExplainHeader,
+    sampler,
+    usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
+  };
+}
