@@ -48,9 +48,10 @@ async function warmUp(
   const [own] = start.pools;
   if (own.settings.restart.plugins.configured.length > 0) return;
   const { port1, port2 } = new MessageChannel();
-  const { observe, reloadable } = own.settings;
+  const { decide, observe, reloadable } = own.settings;
   const settings = {
     ...own.settings,
+    decide: { ...decide, models: { ...decide.models, matchRequired: false } },
     observe: { ...observe, sampler: undefined },
     reloadable: { ...reloadable, flowControl: undefined },
   };
