@@ -44,8 +44,12 @@ export interface HeaderReplyDetails {
   readonly emitScores: boolean;
 }
 
+/** Mutations of the reply that is being made, beside destination and length: kept, so that a plain reply makes no object. */
+const further: Buffer[] = [];
+
 /**
- * The header reply of a placed request: destination, length, and the picker's own headers taken out.
+ * The header reply of a placed request: destination, length, and the picker's own headers taken out. A reply with nothing but
+ * destination and length is the template of its endpoint.
  * @returns to be sent at once: the next request may overwrite it
  */
 function placedReply(
@@ -54,30 +58,29 @@ function placedReply(
   headers: HeaderMap,
   details: HeaderReplyDetails,
 ): Buffer {
+  const { contentLength } = details;
   const scores = details.emitScores ? placement.scores : undefined;
-  const removed = headers.namesOf(CONTROL_NAMES);
-  if (scores === undefined && removed.length === 0 && isPlain(placement, details)) {
-    return templates.plainReply(destinationOf(placement), details.contentLength);
+  collectFurther(placement.headers, headers, details);
+  if (further.length === 0 && scores === undefined && contentLength > 0) {
+    return templates.plainReply(destinationOf(placement), contentLength);
   }
   const destination = templates.encode(destinationOf(placement), scores);
-  const mutations = [destination.header];
-  if (details.contentLength > 0) mutations.push(setContentLength(details.contentLength));
-  if (details.generatedRequestId !== undefined) mutations.push(setHeader('x-request-id', details.generatedRequestId));
-  if (details.traceParent !== undefined) mutations.push(details.traceParent);
-  for (const [name, value] of placement.headers) {
-    if (value !== undefined) mutations.push(setHeader(name, value));
-    else if (headers.get(name) !== undefined) mutations.push(removeHeader(name));
-  }
-  for (const name of removed) mutations.push(removeHeader(name));
-  return encodeRequestHeadersReply(mutations, destination.metadata);
+  const length = contentLength > 0 ? [setContentLength(contentLength)] : [];
+  return encodeRequestHeadersReply([destination.header, ...length, ...further], destination.metadata);
 }
 
-/** Whether the picker adds no header but destination and length. */
-function isPlain(
-  { headers }: Placement,
-  { contentLength, generatedRequestId, traceParent }: HeaderReplyDetails,
-): boolean {
-  return contentLength > 0 && generatedRequestId === undefined && traceParent === undefined && headers.size === 0;
+/** @param added headers that plugins add, or remove with undefined, by lower-case name */
+function collectFurther(added: Placement['headers'], headers: HeaderMap, details: HeaderReplyDetails): void {
+  further.length = 0;
+  if (details.generatedRequestId !== undefined) further.push(setHeader('x-request-id', details.generatedRequestId));
+  if (details.traceParent !== undefined) further.push(details.traceParent);
+  if (added.size > 0) {
+    for (const [name, value] of added) {
+      if (value !== undefined) further.push(setHeader(name, value));
+      else if (headers.get(name) !== undefined) further.push(removeHeader(name));
+    }
+  }
+  for (const name of headers.namesOf(CONTROL_NAMES)) further.push(removeHeader(name));
 }
 
 /**
