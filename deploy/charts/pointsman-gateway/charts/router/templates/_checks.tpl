@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 What is checked before anything is rendered. A wrong value ends the rendering with one line: the value, what is wrong with
 it, what to write instead.

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 The Service of the picker; with preferred backends (GKE) one for each pod.
 */}}

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 vLLM's render server beside the picker, for the token-producer plugin.
 */}}

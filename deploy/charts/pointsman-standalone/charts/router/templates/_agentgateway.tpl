@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 Configuration of agentgateway in front of the picker: one route to the model servers, chosen by the picker.
 */}}

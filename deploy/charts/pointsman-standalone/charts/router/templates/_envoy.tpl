@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 Configuration of Envoy in front of the picker; deploy/envoy explains each part.
 */}}

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 Names and labels. All of them are those of llm-d-router's charts, so that a release of theirs can be upgraded in place:
 the selector of a Deployment cannot be changed.

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 Further pools of the picker, beside that of the release: the file of --pools, which names them.
 */}}

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 llm-d's latency predictor beside the picker: one server that trains, some that predict.
 */}}

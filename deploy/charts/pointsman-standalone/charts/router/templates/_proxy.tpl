@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 The proxy of the standalone chart, as a second container of the picker's pod or as a Deployment of its own.
 */}}

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 The ServiceAccount of the picker and its rights: no more than deploy/rbac lists.
 */}}

@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 What follows from the values: the flags of the picker, and what else depends on them.
 */}}

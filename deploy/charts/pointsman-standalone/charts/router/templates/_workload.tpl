@@ -1,3 +1,4 @@
+{{- /* Generated from deploy/charts/router by "npm run chart-library": change it there. */}}
 {{/*
 The Deployment of the picker; with preferred backends (GKE) a StatefulSet, whose pods have names of their own.
 */}}
