@@ -98,7 +98,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/serve',
     'tools/command-line',
   ],
-  'tools/gateway': ['src/serve', 'tools/command-line'],
+  'tools/gateway': ['src/runtime', 'src/serve', 'tools/command-line'],
   'tools/replay': [
     'src/runtime',
     'src/core',

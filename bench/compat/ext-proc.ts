@@ -1,12 +1,12 @@
 // One ext_proc client for both pickers: a request phase, its destination and scores, and later the response phase.
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
+import { field, text } from '../../dist/src/runtime/protobuf.js';
 import {
   encodeRequestBody,
   encodeRequestHeaders,
   encodeResponseBody,
   encodeResponseHeaders,
 } from '../../dist/tools/gateway/messages.js';
-import { delimited } from '../../dist/tools/gateway/protobuf.js';
 
 const METHOD = '/envoy.service.ext_proc.v3.ExternalProcessor/Process';
 const DESTINATION = 'x-gateway-destination-endpoint';
@@ -103,13 +103,10 @@ function firstDecision(call: ClientDuplexStream<Buffer, Buffer>): Promise<Decisi
 /** ProcessingRequest.metadata_context = 8 with the list of addresses that llm-d-router takes. */
 function subsetHint(subset: readonly string[] | undefined): Buffer {
   if (subset === undefined) return Buffer.alloc(0);
-  const values = Buffer.concat(subset.map((address) => delimited(1, delimited(3, address))));
-  const list = Buffer.concat([
-    delimited(1, 'x-gateway-destination-endpoint-subset'),
-    delimited(2, delimited(6, values)),
-  ]);
-  const entry = Buffer.concat([delimited(1, 'envoy.lb.subset_hint'), delimited(2, delimited(1, list))]);
-  return delimited(8, delimited(1, entry));
+  const values = Buffer.concat(subset.map((address) => field(1, field(3, text(address)))));
+  const list = Buffer.concat([field(1, text('x-gateway-destination-endpoint-subset')), field(2, field(6, values))]);
+  const entry = Buffer.concat([field(1, text('envoy.lb.subset_hint')), field(2, field(1, list))]);
+  return field(8, field(1, entry));
 }
 
 /** Undefined for replies that come behind the decision. */

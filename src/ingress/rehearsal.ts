@@ -1,6 +1,6 @@
 import { threadClockMs } from '../runtime/pool-clock.js';
+import { field, text, varintField } from '../runtime/protobuf.js';
 import { HeldBytes } from './byte-budget.js';
-import { field, text, varintField } from './codec/wire.js';
 import { PROCESS_PATH, type StreamEntry } from './transport.js';
 import { type ConnectionWire, Http2Connection } from './transports/http2/connection.js';
 import { FLAG_END_HEADERS, FLAG_END_STREAM, FrameType, PREFACE } from './transports/http2/protocol.js';

@@ -1,7 +1,7 @@
 import { overloaded, requestTimeout } from '../request/rejections.js';
+import { MalformedMessage } from '../runtime/protobuf.js';
 import type { Rejection } from '../scheduling/decision.js';
 import { BodyMode, decodeProcessRequest, emptyMessage, Phase, type ProcessMessage } from './codec/process-request.js';
-import { MalformedMessage } from './codec/wire.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { MessageBacklog } from './message-backlog.js';
 import { rejectionReply } from './replies.js';

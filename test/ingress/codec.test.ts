@@ -12,7 +12,7 @@ import {
   setContentLength,
   setHeader,
 } from '../../dist/src/ingress/codec/process-response.js';
-import { MalformedMessage } from '../../dist/src/ingress/codec/wire.js';
+import { MalformedMessage } from '../../dist/src/runtime/protobuf.js';
 import {
   bytesField,
   decodeReply,

@@ -1,4 +1,4 @@
-import { delimited, number, readFields } from './protobuf.js';
+import { field, MalformedMessage, readFields, text, varintField } from '../../src/runtime/protobuf.js';
 
 /**
  * The part of envoy.service.ext_proc.v3 that a proxy in FULL_DUPLEX_STREAMED mode writes and reads. Field numbers are
@@ -12,19 +12,16 @@ export type Header = readonly [name: string, value: string];
 const FULL_DUPLEX_STREAMED = 4;
 
 /** ProtocolConfiguration: request_body_mode = 1, response_body_mode = 2. Envoy sends it on the first message. */
-const PROTOCOL_CONFIG = delimited(
-  11,
-  Buffer.concat([number(1, FULL_DUPLEX_STREAMED), number(2, FULL_DUPLEX_STREAMED)]),
-);
+const PROTOCOL_CONFIG = field(11, varintField(1, FULL_DUPLEX_STREAMED), varintField(2, FULL_DUPLEX_STREAMED));
 
 /** The first message of a stream: ProcessingRequest.request_headers = 2, protocol_config = 11. */
 export function encodeRequestHeaders(headers: readonly Header[], endOfStream: boolean): Buffer {
-  return Buffer.concat([delimited(2, encodeHttpHeaders(headers, endOfStream)), PROTOCOL_CONFIG]);
+  return Buffer.concat([field(2, ...encodeHttpHeaders(headers, endOfStream)), PROTOCOL_CONFIG]);
 }
 
 /** ProcessingRequest.request_body = 4 */
 export function encodeRequestBody(body: Uint8Array, endOfStream: boolean): Buffer {
-  return delimited(4, encodeHttpBody(body, endOfStream));
+  return field(4, ...encodeHttpBody(body, endOfStream));
 }
 
 /** ProcessingRequest.response_headers = 3, metadata_context = 8 with the endpoint that served. */
@@ -34,38 +31,39 @@ export function encodeResponseHeaders(headers: readonly Header[], endOfStream: b
     'x-gateway-destination-endpoint-served': served,
   });
   return Buffer.concat([
-    delimited(3, encodeHttpHeaders(headers, endOfStream)),
-    served === '' ? Buffer.alloc(0) : delimited(8, metadata),
+    field(3, ...encodeHttpHeaders(headers, endOfStream)),
+    served === '' ? Buffer.alloc(0) : field(8, metadata),
   ]);
 }
 
 /** ProcessingRequest.response_body = 5 */
 export function encodeResponseBody(body: Uint8Array, endOfStream: boolean): Buffer {
-  return delimited(5, encodeHttpBody(body, endOfStream));
+  return field(5, ...encodeHttpBody(body, endOfStream));
 }
 
 /** HttpHeaders: headers = 1 (HeaderMap: headers = 1), end_of_stream = 3. */
-function encodeHttpHeaders(headers: readonly Header[], endOfStream: boolean): Buffer {
-  const map = Buffer.concat(headers.map((header) => delimited(1, encodeHeaderValue(header))));
-  return Buffer.concat([delimited(1, map), number(3, endOfStream ? 1 : 0)]);
+function encodeHttpHeaders(headers: readonly Header[], endOfStream: boolean): Buffer[] {
+  const map = field(1, ...headers.map(encodeHeader));
+  return endOfStream ? [map, varintField(3, 1)] : [map];
 }
 
-/** HeaderValue: key = 1, raw_value = 3, which is what Envoy fills. Node.js reads header bytes as latin1. */
-function encodeHeaderValue([name, value]: Header): Buffer {
-  return Buffer.concat([delimited(1, name), delimited(3, Buffer.from(value, 'latin1'))]);
+/** HeaderMap.headers = 1 (HeaderValue: key = 1, raw_value = 3, which is what Envoy fills). Node.js reads header bytes as latin1. */
+function encodeHeader([name, value]: Header): Buffer {
+  return field(1, field(1, text(name)), field(3, Buffer.from(value, 'latin1')));
 }
 
 /** HttpBody: body = 1, end_of_stream = 2. */
-function encodeHttpBody(body: Uint8Array, endOfStream: boolean): Buffer {
-  return Buffer.concat([body.length === 0 ? Buffer.alloc(0) : delimited(1, body), number(2, endOfStream ? 1 : 0)]);
+function encodeHttpBody(body: Uint8Array, endOfStream: boolean): Buffer[] {
+  const content = body.length === 0 ? [] : [field(1, body)];
+  return endOfStream ? [...content, varintField(2, 1)] : content;
 }
 
 /** Metadata: map filter_metadata = 1 of Struct; Struct: map fields = 1 of Value; Value: string_value = 3. */
 function encodeMetadata(namespace: string, values: Record<string, string>): Buffer {
   const fields = Object.entries(values).map(([key, value]) =>
-    delimited(1, Buffer.concat([delimited(1, key), delimited(2, delimited(3, value))])),
+    field(1, field(1, text(key)), field(2, field(3, text(value)))),
   );
-  return delimited(1, Buffer.concat([delimited(1, namespace), delimited(2, Buffer.concat(fields))]));
+  return field(1, field(1, text(namespace)), field(2, ...fields));
 }
 
 /** HeaderValueOption.HeaderAppendAction, as far as a picker uses it; without one, Envoy's processor overwrites. */
@@ -102,11 +100,20 @@ const KINDS: Record<number, 'request_headers' | 'response_headers' | 'request_bo
  * @throws {Error} when it is not one.
  */
 export function decodeReply(message: Buffer): PickerReply {
+  try {
+    return readReply(message);
+  } catch (error) {
+    if (!(error instanceof MalformedMessage)) throw error;
+    throw new Error('the picker sent a message that is not protobuf');
+  }
+}
+
+function readReply(message: Buffer): PickerReply {
   let reply: PickerReply | undefined;
-  readFields(message, (field, bytes) => {
-    if (field === 7) reply = decodeImmediate(bytes);
-    else if (field === 5 || field === 6) reply = { kind: 'trailers' };
-    else if (KINDS[field] !== undefined) reply = decodeCommon(KINDS[field], bytes);
+  readFields(message, (number, bytes) => {
+    if (number === 7) reply = decodeImmediate(bytes);
+    else if (number === 5 || number === 6) reply = { kind: 'trailers' };
+    else if (KINDS[number] !== undefined) reply = decodeCommon(KINDS[number], bytes);
   });
   if (reply === undefined) throw new Error('the picker sent a reply of an unknown kind');
   return reply;
@@ -118,9 +125,9 @@ function decodeCommon(kind: (typeof KINDS)[number], message: Buffer): PickerRepl
   const streamed = { body: Buffer.alloc(0) as Buffer, endOfStream: false };
   readFields(message, (outer, response) => {
     if (outer !== 1) return;
-    readFields(response, (field, bytes) => {
-      if (field === 2) readMutation(bytes, mutation);
-      else if (field === 3) readStreamedBody(bytes, streamed);
+    readFields(response, (number, bytes) => {
+      if (number === 2) readMutation(bytes, mutation);
+      else if (number === 3) readStreamedBody(bytes, streamed);
     });
   });
   return kind === 'request_headers' || kind === 'response_headers' ? { kind, mutation } : { kind, ...streamed };
@@ -130,9 +137,9 @@ function decodeCommon(kind: (typeof KINDS)[number], message: Buffer): PickerRepl
 function readStreamedBody(message: Buffer, into: { body: Buffer; endOfStream: boolean }): void {
   readFields(message, (outer, streamed) => {
     if (outer !== 3) return;
-    readFields(streamed, (field, bytes, value) => {
-      if (field === 1) into.body = bytes;
-      else if (field === 2) into.endOfStream = value === 1;
+    readFields(streamed, (number, bytes, value) => {
+      if (number === 1) into.body = bytes;
+      else if (number === 2) into.endOfStream = value === 1;
     });
   });
 }
@@ -142,22 +149,22 @@ function decodeImmediate(message: Buffer): PickerReply {
   const mutation: HeaderMutation = { set: [], remove: [] };
   let status = 200;
   let body = Buffer.alloc(0) as Buffer;
-  readFields(message, (field, bytes) => {
-    if (field === 1) {
+  readFields(message, (number, bytes) => {
+    if (number === 1) {
       readFields(bytes, (inner, _bytes, value) => {
         if (inner === 1) status = value;
       });
-    } else if (field === 2) readMutation(bytes, mutation);
-    else if (field === 3) body = bytes;
+    } else if (number === 2) readMutation(bytes, mutation);
+    else if (number === 3) body = bytes;
   });
   return { kind: 'immediate', status, mutation, body };
 }
 
 /** HeaderMutation: set_headers = 1, remove_headers = 2. */
 function readMutation(message: Buffer, into: HeaderMutation): void {
-  readFields(message, (field, bytes) => {
-    if (field === 1) into.set.push(decodeSetHeader(bytes));
-    else if (field === 2) into.remove.push(bytes.toString().toLowerCase());
+  readFields(message, (number, bytes) => {
+    if (number === 1) into.set.push(decodeSetHeader(bytes));
+    else if (number === 2) into.remove.push(bytes.toString().toLowerCase());
   });
 }
 
@@ -166,9 +173,9 @@ function decodeSetHeader(message: Buffer): SetHeader {
   let name = '';
   let value = '';
   let action = 0;
-  readFields(message, (field, bytes, enumeration) => {
-    if (field === 3) action = enumeration;
-    if (field !== 1) return;
+  readFields(message, (number, bytes, enumeration) => {
+    if (number === 3) action = enumeration;
+    if (number !== 1) return;
     readFields(bytes, (inner, content) => {
       if (inner === 1) name = content.toString().toLowerCase();
       else if (inner === 2 || (inner === 3 && content.length > 0)) value = content.toString('latin1');

@@ -1,4 +1,4 @@
-import { field, text } from './wire.js';
+import { field, text } from '../../runtime/protobuf.js';
 
 /** Field `dynamic_metadata` of a ProcessingResponse. */
 const DYNAMIC_METADATA = 8;

@@ -1,8 +1,8 @@
 // Not the global of this name, which is a getter.
 import { Buffer } from 'node:buffer';
+import { type WireReader, WireType } from '../../runtime/protobuf.js';
 import { RememberedTexts } from '../../runtime/remembered-texts.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
-import { type WireReader, WireType } from './wire.js';
 
 const HEADERS_HEADER = 1 * 8 + WireType.bytes;
 const HEADER_KEY = 1 * 8 + WireType.bytes;

@@ -1,6 +1,6 @@
+import { WireReader, WireType } from '../../runtime/protobuf.js';
 import { HeaderMap, NO_HEADERS } from './header-map.js';
 import { type ProxyMetadata, readProxyMetadata } from './proxy-metadata.js';
-import { WireReader, WireType } from './wire.js';
 
 /** Part of the HTTP exchange that a message carries: the field numbers of `ProcessingRequest.request`. */
 export const Phase = {

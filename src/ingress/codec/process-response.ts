@@ -1,5 +1,5 @@
+import { field, putVarint, text, varintField, varintSize } from '../../runtime/protobuf.js';
 import type { HeldMemory, ProcessStream } from '../transport.js';
-import { field, putVarint, text, varintField, varintSize } from './wire.js';
 
 /** Kind of reply: the field numbers of `ProcessingResponse.response`. */
 export const Reply = {

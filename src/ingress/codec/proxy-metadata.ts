@@ -1,4 +1,4 @@
-import { type WireReader, WireType } from './wire.js';
+import { type WireReader, WireType } from '../../runtime/protobuf.js';
 
 /** Metadata of the proxy beside the HTTP message (endpoint picker protocol, proposal 004). */
 export interface ProxyMetadata {

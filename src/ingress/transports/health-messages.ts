@@ -1,4 +1,4 @@
-import { field, text, varintField, WireReader, WireType } from '../codec/wire.js';
+import { field, text, varintField, WireReader, WireType } from '../../runtime/protobuf.js';
 import type { ServingStatus } from '../transport.js';
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`. */

@@ -1,5 +1,5 @@
 import { Server, ServerCredentials, type ServerDuplexStream } from '@grpc/grpc-js';
-import { delimited, number, readFields } from '../../../dist/tools/gateway/protobuf.js';
+import { field, readFields, text, varintField } from '../../../dist/src/runtime/protobuf.js';
 
 /** A message that the double received: its kind, its body (if it is one), whether it ended its direction. */
 export interface Message {
@@ -95,14 +95,14 @@ export async function startPickerDouble(destinations: string[], port = 0): Promi
 
 export function headersReply(phase: 'request' | 'response', headers: Record<string, string>): Buffer {
   const set = Object.entries(headers).map(([key, value]) =>
-    delimited(1, delimited(1, Buffer.concat([delimited(1, key), delimited(3, value)]))),
+    field(1, field(1, Buffer.concat([field(1, text(key)), field(3, text(value))]))),
   );
-  return delimited(phase === 'request' ? 1 : 2, delimited(1, delimited(2, Buffer.concat(set))));
+  return field(phase === 'request' ? 1 : 2, field(1, field(2, Buffer.concat(set))));
 }
 
 export function bodyReply(phase: 'request' | 'response', body: Uint8Array, endOfStream: boolean): Buffer {
-  const streamed = Buffer.concat([delimited(1, body), number(2, endOfStream ? 1 : 0)]);
-  return delimited(phase === 'request' ? 3 : 4, delimited(1, delimited(3, delimited(3, streamed))));
+  const streamed = Buffer.concat([field(1, body), varintField(2, endOfStream ? 1 : 0)]);
+  return field(phase === 'request' ? 3 : 4, field(1, field(3, field(3, streamed))));
 }
 
 /** A body in pieces as Envoy takes them: at most 62,000 bytes, the last one ends the stream. */
@@ -116,10 +116,10 @@ export function bodyReplies(phase: 'request' | 'response', body: Buffer): Buffer
 
 export function immediateReply(status: number, body: string, headers: Record<string, string> = {}): Buffer {
   const set = Object.entries(headers).map(([key, value]) =>
-    delimited(1, delimited(1, Buffer.concat([delimited(1, key), delimited(3, value)]))),
+    field(1, field(1, Buffer.concat([field(1, text(key)), field(3, text(value))]))),
   );
-  const parts = [delimited(1, number(1, status)), delimited(2, Buffer.concat(set)), delimited(3, body)];
-  return delimited(7, Buffer.concat(parts));
+  const parts = [field(1, varintField(1, status)), field(2, Buffer.concat(set)), field(3, text(body))];
+  return field(7, Buffer.concat(parts));
 }
 
 function decode(bytes: Buffer): Message {

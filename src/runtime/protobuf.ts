@@ -3,7 +3,7 @@ export class MalformedMessage extends Error {
   override readonly name = 'MalformedMessage';
 }
 
-/** Wire types of https://protobuf.dev/programming-guides/encoding/ that ext_proc uses. */
+/** Wire types of https://protobuf.dev/programming-guides/encoding/ that are in use. */
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const;
 
 /**
@@ -146,6 +146,49 @@ export function varintField(number: number, value: number): Buffer {
   const result = Buffer.allocUnsafe(varintSize(number * 8) + varintSize(value));
   putVarint(result, putVarint(result, 0, number * 8), value);
   return result;
+}
+
+/** A varint field of an int64: negative numbers take ten bytes. */
+export function int64Field(number: number, value: number): Buffer {
+  const whole = Math.trunc(value);
+  if (whole >= 0) return varintField(number, whole);
+  const tag = varintField(number, 0);
+  const digits = Buffer.alloc(10, 0x80);
+  let rest = BigInt.asUintN(64, BigInt(whole));
+  for (let i = 0; i < digits.length; i++, rest >>= 7n) digits[i] = Number(rest & 127n) | (i < 9 ? 0x80 : 0);
+  return Buffer.concat([tag.subarray(0, -1), digits]);
+}
+
+/** A field of four or eight bytes, little-endian. */
+export function fixedField(number: number, value: Uint8Array): Buffer {
+  const type = value.length === 8 ? WireType.fixed64 : WireType.fixed32;
+  const tag = varintField(number, 0).subarray(0, -1);
+  tag[0]! |= type;
+  return Buffer.concat([tag, value]);
+}
+
+/** Sees one field: its number, and its value, as bytes or (varints) as a number. */
+export type FieldVisitor = (field: number, bytes: Buffer, value: number) => void;
+
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * Walks over the fields of a message, for messages that are not on the hot path. Fields of fixed width are skipped.
+ * @throws MalformedMessage when the bytes are not a whole message
+ */
+export function readFields(message: Uint8Array, visit: FieldVisitor): void {
+  const reader = new WireReader(message);
+  while (reader.at < reader.end) {
+    const tag = reader.tag();
+    const number = Math.floor(tag / 8);
+    const type = tag % 8;
+    if (type === WireType.varint) visit(number, EMPTY, reader.varint());
+    else if (type === WireType.bytes) {
+      const length = reader.length();
+      reader.at += length;
+      visit(number, reader.bytes.subarray(reader.at - length, reader.at), 0);
+    } else reader.skip(tag);
+  }
 }
 
 /** A string as UTF-8. */
