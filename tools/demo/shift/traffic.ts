@@ -1,4 +1,4 @@
-import { seededRandom } from '../../simulator/server/random.js';
+import { seededRandom } from '../../../src/runtime/seeded-random.js';
 import type { Message } from '../chat-client.js';
 import { prose } from '../prose.js';
 

@@ -1,26 +1,19 @@
+import { seededRandom } from '../../../src/runtime/seeded-random.js';
+
 /**
- * A seeded row of random numbers with the distributions that traffic and engines need. The generator is mulberry32
- * (Tommy Ettinger, public domain); the name keeps rows of one seed apart, so that one more draw in one place moves no
- * draw in another.
+ * A seeded row of random numbers with the distributions that traffic and engines need. The name keeps rows of one seed
+ * apart, so that one more draw in one place moves no draw in another.
  */
 export class RandomStream {
-  #state: number;
+  /** In [0, 1). */
+  readonly uniform: () => number;
   #spare: number | undefined;
 
   constructor(seed: number, name: string) {
     let state = 0x811c9dc5 ^ seed;
     // FNV-1a over the name, begun at the seed.
     for (let i = 0; i < name.length; i++) state = Math.imul(state ^ name.charCodeAt(i), 0x01000193);
-    this.#state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) >>> 0;
-  }
-
-  /** In [0, 1). */
-  uniform(): number {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    const state = this.#state;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+    this.uniform = seededRandom(Math.imul(state ^ (state >>> 15), 0x2c1b3c6d));
   }
 
   /** A whole number in 0 … bound - 1. */

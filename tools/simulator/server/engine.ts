@@ -1,8 +1,8 @@
+import { seededRandom } from '../../../src/runtime/seeded-random.js';
 import { HARDWARE } from '../fleet/hardware.js';
 import { fittedStepTime, type StepConstants, type StepTime } from '../fleet/step-time.js';
 import { BlockCache } from './block-cache.js';
 import { BLOCK_BYTES, BLOCK_TOKENS, blockHash, chainHashes, chainRoot, TOKEN_BYTES } from './block-hash.js';
-import { seededRandom } from './random.js';
 
 /** Properties of a simulated engine: its hardware, its memory, its scheduler's limits. */
 export interface EngineOptions {

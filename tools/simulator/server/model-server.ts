@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { seededRandom } from '../../../src/runtime/seeded-random.js';
 import { Answer } from './answer.js';
 import { type AnswerLength, type Api, type Generation, RefusedRequest, readGeneration } from './api.js';
 import { DEFAULT_ENGINE, Engine, type EngineOptions, type EngineTotals, type Sequence } from './engine.js';
 import { type LoraOptions, MetricsPage } from './metrics-page.js';
 import { EnginePacing } from './pacing.js';
-import { seededRandom } from './random.js';
 
 /** One simulated model server. */
 export interface ModelServerOptions {
