@@ -2,11 +2,9 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
-import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
-import type { Placement, Rejection, Waiting } from '../scheduling/decision.js';
+import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
@@ -19,10 +17,8 @@ import { poolOfHead, poolOfModel } from './pool-of-request.js';
 import { askForTokens } from './prompt-tokens.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
+import { RequestObserver } from './request-observer.js';
 import { RequestReader } from './request-reader.js';
-import { RequestTrail } from './request-trail.js';
-import type { RequestTrace } from './tracing/request-trace.js';
-import { UNSAMPLED_ROOT } from './tracing/request-tracer.js';
 import type { TracedEnd } from './tracing/trace-record.js';
 
 type State =
@@ -36,13 +32,13 @@ type State =
   | 'over';
 
 /**
- * The request half of an exchange: read until it is complete, prepared, placed, and answered once. What it holds on its
- * endpoint lasts until `release`.
+ * The request half of an exchange, a state machine: read until it is complete, prepared, placed, and answered once. What it holds on
+ * its endpoint lasts until `release`. Its observer is told every step.
  */
 export class RequestPhase {
   readonly #exchange: Exchange;
   readonly #reader: RequestReader;
-  readonly #trail: RequestTrail;
+  readonly #observer: RequestObserver;
   #state: State = 'reading';
   #understood: UnderstoodRequest | undefined;
   /** Ends what the request is being prepared with; every preparation has its own. */
@@ -51,30 +47,21 @@ export class RequestPhase {
   #predictions: EndpointPredictions | undefined;
   #queued: QueuedRequest | undefined;
   #placement: Placement | undefined;
-  #placedAt: number | undefined;
   /** The shard forgets that the request may be ended for another one; undefined = it may not. */
   #unevictable: (() => void) | undefined;
-  /** Undefined = the request is not traced, or its headers have not come. */
-  #tracing: RequestTrace | typeof UNSAMPLED_ROOT | undefined;
-  #isSampled = false;
-  #series = -1;
-  #running = false;
-  #spentMs = 0;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
     this.#reader = new RequestReader(exchange.context.services);
-    this.#trail = new RequestTrail(exchange.context.services);
+    this.#observer = new RequestObserver(exchange, this.#reader);
   }
 
   /** One message of the request; the time that the picker itself spends on them is recorded with its answer. */
   message(message: ProcessMessage): void {
-    const { now, recent } = this.#exchange.context.services;
     const wasOpen = this.#awaitsAnswer;
-    const startedAt = recent();
+    const startedAt = this.#exchange.context.services.recent();
     this.#read(message);
-    this.#spentMs += now() - startedAt;
-    if (wasOpen) this.#recordSpent();
+    this.#observer.worked(startedAt, wasOpen && !this.#awaitsAnswer);
   }
 
   /** The request has come whole, and others are at work on it. */
@@ -96,7 +83,7 @@ export class RequestPhase {
   giveUp(): void {
     if (this.#state === 'queued') {
       this.#queued!.leave();
-      this.#trail.abandoned();
+      this.#observer.abandoned();
     }
     this.#close();
   }
@@ -106,18 +93,17 @@ export class RequestPhase {
     this.#placement?.charge.release();
     this.#unevictable?.();
     this.#unevictable = undefined;
-    if (this.#running) this.#exchange.context.services.recorder.running(this.#series, -1);
-    this.#running = false;
+    this.#observer.released();
   }
 
   /** Ends the trace of the request. Idempotent. @param end undefined = as the request itself has ended */
   endTrace(end: TracedEnd | undefined): void {
-    this.#trace?.close(end, this.#exchange.context.services.now());
+    this.#observer.ended(end);
   }
 
   /** The request makes room for one of a higher band: its client is told, its flow gets back what it has paid. */
   evictRequest(): void {
-    this.#trace?.evicted();
+    this.#observer.evicted();
     this.#placement?.charge.evicted?.();
     this.#exchange.stream.send(evictionReply());
     this.#exchange.finish();
@@ -148,7 +134,7 @@ export class RequestPhase {
   #enter(chosen: StreamContext | Rejection | undefined): Rejection | undefined {
     if (chosen === undefined || 'kind' in chosen) return chosen;
     this.#exchange.enter(chosen);
-    this.#trail.move(chosen.services);
+    this.#observer.moved(chosen.services);
     return this.#reader.move(chosen.services);
   }
 
@@ -162,8 +148,7 @@ export class RequestPhase {
     const understood = this.#reader.understand();
     if (understood.kind === 'rejected') return this.#reject(understood);
     this.#understood = understood;
-    this.#sample();
-    this.#trace?.understood(understood, this.#reader.body, this.#exchange.context.services.now());
+    this.#observer.understood(understood);
     // A request that ends with its headers has nothing that a tokeniser or a plugin could look at.
     if (this.#reader.body === undefined) this.#predict();
     else this.#tokenise();
@@ -222,9 +207,8 @@ export class RequestPhase {
 
   /** Continues a request whose preparation is complete. */
   #goOn(work: () => void): void {
-    const { now } = this.#exchange.context.services;
-    const startedAt = now();
-    this.#trace?.prepared(startedAt);
+    const startedAt = this.#exchange.context.services.now();
+    this.#observer.prepared(startedAt);
     this.#preparing = undefined;
     this.#state = 'reading';
     try {
@@ -232,9 +216,8 @@ export class RequestPhase {
     } catch (error) {
       this.#exchange.broken(error);
     }
-    this.#spentMs += now() - startedAt;
+    this.#observer.worked(startedAt, !this.#awaitsAnswer);
     if (this.isPrepared) return;
-    this.#recordSpent();
     if (this.#exchange.isHalfClosed) this.#exchange.finish();
   }
 
@@ -264,22 +247,20 @@ export class RequestPhase {
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
-    this.#series = this.#seriesOf(request);
-    const outcome = this.#decide(dispatch);
+    this.#observer.deciding(request);
+    const outcome = decide(services, this.#decisionInput(dispatch));
+    this.#observer.decided(this.#queued);
     if (outcome.kind === 'waiting') return this.#enqueue(request, dispatch);
-    this.#countPassage(outcome);
+    this.#observer.passed(outcome, this.#queued);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
     if (!this.#canEcho()) return this.#exchange.turnAway('too many bytes of one connection are held');
-    this.#placedAt = services.recent();
-    this.#recordPlaced(request);
+    this.#observer.placed(request, outcome);
     expectAnswer(request, outcome, this.#exchange.responseBodyMode);
     this.#makeEvictable(outcome);
-    this.#trace?.placed(outcome, this.#placedAt);
-    const { generatedId: generatedRequestId } = this.#trail;
-    const traceParent = services.tracer?.header(this.#tracing);
+    const { generatedId: generatedRequestId, traceParent } = this.#observer;
     const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, { generatedRequestId, traceParent });
-    services.recorder.routed(this.#series, bytes);
+    this.#observer.routed(bytes);
     this.#close();
     if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
     this.#reader.forget();
@@ -289,37 +270,6 @@ export class RequestPhase {
   #canEcho(): boolean {
     this.#exchange.hold(0);
     return (this.#reader.body?.bytes ?? 0) <= this.#exchange.stream.room;
-  }
-
-  #decide(dispatch: Dispatch | undefined): Placement | Rejection | Waiting {
-    const { services } = this.#exchange.context;
-    const trace = this.#trace;
-    const startedAt = trace === undefined ? 0 : services.now();
-    const waitedMs = this.#queued?.waitedMs ?? 0;
-    const isTraced = trace !== undefined;
-    const before = this.#trail.begin(this.#reader.headers, isTraced);
-    const outcome = decide(services, this.#decisionInput(dispatch));
-    this.#trail.decided(before, this.#series, waitedMs, isTraced);
-    trace?.decided(this.#trail.id ?? '', this.#trail.made, startedAt, services.now());
-    return outcome;
-  }
-
-  /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
-  #countPassage(outcome: Placement | Rejection): void {
-    const { line, recorder } = this.#exchange.context.services;
-    if (line === undefined) return;
-    const leftWaiting = outcome.kind === 'rejected' && outcome.leftWaiting === true;
-    if (leftWaiting) recorder.leftWaiting(this.#series);
-    const outcomeName = leftWaiting ? 'RejectedCapacity' : 'Dispatched';
-    if (this.#queued === undefined) recorder.passedQueue(this.#series, outcomeName);
-    else recorder.queueLeft(this.#series, outcomeName, this.#queued.waitedMs / 1_000);
-  }
-
-  #recordPlaced({ rewriteRule, model, targetModel }: UnderstoodRequest): void {
-    const { recorder } = this.#exchange.context.services;
-    if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
-    recorder.running(this.#series, 1);
-    this.#running = true;
   }
 
   #makeEvictable({ charge }: Placement): void {
@@ -337,22 +287,19 @@ export class RequestPhase {
     this.#queued ??= new QueuedRequest({
       line: line!,
       recorder,
-      series: this.#series,
+      series: this.#observer.series(request),
       headers,
       bodyBytes: body?.bytes ?? 0,
       over: (result) => this.#proceed(result),
     });
     this.#state = 'queued';
-    this.#trace?.queued(this.#exchange.context.services.now());
+    this.#observer.queued();
     this.#queued.join(request, dispatch);
   }
 
   #proceed(result: WaitResult): void {
     this.#state = 'reading';
-    const outcome = result.kind === 'dispatched' ? 'Dispatched' : result.outcome;
-    // No message has come: the decision takes the time of this reading.
-    const now = this.#exchange.context.services.now();
-    this.#trace?.dequeued(outcome, now);
+    this.#observer.dequeued(result.kind === 'dispatched' ? 'Dispatched' : result.outcome);
     try {
       if (result.kind === 'dispatched') this.#place(result.dispatch);
       else this.#reject(queueRejection(result.outcome, result.retryAfterSeconds, result.bound));
@@ -363,23 +310,13 @@ export class RequestPhase {
 
   /** Answers the request with an error; the exchange is over. */
   #reject(rejection: Rejection): void {
-    if (this.#series < 0) this.#series = this.#seriesOf(this.#understood);
-    this.#exchange.context.services.recorder.failed(this.#series, rejection.code);
+    this.#observer.failed(rejection, this.#understood);
     this.sendRejection(rejection);
   }
 
   /** As a rejection that is none of the request's own. */
   sendRejection(rejection: Rejection): void {
-    const { headers } = this.#reader;
-    const { code, reason } = rejection;
-    const status = STATUS_OF_CODE[code];
-    if (headers !== NO_HEADERS) {
-      const { priority } = this.#understood ?? this.#reader.requester;
-      const waitedMs = this.#queued?.waitedMs ?? 0;
-      this.#trail.refused(headers, this.#series, { status, priority, waitedMs, bound: rejection.bound });
-    }
-    this.#sample();
-    this.#trace?.rejected({ code, status, reason }, this.#exchange.context.services.now());
+    this.#observer.rejected(rejection, this.#understood, this.#queued);
     this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
     this.#exchange.finish();
   }
@@ -388,11 +325,10 @@ export class RequestPhase {
 
   /** The request as the one that a response answers. */
   answered(): AnsweredRequest {
-    if (this.#series < 0) this.#series = this.#seriesOfUnplaced();
     const request = this.#understood;
     const placement = this.#placement;
     return {
-      series: this.#series,
+      series: this.#observer.series(request),
       arrivedAt: this.#exchange.openedAt,
       model: request?.model ?? '',
       targetModel: request?.targetModel ?? '',
@@ -400,24 +336,10 @@ export class RequestPhase {
       answer: this.#answerForm,
       picks: placement?.endpoints,
       charge: placement?.charge,
-      placedAt: this.#placedAt,
+      placedAt: this.#observer.placedAt,
       prediction: placement?.prediction,
-      trace: this.#trace,
+      trace: this.#observer.trace,
     };
-  }
-
-  // Tracing.
-
-  get #trace(): RequestTrace | undefined {
-    return this.#tracing === UNSAMPLED_ROOT ? undefined : this.#tracing;
-  }
-
-  /** Decides once, when its headers have come, whether the request is traced. */
-  #sample(): void {
-    const { headers } = this.#reader;
-    if (this.#isSampled || headers === NO_HEADERS) return;
-    this.#isSampled = true;
-    this.#tracing = this.#exchange.context.services.tracer?.begin(headers, this.#exchange.openedAt);
   }
 
   /** Headers that are added to the answer: how the request waited, and what plugins say. */
@@ -438,36 +360,10 @@ export class RequestPhase {
     return headers === NO_HEADERS ? AnswerForm.usage : undefined;
   }
 
-  #seriesOf(request: UnderstoodRequest | undefined): number {
-    const { fairnessId, priority } = request ?? this.#reader.requester;
-    return this.#exchange.context.services.recorder.series({
-      model: request?.model ?? '',
-      target: request?.targetModel ?? this.#askedTarget,
-      fairness: fairnessId,
-      priority,
-    });
-  }
-
-  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
-  get #askedTarget(): string {
-    const { rules } = this.#exchange.context.services;
-    return rules.access.clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';
-  }
-
-  #seriesOfUnplaced(): number {
-    if (this.#reader.headers !== NO_HEADERS) return this.#seriesOf(this.#understood);
-    const unread = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };
-    return this.#exchange.context.services.recorder.series(unread);
-  }
-
   // The end.
 
   get #awaitsAnswer(): boolean {
     return this.#state === 'reading' || this.#state === 'preparing';
-  }
-
-  #recordSpent(): void {
-    if (!this.#awaitsAnswer) this.#exchange.context.services.recorder.processing('request', this.#spentMs / 1_000);
   }
 
   /** Nothing of the request is needed any more. */

@@ -1,0 +1,210 @@
+import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
+import { STATUS_OF_CODE } from '../request/rejections.js';
+import type { UnderstoodRequest } from '../request/understand.js';
+import type { Placement, Rejection } from '../scheduling/decision.js';
+import { NO_HEADERS } from './codec/header-map.js';
+import type { Exchange, StreamServices } from './exchange.js';
+import type { QueuedRequest } from './queued-request.js';
+import type { RequestReader } from './request-reader.js';
+import { RequestTrail } from './request-trail.js';
+import type { RequestTrace } from './tracing/request-trace.js';
+import { UNSAMPLED_ROOT } from './tracing/request-tracer.js';
+import type { TracedEnd } from './tracing/trace-record.js';
+
+/**
+ * Observes the steps of one request: metrics, the decision log, the trace, and the time that the picker spends on it. Each method is
+ * a step that the request has taken; none of them changes what becomes of it.
+ */
+export class RequestObserver {
+  readonly #exchange: Exchange;
+  readonly #reader: RequestReader;
+  readonly #trail: RequestTrail;
+  /** Undefined = the request is not traced, or its headers have not come. */
+  #tracing: RequestTrace | typeof UNSAMPLED_ROOT | undefined;
+  #isSampled = false;
+  #series = -1;
+  #running = false;
+  #spentMs = 0;
+  #placedAt: number | undefined;
+  /** Of the decision that is being made: its first record, and its begin. */
+  #firstRecord = 0;
+  #decidesSince = 0;
+
+  constructor(exchange: Exchange, reader: RequestReader) {
+    this.#exchange = exchange;
+    this.#reader = reader;
+    this.#trail = new RequestTrail(exchange.context.services);
+  }
+
+  get #services(): StreamServices {
+    return this.#exchange.context.services;
+  }
+
+  // Facts for the answer and the response phase.
+
+  /** Id that the picker gave to the request; undefined = it came with one. */
+  get generatedId(): string | undefined {
+    return this.#trail.generatedId;
+  }
+
+  get trace(): RequestTrace | undefined {
+    return this.#tracing === UNSAMPLED_ROOT ? undefined : this.#tracing;
+  }
+
+  /** Mutation with the trace context of the request; undefined = the client's goes on, if there is one. */
+  get traceParent(): Buffer | undefined {
+    return this.#services.tracer?.header(this.#tracing);
+  }
+
+  get placedAt(): number | undefined {
+    return this.#placedAt;
+  }
+
+  /** Series of the request in the metrics. @param understood undefined = the request was not understood */
+  series(understood: UnderstoodRequest | undefined): number {
+    if (this.#series < 0) this.#series = this.#seriesOf(understood);
+    return this.#series;
+  }
+
+  // Steps.
+
+  /** The request goes on in another pool. */
+  moved(services: StreamServices): void {
+    this.#trail.move(services);
+  }
+
+  understood(request: UnderstoodRequest): void {
+    this.#sample();
+    this.trace?.understood(request, this.#reader.body, this.#services.now());
+  }
+
+  /** A preparation is complete. */
+  prepared(now: number): void {
+    this.trace?.prepared(now);
+  }
+
+  /** The decision comes next. */
+  deciding(request: UnderstoodRequest): void {
+    this.#series = this.#seriesOf(request);
+    const { trace } = this;
+    this.#decidesSince = trace === undefined ? 0 : this.#services.now();
+    this.#firstRecord = this.#trail.begin(this.#reader.headers, trace !== undefined);
+  }
+
+  decided(queued: QueuedRequest | undefined): void {
+    const { trace } = this;
+    this.#trail.decided(this.#firstRecord, this.#series, queued?.waitedMs ?? 0, trace !== undefined);
+    trace?.decided(this.#trail.id ?? '', this.#trail.made, this.#decidesSince, this.#services.now());
+  }
+
+  /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
+  passed(outcome: Placement | Rejection, queued: QueuedRequest | undefined): void {
+    const { line, recorder } = this.#services;
+    if (line === undefined) return;
+    const leftWaiting = outcome.kind === 'rejected' && outcome.leftWaiting === true;
+    if (leftWaiting) recorder.leftWaiting(this.#series);
+    const outcomeName = leftWaiting ? 'RejectedCapacity' : 'Dispatched';
+    if (queued === undefined) recorder.passedQueue(this.#series, outcomeName);
+    else recorder.queueLeft(this.#series, outcomeName, queued.waitedMs / 1_000);
+  }
+
+  queued(): void {
+    this.trace?.queued(this.#services.now());
+  }
+
+  dequeued(outcome: Parameters<RequestTrace['dequeued']>[0]): void {
+    // No message has come: the decision takes the time of this reading.
+    const now = this.#services.now();
+    this.trace?.dequeued(outcome, now);
+  }
+
+  placed({ rewriteRule, model, targetModel }: UnderstoodRequest, placement: Placement): void {
+    const { recorder, recent } = this.#services;
+    this.#placedAt = recent();
+    if (rewriteRule !== undefined) recorder.rewritten(rewriteRule, model, targetModel);
+    recorder.running(this.#series, 1);
+    this.#running = true;
+    this.trace?.placed(placement, this.#placedAt);
+  }
+
+  /** The request has been answered with its destination. @param bytes of its body */
+  routed(bytes: number): void {
+    this.#services.recorder.routed(this.#series, bytes);
+  }
+
+  /** The request itself is refused. */
+  failed({ code }: Rejection, understood: UnderstoodRequest | undefined): void {
+    this.#services.recorder.failed(this.series(understood), code);
+  }
+
+  /** The request is answered with an error. */
+  rejected(rejection: Rejection, understood: UnderstoodRequest | undefined, queued: QueuedRequest | undefined): void {
+    const { headers, requester } = this.#reader;
+    const { code, reason, bound } = rejection;
+    const status = STATUS_OF_CODE[code];
+    if (headers !== NO_HEADERS) {
+      const { priority } = understood ?? requester;
+      this.#trail.refused(headers, this.#series, { status, priority, waitedMs: queued?.waitedMs ?? 0, bound });
+    }
+    this.#sample();
+    this.trace?.rejected({ code, status, reason }, this.#services.now());
+  }
+
+  /** The client went away while the request waited. */
+  abandoned(): void {
+    this.#trail.abandoned();
+  }
+
+  evicted(): void {
+    this.trace?.evicted();
+  }
+
+  /** What the request held on its endpoint is released. Idempotent. */
+  released(): void {
+    if (this.#running) this.#services.recorder.running(this.#series, -1);
+    this.#running = false;
+  }
+
+  /** The trace ends. Idempotent. @param end undefined = as the request itself has ended */
+  ended(end: TracedEnd | undefined): void {
+    this.trace?.close(end, this.#services.now());
+  }
+
+  /** The picker has worked on the request since a time. @param isOver nothing more is done for it */
+  worked(sinceMs: number, isOver: boolean): void {
+    const { now, recorder } = this.#services;
+    this.#spentMs += now() - sinceMs;
+    if (isOver) recorder.processing('request', this.#spentMs / 1_000);
+  }
+
+  /** Decides once, when the headers have come, whether the request is traced. */
+  #sample(): void {
+    const { headers } = this.#reader;
+    if (this.#isSampled || headers === NO_HEADERS) return;
+    this.#isSampled = true;
+    this.#tracing = this.#services.tracer?.begin(headers, this.#exchange.openedAt);
+  }
+
+  #seriesOf(request: UnderstoodRequest | undefined): number {
+    const { headers, requester } = this.#reader;
+    const { recorder } = this.#services;
+    if (request === undefined && headers === NO_HEADERS) return recorder.series(UNREAD);
+    const { fairnessId, priority } = request ?? requester;
+    const model = request?.model ?? '';
+    return recorder.series({
+      model,
+      target: request?.targetModel ?? this.#askedTarget,
+      fairness: fairnessId,
+      priority,
+    });
+  }
+
+  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
+  get #askedTarget(): string {
+    const { clientsRewrite } = this.#services.rules.access;
+    return clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';
+  }
+}
+
+/** Labels of a request whose headers have not come. */
+const UNREAD = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };
