@@ -75,7 +75,7 @@ describe('an answer whose body the proxy does not send', () => {
   it('ends with the trailers', () => {
     const shard = new FakeShard();
     const proxy = placed(shard, NONE).say(responseHeaders(SSE));
-    expect(shard.charges[0]).toMatchObject({ releases: 0, prefills: 1, outcomes: ['success'] });
+    expect(shard.charges[0]).toMatchObject({ releases: 0, prefills: 1, outcomes: ['answered'] });
     proxy.say(responseTrailers());
     expect(proxy.kinds).toEqual(['responseHeaders', 'responseTrailers']);
     expect(shard.charges[0]).toMatchObject({ releases: 1, answers: [{ outcome: 'completed', streamed: true }] });
