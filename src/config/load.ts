@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { FlowControlSettings } from '../contract/queue-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
+import { DEFAULT_PARSERS, isParserName } from '../request/dialects.js';
 import { readProblem } from '../runtime/read-problem.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
@@ -17,18 +18,74 @@ import {
   resolveDataLayer,
 } from './data-layer.js';
 import { DEFAULT_CONFIGURATION } from './default-configuration.js';
-import { ConfigurationDocument } from './document.js';
+import { ConfigurationDocument, type Path } from './document.js';
 import { ConfigurationError } from './error.js';
-import { resolveFeatureGates } from './feature-gates.js';
 import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { didYouMean } from './nearest-name.js';
-import { resolveParsers } from './parsers.js';
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { type ReplicationConfig, resolveReplication } from './replication.js';
 import { resolveSaturationDetector } from './saturation.js';
 import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
 import { shown, validate } from './validation.js';
+
+/** The configured parsers, else those of the deprecated field `parser`, else the default ones. */
+function resolveParsers(
+  config: EndpointPickerConfig,
+  plugins: PluginSet,
+  document: ConfigurationDocument,
+  warnings: string[],
+): readonly LoadedPlugin[] {
+  const listed = config.requestHandler?.parsers ?? [];
+  if (config.parser !== undefined) {
+    const used = listed.length > 0 ? ', and ignored because that is set' : '';
+    warnings.push(document.warning(['parser'], `is deprecated: use requestHandler.parsers${used}`));
+  }
+  const resolve = (name: string, path: Path) => {
+    // The default parsers need not be listed in plugins to be named.
+    if (isParserName(name) && DEFAULT_PARSERS.includes(name)) plugins.ensure(name);
+    return plugins.resolve(name, ['parser'], path);
+  };
+  if (listed.length > 0) {
+    return listed.map(({ pluginRef }, index) => resolve(pluginRef, ['requestHandler', 'parsers', index, 'pluginRef']));
+  }
+  if (config.parser !== undefined) return [resolve(config.parser.pluginRef, ['parser', 'pluginRef'])];
+  return DEFAULT_PARSERS.map((type) => plugins.ensure(type));
+}
+
+/** Feature gates and whether they are on by default. */
+const GATES: ReadonlyMap<string, boolean> = new Map([
+  ['flowControl', false],
+  ['haPopulateNonLeaderDatastore', true],
+]);
+
+/** Spellings of a boolean that Go's strconv.ParseBool takes. */
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
+  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
+]);
+
+/** All gates with their values, from entries `name`, `name=true` or `name=false`; of several for a gate the last. */
+function resolveFeatureGates(
+  entries: readonly string[],
+  document: ConfigurationDocument,
+): ReadonlyMap<string, boolean> {
+  const gates = new Map(GATES);
+  for (const [index, entry] of entries.entries()) {
+    const [name = '', ...rest] = entry.split('=');
+    const path = ['featureGates', index];
+    if (!GATES.has(name)) {
+      const hint = didYouMean(name, GATES.keys()) || `; known: ${[...GATES.keys()].join(', ')}`;
+      throw document.error(path, `unknown feature gate "${name}"${hint}`);
+    }
+    const value = rest.length === 0 ? true : BOOLEANS.get(rest.join('='));
+    if (value === undefined) {
+      throw document.error(path, `feature gate ${name} must be true or false, got ${shown(rest.join('='))}`);
+    }
+    gates.set(name, value);
+  }
+  return gates;
+}
 
 const API_VERSION = 'llm-d.ai/v1alpha1';
 const DEPRECATED_API_VERSION = 'inference.networking.x-k8s.io/v1alpha1';

@@ -1,7 +1,11 @@
+import type * as Kv from '@nats-io/kv';
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/transport-node';
+import { optionalPackage } from '../runtime/optional-package.js';
 import type { KeptName, KeptStore } from './kept-store.js';
-import { kv } from './kv-client.js';
+
+/** The client of JetStream's key-value store; this module is loaded only where `replication.jetStream` is on. */
+const kv = optionalPackage<typeof Kv>('@nats-io/kv', 'replicas that keep their state in JetStream');
 
 /** Bucket of all groups; the group is a part of the key. */
 const BUCKET = 'pointsman';

@@ -1,7 +1,11 @@
+import type * as Nats from '@nats-io/transport-node';
 import type { Msg, NatsConnection, Status } from '@nats-io/transport-node';
 import { errorMessage } from '../runtime/error-message.js';
+import { optionalPackage } from '../runtime/optional-package.js';
 import type { LinkEvents, ReplicaLink } from './link.js';
-import { nats } from './nats-client.js';
+
+/** The client of NATS; this module is loaded only where replication is configured. */
+const nats = optionalPackage<typeof Nats>('@nats-io/transport-node', 'replicas on NATS');
 
 /** Pause between two tries to connect. */
 const RECONNECT_MS = 200;

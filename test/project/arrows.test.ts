@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { joinedFolders, wrongArrows, wrongImports } from '../../scripts/arrows.ts';
 import { importsOf, wrongImports as wrongAssemblyImports } from '../../scripts/assembly-arrows.ts';
+import { readImports } from '../../scripts/source-imports.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 let folder: string;
@@ -63,6 +64,12 @@ describe('arrows between the rooms', () => {
     });
     expect(wrongImports(files, rooms)).toEqual([]);
     expect(wrongArrows(files, rooms)).toEqual([]);
+  });
+
+  test('the program follows the arrows, uses all of them, and none runs back', () => {
+    const program = readImports(['src', 'tools']);
+    expect(program.size).toBeGreaterThan(500);
+    expect([...wrongImports(program), ...wrongArrows(program), ...joinedFolders(program)]).toEqual([]);
   });
 
   test('an import without an arrow is refused', () => {

@@ -1,9 +1,45 @@
-import type { Condition, PickerReading, Severity } from './condition.js';
-import { decisionConditions } from './decision-checks.js';
+import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
 import { endpointConditions } from './endpoint-checks.js';
 import { errorConditions } from './error-checks.js';
-import { processConditions } from './process-checks.js';
+import { sumOf } from './exposition.js';
+import { processConditions, requestsOf } from './process-checks.js';
 import { trafficConditions } from './traffic-checks.js';
+
+/** Number of decisions from which on a scorer is judged. */
+const DECISIONS_MIN = 20;
+
+/** Decisions: scorers without effect, bodies that nothing reads, waits. */
+function decisionConditions(reading: PickerReading): readonly Condition[] {
+  return [...scorers(reading), ...chunks(reading), ...waits(reading)];
+}
+
+function scorers({ health }: PickerReading): readonly Condition[] {
+  return (health?.scorers ?? []).flatMap(({ scorer, decisions, apart, decided }) => {
+    if (decisions < DECISIONS_MIN || decided > 0) return [];
+    if (apart === 0) {
+      const text = `${scorer} scored all candidates alike in ${decisions} decisions`;
+      return [condition('warning', 'scorers', text, 'check the signal that it reads (pointsman why), or remove it')];
+    }
+    const text = `${scorer} changed no pick in ${decisions} decisions`;
+    return [condition('note', 'scorers', text, 'raise its weight, or remove it')];
+  });
+}
+
+function chunks(reading: PickerReading): readonly Condition[] {
+  const { samples, earlier, health } = reading;
+  const answers = sumOf(samples, 'pointsman_unread_answers_total');
+  const still = earlier === undefined || answers > sumOf(earlier, 'pointsman_unread_answers_total');
+  if (answers === 0 || health?.readsAnswers === true) return [];
+  const text = `the proxy sent the bodies of ${answers} of ${requestsOf(reading)} answers, and no decision reads them`;
+  const remedy = 'set response_body_mode: NONE and keep response_trailer_mode: SEND (docs/guides/processing-modes.md)';
+  return [condition(still ? 'warning' : 'note', 'chunks', text, remedy)];
+}
+
+function waits({ waiting }: PickerReading): readonly Condition[] {
+  if (waiting === undefined) return [];
+  const remedy = 'add model servers if it lasts; /debug/flow-control says what closes each endpoint';
+  return [condition('note', 'queues', `${waiting.count} requests wait: ${waiting.why}`, remedy)];
+}
 
 const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
 

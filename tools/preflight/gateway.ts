@@ -1,3 +1,4 @@
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { repeated } from '../../src/serve/plugin-registry.js';
@@ -6,7 +7,7 @@ import { askPicker } from '../command-line/picker-pages.js';
 import { readSamples, sumOf } from '../doctor/exposition.js';
 import type { EnvoyFinding } from '../envoy/finding.js';
 import { parseDestination } from '../gateway/headers.js';
-import { BorrowedFile } from './endpoints-file.js';
+import { endpointsYaml } from '../simulator/server/fleet.js';
 import { EnvoyAdmin, movedSettings } from './envoy-admin.js';
 import { GatewayClient } from './gateway-client.js';
 import { atOnce, hangUps } from './load-probes.js';
@@ -14,6 +15,34 @@ import { bodies, failure, longAnswer, reach, silence, slowUpload, stream, traile
 import { startTestEndpoint, type TestEndpoint } from './test-endpoint.js';
 import type { ProbeResult, TestRun } from './test-run.js';
 import { exitCodeOf, type Verdict, verdictOf, verdictText } from './verdict.js';
+
+/** An endpoints file that names the test endpoint alone for the time of a run. */
+class BorrowedFile {
+  readonly #file: string;
+  readonly #before: string;
+
+  private constructor(file: string, before: string) {
+    this.#file = file;
+    this.#before = before;
+  }
+
+  /** Puts the endpoint in the place of the file's endpoints. @throws {Error} when the file cannot be read or written */
+  static async take(file: string, place: { readonly address: string; readonly port: number }): Promise<BorrowedFile> {
+    const borrowed = new BorrowedFile(file, await readFile(file, 'utf8'));
+    await borrowed.#write(endpointsYaml([{ name: 'preflight', ...place }]));
+    return borrowed;
+  }
+
+  /** Puts the file back as it was. */
+  give(): Promise<void> {
+    return this.#write(this.#before);
+  }
+
+  async #write(text: string): Promise<void> {
+    await writeFile(`${this.#file}.preflight`, text);
+    await rename(`${this.#file}.preflight`, this.#file);
+  }
+}
 
 interface GatewayFlags {
   readonly gateway: URL;

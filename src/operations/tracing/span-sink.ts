@@ -1,8 +1,30 @@
-import { consoleLines } from './console-exporter.js';
 import { createExporter } from './exporters.js';
 import { encodeTraces } from './otlp.js';
 import type { TracingSettings } from './settings.js';
+import type { AttributeValue, Span } from './span.js';
 import type { SpanQueueOptions } from './span-queue.js';
+
+/** Writes spans as lines of JSON (OTEL_TRACES_EXPORTER=console). */
+function consoleLines(spans: readonly Span[]): string {
+  return spans.map((span) => `${JSON.stringify(shown(span))}\n`).join('');
+}
+
+function shown({ attributes, startMs, endMs, error, ...span }: Span) {
+  return {
+    span: span.name,
+    trace_id: span.traceId,
+    span_id: span.spanId,
+    parent_id: span.parentId,
+    start: new Date(startMs).toISOString(),
+    duration_ms: Math.round((endMs - startMs) * 1_000) / 1_000,
+    attributes: Object.fromEntries(attributes.map(([name, value]) => [name, plain(value)])),
+    error,
+  };
+}
+
+function plain(value: AttributeValue) {
+  return typeof value === 'object' && 'double' in value ? value.double : value;
+}
 
 const SCOPE = 'pointsman';
 

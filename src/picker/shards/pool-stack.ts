@@ -1,4 +1,6 @@
 import { LegacyAdmission, saturation } from '../../admission/shedding.js';
+import type { CurrentSettings } from '../../contract/current-settings.js';
+import type { TokenSettings } from '../../contract/token-settings.js';
 import type { CacheLoss } from '../../core/cache-loss.js';
 import { Decider } from '../../core/decider.js';
 import { DecisionTap, type TapCounts } from '../../core/decision-tap.js';
@@ -10,11 +12,12 @@ import { ScanMemory } from '../../core/scan-memory.js';
 import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
-import type { StreamServices } from '../../ingress/exchange.js';
+import type { StreamServices, StreamSettings } from '../../ingress/exchange.js';
 import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import { UnreadAnswers } from '../../ingress/unread-answers.js';
 import type { Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
+import { createDialects, type ParserName } from '../../request/dialects.js';
 import { RequestRules } from '../../request/rules.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import { LockRetry } from '../../runtime/lock-retry.js';
@@ -27,12 +30,71 @@ import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.j
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
 import { objectiveName } from '../../scheduling/wanted-times.js';
-import type { FromPool, PoolStart, RulesMessage, ShardFlowControl, ToPool } from '../messages.js';
+import type { FromPool, PoolStart, ReloadableSettings, RulesMessage, ShardFlowControl, ToPool } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
-import { ReplaceableSettings } from './replaceable-settings.js';
 import { type ShardPluginOptions, ShardPlugins } from './shard-plugins.js';
-import { createTokenSource } from './token-sources.js';
 import { TraceOutbox } from './trace-outbox.js';
+
+/**
+ * Token source of a shard's prompts; undefined = tokens are estimated, and nothing of it is loaded.
+ * @throws with one line when the tokeniser's files cannot be used
+ */
+async function createTokenSource(
+  settings: TokenSettings | undefined,
+  directory: EndpointDirectory,
+): Promise<TokenSource | undefined> {
+  if (settings === undefined) return undefined;
+  if (settings.kind === 'render') {
+    const { RenderSource } = await import('../../request/tokens/render-source.js');
+    return new RenderSource(settings, endpointsInTurn(directory), () => performance.now());
+  }
+  const [{ LocalSource }, { startTokeniserThreads }] = await Promise.all([
+    import('../../request/tokens/local-source.js'),
+    import('../jobs/job-pool.js'),
+  ]);
+  const source = new LocalSource(settings, startTokeniserThreads(settings.threads));
+  await source.prepare();
+  return source;
+}
+
+/** Base URLs of the endpoints in turn. */
+function endpointsInTurn(directory: EndpointDirectory): () => string | undefined {
+  let turn = 0;
+  return () => {
+    const slots = directory.slots();
+    const endpoint = slots.length === 0 ? undefined : directory.at(slots[turn++ % slots.length]!);
+    return endpoint && `http://${endpoint.address}`;
+  };
+}
+
+/** Configured settings of a shard, with the stream settings derived from them. */
+type ShardCurrent = ReloadableSettings & StreamSettings;
+
+/** The settings of a shard that a reload of the configuration replaces as a whole. */
+class ReplaceableSettings implements CurrentSettings<ShardCurrent> {
+  #current: ShardCurrent;
+
+  constructor(settings: ReloadableSettings) {
+    this.#current = withStreamSettings(settings);
+  }
+
+  get current(): ShardCurrent {
+    return this.#current;
+  }
+
+  /** Takes effect for requests that begin later. Requests under way keep their dialect and their charges. */
+  replace(settings: ReloadableSettings): void {
+    this.#current = withStreamSettings(settings);
+  }
+}
+
+function withStreamSettings(settings: ReloadableSettings): ShardCurrent {
+  return {
+    ...settings,
+    dialects: createDialects(settings.parsers as readonly ParserName[]),
+    evicts: settings.flowControl?.evicts ?? false,
+  };
+}
 
 /** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
 const PLUGIN_SEED = 0x706c7567n;

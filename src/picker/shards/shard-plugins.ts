@@ -1,3 +1,4 @@
+import { BroadcastChannel } from 'node:worker_threads';
 import { endpointColumns, hookColumn } from '../../core/hook-columns.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
@@ -14,7 +15,36 @@ import { makeProfileHandler } from '../../scheduling/profile-handlers/make-profi
 import { SINGLE_PROFILE_HANDLER } from '../../scheduling/profile-handlers/single-profile.js';
 import type { HandlerSettings } from '../../scheduling/program.js';
 import type { PluginSettings, RestartSettings } from '../messages.js';
-import { PluginChannels } from './plugin-channel.js';
+
+type Receive = (message: unknown) => void;
+
+/**
+ * Channels between the instances of a plugin on the shards of one picker.
+ * @param group name that these shards share
+ */
+class PluginChannels {
+  readonly #group: string;
+  readonly #open: BroadcastChannel[] = [];
+
+  constructor(group: string) {
+    this.#group = group;
+  }
+
+  /** Joins the channel of a plugin. @returns a function that sends to all other shards */
+  join(plugin: string, receive: Receive): (message: unknown) => void {
+    const channel = new BroadcastChannel(`pointsman ${this.#group} ${plugin}`);
+    channel.onmessage = (event) => receive((event as { data: unknown }).data);
+    channel.unref();
+    this.#open.push(channel);
+    return (message) => channel.postMessage(message);
+  }
+
+  /** Leaves all channels. */
+  close(): void {
+    for (const channel of this.#open) channel.close();
+    this.#open.length = 0;
+  }
+}
 
 export interface ShardPluginOptions {
   readonly core: CoreInstance;

@@ -1,3 +1,4 @@
+import { PerformanceObserver } from 'node:perf_hooks';
 import { MessageChannel, threadId } from 'node:worker_threads';
 import { shareOf } from '../../contract/bounds.js';
 import type { KeyPair } from '../../contract/listen-settings.js';
@@ -7,7 +8,7 @@ import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
 import { rehearse } from '../../ingress/rehearsal.js';
-import type { Transport, TransportOptions } from '../../ingress/transport.js';
+import type { HealthSource, ServingStatus, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
 import type { ShardUse } from '../../operations/metrics/shard-metrics.js';
@@ -16,10 +17,56 @@ import { errorMessage } from '../../runtime/error-message.js';
 import { threadClockMs } from '../../runtime/pool-clock.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { FromShard, PoolStart, RehearsalPool, ShardStart, ToShard } from '../messages.js';
-import { CollectionTime } from './collection-time.js';
-import { MirroredHealth } from './mirrored-health.js';
 import { PoolStack } from './pool-stack.js';
 import { shardDefinitions } from './shard-plugins.js';
+
+/** A shard's copy of the process's health, updated by messages of the control thread. */
+class MirroredHealth implements HealthSource {
+  #statuses: ReadonlyMap<string, ServingStatus>;
+  readonly #watchers = new Set<() => void>();
+
+  constructor(statuses: readonly (readonly [string, ServingStatus])[]) {
+    this.#statuses = new Map(statuses);
+  }
+
+  replace(statuses: readonly (readonly [string, ServingStatus])[]): void {
+    this.#statuses = new Map(statuses);
+    for (const changed of [...this.#watchers]) changed();
+  }
+
+  status(service: string): ServingStatus {
+    return this.#statuses.get(service) ?? 'SERVICE_UNKNOWN';
+  }
+
+  services(): readonly string[] {
+    return [...this.#statuses.keys()];
+  }
+
+  watch(changed: () => void): () => void {
+    this.#watchers.add(changed);
+    return () => this.#watchers.delete(changed);
+  }
+}
+
+/** Time for which garbage collections hold this thread. */
+class CollectionTime {
+  #ms = 0;
+  readonly #observer = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) this.#ms += duration;
+  });
+
+  constructor() {
+    this.#observer.observe({ entryTypes: ['gc'] });
+  }
+
+  get seconds(): number {
+    return this.#ms / 1_000;
+  }
+
+  stop(): void {
+    this.#observer.disconnect();
+  }
+}
 
 /**
  * A shard: takes ext_proc connections and makes decisions until it is drained and its streams have ended. Called by

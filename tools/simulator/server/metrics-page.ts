@@ -1,6 +1,34 @@
 import { BLOCK_TOKENS } from './block-hash.js';
 import type { Engine, Sequence } from './engine.js';
-import { Histogram } from './histogram.js';
+
+/** A cumulative histogram in Prometheus' text exposition. */
+class Histogram {
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
+  #sum = 0;
+  #count = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.#counts = bounds.map(() => 0);
+  }
+
+  observe(value: number): void {
+    this.#sum += value;
+    this.#count++;
+    const at = this.#bounds.findIndex((bound) => value <= bound);
+    if (at >= 0) this.#counts[at]!++;
+  }
+
+  lines(name: string, labels: string): string {
+    let below = 0;
+    const buckets = this.#bounds.map((bound, index) => {
+      below += this.#counts[index]!;
+      return `${name}_bucket{${labels},le="${bound}"} ${below}\n`;
+    });
+    return `${buckets.join('')}${name}_bucket{${labels},le="+Inf"} ${this.#count}\n${name}_sum{${labels}} ${this.#sum}\n${name}_count{${labels}} ${this.#count}\n`;
+  }
+}
 
 const SECONDS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80];
 const REQUEST_SECONDS = [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480];

@@ -1,21 +1,86 @@
 import type { FrameSink } from './frame-reader.js';
 import { writePing, writeSettingsAck, writeWindowUpdate } from './frames.js';
 import { HeaderBlocks, type HeadSink } from './header-blocks.js';
-import { ANSWERED_FRAMES, CONNECTION_WINDOW_BYTES, EMPTY_FRAMES, RESETS, STREAM_WINDOW_BYTES } from './limits.js';
+import {
+  ANSWERED_FRAMES,
+  CONNECTION_WINDOW_BYTES,
+  EMPTY_FRAMES,
+  type Rate,
+  RESETS,
+  STREAM_WINDOW_BYTES,
+} from './limits.js';
 import type { OutBuffer } from './out-buffer.js';
-import { initialWindowOf } from './peer-settings.js';
 import {
   ConnectionError,
   ErrorCode,
   FLAG_ACK,
   FLAG_END_STREAM,
+  FRAME_BYTES_LIMIT,
+  FRAME_BYTES_MAX,
   FrameType,
+  Setting,
   WINDOW_BYTES_DEFAULT,
   WINDOW_BYTES_MAX,
 } from './protocol.js';
 import type { RequestHead } from './request-head.js';
 import type { ServerStream } from './server-stream.js';
-import { TokenBucket } from './token-bucket.js';
+
+const SETTING_BYTES = 6;
+
+/**
+ * Reads the payload of a SETTINGS frame (section 6.5).
+ * @returns the initial window that the last of its settings names; undefined when none does. The rest concerns what this side
+ * never does: it pushes nothing, adds nothing to the peer's header table, and sends frames and lists of the least size.
+ * @throws ConnectionError when a value is out of its range
+ */
+function initialWindowOf(bytes: Buffer, from: number, to: number): number | undefined {
+  if ((to - from) % SETTING_BYTES !== 0) throw new ConnectionError(ErrorCode.frameSize, 'SETTINGS of a wrong size');
+  let window: number | undefined;
+  for (let at = from; at < to; at += SETTING_BYTES) {
+    const value = bytes.readUInt32BE(at + 2);
+    switch (bytes.readUInt16BE(at)) {
+      case Setting.enablePush:
+        if (value > 1) throw new ConnectionError(ErrorCode.protocol, 'ENABLE_PUSH is neither 0 nor 1');
+        break;
+      case Setting.initialWindowSize:
+        if (value > WINDOW_BYTES_MAX)
+          throw new ConnectionError(ErrorCode.flowControl, 'an initial window out of range');
+        window = value;
+        break;
+      case Setting.maxFrameSize:
+        if (value < FRAME_BYTES_MAX || value > FRAME_BYTES_LIMIT) {
+          throw new ConnectionError(ErrorCode.protocol, 'a frame size out of range');
+        }
+    }
+  }
+  return window;
+}
+
+/** Counts events against a rate. */
+class TokenBucket {
+  readonly #rate: Rate;
+  #tokens: number;
+  #at: number;
+
+  /** @param now milliseconds of a monotonic clock */
+  constructor(rate: Rate, now: number) {
+    this.#rate = rate;
+    this.#tokens = rate.burst;
+    this.#at = now;
+  }
+
+  /** One event at `now`. @returns false when it is one too many */
+  take(now: number): boolean {
+    if (this.#tokens < 1) {
+      const { burst, perSecond } = this.#rate;
+      this.#tokens = Math.min(burst, this.#tokens + ((now - this.#at) / 1_000) * perSecond);
+      this.#at = now;
+    }
+    if (this.#tokens < 1) return false;
+    this.#tokens--;
+    return true;
+  }
+}
 
 /** The connection, as the frames of its peer see it. */
 export interface PeerFramesOwner {
