@@ -66,7 +66,7 @@ async function measureBoth() {
 
 async function measure(name: string, port: number, scanner: PageScanner, sink: SignalSink) {
   const informer = new MetricsInformer({
-    reader: new PageReader(scanner, new EngineTable(), 8 << 20, { info() {}, warn() {} }),
+    reader: new PageReader(scanner, new EngineTable(), 8 << 20, { info() {}, warn() {} }, () => {}),
     sink,
     log: { info() {}, warn() {} },
   });

@@ -12,6 +12,8 @@ export const METRIC_MATCHERS: u32 = 8; // labels that must match, per metric
 export const QUERY_TEXT_BYTES: usize = 8192; // all names, matchers and wanted labels of a query
 export const SCRAPE_LINE_BYTES: usize = 524288; // longest wanted line that may be cut by a piece's end
 export const SCRAPE_CAPTURE_BYTES: usize = 65536; // wanted label values of one metric
+export const SCRAPE_NAMES: u32 = 512; // distinct names of a page's comma lists
+export const SCRAPE_NAME_CELLS: u32 = 1024; // of the table of their hashes, a power of two
 
 // A query: the number of its metrics, the metrics, the text.
 export const QUERY_COUNT: usize = offsetof<Query>('count');
@@ -36,6 +38,7 @@ export const METRIC_ABSENT_MATCH: usize = offsetof<Metric>('absentMatch');
 export const AGGREGATE_SUM: u32 = 0;
 export const AGGREGATE_MAX: u32 = 1;
 export const AGGREGATE_LATEST_LABELS: u32 = 2; // the labels of the series with the largest value
+export const AGGREGATE_NAMES: u32 = 3; // the distinct names of comma lists in the labels of all series
 
 // The scan under way.
 export const SCRAPE_UNUSABLE: usize = offsetof<MetricsScan>('unusable');
@@ -51,4 +54,5 @@ export const SCRAPE_RESULT_BYTES: usize = 128;
 export const SCRAPE_QUERY_LIST: usize = SCRAPE_RESULTS + <usize>QUERY_METRICS * SCRAPE_RESULT_BYTES;
 export const SCRAPE_CAPTURES: usize = SCRAPE_QUERY_LIST + <usize>SCRAPE_QUERIES * QUERY_BYTES;
 export const SCRAPE_LINE: usize = SCRAPE_CAPTURES + <usize>QUERY_LABEL_METRICS * SCRAPE_CAPTURE_BYTES;
-export const SCRAPE_BYTES: usize = SCRAPE_LINE + SCRAPE_LINE_BYTES + 64; // vector loads may touch the 64
+export const SCRAPE_NAME_HASHES: usize = SCRAPE_LINE + SCRAPE_LINE_BYTES + 64; // vector loads may touch the 64
+export const SCRAPE_BYTES: usize = SCRAPE_NAME_HASHES + ((<usize>SCRAPE_NAME_CELLS) << 3);

@@ -71,7 +71,9 @@ export class MetricsScan {
   carried: u32;
   /** Wanted lines that could not be read · its thread · none. */
   unusable: u32;
-  private unused0: u64;
+  /** Distinct names found in comma lists · its thread · none. */
+  names: u32;
+  private unused0: u32;
   private unused1: u64;
   private unused2: u64;
   private unused3: u64;

@@ -9,6 +9,7 @@ import { responseRegionBytes } from '../response/layout';
 import { blanksEnd, copyLabel, labelsBegin, labelsMatch, readLabels, spanOf } from './labels';
 import {
   AGGREGATE_LATEST_LABELS,
+  AGGREGATE_NAMES,
   AGGREGATE_SUM,
   QUERY_BYTES,
   QUERY_METRIC_BYTES,
@@ -24,6 +25,7 @@ import {
   SCRAPE_RESULT_LABELS,
   SCRAPE_RESULTS,
 } from './layout';
+import { addNames, namesBegin } from './names';
 import { NUMBER, NUMBER_BAD, NUMBER_FINITE, parseNumber } from './number';
 import { Metric, MetricResult, MetricsScan, Query } from './scan-state';
 
@@ -57,6 +59,7 @@ export function scrapeBegin(query: u32): void {
   page().skipping = 0;
   page().carried = 0;
   page().unusable = 0;
+  namesBegin(SCRAPE);
   enter();
   memory.fill(SCRAPE + SCRAPE_RESULTS, 0, ((METRICS_END - METRICS) / QUERY_METRIC_BYTES) * SCRAPE_RESULT_BYTES);
 }
@@ -190,6 +193,9 @@ function addSample(metric: Metric, value: f64): void {
       return;
     }
     result.value = sum;
+  } else if (aggregate == AGGREGATE_NAMES) {
+    if (!addNames(SCRAPE, metric, result)) unusable();
+    result.value = first ? value : max(known, value);
   } else if (first || value > known) {
     if (aggregate == AGGREGATE_LATEST_LABELS && !captureLabels(metric, result)) {
       unusable();

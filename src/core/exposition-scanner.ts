@@ -8,9 +8,12 @@ export interface WantedMetric {
   readonly name: string;
   /** Labels that must all match; an empty value also matches a series without the label. At most 8. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
-  /** Way to combine several series: their sum, the largest value, or the labels of the series with the largest value. */
-  readonly aggregate: 'sum' | 'max' | 'latest-labels';
-  /** With `latest-labels`: the labels whose values are read. At most 8. */
+  /**
+   * Way to combine several series: their sum, the largest value, the labels of the series with the largest value, or the distinct
+   * names of the comma lists in the labels of all series.
+   */
+  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
+  /** With `latest-labels` and `names`: the labels whose values are read. At most 8. */
   readonly wantLabels?: readonly string[] | undefined;
 }
 
@@ -20,9 +23,12 @@ export interface ExpositionResult {
   readonly found: readonly boolean[];
   /** Sum or maximum of the finite sample values; NaN when not found. */
   readonly values: Float64Array;
-  /** With `latest-labels`: the wanted label values, '' for a label that the series lacks; undefined when not found. */
+  /**
+   * With `latest-labels`: the wanted label values, '' for a label that the series lacks. With `names`: one text, the names with a
+   * comma between two. Undefined when not found.
+   */
   readonly labels: readonly (readonly string[] | undefined)[];
-  /** Lines of wanted metrics that could not be used: malformed, or longer than the scanner's bound of 512 KiB. */
+  /** Lines of wanted metrics that could not be used as a whole: malformed, longer than 512 KiB, or with more than 512 names. */
   readonly unusable: number;
 }
 
@@ -139,9 +145,9 @@ export class ExpositionScanner {
       const isFound = u32[(at + CORE.SCRAPE_RESULT_FOUND) >>> 2] === 1;
       found.push(isFound);
       if (isFound) values[i] = f64[(at + CORE.SCRAPE_RESULT_VALUE) >>> 3]!;
-      const wantsLabels = metric.aggregate === 'latest-labels';
-      labels.push(isFound && wantsLabels ? this.#labels(at, metric.wantLabels?.length ?? 0, capture) : undefined);
-      if (wantsLabels) capture++;
+      const kept = keptTexts(metric);
+      labels.push(isFound && kept !== undefined ? this.#labels(at, kept, capture) : undefined);
+      if (kept !== undefined) capture++;
     }
     return { found, values, labels, unusable: u32[(this.#at + CORE.SCRAPE_UNUSABLE) >>> 2]! };
   }
@@ -161,7 +167,7 @@ export class ExpositionScanner {
 function writeQuery(core: CoreInstance, address: number, wanted: readonly WantedMetric[]): void {
   const { view } = core;
   atMost('metrics', wanted.length, CORE.QUERY_METRICS);
-  const labelMetrics = wanted.filter((metric) => metric.aggregate === 'latest-labels').length;
+  const labelMetrics = wanted.filter((metric) => keptTexts(metric) !== undefined).length;
   atMost('metrics whose labels are wanted', labelMetrics, CORE.QUERY_LABEL_METRICS);
   const text = new QueryText(CORE.QUERY_TEXT_BYTES);
   let capture = 0;
@@ -169,7 +175,7 @@ function writeQuery(core: CoreInstance, address: number, wanted: readonly Wanted
     const at = address + CORE.QUERY_METRIC_LIST + i * CORE.QUERY_METRIC_BYTES;
     writeMetric(core, at, metric, text);
     view.setUint32(at + CORE.METRIC_CAPTURE, capture, true);
-    if (metric.aggregate === 'latest-labels') capture++;
+    if (keptTexts(metric) !== undefined) capture++;
   }
   core.bytes.set(text.bytes, address + CORE.QUERY_TEXT);
   view.setUint32(address + CORE.QUERY_COUNT, wanted.length, true);
@@ -179,14 +185,21 @@ const aggregates = {
   sum: CORE.AGGREGATE_SUM,
   max: CORE.AGGREGATE_MAX,
   'latest-labels': CORE.AGGREGATE_LATEST_LABELS,
+  names: CORE.AGGREGATE_NAMES,
 } as const;
+
+/** Texts that a page leaves in the metric's capture; undefined = its labels are not read. */
+function keptTexts({ aggregate, wantLabels }: WantedMetric): number | undefined {
+  if (aggregate === 'names') return 1;
+  return aggregate === 'latest-labels' ? (wantLabels?.length ?? 0) : undefined;
+}
 
 function writeMetric({ view, bytes }: CoreInstance, at: number, metric: WantedMetric, text: QueryText): void {
   const name = encoder.encode(metric.name);
   if (name.length === 0 || name.length > NAME_BYTES_MAX)
     throw new RangeError(`the metric name "${metric.name.slice(0, 40)}" must have 1 to ${NAME_BYTES_MAX} bytes`);
   const matchers = Object.entries(metric.labels ?? {});
-  const wantLabels = metric.aggregate === 'latest-labels' ? (metric.wantLabels ?? []) : [];
+  const wantLabels = keptTexts(metric) === undefined ? [] : (metric.wantLabels ?? []);
   atMost(`labels of ${metric.name} to match`, matchers.length, CORE.METRIC_MATCHERS);
   atMost(`wanted labels of ${metric.name}`, wantLabels.length, CORE.METRIC_LABELS);
   const put = (word: number, value: number) => view.setUint32(at + word, value, true);

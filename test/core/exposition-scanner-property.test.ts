@@ -13,6 +13,8 @@ const wanted: readonly WantedMetric[] = [
   { name: 'vllm:num', aggregate: 'max' },
   { name: 'v', aggregate: 'sum', labels: { a: 'x"\\\n', b: '' } },
   { name: 'vllm:lora_requests_info', aggregate: 'latest-labels', wantLabels: ['engine', 'a', 'missing', 'b'] },
+  { name: 'vllm:lora_requests_info', aggregate: 'names', wantLabels: ['a', 'missing', 'b'] },
+  { name: 'v', aggregate: 'names', wantLabels: ['engine', 'a'] },
 ];
 let scanner: ExpositionScanner;
 let query: number;
@@ -47,7 +49,17 @@ const number = fc.oneof(
   ),
 );
 const labelValue = fc.oneof(
-  fc.constantFrom('0', '1', '', String.raw`x\"\\\n`, String.raw`\x`, 'a,b}c{', 'é😀', '# "'.replace('"', '\\"')),
+  fc.constantFrom(
+    '0',
+    '1',
+    '',
+    String.raw`x\"\\\n`,
+    String.raw`\x`,
+    'a,b}c{',
+    ' a ,, b\t,',
+    'é😀',
+    '# "'.replace('"', '\\"'),
+  ),
   fc
     .string({ maxLength: 40 })
     .map((text) => text.replace(/["\\\n\r]/g, (c) => (c === '\n' || c === '\r' ? '\\n' : `\\${c}`))),

@@ -37,6 +37,11 @@ function sampleOf(behindName: string): { labels: Map<string, string>; token: str
   return read && { labels: read.labels, token: /^[ \t]*([^ \t]*)/.exec(read.rest)![1]! };
 }
 
+function namesOf(list: string): string[] {
+  const names = list.split(',').map((name) => name.replace(/^[ \t]+|[ \t]+$/g, ''));
+  return names.filter((name) => name !== '');
+}
+
 /** A plain reader of a whole page at once. */
 export function referenceExposition(page: Buffer, wanted: readonly WantedMetric[]) {
   const results: ReferenceMetric[] = wanted.map(() => ({ found: false, value: Number.NaN, labels: undefined }));
@@ -63,7 +68,11 @@ export function referenceExposition(page: Buffer, wanted: readonly WantedMetric[
       if (!Number.isFinite(number)) continue;
       const result = results[i]!;
       if (metric.aggregate === 'sum') result.value = result.found ? result.value + number : number;
-      else if (!result.found || number > result.value) {
+      else if (metric.aggregate === 'names') {
+        result.value = result.found ? Math.max(result.value, number) : number;
+        const lists = [result.labels?.[0] ?? '', ...(metric.wantLabels ?? []).map((label) => value(label))];
+        result.labels = [[...new Set(lists.flatMap(namesOf))].join(',')];
+      } else if (!result.found || number > result.value) {
         result.value = number;
         if (metric.aggregate === 'latest-labels') result.labels = (metric.wantLabels ?? []).map(value);
       }

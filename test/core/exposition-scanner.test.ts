@@ -178,6 +178,35 @@ describe('the labels of the series with the largest value', () => {
   });
 });
 
+describe('the names of all series', () => {
+  const names: WantedMetric = { name: 'gauge', aggregate: 'names', wantLabels: ['running', 'waiting'] };
+  const line = (running: string, waiting: string) => `gauge{running="${running}",waiting="${waiting}"} 1\n`;
+
+  test('the names of all series are those of each comma list, once, without blanks', () => {
+    const page = line('b', '') + line('a, b', 'c') + line('', 'a,a') + line('', '');
+    expect(read(page, lora, names).labels).toEqual([undefined, ['b,a,c']]);
+    expect(read(line('c', ''), lora, names).labels).toEqual([undefined, ['c']]);
+  });
+
+  test('the names of all series are an empty text where no list holds one', () => {
+    expect(read(line('', ''), names).labels).toEqual([['']]);
+    expect(read('other 1\n', names).labels).toEqual([undefined]);
+  });
+
+  test('the names of all series are at most 512, and lines with more are counted as unusable', () => {
+    const page = Array.from({ length: 600 }, (_, i) => line(`name-${i},name-0`, '')).join('');
+    const { labels, unusable } = read(page, names);
+    expect(labels[0]![0]!.split(',')).toEqual(Array.from({ length: 512 }, (_, i) => `name-${i}`));
+    expect(unusable).toBe(88);
+  });
+
+  test('the names of all series are as long as 64 KiB together', () => {
+    const { labels, unusable } = read(line('a'.repeat(65_530), '') + line('b', 'too-long') + line('c', ''), names);
+    expect(labels[0]![0]!.slice(65_530)).toBe(',b,c');
+    expect(unusable).toBe(1);
+  });
+});
+
 describe('pages and lines', () => {
   test('2,000 other series do not hide the wanted one', () => {
     const noise = Array.from({ length: 2000 }, (_, i) => `# TYPE noise_${i} counter\nnoise_${i}{a="b"} ${i}\n`).join(

@@ -8,7 +8,7 @@ const table = new EngineTable();
 /** Signals that an engine reads from a page. */
 function signalsOf(engineName: string, page: string, engines = table) {
   const { engine } = engines.choose({ 'llm-d.ai/engine-type': engineName });
-  return engine.read(scanText(page, engine.wanted), { labels: undefined, adapters: undefined });
+  return engine.read(scanText(page, engine.wanted), { labels: undefined, adapters: undefined, shown: '' });
 }
 
 describe('built-in engines', () => {
@@ -57,7 +57,7 @@ describe('signals of a page', () => {
     const page = 'process_start_time_seconds 1.7e9\n';
     for (const engine of table.all()) {
       const scanned = scanText(page, engine.wanted);
-      expect(engine.read(scanned, { labels: undefined, adapters: undefined }).startSeconds).toBe(1.7e9);
+      expect(engine.read(scanned, { labels: undefined, adapters: undefined, shown: '' }).startSeconds).toBe(1.7e9);
       expect(engine.isForeign(scanned)).toBe(true);
     }
   });
@@ -118,6 +118,18 @@ describe('signals of a page', () => {
     expect(adapters).toEqual({ running: ['a', 'b'], waiting: ['c'], max: 4 });
   });
 
+  it('an engine shows the adapters of every series of its gauge, once as long as they are the same', () => {
+    const series = (running: string, waiting: string, value: number) =>
+      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ${value}\n`;
+    const { engine } = table.choose({});
+    const memory = { labels: undefined, adapters: undefined, shown: '' };
+    const shown = (page: string) => engine.newlyShown(scanText(page, engine.wanted), memory);
+    const page = series('fast', '', 100) + series('fast, slow', 'late', 200) + series('', '', 300);
+    expect(shown(page)).toEqual(['fast', 'slow', 'late']);
+    expect(shown(page)).toEqual([]);
+    expect(shown(page + series('other', '', 400))).toEqual(['fast', 'slow', 'late', 'other']);
+  });
+
   it('signals of a page hold empty lists while no adapter is in use', () => {
     const page =
       'vllm:lora_requests_info{running_lora_adapters="",waiting_lora_adapters="",max_lora="2"} 1700000000.5\n';
@@ -126,7 +138,7 @@ describe('signals of a page', () => {
 
   it('signals of a page give the same adapters object as long as the labels are the same', () => {
     const { engine } = table.choose({});
-    const memory = { labels: undefined, adapters: undefined };
+    const memory = { labels: undefined, adapters: undefined, shown: '' };
     const page = (running: string) =>
       scanText(
         `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="",max_lora="2"} 1\n`,

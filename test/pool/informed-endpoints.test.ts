@@ -35,7 +35,13 @@ describe('informed endpoints', () => {
     for (const { slot, generation } of added) table.open(slot, generation);
     const read = await new Promise<ReturnType<EndpointTable['read']>>((resolve) => {
       const informer = new MetricsInformer({
-        reader: new PageReader(new ExpositionScanner(core), new EngineTable(), 8 << 20, { info() {}, warn() {} }),
+        reader: new PageReader(
+          new ExpositionScanner(core),
+          new EngineTable(),
+          8 << 20,
+          { info() {}, warn() {} },
+          () => {},
+        ),
         log: { info() {}, warn() {} },
         now: () => 1234,
         sink: {

@@ -85,7 +85,7 @@ function inform(options: Partial<MetricsInformerOptions> = {}) {
     wake();
   };
   const informer = new MetricsInformer({
-    reader: new PageReader(makePlainScanner(), new EngineTable(), 8 << 20, { info: log, warn: log }),
+    reader: new PageReader(makePlainScanner(), new EngineTable(), 8 << 20, { info: log, warn: log }, () => {}),
     log: { info: log, warn: log },
     intervalMs: 10,
     sink: {

@@ -19,6 +19,7 @@ export function scanText(text: string, wanted: readonly WantedMetric[]): Scanned
       const first = !found[i];
       found[i] = true;
       if (metric.aggregate === 'sum') values[i] = values[i]! + value;
+      else if (metric.aggregate === 'names') labels[i] = [distinctNames(labels[i], metric, own)];
       else if (first || value > values[i]!) {
         values[i] = value;
         if (metric.aggregate === 'latest-labels') labels[i] = metric.wantLabels?.map((key) => own[key] ?? '');
@@ -26,6 +27,16 @@ export function scanText(text: string, wanted: readonly WantedMetric[]): Scanned
     }
   }
   return { found, values, labels };
+}
+
+function distinctNames(
+  before: readonly string[] | undefined,
+  { wantLabels = [] }: WantedMetric,
+  own: Readonly<Record<string, string | undefined>>,
+): string {
+  const lists = [before?.[0] ?? '', ...wantLabels.map((key) => own[key] ?? '')];
+  const names = lists.flatMap((list) => list.split(',').map((name) => name.trim()));
+  return [...new Set(names.filter((name) => name !== ''))].join(',');
 }
 
 function readValue(text: string): number {

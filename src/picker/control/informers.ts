@@ -37,7 +37,7 @@ const NODE_ADDRESS_LABEL = 'nodeAddress';
 export interface InformerSinks extends SignalSink {
   /** @returns false when the values could not be written now */
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
-  /** An endpoint's list of models shows a LoRA adapter. */
+  /** An endpoint's metrics page or list of models shows a LoRA adapter. */
   showAdapter(name: string): void;
 }
 
@@ -137,7 +137,7 @@ export function createInformers(options: PickerOptions, core: CoreInstance, sink
 const CORE_METRICS: SourceTypes = { source: 'metrics-data-source', extractors: ['core-metrics-extractor'] };
 const MODELS: SourceTypes = { source: 'models-data-source', extractors: ['models-data-extractor'] };
 
-function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sink: SignalSink): MetricsInformer {
+function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sinks: InformerSinks): MetricsInformer {
   const { metricsSource, extractor, attributeSources, scheduling } = options.configuration;
   const elsewhere = new Set(attributeSources.flatMap(({ metrics }) => metrics.map(({ attribute }) => attribute)));
   const engines = new EngineTable({
@@ -148,8 +148,8 @@ function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sin
   });
   return new MetricsInformer({
     ...informerOptions(options, 'metrics-data-source', metricsSource),
-    reader: new PageReader(scanner, engines, PAGE_BYTES_MAX, options.log),
-    sink,
+    reader: new PageReader(scanner, engines, PAGE_BYTES_MAX, options.log, sinks.showAdapter),
+    sink: sinks,
     pageBytesMax: PAGE_BYTES_MAX,
   });
 }

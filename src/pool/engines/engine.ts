@@ -6,8 +6,11 @@ import { parseMetricSpec } from './metric-spec.js';
 export interface WantedMetric {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>>;
-  /** Over several series of the name: their sum, their maximum, or the labels of the series with the largest value. */
-  readonly aggregate: 'sum' | 'max' | 'latest-labels';
+  /**
+   * Over several series of the name: their sum, their maximum, the labels of the series with the largest value, or the distinct names
+   * of comma lists in the labels of all, as one comma list.
+   */
+  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
   readonly wantLabels?: readonly string[];
 }
 
@@ -24,6 +27,8 @@ export type Adapters = NonNullable<EndpointSignals['adapters']>;
 export interface AdapterMemory {
   labels: readonly string[] | undefined;
   adapters: Adapters | undefined;
+  /** Names in any series of the gauge, as the page listed them. */
+  shown: string;
 }
 
 /** Metric of every Prometheus client; absent from the pages of an engine with several API processes. */
@@ -40,7 +45,8 @@ const REQUESTS_MAX = 1_000_000;
 const KV_USAGE_MAX = 1.5;
 
 const WHOLE_MAX = 0xffff_ffff;
-const ADAPTER_LABELS = ['running_lora_adapters', 'waiting_lora_adapters', 'max_lora'] as const;
+const ADAPTER_LISTS = ['running_lora_adapters', 'waiting_lora_adapters'] as const;
+const ADAPTER_LABELS = [...ADAPTER_LISTS, 'max_lora'] as const;
 
 /** An engine's metrics, compiled to what the scanner wants, and the way back from a scanned page to signals. */
 export class Engine {
@@ -52,6 +58,7 @@ export class Engine {
   readonly #kvUsage: number;
   readonly #model: number;
   readonly #adapters: number;
+  readonly #shown: number;
   readonly #cacheInfo: number;
   readonly #blockTokens: number;
   readonly #blockCount: number;
@@ -82,6 +89,7 @@ export class Engine {
     const named = config.runningRequestsSpec ? 'runningRequestsSpec' : 'queuedRequestsSpec';
     this.#model = want(named, 'latest-labels', [MODEL_LABEL]);
     this.#adapters = want('loraSpec', 'latest-labels', ADAPTER_LABELS);
+    this.#shown = want('loraSpec', 'names', ADAPTER_LISTS);
     this.#cacheInfo = want('cacheInfoSpec', 'latest-labels', [
       config.cacheBlockSizeLabelName || 'block_size',
       config.cacheNumBlocksLabelName || 'num_gpu_blocks',
@@ -120,6 +128,17 @@ export class Engine {
         : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),
       adapters: this.#adapters < 0 ? undefined : readAdapters(page.labels[this.#adapters], memory),
     };
+  }
+
+  /**
+   * Adapters in any series of the gauge; none when they are those of the last page. vLLM keeps a series of each set of adapters that
+   * it ran at once, and only the newest says what runs now: an adapter whose requests are short is mostly in older ones.
+   */
+  newlyShown(page: ScannedPage, memory: AdapterMemory): readonly string[] {
+    const shown = (this.#shown < 0 ? undefined : page.labels[this.#shown]?.[0]) ?? '';
+    if (shown === memory.shown) return [];
+    memory.shown = shown;
+    return names(shown);
   }
 }
 

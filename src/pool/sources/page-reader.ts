@@ -29,15 +29,26 @@ export class PageReader implements SignalReader<PageReading> {
   readonly #engines: EngineTable;
   readonly #pageBytesMax: number;
   readonly #log: InformerLog;
+  readonly #showAdapter: (name: string) => void;
   readonly #queries = new Map<Engine, number>();
   readonly #unknownEngines = new Set<string>();
 
-  /** Compiles every engine's query; throws what the scanner throws when they are too many or too large. */
-  constructor(scanner: PageScanner, engines: EngineTable, pageBytesMax: number, log: InformerLog) {
+  /**
+   * Compiles every engine's query; throws what the scanner throws when they are too many or too large.
+   * @param showAdapter called with every name that a page shows as a LoRA adapter, again when the page shows others
+   */
+  constructor(
+    scanner: PageScanner,
+    engines: EngineTable,
+    pageBytesMax: number,
+    log: InformerLog,
+    showAdapter: (name: string) => void,
+  ) {
     this.#scanner = scanner;
     this.#engines = engines;
     this.#pageBytesMax = pageBytesMax;
     this.#log = log;
+    this.#showAdapter = showAdapter;
     for (const engine of engines.all()) this.#queries.set(engine, scanner.compile(engine.wanted));
   }
 
@@ -45,7 +56,11 @@ export class PageReader implements SignalReader<PageReading> {
   prepare(endpoint: Endpoint): PageReading {
     const { engine, known, asked } = this.#engines.choose(endpoint.labels);
     if (!known) this.#tellUnknown(endpoint, asked, engine);
-    return { engine, query: this.#queries.get(engine)!, adapters: { labels: undefined, adapters: undefined } };
+    return {
+      engine,
+      query: this.#queries.get(engine)!,
+      adapters: { labels: undefined, adapters: undefined, shown: '' },
+    };
   }
 
   /** Signals of a complete page; `empty` = it holds none of the engine's metrics. Throws what the scanner throws. */
@@ -53,6 +68,7 @@ export class PageReader implements SignalReader<PageReading> {
     this.#scanner.begin(reading.query, this.#pageBytesMax);
     this.#scanner.feed(page);
     const scanned = this.#scanner.end();
+    for (const name of reading.engine.newlyShown(scanned, reading.adapters)) this.#showAdapter(name);
     return { signals: reading.engine.read(scanned, reading.adapters), empty: reading.engine.isForeign(scanned) };
   }
 

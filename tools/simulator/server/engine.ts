@@ -153,6 +153,8 @@ export class Engine {
   readonly #stepTime: StepTime;
   readonly #random: () => number;
   #waiting: Slot[] = [];
+  /** Called when a step has been formed, or none was left to form. */
+  formed: () => void = () => {};
   #running: Slot[] = [];
 
   constructor(options: EngineOptions) {
@@ -238,6 +240,7 @@ export class Engine {
     };
     for (const slot of this.#running) give(slot);
     while (budget > 0 && this.#start(now)) give(this.#running.at(-1)!);
+    this.formed();
     if (parts.length === 0) return undefined;
     const { speedup, noise } = this.#options;
     const exact = (this.#stepTime(work) / speedup) * this.slowdown;

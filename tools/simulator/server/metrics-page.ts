@@ -40,11 +40,16 @@ export interface LoraOptions {
   readonly names: readonly string[];
 }
 
+/** Sets of adapters whose series a page keeps; vLLM bounds them by nothing. */
+const ADAPTER_SERIES_MAX = 1_000;
+
 /** The `/metrics` page of a simulated server: names, labels and types of vLLM's. */
 export class MetricsPage {
   readonly #engine: Engine;
   readonly #labels: string;
   readonly #lora: LoraOptions | undefined;
+  /** Time in seconds of each series of the gauge of adapters, by its labels, the newest last. */
+  readonly #adapterSeries = new Map<string, number>();
   readonly #firstToken = new Histogram(SECONDS);
   readonly #perToken = new Histogram(SECONDS);
   readonly #queue = new Histogram(REQUEST_SECONDS);
@@ -56,6 +61,23 @@ export class MetricsPage {
     this.#engine = engine;
     this.#labels = `engine="0",model_name="${escapeLabel(model)}"`;
     this.#lora = lora;
+  }
+
+  /** The engine has formed a step: the gauge of adapters has a series of what runs and waits now, and keeps the others. */
+  stepFormed(): void {
+    if (this.#lora === undefined) return;
+    const { max, names } = this.#lora;
+    const among = (sequences: readonly Sequence[]) => [
+      ...new Set(sequences.map((sequence) => sequence.request.model).filter((model) => names.includes(model))),
+    ];
+    const running = among(this.#engine.running).join(',');
+    const waiting = among(this.#engine.waiting).join(',');
+    const labels = `max_lora="${max}",running_lora_adapters="${running}",waiting_lora_adapters="${waiting}"`;
+    this.#adapterSeries.delete(labels);
+    this.#adapterSeries.set(labels, (performance.timeOrigin + performance.now()) / 1000);
+    if (this.#adapterSeries.size > ADAPTER_SERIES_MAX) {
+      this.#adapterSeries.delete(this.#adapterSeries.keys().next().value!);
+    }
   }
 
   /** A sequence has ended by itself. */
@@ -116,15 +138,11 @@ export class MetricsPage {
   }
 
   #loraInfo(): string {
-    if (this.#lora === undefined) return '';
-    const { max, names } = this.#lora;
-    const among = (sequences: readonly Sequence[]) => [
-      ...new Set(sequences.map((sequence) => sequence.request.model).filter((model) => names.includes(model))),
-    ];
-    const running = among(this.#engine.running).join(',');
-    const waiting = among(this.#engine.waiting).join(',');
-    const labels = `max_lora="${max}",running_lora_adapters="${running}",waiting_lora_adapters="${waiting}"`;
-    return `${head('lora_requests_info', 'Running stats on lora requests.', 'gauge')}vllm:lora_requests_info{${labels}} ${Date.now() / 1000}\n`;
+    if (this.#adapterSeries.size === 0) return '';
+    const series = [...this.#adapterSeries].map(
+      ([labels, seconds]) => `vllm:lora_requests_info{${labels}} ${seconds}\n`,
+    );
+    return head('lora_requests_info', 'Running stats on lora requests.', 'gauge') + series.join('');
   }
 }
 

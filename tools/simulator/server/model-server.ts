@@ -122,6 +122,7 @@ class ServedEngine {
     this.#random = seededRandom(engine.seed ^ 0x5bd1e995);
     this.pacing = new EnginePacing(this.#engine);
     this.#page = new MetricsPage(this.#engine, this.#model, options.lora);
+    this.#engine.formed = () => this.#page.stepFormed();
   }
 
   stats(): ModelServerStats {
