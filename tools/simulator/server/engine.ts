@@ -153,6 +153,7 @@ export class Engine {
   readonly #stepTime: StepTime;
   readonly #random: () => number;
   #waiting: Slot[] = [];
+  #leftWaiting = 0;
   /** Called when a step has been formed, or none was left to form. */
   formed: () => void = () => {};
   #running: Slot[] = [];
@@ -166,6 +167,11 @@ export class Engine {
 
   get waiting(): readonly Sequence[] {
     return this.#waiting;
+  }
+
+  /** Sequences that the last step left waiting; what has come since then is not in it, as in vLLM's gauge. */
+  get leftWaiting(): number {
+    return Math.min(this.#leftWaiting, this.#waiting.length);
   }
 
   get running(): readonly Sequence[] {
@@ -240,6 +246,7 @@ export class Engine {
     };
     for (const slot of this.#running) give(slot);
     while (budget > 0 && this.#start(now)) give(this.#running.at(-1)!);
+    this.#leftWaiting = this.#waiting.length;
     this.formed();
     if (parts.length === 0) return undefined;
     const { speedup, noise } = this.#options;

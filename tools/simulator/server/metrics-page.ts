@@ -95,10 +95,10 @@ export class MetricsPage {
 
   /** The page as it stands now. */
   text(): string {
-    const { cache, totals, running, waiting } = this.#engine;
+    const { cache, totals, running, leftWaiting } = this.#engine;
     return [
       this.#gauge('num_requests_running', 'Number of requests in model execution batches.', running.length),
-      this.#gauge('num_requests_waiting', 'Number of requests waiting to be processed.', waiting.length),
+      this.#gauge('num_requests_waiting', 'Number of requests waiting to be processed.', leftWaiting),
       this.#gauge('kv_cache_usage_perc', 'KV-cache usage. 1 means 100 percent usage.', cache.used / cache.capacity),
       this.#counter(
         'prefix_cache_queries',
