@@ -23,8 +23,8 @@ export const COLUMN_KV_USAGE: u32 = 5; // commit, f32: share of the KV cache in 
 export const COLUMN_BLOCK_TOKENS: u32 = 6; // commit: engine's block size in tokens, 0 = unknown
 export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unknown
 export const COLUMN_SLOTS_SEEN: u32 = 8; // commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown
-export const COLUMN_SCRAPE_EPOCH: u32 = 9; // commit: counts scrapes
-export const COLUMN_SINCE_SCRAPE: u32 = 10; // commit: dispatched since the last scrape and still in flight
+export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: INFLIGHT at the last scrape
+export const COLUMN_STARTS: u32 = 10; // commit, f32: requests up to which, before its next scrape, none sent there is taken to wait (scheduling/slots.ts); control thread
 export const COLUMN_INFLIGHT: u32 = 11; // commit: requests in flight
 export const COLUMN_INFLIGHT_TOKENS: u32 = 12; // commit: uncached prompt tokens in flight
 export const COLUMN_ACTIVE_BLOCKS: u32 = 13; // index: unique prompt blocks in use by running requests
@@ -53,12 +53,12 @@ export const COLUMN_SPEED: u32 = 46; // commit, f32: how long things take there 
 export const COLUMN_HIT_RELIABILITY: u32 = 47; // commit, f32: share of the blocks thought to be held that are, 0 = 1
 export const COLUMN_PREFILL_RATE_PEAK: u32 = 48; // commit, f32: the largest PREFILL_RATE since the slot was opened
 // Part of the load columns that requests of other replicas make up (load/peers.ts).
-export const COLUMN_PEER_REQUESTS: u32 = 49; // commit: part of INFLIGHT; this and the next five: control thread
+export const COLUMN_PEER_REQUESTS: u32 = 49; // commit: part of INFLIGHT; this and the next four: control thread
 export const COLUMN_PEER_TOKENS: u32 = 50; // commit: part of INFLIGHT_TOKENS
 export const COLUMN_PEER_PREFILL: u32 = 51; // commit: part of PREFILL_TOKENS
 export const COLUMN_PEER_PROMPT: u32 = 52; // commit: part of PROMPT_TOKENS
 export const COLUMN_PEER_OUTPUT: u32 = 53; // commit: part of OUTPUT_BLOCKS
-export const COLUMN_PEER_SINCE: u32 = 54; // commit: part of SINCE_SCRAPE
+export const COLUMN_SLOTS_FULL: u32 = 54; // commit, f32: requests that ran while a queue lasted, 0 = unknown; control thread
 // Coefficients of the cost model of the endpoint's hardware class (scheduling/marginal-cost.ts), for an endpoint of average speed in it.
 export const COLUMN_COST_BASE: u32 = 55; // commit, f32: ms to the first output of a request without delays; this and the next four: control thread
 export const COLUMN_COST_PREFILL: u32 = 56; // commit, f32: ms per 1,000 uncached tokens, 0 = all five are those of the pool
@@ -68,6 +68,7 @@ export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token a
 // Silence (load/silence.ts).
 export const COLUMN_HEARD: u32 = 62; // any, f64 (62, 63): milliseconds of the pool clock at the last output seen from there, 0 = none
 export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get no byte
+export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 export const COLUMN_DEATH_TIME: u32 = 60; // commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try

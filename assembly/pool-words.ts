@@ -30,8 +30,6 @@ export class PoolWords {
   ejectionOff: u32;
   /** Count of repairs · control thread · none. */
   epoch: u32;
-  /** Requests: largest SLOTS_SEEN of any endpoint, 0 = unknown · control thread · commit lock. */
-  slotsSeen: f32;
   /** Slot + 1 at the head of the list of cold prompts, 0 = none · any thread · commit lock. */
   coldOldest: u32;
   /** Slot + 1 at its tail, 0 = none · any thread · commit lock. */

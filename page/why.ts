@@ -149,7 +149,14 @@ function scoreCell({ scores: of }: ShownEndpoint, i: number): HTMLElement | stri
         : signal.name.startsWith('KV')
           ? percent(signal.value)
           : count(signal.value);
-  return h('span', { title: signal?.name }, round(score.score), ' ', h('span', { class: 'dim' }, shown));
+  const scraped = signal?.scraped === undefined || signal.scraped === null ? '' : `; scraped: ${count(signal.scraped)}`;
+  return h(
+    'span',
+    { title: `${signal?.name ?? ''}${scraped}` },
+    round(score.score),
+    ' ',
+    h('span', { class: 'dim' }, shown),
+  );
 }
 
 function note({ rank, removedBy }: ShownEndpoint): HTMLElement | string {

@@ -6,12 +6,13 @@ import {
   ATTRIBUTE_COLUMNS,
   COLUMN_ATTRIBUTES,
   COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_SCRAPED,
   COLUMN_INFLIGHT_TOKENS,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_RUNNING,
-  COLUMN_SINCE_SCRAPE,
-  COLUMN_SLOTS_SEEN,
+  COLUMN_SLOTS_FULL,
+  COLUMN_STARTS,
   COLUMN_WAITING,
   columnAddress,
   SIGNAL_KV_USAGE,
@@ -19,7 +20,6 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { KEYS, MATCH } from '../memory';
-import { poolWords } from '../pool-words';
 import { request } from '../request-area';
 import { slotOffset } from './column';
 
@@ -32,37 +32,52 @@ export const VALUE_KV_USAGE: u32 = 5; // share of the KV cache in use
 export const VALUE_ATTRIBUTE: u32 = 8; // and up: attribute columns
 
 /**
- * Waiting requests as predicted for now (architecture §6): the scraped count plus what was dispatched since that scrape
- * and is still in flight, as far as the engine cannot have started it. An endpoint that has not shown how many it runs at
- * once is taken to be like the largest that has; when none has, it starts everything. (Taking the unknown as unlimited
- * while others have shown theirs sends a whole burst to the endpoint that is scraped last.)
+ * Steps of a waiting count that nothing but the number of requests sent since the last scrape speaks for. One request more on one
+ * endpoint than on another is no reason to leave a cache; a step of four keeps bursts even to within four.
  */
-export function predictWaiting(waiting: v128, running: v128, since: v128, slots: v128): v128 {
+const GUESS_STEP: f32 = 4;
+
+/**
+ * Waiting requests as predicted for now (architecture §6), from the scraped counts and the change of what is in flight since:
+ * what was sent less what has ended. Where something waited, what was sent waits behind it, and what ended let others start.
+ * Where nothing waited, what is above `full` waits if that is known, and what is above `starts` is taken to, in steps
+ * (scheduling/slots.ts).
+ */
+export function predictWaiting(waiting: v128, running: v128, change: v128, starts: v128, full: v128): v128 {
   const zero = f32x4.splat(0);
-  const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(running, since), slots));
-  const started = v128.and(over, f32x4.gt(slots, zero));
-  return v128.bitselect(f32x4.add(waiting, since), started, f32x4.gt(waiting, zero));
+  const total = f32x4.add(running, change);
+  const over = v128.and(f32x4.sub(total, full), f32x4.gt(full, zero));
+  const steps = f32x4.ceil(f32x4.mul(f32x4.sub(total, starts), f32x4.splat(<f32>1 / GUESS_STEP)));
+  const none = f32x4.pmax(over, f32x4.mul(steps, f32x4.splat(GUESS_STEP)));
+  return f32x4.pmax(zero, v128.bitselect(f32x4.add(waiting, change), none, f32x4.gt(waiting, zero)));
+}
+
+/** The predicted waiting counts of four endpoints, at byte `at` of the columns. */
+export function waitingAt(at: usize): v128 {
+  const inflight = v128.load(columnAddress(COLUMN_INFLIGHT) + at);
+  return predictWaiting(
+    v128.load(columnAddress(COLUMN_WAITING) + at),
+    v128.load(columnAddress(COLUMN_RUNNING) + at),
+    f32x4.convert_i32x4_s(i32x4.sub(inflight, v128.load(columnAddress(COLUMN_INFLIGHT_SCRAPED) + at))),
+    v128.load(columnAddress(COLUMN_STARTS) + at),
+    v128.load(columnAddress(COLUMN_SLOTS_FULL) + at),
+  );
 }
 
 /** Fills KEYS with the predicted waiting counts. */
 export function waitingKeys(used: u32): void {
-  const waiting = columnAddress(COLUMN_WAITING);
-  const running = columnAddress(COLUMN_RUNNING);
-  const since = columnAddress(COLUMN_SINCE_SCRAPE);
-  const slots = columnAddress(COLUMN_SLOTS_SEEN);
-  const keys = KEYS;
-  const zero = f32x4.splat(0);
-  const usual = f32x4.splat(poolWords().slotsSeen);
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const own = v128.load(slots + at);
-    const value = predictWaiting(
-      v128.load(waiting + at),
-      v128.load(running + at),
-      f32x4.convert_i32x4_s(v128.load(since + at)),
-      v128.bitselect(own, usual, f32x4.gt(own, zero)),
-    );
-    v128.store(keys + at, value);
-  }
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) v128.store(KEYS + at, waitingAt(at));
+}
+
+/** The predicted waiting count of one endpoint. */
+export function predictedWaiting(slot: u32): f32 {
+  const at = slotOffset(slot & ~3);
+  const four = waitingAt(at);
+  const lane = slot & 3;
+  if (lane == 0) return f32x4.extract_lane(four, 0);
+  if (lane == 1) return f32x4.extract_lane(four, 1);
+  if (lane == 2) return f32x4.extract_lane(four, 2);
+  return f32x4.extract_lane(four, 3);
 }
 
 /** NaN for every endpoint whose signal is unknown. */

@@ -3,7 +3,7 @@
 // Owns nothing: the columns are those of load/peers.ts and the REMOTE columns of the gate. Takes the commit lock.
 import * as column from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_PEER_PREFILL, COLUMN_PEER_REQUESTS } from '../endpoints';
-import { addPeersSince, setPeers } from '../load/peers';
+import { setPeers } from '../load/peers';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { gateOpened } from './capacity-gate';
@@ -16,7 +16,6 @@ const PATIENCE: u32 = 20;
 
 /**
  * Replaces the load of all other replicas on a slot.
- * @param charged requests that they have sent there since the last call
  * @param pending their requests without a first token
  * @param held tokens of their requests in the KV cache
  * @returns 0, or 1 when the lock could not be had: call again
@@ -29,7 +28,6 @@ export function peerLoad(
   prefill: u32,
   prompt: u32,
   output: u32,
-  charged: u32,
   pending: u32,
   held: u32,
 ): u32 {
@@ -39,7 +37,6 @@ export function peerLoad(
   if (column.u32(COLUMN_GENERATION, slot) == generation) {
     less = requests < column.u32(COLUMN_PEER_REQUESTS, slot) || prefill < column.u32(COLUMN_PEER_PREFILL, slot);
     setPeers(slot, requests, tokens, prefill, prompt, output);
-    addPeersSince(slot, charged);
     // INFLIGHT already includes the requests; the gate adds these columns to those of its own charges.
     room.setU32(ROOM_REMOTE_TOKENS, slot, prefill);
     room.setU32(ROOM_REMOTE_COUNT, slot, pending);

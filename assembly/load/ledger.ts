@@ -1,7 +1,7 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
 // Owns: REGION_LEDGER and the load columns of REGION_ENDPOINTS
-// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, SINCE_SCRAPE, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock,
+// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock,
 // but for an entry's handle of active blocks, which is written under the index lock by the thread that owns the entry.
 //
 //   head of all   one LedgerHead: the common free list
@@ -34,8 +34,6 @@ import {
   COLUMN_PEER_TOKENS,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
-  COLUMN_SCRAPE_EPOCH,
-  COLUMN_SINCE_SCRAPE,
   COLUMN_STRICTEST_TICKET,
   COLUMN_STRICTEST_TPOT,
   columnAddress,
@@ -67,8 +65,6 @@ export class LedgerEntry {
   blocks: u32;
   /** Blocks that the output fills so far · any thread · commit lock. */
   outputBlocks: u32;
-  /** Scrape epoch of the slot at the charge · any thread · commit lock. */
-  scrapeEpoch: u32;
   /** ENTRY_PROBE or 0 · any thread · commit lock. */
   flags: u32;
   /** Priority of the request · any thread · commit lock. */
@@ -236,7 +232,6 @@ export function charge(
   entry.tokens = tokens;
   setHandle(entry, 0, 0);
   entry.outputBlocks = 0;
-  entry.scrapeEpoch = column.u32(COLUMN_SCRAPE_EPOCH, slot);
   entry.flags = flags;
   entry.priority = priority;
   entry.time = now;
@@ -259,7 +254,6 @@ function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
   const sign = <i32>requests;
   column.addU32(COLUMN_PREFILL_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prefill));
   column.addU32(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prompt));
-  if (entry.scrapeEpoch == column.u32(COLUMN_SCRAPE_EPOCH, slot)) column.addU32(COLUMN_SINCE_SCRAPE, slot, requests);
 }
 
 /** The prefill is over: its uncached tokens are no longer ahead of others. Commit lock held. */
@@ -371,7 +365,6 @@ export function moveEntry(entry: LedgerEntry, slot: u32): void {
   }
   entry.slot = slot;
   entry.slotGeneration = column.u32(COLUMN_GENERATION, slot);
-  entry.scrapeEpoch = column.u32(COLUMN_SCRAPE_EPOCH, slot);
   // It probes the endpoint no more that it was sent to.
   entry.flags = 0;
   addLoad(entry, 1, entry.tokens);
@@ -385,7 +378,6 @@ export function clearLoad(slot: u32): void {
   column.setU32(COLUMN_INFLIGHT_TOKENS, slot, 0);
   column.setU32(COLUMN_PREFILL_TOKENS, slot, 0);
   column.setU32(COLUMN_PROMPT_TOKENS, slot, 0);
-  column.setU32(COLUMN_SINCE_SCRAPE, slot, 0);
   column.setU32(COLUMN_OUTPUT_BLOCKS, slot, 0);
   clearStrictest(slot);
 }

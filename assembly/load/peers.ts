@@ -11,11 +11,9 @@ import {
   COLUMN_PEER_PREFILL,
   COLUMN_PEER_PROMPT,
   COLUMN_PEER_REQUESTS,
-  COLUMN_PEER_SINCE,
   COLUMN_PEER_TOKENS,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
-  COLUMN_SINCE_SCRAPE,
 } from '../endpoints';
 
 /** Replaces one peer column and moves the load column by the difference. Commit lock held. */
@@ -33,20 +31,9 @@ export function setPeers(slot: u32, requests: u32, tokens: u32, prefill: u32, pr
   replace(COLUMN_OUTPUT_BLOCKS, COLUMN_PEER_OUTPUT, slot, output);
 }
 
-/** Counts `charged` further requests of peers to a slot; at most those in flight count as sent since its scrape. Commit lock held. */
-export function addPeersSince(slot: u32, charged: u32): void {
-  const since = min(column.u32(COLUMN_PEER_SINCE, slot) + charged, column.u32(COLUMN_PEER_REQUESTS, slot));
-  replace(COLUMN_SINCE_SCRAPE, COLUMN_PEER_SINCE, slot, since);
-}
-
-/** Clears the requests of peers since the last scrape: the new signals include them. Commit lock held; SINCE_SCRAPE is 0. */
-export function peersScraped(slot: u32): void {
-  column.setU32(COLUMN_PEER_SINCE, slot, 0);
-}
-
 /** Forgets the peers of a slot that changes hands. Commit lock held; the load columns are 0. */
 export function clearPeers(slot: u32): void {
-  for (let peers = COLUMN_PEER_REQUESTS; peers <= COLUMN_PEER_SINCE; peers++) column.setU32(peers, slot, 0);
+  for (let peers = COLUMN_PEER_REQUESTS; peers <= COLUMN_PEER_OUTPUT; peers++) column.setU32(peers, slot, 0);
 }
 
 /** Adds the peers to load columns that a repair has set to 0. Commit lock held. */
@@ -56,5 +43,4 @@ export function addPeers(slot: u32): void {
   column.addU32(COLUMN_PREFILL_TOKENS, slot, column.u32(COLUMN_PEER_PREFILL, slot));
   column.addU32(COLUMN_PROMPT_TOKENS, slot, column.u32(COLUMN_PEER_PROMPT, slot));
   column.addU32(COLUMN_OUTPUT_BLOCKS, slot, column.u32(COLUMN_PEER_OUTPUT, slot));
-  column.addU32(COLUMN_SINCE_SCRAPE, slot, column.u32(COLUMN_PEER_SINCE, slot));
 }

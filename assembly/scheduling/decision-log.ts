@@ -13,6 +13,7 @@
 //           DecisionEndpoint for each endpoint
 import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
+import { predictedWaiting } from '../columns/values';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_DEATH,
@@ -259,6 +260,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.ejection = <u16>(ejection | (load<u32>(cell(COLUMN_SILENT, slot)) * EJECTION_SILENT));
   endpoint.rank = rankOfPick(slot);
   endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
+  endpoint.predictedWaiting = predictedWaiting(slot);
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));
   endpoint.kvUsage = load<f32>(cell(COLUMN_KV_USAGE, slot));
   endpoint.signalAge = <f32>(request().now - load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));

@@ -159,6 +159,8 @@ export class DecisionEndpoint {
   pending: u32;
   /** Use of what the gate allows there, 1 = full, NaN = no gate · its thread · none. */
   saturation: f32;
+  /** Waiting requests as predicted for the decision · its thread · none. */
+  predictedWaiting: f32;
 }
 
 export const DECISION_BYTES: usize = 256;
@@ -172,8 +174,8 @@ export const BRIEF_BYTES: usize = 2688;
 export const DECISION_ENDPOINTS_MAX: u32 = 256;
 /** Scorers of which they are kept at most, and where they stand in a DecisionEndpoint. */
 export const DECISION_SCORES_MAX: u32 = 12;
-export const DECISION_SCORES: usize = 80;
-export const DECISION_ENDPOINT_BYTES: usize = 128;
+export const DECISION_SCORES: usize = 84;
+export const DECISION_ENDPOINT_BYTES: usize = 144;
 
 export const DECISION_TIME: usize = offsetof<DecisionRecord>('time');
 export const DECISION_NUMBER: usize = offsetof<DecisionRecord>('number');
@@ -250,6 +252,7 @@ export const DECISION_ENDPOINT_WINDOW: usize = offsetof<DecisionEndpoint>('windo
 export const DECISION_ENDPOINT_LIMIT: usize = offsetof<DecisionEndpoint>('limit');
 export const DECISION_ENDPOINT_PENDING: usize = offsetof<DecisionEndpoint>('pending');
 export const DECISION_ENDPOINT_SATURATION: usize = offsetof<DecisionEndpoint>('saturation');
+export const DECISION_ENDPOINT_PREDICTED_WAITING: usize = offsetof<DecisionEndpoint>('predictedWaiting');
 
 /** Reasons in the REMOVED column beside the operations (1 .. 63). */
 export const REMOVED_ASIDE: u32 = 251; // it has room; the request waits shortly for another that holds its prefix

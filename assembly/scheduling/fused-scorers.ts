@@ -10,11 +10,13 @@ import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
 import { predictWaiting } from '../columns/values';
 import {
+  COLUMN_INFLIGHT,
+  COLUMN_INFLIGHT_SCRAPED,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_RUNNING,
-  COLUMN_SINCE_SCRAPE,
-  COLUMN_SLOTS_SEEN,
+  COLUMN_SLOTS_FULL,
+  COLUMN_STARTS,
   COLUMN_WAITING,
   columnAddress,
   SIGNAL_KV_USAGE,
@@ -22,7 +24,6 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
-import { poolWords } from '../pool-words';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
 import { NEVER, noteBestMatch, noteHighest, noteMostMatched, noteSignal } from './score-column';
 
@@ -104,11 +105,11 @@ function gatherWaiting(used: u32): bool {
   const known = columnAddress(COLUMN_KNOWN);
   const waiting = columnAddress(COLUMN_WAITING);
   const running = columnAddress(COLUMN_RUNNING);
-  const since = columnAddress(COLUMN_SINCE_SCRAPE);
-  const slots = columnAddress(COLUMN_SLOTS_SEEN);
-  const usual = f32x4.splat(poolWords().slotsSeen);
+  const inflight = columnAddress(COLUMN_INFLIGHT);
+  const scraped = columnAddress(COLUMN_INFLIGHT_SCRAPED);
+  const starts = columnAddress(COLUMN_STARTS);
+  const full = columnAddress(COLUMN_SLOTS_FULL);
   const wanted = i32x4.splat(<i32>signals);
-  const zero = f32x4.splat(zeroValue);
   const never = f32x4.splat(never32);
   const lowest = f32x4.neg(never);
   let lack = i32x4.splat(0);
@@ -117,12 +118,13 @@ function gatherWaiting(used: u32): bool {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(candidates + at);
     lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
-    const own = v128.load(slots + at);
+    const change = i32x4.sub(v128.load(inflight + at), v128.load(scraped + at));
     const value = predictWaiting(
       v128.load(waiting + at),
       v128.load(running + at),
-      f32x4.convert_i32x4_s(v128.load(since + at)),
-      v128.bitselect(own, usual, f32x4.gt(own, zero)),
+      f32x4.convert_i32x4_s(change),
+      v128.load(starts + at),
+      v128.load(full + at),
     );
     v128.store(keys + at, value);
     const some = ofCandidates(value, lanes);

@@ -22,16 +22,11 @@ import {
   COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
   COLUMN_RUNNING,
-  COLUMN_SCRAPE_EPOCH,
   COLUMN_SIGNAL_TIME,
-  COLUMN_SINCE_SCRAPE,
-  COLUMN_SLOTS_SEEN,
   COLUMN_SPEED,
   COLUMN_STATE,
   COLUMN_WAITING,
   cell,
-  SIGNAL_RUNNING,
-  SIGNAL_WAITING,
 } from '../endpoints';
 import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
 import { adaptersForget, gaugeOf } from '../load/adapters';
@@ -41,7 +36,7 @@ import { coldForget, coldRepair } from '../load/cold-prompts';
 import { deathForget, deathRepair } from '../load/dead';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
 import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } from '../load/ledger';
-import { clearPeers, peersScraped } from '../load/peers';
+import { clearPeers } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { silenceForget } from '../load/silence';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
@@ -52,6 +47,7 @@ import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './decide';
 import { coefficientsInitialise } from './marginal-cost';
+import { clearSlots, noteSlots } from './slots';
 
 /** The control thread must not stop for long: it is the one that repairs. */
 const SHORT: u32 = 20;
@@ -98,7 +94,7 @@ function clearSignals(slot: u32): void {
   column.setF32(COLUMN_WAITING, slot, 0);
   column.setF32(COLUMN_RUNNING, slot, 0);
   column.setF32(COLUMN_KV_USAGE, slot, 0);
-  column.setF32(COLUMN_SLOTS_SEEN, slot, 0);
+  clearSlots(slot);
   column.setU32(COLUMN_BLOCK_TOKENS, slot, 0);
   column.setU32(COLUMN_BLOCK_COUNT, slot, 0);
   column.setU32(COLUMN_ADAPTERS_RUNNING, slot, 0);
@@ -166,25 +162,10 @@ export function endpointSignals(
   column.setU32(COLUMN_BLOCK_TOKENS, slot, blockTokens);
   column.setU32(COLUMN_BLOCK_COUNT, slot, blockCount);
   column.setF64(COLUMN_SIGNAL_TIME, slot, now);
-  column.addU32(COLUMN_SCRAPE_EPOCH, slot, 1);
-  column.setU32(COLUMN_SINCE_SCRAPE, slot, 0);
-  peersScraped(slot);
-  const both = SIGNAL_WAITING | SIGNAL_RUNNING;
-  if ((known & both) == both) noteSlots(slot, waiting, running);
+  noteSlots(slot, known, waiting, running);
   gateScraped(slot);
   lockRelease(COMMIT_LOCK);
   return 0;
-}
-
-/**
- * Bound on the running requests of an endpoint: the number that runs while others wait, at least the largest number with nothing
- * waiting. The largest of the pool stands for endpoints that have not shown theirs.
- */
-function noteSlots(slot: u32, waiting: f32, running: f32): void {
-  const before = column.f32(COLUMN_SLOTS_SEEN, slot);
-  const seen = running > 0 && (waiting > 0 || running > before) ? running : before;
-  column.setF32(COLUMN_SLOTS_SEEN, slot, seen);
-  poolWords().slotsSeen = max(poolWords().slotsSeen, seen);
 }
 
 /** Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */

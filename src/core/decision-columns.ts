@@ -39,7 +39,9 @@ export interface LoggedEndpoint {
   /** Position among the picks from 1; undefined = not picked. */
   readonly rank: number | undefined;
   readonly matchedBlocks: number;
+  /** As scraped last, and as predicted for the decision. */
   readonly waiting: number | undefined;
+  readonly predictedWaiting: number | undefined;
   readonly running: number | undefined;
   readonly kvUsage: number | undefined;
   /** Milliseconds since the last scrape; undefined = never scraped. */
@@ -168,6 +170,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     rank: rank === 0 ? undefined : rank,
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),
+    predictedWaiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_PREDICTED_WAITING),
     running: signal(CORE.SIGNAL_RUNNING, CORE.DECISION_ENDPOINT_RUNNING),
     kvUsage: signal(CORE.SIGNAL_KV_USAGE, CORE.DECISION_ENDPOINT_KV_USAGE),
     signalAgeMs: known === 0 ? undefined : float(CORE.DECISION_ENDPOINT_AGE),

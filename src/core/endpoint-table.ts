@@ -34,6 +34,7 @@ export interface EndpointReading {
   readonly inflightTokens: number;
   readonly activeBlocks: number;
   readonly outputBlocks: number;
+  /** Requests in flight above those at the last scrape; below 0 = so many fewer. */
   readonly sinceScrape: number;
   /** 0 in, 1 out, 2 under probe. */
   readonly ejection: number;
@@ -195,7 +196,7 @@ export class EndpointTable {
       inflightTokens: this.#u32(CORE.COLUMN_INFLIGHT_TOKENS, slot),
       activeBlocks: this.#u32(CORE.COLUMN_ACTIVE_BLOCKS, slot),
       outputBlocks: this.#u32(CORE.COLUMN_OUTPUT_BLOCKS, slot),
-      sinceScrape: this.#u32(CORE.COLUMN_SINCE_SCRAPE, slot),
+      sinceScrape: (this.#u32(CORE.COLUMN_INFLIGHT, slot) - this.#u32(CORE.COLUMN_INFLIGHT_SCRAPED, slot)) | 0,
       ejection: this.#u32(CORE.COLUMN_EJECTION, slot),
       death: this.#u32(CORE.COLUMN_DEATH, slot),
       failures: this.#u32(CORE.COLUMN_FAILURES, slot),

@@ -119,13 +119,12 @@ export class LoadTable {
 
   /**
    * Replaces the load of other replicas on a slot. Does nothing if the slot has another endpoint by now.
-   * @param charged requests that they have sent there since the last call
    * @returns false when a dead thread holds the lock: call again
    */
-  setPeers(slot: number, generation: number, load: RequestLoad, charged: number): boolean {
+  setPeers(slot: number, generation: number, load: RequestLoad): boolean {
     const { requests, tokens, prefill, prompt, output, pending, held } = load;
     const { call } = this.#core;
-    return call.peerLoad(slot, generation, requests, tokens, prefill, prompt, output, charged, pending, held) === 0;
+    return call.peerLoad(slot, generation, requests, tokens, prefill, prompt, output, pending, held) === 0;
   }
 
   /**

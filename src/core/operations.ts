@@ -22,7 +22,9 @@ export type ReadName =
   | 'running'
   | 'kvUsage'
   | 'slotsSeen'
-  | 'sinceScrape'
+  | 'slotsFull'
+  | 'starts'
+  | 'inflightScraped'
   | 'signalTime'
   | 'attributes'
   | 'adaptersRunning'
@@ -70,6 +72,7 @@ type Reads = readonly ReadName[] | ((parameters: readonly number[]) => readonly 
 /** What a scorer is shown to have looked at; `score` = its own score, where no figure of its input is kept. */
 export interface ScorerInputs {
   readonly waiting: number | undefined;
+  readonly predictedWaiting: number | undefined;
   readonly running: number | undefined;
   readonly kvUsage: number | undefined;
   readonly cachedTokens: number;
@@ -85,6 +88,8 @@ export interface ScorerInputs {
 export interface OperationSignal {
   readonly name: string;
   readonly input: keyof ScorerInputs;
+  /** What the engine reported last, where the input was worked out from it. */
+  readonly scraped?: keyof ScorerInputs;
 }
 
 /** Term of the one pass that evaluates several scorers (assembly/scheduling/fused-scorers.ts). */
@@ -102,7 +107,8 @@ export interface ScorerFacts extends OperationFacts {
 }
 
 /** Waiting requests as predicted for now (assembly/columns/values.ts). */
-const WAITING = ['known', 'waiting', 'running', 'sinceScrape', 'slotsSeen'] as const;
+const WAITING = ['known', 'waiting', 'running', 'inflight', 'inflightScraped', 'starts', 'slotsFull'] as const;
+const QUEUED: OperationSignal = { name: 'predicted waiting requests', input: 'predictedWaiting', scraped: 'waiting' };
 
 /** Inputs of marginal cost (assembly/scheduling/marginal-cost.ts). */
 const COST = [
@@ -118,7 +124,7 @@ const VALUES: ReadonlyMap<number, { readonly reads: readonly ReadName[]; readonl
     CORE.VALUE_ACTIVE_TOKENS,
     { reads: ['inflightTokens'], signal: { name: 'tokens in flight', input: 'inflightTokens' } },
   ],
-  [CORE.VALUE_WAITING, { reads: WAITING, signal: { name: 'waiting requests', input: 'waiting' } }],
+  [CORE.VALUE_WAITING, { reads: WAITING, signal: QUEUED }],
   [CORE.VALUE_RUNNING, { reads: ['known', 'running'], signal: { name: 'running requests', input: 'running' } }],
   [CORE.VALUE_KV_USAGE, { reads: ['known', 'kvUsage'], signal: { name: 'KV cache used', input: 'kvUsage' } }],
 ] as const);
@@ -149,7 +155,6 @@ const shown = (name: string, input: keyof ScorerInputs): OperationSignal => ({ n
 const CACHED = shown('cached tokens', 'cachedTokens');
 const INFLIGHT = shown('requests in flight', 'inflight');
 const TOKENS = shown('tokens in flight', 'inflightTokens');
-const QUEUED = shown('waiting requests', 'waiting');
 
 /** Inputs of a hash scorer: without a load factor it does not look at the load. */
 const hashed: Reads = ([, , factor]) => ['labels', 'headers', ...(factor! > 0 ? (['inflight'] as const) : [])];

@@ -186,14 +186,16 @@ describe('charges', () => {
     expect(control.call.ledgerCheck()).toBe(0);
   });
 
-  it('charges forget what was dispatched before a scrape', () => {
+  it('the change since a scrape is what was sent less what has ended', () => {
     const { decider, table } = makePool([pickMax], idle(1));
     const before = { ...decider.decide(plainRequest) };
     expect(table.read(0).sinceScrape).toBe(1);
     table.publish(0, { waiting: 0 }, 5);
+    expect(table.read(0).sinceScrape).toBe(0);
     decider.decide(plainRequest);
-    decider.release(before.ticket, before.ticketGeneration);
     expect(table.read(0).sinceScrape).toBe(1);
+    decider.release(before.ticket, before.ticketGeneration);
+    expect(table.read(0).sinceScrape).toBe(0);
   });
 });
 

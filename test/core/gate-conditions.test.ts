@@ -111,6 +111,7 @@ function isOpen(settings: GateSettings, s: Scene): boolean {
   u32[room(CORE.ROOM_KV_NOW)] = s.kvNow;
   u32[room(CORE.ROOM_KV_RESERVED)] = s.kvNow + s.kvMore;
   u32[column(CORE.COLUMN_INFLIGHT)] = s.inflight;
+  u32[column(CORE.COLUMN_INFLIGHT_SCRAPED)] = s.inflight;
   u32[column(CORE.COLUMN_INFLIGHT_TOKENS)] = s.inflightTokens;
   u32[column(CORE.COLUMN_ACTIVE_BLOCKS)] = s.activeBlocks;
   floats[((call.gateAddress() >>> 0) + CORE.GATE_FOOT) >>> 2] = s.foot;

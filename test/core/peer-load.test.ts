@@ -8,7 +8,7 @@ type Row = readonly [number, number, number, number, number, number];
 const row = fc.tuple(fc.nat(50), fc.nat(9_999), fc.nat(9_999), fc.nat(9_999), fc.nat(99), fc.nat(50));
 
 function tell({ control }: ReturnType<typeof makePool>, slot: number, [n, tokens, prefill, prompt, output, more]: Row) {
-  return control.call.peerLoad(slot, 1, n, tokens, prefill, prompt, output, more, 0, 0);
+  return control.call.peerLoad(slot, 1, n, tokens, prefill, prompt, output, 0, 0);
 }
 
 describe('the load of other replicas', () => {
@@ -64,7 +64,7 @@ describe('the load of other replicas', () => {
     pool.decider.decide({ ...plainRequest, promptTokens: 100 });
     pool.core.call.lockAcquire(CORE.HEADER + CORE.HEADER_COMMIT_LOCK, 1);
     pool.control.call.reclaimThread(1);
-    expect(pool.table.read(0)).toMatchObject({ inflight: 4, inflightTokens: 40, outputBlocks: 10, sinceScrape: 1 });
+    expect(pool.table.read(0)).toMatchObject({ inflight: 4, inflightTokens: 40, outputBlocks: 10, sinceScrape: 4 });
     expect(pool.control.call.ledgerCheck()).toBe(0);
   });
 });
@@ -75,7 +75,7 @@ describe('the own part of the load', () => {
     const loads = new LoadTable(pool.control);
     pool.decider.decide({ ...plainRequest, promptTokens: 100 });
     const peers = { requests: 3, tokens: 70, prefill: 60, prompt: 50, output: 4, pending: 2, held: 10 };
-    expect(loads.setPeers(0, 1, peers, 3)).toBe(true);
+    expect(loads.setPeers(0, 1, peers)).toBe(true);
     expect(loads.own(0)).toMatchObject({ requests: 1, tokens: 100, prefill: 100, prompt: 100, output: 0 });
     expect(loads.peers(0)).toEqual({ requests: 3, tokens: 70, prefill: 60, prompt: 50, output: 4 });
   });
@@ -95,7 +95,7 @@ describe('the own part of the load', () => {
     const slot = slots[0]!;
     const own = one!.loads.own(slot);
     expect(own.output).toBe(blocks);
-    expect(other!.loads.setPeers(slot, 1, own, 1)).toBe(true);
+    expect(other!.loads.setPeers(slot, 1, own)).toBe(true);
     const picks = Array.from({ length: 20 }, () => {
       const pick = other!.decider.decide(plainRequest);
       other!.decider.release(pick.ticket, pick.ticketGeneration);

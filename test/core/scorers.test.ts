@@ -134,36 +134,4 @@ describe('scorers agree with a plain model of their formula', () => {
     for (let i = 0; i < 8; i++) decider.decide({ ...plainRequest, subset: [0] });
     expect(decider.decide({ ...plainRequest, charged: false }).slots).toEqual([1]);
   });
-
-  it('predicted waiting: an endpoint that has not shown its slots is taken to be like the others', () => {
-    const { decider, table } = makePool([scorer('OP_SCORE_QUEUE'), pickMax], [{}, {}, {}]);
-    table.publish(0, { waiting: 3, running: 4 }, 1);
-    table.publish(1, { waiting: 0, running: 0 }, 1);
-    table.publish(2, { waiting: 0, running: 0 }, 1);
-    for (let i = 0; i < 9; i++) decider.decide({ ...plainRequest, subset: [1] });
-    decider.decide({ ...plainRequest, charged: false });
-    expectClose(
-      [0, 1, 2].map((slot) => decider.scoreOf(slot)),
-      [0.4, 0, 1],
-    );
-  });
-
-  it('predicted waiting: with no queue only what exceeds the slots ever seen waits', () => {
-    const { decider, table } = makePool([scorer('OP_SCORE_QUEUE'), pickMax], [{}, {}]);
-    table.publish(0, { waiting: 0, running: 4 }, 1);
-    table.publish(0, { waiting: 0, running: 1 }, 2);
-    table.publish(1, { waiting: 2, running: 4 }, 2);
-    for (let i = 0; i < 4; i++) decider.decide({ ...plainRequest, subset: [0] });
-    decider.decide({ ...plainRequest, charged: false });
-    expectClose(
-      [0, 1].map((slot) => decider.scoreOf(slot)),
-      [1, 0],
-    );
-    for (let i = 0; i < 2; i++) decider.decide({ ...plainRequest, subset: [0] });
-    decider.decide({ ...plainRequest, charged: false });
-    expectClose(
-      [0, 1].map((slot) => decider.scoreOf(slot)),
-      [0, 1],
-    );
-  });
 });

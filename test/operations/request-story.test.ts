@@ -44,7 +44,7 @@ describe('the story of a request', () => {
   });
 
   it.each([
-    ['OP_SCORE_QUEUE', [], 'waiting requests', 3],
+    ['OP_SCORE_RUNNING', [], 'running requests', 5],
     ['OP_SCORE_LMETRIC', [], 'tokens in flight', 40],
     ['OP_SCORE_RENDEZVOUS', [0, 0, 0], 'requests in flight', 1],
     ['OP_SCORE_CONTEXT_LENGTH', [0], 'prompt tokens', 1000],
@@ -53,5 +53,13 @@ describe('the story of a request', () => {
     ['OP_SCORE_ATTRIBUTE', [CORE.VALUE_ATTRIBUTE, 0, 0, 0, 2], 'attribute on its scale', 0.25],
   ] as const)('the story of a request shows the figure of %s %j', (code, parameters, name, value) => {
     expect(told({ code, weight: 1, parameters }).signal).toEqual({ name, value });
+  });
+
+  it('the story of a request shows the waiting count that decided, and the scraped one beside it', () => {
+    expect(told(scorer('OP_SCORE_QUEUE', 1)).signal).toEqual({
+      name: 'predicted waiting requests',
+      value: 4,
+      scraped: 3,
+    });
   });
 });

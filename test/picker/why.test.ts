@@ -78,7 +78,11 @@ describe.each([1, 2])('GET /debug/requests/{x-request-id} of a picker with %i sh
     expect(by.get(`default/${picked.name}`)).toMatchObject({
       rank: 1,
       scores: [
-        { scorer: 'queue-scorer', weight: 2, signal: { name: 'waiting requests', value: null } },
+        {
+          scorer: 'queue-scorer',
+          weight: 2,
+          signal: { name: 'predicted waiting requests', value: null, scraped: null },
+        },
         { scorer: 'prefix-cache-scorer', weight: 3, signal: { name: 'cached tokens', value: 0 } },
       ],
     });
@@ -137,7 +141,7 @@ describe('pointsman why', () => {
     expect(stdout).toContain('request   req-4');
     expect(stdout).toMatch(/result +completed: first token after .*, 2 tokens, 64 of 800 prompt tokens cached/);
     expect(stdout).toContain('out: not-old');
-    expect(stdout).toMatch(/queue-scorer ×2 \(waiting requests\)/);
+    expect(stdout).toMatch(/queue-scorer ×2 \(predicted waiting requests\)/);
     await expect(run(process.execPath, [PROGRAM, 'why', 'unknown', '--picker', url])).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringContaining('404: no decision about request unknown is kept'),

@@ -149,7 +149,8 @@ function scoreText(score: ShownScore | undefined): string {
   if (score === undefined) return '–';
   const { signal } = score;
   if (signal === null) return round(score.score);
-  return `${round(score.score)} (${signal.value === null ? 'unknown' : round(signal.value)})`;
+  const scraped = signal.scraped === undefined || signal.scraped === null ? '' : `, scraped ${round(signal.scraped)}`;
+  return `${round(score.score)} (${signal.value === null ? 'unknown' : `${round(signal.value)}${scraped}`})`;
 }
 
 function noteOf({ rank, removedBy, gate, room }: ShownEndpoint): string {

@@ -13,6 +13,8 @@ export interface ShownSignal {
   readonly name: string;
   /** Null = unknown. */
   readonly value: number | null;
+  /** What the engine reported last, where the value was worked out from it; null = unknown. */
+  readonly scraped?: number | null;
 }
 
 /** A scorer's part in the score of one endpoint. */
@@ -34,7 +36,9 @@ export interface ShownEndpoint {
   readonly removedBy: string | null;
   readonly matchedTokens: number;
   readonly inflight: number;
+  /** Requests waiting in the engine: as scraped last, and as predicted for the decision, which scorers and filters read. */
   readonly waiting: number | null;
+  readonly predictedWaiting: number | null;
   readonly kvUsage: number | null;
   readonly signalAgeMs: number | null;
   /** Bounds of the capacity gate; null = flow control is off. */
@@ -248,6 +252,7 @@ export class RequestStories {
       matchedTokens: tokensOf(record, endpoint.matchedBlocks),
       inflight: endpoint.inflight,
       waiting: endpoint.waiting ?? null,
+      predictedWaiting: endpoint.predictedWaiting ?? null,
       kvUsage: endpoint.kvUsage ?? null,
       signalAgeMs: endpoint.signalAgeMs ?? null,
       gate: endpoint.gate ?? null,
@@ -276,10 +281,11 @@ export class RequestStories {
   ): ShownSignal | null {
     const code = columns.operations[at]!.code;
     if (code === undefined || !isScorer(code)) return null;
-    const { name, input } = signalOf(code, this.#configured(record, at, columns)?.parameters ?? []);
+    const { name, input, scraped } = signalOf(code, this.#configured(record, at, columns)?.parameters ?? []);
     const cachedTokens = tokensOf(record, endpoint.matchedBlocks);
     const inputs: ScorerInputs = { ...endpoint, score, cachedTokens, promptTokens: record.promptTokens };
-    return { name, value: inputs[input] ?? null };
+    const value = inputs[input] ?? null;
+    return scraped === undefined ? { name, value } : { name, value, scraped: inputs[scraped] ?? null };
   }
 
   #removedBy(record: DecisionRecord, endpoint: LoggedEndpoint, columns: DecisionColumns): string | null {

@@ -162,7 +162,7 @@ export class PoolReplica implements ReplicatedPool {
     const followed = this.#byKey.get(endpoint);
     if (followed === undefined) return;
     const { slot, generation } = followed;
-    this.#writes.run(() => this.#loads.setPeers(slot, generation, load, load.charged));
+    this.#writes.run(() => this.#loads.setPeers(slot, generation, load));
   }
 
   applyPlacements(placements: readonly Placement[]): void {
