@@ -7,7 +7,7 @@ import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 type Row = readonly [number, number, number, number, number, number];
 const row = fc.tuple(fc.nat(50), fc.nat(9_999), fc.nat(9_999), fc.nat(9_999), fc.nat(99), fc.nat(50));
 
-function tell({ control }: ReturnType<typeof makePool>, slot: number, [n, tokens, prefill, prompt, output, more]: Row) {
+function tell({ control }: ReturnType<typeof makePool>, slot: number, [n, tokens, prefill, prompt, output]: Row) {
   return control.call.peerLoad(slot, 1, n, tokens, prefill, prompt, output, 0, 0);
 }
 
