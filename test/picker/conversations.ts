@@ -1,6 +1,7 @@
 import { Agent } from 'node:http';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
 import { startGateway } from '../../dist/gateway/gateway.js';
+import type { RequestStory } from '../../dist/operations/why/request-story.js';
 import { startModelServer } from '../../dist/simulator/server/model-server.js';
 import { ask } from '../gateway/client.ts';
 import { Setting, startPicker } from './serving.ts';
@@ -16,13 +17,20 @@ export interface Conversations {
   readonly seed: number;
 }
 
-/** A conversation as it went: the server of each turn. */
-export type Served = readonly string[];
+/** A turn as it went. */
+export interface Turn {
+  readonly server: string;
+  /** The picker's story of its decision. */
+  readonly story: RequestStory;
+}
+
+/** A conversation as it went. */
+export type Served = readonly Turn[];
 
 /**
  * Conversations through a picker with the shipped default, behind the embedded gateway, over simulated servers of 256 slots. The
  * conversations go on in any order; one says its next turn when a place of `atOnce` is free and its last turn is answered.
- * @returns the servers of each conversation
+ * @returns the turns of each conversation
  */
 export async function converse({ servers, conversations, turns, atOnce, seed }: Conversations): Promise<Served[]> {
   const stops: (() => Promise<unknown>)[] = [];
@@ -39,10 +47,14 @@ export async function converse({ servers, conversations, turns, atOnce, seed }: 
       SHIPPED,
     );
     stops.push(() => setting.remove());
-    const { picker, ports } = await startPicker([...setting.flags, '--shards=1']);
+    const { picker, ports } = await startPicker([...setting.flags, '--shards=1', '--allow-explain-header']);
     stops.push(() => picker.stop(0));
     const gateway = await startGateway({ port: 0, picker: { host: '127.0.0.1', port: ports.grpcPort } });
     stops.push(gateway.stop);
+    const storyOf = async (id: string) => {
+      const page = await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/requests/${id}`);
+      return (await page.json()) as RequestStory;
+    };
     const agent = new Agent({ keepAlive: true, maxSockets: atOnce });
     stops.push(async () => agent.destroy());
     const open = Array.from({ length: conversations }, (_, i) => new Conversation(i, random));
@@ -54,7 +66,7 @@ export async function converse({ servers, conversations, turns, atOnce, seed }: 
           await new Promise((resolve) => setTimeout(resolve, 5));
           continue;
         }
-        await free[Math.floor(random() * free.length)]!.say(gateway.port, agent);
+        await free[Math.floor(random() * free.length)]!.say(gateway.port, agent, storyOf);
       }
     };
     await Promise.all(Array.from({ length: atOnce }, talk));
@@ -65,7 +77,7 @@ export async function converse({ servers, conversations, turns, atOnce, seed }: 
 }
 
 class Conversation {
-  readonly served: string[] = [];
+  readonly served: Turn[] = [];
   busy = false;
   readonly #messages: { role: string; content: string }[] = [];
   readonly #number: number;
@@ -76,15 +88,17 @@ class Conversation {
     this.#random = random;
   }
 
-  async say(port: number, agent: Agent): Promise<void> {
+  async say(port: number, agent: Agent, storyOf: (id: string) => Promise<RequestStory>): Promise<void> {
     this.busy = true;
     this.#messages.push({ role: 'user', content: this.#words() });
     const body = JSON.stringify({ model: 'm', messages: this.#messages });
-    const answer = await ask(port, { body }, agent);
+    const id = `conversation-${this.#number}-${this.served.length}`;
+    const headers = { 'x-request-id': id, 'x-pointsman-explain': '1' };
+    const answer = await ask(port, { body, headers }, agent);
     if (answer.status !== 200) throw new Error(`${answer.status}: ${answer.body}`);
     const { choices } = JSON.parse(answer.body.toString()) as { choices: { message: { content: string } }[] };
     this.#messages.push({ role: 'assistant', content: choices[0]!.message.content });
-    this.served.push(String(answer.headers['x-inference-pod']));
+    this.served.push({ server: String(answer.headers['x-inference-pod']), story: await storyOf(id) });
     this.busy = false;
   }
 
@@ -97,7 +111,7 @@ class Conversation {
 
 /** Conversations of which a turn after the first was served by another server than the turn before. */
 export function moved(conversations: readonly Served[]): number {
-  return conversations.filter((served) => new Set(served).size > 1).length;
+  return conversations.filter((served) => new Set(served.map(({ server }) => server)).size > 1).length;
 }
 
 /** Numbers in [0, 1) with a seed (a linear congruential generator; Numerical Recipes). */
