@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { startGateway } from '../../dist/gateway/gateway.js';
-import { startModelServer } from '../../dist/simulator/server/model-server.js';
-import { ask, chatBody } from '../gateway/client.ts';
+import { startGateway } from '../../dist/tools/gateway/gateway.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { ask, chatBody } from '../tools/gateway/client.ts';
 import { Setting, startPicker } from './serving.ts';
 
 const stops: (() => Promise<unknown>)[] = [];

@@ -1,9 +1,9 @@
 import { Agent } from 'node:http';
-import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/config/default-configuration.js';
-import { startGateway } from '../../dist/gateway/gateway.js';
-import type { RequestStory } from '../../dist/operations/why/request-story.js';
-import { startModelServer } from '../../dist/simulator/server/model-server.js';
-import { ask } from '../gateway/client.ts';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
+import type { RequestStory } from '../../dist/src/operations/why/request-story.js';
+import { startGateway } from '../../dist/tools/gateway/gateway.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
+import { ask } from '../tools/gateway/client.ts';
 import { Setting, startPicker } from './serving.ts';
 
 const SHIPPED = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;
