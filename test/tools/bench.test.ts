@@ -6,7 +6,13 @@ import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/src/config/load.js';
 import { definePlugin, type PluginDefinition, z } from '../../dist/src/scheduling/plugin.js';
 import { benchText, compareText } from '../../dist/tools/bench/bench-text.js';
-import { type BenchmarkOptions, compareRows, listRows, measureRows } from '../../dist/tools/bench/benchmark.js';
+import {
+  type BenchmarkOptions,
+  compareRows,
+  listRows,
+  measuredRow,
+  measureRows,
+} from '../../dist/tools/bench/benchmark.js';
 import { figure, ROUNDS_MIN, samplePaired } from '../../dist/tools/bench/paired-samples.js';
 import { load } from '../config/configuration-text.ts';
 
@@ -87,6 +93,13 @@ schedulingProfiles:
     const [whole] = measureRows(DEFAULT, quick()).rows;
     expect(whole!.nsPerDecision.low).toBeGreaterThan(0);
     expect(whole!.nsPerEndpoint).toBeCloseTo(whole!.nsPerDecision.median / 8, 6);
+  });
+
+  it('rows of pointsman bench have no negative time where a part takes less than the noise', () => {
+    const row = { name: 'part', type: 'queue-scorer', kind: 'scorer' } as const;
+    const { nsPerDecision, nsPerEndpoint } = measuredRow(row, Float64Array.from([-3, -2, -1, -4, 1]), 8);
+    expect([nsPerDecision.median, nsPerDecision.low, nsPerEndpoint]).toEqual([0, 0, 0]);
+    expect(nsPerDecision.high).toBeGreaterThanOrEqual(0);
   });
 
   it('rows of pointsman bench of two configurations are compared by name', () => {

@@ -77,6 +77,8 @@ export function compareRows(
   );
 }
 
+type RowName = Pick<BenchRow, 'name' | 'type' | 'kind'>;
+
 interface Bench {
   readonly rows: readonly BenchRow[];
   readonly notes: readonly string[];
@@ -133,13 +135,20 @@ class TimedRows {
   }
 }
 
-function measuredRow({ name, type, kind }: BenchRow, ns: Float64Array, endpoints: number): MeasuredRow {
-  const nsPerDecision = figure(ns);
+/** A part takes no less than nothing: a difference below 0 is the noise of the machine. */
+function timeFigure(ns: Float64Array): Figure {
+  const { median, low, high } = figure(ns);
+  return { median: Math.max(0, median), low: Math.max(0, low), high: Math.max(0, high) };
+}
+
+/** @param ns times, or differences of two times */
+export function measuredRow({ name, type, kind }: RowName, ns: Float64Array, endpoints: number): MeasuredRow {
+  const nsPerDecision = timeFigure(ns);
   return { name, type, kind, nsPerDecision, nsPerEndpoint: nsPerDecision.median / endpoints };
 }
 
 function comparedRow(row: BenchRow, ns: Float64Array, otherNs: Float64Array, endpoints: number): ComparedRow {
   const measured = measuredRow(row, ns, endpoints);
   const ratio = measured.nsPerDecision.low > 0 ? pairedFigure(otherNs, ns, (other, own) => other / own) : undefined;
-  return { ...measured, otherNsPerDecision: figure(otherNs), ratio };
+  return { ...measured, otherNsPerDecision: timeFigure(otherNs), ratio };
 }
