@@ -15,6 +15,7 @@ import {
   RequestCounts,
 } from '../dist/src/operations/metrics/kubernetes-metrics.js';
 import { addKvEventMetrics } from '../dist/src/operations/metrics/kv-event-metrics.js';
+import { addPoolsMetrics } from '../dist/src/operations/metrics/pools-metrics.js';
 import { addReplicationMetrics } from '../dist/src/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/src/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/src/operations/metrics/served-models.js';
@@ -140,6 +141,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     (exposition) => addReplicationMetrics(exposition, never),
   ],
   ['Candidate configuration', 'With `--candidate-config`.', (exposition) => addShadowMetrics(exposition, never)],
+  ['Further pools', 'With `--pools`.', (exposition) => addPoolsMetrics(exposition, never)],
   [
     'Models of the endpoints',
     'With `models-data-source`.',

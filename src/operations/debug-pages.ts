@@ -81,9 +81,9 @@ export function requestRoute(stories: Stories): Route {
   };
 }
 
-/** `GET /debug/pools`: the pools of the process, as JSON. */
-export function poolsRoute(read: () => unknown): Route {
-  return (_request, response) => answerJson(response, { pools: read() });
+/** `GET /debug/pools`: the pools of the process, as JSON. @param problem reason why their file is not in effect */
+export function poolsRoute(read: () => unknown, problem: () => string | undefined): Route {
+  return (_request, response) => answerJson(response, { pools: read(), problem: problem() ?? null });
 }
 
 /** Path of the pages of single requests. */

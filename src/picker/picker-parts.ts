@@ -59,6 +59,7 @@ export class PickerParts {
       this.#own.pageSources({
         isProcess: true,
         pools: options.pools && (() => this.#poolNames()),
+        poolsProblem: () => this.#further?.problem,
         shardDeaths: () => this.#shardDeaths,
         shardUse: () => this.shards.use,
         unready: () => this.#health.unreadyReasons(),
@@ -67,6 +68,7 @@ export class PickerParts {
     this.#further = this.#makeFurther();
     this.metrics = new MetricsPage({
       options,
+      poolsProblem: () => this.#further?.problem,
       own: this.#pages,
       further: this.#further && (() => this.#further!.pages),
     });

@@ -153,7 +153,7 @@ export class PoolParts {
 
   /** Sources of the pool's metrics and debug pages. @param others those of the process */
   pageSources(
-    others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'shardDeaths' | 'shardUse' | 'unready'>,
+    others: Pick<PoolPageSources, 'isProcess' | 'pools' | 'poolsProblem' | 'shardDeaths' | 'shardUse' | 'unready'>,
   ): PoolPageSources {
     const configuration: CurrentSettings<LoadedConfiguration> = this.#configuration;
     return {

@@ -64,6 +64,11 @@ export class PoolSet implements Part {
     return new Map(running.map(([name, { pages }]) => [name, pages]));
   }
 
+  /** Reason why the file is not in effect; undefined = it is. */
+  get problem(): string | undefined {
+    return this.#problems.present;
+  }
+
   /** Requests so far of the pools that run. */
   get requests(): number {
     return [...this.#running.values()].reduce((sum, { pages }) => sum + pages.requests, 0);
@@ -170,6 +175,7 @@ export class PoolSet implements Part {
       own.pageSources({
         isProcess: false,
         pools: names,
+        poolsProblem: () => this.problem,
         shardDeaths: () => NO_DEATHS,
         shardUse: undefined,
         unready: () => health.unreadyReasons(),

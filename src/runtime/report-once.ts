@@ -17,6 +17,11 @@ export class ReportOnce {
     this.#report(text);
   }
 
+  /** The problem of now; undefined = there is none. */
+  get present(): string | undefined {
+    return this.#last;
+  }
+
   /** Ends the problem. The next one is reported, also an equal one. */
   over(): void {
     this.#last = undefined;

@@ -210,6 +210,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     },
     labels: { ...TARGET, outcome: 'invalid' },
   },
+  PointsmanPoolsFileNotApplied: {
+    minute: 30,
+    fires: { [of('pointsman_pools_file_rejected')]: '0x10 1x50' },
+    quiet: { [of('pointsman_pools_file_rejected')]: '1x1 0x58' },
+    labels: TARGET,
+  },
   PointsmanPluginFails: {
     minute: 15,
     fires: { [of('pointsman_plugin_failures_total', 'plugin="mine"')]: '0+1x60' },

@@ -1,13 +1,15 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { DEFAULT_CONFIGURATION } from '../../dist/src/config/default-configuration.js';
 import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply, requestBody, requestHeaders, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { type Call, collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
 import { eventually } from '../tools/gateway/client.ts';
-import { metric, metricsPage, type Ports, startPicker, startServe } from './serving.ts';
+import { metric, metricsPage, type Ports, PROGRAM, startPicker, startServe } from './serving.ts';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -326,12 +328,23 @@ describe('pools of one process', () => {
     expect(await answerTo(client, inPool('beta'))).toBe('127.0.0.1:20002');
   });
 
-  it('a file that cannot be used leaves the pools as they are, and the log says so', async () => {
+  it('a file that cannot be used leaves the pools as they are, and log, metric and the first line of doctor say so', async () => {
     const file = await writePools(TWO);
     const serve = await startServe([...FLAGS, `--pools=${file.path}`]);
     cleanups.push(() => serve.kill());
     await writeFile(file.path, 'pools: [{name: alpha, endpointsFile: 5}]');
     await eventually('the file is read', () => serve.log().includes('the pools stay as they were'));
+    expect(await metric(serve.metricsPort, 'pointsman_pools_file_rejected')).toBe(1);
+    const url = `http://127.0.0.1:${serve.metricsPort}`;
+    const doctor = promisify(execFile)(process.execPath, [PROGRAM, 'doctor', '--seconds', '0', '--picker', url]);
+    const { code, stdout } = await doctor.then(
+      ({ stdout: text }) => ({ code: 0, stdout: text }),
+      (error: { readonly code: number; readonly stdout: string }) => error,
+    );
+    expect([code, stdout.split('\n')[1]]).toEqual([
+      2,
+      expect.stringMatching(/^error +pools file +the file of --pools/),
+    ]);
     expect(await answerTo(dial(serve.grpcPort), inPool('beta'))).toBe('127.0.0.1:20002');
   });
 

@@ -26,6 +26,8 @@ export interface PickerReading {
   readonly waiting: { readonly count: number; readonly why: string } | undefined;
   /** Other pools of the process that are not ready, with the reasons. */
   readonly otherPools: readonly { readonly name: string; readonly unready: readonly string[] }[];
+  /** Reason why the file of --pools is not in effect; undefined = it is, or there is none. */
+  readonly poolsProblem?: string | undefined;
   /** Clock of the picker minus the clock here, and the uncertainty, in milliseconds. */
   readonly clock: { readonly skewMs: number; readonly uncertainMs: number } | undefined;
 }

@@ -52,13 +52,14 @@ async function readPicker(flags: DoctorFlags): Promise<PickerReading> {
   const { value: health, why } = await page<HealthReport>(flags, HEALTH_PATH);
   const answered = Date.now();
   const { value: queues } = await page<QueuePage>(flags, '/debug/flow-control');
-  const pools = (await page<PoolsPage>(flags, '/debug/pools')).value?.pools ?? [];
+  const { pools = [], problem } = (await page<PoolsPage>(flags, '/debug/pools')).value ?? {};
   const pool = flags.pool ?? health?.pool ?? '';
   const samples = await metrics(flags);
   return {
     samples: ofPool(samples, pool),
     earlier: earlier && ofPool(earlier, pool),
     otherPools: pools.filter(({ name, unready: reasons }) => name !== pool && reasons.length > 0),
+    poolsProblem: problem ?? undefined,
     health,
     unreadable: why,
     waiting: queues?.whyTheHeadWaits === undefined ? undefined : { count: queues.waiting, why: queues.whyTheHeadWaits },
@@ -69,6 +70,7 @@ async function readPicker(flags: DoctorFlags): Promise<PickerReading> {
 /** `/debug/pools` of a picker that serves several. */
 interface PoolsPage {
   readonly pools: readonly { readonly name: string; readonly unready: readonly string[] }[];
+  readonly problem?: string | null;
 }
 
 /** The part of `/debug/flow-control` that is read. */

@@ -12,6 +12,7 @@ const MEMORY_WARNING = 0.9;
 export function processConditions(reading: PickerReading): readonly Condition[] {
   const { health } = reading;
   return [
+    ...poolsFile(reading),
     ...(health === undefined
       ? [unreadable(reading)]
       : [...readiness(health), ...memory(health), ...configuration(health)]),
@@ -30,6 +31,13 @@ export function boundsOf({ health, samples }: PickerReading): readonly BoundUse[
   const own =
     files === undefined ? [] : [{ name: 'open files', used: open, limit: files, setting: 'ulimit -n', fills: false }];
   return [...(health?.bounds ?? []), ...own];
+}
+
+/** The first line of all: pools that are added or changed in the file do not exist. */
+function poolsFile({ poolsProblem }: PickerReading): readonly Condition[] {
+  if (poolsProblem === undefined) return [];
+  const text = `the file of --pools is not in effect, the pools are those of the version before: ${poolsProblem}`;
+  return [condition('error', 'pools file', text, 'correct it; pointsman lint --pools FILE checks it')];
 }
 
 function unreadable({ unreadable: why }: PickerReading): Condition {

@@ -14,6 +14,8 @@ export interface MetricsPageOptions {
   readonly own: PoolPages;
   /** Pages of the other pools by their names; undefined = the process serves its own pool only. */
   readonly further: (() => ReadonlyMap<string, PoolPages>) | undefined;
+  /** Reason why the file of the other pools is not in effect; undefined = it is. */
+  readonly poolsProblem: () => string | undefined;
 }
 
 /** The metrics port: `/metrics` of all pools, and the debug pages of each. Starts after the parts that it shows. */
@@ -61,7 +63,7 @@ export class MetricsPage implements Part {
 
   /** The debug pages of the pool that a request names (`?pool=`). */
   #routes(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
-    const { own } = this.#options;
+    const { own, poolsProblem } = this.#options;
     const pools = () => new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...further()]);
     const ofPool =
       (path: string): Route =>
@@ -87,7 +89,7 @@ export class MetricsPage implements Part {
     return new Map<string, Route>([
       ...paths.map((path) => [path, ofPool(path)] as const),
       [REQUESTS_PATH, anyStory],
-      ['/debug/pools', poolsRoute(() => [...pools().values()].map(({ summary }) => summary))],
+      ['/debug/pools', poolsRoute(() => [...pools().values()].map(({ summary }) => summary), poolsProblem)],
     ]);
   }
 

@@ -15,6 +15,7 @@ import {
 import { FOLLOWED_COUNTERS, healthRoute } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
+import { addPoolsMetrics } from '../../operations/metrics/pools-metrics.js';
 import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
@@ -68,6 +69,8 @@ export interface PoolPageSources {
   readonly options: PickerOptions;
   /** Names of all pools of the process; undefined = there is one only. */
   readonly pools: (() => readonly string[]) | undefined;
+  /** Reason why the file of the pools is not in effect; undefined = it is, or there is none. */
+  readonly poolsProblem: () => string | undefined;
   /** Whether the metrics of the process stand on this page too. */
   readonly isProcess: boolean;
   readonly core: CoreInstance;
@@ -245,6 +248,7 @@ export class PoolPages implements Part {
     if (options.configuration.scheduling.tokens?.kind === 'local')
       addTokeniserMetrics(exposition, segments, poolClockMs);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
+    if (isProcess && this.#sources.pools !== undefined) addPoolsMetrics(exposition, this.#sources.poolsProblem);
     if (flow !== undefined) addFlowMetrics(exposition, flow, options.observe.poolName);
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
