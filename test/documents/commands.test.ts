@@ -30,6 +30,7 @@ const NOT_RUN = [
   'docs/kubernetes.md: a cluster that runs pods',
   'docs/kubernetes.md: a cluster that runs pods',
   'docs/kv-events.md: a GPU and vLLM',
+  'docs/upgrading.md: a cluster that runs pods',
 ];
 
 const folders = ['docs', 'deploy', 'examples'].flatMap((folder) =>

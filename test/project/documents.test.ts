@@ -11,6 +11,7 @@ const pages = [
   'README.md',
   'CONTRIBUTING.md',
   'CHANGELOG.md',
+  'SECURITY.md',
   ...readdirSync(join(root, 'docs'), { recursive: true }).map((f) => `docs/${f}`),
 ].filter((path) => path.endsWith('.md'));
 
