@@ -26,7 +26,7 @@ export function stableNames(): StableNames {
     pages: named('docs/reference/http.md', /^\| `(\/[^`]*)`/gm),
     exports: Object.keys(exports).sort(),
     pluginApi: named(
-      'dist/scheduling/plugin.d.ts',
+      'dist/src/scheduling/plugin.d.ts',
       /^export (?:declare )?(?:const|function|interface|type|class) (\w+)/gm,
     ),
   };

@@ -5,8 +5,8 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger } from '../../dist/operations/log.js';
-import { KeptState } from '../../dist/picker/control/kept-state.js';
+import { createLogger } from '../../dist/src/operations/log.js';
+import { KeptState } from '../../dist/src/picker/control/kept-state.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { ask, type ServeProcess, startServe } from '../picker/serving.ts';

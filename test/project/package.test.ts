@@ -129,7 +129,7 @@ describe('a program beside the packed package', () => {
   });
 
   test('a program cannot import what the packed package does not export', async () => {
-    await expect(evaluate("await import('pointsman/dist/core/memory.js')")).rejects.toThrow(
+    await expect(evaluate("await import('pointsman/dist/src/core/memory.js')")).rejects.toThrow(
       /ERR_PACKAGE_PATH_NOT_EXPORTED/,
     );
   });

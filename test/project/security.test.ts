@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { CONTROL_HEADERS } from '../../dist/request/control-headers.js';
+import { CONTROL_HEADERS } from '../../dist/src/request/control-headers.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const text = (path: string) => readFileSync(join(root, path), 'utf8');
