@@ -66,6 +66,7 @@ describe('what decisions read of the proxy', () => {
       of: 'endpoint-attribute-filter on active-requests',
       plugins: `- type: endpoint-attribute-filter
   parameters: {attribute: active-requests, algorithm: {type: threshold, threshold: {operator: LessThan, value: 10}}}`,
+      rest: 'schedulingProfiles: [{name: a, plugins: [{pluginRef: endpoint-attribute-filter}]}]',
       needs: ['headers', 'status'],
     },
     {
@@ -89,6 +90,7 @@ describe('what decisions read of the proxy', () => {
     {
       of: 'concurrency-detector by requests, as a filter',
       plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: requests}}',
+      rest: 'schedulingProfiles: [{name: a, plugins: [{pluginRef: concurrency-detector}]}]',
       needs: ['headers', 'status'],
     },
     {
