@@ -23,7 +23,7 @@ export const COLUMN_KV_USAGE: u32 = 5; // commit, f32: share of the KV cache in 
 export const COLUMN_BLOCK_TOKENS: u32 = 6; // commit: engine's block size in tokens, 0 = unknown
 export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unknown
 export const COLUMN_SLOTS_SEEN: u32 = 8; // commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown
-export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: INFLIGHT at the last scrape
+export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: part of INFLIGHT that the last scrape accounts for
 export const COLUMN_STARTS: u32 = 10; // commit, f32: requests up to which, before its next scrape, none sent there is taken to wait (scheduling/slots.ts); control thread
 export const COLUMN_INFLIGHT: u32 = 11; // commit: requests in flight
 export const COLUMN_INFLIGHT_TOKENS: u32 = 12; // commit: uncached prompt tokens in flight
@@ -68,6 +68,7 @@ export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token a
 // Silence (load/silence.ts).
 export const COLUMN_HEARD: u32 = 62; // any, f64 (62, 63): milliseconds of the pool clock at the last output seen from there, 0 = none
 export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get no byte
+export const COLUMN_UNSEEN: u32 = 66; // commit: requests in flight that scrapes have left out for some time; control thread
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)

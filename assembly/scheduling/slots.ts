@@ -1,7 +1,7 @@
 // Slots of an engine: how many requests it runs at once, as far as its scrapes tell.
 //
-// Owns: the columns SLOTS_SEEN, SLOTS_FULL, QUEUED_SCRAPES, STARTS and INFLIGHT_SCRAPED of REGION_ENDPOINTS. Written by the control thread under
-// the commit lock.
+// Owns: the columns SLOTS_SEEN, SLOTS_FULL, QUEUED_SCRAPES, STARTS, UNSEEN and INFLIGHT_SCRAPED of REGION_ENDPOINTS. Written by
+// the control thread under the commit lock.
 //
 // A running count with nothing waiting is a lower bound, and bounds nothing. The running count of a queue that lasts is what
 // the engine runs at most (SLOTS_FULL), until a scrape shows more of them and nothing waiting. One scrape with a queue is no such
@@ -9,6 +9,10 @@
 //
 // Between two scrapes nothing says what has become of the requests sent since, so an engine is trusted to start only some of
 // them (STARTS_MIN and STARTS_SHARE). Without this bound, all of a burst would go to the endpoint whose last scrape looked best.
+//
+// A page tells the state of the engine's last step, so it leaves out what has come since, for hundreds of milliseconds in a burst
+// of long prompts. What is in flight and not on the page counts as sent since. What stays off the page (answers that a slow client
+// still reads) is forgiven by one request a scrape, or a sixteenth of it (UNSEEN).
 import * as column from '../columns/column';
 import {
   COLUMN_INFLIGHT,
@@ -17,6 +21,7 @@ import {
   COLUMN_SLOTS_FULL,
   COLUMN_SLOTS_SEEN,
   COLUMN_STARTS,
+  COLUMN_UNSEEN,
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
@@ -31,6 +36,10 @@ const LASTING: u32 = 3;
 const STARTS_MIN: f32 = 8;
 const STARTS_SHARE: f32 = 0.0625;
 
+/** Part of the requests off the page that a scrape forgives, and the least number. */
+const UNSEEN_SHARE: f32 = 0.0625;
+const UNSEEN_MIN: f32 = 1;
+
 /** Nothing is known of the slots of an endpoint. Commit lock held. */
 export function clearSlots(slot: u32): void {
   column.setF32(COLUMN_SLOTS_SEEN, slot, 0);
@@ -38,6 +47,7 @@ export function clearSlots(slot: u32): void {
   column.setU32(COLUMN_QUEUED_SCRAPES, slot, 0);
   column.setF32(COLUMN_STARTS, slot, 0);
   column.setU32(COLUMN_INFLIGHT_SCRAPED, slot, 0);
+  column.setF32(COLUMN_UNSEEN, slot, 0);
 }
 
 /** Takes what a scrape says about the slots of an engine. Commit lock held. @param known SIGNAL_* bits of the scrape */
@@ -47,7 +57,7 @@ export function noteSlots(slot: u32, known: u32, waiting: f32, running: f32): vo
     noteSeen(slot, waiting, running);
     noteFull(slot, waiting, running);
   }
-  column.setU32(COLUMN_INFLIGHT_SCRAPED, slot, column.u32(COLUMN_INFLIGHT, slot));
+  column.setU32(COLUMN_INFLIGHT_SCRAPED, slot, accountedFor(slot, (known & both) == both, waiting + running));
   column.setF32(COLUMN_STARTS, slot, running + STARTS_MIN + running * STARTS_SHARE);
 }
 
@@ -63,4 +73,15 @@ function noteFull(slot: u32, waiting: f32, running: f32): void {
   column.setU32(COLUMN_QUEUED_SCRAPES, slot, min(queued, LASTING));
   if (queued >= LASTING && running > 0) column.setF32(COLUMN_SLOTS_FULL, slot, running);
   else if (queued == 0 && running > column.f32(COLUMN_SLOTS_FULL, slot)) column.setF32(COLUMN_SLOTS_FULL, slot, 0);
+}
+
+/** Requests in flight that the page shows, or has left out for so long that they are no work of the engine. */
+function accountedFor(slot: u32, known: bool, shown: f32): u32 {
+  const inflight = column.u32(COLUMN_INFLIGHT, slot);
+  if (!known) return inflight;
+  const before = column.f32(COLUMN_UNSEEN, slot);
+  const unseen = max<f32>(0, <f32>inflight - shown);
+  const forgiven = min(unseen, before + max(UNSEEN_MIN, (unseen - before) * UNSEEN_SHARE));
+  column.setF32(COLUMN_UNSEEN, slot, forgiven);
+  return min(inflight, <u32>(shown + forgiven));
 }

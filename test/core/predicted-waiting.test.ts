@@ -87,6 +87,34 @@ describe('the predicted waiting count', () => {
   });
 });
 
+describe('requests that a page leaves out', () => {
+  it('requests that a page leaves out count as sent since: the page is that of the last step', () => {
+    const { scrape, send, waiting } = onePool();
+    scrape(0, 0);
+    send(40);
+    scrape(0, 0);
+    expect(waiting()).toBe(32);
+  });
+
+  it('requests that pages leave out for seconds are forgiven: their answers are read slowly', () => {
+    const { scrape, send, waiting } = onePool();
+    scrape(0, 0);
+    send(40);
+    scrape(0, 0, 60);
+    expect(waiting()).toBe(0);
+  });
+
+  it('requests that a page shows again are forgiven no more', () => {
+    const { scrape, send, waiting } = onePool();
+    scrape(0, 0);
+    send(40);
+    scrape(0, 0, 60);
+    scrape(0, 40);
+    scrape(0, 0);
+    expect(waiting()).toBe(32);
+  });
+});
+
 describe('a burst between two scrapes', () => {
   const shipped = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), scorer('OP_SCORE_PREFIX', 3), pickMax];
 
