@@ -4,8 +4,8 @@ import { CountingReporter } from './test/project/counting-reporter.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Run on demand (POINTSMAN_STRESS=1 npm run unit -- test/envoy test/kubernetes): the first asks for times, the others
-    // change a pool, and replace its picker and engines, under load for minutes.
+    // Run on demand (POINTSMAN_STRESS=1 npm run unit -- test/envoy test/kubernetes): the first asks for times, the
+    // others change a pool, and replace its picker and engines, under load for minutes.
     exclude: process.env.POINTSMAN_STRESS
       ? []
       : ['test/envoy/overload-timing.test.ts', 'test/kubernetes/end-to-end.test.ts'],

@@ -1,9 +1,9 @@
 // Endpoint columns: what is known about each endpoint slot, one array per field.
 //
 // Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of SLOTS 32-bit cells (a 64-bit column takes two neighbours), and
-// REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column: "control" = the control thread,
-// "commit" = any thread under the commit lock, "index" = any thread under the index lock, "any" = any thread by plain stores. All threads read without a
-// lock where a slightly old number does no harm.
+// REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column:
+// "control" = the control thread, "commit" = any thread under the commit lock, "index" = any thread under the index
+// lock, "any" = any thread by plain stores. All threads read without a lock where a slightly old number does no harm.
 import { ENDPOINTS, SLOTS } from './memory';
 
 export const STATE_FREE: u32 = 0;
@@ -22,9 +22,14 @@ export const COLUMN_RUNNING: u32 = 4; // commit, f32: requests running at the la
 export const COLUMN_KV_USAGE: u32 = 5; // commit, f32: share of the KV cache in use
 export const COLUMN_BLOCK_TOKENS: u32 = 6; // commit: engine's block size in tokens, 0 = unknown
 export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unknown
-export const COLUMN_SLOTS_SEEN: u32 = 8; // commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown
+/** commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown */
+export const COLUMN_SLOTS_SEEN: u32 = 8;
 export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: part of INFLIGHT that the last scrape accounts for
-export const COLUMN_STARTS: u32 = 10; // commit, f32: requests up to which, before its next scrape, none sent there is taken to wait (scheduling/slots.ts); control thread
+/**
+ * commit, f32: requests up to which, before its next scrape, none sent there is taken to wait (scheduling/slots.ts);
+ * control thread
+ */
+export const COLUMN_STARTS: u32 = 10;
 export const COLUMN_INFLIGHT: u32 = 11; // commit: requests in flight
 export const COLUMN_INFLIGHT_TOKENS: u32 = 12; // commit: uncached prompt tokens in flight
 export const COLUMN_ACTIVE_BLOCKS: u32 = 13; // index: unique prompt blocks in use by running requests
@@ -32,8 +37,10 @@ export const COLUMN_OUTPUT_BLOCKS: u32 = 14; // commit: blocks grown by output
 export const COLUMN_EJECTION: u32 = 15; // commit: 0 in, 1 out, 2 out with one probe under way
 export const COLUMN_FAILURES: u32 = 16; // commit: consecutive upstream failures
 export const COLUMN_EJECTED_AT: u32 = 17; // commit: pool word decisions at the last failure of an endpoint that is out
-export const COLUMN_SIGNAL_TIME: u32 = 18; // commit, f64 (18, 19): milliseconds of the pool clock at the last good scrape
-export const COLUMN_EJECTED_UNTIL: u32 = 20; // commit, f64 (20, 21): milliseconds of the pool clock, before which it is not probed
+/** commit, f64 (18, 19): milliseconds of the pool clock at the last good scrape */
+export const COLUMN_SIGNAL_TIME: u32 = 18;
+/** commit, f64 (20, 21): milliseconds of the pool clock, before which it is not probed */
+export const COLUMN_EJECTED_UNTIL: u32 = 20;
 export const COLUMN_ADAPTERS_RUNNING: u32 = 22; // commit: LoRA adapters that the engine runs
 export const COLUMN_ADAPTERS_WAITING: u32 = 23; // commit
 export const COLUMN_ADAPTERS_MAX: u32 = 24; // commit
@@ -42,12 +49,16 @@ export const COLUMN_PREFIX_CAPACITY: u32 = 26; // index: bound on the former, 0 
 export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 that was sent a cold prompt before this one, 0 = none
 export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 that was sent a cold prompt after this one, 0 = none
 export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as sent there
-export const COLUMN_STRICTEST_TPOT: u32 = 30; // commit, f32: least time per output token that a request in flight wants, ms, 0 = none
-export const COLUMN_STRICTEST_TICKET: u32 = 31; // commit: ticket of that request, head of a list in rising order, 0 = none
+/** commit, f32: least time per output token that a request in flight wants, ms, 0 = none */
+export const COLUMN_STRICTEST_TPOT: u32 = 30;
+/** commit: ticket of that request, head of a list in rising order, 0 = none */
+export const COLUMN_STRICTEST_TICKET: u32 = 31;
 export const COLUMN_ATTRIBUTES: u32 = 32; // commit, 8 × f32 (32 .. 39): values of named attributes, NaN = unknown
-export const COLUMN_PREFILL_TOKENS: u32 = 40; // commit: uncached prompt tokens of requests whose first output has not come
+/** commit: uncached prompt tokens of requests whose first output has not come */
+export const COLUMN_PREFILL_TOKENS: u32 = 40;
 export const COLUMN_PROMPT_TOKENS: u32 = 41; // commit: prompt tokens of requests in flight
-export const COLUMN_PREFILL_RATE: u32 = 42; // commit, f32: uncached tokens per millisecond sent there, decaying, at the time beside it
+/** commit, f32: uncached tokens per millisecond sent there, decaying, at the time beside it */
+export const COLUMN_PREFILL_RATE: u32 = 42;
 export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): milliseconds of the pool clock
 export const COLUMN_SPEED: u32 = 46; // commit, f32: how long things take there compared with the other endpoints, 0 = 1
 export const COLUMN_HIT_RELIABILITY: u32 = 47; // commit, f32: share of the blocks thought to be held that are, 0 = 1
@@ -58,21 +69,28 @@ export const COLUMN_PEER_TOKENS: u32 = 50; // commit: part of INFLIGHT_TOKENS
 export const COLUMN_PEER_PREFILL: u32 = 51; // commit: part of PREFILL_TOKENS
 export const COLUMN_PEER_PROMPT: u32 = 52; // commit: part of PROMPT_TOKENS
 export const COLUMN_PEER_OUTPUT: u32 = 53; // commit: part of OUTPUT_BLOCKS
-export const COLUMN_SLOTS_FULL: u32 = 54; // commit, f32: requests that ran while a queue lasted, 0 = unknown; control thread
-// Coefficients of the cost model of the endpoint's hardware class (scheduling/marginal-cost.ts), for an endpoint of average speed in it.
-export const COLUMN_COST_BASE: u32 = 55; // commit, f32: ms to the first output of a request without delays; this and the next four: control thread
-export const COLUMN_COST_PREFILL: u32 = 56; // commit, f32: ms per 1,000 uncached tokens, 0 = all five are those of the pool
+/** commit, f32: requests that ran while a queue lasted, 0 = unknown; control thread */
+export const COLUMN_SLOTS_FULL: u32 = 54;
+// Coefficients of the cost model of the endpoint's hardware class (scheduling/marginal-cost.ts), for an endpoint of
+// average speed in it.
+/** commit, f32: ms to the first output of a request without delays; this and the next four: control thread */
+export const COLUMN_COST_BASE: u32 = 55;
+/** commit, f32: ms per 1,000 uncached tokens, 0 = all five are those of the pool */
+export const COLUMN_COST_PREFILL: u32 = 56;
 export const COLUMN_COST_WAITING: u32 = 57; // commit, f32: ms per request that the engine has waiting
 export const COLUMN_COST_STEP: u32 = 58; // commit, f32: ms per output token
 export const COLUMN_COST_GROWTH: u32 = 59; // commit, f32: ms per output token and 100,000 tokens in flight
 // Silence (load/silence.ts).
-export const COLUMN_HEARD: u32 = 62; // any, f64 (62, 63): milliseconds of the pool clock at the last output seen from there, 0 = none
+/** any, f64 (62, 63): milliseconds of the pool clock at the last output seen from there, 0 = none */
+export const COLUMN_HEARD: u32 = 62;
 export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get no byte
-export const COLUMN_UNSEEN: u32 = 66; // commit: requests in flight that scrapes have left out for some time; control thread
+/** commit: requests in flight that scrapes have left out for some time; control thread */
+export const COLUMN_UNSEEN: u32 = 66;
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
-export const COLUMN_DEATH_TIME: u32 = 60; // commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try
+/** commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try */
+export const COLUMN_DEATH_TIME: u32 = 60;
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

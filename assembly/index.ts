@@ -1,4 +1,5 @@
-// Exports, nothing else: what src/, tools/, test/ and bench/ use. `npm run build:wasm` writes them to src/core/core-names.ts.
+// Exports, nothing else: what src/, tools/, test/ and bench/ use. `npm run build:wasm` writes them to
+// src/core/core-names.ts.
 
 export * from './exports/gate';
 export * from './exports/load';

@@ -25,14 +25,18 @@ class LockWords {
   /** 0 = free, else thread + 1 · any thread · none, atomic. */
   owner: u32;
   private gap0: u32;
-  /** Threads that sleep on it, a bit per thread modulo 32. A missing bit costs a sleeper 1 ms, one too many a needless notify · any thread · none, atomic. */
+  /**
+   * Threads that sleep on it, a bit per thread modulo 32. A missing bit costs a sleeper 1 ms, one too many a needless
+   * notify · any thread · none, atomic.
+   */
   sleepers: u32;
 }
 
 const LOCK_SLEEPERS: usize = offsetof<LockWords>('sleepers');
 
 /**
- * Runs the checks of everything that a lock guards, just before its release (src/core/core-checks.ts). Debug build only.
+ * Runs the checks of everything that a lock guards, just before its release (src/core/core-checks.ts). Debug build
+ * only.
  */
 declare function lockReleasing(lock: usize): void;
 

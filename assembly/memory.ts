@@ -33,7 +33,8 @@ export const HEADER_DECISIONS: usize = 44; // records of the decision log per th
 export const HEADER_DECISION_COLUMN_BYTES: usize = 56; // bytes per thread for the columns of decisions, 0 = none
 export const HEADER_DECISION_THREADS: usize = 60; // threads below this number keep a decision log
 export const HEADER_TOTAL_BYTES_LOW: usize = 48; // result of plan(), u64
-export const HEADER_CHANGE_BYTES: usize = 64; // bytes of the ring of placed prompts per thread, a power of two, 0 = none
+/** bytes of the ring of placed prompts per thread, a power of two, 0 = none */
+export const HEADER_CHANGE_BYTES: usize = 64;
 export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes each
 
 // Locks, each alone on 128 bytes: owner and sleepers (see lock.ts).
@@ -44,30 +45,55 @@ export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active bloc
 export const HEADER_POOL: usize = 8192;
 
 // What · writer · lock.
-export const REGION_ENDPOINTS: u32 = 0; // columns of signals and load per endpoint slot · each column says · each column says
-export const REGION_LEDGER: u32 = 1; // requests in flight, what they are charged and when they were heard · any thread · commit lock; handles of active blocks: index lock; hearings: none
-export const REGION_PROGRAMS: u32 = 2; // compiled scheduling profiles · control thread · none: published by one atomic store
+/** columns of signals and load per endpoint slot · each column says · each column says */
+export const REGION_ENDPOINTS: u32 = 0;
+/**
+ * requests in flight, what they are charged and when they were heard · any thread · commit lock; handles of active
+ * blocks: index lock; hearings: none
+ */
+export const REGION_LEDGER: u32 = 1;
+/** compiled scheduling profiles · control thread · none: published by one atomic store */
+export const REGION_PROGRAMS: u32 = 2;
 export const REGION_MASKS: u32 = 3; // sets of endpoint slots for label filters · control thread · none
-export const REGION_PREFIX: u32 = 4; // prefix index: which endpoint holds which blocks · any thread · index lock; readers none
+/** prefix index: which endpoint holds which blocks · any thread · index lock; readers none */
+export const REGION_PREFIX: u32 = 4;
 export const REGION_ACTIVE: u32 = 5; // blocks in use by running requests, per endpoint · any thread · index lock
 export const REGION_THREADS: u32 = 6; // each thread's input, output, request and scratch columns · its thread · none
 export const REGION_SCANS: u32 = 7; // open request scans, per thread · its thread · none
 export const REGION_RESPONSES: u32 = 8; // open response scans, per thread · its thread · none
 export const REGION_TELEMETRY: u32 = 9; // counters and histograms, per thread · its thread · none
-export const REGION_DECISIONS: u32 = 10; // log of the last decisions, per thread · its thread · none: the count is stored last
-export const REGION_ADAPTERS: u32 = 11; // name hashes of LoRA adapters per endpoint · gauge: control thread; remembered ones: any thread · gauge: none; remembered ones: commit lock
-export const REGION_LABELS: u32 = 12; // labels of each endpoint, as numbers · control thread · none: before the endpoint is live
-export const REGION_SAMPLE_RING: u32 = 13; // ring of the last measured outcomes, per thread · its thread · none: the count is stored last
-export const REGION_PREDICTION: u32 = 14; // coefficients of the latency model per endpoint · control thread · commit lock
-export const REGION_COEFFICIENTS: u32 = 15; // learned cost model, then per thread what its terms decided · coefficients: control thread; the rest: its thread · coefficients: commit lock; the rest: none
-export const REGION_GATE: u32 = 16; // capacity of the endpoints and requests that wait for it · any thread · commit lock; rings: none
-export const REGION_CHANGES: u32 = 17; // ring of the prompts placed last, per thread, for replicas · its thread, emptied by the control thread · none: the count is stored last
+/** log of the last decisions, per thread · its thread · none: the count is stored last */
+export const REGION_DECISIONS: u32 = 10;
+/**
+ * name hashes of LoRA adapters per endpoint · gauge: control thread; remembered ones: any thread · gauge: none;
+ * remembered ones: commit lock
+ */
+export const REGION_ADAPTERS: u32 = 11;
+/** labels of each endpoint, as numbers · control thread · none: before the endpoint is live */
+export const REGION_LABELS: u32 = 12;
+/** ring of the last measured outcomes, per thread · its thread · none: the count is stored last */
+export const REGION_SAMPLE_RING: u32 = 13;
+/** coefficients of the latency model per endpoint · control thread · commit lock */
+export const REGION_PREDICTION: u32 = 14;
+/**
+ * learned cost model, then per thread what its terms decided · coefficients: control thread; the rest: its thread ·
+ * coefficients: commit lock; the rest: none
+ */
+export const REGION_COEFFICIENTS: u32 = 15;
+/** capacity of the endpoints and requests that wait for it · any thread · commit lock; rings: none */
+export const REGION_GATE: u32 = 16;
+/**
+ * ring of the prompts placed last, per thread, for replicas · its thread, emptied by the control thread · none: the
+ * count is stored last
+ */
+export const REGION_CHANGES: u32 = 17;
 export const REGION_COUNT: u32 = 18;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 67;
 
-// Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of features.
+// Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of
+// features.
 export const LEDGER_ENTRY_BYTES: usize = 128;
 // Behind the entries one hearing for each: the last output of its request (load/silence.ts).
 export const HEARING_BYTES: usize = 16;
@@ -83,7 +109,8 @@ export const SHOWN_ADAPTERS: u32 = 4096;
 export const LABEL_COLUMNS: u32 = 16;
 
 // Latency model: 64 bytes of head, the coefficients of an endpoint that is not known yet, then PREDICTION_COEFFICIENTS
-// columns of SLOTS 32-bit floats (time to first token, then time per output token), and one that says whether they were learned.
+// columns of SLOTS 32-bit floats (time to first token, then time per output token), and one that says whether they were
+// learned.
 export const PREDICTION_FEATURES: u32 = 7;
 export const PREDICTION_COEFFICIENTS: u32 = 14;
 export const PREDICTION_HEAD_BYTES: usize = 128;
@@ -152,13 +179,18 @@ export let SCORE: usize = 0; // f32 × SLOTS: weighted sum
 export let KEYS: usize = 0; // f32 × SLOTS: scratch of scorers and pickers
 export let CANDIDATES: usize = 0; // u32 × SLOTS: slots still in the race
 export let KEPT: usize = 0; // i32 × SLOTS: scratch of filters
-export let REMOVED: usize = 0; // u32 × SLOTS: what removed a slot from the race, 0 = nothing (see scheduling/decision-log.ts)
+// U32 × SLOTS: what removed a slot from the race, 0 = nothing (see scheduling/decision-log.ts)
+export let REMOVED: usize = 0;
 export let HOST: usize = 0; // f32 × SLOTS × HOST_COLUMNS
 export let EXPLAIN: usize = 0; // f32 × SLOTS × EXPLAIN_COLUMNS
-export let PREDICTED: usize = 0; // f32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
+// F32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
+export let PREDICTED: usize = 0;
 export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + 8): the chain hashes of the prompt
 
-/** Bytes of the head of a ring of placed prompts: what its thread writes, then what the control thread writes, a line each. */
+/**
+ * Bytes of the head of a ring of placed prompts: what its thread writes, then what the control thread writes, a line
+ * each.
+ */
 export const CHANGE_HEAD_BYTES: usize = 128;
 
 /** Address of a thread's ring of placed prompts. */

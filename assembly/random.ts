@@ -1,6 +1,7 @@
 // Random numbers of this thread.
 //
-// Owns: REQUEST_RANDOM in the thread's own REQUEST area, seeded by the host. Only its thread reads and writes it, without a lock.
+// Owns: REQUEST_RANDOM in the thread's own REQUEST area, seeded by the host. Only its thread reads and writes it,
+// without a lock.
 import { request } from './request-area';
 
 /** Next 64 random bits of this thread (xoroshiro128+, Blackman and Vigna 2018). */

@@ -1,7 +1,7 @@
 // The sizes of all regions, and the binding of this instance to them.
 //
-// Owns: the region table in the header page while plan() writes it; the creator calls that once, before any other thread
-// attaches. On top of every room's layout, so that memory.ts depends on none of them.
+// Owns: the region table in the header page while plan() writes it; the creator calls that once, before any other
+// thread attaches. On top of every room's layout, so that memory.ts depends on none of them.
 import { gateBind, gateRegionBytes } from './gate/layout';
 import { activeBind, activeRegionBytes } from './load/layout';
 import {
@@ -75,7 +75,9 @@ function pages(bytes: u64): u32 {
   return <u32>((bytes + 65535) >> 16);
 }
 
-/** Bytes of one thread's part of REGION_RESPONSES for `scans` open response scans: the scans, then its metrics scanner. */
+/**
+ * Bytes of one thread's part of REGION_RESPONSES for `scans` open response scans: the scans, then its metrics scanner.
+ */
 function responsePartBytes(scans: u32): u64 {
   return responseRegionBytes(scans) + SCRAPE_BYTES;
 }

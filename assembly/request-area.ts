@@ -205,8 +205,10 @@ export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapt
 export const DECIDE_GATED: u32 = 65536; // only where the gate has room; otherwise enqueue
 export const DECIDE_BLIND: u32 = 131072; // the first token of the answer will not be seen
 export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, whether there is room or not
-export const DECIDE_UNSTORED: u32 = 256; // charge, but store nothing: storePick follows when the whole request is placed
-export const DECIDE_FURTHER: u32 = 512; // a further profile of the request decided last: what was matched for it still holds
+/** charge, but store nothing: storePick follows when the whole request is placed */
+export const DECIDE_UNSTORED: u32 = 256;
+/** a further profile of the request decided last: what was matched for it still holds */
+export const DECIDE_FURTHER: u32 = 512;
 export const DECIDE_GIVEN: u32 = 1024; // MATCH and OVERLAP are given: a recorded decision is played again
 
 export const DECIDED: u32 = 0;

@@ -1,5 +1,6 @@
-// What learning costs: one label (estimators and the guard's bookkeeping), and a tick of the whole adapter as the control thread does it.
-// Deciding by learned costs is measured in decide.ts (decide/chat-4k/…/marginal-cost against decide/chat-4k/…).
+// What learning costs: one label (estimators and the guard's bookkeeping), and a tick of the whole adapter as the
+// control thread does it. Deciding by learned costs is measured in decide.ts (decide/chat-4k/…/marginal-cost against
+// decide/chat-4k/…).
 import { Adapter } from '../dist/src/adaptation/adapter.js';
 import { CostModel } from '../dist/src/adaptation/cost-model.js';
 import { defaultAdaptation } from '../dist/src/config/adaptation.js';

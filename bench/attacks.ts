@@ -1,7 +1,7 @@
 /**
- * A good connection beside a hostile one: ages of its answers, and memory of the picker. Beside each attack its control: the same hostile
- * process sends to a program on the picker's core that throws everything away, so that the difference is the picker's own part.
- * Loopback only, bounded in time.
+ * A good connection beside a hostile one: ages of its answers, and memory of the picker. Beside each attack its
+ * control: the same hostile process sends to a program on the picker's core that throws everything away, so that the
+ * difference is the picker's own part. Loopback only, bounded in time.
  */
 import type { Report } from './bench.ts';
 import { ATTACKS, type Attack } from './load/attacker.ts';

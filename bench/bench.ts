@@ -16,7 +16,10 @@ export interface Prepared {
   teardown?(): void | Promise<void>;
 }
 
-/** Several figures of whole processes that take seconds each; runs only when its name or the part before the slash is given. */
+/**
+ * Several figures of whole processes that take seconds each; runs only when its name or the part before the slash is
+ * given.
+ */
 export interface Report {
   readonly name: string;
   /** Time of one figure, in milliseconds, unless `--time` says otherwise. */

@@ -3,8 +3,8 @@
 //
 // For every configuration in bench/compat: both pickers are started with the same file, the same endpoints and flags,
 // and are sent the same requests one after the other. A table goes to standard output: requests whose best score one
-// endpoint has alone (where it is not alone, llm-d-router picks by chance), the share of them that both send to the same
-// endpoint, and the share of requests with the same scores for all endpoints. Needs a build. Run by hand.
+// endpoint has alone (where it is not alone, llm-d-router picks by chance), the share of them that both send to the
+// same endpoint, and the share of requests with the same scores for all endpoints. Needs a build. Run by hand.
 //
 // Pointsman adds what it has placed since an endpoint's last metrics page to the queue that the page told; llm-d-router
 // does not, and sends a burst to one endpoint. With --paced every request waits for new pages, which shows the formulas

@@ -1,8 +1,9 @@
-// `node bench/informer.ts`, a program of its own because it measures CPU time of a process and not the time of an operation.
+// `node bench/informer.ts`, a program of its own because it measures CPU time of a process and not the time of an
+// operation.
 //
-// What the metrics informer costs: 100 endpoints with a 36 KB page each, polled every 50 ms. The model servers are in a process of
-// their own; the share of a core is that of this process. Once with a scan that does nothing, which leaves the cost of HTTP, once
-// with the core's scanner and the shared columns behind it.
+// What the metrics informer costs: 100 endpoints with a 36 KB page each, polled every 50 ms. The model servers are in a
+// process of their own; the share of a core is that of this process. Once with a scan that does nothing, which leaves
+// the cost of HTTP, once with the core's scanner and the shared columns behind it.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
@@ -19,8 +20,10 @@ const PAGE_BYTES = Number(process.env.PAGE_BYTES ?? 36 * 1024);
 /** A page as vLLM's: mostly histograms, a few series that are wanted. */
 function makePage(): string {
   const wanted =
-    'vllm:num_requests_running{engine="0",model_name="m"} 4.0\nvllm:num_requests_waiting{engine="0",model_name="m"} 2.0\n' +
-    'vllm:kv_cache_usage_perc{engine="0",model_name="m"} 0.25\nvllm:cache_config_info{block_size="16",num_gpu_blocks="2048"} 1.0\n' +
+    'vllm:num_requests_running{engine="0",model_name="m"} ' +
+    '4.0\nvllm:num_requests_waiting{engine="0",model_name="m"} 2.0\n' +
+    ('vllm:kv_cache_usage_perc{engine="0",model_name="m"} ' +
+      '0.25\nvllm:cache_config_info{block_size="16",num_gpu_blocks="2048"} 1.0\n') +
     'vllm:lora_requests_info{max_lora="4",running_lora_adapters="a,b",waiting_lora_adapters=""} 1.7e+09\n';
   const lines: string[] = [];
   for (let i = 0, bytes = wanted.length; bytes < PAGE_BYTES; i += 1) {

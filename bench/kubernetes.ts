@@ -1,5 +1,5 @@
-// Discovery from Kubernetes. `kubernetes/…` needs an API server (scripts/install-kubernetes.sh) for the rows with real pods; rows of
-// the process of a picker start processes of their own, so that no other work counts.
+// Discovery from Kubernetes. `kubernetes/…` needs an API server (scripts/install-kubernetes.sh) for the rows with real
+// pods; rows of the process of a picker start processes of their own, so that no other work counts.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PoolUpdate } from '../dist/src/contract/endpoint.js';
 import { KubernetesDiscovery } from '../dist/src/pool/discovery/kubernetes/kubernetes.js';
@@ -327,8 +327,8 @@ async function followedKinds(metricsPort: number): Promise<number> {
 }
 
 /**
- * A minute of five watches on a quiet cluster: a picker that follows pods, pool, objectives, rewrites and models, and beside it one
- * with the same endpoints from a file.
+ * A minute of five watches on a quiet cluster: a picker that follows pods, pool, objectives, rewrites and models, and
+ * beside it one with the same endpoints from a file.
  */
 const idle: Measurement = {
   name: 'kubernetes/idle-1000-pods',

@@ -1,7 +1,7 @@
 /**
- * Whole exchanges from memory to memory: HTTP/2 frames in, frames out, through a real shard (transport, streams, core, counters) on
- * this thread. This is what a request costs without the kernel. CPU time of this thread would be the fairer figure on a busy
- * machine; the medians of many short runs come close to it.
+ * Whole exchanges from memory to memory: HTTP/2 frames in, frames out, through a real shard (transport, streams, core,
+ * counters) on this thread. This is what a request costs without the kernel. CPU time of this thread would be the
+ * fairer figure on a busy machine; the medians of many short runs come close to it.
  */
 
 import { builtinPlugins } from '../dist/src/config/builtin-plugins.js';
@@ -149,7 +149,9 @@ function answer(chunks: number): Buffer {
   ]);
 }
 
-/** Age of late requests, and time for which they must have come until every one is refused (`opener.ts`, WAIT_MS_MAX). */
+/**
+ * Age of late requests, and time for which they must have come until every one is refused (`opener.ts`, WAIT_MS_MAX).
+ */
 const LATE_MS = 10_000;
 const PRESSURE_MS = 2_500;
 
@@ -256,7 +258,8 @@ export async function memoryBench(shape: Shape, shared?: StackOptions['shared'])
       if (sent > 0) say(windowUpdate(0, sent));
       sent = 0;
       say(script.bytes);
-      // New work has its slice of every turn of the event loop; while the code is cold some of it waits for the next one.
+      // New work has its slice of every turn of the event loop; while the code is cold some of it waits for the next
+      // one.
       do await new Promise((resolve) => setImmediate(resolve));
       while (connection.streamCount > 0);
       if (connection.isClosed || sent === 0) throw new Error('the exchanges were not answered');

@@ -1,6 +1,6 @@
 // Every operation of a program by itself: what it adds to a decision, for each endpoint. A run decides once without
-// charging; the figure is divided by the endpoints and holds the frame (marking candidates, clearing the score, a pick by
-// the highest score) as well, which `operations/frame` shows alone.
+// charging; the figure is divided by the endpoints and holds the frame (marking candidates, clearing the score, a pick
+// by the highest score) as well, which `operations/frame` shows alone.
 
 import {
   attachCore,

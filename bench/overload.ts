@@ -1,6 +1,6 @@
 /**
- * Pickers under more than they can serve: closed loop for their capacity, then open loop at multiples of it. The picker has
- * one core and the generator another one. LLM_D_ROUTER=path adds llm-d-router's picker in the same run.
+ * Pickers under more than they can serve: closed loop for their capacity, then open loop at multiples of it. The picker
+ * has one core and the generator another one. LLM_D_ROUTER=path adds llm-d-router's picker in the same run.
  */
 import type { Report } from './bench.ts';
 import { ownCommand, PinnedPicker, pins, routerCommand, type Usage } from './load/pinned-picker.ts';

@@ -81,7 +81,10 @@ function throughput(flows: number): Bench {
   };
 }
 
-/** llm-d-router's shapes: `waiting` callers before a pool that takes `limit` at once (0 = any number), each back at once. */
+/**
+ * llm-d-router's shapes: `waiting` callers before a pool that takes `limit` at once (0 = any number), each back at
+ * once.
+ */
 function shape(limit: number, bands: number, flows: number, waiting: number): Bench {
   return {
     name: `queues/limit-${limit}-bands-${bands}-flows-${flows}-waiting-${waiting}`,

@@ -1,8 +1,8 @@
 // Runs the benchmarks: `npm run bench [-- part-of-a-name …] [-- --json file] [-- --time milliseconds]`.
 //
 // Every other file in this folder that exports `benches` takes part. A table goes to standard error while they run, one
-// JSON line per benchmark to standard output (and to the file of --json, added at its end). A file that exports `reports`
-// drives whole processes; such a report runs when its name or its area is given.
+// JSON line per benchmark to standard output (and to the file of --json, added at its end). A file that exports
+// `reports` drives whole processes; such a report runs when its name or its area is given.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';

@@ -21,7 +21,9 @@ const sentences = [
 function chatBody(bytes: number): Buffer {
   const messages = [{ role: 'system', content: sentences.join(' ') }];
   for (let size = 400, turn = 0; size < bytes; turn++) {
-    const content = `${turn} ${sentences[turn % 3]} ${sentences[(turn + 1) % 3]} ${sentences[(turn + 2) % 3]} ${sentences[turn % 2]}`;
+    const content =
+      `${turn} ${sentences[turn % 3]} ${sentences[(turn + 1) % 3]} ${sentences[(turn + 2) % 3]} ` +
+      `${sentences[turn % 2]}`;
     messages.push({ role: turn % 2 === 0 ? 'user' : 'assistant', content });
     size += JSON.stringify(messages.at(-1)).length + 1;
   }

@@ -58,7 +58,8 @@ function page(): Buffer {
       gauge('vllm:num_requests_waiting_by_reason', '3.0'),
       gauge('vllm:kv_cache_usage_perc', '0.4375012207'),
       family('vllm:lora_requests_info', 'gauge', [
-        'vllm:lora_requests_info{max_lora="4",running_lora_adapters="sql,chat",waiting_lora_adapters=""} 1.7600000005e+09\n',
+        'vllm:lora_requests_info{max_lora="4",running_lora_adapters="sql,chat",waiting_lora_adapters=""} ' +
+          '1.7600000005e+09\n',
       ]),
       family('vllm:cache_config_info', 'gauge', [
         'vllm:cache_config_info{block_size="16",cache_dtype="auto",enable_prefix_caching="True",engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="27500",swap_space="4"} 1.0\n',

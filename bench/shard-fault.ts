@@ -1,4 +1,7 @@
-/** A shard that throws what nothing catches: from the fault to the end of its last connection, and until its successor listens. */
+/**
+ * A shard that throws what nothing catches: from the fault to the end of its last connection, and until its successor
+ * listens.
+ */
 
 import { collect, dialPicker, firstReply } from '../test/ingress/proxy-client.ts';
 import { ask, Setting, startPicker } from '../test/picker/serving.ts';

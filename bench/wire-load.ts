@@ -1,6 +1,7 @@
 /**
- * Whole pickers behind 60,000 exchanges, beside llm-d-router where LLM_D_ROUTER names its program, and under the loads that one core
- * is not enough for: one shard and two, and the load that llm-d publishes for 100k-token prompts. The generator of bench/load sends from templates, in a process of its own.
+ * Whole pickers behind 60,000 exchanges, beside llm-d-router where LLM_D_ROUTER names its program, and under the loads
+ * that one core is not enough for: one shard and two, and the load that llm-d publishes for 100k-token prompts. The
+ * generator of bench/load sends from templates, in a process of its own.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Report } from './bench.ts';
@@ -13,7 +14,10 @@ const CONNECTIONS = 16;
 /** Below what a shard refuses as an overload. */
 const CONCURRENCY = 128;
 
-/** 100k tokens of four bytes, answered with 1k tokens: 98.7 a second took llm-d-router 35 cores, or 46 with a longer match (llm-d-router#1616). */
+/**
+ * 100k tokens of four bytes, answered with 1k tokens: 98.7 a second took llm-d-router 35 cores, or 46 with a longer
+ * match (llm-d-router#1616).
+ */
 const LONG = { rate: 98.7, promptBytes: 400_000, tokens: 1_000, tokenMs: 10 };
 /** Until as many answers are under way as ever will be. */
 const FILL_MS = (LONG.tokens + 100) * LONG.tokenMs;

@@ -1,6 +1,7 @@
 /**
  * Whole ext_proc exchanges over a loopback connection, per transport: a server thread with decisions from memory, and a
- * client of raw frames in this one. The figure is the larger of the two threads' shares; it is the server's with grpc-js.
+ * client of raw frames in this one. The figure is the larger of the two threads' shares; it is the server's with
+ * grpc-js.
  */
 
 import { once } from 'node:events';

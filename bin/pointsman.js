@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the program; on a Node.js that is too old it hands over to the one that the project brings along. Written so that
-// every Node.js that knows modules can read it (12.20): newer syntax would be its only message.
+// Starts the program; on a Node.js that is too old it hands over to the one that the project brings along. Written so
+// that every Node.js that knows modules can read it (12.20): newer syntax would be its only message.
 // biome-ignore-all lint/style/useNodejsImportProtocol: require() of Node.js 12 does not know these names.
 const { spawn } = require('child_process');
 const { existsSync } = require('fs');
@@ -27,8 +27,8 @@ function run(argv) {
     require('../dist/program/start-serve.cjs').startServe(first === 'serve' ? argv.slice(1) : argv);
     return;
   }
-  // Compiled code is kept beside the program, where nobody can write who could not change the program itself. In a place
-  // that cannot be written to nothing is kept. Threads learn of it by the environment.
+  // Compiled code is kept beside the program, where nobody can write who could not change the program itself. In a
+  // place that cannot be written to nothing is kept. Threads learn of it by the environment.
   if (process.env.NODE_COMPILE_CACHE === undefined) {
     process.env.NODE_COMPILE_CACHE = beside('dist/program/compiled');
   }
@@ -48,7 +48,8 @@ function handOver() {
     newer = require.resolve('node/bin/node');
   } catch {
     end(
-      `needs Node.js 22.12 or newer; this is ${process.versions.node}: install a newer one, or run "npm install node@24" where ` +
+      `needs Node.js 22.12 or newer; this is ${process.versions.node}: install a newer one, or run "npm install ` +
+        'node@24" where ' +
         'pointsman is installed',
     );
   }

@@ -40,7 +40,10 @@ function summary({ different, runningCost, candidateCost }: ComparisonShown): st
   const picks = `Other picks for ${(different * 100).toFixed(1)} % of the requests`;
   if (runningCost === null || candidateCost === null) return `${picks}.`;
   const change = runningCost > 0 ? ` (${signed((candidateCost / runningCost - 1) * 100)} %)` : '';
-  return `${picks}, at a predicted cost of ${targets(candidateCost)} instead of ${targets(runningCost)} targets${change}.`;
+  return (
+    `${picks}, at a predicted cost of ${targets(candidateCost)} instead of ${targets(runningCost)} ` +
+    `targets${change}.`
+  );
 }
 
 function costsOf({ runningCost, candidateCost }: Row): string {

@@ -96,7 +96,8 @@ class Charts<P extends Timed> {
         .map((point, k) => (point === undefined ? null : line.reads[k]!(point)));
       place.setAttribute(
         'aria-label',
-        `${line.what}: now ${newest.map((value) => (value === null ? 'not measured' : line.format(value))).join(' and ')}`,
+        `${line.what}: now ` +
+          `${newest.map((value) => (value === null ? 'not measured' : line.format(value))).join(' and ')}`,
       );
     }
   }

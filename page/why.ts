@@ -68,7 +68,8 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
   if (decision.status !== 'undecided')
     rows.push([
       'Match',
-      `${count(decision.matchedTokens)} of ${count(decision.promptTokens)} prompt tokens; ${count(decision.chargedTokens)} charged`,
+      `${count(decision.matchedTokens)} of ${count(decision.promptTokens)} prompt tokens; ` +
+        `${count(decision.chargedTokens)} charged`,
     ]);
   if (decision.waitedMs > 0) rows.push(['Waited', `${ms(decision.waitedMs)} for an endpoint with room`]);
   if (decision.closed > 0 && decision.why === null)
@@ -87,7 +88,8 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
       ? h(
           'p',
           { class: 'dim' },
-          'Scores were not kept for this decision. --decision-columns-every says how many are; --allow-explain-header lets requests ask for them.',
+          'Scores were not kept for this decision. --decision-columns-every says how many are; ' +
+            '--allow-explain-header lets requests ask for them.',
         )
       : decision.why === null
         ? scores(endpoints)

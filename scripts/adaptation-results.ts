@@ -3,8 +3,8 @@
 //   node scripts/adaptation-results.ts FOLDER
 // A suite that ran in parts has a file for each, NAME-PART.json: other workloads, or other policies on equal seeds.
 //
-// Only what stands between the marks of a table is replaced, and only where the folder has the results for it; the words
-// around the tables are written by hand.
+// Only what stands between the marks of a table is replaced, and only where the folder has the results for it; the
+// words around the tables are written by hand.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { AdaptationSpeed } from '../dist/tools/simulator/suite/adaptation-speed.js';
@@ -77,7 +77,12 @@ function facts({ runs }: Results): string {
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   const seeds = most === 1 ? 'one seed' : least === most ? `${most} seeds` : `${least} to ${most} seeds`;
   const full = runs.length === policies * counts.reduce((sum, count) => sum + count, 0);
-  return `${workloads === 1 ? 'one workload' : `${workloads} workloads`} × ${full ? '' : 'up to '}${policies} policies × ${seeds}; ${requests.toLocaleString('en')} simulated requests, ${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with other things.`;
+  return (
+    `${workloads === 1 ? 'one workload' : `${workloads} workloads`} × ${full ? '' : 'up to '}${policies} policies × ` +
+    `${seeds}; ${requests.toLocaleString('en')} simulated requests, ` +
+    `${Math.round(requests / seconds).toLocaleString('en')} a second on one thread of a machine that was busy with ` +
+    'other things.'
+  );
 }
 
 function costs(results: Results): string {

@@ -1,5 +1,5 @@
-// Checks the arrows between the rooms in the sources, type-only imports included: `npm run arrows`. The rooms and what they may
-// import stand in rooms.ts.
+// Checks the arrows between the rooms in the sources, type-only imports included: `npm run arrows`. The rooms and what
+// they may import stand in rooms.ts.
 import { APART, ROOMS } from './rooms.ts';
 import { type Imports, readImports } from './source-imports.ts';
 

@@ -1,5 +1,6 @@
 // Checks that no file of assembly/ imports from a room above its own: `npm run arrows`, beside the search for circles.
-// dependency-cruiser reads TypeScript with a compiler below 7 only, so the import lines themselves are read, as in circles.ts.
+// dependency-cruiser reads TypeScript with a compiler below 7 only, so the import lines themselves are read, as in
+// circles.ts.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 

@@ -1,6 +1,6 @@
-// Compiles assembly/ to dist/src/core/core.wasm and, with assertions, to dist/src/core/core-debug.wasm, and writes names, values and
-// types of the exports to src/core/core-names.ts: `npm run build:wasm`. With CI set a stale core-names.ts is an error, not
-// written.
+// Compiles assembly/ to dist/src/core/core.wasm and, with assertions, to dist/src/core/core-debug.wasm, and writes
+// names, values and types of the exports to src/core/core-names.ts: `npm run build:wasm`. With CI set a stale
+// core-names.ts is an error, not written.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// `npm run build`: core, modules and program into a new folder, which takes the place of dist when all of it is made. A build
-// that fails leaves the old program. Then the new program runs once, and its compiled code is kept.
+// `npm run build`: core, modules and program into a new folder, which takes the place of dist when all of it is made. A
+// build that fails leaves the old program. Then the new program runs once, and its compiled code is kept.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, renameSync, rmSync } from 'node:fs';

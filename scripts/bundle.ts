@@ -1,6 +1,6 @@
-// Puts the program and what it imports into few files in dist/program/: a start reads a handful of files instead of some
-// nine hundred, and both threads' engines hold less. The compiled modules in dist/ stay as they are: they are the library,
-// and what the tests import.
+// Puts the program and what it imports into few files in dist/program/: a start reads a handful of files instead of
+// some nine hundred, and both threads' engines hold less. The compiled modules in dist/ stay as they are: they are the
+// library, and what the tests import.
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, relative, resolve, sep } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
@@ -22,7 +22,10 @@ const starters = { 'start-serve': 'src/serve/start-serve.js', 'start-shard': 'sr
 
 /** Packages that few starts use, one file each. */
 const rarePackages = { 'grpc-js': '@grpc/grpc-js', undici: 'undici' };
-/** The program of modules has Piscina in such a file as well: a script knows its own folder, where the program of its threads lies. */
+/**
+ * The program of modules has Piscina in such a file as well: a script knows its own folder, where the program of its
+ * threads lies.
+ */
 const modulesApart = { ...rarePackages, piscina: 'piscina' };
 
 /** Modules that name a program beside them, so they must see the bundled one. */
@@ -33,7 +36,9 @@ const programNamers = new Set([
   ...Object.values(starters),
 ]);
 
-/** The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand. */
+/**
+ * The others stay apart: they start threads from files of their own, bring native code, or are loaded only on demand.
+ */
 const manifest = JSON.parse(await readFile(resolve(root, 'package.json'), 'utf8')) as {
   readonly dependencies: Readonly<Record<string, string>>;
   readonly optionalDependencies: Readonly<Record<string, string>>;
@@ -82,9 +87,10 @@ const filesApart = (packages: Readonly<Record<string, string>>): Plugin => ({
 });
 
 /**
- * A module in a form that loads quicker. Named by its members, the schema library leaves out what is not used: four fifths
- * of it are messages in other languages. An import of a module of Node.js reads all of its exports, and some of them load half
- * of the library, such as an HTTP client behind `node:http`; what is taken out of the module by hand does not.
+ * A module in a form that loads quicker. Named by its members, the schema library leaves out what is not used: four
+ * fifths of it are messages in other languages. An import of a module of Node.js reads all of its exports, and some of
+ * them load half of the library, such as an HTTP client behind `node:http`; what is taken out of the module by hand
+ * does not.
  */
 function forQuickStart(source: string): string {
   return source
@@ -151,8 +157,8 @@ for (const name of Object.keys(quickEntries)) await finish(resolve(program, `${n
 await import('./bundle-page.ts');
 
 /**
- * A program that is run as a script has no `import()`; what loads it hands one in (src/runtime/compiled-program.ts), and reads it as
- * ASCII: a byte a character. esbuild escapes what is not, but for the texts of regular expressions.
+ * A program that is run as a script has no `import()`; what loads it hands one in (src/runtime/compiled-program.ts),
+ * and reads it as ASCII: a byte a character. esbuild escapes what is not, but for the texts of regular expressions.
  */
 async function finish(file: string): Promise<void> {
   const text = await readFile(file, 'utf8');

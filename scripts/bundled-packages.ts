@@ -1,6 +1,9 @@
 import type { NamedFiles } from './named-files.ts';
 
-/** Packages that every start loads and that can be bundled into the program, and those of the page. NOTICE carries their licences. */
+/**
+ * Packages that every start loads and that can be bundled into the program, and those of the page. NOTICE carries their
+ * licences.
+ */
 export const bundledPackages = [
   '@grpc/grpc-js',
   'commander',

@@ -1,6 +1,6 @@
-// Records what Envoy sends on its ext_proc connection: `npm run capture-envoy -- /path/to/envoy …` (without a path the installed
-// one). Writes test/ingress/http2/captures/{version}-{scenario}.gz, which a test replays. Envoys of other versions:
-// `ENVOY_VERSION=1.38.3 sh scripts/install-envoy.sh`.
+// Records what Envoy sends on its ext_proc connection: `npm run capture-envoy -- /path/to/envoy …` (without a path the
+// installed one). Writes test/ingress/http2/captures/{version}-{scenario}.gz, which a test replays. Envoys of other
+// versions: `ENVOY_VERSION=1.38.3 sh scripts/install-envoy.sh`.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Copies the charts' library, deploy/charts/router, into the charts that use it, so that nothing is fetched to install one:
-// `npm run chart-library`. Every copy says in its first lines that it is one.
+// Copies the charts' library, deploy/charts/router, into the charts that use it, so that nothing is fetched to install
+// one: `npm run chart-library`. Every copy says in its first lines that it is one.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,8 +1,11 @@
-// Finds circles of imports in source files, type-only imports included: `node scripts/circles.ts FOLDER…`. A circle may pass
-// through several of the folders.
+// Finds circles of imports in source files, type-only imports included: `node scripts/circles.ts FOLDER…`. A circle may
+// pass through several of the folders.
 import { type Imports, readImports } from './source-imports.ts';
 
-/** Groups of files that import each other (Tarjan's strongly connected components of more than one file, or a self-import). */
+/**
+ * Groups of files that import each other (Tarjan's strongly connected components of more than one file, or a
+ * self-import).
+ */
 function circles(imports: Imports): readonly (readonly string[])[] {
   const found: string[][] = [];
   const order = new Map<string, number>();

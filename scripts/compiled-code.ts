@@ -1,5 +1,5 @@
-// Keeps the code that V8 compiles of `pointsman serve` beside the program, so that its starts compile nothing: runs a picker once,
-// with a rehearsal of requests, under the Node.js that runs this script.
+// Keeps the code that V8 compiles of `pointsman serve` beside the program, so that its starts compile nothing: runs a
+// picker once, with a rehearsal of requests, under the Node.js that runs this script.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,5 @@
-// Prints the coverage of each room of src/ and tools/, lowest first, from the summary that c8 has written: `npm run coverage`.
+// Prints the coverage of each room of src/ and tools/, lowest first, from the summary that c8 has written: `npm run
+// coverage`.
 
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -114,7 +114,9 @@ const FLOW_CONTROL: Row = {
       'growth of the queues': 'sum(deriv(llm_d_epp_flow_control_queue_size{$S}[$__rate_interval]))',
     }),
     panel('Arrivals', 'reqps', 'Requests by priority and fairness id; the ten largest flows.', {
-      [FLOW]: `topk(10, ${perSecond('llm_d_epp_flow_control_request_enqueue_duration_seconds_count', 'priority', 'fairness_id')})`,
+      [FLOW]:
+        'topk(10, ' +
+        `${perSecond('llm_d_epp_flow_control_request_enqueue_duration_seconds_count', 'priority', 'fairness_id')})`,
     }),
     panel('Queue depth', 'short', 'Requests that wait; the ten largest flows.', {
       [FLOW]: `topk(10, ${total('llm_d_epp_flow_control_queue_size', 'priority', 'fairness_id')})`,
@@ -127,7 +129,8 @@ const FLOW_CONTROL: Row = {
     }),
     panel('Waits by flow, 99 %', 's', 'Time in the queue; the ten longest.', {
       [FLOW]:
-        'topk(10, histogram_quantile(0.99, sum by (priority, fairness_id, le) (rate(llm_d_epp_flow_control_request_queue_duration_seconds_bucket{$S}[$__rate_interval]))))',
+        'topk(10, histogram_quantile(0.99, sum by (priority, fairness_id, le) ' +
+        '(rate(llm_d_epp_flow_control_request_queue_duration_seconds_bucket{$S}[$__rate_interval]))))',
     }),
     panel('Time of flow control itself, 99 %', 's', 'One round of dispatches, and the way of a request to its queue.', {
       dispatch: quantiles('llm_d_epp_flow_control_dispatch_cycle_duration_seconds')['99 %']!,
@@ -135,7 +138,9 @@ const FLOW_CONTROL: Row = {
     }),
     panel('Dispatches by flow', 'reqps', 'Flows of one priority should get equal shares; the ten largest.', {
       [FLOW]:
-        'topk(10, sum by (priority, fairness_id) (rate(llm_d_epp_flow_control_request_queue_duration_seconds_count{outcome="Dispatched", $S}[$__rate_interval])))',
+        'topk(10, sum by (priority, fairness_id) ' +
+        '(rate(llm_d_epp_flow_control_request_queue_duration_seconds_count{outcome="Dispatched", ' +
+        '$S}[$__rate_interval])))',
     }),
   ],
 };
@@ -223,17 +228,23 @@ const TENANTS: Row = {
   title: 'Tenants',
   panels: [
     panel('Input tokens by tenant', 'suffix:tokens', 'Per second, as model servers report them; the ten largest.', {
-      '{{fairness_id}}': `topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", $S}[$__rate_interval])))`,
+      '{{fairness_id}}':
+        'topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", ' + '$S}[$__rate_interval])))',
     }),
     panel('Output tokens by tenant', 'suffix:tokens', 'Per second, as model servers report them; the ten largest.', {
-      '{{fairness_id}}': `topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="output", $S}[$__rate_interval])))`,
+      '{{fairness_id}}':
+        'topk(10, sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="output", ' +
+        '$S}[$__rate_interval])))',
     }),
     panel('Cached share by tenant', 'percentunit', 'Share of the input tokens that came from the caches.', {
       '{{fairness_id}}':
-        'sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="cached", $S}[$__rate_interval])) / sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", $S}[$__rate_interval]))',
+        'sum by (fairness_id) (rate(pointsman_tenant_tokens_total{kind="cached", $S}[$__rate_interval])) / sum by ' +
+        '(fairness_id) (rate(pointsman_tenant_tokens_total{kind="input", $S}[$__rate_interval]))',
     }),
     panel('Mean wait by tenant', 's', 'Wait in flow control of all requests that it let through or refused.', {
-      '{{fairness_id}}': `${perSecond('pointsman_tenant_wait_seconds_total', 'fairness_id')} / ${perSecond('pointsman_tenant_requests_total', 'fairness_id')}`,
+      '{{fairness_id}}':
+        `${perSecond('pointsman_tenant_wait_seconds_total', 'fairness_id')} / ` +
+        `${perSecond('pointsman_tenant_requests_total', 'fairness_id')}`,
     }),
   ],
 };
@@ -246,13 +257,16 @@ const INDEX: Row = {
     }),
     panel('Changes of the index', 'ops', 'Blocks that were stored, evicted, removed or dropped.', {
       '{{what}}':
-        'sum by (what) (rate(pointsman_prefix_index{what=~"stored|evicted|removed|dropped|refused", $S}[$__rate_interval]))',
+        'sum by (what) (rate(pointsman_prefix_index{what=~"stored|evicted|removed|dropped|refused", ' +
+        '$S}[$__rate_interval]))',
     }),
     panel('Blocks by endpoint', 'short', 'Blocks that each endpoint is believed to hold.', {
       '{{endpoint}}': largest('pointsman_endpoint_prefix_blocks', 'endpoint'),
     }),
     panel('Hit ratio', 'percentunit', 'Share of the prompt, in blocks, that the best endpoint held.', {
-      mean: 'sum(rate(llm_d_epp_prefix_indexer_hit_ratio_sum{$S}[$__rate_interval])) / sum(rate(llm_d_epp_prefix_indexer_hit_ratio_count{$S}[$__rate_interval]))',
+      mean:
+        'sum(rate(llm_d_epp_prefix_indexer_hit_ratio_sum{$S}[$__rate_interval])) / ' +
+        'sum(rate(llm_d_epp_prefix_indexer_hit_ratio_count{$S}[$__rate_interval]))',
     }),
     panel('Prompt tokens computed anew', 'suffix:tokens', 'Per second, by cause: why no cache had them.', {
       '{{cause}}': perSecond('pointsman_cache_loss_tokens_total', 'cause'),
@@ -310,13 +324,16 @@ const LEARNER: Row = {
 };
 
 const candidateCost = (configuration: string) =>
-  `sum by (objective) (rate(pointsman_shadow_cost_targets_total{configuration="${configuration}", $S}[$__rate_interval]))`;
+  `sum by (objective) (rate(pointsman_shadow_cost_targets_total{configuration="${configuration}", ` +
+  '$S}[$__rate_interval]))';
 
 const CANDIDATE: Row = {
   title: 'Candidate configuration',
   panels: [
     panel('Share of other picks', 'percentunit', 'Decisions in which the candidate picked another endpoint, or none.', {
-      '{{objective}}': `${perSecond('pointsman_shadow_different_total', 'objective')} / ${perSecond('pointsman_shadow_decisions_total', 'objective')}`,
+      '{{objective}}':
+        `${perSecond('pointsman_shadow_different_total', 'objective')} / ` +
+        `${perSecond('pointsman_shadow_decisions_total', 'objective')}`,
     }),
     panel('Saved cost', 'percentunit', 'Share of the predicted cost that the candidate saves; below 0 it costs more.', {
       '{{objective}}': `1 - ${candidateCost('candidate')} / ${candidateCost('running')}`,

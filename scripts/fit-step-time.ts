@@ -1,6 +1,6 @@
 // Makes the step times of a fleet simulation from a profile of measured layers, in the form in which LLMServingSim 2.0
-// publishes them (dense.csv, per_sequence.csv, attention.csv, and moe.csv of a mixture of experts): a table for interpolation, and
-// the constants of the formula, fitted to it.
+// publishes them (dense.csv, per_sequence.csv, attention.csv, and moe.csv of a mixture of experts): a table for
+// interpolation, and the constants of the formula, fitted to it.
 //
 //   node scripts/fit-step-time.ts <profile folder> --layers 32 [--scale 1] [--overhead 1] > step-time.json
 //

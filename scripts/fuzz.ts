@@ -1,5 +1,5 @@
-// Plays random scripts for as long as is wanted: `npm run fuzz -- http2 [--frames 10000000] [--seed 1]` (HTTP/2 frames), or
-// `npm run fuzz -- ext-proc [--messages 10000000] [--seed 1]` (bytes and order of ext_proc messages).
+// Plays random scripts for as long as is wanted: `npm run fuzz -- http2 [--frames 10000000] [--seed 1]` (HTTP/2
+// frames), or `npm run fuzz -- ext-proc [--messages 10000000] [--seed 1]` (bytes and order of ext_proc messages).
 // Prints what it finds with the seed that plays it again, and ends with exit code 1 when it has found something.
 import { parseArgs } from 'node:util';
 import { ExtProcScripts } from '../test/ingress/ext-proc-scripts.ts';

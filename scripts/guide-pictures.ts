@@ -1,5 +1,6 @@
-// Makes the pictures of docs/guides that show one picker with three pools, and an Envoy with small bounds: `npm run pictures`. Needs
-// Chromium (CHROMIUM_BIN, or /usr/bin/chromium) and Envoy (scripts/install-envoy.sh); `-- pools`, `-- lint` and `-- preflight` make a part of them.
+// Makes the pictures of docs/guides that show one picker with three pools, and an Envoy with small bounds: `npm run
+// pictures`. Needs Chromium (CHROMIUM_BIN, or /usr/bin/chromium) and Envoy (scripts/install-envoy.sh); `-- pools`, `--
+// lint` and `-- preflight` make a part of them.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -100,7 +101,8 @@ function usagePicture(file: string, text: string): string {
     .split('\n')
     .map((line) => JSON.parse(line) as UsageLine);
   const rows = lines.map((line) => fields.map((field) => String(line[field])));
-  const command = `jq -r '[${fields.map((field) => `.${field}`).join(', ')}] | @tsv' ${file} | column -t -N ${fields.join(',')}`;
+  const command =
+    `jq -r '[${fields.map((field) => `.${field}`).join(', ')}] | @tsv' ${file} | column -t -N ` + `${fields.join(',')}`;
   return terminalPicture({ command, output: columns([[...fields], ...rows]).join('\n') });
 }
 
@@ -130,7 +132,8 @@ async function preflightPicture(): Promise<void> {
   const places = ['--gateway', gateway, '--admin', admin, '--picker', picker.url, '--endpoints-file', endpoints];
   const output = await printed(['preflight', ...places, '--concurrency', '400', '--seconds', '5']);
   const command =
-    'pointsman preflight --gateway http://127.0.0.1:8081 --admin http://127.0.0.1:19000 --picker http://127.0.0.1:9090 ' +
+    'pointsman preflight --gateway http://127.0.0.1:8081 --admin http://127.0.0.1:19000 --picker ' +
+    'http://127.0.0.1:9090 ' +
     '--endpoints-file endpoints.yaml --concurrency 400 --seconds 5';
   await draw('preflight.svg', terminalPicture({ command, output }));
   await envoy.stop();

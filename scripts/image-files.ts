@@ -1,6 +1,6 @@
-// Leaves in node_modules and dist what the program needs at run time on this machine's platform, and keeps its compiled code of
-// this Node.js, which may be another one than that of the build: `node scripts/image-files.ts`, inside the image's build only: it
-// deletes.
+// Leaves in node_modules and dist what the program needs at run time on this machine's platform, and keeps its compiled
+// code of this Node.js, which may be another one than that of the build: `node scripts/image-files.ts`, inside the
+// image's build only: it deletes.
 
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

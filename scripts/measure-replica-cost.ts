@@ -1,8 +1,8 @@
 // Measures what replication costs a picker: `node scripts/measure-replica-cost.ts`.
 //
-// Two pools in one process, with a link that passes each message on at once: the times are those of the control thread alone, without
-// sockets and timers. Each figure is the least of many batches, so that other work on the machine does not count. A tick without news is
-// the fixed cost; the slope of a tick over its requests is the cost a request.
+// Two pools in one process, with a link that passes each message on at once: the times are those of the control thread
+// alone, without sockets and timers. Each figure is the least of many batches, so that other work on the machine does
+// not count. A tick without news is the fixed cost; the slope of a tick over its requests is the cost a request.
 import {
   attachCore,
   createPoolMemory,
@@ -126,13 +126,16 @@ for (const endpoints of [8, 100]) {
   const [few, many] = [tick(endpoints, 5), tick(endpoints, 50)];
   const slope = (part: 'send' | 'receive') => (many[part] - few[part]) / 45;
   console.log(
-    `${endpoints} endpoints: an idle tick ${fixed.toFixed(2)} us, at 200 ticks/s ${((fixed * 200) / 1e4).toFixed(3)} % of a core`,
+    `${endpoints} endpoints: an idle tick ${fixed.toFixed(2)} us, at 200 ticks/s ` +
+      `${((fixed * 200) / 1e4).toFixed(3)} % of a core`,
   );
   console.log(
-    `  1,000 requests/s (5 in a tick): send ${few.send.toFixed(1)} us, receive ${few.receive.toFixed(1)} us, ${few.bytes} bytes a tick`,
+    `  1,000 requests/s (5 in a tick): send ${few.send.toFixed(1)} us, receive ${few.receive.toFixed(1)} us, ` +
+      `${few.bytes} bytes a tick`,
   );
   console.log(
-    `  10,000 requests/s (50 in a tick): send ${many.send.toFixed(1)} us, receive ${many.receive.toFixed(1)} us, ${many.bytes} bytes a tick`,
+    `  10,000 requests/s (50 in a tick): send ${many.send.toFixed(1)} us, receive ${many.receive.toFixed(1)} us, ` +
+      `${many.bytes} bytes a tick`,
   );
   console.log(`  slope a request: send ${slope('send').toFixed(2)} us, receive ${slope('receive').toFixed(2)} us`);
 }

@@ -1,8 +1,9 @@
 // Measures replicas on NATS: `node scripts/measure-replicas.ts` (needs a nats-server, see scripts/install-nats.sh).
 //
-// In one process: pools of their own memory, each with a decider and a replicator, over a real nats-server. Requests go round
-// robin to the replicas. The engines' caches are played by LRU lists of blocks, so that a hit is one of the engine's cache, not one
-// of the picker's index. Conversations: each turn has the prompt of the one before and eight blocks more.
+// In one process: pools of their own memory, each with a decider and a replicator, over a real nats-server. Requests go
+// round robin to the replicas. The engines' caches are played by LRU lists of blocks, so that a hit is one of the
+// engine's cache, not one of the picker's index. Conversations: each turn has the prompt of the one before and eight
+// blocks more.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import {
@@ -252,10 +253,12 @@ const two = await pickers(2, server.url, 'lag');
 const lags = await lagOfInserts(two, 5_000);
 const at = (share: number) => lags[Math.floor(share * (lags.length - 1))]!.toFixed(2);
 console.log(
-  `lag of 100,000 blocks/s, send to receipt: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, beside up to ${TICK_MS} ms for a batch`,
+  `lag of 100,000 blocks/s, send to receipt: p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, beside up to ${TICK_MS} ms for ` +
+    'a batch',
 );
 console.log(
-  `blocks known to the other: ${two[1]!.control.call.prefixCounter(0) >>> 0}, lost ${two[0]!.replicator!.counts.lostPlacements}`,
+  `blocks known to the other: ${two[1]!.control.call.prefixCounter(0) >>> 0}, lost ` +
+    `${two[0]!.replicator!.counts.lostPlacements}`,
 );
 for (const picker of two) await picker.stop();
 await server.stop();

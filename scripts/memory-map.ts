@@ -1,8 +1,8 @@
 // Writes docs/memory-map.md from the code: `npm run memory-map`. With --print it goes to standard output instead.
 //
-// Names, numbers and comments come from the constants and the unmanaged classes of assembly/, offsets and sizes of regions
-// from the built module itself, so the page cannot say anything else than the code does. A field without unit, writer and
-// lock is an error.
+// Names, numbers and comments come from the constants and the unmanaged classes of assembly/, offsets and sizes of
+// regions from the built module itself, so the page cannot say anything else than the code does. A field without unit,
+// writer and lock is an error.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { attachCore, createPoolMemory, defaultPoolSizes } from '../dist/src/core/memory.js';
 
@@ -18,13 +18,14 @@ function source(path: string): string {
   return readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 }
 
-/** `export const <prefix>NAME: type = value; // comment` lines of a source file. */
+/** `export const <prefix>NAME: type = value; // comment` lines of a source file; a long comment precedes the line. */
 function constants(text: string, prefix: string): Constant[] {
-  const pattern = new RegExp(`^export const ${prefix}(\\w+): \\w+ = ([\\d +]+);(?: // (.*))?$`, 'gm');
-  return [...text.matchAll(pattern)].map(([, name, value, comment]) => ({
+  const above = '(?:^/\\*\\*((?:(?!\\*/)[^])*)\\*/\\n)?';
+  const pattern = new RegExp(`${above}^export const ${prefix}(\\w+): \\w+ = ([\\d +]+);(?: // (.*))?$`, 'gm');
+  return [...text.matchAll(pattern)].map(([, long, name, value, short]) => ({
     name: name!,
     value: value!.split('+').reduce((sum, part) => sum + Number(part), 0),
-    comment: comment ?? '',
+    comment: short ?? commentText(long ?? ''),
   }));
 }
 
@@ -67,7 +68,9 @@ function fieldParts(name: string, comment: string): readonly string[] {
   return parts;
 }
 
-/** The unmanaged classes of a source text; the compiler lays their fields out in order, each on a multiple of its size. */
+/**
+ * The unmanaged classes of a source text; the compiler lays their fields out in order, each on a multiple of its size.
+ */
 export function structures(file: string, text: string): Structure[] {
   const classes = /((?:^\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n)?)@unmanaged\n(?:export )?class (\w+) \{\n([\s\S]*?)^\}/gm;
   return [...text.matchAll(classes)].map(([, comment, name, body]) => {

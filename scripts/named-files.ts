@@ -1,5 +1,6 @@
-// Refuses packages that name files beside themselves: in the bundle those files do not exist, and the name does not either where
-// the bundle is of modules. Such a package works in every test that runs the modules of dist/, and in no program.
+// Refuses packages that name files beside themselves: in the bundle those files do not exist, and the name does not
+// either where the bundle is of modules. Such a package works in every test that runs the modules of dist/, and in no
+// program.
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { sep } from 'node:path';
@@ -27,7 +28,10 @@ const NAMES = [
 const MARK = 'POINTSMAN_NAMES_A_FILE_';
 const MARKS = Object.fromEntries(NAMES.map((name, index) => [name, JSON.stringify(`${MARK}${index}_`)]));
 
-/** Returns the names by which a module finds files beside itself; those in comments, texts and own variables do not count. */
+/**
+ * Returns the names by which a module finds files beside itself; those in comments, texts and own variables do not
+ * count.
+ */
 export async function fileNames(source: string): Promise<readonly string[]> {
   const candidates = NAMES.filter((name) => source.includes(name));
   if (candidates.length === 0) return [];
@@ -81,7 +85,8 @@ async function load(path: string, module: string, rule: NamedFile | undefined, f
   const names = await fileNames(source);
   if (names.length === 0 || (rule !== undefined && format === 'cjs')) return { result: undefined };
   return refused(
-    `${module} names a file beside itself by ${names.join(' and ')}, and in the bundle there is none: say in scripts/bundled-packages.ts ` +
+    `${module} names a file beside itself by ${names.join(' and ')}, and in the bundle there is none: say in ` +
+      'scripts/bundled-packages.ts ' +
       `what becomes of it${format === 'esm' ? ', or give the package a file of its own, as a rare package' : ''}`,
   );
 }

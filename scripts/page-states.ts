@@ -1,6 +1,6 @@
-// Takes the pictures of the page that a release is looked at with: `npm run page-states -- FOLDER`. An empty pool, one endpoint,
-// 200, and eight of which some fail, each in light and dark at 360, 800 and 1600 px; simulated servers and a short load stand
-// behind each. Needs Chromium (CHROMIUM_BIN, or chromium from PATH).
+// Takes the pictures of the page that a release is looked at with: `npm run page-states -- FOLDER`. An empty pool, one
+// endpoint, 200, and eight of which some fail, each in light and dark at 360, 800 and 1600 px; simulated servers and a
+// short load stand behind each. Needs Chromium (CHROMIUM_BIN, or chromium from PATH).
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

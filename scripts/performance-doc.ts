@@ -1,5 +1,5 @@
-// Writes the tables of docs/performance.md. `npm run performance` does it all; this does it from JSON lines of the benchmarks:
-//   npm run bench -- --json bench-results.jsonl && npm run performance-doc [-- bench-results.jsonl]
+// Writes the tables of docs/performance.md. `npm run performance` does it all; this does it from JSON lines of the
+//   benchmarks: npm run bench -- --json bench-results.jsonl && npm run performance-doc [-- bench-results.jsonl]
 //
 // Only the part between the two marks is replaced; the words around it are written by hand. Of several lines with one
 // name the last one counts. Run it on the machine that measured: the page describes it.

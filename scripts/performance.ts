@@ -1,7 +1,9 @@
-// Makes docs/performance.md anew: `npm run performance [-- --short]`, some 15 minutes on a quiet machine, 5 with --short.
+// Makes docs/performance.md anew: `npm run performance [-- --short]`, some 15 minutes on a quiet machine, 5 with
+// --short.
 //
 // Runs all benchmarks of bench/ at the commit that is checked out, then whole pickers as processes of their own. With
-// POINTSMAN_PEER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core for the load.
+// POINTSMAN_PEER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core
+// for the load.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Writes docs/plugins.md and the schemas of docs/ from the plugin definitions and the pools file: `npm run plugin-docs`.
-// With --print the page goes to standard output instead.
+// Writes docs/plugins.md and the schemas of docs/ from the plugin definitions and the pools file: `npm run
+// plugin-docs`. With --print the page goes to standard output instead.
 //
 // Everything on the page comes from the definitions of the built program, so it cannot say anything else than the
 // loader does.

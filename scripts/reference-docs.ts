@@ -166,7 +166,8 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   ],
   [
     'Kubernetes',
-    'With `--pool-name`, `--endpoint-selector`, or pools of a cluster in `--pools`. Watches, first states, broken watches and answers of the API server are those of the process and have no label `pool`.',
+    'With `--pool-name`, `--endpoint-selector`, or pools of a cluster in `--pools`. Watches, first states, broken ' +
+      'watches and answers of the API server are those of the process and have no label `pool`.',
     (exposition) => {
       addKubernetesMetrics(exposition, { discovery: { kinds: [] }, reviews: never, leader: never });
       addClusterMetrics(exposition, { requests: new RequestCounts(), watches: { kinds: [] } });

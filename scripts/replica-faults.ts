@@ -1,6 +1,7 @@
-// Replicas under faults for as long as is wanted: `npm run faults -- [--minutes 60] [--replicas 4] [--seed 1]` (needs a nats-server, see
-// scripts/install-nats.sh). Real pickers, a real nats-server, a proxy in between; the checker says what did not hold, and the exit code is
-// then 1. The short version is among the tests (test/picker/replica-faults.test.ts).
+// Replicas under faults for as long as is wanted: `npm run faults -- [--minutes 60] [--replicas 4] [--seed 1]` (needs a
+// nats-server, see scripts/install-nats.sh). Real pickers, a real nats-server, a proxy in between; the checker says
+// what did not hold, and the exit code is then 1. The short version is among the tests
+// (test/picker/replica-faults.test.ts).
 import { parseArgs } from 'node:util';
 import { FaultRun } from '../test/replication/faults/fault-run.ts';
 

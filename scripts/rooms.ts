@@ -1,8 +1,8 @@
 // The rooms of the program and the arrows between them: `npm run arrows` (scripts/arrows.ts).
 
 /**
- * Rooms that each room may import besides itself, type-only imports included. A row names rooms of earlier rows only, so no
- * arrow runs back. An arrow that no file uses is refused.
+ * Rooms that each room may import besides itself, type-only imports included. A row names rooms of earlier rows only,
+ * so no arrow runs back. An arrow that no file uses is refused.
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/contract': [],
@@ -193,5 +193,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Folders of one room that import nothing from each other: both sides share messages and memory, not code of their own. */
+/**
+ * Folders of one room that import nothing from each other: both sides share messages and memory, not code of their own.
+ */
 export const APART: readonly (readonly [string, string])[] = [['src/picker/control', 'src/picker/shards']];

@@ -32,7 +32,9 @@ export function costOf(costs: Costs, shape: Measured['shape']): number {
   return one * costs.request + kib * costs.perKiB + endpoints * costs.perEndpoint + chunks * costs.perChunk;
 }
 
-/** Least squares of relative errors; a cost below 0, which noise can give, becomes 0 and the others are fitted again. */
+/**
+ * Least squares of relative errors; a cost below 0, which noise can give, becomes 0 and the others are fitted again.
+ */
 export function fitted(rows: readonly Measured[]): Costs {
   const kept = new Set(Array.from({ length: DIMENSIONS }, (_, i) => i));
   for (;;) {
@@ -91,7 +93,9 @@ const TRAFFIC: readonly (readonly [number, Measured['shape']])[] = [
 /** The measured part of the page. */
 export function sizingText(rows: readonly Measured[], costs: Costs, idleBytes: number, machine: string): string {
   const { request, perKiB, perEndpoint, perChunk } = costs;
-  const formula = `CPU of an exchange in µs = ${short(request)} + ${short(perKiB)} × KiB of the prompt + ${short(perEndpoint)} × endpoints + ${short(perChunk)} × chunks`;
+  const formula =
+    `CPU of an exchange in µs = ${short(request)} + ${short(perKiB)} × KiB of the prompt + ${short(perEndpoint)} × ` +
+    `endpoints + ${short(perChunk)} × chunks`;
   return [
     `Measured on ${machine}.`,
     `\`\`\`\n${formula}\n\`\`\``,

@@ -1,7 +1,9 @@
-// What a picker costs on this machine, by requests, prompt size, endpoints and chunks: `npm run sizing [-- --short] [-- --write]`.
+// What a picker costs on this machine, by requests, prompt size, endpoints and chunks: `npm run sizing [-- --short] [--
+// --write]`.
 //
-// Measures the CPU time of a picker's process under loads that differ in one dimension each, fits the formula of docs/sizing.md, and
-// prints it with a table. --write puts both into the page. Needs a build, Linux, and a second core for the load.
+// Measures the CPU time of a picker's process under loads that differ in one dimension each, fits the formula of
+// docs/sizing.md, and prints it with a table. --write puts both into the page. Needs a build, Linux, and a second core
+// for the load.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,6 @@
-// Reads the import lines of source files, type-only ones included. The compiled modules have lost their type-only imports, and
-// TypeScript 7 offers no parser to other programs; so the lines themselves are read, which the formatter keeps in one form.
+// Reads the import lines of source files, type-only ones included. The compiled modules have lost their type-only
+// imports, and TypeScript 7 offers no parser to other programs; so the lines themselves are read, which the formatter
+// keeps in one form.
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 

@@ -53,16 +53,16 @@ export function layerTimes(
 }
 
 /**
- * Experts of one GPU of which at least one of so many tokens needs the weights, in the mean: each of E experts is left out by a
- * token with the chance 1 - active / E. Even use of all experts is assumed.
+ * Experts of one GPU of which at least one of so many tokens needs the weights, in the mean: each of E experts is left
+ * out by a token with the chance 1 - active / E. Even use of all experts is assumed.
  */
 export function activatedExperts({ experts, active, spread }: Experts, tokens: number): number {
   return (experts / spread) * (1 - (1 - active / experts) ** tokens);
 }
 
 /**
- * Time of the experts of all layers by the number of tokens, from a table over tokens and activated experts (`moe.csv`: ep, tokens,
- * activated_experts, time_us). Straight lines between the measured numbers of experts and of tokens.
+ * Time of the experts of all layers by the number of tokens, from a table over tokens and activated experts (`moe.csv`:
+ * ep, tokens, activated_experts, time_us). Straight lines between the measured numbers of experts and of tokens.
  * @throws Error when the table has nothing for so many GPUs
  */
 export function expertTimes(

@@ -44,8 +44,8 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * A command and its output as an SVG in the colours of the reader's scheme. Screen readers get the text whole: the command is its
- * title, the output its description.
+ * A command and its output as an SVG in the colours of the reader's scheme. Screen readers get the text whole: the
+ * command is its title, the output its description.
  */
 export function terminalPicture({ command, output }: TerminalText): string {
   const text = output.trimEnd();

@@ -140,7 +140,10 @@ function poolsYaml(): string {
   const entries = POOLS.map(({ name, model }) => {
     const candidate =
       name === 'chat' ? `, candidateFile: ${JSON.stringify(join(root, 'examples/active-blocks.yaml'))}` : '';
-    return `- {name: ${name}, models: [${model}], configFile: ${name}.yaml, endpointsFile: ${name}-endpoints.yaml${candidate}}\n`;
+    return (
+      `- {name: ${name}, models: [${model}], configFile: ${name}.yaml, endpointsFile: ` +
+      `${name}-endpoints.yaml${candidate}}\n`
+    );
   });
   return `pools:\n${entries.join('')}`;
 }

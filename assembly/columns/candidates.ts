@@ -42,7 +42,10 @@ export function slotsUsed(): u32 {
   return (poolWords().slotsUsed + 3) & ~3;
 }
 
-/** CANDIDATES marks the live endpoints: `keptCount` of the first `keptUsed` slots, as of `keptChanges` changes of states. */
+/**
+ * CANDIDATES marks the live endpoints: `keptCount` of the first `keptUsed` slots, as of `keptChanges` changes of
+ * states.
+ */
 let kept: bool = false;
 let keptUsed: u32 = 0;
 let keptCount: u32 = 0;
@@ -169,8 +172,8 @@ function keepLongestDead(used: u32): u32 {
 }
 
 /**
- * Fills the CANDIDATES column. When every live endpoint is ejected, all of them are candidates; when all are dead, the one that
- * was tried longest ago is the only one.
+ * Fills the CANDIDATES column. When every live endpoint is ejected, all of them are candidates; when all are dead, the
+ * one that was tried longest ago is the only one.
  * @param further not the first decision about a request, which alone is counted
  */
 export function markCandidates(used: u32, now: f64, subset: bool, further: bool): u32 {

@@ -32,16 +32,16 @@ export const VALUE_KV_USAGE: u32 = 5; // share of the KV cache in use
 export const VALUE_ATTRIBUTE: u32 = 8; // and up: attribute columns
 
 /**
- * Steps of a waiting count that nothing but the number of requests sent since the last scrape speaks for. One request more on one
- * endpoint than on another is no reason to leave a cache; a step of four keeps bursts even to within four.
+ * Steps of a waiting count that nothing but the number of requests sent since the last scrape speaks for. One request
+ * more on one endpoint than on another is no reason to leave a cache; a step of four keeps bursts even to within four.
  */
 const GUESS_STEP: f32 = 4;
 
 /**
- * Waiting requests as predicted for now (architecture §6), from the scraped counts and the change of what is in flight since:
- * what was sent less what has ended. Where something waited, what was sent waits behind it, and what ended let others start.
- * Where nothing waited, what is above `full` waits if that is known, and what is above `starts` is taken to, in steps
- * (scheduling/slots.ts).
+ * Waiting requests as predicted for now (architecture §6), from the scraped counts and the change of what is in flight
+ * since: what was sent less what has ended. Where something waited, what was sent waits behind it, and what ended let
+ * others start. Where nothing waited, what is above `full` waits if that is known, and what is above `starts` is taken
+ * to, in steps (scheduling/slots.ts).
  */
 export function predictWaiting(waiting: v128, running: v128, change: v128, starts: v128, full: v128): v128 {
   const zero = f32x4.splat(0);

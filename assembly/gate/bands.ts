@@ -1,10 +1,10 @@
 // Priority bands and what waits in them.
 //
-// Owns: the band table in the head of REGION_GATE: priorities, waiting counts, ceilings, drain times, last uses. Commit lock held
-// throughout.
+// Owns: the band table in the head of REGION_GATE: priorities, waiting counts, ceilings, drain times, last uses. Commit
+// lock held throughout.
 //
-// A band is a priority; its rank is its place in the table, 0 = highest. Pending work is counted "nested": a band's columns
-// hold its own work and that of higher bands, so that what waits below never closes the window above.
+// A band is a priority; its rank is its place in the table, 0 = highest. Pending work is counted "nested": a band's
+// columns hold its own work and that of higher bands, so that what waits below never closes the window above.
 import {
   GATE,
   GATE_CEILINGS,
@@ -101,7 +101,10 @@ export function bandAdd(priority: i32): bool {
   return true;
 }
 
-/** Removes a band in which nothing waits. The pending columns must be summed again afterwards. @returns false otherwise */
+/**
+ * Removes a band in which nothing waits. The pending columns must be summed again afterwards.
+ * @returns false otherwise
+ */
 export function bandRemove(priority: i32): bool {
   const rank = placeOf(priority);
   const bands = gateHead().bands;

@@ -1,7 +1,7 @@
 // The gate as the rest of the core sees it: the events of a charge, the settings, the look, the repair.
 //
-// Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with the commit
-// lock held, unless it takes it itself.
+// Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with
+// the commit lock held, unless it takes it itself.
 import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -151,7 +151,10 @@ export function gateFirstToken(index: u32, now: f64): void {
   gateOpened();
 }
 
-/** Another endpoint computes the prompt of an entry: nothing of it is pending here, and its first token says nothing about this one. */
+/**
+ * Another endpoint computes the prompt of an entry: nothing of it is pending here, and its first token says nothing
+ * about this one.
+ */
 export function gatePrefillElsewhere(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
@@ -228,7 +231,8 @@ export function gateThreadDied(thread: u32): bool {
   return true;
 }
 
-// ----------------------------------------------------------------------------------------------- the control thread's face
+// ----------------------------------------------------------------------------------------------- the control thread's
+// face
 
 /**
  * Opens, closes or changes the gate. Takes the commit lock.
@@ -283,8 +287,8 @@ export function gateBand(priority: i32, now: f64): i32 {
 }
 
 /**
- * Forgets the bands in which nothing waits and that had no request since `before`: what they are counted with changes, and a band
- * below them is the highest again.
+ * Forgets the bands in which nothing waits and that had no request since `before`: what they are counted with changes,
+ * and a band below them is the highest again.
  * @param before seconds of the pool clock
  * @returns how many are gone
  */
@@ -304,7 +308,9 @@ export function gateDrains(priority: i32, seconds: f32): u32 {
   return 1;
 }
 
-/** Seconds until what waits before a request of this priority has left, 0 = unknown. Takes no lock: a guess either way. */
+/**
+ * Seconds until what waits before a request of this priority has left, 0 = unknown. Takes no lock: a guess either way.
+ */
 export function gateDrainsIn(priority: i32): f32 {
   return drainOf(rankOf(priority));
 }
@@ -360,7 +366,9 @@ export function gateSaturation(now: f64): f32 {
   return count == 0 ? -1 : sum / count;
 }
 
-/** Earliest time (pool clock) at which an invisible first token is overdue, by this thread's last pass. Infinity = none. */
+/**
+ * Earliest time (pool clock) at which an invisible first token is overdue, by this thread's last pass. Infinity = none.
+ */
 let nextUnseen: f64 = Infinity;
 
 /** A request whose first token cannot be seen is pending for as long as its prefill should take. */
@@ -373,7 +381,8 @@ function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
 /**
  * Lets those go whose first token cannot be seen and must have come. Takes the commit lock.
  * @param now pool clock
- * @returns when to do it again, pool clock; `now` when the lock could not be had, Infinity when nothing is pending in this way
+ * @returns when to do it again, pool clock; `now` when the lock could not be had, Infinity when nothing is pending in
+ * this way
  */
 export function gateUnseen(now: f64): f64 {
   if (!gateOn()) return Infinity;
@@ -394,7 +403,9 @@ export function gateNextUnseen(): f64 {
   return nextUnseen;
 }
 
-/** Finds the late ones, and lets those go whose first token cannot be seen: KEYS marks their slots. Commit lock held. */
+/**
+ * Finds the late ones, and lets those go whose first token cannot be seen: KEYS marks their slots. Commit lock held.
+ */
 function lookAtCharges(now: f64): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) room.setU32(ROOM_OVERDUE, slot, 0);
   memory.fill(KEYS, 0, slotOffset(SLOTS));
@@ -434,8 +445,8 @@ export function gateLook(now: f64, passed: f64): u32 {
 }
 
 /**
- * Checks that the columns equal the charges of the live entries and that the waiting counts equal the wait slots. Commit lock
- * held, or no other thread at work.
+ * Checks that the columns equal the charges of the live entries and that the waiting counts equal the wait slots.
+ * Commit lock held, or no other thread at work.
  * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache,
  * 4 unanswered requests
  */

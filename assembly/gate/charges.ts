@@ -1,7 +1,8 @@
 // Gate charges: pending prefill work by band, and tokens in the KV cache, present and expected.
 //
-// Owns: the notes and the columns PENDING, PENDING_COUNT, UNANSWERED, KV_NOW and KV_RESERVED of REGION_GATE. Commit lock held
-// throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its slot.
+// Owns: the notes and the columns PENDING, PENDING_COUNT, UNANSWERED, KV_NOW and KV_RESERVED of REGION_GATE. Commit
+// lock held throughout. Invariant (gateCheck): each column is the sum over the notes of the live ledger entries of its
+// slot.
 import { SLOTS } from '../memory';
 import { rankOf } from './bands';
 import { foreignPending } from './foreign-queues';
@@ -122,7 +123,10 @@ export function noteRelease(index: u32, slot: u32, priority: i32, current: bool)
   charge.state = 0;
 }
 
-/** The entry goes from one slot to another: what its note counts goes with it. @param current the first slot is still the same endpoint's */
+/**
+ * The entry goes from one slot to another: what its note counts goes with it.
+ * @param current the first slot is still the same endpoint's
+ */
 export function noteMove(index: u32, from: u32, to: u32, priority: i32, current: bool): void {
   const charge = gateChargeAt(index);
   if ((charge.state & NOTE_COUNTED) == 0) return;

@@ -1,19 +1,17 @@
 // Endpoints that a request may go to now.
 //
-// Owns: nothing but the thread's KEPT and KEYS columns and, of REGION_GATE, the BLOCKED column. Commit lock held throughout: what is
-// open here is charged before any other thread looks, so that no two requests take the last place.
+// Owns: nothing but the thread's KEPT and KEYS columns and, of REGION_GATE, the BLOCKED column. Commit lock held
+// throughout: what is open here is charged before any other thread looks, so that no two requests take the last place.
 //
-// The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns):
-// A picker that is one of several fills its share of window, limit and capacity, and counts what the others have told of theirs;
-// one request of its own may always be there.
-//   (1) nothing pending of this band or higher ones, or pending + uncached ≤ window: the engine takes new work between
-//       steps only, so one step's worth of prefill is the least that never starves it
-//   (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0 while all
-//       engines queue requests that this picker did not send
-//   (3) nothing in flight, or tokens in the KV cache with this request ≤ capacity, every output at its reserve at least, less
-//       room for the highest band's next request
-// Between the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take.
-// The detectors close an endpoint at its own saturation: one with room is open, however full the others are.
+// The rule of GATE_LEARNED, per endpoint (the ledger leads, scraped metrics only correct what it learns): A picker that
+// is one of several fills its share of window, limit and capacity, and counts what the others have told of theirs; one
+// request of its own may always be there. (1) nothing pending of this band or higher ones, or pending + uncached ≤
+// window: the engine takes new work between steps only, so one step's worth of prefill is the least that never starves
+// it (2) requests in flight + 1 ≤ learned limit (higher bands a little more): an engine out of slots; the limit is 0
+// while all engines queue requests that this picker did not send (3) nothing in flight, or tokens in the KV cache with
+// this request ≤ capacity, every output at its reserve at least, less room for the highest band's next request Between
+// the lowest and the highest band the bounds are interpolated by rank. Ceilings scale what a band may take. The
+// detectors close an endpoint at its own saturation: one with room is open, however full the others are.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneSumOfIntegers } from '../columns/lanes';
@@ -57,7 +55,9 @@ import {
 } from './layout';
 import * as room from './room';
 
-/** Shares of a KV cache that the lowest and the highest band may fill; the rest is for the next request of the highest. */
+/**
+ * Shares of a KV cache that the lowest and the highest band may fill; the rest is for the next request of the highest.
+ */
 export const LOW_SHARE: f32 = 0.95;
 export const HIGH_SHARE: f32 = 0.99;
 /** Factor on the largest prompt of the highest band: the tokens that lower bands leave free for its next request. */
@@ -78,8 +78,8 @@ function shareOf(most: f32): f32 {
   return share == 1 ? most : max<f32>(1, floor<f32>(most * share));
 }
 
-// The three conditions of the learned rule, one loop each: together they need more vector constants than there are registers,
-// and one loop would load them again in every turn.
+// The three conditions of the learned rule, one loop each: together they need more vector constants than there are
+// registers, and one loop would load them again in every turn.
 
 /** (1): marks in KEPT the candidates with nothing pending, or with room in the window. */
 function keepByWindow(used: u32, rank: u32, prefill: u32, ceiling: f32): void {
@@ -137,7 +137,10 @@ function keepByCache(used: u32, rank: u32, promptTokens: u32, ceiling: f32): voi
   }
 }
 
-/** (2): keeps in KEPT the endpoints below their limit, and notes those that it alone closes. @returns how many are kept */
+/**
+ * (2): keeps in KEPT the endpoints below their limit, and notes those that it alone closes.
+ * @returns how many are kept
+ */
 function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   const deep = depth(rank);
   const one = f32x4.splat(1);
@@ -174,7 +177,10 @@ function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32
   return keepByLimit(used, rank, ceiling);
 }
 
-/** max(waiting / threshold, usage / threshold); without fresh signals every request that is not answered yet counts as waiting. */
+/**
+ * max(waiting / threshold, usage / threshold); without fresh signals every request that is not answered yet counts as
+ * waiting.
+ */
 function utilization(used: u32, now: f64): void {
   const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
   const queue = f32x4.splat(gateHead().queueThreshold);
@@ -217,7 +223,10 @@ function concurrency(used: u32, mode: u32): void {
   }
 }
 
-/** The learned rule as one number: the fullest of window, limit and cache, of this picker's share, as the lowest band sees them. */
+/**
+ * The learned rule as one number: the fullest of window, limit and cache, of this picker's share, as the lowest band
+ * sees them.
+ */
 function learnedSaturation(slot: u32): f32 {
   const bands = gateHead().bands;
   const lowest = bands == 0 ? 0 : bands - 1;

@@ -1,13 +1,13 @@
 // Choice of the running request that is evicted for a waiting one of a higher band.
 //
-// Owns: the bits NOTE_EVICTED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock, and as
-// scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which have no other use there.
+// Owns: the bits NOTE_EVICTED and NOTE_LOST of the ledger notes, written by the control thread under the commit lock,
+// and as scratch that thread's columns KEYS, SCORE, OVERLAP and MATCH, which have no other use there.
 //
-// Requests are evicted only where waiting would not help soon: every endpoint that the waiting request may use is out of slots (2) or of
-// room in its KV cache (3), or full as its detector says. A full window (1) empties within a step of the engine, so one endpoint
-// with nothing else against it is enough to do nothing. Only sheddable requests (priority below 0) of a lower band are ended, as
-// llm-d-router does it: lowest priority, then no first token yet, then where the fewest have to go, then the newest. An endpoint
-// on which all of them together would not make the room is left alone.
+// Requests are evicted only where waiting would not help soon: every endpoint that the waiting request may use is out
+// of slots (2) or of room in its KV cache (3), or full as its detector says. A full window (1) empties within a step of
+// the engine, so one endpoint with nothing else against it is enough to do nothing. Only sheddable requests (priority
+// below 0) of a lower band are ended, as llm-d-router does it: lowest priority, then no first token yet, then where the
+// fewest have to go, then the newest. An endpoint on which all of them together would not make the room is left alone.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -128,7 +128,9 @@ function measure(used: u32, rank: u32, prompt: u32, now: f64): bool {
   return true;
 }
 
-/** Tokens that an entry's end frees on its endpoint, for a request of this depth. Shared blocks are counted as its own. */
+/**
+ * Tokens that an entry's end frees on its endpoint, for a request of this depth. Shared blocks are counted as its own.
+ */
 function tokensOf(index: u32, mode: u32, deep: f32): f32 {
   const entry = entryAt(index);
   if (mode != GATE_LEARNED) return <f32>entry.tokens;
@@ -188,7 +190,10 @@ function needed(slot: u32): f32 {
   return max(bySlots, tokens <= 0 ? 0 : min(most, ceil((tokens * most) / freed)));
 }
 
-/** Writes the need of every candidate into KEYS. @returns false when an eviction under way makes the room on one of them */
+/**
+ * Writes the need of every candidate into KEYS.
+ * @returns false when an eviction under way makes the room on one of them
+ */
 function planSlots(used: u32): bool {
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isCandidate(slot)) continue;
@@ -240,8 +245,8 @@ function choose(thread: u32, waiting: u32, now: f64): i32 {
 }
 
 /**
- * Chooses a running request that is to be ended for a waiting one, and marks it, so that it is not chosen again. Takes the commit
- * lock. Control thread only; its shard has to be told.
+ * Chooses a running request that is to be ended for a waiting one, and marks it, so that it is not chosen again. Takes
+ * the commit lock. Control thread only; its shard has to be told.
  * @param now pool clock
  * @returns its ticket, and evicted*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time
  */

@@ -1,12 +1,15 @@
-// Detection of queues in the engines that this process did not send: requests of other pickers, or of this one before a restart.
+// Detection of queues in the engines that this process did not send: requests of other pickers, or of this one before a
+// restart.
 //
-// Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE and the word FOREIGN of its head. Commit lock held.
+// Owns: the columns PEAK, PEAK_BEFORE, PEAK_AT and FOREIGN of REGION_GATE and the word FOREIGN of its head. Commit lock
+// held.
 //
-// The ledger cannot see such a queue, so scraped metrics must: an engine that reports more waiting requests than were pending
-// here at any time of the last seconds has a queue that is not ours, and a request that is sent now would stand behind it. What
-// was pending some seconds ago is asked too, because engines report their queue late: then the queue reported is our own of then.
-// Only a pool in which every engine queues so is shut. While one does not, the scorers see the queues and avoid them, and a
-// request that may go nowhere else is better off in the engine's queue than in ours, which others do not stand in.
+// The ledger cannot see such a queue, so scraped metrics must: an engine that reports more waiting requests than were
+// pending here at any time of the last seconds has a queue that is not ours, and a request that is sent now would stand
+// behind it. What was pending some seconds ago is asked too, because engines report their queue late: then the queue
+// reported is our own of then. Only a pool in which every engine queues so is shut. While one does not, the scorers see
+// the queues and avoid them, and a request that may go nowhere else is better off in the engine's queue than in ours,
+// which others do not stand in.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import {
@@ -29,7 +32,10 @@ import {
 } from './layout';
 import * as room from './room';
 
-/** Foreign waiting requests from which on they count as a queue; llm-d-router's utilization-detector calls an endpoint full there. */
+/**
+ * Foreign waiting requests from which on they count as a queue; llm-d-router's utilization-detector calls an endpoint
+ * full there.
+ */
 const QUEUE: f32 = 5;
 /** Scrapes in a row that must show it: a step of the engine may take in all that waited at one moment. */
 export const FOREIGN_SCRAPES: u32 = 2;

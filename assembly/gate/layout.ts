@@ -1,8 +1,9 @@
 // Layout of the capacity gate: room on the endpoints, and the requests that wait for it.
 //
-// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS gate charges, then per thread its rings
-// and its wait slots. The commit lock guards the bands, the columns and the charges unless the line says otherwise; settings
-// are written by the control thread under it. A ring has one writer and one reader and needs no lock.
+// Owns: REGION_GATE. In this order: the head, GATE_COLUMNS columns of SLOTS cells, REQUESTS gate charges, then per
+// thread its rings and its wait slots. The commit lock guards the bands, the columns and the charges unless the line
+// says otherwise; settings are written by the control thread under it. A ring has one writer and one reader and needs
+// no lock.
 //
 //   head     GateHead, the bell of the control thread, the tables of the bands
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
@@ -49,7 +50,9 @@ export class GateHead {
   outTime: f64;
   /** Prompt tokens of the largest request of the highest band, decaying · any thread · commit lock. */
   foot: f32;
-  /** Milliseconds: EWMA of every endpoint's step time, 0 = no sample · any thread · none, a lost sample does no harm. */
+  /**
+   * Milliseconds: EWMA of every endpoint's step time, 0 = no sample · any thread · none, a lost sample does no harm.
+   */
   poolStep: f32;
   /** Milliseconds: EWMA of every endpoint's time per uncached token, 0 = no sample · any thread · commit lock. */
   poolTokenMs: f32;
@@ -68,7 +71,8 @@ export const GATE_ASLEEP: usize = 192; // u32, atomic: the control thread waits 
 export const GATE_PRIORITIES: usize = 256; // i32 × GATE_RANKS: the bands' priorities, highest first
 export const GATE_WAITING: usize = 384; // u32 × GATE_RANKS: waiting requests
 export const GATE_CEILINGS: usize = 512; // f32 × GATE_RANKS: part of the room that the band may take
-export const GATE_DRAINS: usize = 640; // f32 × GATE_RANKS: seconds until what waits has left, as the control thread reckons; 0 = unknown
+/** f32 × GATE_RANKS: seconds until what waits has left, as the control thread reckons; 0 = unknown */
+export const GATE_DRAINS: usize = 640;
 export const GATE_USED: usize = 768; // u32 × GATE_RANKS: pool clock of the last request, in seconds
 export const GATE_HEAD_BYTES: usize = 1024;
 
@@ -83,32 +87,39 @@ export const GATE_CONCURRENCY_HYBRID: u32 = 5;
 
 // Columns; f32 unless said otherwise, all under the commit lock.
 export const ROOM_WINDOW: u32 = 0; // tokens that may be pending
-export const ROOM_STEP: u32 = 1; // engine step time in ms, 0 = no sample; written without a lock, a lost sample does no harm
+/** engine step time in ms, 0 = no sample; written without a lock, a lost sample does no harm */
+export const ROOM_STEP: u32 = 1;
 export const ROOM_TOKEN_MS: u32 = 2; // ms per uncached token, 0 = no sample
-export const ROOM_LIMIT: u32 = 3; // requests in flight at most: the learned limit, or 0 while all engines queue others' requests
+/** requests in flight at most: the learned limit, or 0 while all engines queue others' requests */
+export const ROOM_LIMIT: u32 = 3;
 export const ROOM_CAPACITY: u32 = 4; // tokens that the KV cache holds, 0 = unknown
-export const ROOM_KV_NOW: u32 = 5; // u32: tokens in flight outside of whole prompt blocks: prompt ends and output so far
+/** u32: tokens in flight outside of whole prompt blocks: prompt ends and output so far */
+export const ROOM_KV_NOW: u32 = 5;
 export const ROOM_KV_RESERVED: u32 = 6; // u32: the same with every output counted at its reserve at least
 export const ROOM_FULL_LOOKS: u32 = 7; // u32: looks in a row that found it full
 export const ROOM_OCCUPANCY: u32 = 8; // requests that ran when the limit was cut last
 export const ROOM_HOLD: u32 = 9; // ms that the limit rests after a cut
 export const ROOM_BLOCKED: u32 = 10; // u32: the limit alone kept a request out since the last look
-export const ROOM_BASE: u32 = 11; // ms until the first token of a request alone on the endpoint, without its tokens' time, 0 = no sample
+/** ms until the first token of a request alone on the endpoint, without its tokens' time, 0 = no sample */
+export const ROOM_BASE: u32 = 11;
 export const ROOM_CUT_AT: u32 = 12; // f64 (12, 13): pool clock
 export const ROOM_STRETCH: u32 = 14; // factor on the window where first tokens cannot be seen
 export const ROOM_OVERDUE: u32 = 15; // u32: pending requests that took too long, of the control thread's last look
-export const ROOM_PENDING: u32 = 16; // u32 × GATE_RANKS: uncached tokens without a first token, of this band and higher ones
+/** u32 × GATE_RANKS: uncached tokens without a first token, of this band and higher ones */
+export const ROOM_PENDING: u32 = 16;
 export const ROOM_PENDING_COUNT: u32 = 48; // u32 × GATE_RANKS: their requests
 export const ROOM_LEARNED_LIMIT: u32 = 80; // infinite until the first cut
 export const ROOM_PEAK: u32 = 81; // u32: most requests that were pending at a time, of this stretch of seconds
 export const ROOM_PEAK_AT: u32 = 82; // f64 (82, 83): when it began, pool clock
 export const ROOM_PEAK_BEFORE: u32 = 84; // u32: the same of the stretch before
 export const ROOM_FOREIGN: u32 = 85; // u32: scrapes in a row that showed a queue that is not ours
-export const ROOM_REMOTE_REQUESTS: u32 = 86; // u32: requests in flight from other pickers; this and the next: control thread, commit lock
+/** u32: requests in flight from other pickers; this and the next: control thread, commit lock */
+export const ROOM_REMOTE_REQUESTS: u32 = 86;
 export const ROOM_REMOTE_TOKENS: u32 = 87; // u32: their uncached tokens without a first token
 export const ROOM_REMOTE_COUNT: u32 = 88; // u32: their requests without a first token
 export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
-export const ROOM_UNANSWERED: u32 = 90; // u32: requests in flight of which nothing has been heard: no first token, no end
+/** u32: requests in flight of which nothing has been heard: no first token, no end */
+export const ROOM_UNANSWERED: u32 = 90;
 export const GATE_COLUMNS: u32 = 91;
 
 /** Counts of the gate for a ledger entry of the same number; 32 bytes. */
@@ -196,7 +207,9 @@ export class WaitSlot {
   since: f64;
   /** Milliseconds that it may wait, NaN = as configured · shard before it enqueues · none. */
   ttl: f64;
-  /** Milliseconds of the pool clock of the first token that it asks for, NaN = none · shard before it enqueues · none. */
+  /**
+   * Milliseconds of the pool clock of the first token that it asks for, NaN = none · shard before it enqueues · none.
+   */
   deadline: f64;
   /** Output tokens that the client allows, 0 = not said · shard before it enqueues · none. */
   mostOutput: u32;
@@ -262,7 +275,8 @@ export const WAIT_FLAG_ANYWHERE: u32 = 1; // any endpoint will do, also one that
 export const WAIT_FLAG_BLIND: u32 = 2; // its first token will not be seen
 export const WAIT_FLAG_BEFORE: u32 = 4; // it had a dispatch that it could not use
 export const WAIT_FLAG_ASKS: u32 = 8; // it wants to know where it stands
-export const WAIT_FLAG_ASIDE: u32 = 16; // it waits, or has waited, for WAIT_SLOT_STICKY although another endpoint was open
+/** it waits, or has waited, for WAIT_SLOT_STICKY although another endpoint was open */
+export const WAIT_FLAG_ASIDE: u32 = 16;
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;

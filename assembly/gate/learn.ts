@@ -1,11 +1,12 @@
-// Values that the gate learns instead of reading them from settings: step time, time per token, limit of requests in flight, size
-// of a KV cache, usual output.
+// Values that the gate learns instead of reading them from settings: step time, time per token, limit of requests in
+// flight, size of a KV cache, usual output.
 //
-// Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, LEARNED_LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT, STRETCH and OVERDUE of
-// REGION_GATE and the learned words of its head. Commit lock held, but for learnStep(). All of it is clamped: no signal of an
-// engine, however wrong, makes a number that is not finite or out of its range.
+// Owns: the columns WINDOW, STEP, TOKEN_MS, LIMIT, LEARNED_LIMIT, CAPACITY, FULL_LOOKS, OCCUPANCY, HOLD, BASE, CUT_AT,
+// STRETCH and OVERDUE of REGION_GATE and the learned words of its head. Commit lock held, but for learnStep(). All of
+// it is clamped: no signal of an engine, however wrong, makes a number that is not finite or out of its range.
 //
-// The rules and constants come from our simulations of five engines under seven loads, and the reasons are in docs/flow-control.md.
+// The rules and constants come from our simulations of five engines under seven loads, and the reasons are in
+// docs/flow-control.md.
 import * as column from '../columns/column';
 import {
   COLUMN_ACTIVE_BLOCKS,
@@ -201,7 +202,10 @@ function decayOutput(now: f64): void {
   gateHead().outTime = now;
 }
 
-/** Tokens were generated: those of unfinished requests count too, so that the short ones, which end first, do not mislead. */
+/**
+ * Tokens were generated: those of unfinished requests count too, so that the short ones, which end first, do not
+ * mislead.
+ */
 export function learnOutput(tokens: u32): void {
   gateHead().outTokens = gateHead().outTokens + <f64>tokens;
   updateReserve();
@@ -225,7 +229,9 @@ export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   gateHead().footTime = now;
 }
 
-/** Load of all pickers on an endpoint: own load divided by the share of this picker, plus the load that peers report. */
+/**
+ * Load of all pickers on an endpoint: own load divided by the share of this picker, plus the load that peers report.
+ */
 function ofAll(own: f32, told: u32): f32 {
   return own / gateHead().share + <f32>told;
 }
@@ -246,7 +252,8 @@ export function learnCapacity(slot: u32): void {
   if (sample > 0) mix(at, min(sample, CAPACITY_MAX), CAPACITY_WEIGHT);
 }
 
-// ------------------------------------------------------------------------------------ the look, every 50 ms while something waits
+// ------------------------------------------------------------------------------------ the look, every 50 ms while
+// something waits
 
 function freshSignals(slot: u32, now: f64): bool {
   const at = column.f64(COLUMN_SIGNAL_TIME, slot);
@@ -273,7 +280,9 @@ export function lowestPendingCount(slot: u32): u32 {
   return bands == 0 ? 0 : room.u32(ROOM_PENDING_COUNT + bands - 1, slot);
 }
 
-/** Whether the engine queues: a request of this picker is late, or more requests wait there than this picker has sent. */
+/**
+ * Whether the engine queues: a request of this picker is late, or more requests wait there than this picker has sent.
+ */
 function looksFull(slot: u32, now: f64): bool {
   const overdue = room.u32(ROOM_OVERDUE, slot) != 0;
   if (!freshSignals(slot, now) || (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) == 0) return overdue;

@@ -11,7 +11,9 @@ import { gateHead, ROOM_KV_NOW, ROOM_REMOTE_COUNT, ROOM_REMOTE_KV, ROOM_REMOTE_T
 import { lowestPendingCount } from './learn';
 import * as room from './room';
 
-/** Wait for the lock, in milliseconds. Short: while the control thread waits, nothing repairs a lock of a dead thread. */
+/**
+ * Wait for the lock, in milliseconds. Short: while the control thread waits, nothing repairs a lock of a dead thread.
+ */
 const PATIENCE: u32 = 20;
 
 /**

@@ -1,13 +1,13 @@
 // Rings of numbers between one writing and one reading thread, and the bells that wake a reader.
 //
-// Owns: the rings and the bell words of REGION_GATE. No lock: the writer owns WRITTEN and the numbers before it, the reader
-// READ. A ring holds more numbers than can be on their way at once, so it cannot be full.
+// Owns: the rings and the bell words of REGION_GATE. No lock: the writer owns WRITTEN and the numbers before it, the
+// reader READ. A ring holds more numbers than can be on their way at once, so it cannot be full.
 //
-// No wake-up is lost. A reader stores that it is asleep and then reads the ring once more. A writer stores its number, counts
-// the bell, and then reads whether the reader is asleep. One of the two sees the other, because all of these words are atomic
-// and sequentially consistent. Only the reader clears its own word. A writer that cleared it would be too early for a reader
-// that is about to wait. A writer killed between clearing and notifying would let the next writer take the reader to be awake.
-// test/core/gate-protocol.test.ts has the steps.
+// No wake-up is lost. A reader stores that it is asleep and then reads the ring once more. A writer stores its number,
+// counts the bell, and then reads whether the reader is asleep. One of the two sees the other, because all of these
+// words are atomic and sequentially consistent. Only the reader clears its own word. A writer that cleared it would be
+// too early for a reader that is about to wait. A writer killed between clearing and notifying would let the next
+// writer take the reader to be awake. test/core/gate-protocol.test.ts has the steps.
 import {
   GATE,
   GATE_ASLEEP,

@@ -1,8 +1,10 @@
-// Requests that wait: how a shard enqueues one, how the control thread lets it go on or turns it away, how it is given up.
+// Requests that wait: how a shard enqueues one, how the control thread lets it go on or turns it away, how it is given
+// up.
 //
-// Owns: the wait slots and the sets of slots behind them. A slot's state changes under the commit lock only, together with
-// the count of its band, and with the charge when it is a dispatch: so every race between a dispatch, a cancel and another
-// request is decided by who has the lock first, and there is no moment in which a promise is not backed by a charge.
+// Owns: the wait slots and the sets of slots behind them. A slot's state changes under the commit lock only, together
+// with the count of its band, and with the charge when it is a dispatch: so every race between a dispatch, a cancel and
+// another request is decided by who has the lock first, and there is no moment in which a promise is not backed by a
+// charge.
 //
 //   free ─ enqueue (shard) → waiting ─ dispatch (control) → dispatched ─┐
 //                            ├─ reject (control) → rejected ───┼─ back through the return ring → free (shard)
@@ -62,7 +64,8 @@ export const DISPATCH_CLOSED: u32 = 1; // no endpoint that it may use is open
 export const DISPATCH_GONE: u32 = 2; // it does not wait any more
 export const DISPATCH_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DISPATCH_NOWHERE: u32 = 4; // no endpoint that it may use is left
-export const DISPATCH_STICKS: u32 = 5; // others are open, but not the one that holds its prefix: it waits for that one, once
+/** others are open, but not the one that holds its prefix: it waits for that one, once */
+export const DISPATCH_STICKS: u32 = 5;
 
 /** Changes the state of a wait slot. Commit lock held, unless the shard frees its own slot. */
 function setWaitState(at: WaitSlot, state: u32): void {
@@ -98,7 +101,8 @@ function leave(at: WaitSlot, state: u32): void {
 
 /**
  * Gives a waiting request up. Shard only.
- * @returns 0 done, 1 it is dispatched or rejected already: that comes through the ring, 2 the lock could not be had: call again
+ * @returns 0 done, 1 it is dispatched or rejected already: that comes through the ring, 2 the lock could not be had:
+ * call again
  */
 export function waitSlotCancel(slot: u32): u32 {
   const at = waitSlotAt(THREAD, slot);
@@ -231,7 +235,10 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
   return result;
 }
 
-/** Turns a waiting request away; the reason stands in the slot already. Control thread only. @returns as waitSlotDispatch */
+/**
+ * Turns a waiting request away; the reason stands in the slot already. Control thread only.
+ * @returns as waitSlotDispatch
+ */
 export function waitSlotReject(thread: u32, slot: u32): u32 {
   const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return DISPATCH_BUSY;

@@ -1,8 +1,8 @@
 // Ends of live requests in each segment, per endpoint: a multiset of ends for every (segment, slot) in use.
 //
-// Owns: REGION_ACTIVE, all of it, under the index lock. A request that uses the first `end` blocks of a segment adds its
-// end; the blocks active there are those before the largest end, each once however many requests share it. So a request
-// of 1,560 blocks costs 25 entries, not 1,560.
+// Owns: REGION_ACTIVE, all of it, under the index lock. A request that uses the first `end` blocks of a segment adds
+// its end; the blocks active there are those before the largest end, each once however many requests share it. So a
+// request of 1,560 blocks costs 25 entries, not 1,560.
 import { count, PREFIX_COUNTER_ACTIVE_ENTRIES, setCounter } from '../prefix/counters';
 import { ACTIVE_HEAD, COUNTS, COUNTS_BYTES, COUNTS_COUNT, ENTRIES, ENTRY_BYTES, ENTRY_COUNT } from './layout';
 

@@ -1,13 +1,13 @@
 // LoRA adapters of an endpoint: those that its engine reports, and those of requests sent there lately.
 //
-// Owns: the remembered part of REGION_ADAPTERS (ADAPTERS_REMEMBERED name hashes per slot behind those of the gauge, newest
-// first) and the column ADAPTERS_SENT, under the commit lock. The part of the gauge is the control thread's.
-// A thread that dies while it moves hashes leaves at worst one twice or one missing: a preference is off until the next
+// Owns: the remembered part of REGION_ADAPTERS (ADAPTERS_REMEMBERED name hashes per slot behind those of the gauge,
+// newest first) and the column ADAPTERS_SENT, under the commit lock. The part of the gauge is the control thread's. A
+// thread that dies while it moves hashes leaves at worst one twice or one missing: a preference is off until the next
 // request, so there is nothing to repair.
 //
-// The gauge of an engine lists the adapters of requests that run or wait; an adapter without requests is not in it, though
-// it stays loaded until its place is needed. An engine keeps the adapters used last, so of those remembered and not
-// listed as many are still there as the engine has places left, the newest first.
+// The gauge of an engine lists the adapters of requests that run or wait; an adapter without requests is not in it,
+// though it stays loaded until its place is needed. An engine keeps the adapters used last, so of those remembered and
+// not listed as many are still there as the engine has places left, the newest first.
 import * as column from '../columns/column';
 import {
   COLUMN_ADAPTERS_MAX,

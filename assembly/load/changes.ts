@@ -1,12 +1,13 @@
-// Ring of placed prompts: the prompts that this thread has placed, with their endpoints, for the other replicas of the pool.
+// Ring of placed prompts: the prompts that this thread has placed, with their endpoints, for the other replicas of the
+// pool.
 //
-// Owns: REGION_CHANGES, one ring per thread. Its thread writes `written`, `lost` and the records; the control thread writes
-// `read`. No lock: a record is complete before `written` moves, and its space is free once `read` has passed it. Both count
-// bytes modulo 2^32. A record that does not fit is counted as lost; the control thread then tells its peers of a gap. Without
-// replication the region is empty and the thread's CHANGES is 0.
+// Owns: REGION_CHANGES, one ring per thread. Its thread writes `written`, `lost` and the records; the control thread
+// writes `read`. No lock: a record is complete before `written` moves, and its space is free once `read` has passed it.
+// Both count bytes modulo 2^32. A record that does not fit is counted as lost; the control thread then tells its peers
+// of a gap. Without replication the region is empty and the thread's CHANGES is 0.
 //
-// A record is whole 8-byte words: a ChangeHead, then the hashes of the blocks, then the hash of the tail if there is one.
-// A record that would cross the end of the ring begins at its start; CHANGE_SKIP fills the rest.
+// A record is whole 8-byte words: a ChangeHead, then the hashes of the blocks, then the hash of the tail if there is
+// one. A record that would cross the end of the ring begins at its start; CHANGE_SKIP fills the rest.
 import * as column from '../columns/column';
 import { COLUMN_GENERATION, COLUMN_PREFIX_CAPACITY } from '../endpoints';
 import { CHANGE_BYTES, CHANGE_HEAD_BYTES, CHANGES, HASHES } from '../memory';
@@ -46,7 +47,9 @@ export const CHANGE_TAIL: u32 = 0x20000000;
 /** First word of the rest of the ring that no record uses. */
 export const CHANGE_SKIP: u32 = 0xffffffff;
 
-/** Place of a record of `bytes` bytes, 0 = there is no space. Sets `taken` to these bytes and those skipped before them. */
+/**
+ * Place of a record of `bytes` bytes, 0 = there is no space. Sets `taken` to these bytes and those skipped before them.
+ */
 function place(ring: ChangeRing, bytes: u32): usize {
   const written = ring.written;
   const at = written & (CHANGE_BYTES - 1);
@@ -63,8 +66,8 @@ function place(ring: ChangeRing, bytes: u32): usize {
 let taken: u32 = 0;
 
 /**
- * Notes that the prompt in HASHES was placed on a slot. Only what is new to the slot is written; of a prompt that it holds
- * already the last block, so that peers see the use.
+ * Notes that the prompt in HASHES was placed on a slot. Only what is new to the slot is written; of a prompt that it
+ * holds already the last block, so that peers see the use.
  * @param blocks whole blocks that were stored, 0 = none: the record only counts the request
  * @param fresh blocks of them that were new to the slot
  * @param tail whether the hash behind the blocks is that of a tail

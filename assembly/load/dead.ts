@@ -1,4 +1,5 @@
-// Dead endpoints: those that take no connections. The control thread finds that out (src/picker/control/death-watch.ts).
+// Dead endpoints: those that take no connections. The control thread finds that out
+// (src/picker/control/death-watch.ts).
 //
 // Owns: the columns DEATH and DEATH_TIME and the pool word dead, all under the commit lock. States of a slot:
 //
@@ -6,9 +7,9 @@
 //   none ──────────────────────────────────────▶ dead                 by what it finds without a request
 //   dead ──▶ none                                                     it takes connections, or has answered for certain
 //
-// An endpoint that answers with errors is judged (ejection.ts), and never more than half of the pool is out for it. A dead one
-// is a fact: no bound applies, and it is no candidate while another endpoint is not dead. A doubt lasts as long as one look of
-// the control thread, DOUBT_MS at most, so that no more requests follow the one that failed.
+// An endpoint that answers with errors is judged (ejection.ts), and never more than half of the pool is out for it. A
+// dead one is a fact: no bound applies, and it is no candidate while another endpoint is not dead. A doubt lasts as
+// long as one look of the control thread, DOUBT_MS at most, so that no more requests follow the one that failed.
 import { DOUBT_MS, deathOf } from '../columns/candidates';
 import * as column from '../columns/column';
 import {
@@ -84,8 +85,8 @@ export function deathForget(slot: u32): void {
 
 /**
  * The control thread has found that an endpoint takes no connections. Takes the commit lock.
- * @returns 1 when it is dead by this, 0 when it was dead, or the slot is not live or has another endpoint, 2 when the lock
- *   could not be had: call again
+ * @returns 1 when it is dead by this, 0 when it was dead, or the slot is not live or has another endpoint, 2 when the
+ *   lock could not be had: call again
  */
 export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
   if (slot >= SLOTS) return 0;
@@ -106,8 +107,8 @@ export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
 }
 
 /**
- * The control thread has found that an endpoint takes connections. One that was dead is out until a probe succeeds, which is
- * due at once; the bound on ejected endpoints holds. Takes the commit lock.
+ * The control thread has found that an endpoint takes connections. One that was dead is out until a probe succeeds,
+ * which is due at once; the bound on ejected endpoints holds. Takes the commit lock.
  * @returns 1 when it was dead, 0 when it was not, 2 when the lock could not be had: call again
  */
 export function endpointAlive(slot: u32, generation: u32, now: f64): u32 {

@@ -4,9 +4,10 @@
 // under the commit lock. States of a slot: 0 in → 1 out → 2 a probe is under way → 0 or 1.
 //
 // A probe is a client's request. It is due PROBE_PAUSE_MS after the last failure, and only after the pool has decided
-// PROBE_SHARE requests meanwhile: an endpoint that never recovers spoils at most that share of a slow pool's requests. An
-// endpoint that refuses connections is not probed; the control thread finds out when it takes them again
-// (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads it.
+// PROBE_SHARE requests meanwhile: an endpoint that never recovers spoils at most that share of a slow pool's requests.
+// An endpoint that refuses connections is not probed; the control thread finds out when it takes them again
+// (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads
+// it.
 
 import { PROBE_SHARE } from '../columns/candidates';
 import * as column from '../columns/column';
@@ -24,7 +25,9 @@ import { poolWords } from '../pool-words';
 
 /** Failures in a row until an endpoint is out. */
 export const EJECTION_FAILURES: u32 = 2;
-/** Pause before a probe, in milliseconds: a request that comes within a second of the endpoint's return finds it due. */
+/**
+ * Pause before a probe, in milliseconds: a request that comes within a second of the endpoint's return finds it due.
+ */
 export const PROBE_PAUSE_MS: f64 = 800;
 
 function eject(slot: u32, now: f64): void {
@@ -108,7 +111,10 @@ export function ejectOne(slot: u32, now: f64): u32 {
   return 1;
 }
 
-/** An endpoint that was dead takes connections again: it is out, with its probe due, unless half of the pool is. Commit lock held. */
+/**
+ * An endpoint that was dead takes connections again: it is out, with its probe due, unless half of the pool is. Commit
+ * lock held.
+ */
 export function ejectForProbe(slot: u32, now: f64): void {
   if (column.u32(COLUMN_EJECTION, slot) != 0 || ejectOne(slot, now) == 0) return;
   column.setF64(COLUMN_EJECTED_UNTIL, slot, now);
@@ -122,7 +128,9 @@ export function readmit(slot: u32): void {
   poolWords().ejected -= 1;
 }
 
-/** Counts the ejected again and forgets probes; the caller marks the live probes afterwards. Commit lock held (seized). */
+/**
+ * Counts the ejected again and forgets probes; the caller marks the live probes afterwards. Commit lock held (seized).
+ */
 export function ejectionRepair(): void {
   let ejected: u32 = 0;
   for (let slot: u32 = 0; slot < SLOTS; slot++) {

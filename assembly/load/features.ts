@@ -1,8 +1,8 @@
-// Features: state of the picked endpoint at the decision, before the request itself was charged. They are the inputs of the
-// models that learn from the outcome of the request.
+// Features: state of the picked endpoint at the decision, before the request itself was charged. They are the inputs of
+// the models that learn from the outcome of the request.
 //
-// Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE, PREFILL_RATE_TIME and PREFILL_RATE_PEAK. All under the commit
-// lock; the owner of the entry reads its features without it, since it alone writes them.
+// Owns: the second 64 bytes of a ledger entry, and the columns PREFILL_RATE, PREFILL_RATE_TIME and PREFILL_RATE_PEAK.
+// All under the commit lock; the owner of the entry reads its features without it, since it alone writes them.
 import * as column from '../columns/column';
 import {
   COLUMN_ACTIVE_BLOCKS,
@@ -45,7 +45,10 @@ export class Features {
   running: f32;
   /** Share of the KV cache in use, as scraped · owner of the entry · commit lock. */
   kvUsage: f32;
-  /** SIGNAL_* bits; from bit 16 on slot + 1 that marginal cost would have picked, 0 = it was not asked · owner of the entry · commit lock. */
+  /**
+   * SIGNAL_* bits; from bit 16 on slot + 1 that marginal cost would have picked, 0 = it was not asked · owner of the
+   * entry · commit lock.
+   */
   known: u32;
   /** Uncached tokens per millisecond sent there · owner of the entry · commit lock. */
   prefillRate: f32;

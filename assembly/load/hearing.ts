@@ -1,8 +1,8 @@
 // Hearings: when the picker saw the last output of each request in flight.
 //
-// Owns: the hearings at the end of REGION_LEDGER, one for each entry, and the column HEARD. The charge writes a hearing under the
-// commit lock; afterwards its shard writes it, by plain stores without a lock, and the control thread reads it. HEARD is
-// written by plain stores of any thread: of two at the same time either may stay.
+// Owns: the hearings at the end of REGION_LEDGER, one for each entry, and the column HEARD. The charge writes a hearing
+// under the commit lock; afterwards its shard writes it, by plain stores without a lock, and the control thread reads
+// it. HEARD is written by plain stores of any thread: of two at the same time either may stay.
 //
 // A wrong or late number costs one wrong look at an endpoint (load/silence.ts), so nothing here is atomic.
 import { HEARING_BYTES, LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, THREADS } from '../memory';

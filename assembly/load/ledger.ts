@@ -1,24 +1,24 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
-// Owns: REGION_LEDGER and the load columns of REGION_ENDPOINTS
-// (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock,
-// but for an entry's handle of active blocks, which is written under the index lock by the thread that owns the entry.
+// Owns: REGION_LEDGER and the load columns of REGION_ENDPOINTS (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS,
+// PROMPT_TOKENS, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock, but for an entry's handle
+// of active blocks, which is written under the index lock by the thread that owns the entry.
 //
 //   head of all   one LedgerHead: the common free list
 //   thread heads  one LedgerHead each, 64 bytes apart
 //   entries       one LedgerEntry each, with its Features behind it (features.ts)
 //   hearings      one Hearing for each entry (hearing.ts)
 //
-// The list of wanted times: the charged entries of a slot whose requests want a time per output token, strictest first, so
-// that a decision sees what a request that joins them must not break.
+// The list of wanted times: the charged entries of a slot whose requests want a time per output token, strictest first,
+// so that a decision sees what a request that joins them must not break.
 //
 //   slot → ticket of the least wanted time → next → … → 0      in rising order; other requests are not in it
 //
 // A removal walks the list, an insertion the part below its own time. There are few different times in practice, so an
 // insertion ends early, and a list is as long as an engine's batch.
 //
-// Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation, and the load of
-// other replicas (peers.ts).
+// Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation, and the
+// load of other replicas (peers.ts).
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -71,7 +71,9 @@ export class LedgerEntry {
   priority: i32;
   /** Milliseconds of the pool clock at the charge · any thread · commit lock. */
   time: f64;
-  /** Next free entry, or next one in the slot's list of wanted times, as entry + 1, 0 = none · any thread · commit lock. */
+  /**
+   * Next free entry, or next one in the slot's list of wanted times, as entry + 1, 0 = none · any thread · commit lock.
+   */
   next: u32;
   /** Milliseconds per output token that the request wants, 0 = none · any thread · commit lock. */
   wantedTpot: f32;
@@ -88,7 +90,10 @@ class LedgerHead {
   used: u32;
   /** Charges refused because the ledger was full · its thread · commit lock. */
   refused: u32;
-  /** Entries handed out for the first time so far, in the common head; the others were never written · any thread · commit lock. */
+  /**
+   * Entries handed out for the first time so far, in the common head; the others were never written · any thread ·
+   * commit lock.
+   */
   top: u32;
 }
 
@@ -131,7 +136,10 @@ export function ledgerFull(): u32 {
   return full;
 }
 
-/** Takes an entry from the own free list, from the common one, or one that was never used. @returns ticket, 0 = none is left */
+/**
+ * Takes an entry from the own free list, from the common one, or one that was never used.
+ * @returns ticket, 0 = none is left
+ */
 function takeEntry(): u32 {
   const head = headOf(THREAD);
   let ticket = head.free;
@@ -334,8 +342,8 @@ export function entryIndex(entry: LedgerEntry): u32 {
 }
 
 /**
- * Takes an entry out of the load and gives it back to the free list. Commit lock held; its active blocks are gone already,
- * and the gate has been told (gateReleased), while the entry was still charged.
+ * Takes an entry out of the load and gives it back to the free list. Commit lock held; its active blocks are gone
+ * already, and the gate has been told (gateReleased), while the entry was still charged.
  */
 export function releaseEntry(entry: LedgerEntry): void {
   const index = entryIndex(entry);
@@ -353,8 +361,8 @@ export function releaseEntry(entry: LedgerEntry): void {
 }
 
 /**
- * Charges an entry to another slot, whose endpoint has answered the request. Commit lock held; its active blocks are gone, and the
- * gate is told (gateMoved) by the caller.
+ * Charges an entry to another slot, whose endpoint has answered the request. Commit lock held; its active blocks are
+ * gone, and the gate is told (gateMoved) by the caller.
  */
 export function moveEntry(entry: LedgerEntry, slot: u32): void {
   const ticket = entryIndex(entry) + 1;
@@ -372,7 +380,9 @@ export function moveEntry(entry: LedgerEntry, slot: u32): void {
   addStrictest(slot, ticket);
 }
 
-/** Zero the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held. */
+/**
+ * Zero the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held.
+ */
 export function clearLoad(slot: u32): void {
   column.setU32(COLUMN_INFLIGHT, slot, 0);
   column.setU32(COLUMN_INFLIGHT_TOKENS, slot, 0);
@@ -383,8 +393,8 @@ export function clearLoad(slot: u32): void {
 }
 
 /**
- * Recomputes every load column from the entries and the load of peers, and the free lists, after a thread died inside the commit lock.
- * Commit lock held (seized); gateRepair() follows.
+ * Recomputes every load column from the entries and the load of peers, and the free lists, after a thread died inside
+ * the commit lock. Commit lock held (seized); gateRepair() follows.
  */
 export function ledgerRepair(): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) {

@@ -1,7 +1,8 @@
 // Load of other replicas: the part of the load columns that their requests make up.
 //
-// Owns: the columns PEER_*, written by the control thread under the commit lock. A load column is the sum of the own ledger
-// entries and of its PEER column, so scorers, filters and samples see the load of all replicas without a second read.
+// Owns: the columns PEER_*, written by the control thread under the commit lock. A load column is the sum of the own
+// ledger entries and of its PEER column, so scorers, filters and samples see the load of all replicas without a second
+// read.
 import * as column from '../columns/column';
 import {
   COLUMN_INFLIGHT,

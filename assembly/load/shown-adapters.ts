@@ -1,8 +1,9 @@
 // Names that an engine has shown as LoRA adapters: in its gauge, or in its list of models with a parent.
 //
-// Owns: the shown part of REGION_ADAPTERS, SHOWN_ADAPTERS name hashes (u64) in buckets of eight, 0 = free. Written by the
-// control thread, word by word, without a lock; read by any thread. A full bucket forgets its first name: a request for it
-// counts as one for a base model until an engine shows it again. A base model is never shown, so nothing is remembered of it.
+// Owns: the shown part of REGION_ADAPTERS, SHOWN_ADAPTERS name hashes (u64) in buckets of eight, 0 = free. Written by
+// the control thread, word by word, without a lock; read by any thread. A full bucket forgets its first name: a request
+// for it counts as one for a base model until an engine shows it again. A base model is never shown, so nothing is
+// remembered of it.
 import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, SHOWN_ADAPTERS, SLOTS } from '../memory';
 
 const BUCKET: u32 = 8;

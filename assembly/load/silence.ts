@@ -1,9 +1,9 @@
 // Silence: an endpoint whose requests in flight get no byte for several times what they should take gets no new ones.
 //
-// Owns: the column SILENT, under the commit lock. The control thread judges (src/pool/silence/), from the hearings of the requests in
-// flight, and writes its judgement here. A silent endpoint is ejected as a failing one is, so that never more than half
-// of the pool is out; where that bound keeps it in, SILENT alone says so. It comes back by output alone, of a probe or of a request that it had already: the head of
-// an answer is no sign of the engine.
+// Owns: the column SILENT, under the commit lock. The control thread judges (src/pool/silence/), from the hearings of
+// the requests in flight, and writes its judgement here. A silent endpoint is ejected as a failing one is, so that
+// never more than half of the pool is out; where that bound keeps it in, SILENT alone says so. It comes back by output
+// alone, of a probe or of a request that it had already: the head of an answer is no sign of the engine.
 
 import * as column from '../columns/column';
 import {
@@ -62,7 +62,8 @@ export const HEARD_REQUEST_AHEAD: usize = offsetof<HeardRequest>('ahead');
 export const HEARD_REQUEST_PROBE: usize = offsetof<HeardRequest>('probe');
 
 /**
- * Copies the next request in flight that is evidence, from entry `from` on, to the OUTPUT area of this thread. Reads without a lock.
+ * Copies the next request in flight that is evidence, from entry `from` on, to the OUTPUT area of this thread. Reads
+ * without a lock.
  * @returns its entry + 1, 0 = there is none
  */
 export function hearingNext(from: u32): u32 {
@@ -109,7 +110,10 @@ export function endpointSilent(slot: u32, generation: u32, now: f64): u32 {
   return out != 0 ? SILENCE_OUT : SILENCE_IN;
 }
 
-/** Output came from a silent endpoint: it is back. Takes the commit lock. @returns 0, or 1 when the lock could not be had: call again */
+/**
+ * Output came from a silent endpoint: it is back. Takes the commit lock.
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
 export function endpointHeard(slot: u32, generation: u32): u32 {
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
@@ -129,7 +133,8 @@ function endSilentProbe(slot: u32, generation: u32, entry: LedgerEntry): void {
 }
 
 /**
- * A silent endpoint has a probe under way: the next one waits until `until`, however this one ends. Takes the commit lock.
+ * A silent endpoint has a probe under way: the next one waits until `until`, however this one ends. Takes the commit
+ * lock.
  * @param over entry + 1 of a probe that got no byte for too long and counts as ended; 0 = it may still get one
  * @returns 0, or 1 when the lock could not be had: call again
  */

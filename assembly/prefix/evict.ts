@@ -109,8 +109,8 @@ export function prefixTick(): u32 {
 }
 
 /**
- * Changes of the index since its least recently used segment was looked up or stored, at least 1; 0 = the index is empty. Any
- * thread, no lock: a segment that changes just now may count or not.
+ * Changes of the index since its least recently used segment was looked up or stored, at least 1; 0 = the index is
+ * empty. Any thread, no lock: a segment that changes just now may count or not.
  */
 export function prefixOldestAge(): u32 {
   const top = min(indexHead().segmentTop, SEGMENT_COUNT);

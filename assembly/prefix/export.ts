@@ -1,7 +1,7 @@
 // Export of the prefix index: its segments with their holders, for other replicas and for a file.
 //
-// Owns nothing. Takes the index lock for one piece at a time, so that decisions go on between two pieces. A segment that
-// changes between two pieces is exported once, before or after the change.
+// Owns nothing. Takes the index lock for one piece at a time, so that decisions go on between two pieces. A segment
+// that changes between two pieces is exported once, before or after the change.
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { indexHead } from './head';
 import { SET_WORDS, STAMPS } from './layout';
@@ -20,8 +20,8 @@ class PieceHead {
 }
 
 /**
- * One exported segment. Its held blocks' hashes follow, then its spans: each the end (u64) and the holders, a bit for each
- * endpoint slot.
+ * One exported segment. Its held blocks' hashes follow, then its spans: each the end (u64) and the holders, a bit for
+ * each endpoint slot.
  */
 @unmanaged
 class ExportedSegment {
@@ -90,8 +90,8 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
 }
 
 /**
- * Writes the segments with holders, from number `from` on, to `address`: a PieceHead and records. Segments without holders
- * are left out, and what hangs on them is not found again either.
+ * Writes the segments with holders, from number `from` on, to `address`: a PieceHead and records. Segments without
+ * holders are left out, and what hangs on them is not found again either.
  * @param bytes space at `address`
  * @param most bound on the segments that are looked at, so that the lock is not held for long
  * @returns 0, or 1 when the lock could not be had: call again

@@ -6,8 +6,8 @@
 //   table      buckets of 64 bytes: block hash -> (segment, position)              index lock      any, no lock
 //   segments   header of 64 bytes + SEGMENT_BLOCKS hashes                          index lock      any, by version
 //   stamps     u32 per segment: when it was last looked up or inserted             any, plain      index lock
-//   overflow   SEGMENT_BLOCKS spans, for segments with more than INLINE_SPANS      index lock      any, by segment version
-//   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by segment version
+//   overflow   SEGMENT_BLOCKS spans, for segments with more than INLINE_SPANS      index lock      any, by version
+//   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by version
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
 //   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
 //   oldest     per endpoint: its VICTIMS oldest segments, found by a pass           index lock      index lock
@@ -60,7 +60,9 @@ function tailBuckets(n: u32): u32 {
   return n / 256 + 64;
 }
 
-/** Words of the table of losses, a power of two: two for each segment, as a run of blocks that is lost is at most one. */
+/**
+ * Words of the table of losses, a power of two: two for each segment, as a run of blocks that is lost is at most one.
+ */
 function lossWords(n: u32): u32 {
   let words: u32 = 1024;
   while (words < LOSS_WORDS_MAX && words < segmentCount(n) << 1) words <<= 1;
@@ -78,7 +80,9 @@ function memberWords(p: u32, n: u32): u32 {
   return (((segmentCount(n) >> groupShift(p, n)) + 64) >> 6) + 1;
 }
 
-/** Bytes of stamps per block of the index, at most, beyond the first 4 MiB: 48 give 512 endpoints a stamp per segment. */
+/**
+ * Bytes of stamps per block of the index, at most, beyond the first 4 MiB: 48 give 512 endpoints a stamp per segment.
+ */
 const RECENCY_BYTES_PER_BLOCK: u64 = 48;
 
 /** Segments behind one stamp of an endpoint, as a shift. */
@@ -108,7 +112,10 @@ function align(bytes: u64): u64 {
   return (bytes + 63) & ~(<u64>63);
 }
 
-/** Bytes of REGION_PREFIX for SLOTS endpoints, INDEX_BLOCKS unique blocks, chains of at most CHAIN_BLOCKS blocks and THREADS threads. */
+/**
+ * Bytes of REGION_PREFIX for SLOTS endpoints, INDEX_BLOCKS unique blocks, chains of at most CHAIN_BLOCKS blocks and
+ * THREADS threads.
+ */
 export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   const segments = <u64>segmentCount(n) + 1;
   let bytes = HEAD_BYTES;

@@ -79,7 +79,8 @@ export function prefixClear(slot: u32, lost: u32): i32 {
 }
 
 /**
- * Applies a log of events, of engines or of other replicas, under one hold of the lock. Each record is an EventHead and its hashes.
+ * Applies a log of events, of engines or of other replicas, under one hold of the lock. Each record is an EventHead and
+ * its hashes.
  * @returns records applied (all of them that are whole), or PREFIX_BUSY
  */
 export function prefixApply(log: usize, bytes: u32): i32 {

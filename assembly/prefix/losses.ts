@@ -1,12 +1,13 @@
-// Causes of lost cache: why the endpoint that held a block last lost it, and what stood in front of a prompt when it was sent last.
+// Causes of lost cache: why the endpoint that held a block last lost it, and what stood in front of a prompt when it
+// was sent last.
 //
-// Owns: the losses and beginnings parts of REGION_PREFIX, direct-mapped tables of one u64 word an entry. Index lock held for
-// every write; read without a lock, a word at a time. A later entry takes the place of an earlier one: a cause that is
-// forgotten costs the name of a loss and nothing else, so a repair leaves both tables alone.
-//   losses       by chain hash: its upper 60 bits, then LOSS_*. Of a run of blocks that leaves an endpoint the first one is
-//                noted: what a later prompt misses begins there.
-//   beginnings   by content hash of the prompt's first whole block: its upper 24 bits, 20 bits of the root, 20 bits of what
-//                stands between the root and that block.
+// Owns: the losses and beginnings parts of REGION_PREFIX, direct-mapped tables of one u64 word an entry. Index lock
+// held for every write; read without a lock, a word at a time. A later entry takes the place of an earlier one: a cause
+// that is forgotten costs the name of a loss and nothing else, so a repair leaves both tables alone.
+//   losses       by chain hash: its upper 60 bits, then LOSS_*. Of a run of blocks that leaves an endpoint the first
+//                one is noted: what a later prompt misses begins there.
+//   beginnings   by content hash of the prompt's first whole block: its upper 24 bits, 20 bits of the root, 20 bits of
+//                what stands between the root and that block.
 import { promptBeginning } from '../request-area';
 import { BEGINNING_MASK, BEGINNINGS, LOSS_MASK, LOSSES } from './layout';
 

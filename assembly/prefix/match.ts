@@ -1,11 +1,11 @@
 // The lookup: how many blocks of the prompt, contiguous from the first, each endpoint holds. No lock.
 //
-// Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, and
-// ALIVE, the bitmap of endpoints that hold everything so far. Writes MATCH and, plainly, the stamps of the segments it used.
+// Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, and ALIVE, the bitmap of endpoints that
+// hold everything so far. Writes MATCH and, plainly, the stamps of the segments it used.
 //
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
-// once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times, and
-// then answers with the part before the first segment that changed: less than the truth, never more.
+// once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times,
+// and then answers with the part before the first segment that changed: less than the truth, never more.
 import { slotOffset } from '../columns/column';
 import { HASHES, MATCH } from '../memory';
 import { countShared, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
@@ -214,7 +214,8 @@ export function prefixMatch(blocks: u32): u32 {
 }
 
 /**
- * Looks up `blocks` hashes at an address; MATCH gets, for every slot, the blocks it holds without a gap from the first one.
+ * Looks up `blocks` hashes at an address; MATCH gets, for every slot, the blocks it holds without a gap from the first
+ * one.
  * @returns the largest of them
  */
 export function prefixMatchAt(hashes: usize, blocks: u32): u32 {

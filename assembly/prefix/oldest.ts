@@ -1,12 +1,12 @@
 // The oldest segments of each endpoint, kept from one pass over what it holds for later evictions.
 //
-// Owns: the oldest part of REGION_PREFIX, a row for each endpoint: how many entries it has, how many of them are used up,
-// and VICTIMS × (u32 segment, u32 stamp), oldest first. Index lock held throughout. Pages of endpoints without a capacity
-// are never touched.
+// Owns: the oldest part of REGION_PREFIX, a row for each endpoint: how many entries it has, how many of them are used
+// up, and VICTIMS × (u32 segment, u32 stamp), oldest first. Index lock held throughout. Pages of endpoints without a
+// capacity are never touched.
 //
-// A row stays right while the index changes. Whatever is sent to the endpoint gets a newer stamp than all that was there
-// during the pass, so nothing outside the row becomes older than what is left in it. An entry whose stamp has changed
-// since, or whose blocks have gone, is passed over. So a full endpoint pays for one pass in VICTIMS evictions.
+// A row stays right while the index changes. Whatever is sent to the endpoint gets a newer stamp than all that was
+// there during the pass, so nothing outside the row becomes older than what is left in it. An entry whose stamp has
+// changed since, or whose blocks have gone, is passed over. So a full endpoint pays for one pass in VICTIMS evictions.
 import { OLDEST, OLDEST_ROW, VICTIMS } from './layout';
 import { sentTick } from './recency';
 import { victimAt, victims } from './victims';
@@ -51,7 +51,10 @@ export function keepOldest(slot: u32): void {
   }
 }
 
-/** Returns the segment that the endpoint was longest not sent, 0 when a pass has to find it. It may hold nothing there any more. */
+/**
+ * Returns the segment that the endpoint was longest not sent, 0 when a pass has to find it. It may hold nothing there
+ * any more.
+ */
 export function oldestKept(slot: u32): u32 {
   const row = rowOf(slot);
   for (; row.next < min(row.length, VICTIMS); row.next++) {

@@ -1,11 +1,11 @@
 // Segments: chains of blocks, each stored once, and the spans that say who holds which of their blocks.
 //
 // Owns: the segment, overflow and members parts of REGION_PREFIX. Written under the index lock; read by anyone between
-// two equal even versions. The fields are in segment.ts.
-// A span is `end << 24 | set`: the blocks from the end of the span before it up to `end` are held by `set`; behind the
-// last span there are no holders. A segment never crosses a multiple of SEGMENT_BLOCKS and is never split, moved or
-// merged. A fork begins a new one. Content is appended at the end only, and dropped from the end only when no endpoint
-// holds it and neither a child nor a live request needs it. So a chain is stored once, which is what makes counts exact.
+// two equal even versions. The fields are in segment.ts. A span is `end << 24 | set`: the blocks from the end of the
+// span before it up to `end` are held by `set`; behind the last span there are no holders. A segment never crosses a
+// multiple of SEGMENT_BLOCKS and is never split, moved or merged. A fork begins a new one. Content is appended at the
+// end only, and dropped from the end only when no endpoint holds it and neither a child nor a live request needs it. So
+// a chain is stored once, which is what makes counts exact.
 import { ASSERTIONS } from '../assertions';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { INDEX_LOCK, lockHeld } from '../lock';
@@ -146,8 +146,9 @@ function stripEmpty(): void {
 }
 
 /**
- * Puts the list under construction in the place of a segment's spans and cuts the segment to `length` blocks. New sets get
- * their references first and old ones lose theirs last, so a thread that dies between leaves no span without its set.
+ * Puts the list under construction in the place of a segment's spans and cuts the segment to `length` blocks. New sets
+ * get their references first and old ones lose theirs last, so a thread that dies between leaves no span without its
+ * set.
  */
 function writeSpans(at: Segment, length: u32): void {
   const list = SCRATCH + NEW_SPANS;
@@ -259,7 +260,9 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, lost: u
   return changed;
 }
 
-/** Forgets the holders of all blocks from `from` on, as the index is full. Leaves the shortened list under construction. */
+/**
+ * Forgets the holders of all blocks from `from` on, as the index is full. Leaves the shortened list under construction.
+ */
 function buildCut(at: Segment, from: u32): u32 {
   const list = spanList(at);
   const spans = <u32>at.spans;

@@ -1,7 +1,8 @@
 // Interned holder sets: which endpoints hold a run of blocks, one number for every different set.
 //
-// Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while a span names its set,
-// so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
+// Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while a span names its
+// set, so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash
+// is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
 import { ASSERTIONS } from '../assertions';
 import { count, counted, PREFIX_COUNTER_SETS } from './counters';
 import { indexHead } from './head';
@@ -118,7 +119,9 @@ function lineOf(key: u32): Transition {
   return changetype<Transition>(SET_CACHE + line * offsetof<Transition>());
 }
 
-/** The set with the bit of `slot` turned over, through the cache of transitions; NO_SET when there is no room for it. */
+/**
+ * The set with the bit of `slot` turned over, through the cache of transitions; NO_SET when there is no room for it.
+ */
 function flipped(set: u32, slot: u32): u32 {
   const key = (set << 12) | slot;
   const line = lineOf(key);

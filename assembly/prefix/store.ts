@@ -173,7 +173,10 @@ export function prefixClearLocked(slot: u32, lost: u32): u32 {
   return removed;
 }
 
-/** The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. As prefixClearLocked. */
+/**
+ * The endpoint is gone: it holds nothing, and the slot's next user has no capacity of its own yet. As
+ * prefixClearLocked.
+ */
 export function prefixRemoveEndpointLocked(slot: u32, lost: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
   column.setU32(COLUMN_PREFIX_CAPACITY, slot, 0);

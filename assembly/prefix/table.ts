@@ -1,7 +1,7 @@
 // The block table: from a block's hash to the segment and position that hold it.
 //
-// Owns: the table part of REGION_PREFIX. Written under the index lock, read by any thread without it. Entries never move,
-// so a concurrent reader sees an entry or does not. The hash in the segment proves what the reader finds.
+// Owns: the table part of REGION_PREFIX. Written under the index lock, read by any thread without it. Entries never
+// move, so a concurrent reader sees an entry or does not. The hash in the segment proves what the reader finds.
 import { BUCKETS, SEGMENT_MASK, SEGMENT_SHIFT, TABLE, TABLE_PROBES } from './layout';
 import { segmentAt } from './segment';
 

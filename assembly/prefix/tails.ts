@@ -1,10 +1,10 @@
 // Tails: the partial last blocks of prompts, which no other block can follow.
 //
 // Owns: the tails and tail-epoch parts of REGION_PREFIX. Written under the index lock, read by anyone. A bucket of 128
-// bytes has eight entries of two words, `hash ^ data` and `data`: a reader that comes between two writes gets a pair that
-// does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an entry
-// but never believe a wrong one. The table forgets its oldest entries when a bucket is full.
-//   data: slot (12 bits) · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
+// bytes has eight entries of two words, `hash ^ data` and `data`: a reader that comes between two writes gets a pair
+// that does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an
+// entry but never believe a wrong one. The table forgets its oldest entries when a bucket is full. data: slot (12 bits)
+// · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';

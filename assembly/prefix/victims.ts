@@ -1,8 +1,8 @@
 // Victims: the oldest segments that one pass found.
 //
-// Owns: the victims part of the scratch in REGION_PREFIX: VICTIMS × u64 age key, then VICTIMS × u32 segment. Index lock held
-// throughout. During a pass the part is a heap with the youngest victim on top, which the next older one replaces; then it
-// is sorted, oldest first. Inserting each victim in its place would move half of the list every time.
+// Owns: the victims part of the scratch in REGION_PREFIX: VICTIMS × u64 age key, then VICTIMS × u32 segment. Index lock
+// held throughout. During a pass the part is a heap with the youngest victim on top, which the next older one replaces;
+// then it is sorted, oldest first. Inserting each victim in its place would move half of the list every time.
 import { indexHead } from './head';
 import { SCRATCH, VICTIMS } from './layout';
 import { Segment } from './segment';

@@ -3,8 +3,8 @@
 // Owns: the Wire inside the scan state that its user gives; that user's thread only, no lock. The globals
 // hold the piece being read: wireFeed sets them, and nothing in them outlives the call of the user.
 //
-// The caller pulls: wireNext() returns the kind of the next item. A length-delimited field is skipped unless the caller enters it as a
-// message, unpacks it as a list of numbers, or takes its bytes. Groups are refused: proto3 has none.
+// The caller pulls: wireNext() returns the kind of the next item. A length-delimited field is skipped unless the caller
+// enters it as a message, unpacks it as a list of numbers, or takes its bytes. Groups are refused: proto3 has none.
 
 /** Field that wireNext found. */
 export const WIRE_PAUSE: u32 = 0; // the piece has ended

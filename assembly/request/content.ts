@@ -8,8 +8,8 @@
 // may bring them in any: so each is cut into blocks by itself, and only the chain puts them one behind the other.
 //
 // Decoded bytes are first put one behind the other into OUTPUT and then hashed together: escapes cut a prompt into
-// pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time. Long runs
-// without escapes are hashed where they lie (grammar.ts).
+// pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time. Long
+// runs without escapes are hashed where they lie (grammar.ts).
 import { CHAIN_BLOCKS, HASHES, OUTPUT, SCAN_REGION, SCANS } from '../memory';
 import { promptBeginning } from '../request-area';
 import { hashBytes, hashLink, streamAbsorb, streamHash, streamLength, streamReset } from './hash';
@@ -34,7 +34,10 @@ import { ContentSegment, RequestScan, scanHead } from './scan-state';
 /** Tokens and images can be longer than their JSON: pending content is hashed before OUTPUT overflows. */
 const PENDING_MAX: usize = 32768;
 
-/** Plain bytes behind which as many more are hashed where they lie: to begin a hash anew costs as much as to copy some KB. */
+/**
+ * Plain bytes behind which as many more are hashed where they lie: to begin a hash anew costs as much as to copy some
+ * KB.
+ */
 export const LONG_RUN_BYTES: usize = 1024;
 
 /** Address behind the pending content in OUTPUT. */
@@ -291,8 +294,8 @@ function beginningContent(segment: ContentSegment): u64 {
 }
 
 /**
- * Notes the first block of the prompt's text beside the chain of its tokens, which stands in HASHES. The tokens depend on the
- * template: other tokens for the same text and root tell that it has changed.
+ * Notes the first block of the prompt's text beside the chain of its tokens, which stands in HASHES. The tokens depend
+ * on the template: other tokens for the same text and root tell that it has changed.
  */
 export function contentBeginning(scan: RequestScan): void {
   const segment = scan.contentAt(SCAN_LAST_SEGMENT);

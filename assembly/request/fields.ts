@@ -14,10 +14,10 @@
 //   images         the prompt's text
 //   generate       the token ids of `token_ids` or, of SGLang, `input_ids`
 //   others         the JSON of `input` or `items`
-// `tools` and `system` (`instructions` of the responses API) are segments of their own, because they may come behind the
-// messages but the engine's template puts them in front. Tool calls of the OpenAI form are left out, as llm-d-router
-// does; those of the Anthropic form are parts like any other. A key given twice in one message counts twice: only for
-// top-level keys does the last one win.
+// `tools` and `system` (`instructions` of the responses API) are segments of their own, because they may come behind
+// the messages but the engine's template puts them in front. Tool calls of the OpenAI form are left out, as in
+// llm-d-router; those of the Anthropic form are parts like any other. A key given twice in one message counts twice:
+// only for top-level keys does the last one win.
 import { noticeEnd } from './billing-notice';
 import {
   ofSglang,
@@ -218,7 +218,9 @@ function fieldEnd(scan: RequestScan, role: u32, position: u32): void {
   }
 }
 
-/** True for `""` and `[]`, which are no prompt (as in llm-d-router); the responses API leaves them to the model server. */
+/**
+ * True for `""` and `[]`, which are no prompt (as in llm-d-router); the responses API leaves them to the model server.
+ */
 function isBlank(scan: RequestScan, length: u32): bool {
   if (length != 2 || scan.kind == PROMPT_RESPONSES) return false;
   return scan.shape == SHAPE_GOOD;

@@ -1,9 +1,10 @@
 // The grammar of JSON as a machine that takes a body in pieces and accepts exactly what JSON.parse accepts.
 //
 // Owns: in this thread's part of REGION_SCANS where the grammar stands in each scan. No lock: all of it belongs to one
-// thread. What keys and values mean is not known here: keys.ts and fields.ts are told of those in tracked containers. Nothing is kept in a Wasm
-// global between two feeds, so a scan may rest at any byte: inside an escape, a number, a literal, a UTF-8 sequence (those are never
-// taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts the replacement characters that decoding would have put there).
+// thread. What keys and values mean is not known here: keys.ts and fields.ts are told of those in tracked containers.
+// Nothing is kept in a Wasm global between two feeds, so a scan may rest at any byte: inside an escape, a number, a
+// literal, a UTF-8 sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts
+// the replacement characters that decoding would have put there).
 import { writeCodePoint } from '../utf8';
 import { contentEnd, contentLongRun, contentMove, contentStart, LONG_RUN_BYTES } from './content';
 import { valueBegin, valueEnd } from './fields';
@@ -123,8 +124,8 @@ function refuse(why: u32): u32 {
 }
 
 /**
- * Goes on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each other
- * call each other directly, up to the end of a value.
+ * Goes on from `lex` with the byte at `at`; every step moves `at` or changes `lex`. Steps that usually follow each
+ * other call each other directly, up to the end of a value.
  */
 function step(scan: RequestScan, lex: u32): u32 {
   switch (lex) {
@@ -303,8 +304,8 @@ function stepString(scan: RequestScan): u32 {
 }
 
 /**
- * The same for prompt content, which is long and full of short escapes: those are decoded on the spot. Addresses are held
- * in locals, because a global is a place in memory and would be written and read again for every escape.
+ * The same for prompt content, which is long and full of short escapes: those are decoded on the spot. Addresses are
+ * held in locals, because a global is a place in memory and would be written and read again for every escape.
  */
 function stepPrompt(scan: RequestScan): u32 {
   const stop = end;

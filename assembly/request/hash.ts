@@ -3,12 +3,13 @@
 // Owns: nothing of its own; works on hash streams that lie in scan states (this thread's part of REGION_SCANS) and
 // writes chains into this thread's HASHES area. No lock: all of it belongs to one thread.
 //
-// A content hash sums, over stripes of 32 bytes, products of two words of 32 bits, each of them first mixed with a key of its
-// own, as NH does (UMAC, RFC 4418 §5.2), and adds the bytes themselves to the other lanes, as XXH3 does (github.com/Cyan4973/
-// xxHash, doc/xxhash_spec.md), so that a word whose partner is 0 counts as well. Keys change from stripe to stripe by odd steps,
-// so that stripes cannot change places. The last stripe is padded with zeros; the length goes into the merge of the four lanes,
-// so padding differs from content. A stripe takes two multiplications of the vector unit where XXH64 takes eight of 64 bits.
-// Keys and lanes follow from the pool's HASH_SEED: collisions cannot be constructed without it.
+// A content hash sums, over stripes of 32 bytes, products of two words of 32 bits, each of them first mixed with a key
+// of its own, as NH does (UMAC, RFC 4418 §5.2), and adds the bytes themselves to the other lanes, as XXH3 does
+// (github.com/Cyan4973/ xxHash, doc/xxhash_spec.md), so that a word whose partner is 0 counts as well. Keys change from
+// stripe to stripe by odd steps, so that stripes cannot change places. The last stripe is padded with zeros; the length
+// goes into the merge of the four lanes, so padding differs from content. A stripe takes two multiplications of the
+// vector unit where XXH64 takes eight of 64 bits. Keys and lanes follow from the pool's HASH_SEED: collisions cannot be
+// constructed without it.
 //
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
@@ -54,7 +55,9 @@ export function hashBind(): void {
   secondStep = pair(PRIME_3, PRIME_4);
 }
 
-/** Addend of a stripe to the first sums: its second half `b`, and products of both halves under their keys, `x` and `y`. */
+/**
+ * Addend of a stripe to the first sums: its second half `b`, and products of both halves under their keys, `x` and `y`.
+ */
 function firstTerm(b: v128, x: v128, y: v128): v128 {
   return i64x2.add(b, i64x2.extmul_low_i32x4_u(x, y));
 }

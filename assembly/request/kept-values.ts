@@ -1,7 +1,7 @@
 // Kept values of a request body: names, limits, keys and tokens of the prompt.
 //
-// Owns: in this thread's part of REGION_SCANS the kept bytes of keys, model, salt, limits and numbers. No lock: all of it
-// belongs to one thread.
+// Owns: in this thread's part of REGION_SCANS the kept bytes of keys, model, salt, limits and numbers. No lock: all of
+// it belongs to one thread.
 import { takeNotice } from './billing-notice';
 import { contentBytes, contentToken } from './content';
 import { streamAbsorb } from './hash';

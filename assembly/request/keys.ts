@@ -51,16 +51,19 @@ function bodyRole(scan: RequestScan, length: u32, word: u64): u32 {
   const kind = scan.kind;
   if (length == 5) {
     if (word == 0x6c65646f6d) return ROLE_MODEL;
-    if (word == 0x7475706e69) return kind == PROMPT_RESPONSES || kind == PROMPT_EMBEDDINGS ? ROLE_PROMPT : ROLE_NONE; // input
+    // Input
+    if (word == 0x7475706e69) return kind == PROMPT_RESPONSES || kind == PROMPT_EMBEDDINGS ? ROLE_PROMPT : ROLE_NONE;
     if (word == 0x736d657469) return kind == PROMPT_CONVERSATIONS ? ROLE_PROMPT : ROLE_NONE; // items
     if (word == 0x736c6f6f74) return ROLE_TOOLS; // tools
   } else if (length == 6) {
     if (word == 0x6d6165727473) return ROLE_STREAM; // stream
-    if (word == 0x74706d6f7270) return kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES ? ROLE_PROMPT : ROLE_NONE; // prompt
+    // Prompt
+    if (word == 0x74706d6f7270) return kind == PROMPT_COMPLETIONS || kind == PROMPT_IMAGES ? ROLE_PROMPT : ROLE_NONE;
     if (word == 0x6d6574737973) return kind == PROMPT_RESPONSES ? ROLE_NONE : ROLE_SYSTEM; // system
   } else if (length == 8) {
     if (word == 0x7365727574616566) return kind == PROMPT_TOKENS ? ROLE_FEATURES : ROLE_NONE; // features
-    if (word == 0x736567617373656d) return kind == PROMPT_CHAT || kind == PROMPT_MESSAGES ? ROLE_PROMPT : ROLE_NONE; // messages
+    // Messages
+    if (word == 0x736567617373656d) return kind == PROMPT_CHAT || kind == PROMPT_MESSAGES ? ROLE_PROMPT : ROLE_NONE;
   } else if (length == 9) {
     const last = <u32>scan.keyWord(1);
     if (word == 0x64695f6e656b6f74 && last == 0x73) return kind == PROMPT_TOKENS ? ROLE_PROMPT : ROLE_NONE; // token_ids
@@ -69,7 +72,8 @@ function bodyRole(scan: RequestScan, length: u32, word: u64): u32 {
   } else if (length == 10) {
     const rest = scan.keyWord(1);
     if (word == 0x656b6f745f78616d && rest == 0x736e) return maxTokensRole(kind); // max_tokens
-    if (word == 0x61735f6568636163 && rest == 0x746c) return kind == PROMPT_SGLANG ? ROLE_NONE : ROLE_SALT; // cache_salt
+    // Cache_salt
+    if (word == 0x61735f6568636163 && rest == 0x746c) return kind == PROMPT_SGLANG ? ROLE_NONE : ROLE_SALT;
   } else if (length == 12) {
     if (word == 0x7463757274736e69 && scan.keyWord(1) == 0x736e6f69) {
       return kind == PROMPT_RESPONSES ? ROLE_SYSTEM : ROLE_NONE; // instructions
@@ -98,7 +102,8 @@ function maxTokensRole(kind: u32): u32 {
 function samplingRole(scan: RequestScan, length: u32, word: u64): u32 {
   const rest = scan.keyWord(1);
   if (scan.kind == PROMPT_SGLANG) {
-    return length == 14 && word == 0x5f77656e5f78616d && rest == 0x736e656b6f74 ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_new_tokens
+    // Max_new_tokens
+    return length == 14 && word == 0x5f77656e5f78616d && rest == 0x736e656b6f74 ? ROLE_LIMIT_FIRST : ROLE_NONE;
   }
   return length == 10 && word == 0x656b6f745f78616d && rest == 0x736e ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_tokens
 }

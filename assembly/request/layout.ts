@@ -63,7 +63,8 @@ export const SCAN_PROMPT_SEGMENT: usize = SCAN_SYSTEM_SEGMENT + SEGMENT_BYTES;
 export const SCAN_FIRST_SEGMENT: usize = SCAN_TOOLS_SEGMENT;
 export const SCAN_LAST_SEGMENT: usize = SCAN_PROMPT_SEGMENT;
 export const SCAN_MEDIA: usize = SCAN_PROMPT_SEGMENT + SEGMENT_BYTES; // u64 × SCAN_MAX_MEDIA: hashes of the media
-export const SCAN_MEDIA_KINDS: usize = SCAN_MEDIA + ((<usize>SCAN_MAX_MEDIA) << 3); // u8 × SCAN_MAX_MEDIA: MEDIUM_* of each
+/** u8 × SCAN_MAX_MEDIA: MEDIUM_* of each */
+export const SCAN_MEDIA_KINDS: usize = SCAN_MEDIA + ((<usize>SCAN_MAX_MEDIA) << 3);
 export const SCAN_MEDIA_STATE: usize = SCAN_MEDIA_KINDS + <usize>SCAN_MAX_MEDIA; // MediaState
 export const SCAN_BYTES: usize = SCAN_MEDIA_STATE + offsetof<MediaState>();
 

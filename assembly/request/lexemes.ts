@@ -36,9 +36,9 @@ export function lexemesStart(): void {
 }
 
 /**
- * Bits of the bytes at which the plain part of a string stops: quote, backslash, control byte. Flipping bit 1 brings the
- * quote (0x22) to 0x20 and leaves control bytes below it, so that one comparison finds both. V8 compiles "at most" for bytes to two
- * instructions, and "less than" to four.
+ * Bits of the bytes at which the plain part of a string stops: quote, backslash, control byte. Flipping bit 1 brings
+ * the quote (0x22) to 0x20 and leaves control bytes below it, so that one comparison finds both. V8 compiles "at most"
+ * for bytes to two instructions, and "less than" to four.
  */
 function stopBits(bytes: v128, twos: v128, limits: v128, backslashes: v128): i32 {
   return i8x16.bitmask(v128.or(i8x16.le_u(v128.xor(bytes, twos), limits), i8x16.eq(bytes, backslashes)));
@@ -85,8 +85,8 @@ export function copyString(at: usize, end: usize, to: usize): usize {
 }
 
 /**
- * Address behind the plain bytes of a string from `at` on, by whole groups of 64: behind it lies a group in which the plain part stops,
- * or fewer bytes than a group.
+ * Address behind the plain bytes of a string from `at` on, by whole groups of 64: behind it lies a group in which the
+ * plain part stops, or fewer bytes than a group.
  */
 export function plainGroupsEnd(at: usize, end: usize): usize {
   const twos = i8x16.splat(<u8>two);

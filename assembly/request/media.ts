@@ -2,8 +2,8 @@
 //
 // Owns: the MediaState of each scan in this thread's part of REGION_SCANS. No lock: all of it belongs to one thread.
 //
-// A part says what it is in `type`, however deep in the prompt it lies (in a list of parts, in the result of a tool, among
-// the items of the responses API). vLLM's generate has `features` beside its token ids instead.
+// A part says what it is in `type`, however deep in the prompt it lies (in a list of parts, in the result of a tool,
+// among the items of the responses API). vLLM's generate has `features` beside its token ids instead.
 import { SCAN_MEDIA_STATE } from './layout';
 import { MediaState, RequestScan } from './scan-state';
 

@@ -1,6 +1,7 @@
 // Values whose bytes are taken as they are: to the prompt, aside for the hash of a medium, or both.
 //
-// Owns: in this thread's part of REGION_SCANS, RequestScan.raw and the stream aside. No lock: all of it belongs to one thread.
+// Owns: in this thread's part of REGION_SCANS, RequestScan.raw and the stream aside. No lock: all of it belongs to one
+// thread.
 import { contentFlush, contentRaw } from './content';
 import { streamAbsorb, streamReset } from './hash';
 import { RequestScan } from './scan-state';

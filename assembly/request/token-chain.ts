@@ -52,7 +52,10 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
   return count;
 }
 
-/** Writes the hash of a last block that is not whole, `length` bytes in INPUT, behind the others. @returns 0 when CHAIN_BLOCKS blocks stand there */
+/**
+ * Writes the hash of a last block that is not whole, `length` bytes in INPUT, behind the others.
+ * @returns 0 when CHAIN_BLOCKS blocks stand there
+ */
 export function tokenChainTail(length: u32): u32 {
   if (count >= CHAIN_BLOCKS) return 0;
   store<u64>(HASHES + ((<usize>count) << 3), hashLink(link, hashBytes(INPUT, length)));

@@ -184,7 +184,8 @@ function openContainer(at: ResponseScan, c: u32): void {
     return;
   }
   DEPTH++;
-  store<u8>(changetype<usize>(at) + SCAN_CONTAINERS + DEPTH, c + 2); // both closing brackets stand two behind the opening ones
+  // Both closing brackets stand two behind the opening ones
+  store<u8>(changetype<usize>(at) + SCAN_CONTAINERS + DEPTH, c + 2);
   if (c == OBJECT_OPEN) {
     if (KEY != KEY_OTHER) openMember(at);
     STATE = STATE_KEY_OR_CLOSE;

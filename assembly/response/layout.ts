@@ -1,8 +1,9 @@
 // Layout of one open response scan.
 //
-// Owns: the beginning of each thread's part of REGION_RESPONSES: RESPONSE_SCAN_BYTES for each of `scans` response scans.
-// The metrics scanner (scrape/layout.ts) follows. Only its own thread reads and writes a part, so there is no lock; nothing in it outlives
-// the thread (a scan belongs to a stream of that thread), so there is nothing to repair after its death.
+// Owns: the beginning of each thread's part of REGION_RESPONSES: RESPONSE_SCAN_BYTES for each of `scans` response
+// scans. The metrics scanner (scrape/layout.ts) follows. Only its own thread reads and writes a part, so there is no
+// lock; nothing in it outlives the thread (a scan belongs to a stream of that thread), so there is nothing to repair
+// after its death.
 import { ResponseScan } from './scan-state';
 
 // Fields of a scan, for the host.

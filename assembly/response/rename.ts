@@ -4,7 +4,8 @@
 // edits go; its own thread only, no lock.
 //
 // The core never copies the answer: it names the byte ranges, and the host puts the other name in their place. A value
-// that is still equal to the beginning of the name when the piece ends is held back by the host; OUTPUT says from where.
+// that is still equal to the beginning of the name when the piece ends is held back by the host; OUTPUT says from
+// where.
 import { OUTPUT } from '../memory';
 import { nameOf } from './layout';
 import { ResponseScan } from './scan-state';

@@ -1,10 +1,10 @@
 // The sample ring: one record for each request that has ended, with its features at the decision and its outcome.
 //
-// Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by any thread without a lock: the record
-// is complete before the count moves, and a reader that finds the count a round further drops its copy.
+// Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by any thread without a lock: the
+// record is complete before the count moves, and a reader that finds the count a round further drops its copy.
 //
-// A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow. Unknown
-// times are NaN, unknown counts u32.MAX_VALUE.
+// A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow.
+// Unknown times are NaN, unknown counts u32.MAX_VALUE.
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
 import { hearingAt } from '../load/hearing';
@@ -81,7 +81,8 @@ export const OUTCOME_DIVERTED: u32 = 4; // another endpoint than the one that is
 const RECORDS: usize = 64;
 
 /**
- * Writes the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per ticket.
+ * Writes the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per
+ * ticket.
  * @returns 0 written, 1 the ticket is not held (any more): nothing to say
  */
 export function sampleWrite(

@@ -1,7 +1,7 @@
 // State of a thread's response scans in memory.
 //
-// Owns no words of its own: layout.ts says where each lies in this thread's part of REGION_RESPONSES. No lock: all of it
-// belongs to one thread.
+// Owns no words of its own: layout.ts says where each lies in this thread's part of REGION_RESPONSES. No lock: all of
+// it belongs to one thread.
 import { Wire } from '../protobuf/reader';
 
 /** Token counts of an answer; -1 = unknown. */

@@ -65,8 +65,8 @@ function highestKey(used: u32, sign: f32): f32 {
 }
 
 /**
- * Prompt length inside the label's range: 0.3 + 0.7 × (0.7 / (1 + width / 10000) + 0.3 × (max - length) / width), 1 when
- * the width is 0; outside: 0.3 / (1 + distance / 1000); no label 0.5; a label that is no range 0.
+ * Prompt length inside the label's range: 0.3 + 0.7 × (0.7 / (1 + width / 10000) + 0.3 × (max - length) / width), 1
+ * when the width is 0; outside: 0.3 / (1 + distance / 1000); no label 0.5; a label that is no range 0.
  */
 export function scoreContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
@@ -121,8 +121,8 @@ function keyless(used: u32): void {
 }
 
 /**
- * Rendezvous hashing (Thaler and Ravishankar 1998): a random number in (0, 1] for each pair of key and endpoint, the same
- * every time; the highest wins. Endpoints that are full score 0.
+ * Rendezvous hashing (Thaler and Ravishankar 1998): a random number in (0, 1] for each pair of key and endpoint, the
+ * same every time; the highest wins. Endpoints that are full score 0.
  */
 export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): void {
   const wanted = requestKey(key);
@@ -149,9 +149,9 @@ export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): 
 }
 
 /**
- * Consistent hashing on a ring (Karger and others 1997) with bounded loads: every endpoint stands on the ring at `nodes`
- * places; the first one after the key wins. Score: 1 / (1 + distance × places on the ring). Full endpoints are passed
- * over: they score 0.
+ * Consistent hashing on a ring (Karger and others 1997) with bounded loads: every endpoint stands on the ring at
+ * `nodes` places; the first one after the key wins. Score: 1 / (1 + distance × places on the ring). Full endpoints are
+ * passed over: they score 0.
  */
 export function scoreRing(used: u32, key: u32, column: u32, factor: f32, nodes: u32): void {
   const wanted = requestKey(key);
@@ -181,9 +181,10 @@ export function scoreRing(used: u32, key: u32, column: u32, factor: f32, nodes: 
 }
 
 /**
- * Cache-aware routing (SGLang Model Gateway, cache_aware of August 2026): the endpoints with the longest match, when it is
- * more than `threshold` of the prompt and they are not overloaded (load above the mean by more than `absolute` and above
- * `relative` × mean), score in (0.5, 1], all others in (0, 0.5]; among each, fewer requests in flight score higher.
+ * Cache-aware routing (SGLang Model Gateway, cache_aware of August 2026): the endpoints with the longest match, when it
+ * is more than `threshold` of the prompt and they are not overloaded (load above the mean by more than `absolute` and
+ * above `relative` × mean), score in (0.5, 1], all others in (0, 0.5]; among each, fewer requests in flight score
+ * higher.
  */
 export function scoreCacheAware(used: u32, total: u32, threshold: f32, absolute: f32, relative: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);

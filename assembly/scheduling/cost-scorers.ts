@@ -1,7 +1,7 @@
 // Scorers that add up the work of an endpoint into one cost: the cheapest scores 1, the dearest 0.
 //
-// Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
-// Sources are named at each.
+// Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit
+// lock. Sources are named at each.
 import { slotOffset } from '../columns/column';
 import { laneMin } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
@@ -68,7 +68,9 @@ export function scoreActiveBlocks(op: Operation, used: u32, total: u32): void {
   addKeys(used);
 }
 
-/** Gumbel noise on the normalised scores, mapped into (0, 1) by a monotone function so that the clamp cuts nothing off. */
+/**
+ * Gumbel noise on the normalised scores, mapped into (0, 1) by a monotone function so that the clamp cuts nothing off.
+ */
 function soften(used: u32, temperature: f32): void {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 4) {
     const uniform = min(<f64>randomFloat() + 1e-9, 1 - 1e-9);

@@ -80,8 +80,8 @@ import { shadowBegin, shadowRun } from './shadow';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /**
- * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which has
- * to do that repair, gives up soon and comes again.
+ * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which
+ * has to do that repair, gives up soon and comes again.
  */
 function patience(): u32 {
   return THREAD == 0 ? 20 : 2000;
@@ -168,8 +168,8 @@ function chargePick(slot: u32, program: Program, used: u32): void {
 }
 
 /**
- * Accounts the prompt's blocks on the picked endpoint and enters them into the prefix index as held there. Takes the index
- * lock. Notes the prompt for other replicas, if there are any.
+ * Accounts the prompt's blocks on the picked endpoint and enters them into the prefix index as held there. Takes the
+ * index lock. Notes the prompt for other replicas, if there are any.
  * @param entry ledger entry of the pick, null = it is not charged
  */
 function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void {
@@ -194,8 +194,8 @@ function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks
 }
 
 /**
- * Stores what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this thread's
- * REQUEST and HASHES areas.
+ * Stores what a pick of a DECIDE_UNSTORED decision left out. The prompt of that request is still the one in this
+ * thread's REQUEST and HASHES areas.
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
   const program = activeProgram(profile);
@@ -220,7 +220,8 @@ function clearAnswer(total: u32): void {
 }
 
 /**
- * Decide the request that stands in this thread's REQUEST area (REQUEST_* fields, hashes in HASHES, subset mask in SUBSET).
+ * Decide the request that stands in this thread's REQUEST area (REQUEST_* fields, hashes in HASHES, subset mask in
+ * SUBSET).
  * @returns DECIDED or why not; the ANSWER_* fields say the rest
  */
 export function decide(): u32 {
@@ -318,7 +319,10 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
   return 0;
 }
 
-/** Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here. @returns as release */
+/**
+ * Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here.
+ * @returns as release
+ */
 export function prefillElsewhere(ticket: u32, generation: u32): u32 {
   if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
@@ -348,7 +352,8 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
 }
 
 /**
- * Charges a ticket to the endpoint that has answered in place of the picked one. Its blocks are active nowhere from then on.
+ * Charges a ticket to the endpoint that has answered in place of the picked one. Its blocks are active nowhere from
+ * then on.
  * @returns as release; 1 also when the slot has another endpoint by now
  */
 export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGeneration: u32): u32 {
@@ -368,7 +373,8 @@ export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGenerati
 }
 
 /** Results of a request for the endpoint that it was sent to. */
-export const RESULT_ANSWERED: u32 = 0; // an answer came: of this endpoint, or of another after a retry that the proxy does not tell
+/** an answer came: of this endpoint, or of another after a retry that the proxy does not tell */
+export const RESULT_ANSWERED: u32 = 0;
 export const RESULT_FAILED: u32 = 1; // the endpoint answered 5xx
 export const RESULT_UNANSWERED: u32 = 2; // a 5xx that the proxy may have made, or the proxy passed the endpoint over
 export const RESULT_ANSWERED_ITSELF: u32 = 3; // the proxy tells that this endpoint answered

@@ -1,14 +1,15 @@
 // The decision log: one record for every decision, and for some of them the columns that it was made from.
 //
-// Owns: this thread's part of REGION_DECISIONS and its REMOVED column, written by its own thread. Readers take no lock: the
-// counts in the head are stored after a record and before columns (see DecisionLogHead), so a reader can tell what it has
-// read whole. Nothing of a prompt is written, only sizes. The shard writes the outcome of the request into the record
-// later, through the DECISION_* offsets.
+// Owns: this thread's part of REGION_DECISIONS and its REMOVED column, written by its own thread. Readers take no lock:
+// the counts in the head are stored after a record and before columns (see DecisionLogHead), so a reader can tell what
+// it has read whole. Nothing of a prompt is written, only sizes. The shard writes the outcome of the request into the
+// record later, through the DECISION_* offsets.
 //
 //   +0      DecisionLogHead, 64 bytes
 //   +64     DECISIONS_KEPT records of DECISION_BYTES; decision n has place n % DECISIONS_KEPT
 //   then    a ring of COLUMN_UNITS units of 64 bytes: columns of decisions, each without a break:
-//           (the last BRIEF_BYTES are no part of it: columns written aside, which the thread copies before its next decision)
+//           (the last BRIEF_BYTES are no part of it: columns written aside, which the thread copies before
+//           its next decision)
 //           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
 import { candidatesTouched, slotsUsed } from '../columns/candidates';
@@ -311,8 +312,8 @@ function roomAside(bytes: usize): usize {
 }
 
 /**
- * Writes the inputs of the decision. Commit lock held when it has a pick, which is not charged yet. Without a pick the lock is
- * free: figures may be some microseconds younger than the decision.
+ * Writes the inputs of the decision. Commit lock held when it has a pick, which is not charged yet. Without a pick the
+ * lock is free: figures may be some microseconds younger than the decision.
  * @param program null = nothing was decided: the endpoints are listed as they are
  * @param scored the scorers' columns are those of this decision
  */

@@ -1,6 +1,8 @@
-// Layout of the decision log: its records, and the columns that some decisions keep (scheduling/decision-log.ts writes them).
+// Layout of the decision log: its records, and the columns that some decisions keep (scheduling/decision-log.ts writes
+// them).
 //
-// Owns: nothing by itself; the log is each thread's part of REGION_DECISIONS, written by that thread and read without a lock.
+// Owns: nothing by itself; the log is each thread's part of REGION_DECISIONS, written by that thread and read without a
+// lock.
 
 /** Head of a thread's part. */
 @unmanaged
@@ -78,7 +80,9 @@ export class DecisionRecord {
   closed: u32;
   /** Bytes of the request id, of which the first DECISION_ID_BYTES follow at DECISION_ID · its thread · none. */
   idLength: u32;
-  /** Slot + 1 that the shadow program would have picked, 0 = it did not run, u32.MAX_VALUE = none · its thread · none. */
+  /**
+   * Slot + 1 that the shadow program would have picked, 0 = it did not run, u32.MAX_VALUE = none · its thread · none.
+   */
   shadow: u32;
   /** Predicted cost of the shadow pick, in targets · its thread · none. */
   shadowCost: f32;
@@ -127,8 +131,8 @@ export class DecisionEndpoint {
   /** STATE_* · its thread · none. */
   state: u16;
   /**
-   * 0 in, 1 ejected, 2 ejected with a probe under way, 3 in doubt, 4 dead; EJECTION_SILENT is added while it is silent · its
-   * thread · none.
+   * 0 in, 1 ejected, 2 ejected with a probe under way, 3 in doubt, 4 dead; EJECTION_SILENT is added while it is silent
+   * · its thread · none.
    */
   ejection: u16;
   /** Position among the picks + 1, 0 = not picked · its thread · none. */
@@ -256,7 +260,8 @@ export const DECISION_ENDPOINT_PREDICTED_WAITING: usize = offsetof<DecisionEndpo
 
 /** Reasons in the REMOVED column beside the operations (1 .. 63). */
 export const REMOVED_ASIDE: u32 = 251; // it has room; the request waits shortly for another that holds its prefix
-export const REMOVED_BEHIND: u32 = 252; // no request may go on before those that wait, or before its tenant's bucket is looked at
+/** no request may go on before those that wait, or before its tenant's bucket is looked at */
+export const REMOVED_BEHIND: u32 = 252;
 export const REMOVED_OUTSIDE_SUBSET: u32 = 253; // the proxy's hint leaves it out
 export const REMOVED_BY_GATE: u32 = 254; // no room
 export const REMOVED_NOT_ADMITTED: u32 = 255; // free, draining, ejected, in doubt or dead
@@ -269,7 +274,10 @@ export const END_ABANDONED: u32 = 17; // a later profile failed, or the client w
 /** Values of TRACE_COLUMNS: columns as the sampling says, always, or at least aside for the thread. */
 export const KEEP_ASIDE: u32 = 2;
 
-/** The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST area. */
+/**
+ * The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST
+ * area.
+ */
 export const TRACE_LENGTH: usize = 4096;
 export const TRACE_COLUMNS: usize = 4100;
 export const TRACE_RECORDS: usize = 4104; // u32: 1 = the state of the decision is captured for a recording

@@ -1,7 +1,7 @@
 // Filters over numbers: each keeps some of the candidates.
 //
-// Owns: the thread's CANDIDATES and KEPT columns, written by its own thread; KEYS is scratch. Reads the endpoint columns
-// under the commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
+// Owns: the thread's CANDIDATES and KEPT columns, written by its own thread; KEYS is scratch. Reads the endpoint
+// columns under the commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.
 
 import { filterByMask } from '../columns/candidates';
 import { slotOffset } from '../columns/column';
@@ -113,8 +113,8 @@ function countUpTo(used: u32, bound: i32): u32 {
 }
 
 /**
- * The wanted-th smallest value in KEYS among the candidates, by bisection over the bits of the floats (whose order is that
- * of integers once the negative ones are turned round): 32 counts, no scratch, no branch per endpoint.
+ * The wanted-th smallest value in KEYS among the candidates, by bisection over the bits of the floats (whose order is
+ * that of integers once the negative ones are turned round): 32 counts, no scratch, no branch per endpoint.
  */
 function rankedValue(used: u32, wanted: u32): f32 {
   let low: i64 = i32.MIN_VALUE;
@@ -219,9 +219,9 @@ function holdersFrom(total: u32, threshold: f32): f32 {
 }
 
 /**
- * Keeps the endpoints that hold the prefix. Keeps all when none holds it, when a random draw says so, or when the time to
- * first token of the holders is longer than elsewhere by more than the penalty (0 = no limit). The time is that of the
- * tokens in flight, or the predicted one; without a prediction for either side all stay.
+ * Keeps the endpoints that hold the prefix. Keeps all when none holds it, when a random draw says so, or when the time
+ * to first token of the holders is longer than elsewhere by more than the penalty (0 = no limit). The time is that of
+ * the tokens in flight, or the predicted one; without a prediction for either side all stay.
  */
 function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: u32): u32 {
   if (candidates <= 1 || total == 0) return candidates;
@@ -256,8 +256,8 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
 }
 
 /**
- * Sticky until saturated (llm-d, token-aware routing, August 2026): the holders of the prefix whose tokens in flight are at
- * most the limit; without any, every candidate below the limit; without any, every candidate.
+ * Sticky until saturated (llm-d, token-aware routing, August 2026): the holders of the prefix whose tokens in flight
+ * are at most the limit; without any, every candidate below the limit; without any, every candidate.
  */
 function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u32 {
   const threshold = f32x4.splat(total == 0 ? NEVER : max<f32>(holdersFrom(total, op.p0), 1));

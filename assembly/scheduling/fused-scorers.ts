@@ -1,11 +1,12 @@
 // A group of scorers in one pass: what their formulas share is read once, and their sum is stored once.
 //
-// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
+// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit
+// lock.
 //
 // A program names its group (Program.fused): one scorer each of the queue or the running requests, of the KV usage and
-// of the prefix, in any order, with weights other than 0. The group is fused while all candidates show the signals that it
-// reads; otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term is
-// worked out by the same operations, and a sum of three depends on their order only through the last one.
+// of the prefix, in any order, with weights other than 0. The group is fused while all candidates show the signals that
+// it reads; otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term
+// is worked out by the same operations, and a sum of three depends on their order only through the last one.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
 import { predictWaiting } from '../columns/values';

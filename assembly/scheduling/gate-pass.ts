@@ -1,6 +1,8 @@
-// The capacity gate inside a decision: endpoints that may serve the request, those of them with room, and the wait without room.
+// The capacity gate inside a decision: endpoints that may serve the request, those of them with room, and the wait
+// without room.
 //
-// Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one step.
+// Owns: the thread's CLASS mask, written by its own thread. Commit lock held throughout: reservation and pick are one
+// step.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
@@ -30,7 +32,9 @@ import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './prog
 
 /** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
-/** True when the request came back with a dispatch, or an earlier stage of it found room: it overtakes no other request. */
+/**
+ * True when the request came back with a dispatch, or an earlier stage of it found room: it overtakes no other request.
+ */
 let returned: bool = false;
 /** The gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;
@@ -44,7 +48,9 @@ let sticky: u32 = 0;
 /** The request waits for it although another one is open. */
 let aside: bool = false;
 
-/** Minimum of cached prefix (tokens) for which a request waits (docs/internals/flow-control.md, from simulations there). */
+/**
+ * Minimum of cached prefix (tokens) for which a request waits (docs/internals/flow-control.md, from simulations there).
+ */
 const STICKY_TOKENS: u32 = 256;
 
 /** True for filters that do not depend on load; the gate looks at the endpoints that these leave. */
@@ -53,8 +59,8 @@ export function mayServe(code: u32): bool {
 }
 
 /**
- * Releases the charge of a dispatch: the decision charges anew, perhaps elsewhere. The commit lock keeps the room free meanwhile.
- * A charge on an endpoint that is no candidate stays: it belongs to another stage of the request.
+ * Releases the charge of a dispatch: the decision charges anew, perhaps elsewhere. The commit lock keeps the room free
+ * meanwhile. A charge on an endpoint that is no candidate stays: it belongs to another stage of the request.
  * @param used slots in use; 0 = release without the check for a candidate
  */
 function releaseHeld(used: u32): void {
@@ -96,7 +102,10 @@ function writeClass(used: u32): void {
   }
 }
 
-/** The pool is empty: the request waits for the first endpoint that comes. @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES */
+/**
+ * The pool is empty: the request waits for the first endpoint that comes.
+ * @returns DECIDE_WAITS, or DECIDE_NO_CANDIDATES
+ */
 export function gateEmpty(gated: bool): u32 {
   if (!gated || poolWords().live != 0) return DECIDE_NO_CANDIDATES;
   gateEnter(request().priority, request().now);

@@ -33,8 +33,8 @@ function isHeld(used: u32): bool {
 }
 
 /**
- * A prompt that some candidate holds in part: 0.5 for every candidate. Else 1 - rank / (n - 1), those never used first, then
- * those used longest ago; one candidate scores 1 (no-hit-lru-scorer).
+ * A prompt that some candidate holds in part: 0.5 for every candidate. Else 1 - rank / (n - 1), those never used first,
+ * then those used longest ago; one candidate scores 1 (no-hit-lru-scorer).
  */
 export function scoreNoHit(used: u32, size: u32): void {
   coldSize = 0;
@@ -54,8 +54,9 @@ function isBaseModel(): bool {
 }
 
 /**
- * Affinity to the endpoints that have the request's adapter; a configured base model is 0.5 everywhere (lora-affinity-scorer).
- * Remembered requests count only for names that an engine has shown as adapters; for other names the gauges alone count.
+ * Affinity to the endpoints that have the request's adapter; a configured base model is 0.5 everywhere
+ * (lora-affinity-scorer). Remembered requests count only for names that an engine has shown as adapters; for other
+ * names the gauges alone count.
  */
 export function scoreAdapter(used: u32, remember: bool): void {
   if (isBaseModel()) return addConstant(used, 0.5);
@@ -78,7 +79,10 @@ export function adapterColumn(used: u32, column: usize): void {
   }
 }
 
-/** Notes for later decisions that the request goes to an endpoint, as far as the program's scorers need it. Commit lock held. */
+/**
+ * Notes for later decisions that the request goes to an endpoint, as far as the program's scorers need it. Commit lock
+ * held.
+ */
 export function noteSent(needs: u32, slot: u32): void {
   if ((needs & PROGRAM_NOTES_COLD) != 0 && coldSize != 0) coldSent(slot, coldSize);
   if ((needs & PROGRAM_NOTES_ADAPTER) == 0) return;

@@ -1,8 +1,9 @@
 // Labels of the endpoints as numbers: a pair of columns for each label that a profile reads.
 //
-// Owns: REGION_LABELS, LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells, written by the control thread before the endpoint
-// becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash (0 = the
-// label is absent), or the ends of a range as f32 (RANGE_ABSENT, RANGE_BAD in the first one when there is none).
+// Owns: REGION_LABELS, LABEL_COLUMNS pairs of columns of SLOTS 32-bit cells, written by the control thread before the
+// endpoint becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash
+// (0 = the label is absent), or the ends of a range as f32 (RANGE_ABSENT, RANGE_BAD in the first one when there is
+// none).
 import { LABEL_COLUMNS, LABELS, REQUEST, SLOTS } from '../memory';
 import { KEYS_MAX, REQUEST_KEYS } from '../request-area';
 

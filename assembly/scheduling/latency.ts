@@ -1,7 +1,7 @@
 // Filter, scorer and admitter that look at predicted latency.
 //
-// Owns: the thread's CANDIDATES, KEPT, KEYS and SCORE columns, written by its own thread. Reads the PREDICTED columns, which
-// OP_PREDICT has filled, and the endpoint columns under the commit lock. The rules are those of llm-d-router's
+// Owns: the thread's CANDIDATES, KEPT, KEYS and SCORE columns, written by its own thread. Reads the PREDICTED columns,
+// which OP_PREDICT has filled, and the endpoint columns under the commit lock. The rules are those of llm-d-router's
 // slo-headroom-tier-filter, latency-scorer and latency-slo-admitter; what differs stands in docs/compatibility.md.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin } from '../columns/lanes';
@@ -76,8 +76,8 @@ function countPredicted(used: u32): u32 {
 }
 
 /**
- * Keeps the endpoints that keep both wishes; with probability `exploration` the others, so that they can recover. Without
- * any of one kind the other stays, and without predictions all do.
+ * Keeps the endpoints that keep both wishes; with probability `exploration` the others, so that they can recover.
+ * Without any of one kind the other stays, and without predictions all do.
  * @returns how many are left
  */
 export function filterTier(used: u32, exploration: f32, candidates: u32): u32 {
@@ -125,8 +125,8 @@ function inHundredths(share: v128): v128 {
 }
 
 /**
- * Score the slots that KEPT marks by their headrooms into KEYS, 0 for the rest. The arithmetic is in 64 bits, because the
- * rounding down to hundredths shows the last bit.
+ * Score the slots that KEPT marks by their headrooms into KEYS, 0 for the rest. The arithmetic is in 64 bits, because
+ * the rounding down to hundredths shows the last bit.
  * @param first weight of the time to first token
  * @param second weight of the time per output token
  * @param most prefer what is left over instead of what fits tightly
@@ -241,7 +241,9 @@ function keptLanes(at: usize): v128 {
   return v128.and(first, each);
 }
 
-/** Returns the lanes of endpoints without a known running request, or with a cache too empty for reliable predictions. */
+/**
+ * Returns the lanes of endpoints without a known running request, or with a cache too empty for reliable predictions.
+ */
 function freeLanes(at: usize): v128 {
   const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
   const runs = i32x4.splat(SIGNAL_RUNNING);
@@ -254,8 +256,8 @@ function freeLanes(at: usize): v128 {
 }
 
 /**
- * Whether a request may go on (latency-slo-admitter): only a sheddable one with wishes is turned away, and only when there
- * are predictions, all of them break a wish, and no endpoint is idle or cold.
+ * Whether a request may go on (latency-slo-admitter): only a sheddable one with wishes is turned away, and only when
+ * there are predictions, all of them break a wish, and no endpoint is idle or cold.
  */
 export function admitByLatency(used: u32): bool {
   if (request().priority >= 0) return true;

@@ -1,24 +1,28 @@
 // The marginal cost of one more request on every endpoint: its own waiting and output time there, and what it adds to
 // the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
 //
-// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per thread
-// 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what projection.ts owns), the columns SPEED,
-// HIT_RELIABILITY and COST_BASE .. COST_GROWTH (control thread, commit lock), and the thread's KEYS column while it scores.
+// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per
+// thread 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what
+// projection.ts owns), the columns SPEED, HIT_RELIABILITY and COST_BASE .. COST_GROWTH (control thread, commit lock),
+// and the thread's KEYS column while it scores.
 //
-//   u  = (P - reliability × cached)/1000, thousands of tokens to prefill · q = the same of requests without first output
-//   O  = usual output tokens · n = requests in flight · K = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
-//   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that any
-//        candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
+//   u  = (P - reliability × cached)/1000, thousands of tokens to prefill
+//   q  = the same of requests without first output
+//   O  = usual output tokens · n = requests in flight
+//   K  = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
+//   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that
+//        any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
 //   m  = μ / (1 - ρ) / (1 - min(0.9, mean KV usage))^a · step = s (d + g (K + ΔK))
 //   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
 //        + s n c u/(O P')                    stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
 //        + max(0, n + 1 - slots) O step/slots/T   beyond what runs at once
-// θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that class.
-// T and P' are the targets for the first output and per output token, the request's own if it says them; 130 tokens stand for what one running request costs
-// a step besides its KV cache.
-// ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean of the
-// candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the session away.
+// θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that
+// class. T and P' are the targets for the first output and per output token, the request's own if it says them; 130
+// tokens stand for what one running request costs a step besides its KV cache.
+// ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean
+// of the candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the
+// session away.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
@@ -112,7 +116,10 @@ export const COEFFICIENT_SLOTS: usize = offsetof<Coefficients>('slots');
 class Shares {
   /** Sampled decisions · its thread · commit lock. */
   samples: f64;
-  /** Sum of the shares of the term context in the range of all terms; the other terms follow in the order of terms() · its thread · commit lock. */
+  /**
+   * Sum of the shares of the term context in the range of all terms; the other terms follow in the order of terms() ·
+   * its thread · commit lock.
+   */
   firstTerm: f64;
   private otherTerms0: f64;
   private otherTerms1: f64;
@@ -197,8 +204,8 @@ function terms(index: u32): usize {
 }
 
 /**
- * Fills KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a program
- * as long as it may be would need.
+ * Fills KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a
+ * program as long as it may be would need.
  */
 function costs(used: u32, sampled: bool): void {
   const zero = f32x4.splat(0);
@@ -291,7 +298,9 @@ export function takeSamples(on: bool): void {
   quiet = !on;
 }
 
-/** Fills `column` with the predicted cost of the request on every endpoint, in targets. Scratch: KEYS. Commit lock held. */
+/**
+ * Fills `column` with the predicted cost of the request on every endpoint, in targets. Scratch: KEYS. Commit lock held.
+ */
 export function predictCosts(used: u32, column: usize): void {
   costs(used, false);
   memory.copy(column, KEYS, slotOffset(used));

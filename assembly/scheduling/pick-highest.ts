@@ -25,13 +25,17 @@ function highest(used: u32, keys: usize): f32 {
   return laneMax(best);
 }
 
-/** The candidates with the highest key: their lowest rank, how many have it, and the last four slots with one of them. */
+/**
+ * The candidates with the highest key: their lowest rank, how many have it, and the last four slots with one of them.
+ */
 let best: v128 = i32x4.splat(0);
 let lowestRank: i32 = 0;
 let ties: u32 = 0;
 let place: usize = 0;
 
-/** Ranks of four slots, of which the lowest wins: requests in flight, and any slot with all signals before one without. */
+/**
+ * Ranks of four slots, of which the lowest wins: requests in flight, and any slot with all signals before one without.
+ */
 function ranks(at: usize, inflight: usize, known: usize, signals: v128): v128 {
   const full = i32x4.eq(v128.and(v128.load(known + at), signals), signals);
   return v128.or(v128.load(inflight + at), v128.andnot(i32x4.splat(LACKING), full));

@@ -115,7 +115,10 @@ export function pickInShadow(on: bool): void {
   inShadow = on;
 }
 
-/** The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not count. */
+/**
+ * The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not
+ * count.
+ */
 export function pickRoundRobin(used: u32, candidates: u32, count: u32): u32 {
   const profile = request().profile;
   const turn = inShadow ? shadowTurnWord(profile) : turnWord(profile);

@@ -67,7 +67,10 @@ function countOut(used: u32): u32 {
   return <u32>laneSumOfIntegers(count);
 }
 
-/** Keeps the first of `picked` places, the request's own and perhaps a probe, and behind it endpoints that are in. @returns how many */
+/**
+ * Keeps the first of `picked` places, the request's own and perhaps a probe, and behind it endpoints that are in.
+ * @returns how many
+ */
 function withoutOut(picked: u32, wanted: u32): u32 {
   let kept: u32 = min<u32>(picked, 1);
   for (let place: u32 = 1; place < picked && kept < wanted; place++) {
@@ -88,7 +91,8 @@ function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u3
 }
 
 /**
- * Runs picker operation `op` over the candidates. Behind the first place no endpoint is listed that is out, unless all are.
+ * Runs picker operation `op` over the candidates. Behind the first place no endpoint is listed that is out, unless all
+ * are.
  * @returns how many endpoints were picked; candidates that were picked before the last may be unmarked
  */
 export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 {

@@ -75,7 +75,9 @@ function weighted(coefficient: usize, feature: v128): v128 {
   return f32x4.mul(v128.load(coefficient), feature);
 }
 
-/** Fills the cells that the host left NaN in a predicted column, from the model: Σ coefficient × feature, at least 0. */
+/**
+ * Fills the cells that the host left NaN in a predicted column, from the model: Σ coefficient × feature, at least 0.
+ */
 function predictColumn(used: u32, target: u32): void {
   const first = coefficientAddress(target, 0);
   const column = slotOffset(SLOTS);
@@ -120,8 +122,8 @@ function leaveTtft(used: u32): void {
 }
 
 /**
- * The same for the time per output token, where the strictest wish on the endpoint counts too, and both times `buffer`; 0
- * where nothing is predicted.
+ * The same for the time per output token, where the strictest wish on the endpoint counts too, and both times `buffer`;
+ * 0 where nothing is predicted.
  * @param streaming false: nothing is known of single tokens, so that they are neither early nor late
  */
 function leaveTpot(used: u32, streaming: bool, buffer: f32): void {

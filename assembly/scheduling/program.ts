@@ -18,7 +18,10 @@ export class Program {
   tag: u32;
   /** 1 = the columns of sampled decisions are kept for a projection · control thread · none: published whole. */
   projects: u32;
-  /** Number of scorers, from the first one on, that one pass can evaluate (fused-scorers.ts) · control thread · none: published whole. */
+  /**
+   * Number of scorers, from the first one on, that one pass can evaluate (fused-scorers.ts) · control thread · none:
+   * published whole.
+   */
   fused: u32;
 
   /** Operation `index` of the program. */
@@ -72,12 +75,15 @@ export const PROGRAM_NOTES_ADAPTER: u32 = 16; // remember who was sent which ada
 
 export const OP_FILTER_MASK: u32 = 1; // [mask number]
 export const OP_FILTER_HOST: u32 = 2; // [host column, 1 = keep all when none is left]
-// A source is a VALUE_* number of columns/values.ts; `missing` 1 = keep endpoints without a value, `all` 1 = keep all when none is left.
+// A source is a VALUE_* number of columns/values.ts; `missing` 1 = keep endpoints without a value, `all` 1 = keep all
+// when none is left.
 export const OP_FILTER_THRESHOLD: u32 = 3; // [source, COMPARE_*, value, missing, all]
 export const OP_FILTER_RANGE: u32 = 4; // [source, min, max, missing, all]
-export const OP_FILTER_LOWEST: u32 = 5; // [source, sign: 1 lowest, -1 highest, count, share of the candidates, missing, all]
+/** [source, sign: 1 lowest, -1 highest, count, share of the candidates, missing, all] */
+export const OP_FILTER_LOWEST: u32 = 5;
 export const OP_FILTER_UTILIZATION: u32 = 6; // [max active requests, max running, max waiting, max KV usage, all]
-export const OP_FILTER_PREFIX_AFFINITY: u32 = 7; // [threshold, exploration, max penalty in ms, tokens per second, 1 = by predicted time]
+/** [threshold, exploration, max penalty in ms, tokens per second, 1 = by predicted time] */
+export const OP_FILTER_PREFIX_AFFINITY: u32 = 7;
 export const OP_FILTER_CONTEXT_LENGTH: u32 = 8; // [label column]
 export const OP_FILTER_UNSATURATED: u32 = 9; // [waiting limit, KV usage limit, staleness in ms]
 export const OP_FILTER_CONCURRENCY: u32 = 10; // [requests limit, tokens limit]
@@ -89,7 +95,8 @@ export const OP_SCORE_KV_USAGE: u32 = 18; // []
 export const OP_SCORE_PREFIX: u32 = 19; // [matchLengthWeight, matchLengthScaleTokens, blockTokens]
 export const OP_SCORE_ACTIVE_REQUEST: u32 = 20; // [idleThreshold, maxBusyScore]
 export const OP_SCORE_TOKEN_LOAD: u32 = 21; // [queueThresholdTokens]
-export const OP_SCORE_ACTIVE_BLOCKS: u32 = 22; // [overlapWeight, temperature, credit, decay, 1 = prefill in flight counts]
+/** [overlapWeight, temperature, credit, decay, 1 = prefill in flight counts] */
+export const OP_SCORE_ACTIVE_BLOCKS: u32 = 22;
 export const OP_SCORE_LOAD_AWARE: u32 = 23; // [threshold]
 export const OP_SCORE_ADAPTER: u32 = 24; // [1 = remember what was sent]
 export const OP_SCORE_HOST: u32 = 25; // [host column]
@@ -102,10 +109,12 @@ export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, 
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
 // Label columns of host, rack, zone and region; compared with those of REQUEST_PEER.
-export const OP_FILTER_TOPOLOGY: u32 = 64; // [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region]
+/** [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region] */
+export const OP_FILTER_TOPOLOGY: u32 = 64;
 export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
-export const OP_WOULD_PICK: u32 = 97; // [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected
+/** [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected */
+export const OP_WOULD_PICK: u32 = 97;
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
@@ -115,10 +124,14 @@ export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]
 export const OP_PICK_LAST: u32 = 63;
 
 // Latency. OP_PREDICT comes before all that looks at predictions, OP_ADMIT_LATENCY right behind it.
-export const OP_PREDICT: u32 = 80; // [PREDICT_*, 1 = single tokens are streamed, factor of the wanted times, mask of prefill endpoints + 1]
+/** [PREDICT_*, 1 = single tokens are streamed, factor of the wanted times, mask of prefill endpoints + 1] */
+export const OP_PREDICT: u32 = 80;
 export const OP_ADMIT_LATENCY: u32 = 81; // []
 export const OP_FILTER_TIER: u32 = 82; // [exploration]
-export const OP_SCORE_LATENCY: u32 = 83; // [weight of the time to first token, of that per output token, 1 = most headroom, weights of KV cache, queue, prefix]
+/**
+ * [weight of the time to first token, of that per output token, 1 = most headroom, weights of KV cache, queue, prefix]
+ */
+export const OP_SCORE_LATENCY: u32 = 83;
 
 export const PREDICT_BY_MODEL: u32 = 0; // the latency model
 export const PREDICT_ON_HOST: u32 = 1; // what the host wrote into the PREDICTED columns

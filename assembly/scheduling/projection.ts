@@ -1,12 +1,12 @@
-// How the columns of a profile's scorers go together with marginal cost, summed over sampled decisions: what is needed to
-// find the weights that come nearest to it.
+// How the columns of a profile's scorers go together with marginal cost, summed over sampled decisions: what is needed
+// to find the weights that come nearest to it.
 //
-// Owns: the thread's projection sums behind its shares in REGION_COEFFICIENTS (768 bytes), added to by the thread under the
-// commit lock, read by any thread.
+// Owns: the thread's projection sums behind its shares in REGION_COEFFICIENTS (768 bytes), added to by the thread under
+// the commit lock, read by any thread.
 //
-//   ProjectionHead · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the
-//   candidates · +520 f64 × 8 sums of the products of column i and cost
-// A decision whose costs range over more than 1 counts by 1/range², so that a crowded moment does not outweigh all others.
+//   ProjectionHead · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the candidates
+//   · +520 f64 × 8 sums of the products of column i and cost A decision whose costs range over more than 1 counts by
+//   1/range², so that a crowded moment does not outweigh all others.
 import { slotOffset } from '../columns/column';
 import { laneSum } from '../columns/lanes';
 import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory';

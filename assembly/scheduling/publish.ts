@@ -168,7 +168,9 @@ export function endpointSignals(
   return 0;
 }
 
-/** Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already. */
+/**
+ * Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already.
+ */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;

@@ -1,12 +1,12 @@
 // State that a decision is made from, captured during the decision, for a recording (GET /debug/recording).
 //
-// Owns: the thread's EXPLAIN columns 0 .. STATE_COLUMNS - 1, written by its own thread under the commit lock, once the log has
-// taken its columns from them. The host reads them before the next decision of the thread.
+// Owns: the thread's EXPLAIN columns 0 .. STATE_COLUMNS - 1, written by its own thread under the commit lock, once the
+// log has taken its columns from them. The host reads them before the next decision of the thread.
 //
 //   0 .. ENDPOINT_COLUMNS - 1                  the endpoint columns, in their order
 //   STATE_MATCH, STATE_OVERLAP, STATE_REMOVED  the thread's own columns of these names
 //   STATE_ADAPTER                              f32 per slot: score of the request's adapter there
-//   STATE_WORDS                                the pool words, then at STATE_COEFFICIENTS the coefficients of the cost model
+//   STATE_WORDS                                the pool words, then at STATE_COEFFICIENTS the cost model's coefficients
 import { slotOffset } from '../columns/column';
 import { COLUMN_EJECTED_UNTIL, COLUMN_PREFILL_RATE_TIME, COLUMN_SIGNAL_TIME, columnAddress } from '../endpoints';
 import { COEFFICIENTS, ENDPOINT_COLUMNS, EXPLAIN, MATCH, OVERLAP, REMOVED, REQUEST, SLOTS } from '../memory';

@@ -1,7 +1,7 @@
 // One program run over the endpoints: filter, score, pick, in the order of its operations.
 //
-// Owns: the thread's CANDIDATES, SCORE and REMOVED columns and the picks in its answer, written by its own thread. Called
-// under the commit lock.
+// Owns: the thread's CANDIDATES, SCORE and REMOVED columns and the picks in its answer, written by its own thread.
+// Called under the commit lock.
 
 import { candidatesKept, candidatesTouched, filterByHost, keepCandidates, markCandidates } from '../columns/candidates';
 import { slotOffset } from '../columns/column';
@@ -47,7 +47,10 @@ function narrowed(used: u32, before: u32, after: u32, reason: u32): u32 {
   return after;
 }
 
-/** Marks the endpoints that may be picked, and why others may not, unless both columns still say so. @returns how many */
+/**
+ * Marks the endpoints that may be picked, and why others may not, unless both columns still say so.
+ * @returns how many
+ */
 function admit(flags: u32, used: u32): u32 {
   const subset = (flags & DECIDE_SUBSET) != 0;
   const further = (flags & DECIDE_FURTHER) != 0;

@@ -31,7 +31,10 @@ export function scoresBegin(): void {
 /** Most blocks that a candidate holds, as far as it is known; u32.MAX_VALUE = it has to be looked for. */
 export let bestMatchNoted: u32 = u32.MAX_VALUE;
 
-/** Most blocks of the prompt that any candidate holds, found while they were scored; u32.MAX_VALUE when one was unmarked. */
+/**
+ * Most blocks of the prompt that any candidate holds, found while they were scored; u32.MAX_VALUE when one was
+ * unmarked.
+ */
 export function noteBestMatch(blocks: u32): void {
   bestMatchNoted = blocks;
 }
@@ -49,7 +52,10 @@ export function noteHighest(score: f32): void {
   highestScore = score;
 }
 
-/** The highest score, if it is still that of all candidates; the caller may unmark some of them. @returns NaN = unknown */
+/**
+ * The highest score, if it is still that of all candidates; the caller may unmark some of them.
+ * @returns NaN = unknown
+ */
 export function takeHighest(): f32 {
   const score = highestScore;
   highestScore = NaN;

@@ -1,4 +1,5 @@
-// Which function evaluates which scorer: one row for each OP_SCORE_* number (core/operations.ts has the rest of its facts).
+// Which function evaluates which scorer: one row for each OP_SCORE_* number (core/operations.ts has the rest of its
+// facts).
 //
 // Owns: nothing; the scorers write the thread's SCORE and KEYS columns. Called under the commit lock.
 import { ASSERTIONS } from '../assertions';

@@ -1,9 +1,9 @@
 // Scorers: one column of scores in [0, 1] per operation, weighted and added to SCORE.
 //
-// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
-// Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the mean of
-// the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have files of
-// their own; scorer-table.ts names them all.
+// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit
+// lock. Formulas are llm-d-router's (docs/compatibility.md) unless said. An endpoint whose signal is unknown gets the
+// mean of the known ones: neither idle nor full, and never the best. Scorers by affinity, by cost and by history have
+// files of their own; scorer-table.ts names them all.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens, waitingKeys } from '../columns/values';
@@ -100,7 +100,9 @@ export function scoreRunning(used: u32): void {
   scoreFewest(used, columnAddress(COLUMN_RUNNING), SIGNAL_RUNNING);
 }
 
-/** Adds the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known. */
+/**
+ * Adds the scores in KEYS; an endpoint whose signal is unknown gets the mean of the others, `alone` when none is known.
+ */
 function addKnown(used: u32, signal: u32, alone: f32): void {
   readSignal(signal);
   const candidates = CANDIDATES;

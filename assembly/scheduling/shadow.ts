@@ -1,11 +1,11 @@
 // The shadow program: the pick of a candidate configuration for the same request in the same state, without effect.
 //
-// Owns: the thread's EXPLAIN columns STATE_COLUMNS .. STATE_COLUMNS + 3 and the answer's shadow fields, written by its own
-// thread; the shadow turns of round-robin-picker under the commit lock. Called under the commit lock, behind the pick and
-// before its charge.
+// Owns: the thread's EXPLAIN columns STATE_COLUMNS .. STATE_COLUMNS + 3 and the answer's shadow fields, written by its
+// own thread; the shadow turns of round-robin-picker under the commit lock. Called under the commit lock, behind the
+// pick and before its charge.
 //
-// Everything that the decision still needs is put back: the answer with its picks, SCORE, CANDIDATES and REMOVED, the random
-// generator. Both programs draw the same random numbers, so that a tie goes the same way in both.
+// Everything that the decision still needs is put back: the answer with its picks, SCORE, CANDIDATES and REMOVED, the
+// random generator. Both programs draw the same random numbers, so that a tie goes the same way in both.
 import { markCandidates } from '../columns/candidates';
 import { slotOffset } from '../columns/column';
 import { CANDIDATES, EXPLAIN, REMOVED, REQUEST, SCORE, SLOTS } from '../memory';
@@ -63,7 +63,9 @@ function column(number: u32): usize {
   return EXPLAIN + ((<usize>((STATE_COLUMNS + number) * SLOTS)) << 2);
 }
 
-/** Returns whether decisions with these flags are shadowed: those of requests, and recorded ones that are played again. */
+/**
+ * Returns whether decisions with these flags are shadowed: those of requests, and recorded ones that are played again.
+ */
 function mayShadow(flags: u32): bool {
   if ((flags & DECIDE_EXPLAIN) != 0) return false;
   return (flags & DECIDE_UNCHARGED) == 0 || (flags & DECIDE_GIVEN) != 0;

@@ -1,18 +1,20 @@
 // Slots of an engine: how many requests it runs at once, as far as its scrapes tell.
 //
-// Owns: the columns SLOTS_SEEN, SLOTS_FULL, QUEUED_SCRAPES, STARTS, UNSEEN and INFLIGHT_SCRAPED of REGION_ENDPOINTS. Written by
-// the control thread under the commit lock.
+// Owns: the columns SLOTS_SEEN, SLOTS_FULL, QUEUED_SCRAPES, STARTS, UNSEEN and INFLIGHT_SCRAPED of REGION_ENDPOINTS.
+// Written by the control thread under the commit lock.
 //
-// A running count with nothing waiting is a lower bound, and bounds nothing. The running count of a queue that lasts is what
-// the engine runs at most (SLOTS_FULL), until a scrape shows more of them and nothing waiting. One scrape with a queue is no such
-// count: an engine admits requests step by step, so any request may be seen waiting for the end of a step.
+// A running count with nothing waiting is a lower bound, and bounds nothing. The running count of a queue that lasts is
+// what the engine runs at most (SLOTS_FULL), until a scrape shows more of them and nothing waiting. One scrape with a
+// queue is no such count: an engine admits requests step by step, so any request may be seen waiting for the end of a
+// step.
 //
-// Between two scrapes nothing says what has become of the requests sent since, so an engine is trusted to start only some of
-// them (STARTS_MIN and STARTS_SHARE). Without this bound, all of a burst would go to the endpoint whose last scrape looked best.
+// Between two scrapes nothing says what has become of the requests sent since, so an engine is trusted to start only
+// some of them (STARTS_MIN and STARTS_SHARE). Without this bound, all of a burst would go to the endpoint whose last
+// scrape looked best.
 //
-// A page tells the state of the engine's last step, so it leaves out what has come since, for hundreds of milliseconds in a burst
-// of long prompts. What is in flight and not on the page counts as sent since. What stays off the page (answers that a slow client
-// still reads) is forgiven by one request a scrape, or a sixteenth of it (UNSEEN).
+// A page tells the state of the engine's last step, so it leaves out what has come since, for hundreds of milliseconds
+// in a burst of long prompts. What is in flight and not on the page counts as sent since. What stays off the page
+// (answers that a slow client still reads) is forgiven by one request a scrape, or a sixteenth of it (UNSEEN).
 import * as column from '../columns/column';
 import {
   COLUMN_INFLIGHT,
@@ -29,9 +31,9 @@ import {
 /** Scrapes in a row after which a queue is one of a full engine. */
 const LASTING: u32 = 3;
 /**
- * Requests by which an engine's count may grow between two scrapes without a queue: so many, and a share of those that run. A steady
- * count of R changes by √(2Rt) in a part t of a request's time (both arrivals and ends are Poisson), three times that
- * is 23 for R = 300 and t = 0.1; the bound is 27 there.
+ * Requests by which an engine's count may grow between two scrapes without a queue: so many, and a share of those that
+ * run. A steady count of R changes by √(2Rt) in a part t of a request's time (both arrivals and ends are Poisson),
+ * three times that is 23 for R = 300 and t = 0.1; the bound is 27 there.
  */
 const STARTS_MIN: f32 = 8;
 const STARTS_SHARE: f32 = 0.0625;
@@ -61,7 +63,10 @@ export function noteSlots(slot: u32, known: u32, waiting: f32, running: f32): vo
   column.setF32(COLUMN_STARTS, slot, running + STARTS_MIN + running * STARTS_SHARE);
 }
 
-/** The number that runs while others wait, at least the largest number with nothing waiting: a lower bound for the cost model. */
+/**
+ * The number that runs while others wait, at least the largest number with nothing waiting: a lower bound for the cost
+ * model.
+ */
 function noteSeen(slot: u32, waiting: f32, running: f32): void {
   if (running > 0 && (waiting > 0 || running > column.f32(COLUMN_SLOTS_SEEN, slot))) {
     column.setF32(COLUMN_SLOTS_SEEN, slot, running);

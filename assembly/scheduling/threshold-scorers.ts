@@ -1,7 +1,7 @@
 // Scorers that go for the cache up to a threshold and for the load beyond it.
 //
-// Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit lock.
-// Sources are named at each.
+// Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint columns under the commit
+// lock. Sources are named at each.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';
@@ -13,10 +13,10 @@ import { addKeys, NEVER, oneValue, scoreCosts, zeroValue } from './score-column'
 const HALF: f32 = 0.5;
 
 /**
- * AIBrix's prefix-cache routing (vllm-project/aibrix, routing algorithm prefix-cache): when the busiest and the idlest differ by more
- * than `imbalance` requests, the fewest requests win. Else the longest match wins among endpoints with at most mean +
- * `deviations` × standard deviation requests: 0.5 + 0.5 × match / total; the others, and those without a match, score
- * at most 0.5, fewer requests higher.
+ * AIBrix's prefix-cache routing (vllm-project/aibrix, routing algorithm prefix-cache): when the busiest and the idlest
+ * differ by more than `imbalance` requests, the fewest requests win. Else the longest match wins among endpoints with
+ * at most mean + `deviations` × standard deviation requests: 0.5 + 0.5 × match / total; the others, and those without a
+ * match, score at most 0.5, fewer requests higher.
  */
 export function scorePrefixBalance(used: u32, total: u32, imbalance: f32, deviations: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
@@ -70,9 +70,9 @@ function loadOf(at: usize, tokens: usize, inflight: usize, decode: v128): v128 {
 }
 
 /**
- * Preble's E2 (ICLR 2025, arXiv 2407.00023), with what is in flight in the place of the last three minutes: when more of the
- * prompt is cached than not, exploit: the least loaded of the endpoints with the longest match scores highest, all
- * holders above 0.5, the others below. Else explore: the lowest load + uncached tokens of the request scores 1.
+ * Preble's E2 (ICLR 2025, arXiv 2407.00023), with what is in flight in the place of the last three minutes: when more
+ * of the prompt is cached than not, exploit: the least loaded of the endpoints with the longest match scores highest,
+ * all holders above 0.5, the others below. Else explore: the lowest load + uncached tokens of the request scores 1.
  */
 export function scoreExploitExplore(used: u32, decodeTokens: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);

@@ -60,7 +60,10 @@ function nearnessKeys(used: u32, columns: LevelColumns): bool {
   return raise(used, peer - 1, <u32>columns.host, NEAR_HOST) || known;
 }
 
-/** Marks in KEPT the endpoints at least as near as level 1 host … 4 region. @returns false without a reference endpoint */
+/**
+ * Marks in KEPT the endpoints at least as near as level 1 host … 4 region.
+ * @returns false without a reference endpoint
+ */
 export function keepNear(op: Operation, used: u32): bool {
   if (!nearnessKeys(used, changetype<LevelColumns>(op.parameters(1)))) return false;
   const level = <u32>op.p0;

@@ -1,7 +1,7 @@
 // Matches rounded down to whole blocks of the engine, where the engine's block size is known.
 //
-// Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a lock:
-// a size that changes meanwhile costs one decision's accuracy.
+// Owns: the thread's MATCH column while it is cut, written by its own thread. Reads the engines' block sizes, without a
+// lock: a size that changes meanwhile costs one decision's accuracy.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_BLOCK_TOKENS } from '../endpoints';
@@ -14,8 +14,8 @@ function wholeTokens(tokens: u32, engine: u32): u32 {
 }
 
 /**
- * Prompt tokens that the pick does not have to compute, of its `matched` blocks. Only a partial last block can reach beyond
- * what the engine keeps: the others were cut already.
+ * Prompt tokens that the pick does not have to compute, of its `matched` blocks. Only a partial last block can reach
+ * beyond what the engine keeps: the others were cut already.
  */
 export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
   const tokens = matched * request().blockTokens;

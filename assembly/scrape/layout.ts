@@ -1,7 +1,7 @@
 // Layout of the metrics scanner's memory: one per thread, behind the thread's response scans.
 //
-// Owns: the last SCRAPE_BYTES of a thread's part of REGION_RESPONSES. Only its own thread reads and writes it, so there is
-// no lock. The thread's successor writes the queries again, so there is nothing to repair.
+// Owns: the last SCRAPE_BYTES of a thread's part of REGION_RESPONSES. Only its own thread reads and writes it, so there
+// is no lock. The thread's successor writes the queries again, so there is nothing to repair.
 import { Metric, MetricResult, MetricsScan, Query, Span } from './scan-state';
 
 export const SCRAPE_QUERIES: u32 = 32; // compiled queries per thread

@@ -1,10 +1,10 @@
 // Distinct names in the comma lists that a metric's labels hold, over all of its series.
 //
-// Owns: SCRAPE_NAME_HASHES of this thread's metrics scanner, and the captures of metrics with AGGREGATE_NAMES (layout.ts);
-// its own thread only, no lock.
+// Owns: SCRAPE_NAME_HASHES of this thread's metrics scanner, and the captures of metrics with AGGREGATE_NAMES
+// (layout.ts); its own thread only, no lock.
 //
-// An engine keeps a series per set of adapters that it ever ran at once, so a page repeats few names in many lists: a table
-// of hashes tells the known ones. Two names with one hash count as one.
+// An engine keeps a series per set of adapters that it ever ran at once, so a page repeats few names in many lists: a
+// table of hashes tells the known ones. Two names with one hash count as one.
 import { hashBytes } from '../request/hash';
 import { blanksEnd, copyLabel, spanOf } from './labels';
 import {

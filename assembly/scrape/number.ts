@@ -2,9 +2,9 @@
 //
 // Owns: nothing; reads the bytes it is given. The global holds the last result.
 //
-// Up to 2^53 × 10^±22 one exact multiplication or division rounds correctly (Clinger, "How to read floating point numbers
-// accurately", 1990). Beyond that, 19 digits are scaled in 128 bits, one power of ten at a time: an error below 2^-115,
-// so that the result is the nearest number or, next to a tie, its neighbour.
+// Up to 2^53 × 10^±22 one exact multiplication or division rounds correctly (Clinger, "How to read floating point
+// numbers accurately", 1990). Beyond that, 19 digits are scaled in 128 bits, one power of ten at a time: an error below
+// 2^-115, so that the result is the nearest number or, next to a tie, its neighbour.
 
 export const NUMBER_BAD: u32 = 0; // not a number
 export const NUMBER_FINITE: u32 = 1;

@@ -1,7 +1,7 @@
 // Queries of metrics and the page under way, as they stand in memory.
 //
-// Owns no words of its own: layout.ts says where each lies in this thread's metrics scanner. No lock: all of it belongs to
-// one thread.
+// Owns no words of its own: layout.ts says where each lies in this thread's metrics scanner. No lock: all of it belongs
+// to one thread.
 
 /** Head of a query; its metrics and its text follow. */
 @unmanaged

@@ -102,7 +102,9 @@ function finishLine(p: usize, end: usize): usize {
   return line + 1;
 }
 
-/** Puts a part of a line into the line buffer; a line that does not fit is passed over, and counted if it was wanted. */
+/**
+ * Puts a part of a line into the line buffer; a line that does not fit is passed over, and counted if it was wanted.
+ */
 function carry(p: usize, end: usize): void {
   const carried = <usize>page().carried;
   const buffer = SCRAPE + SCRAPE_LINE;

@@ -24,8 +24,8 @@ export interface WorkloadRequest extends Request {
 }
 
 /**
- * Makes requests one after the other. The first turn of a conversation may go to one endpoint only, so that both pickers
- * believe the same endpoint to hold its prompt; later turns are free.
+ * Makes requests one after the other. The first turn of a conversation may go to one endpoint only, so that both
+ * pickers believe the same endpoint to hold its prompt; later turns are free.
  */
 export class Workload {
   readonly #random: () => number;

@@ -1,5 +1,5 @@
-// Kubernetes discovery alone, as a process of its own: takes where the cluster is and what to follow, tells the first state and
-// what it took.
+// Kubernetes discovery alone, as a process of its own: takes where the cluster is and what to follow, tells the first
+// state and what it took.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 export interface Cluster {

@@ -1,5 +1,5 @@
-// A picker as a process of its own that tells what it uses: takes its flags; answers every message with its usage since the
-// one before.
+// A picker as a process of its own that tells what it uses: takes its flags; answers every message with its usage since
+// the one before.
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { PoolController } from '../../dist/src/picker/control/pool-controller.js';
 import type { Picker } from '../../dist/src/picker/picker.js';

@@ -92,7 +92,9 @@ export function endpointsFlags(addresses: readonly string[]) {
   const file = join(folder, 'endpoints.yaml');
   const entries = addresses.map((address, i) => `- {name: vllm-${i}, address: ${address}, port: "8000"}\n`);
   writeFileSync(file, `endpoints:\n${entries.join('')}`);
-  const discovery = `plugins:\n- {type: file-discovery, name: discovery, parameters: {path: ${JSON.stringify(file)}}}\n- {type: random-picker}`;
+  const discovery =
+    `plugins:\n- {type: file-discovery, name: discovery, parameters: {path: ${JSON.stringify(file)}}}\n- {type: ` +
+    'random-picker}';
   const configuration = CONFIGURATION.replace('plugins: [{type: random-picker}]', discovery).replace(
     '{injectDefaults: false}',
     '{injectDefaults: false, discovery: {pluginRef: discovery}}',

@@ -1,5 +1,5 @@
-// A stand-in API server as a process of its own, so that its CPU time is not that of a picker. Takes the number of pods;
-// the messages `churn` and `quiet` start and end changes at the given rate.
+// A stand-in API server as a process of its own, so that its CPU time is not that of a picker. Takes the number of
+// pods; the messages `churn` and `quiet` start and end changes at the given rate.
 import { line, podObject, startStandIn } from './stand-in.ts';
 
 export type Order = { readonly kind: 'churn'; readonly perSecond: number } | { readonly kind: 'quiet' };

@@ -1,6 +1,6 @@
-// A proxy as a process of its own: `node generator.ts '{"port":…,"connections":4,"seconds":10,"rate":5000}'` sends requests at
-// random times whether or not they are answered; `"concurrency":128` in the place of the rate begins one as another one
-// ends. Prints one JSON line.
+// A proxy as a process of its own: `node generator.ts '{"port":…,"connections":4,"seconds":10,"rate":5000}'` sends
+// requests at random times whether or not they are answered; `"concurrency":128` in the place of the rate begins one as
+// another one ends. Prints one JSON line.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, ProxyConnection, type ProxyOwner, type TokenPace } from './proxy-connection.ts';
 import { streamedTemplates } from './templates.ts';
@@ -21,7 +21,9 @@ export interface LoadOptions {
   readonly streamed?: TokenPace & { readonly promptBytes: number };
 }
 
-/** What came of the requests. Ages are milliseconds from the time at which a request was to be sent to its first reply. */
+/**
+ * What came of the requests. Ages are milliseconds from the time at which a request was to be sent to its first reply.
+ */
 export interface LoadResult {
   readonly offered: number;
   /** Placed within the bound and answered to their end, a second. */
@@ -145,7 +147,9 @@ class Generator implements ProxyOwner {
     };
   }
 
-  /** Poisson arrivals. Those of a millisecond leave together, so that the generator's core is busy only with its work. */
+  /**
+   * Poisson arrivals. Those of a millisecond leave together, so that the generator's core is busy only with its work.
+   */
   async #sendAt(rate: number, begin: number): Promise<void> {
     let dueAt = begin;
     this.#tokensAt = begin;

@@ -1,4 +1,5 @@
-// A picker as a process on one core, beside a load generator on another one, with the CPU time and memory of the picker.
+// A picker as a process on one core, beside a load generator on another one, with the CPU time and memory of the
+// picker.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -105,7 +106,8 @@ export class PinnedPicker {
   }
 
   /**
-   * A hostile peer in a process of its own. It shares the core of the good load, which goes first: what is measured are the answers.
+   * A hostile peer in a process of its own. It shares the core of the good load, which goes first: what is measured are
+   * the answers.
    * @param port another server to attack in the place of the picker
    */
   async attack(attack: Attack, seconds: number, port = this.port): Promise<void> {

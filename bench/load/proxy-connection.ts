@@ -1,5 +1,5 @@
-// One connection of a proxy that opens ext_proc streams as fast as it is told to. Frames are written from a template, so
-// that the generator costs a small part of what the picker costs.
+// One connection of a proxy that opens ext_proc streams as fast as it is told to. Frames are written from a template,
+// so that the generator costs a small part of what the picker costs.
 import { connect, type Socket } from 'node:net';
 import { END_STREAM, frame, PREFACE, settings, windowUpdate } from '../../test/ingress/http2/frames.ts';
 import { chatTemplates, type ExchangeTemplates, renew, type Template } from './templates.ts';
@@ -12,7 +12,9 @@ const STREAMS_MAX = 524_288;
 /** In the place of a start: no stream, and one that was answered and is not counted any more. */
 const NONE = Number.NaN;
 const OVER = Number.NEGATIVE_INFINITY;
-/** First field of a `ProcessingResponse`: the reply to request headers, its dynamic metadata, and an immediate response. */
+/**
+ * First field of a `ProcessingResponse`: the reply to request headers, its dynamic metadata, and an immediate response.
+ */
 const HEADERS_REPLY_TAG = 0x0a;
 /** llm-d-router writes the metadata of a placed request before the reply. */
 const METADATA_TAG = 0x42;

@@ -80,8 +80,8 @@ export async function measureLoad(
 }
 
 /**
- * The time of a burst on a picker that has just started. The frames come from a template: a client of a gRPC library takes
- * longer to write 1,000 requests than a picker to place them.
+ * The time of a burst on a picker that has just started. The frames come from a template: a client of a gRPC library
+ * takes longer to write 1,000 requests than a picker to place them.
  */
 export async function measureBurst(command: readonly string[], endpoints: number, requests: number): Promise<number> {
   return withPicker(command, endpoints, ({ port }) => sendBurst(port, requests));

@@ -1,4 +1,5 @@
-// Prints the section of a version of CHANGELOG.md, as the text of its release: `node scripts/release/changelog-section.ts 1.2.0`.
+// Prints the section of a version of CHANGELOG.md, as the text of its release: `node
+// scripts/release/changelog-section.ts 1.2.0`.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,5 @@
-// Ends with exit code 1 when a tag is not the version of everything that is released: `node scripts/release/check-version.ts v1.2.0`.
+// Ends with exit code 1 when a tag is not the version of everything that is released: `node
+// scripts/release/check-version.ts v1.2.0`.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Prints the packages that the npm package contains or needs at run time, as CycloneDX 1.6 in JSON: `node scripts/release/sbom.ts`.
-// Made from package-lock.json alone and the same for the same lock file, so that two builds can be compared.
+// Prints the packages that the npm package contains or needs at run time, as CycloneDX 1.6 in JSON: `node
+// scripts/release/sbom.ts`. Made from package-lock.json alone and the same for the same lock file, so that two builds
+// can be compared.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +50,8 @@ export interface Bom {
 
 /**
  * Bill of materials of the package.
- * @param bundled names of packages whose code is in the package, also where package.json calls them development dependencies
+ * @param bundled names of packages whose code is in the package, also where package.json calls them development
+ * dependencies
  * @throws {Error} in one line when a package that is needed is not locked
  */
 export function bomOf(lock: LockFile, bundled: readonly string[]): Bom {

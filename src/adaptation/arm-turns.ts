@@ -42,8 +42,8 @@ export class ArmTurns {
   }
 
   /**
-   * Next arm of a canary. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow in
-   * random order (randomised blocks), so that a trend favours neither arm.
+   * Next arm of a canary. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow
+   * in random order (randomised blocks), so that a trend favours neither arm.
    */
   ofCanary(): Arm {
     if (this.#probe === 'due') return 'learned';

@@ -28,7 +28,9 @@ const SIZE = 4;
 const UNKNOWN = [1, 0.5, 0.5, 0.12] as const;
 /** Share of the certainty that remains after another epoch: the level drifts, the gap slowly, the slopes hardly. */
 const KEPT = [0.9, 0.99, 0.99, 0.98] as const;
-/** Assumed standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.15), and its weight in epochs. */
+/**
+ * Assumed standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.15), and its weight in epochs.
+ */
 const USUAL_DEVIATION = 0.08;
 const UNKNOWN_GAP = UNKNOWN[GAP];
 const USUAL_EPOCHS = 4;
@@ -153,7 +155,10 @@ export class Comparison {
   }
 }
 
-/** 97.5 % quantile of Student's t, to about a hundredth from three degrees of freedom on (Abramowitz and Stegun, 26.7.5). */
+/**
+ * 97.5 % quantile of Student's t, to about a hundredth from three degrees of freedom on (Abramowitz and Stegun,
+ * 26.7.5).
+ */
 function quantile(freedom: number): number {
   return 1.96 + 2.37 / freedom + 2.82 / freedom ** 2;
 }

@@ -46,7 +46,10 @@ export function coefficientsOf({ firstOutput, perToken }: CostEstimators): Hardw
   };
 }
 
-/** Continues from a saved state with `share` of its weight. @returns false, with both reset, when the state does not fit */
+/**
+ * Continues from a saved state with `share` of its weight.
+ * @returns false, with both reset, when the state does not fit
+ */
 export function restoreEstimators(
   { firstOutput, perToken }: CostEstimators,
   state: EstimatorsState,

@@ -179,7 +179,9 @@ export class CostModel {
     }));
   }
 
-  /** Factor on an endpoint's times and the coefficients that it is on; `own` is undefined where those of the pool hold. */
+  /**
+   * Factor on an endpoint's times and the coefficients that it is on; `own` is undefined where those of the pool hold.
+   */
   costsOf(slot: number): { readonly speed: number; readonly own: HardwareCoefficients | undefined } {
     const { costs, speed } = this.#estimatorsOf(slot);
     return { speed, own: costs === this.#costs ? undefined : coefficientsOf(costs) };

@@ -28,7 +28,9 @@ const SILENT_MS = 60_000;
 /** Requests between two comparisons of the speeds. */
 const NOTES_BETWEEN = 8;
 
-/** Slowness of every endpoint by its time per output token: from its own requests first, then from those of its kind. */
+/**
+ * Slowness of every endpoint by its time per output token: from its own requests first, then from those of its kind.
+ */
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();
   /** By kind of machine. */

@@ -18,7 +18,8 @@ function whoDecides({ mode, arm, state, why, rules }: Shown): string {
   const learned = rules === undefined ? 'Learned costs decide' : `The rule "${rules.current}" decides`;
   if (mode === 'always') return `${learned}, without a guard (mode: always).`;
   if (arm === 'learned') {
-    return `${learned}${state === 'canary' ? ' this epoch, in turn with the configured weights, until they are proven' : ''}.`;
+    if (state !== 'canary') return `${learned}.`;
+    return `${learned} this epoch, in turn with the configured weights, until they are proven.`;
   }
   return `The configured weights decide: ${why ?? 'learned costs may not yet'}.`;
 }
@@ -26,7 +27,10 @@ function whoDecides({ mode, arm, state, why, rules }: Shown): string {
 function predictions({ fit }: Shown): string {
   if (fit.firstOutput === undefined) return 'No request has been learned from yet.';
   const perToken = fit.perToken === undefined ? '' : `; per output token ${times(fit.perToken)}`;
-  return `Learned from ${fit.labels} requests. Of the last ones, time to first output ${times(fit.firstOutput)}${perToken}.`;
+  return (
+    `Learned from ${fit.labels} requests. Of the last ones, time to first output ` +
+    `${times(fit.firstOutput)}${perToken}.`
+  );
 }
 
 function times({ predictedMs, observedMs }: PredictedAndObserved): string {
@@ -42,7 +46,10 @@ function comparison({ mode, arms, gap, tailGap }: Shown): string {
   const high = percent(gap.mean + gap.halfWidth);
   const epochs = `${arms.learned.epochs} epochs of learned costs and ${arms.static.epochs} of the configured weights`;
   const tail = `the slowest hundredth waits ${percent(tailGap.mean)} for its first output`;
-  return `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}); ${tail}.`;
+  return (
+    `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}); ` +
+    `${tail}.`
+  );
 }
 
 /** A difference of logarithms as a change in percent. */

@@ -61,7 +61,10 @@ export function obstacle(evidence: Evidence, settings: GuardSettings): string | 
   const { labels, correlation } = settings;
   if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
   if ((evidence.correlation ?? -1) <= correlation) {
-    return `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, wanted above ${correlation})`;
+    return (
+      `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, ` +
+      `wanted above ${correlation})`
+    );
   }
   return unreliable(evidence, settings);
 }
@@ -71,7 +74,10 @@ export function unreliable(evidence: Evidence, settings: GuardSettings): string 
   const { sound, labels, correlation, bias, sampledShare } = evidence;
   if (!sound) return 'a coefficient is not a number or out of range';
   if (labels >= settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
-    return `predicted and observed times to first output hardly go together (rank correlation ${correlation.toFixed(2)})`;
+    return (
+      'predicted and observed times to first output hardly go together (rank correlation ' +
+      `${correlation.toFixed(2)})`
+    );
   }
   if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
     return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
@@ -87,7 +93,10 @@ export function worse(findings: Findings, state: DrivingState): string | undefin
   const { costs, tails, excess } = findings;
   const { gap } = costs;
   if (excess > ALARMING) {
-    return `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights just before`;
+    return (
+      `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights ` +
+      'just before'
+    );
   }
   if (costs.epochs('learned') === 0) return undefined;
   if (isSlow(tails, state)) {

@@ -325,7 +325,10 @@ export class Guard {
     if (early !== undefined) this.#add(early);
   }
 
-  /** Arm of the guard that this one keeps step with: arms of replicas that share endpoints would spoil each other's results. */
+  /**
+   * Arm of the guard that this one keeps step with: arms of replicas that share endpoints would spoil each other's
+   * results.
+   */
   #armOf({ replica, arm }: Lead): Arm {
     this.#hindrance = `it is the turn of the configured weights, as at replica ${replica}`;
     return arm;
@@ -356,8 +359,9 @@ export class Guard {
   }
 
   /**
-   * Loss of the open epochs of learned costs beyond what the budget takes them for. They are not judged, and are forgotten with the
-   * try: without this a try that ends in an alarm would cost the budget next to nothing, and be repeated after every pause.
+   * Loss of the open epochs of learned costs beyond what the budget takes them for. They are not judged, and are
+   * forgotten with the try: without this a try that ends in an alarm would cost the budget next to nothing, and be
+   * repeated after every pause.
    */
   get #unjudgedLoss(): number {
     const { mean, halfWidth } = this.#comparison.gap;
@@ -365,7 +369,10 @@ export class Guard {
     return this.#open.count('learned') * Math.max(0, beyond);
   }
 
-  /** Length of an epoch: enough for two long requests and for two hundred requests, varied by a quarter against resonance. */
+  /**
+   * Length of an epoch: enough for two long requests and for two hundred requests, varied by a quarter against
+   * resonance.
+   */
   #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
     const forRequests = sampleRate > 0 ? EPOCH_REQUESTS_MIN / sampleRate : epochMs;

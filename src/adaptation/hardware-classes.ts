@@ -37,8 +37,8 @@ export class HardwareClasses {
   }
 
   /**
-   * Takes over the hardware of the live endpoints; '' = unknown, which is no class. A class whose endpoints have left is
-   * kept until its place is needed.
+   * Takes over the hardware of the live endpoints; '' = unknown, which is no class. A class whose endpoints have left
+   * is kept until its place is needed.
    */
   meet(hardware: readonly string[]): void {
     const kinds = new Set(hardware);
@@ -97,7 +97,10 @@ export class HardwareClasses {
       }));
   }
 
-  /** Continues from a saved state with `share` of its weight. @returns false, without a change, when a state does not fit */
+  /**
+   * Continues from a saved state with `share` of its weight.
+   * @returns false, without a change, when a state does not fit
+   */
   restore(states: readonly HardwareClassState[], share: number): boolean {
     if (states.length > CLASSES_MAX) return false;
     const restored = states.map((state) => ({ hardware: state.hardware, made: this.#make(), state }));

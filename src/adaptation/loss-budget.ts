@@ -31,8 +31,8 @@ export class LossBudget {
   }
 
   /**
-   * Whether one more epoch of learned costs fits the budget, whatever it loses within the interval of `gap`: the conservative
-   * rule (after Kazerouni et al. 1611.06426).
+   * Whether one more epoch of learned costs fits the budget, whatever it loses within the interval of `gap`: the
+   * conservative rule (after Kazerouni et al. 1611.06426).
    */
   hasRoom(gap: Estimate): boolean {
     return this.#loss(this.#learnedEpochs + 1, gap) <= this.#allowance;
@@ -49,7 +49,9 @@ export class LossBudget {
     this.#learnedEpochs = 0;
   }
 
-  /** Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights. */
+  /**
+   * Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights.
+   */
   #loss(epochs: number, { mean, halfWidth }: Estimate): number {
     return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
   }

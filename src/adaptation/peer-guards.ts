@@ -24,7 +24,10 @@ export interface GuardNews {
   /** The arm that drives the picks there, and its epoch. */
   readonly arm: Arm;
   readonly epoch: number;
-  /** Evidence: ln(cost with learned costs / cost with the configured weights), and the epochs of learned costs behind it. */
+  /**
+   * Evidence: ln(cost with learned costs / cost with the configured weights), and the epochs of learned costs behind
+   * it.
+   */
   readonly gap: Estimate;
   readonly epochs: number;
   /** Its last stop; undefined = none so far. */
@@ -108,7 +111,9 @@ export class PeerGuards {
       .reduce<GuardNews | undefined>((best, each) => ((best?.epochs ?? 0) >= each.epochs ? best : each), undefined);
   }
 
-  /** The guard to keep step with: of those whose learned costs decide at times the first by name, if it is not this one. */
+  /**
+   * The guard to keep step with: of those whose learned costs decide at times the first by name, if it is not this one.
+   */
   lead(nowMs: number): Lead | undefined {
     const names = this.#news(nowMs).filter((each) => isDriving(each) && each.replica < this.#replica);
     return names.sort((a, b) => (a.replica < b.replica ? -1 : 1))[0];

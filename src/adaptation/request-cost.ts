@@ -40,7 +40,10 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
   };
 }
 
-/** Cost of an answer in one piece: its time against the target of all parts, counted twice like the two parts of a stream. */
+/**
+ * Cost of an answer in one piece: its time against the target of all parts, counted twice like the two parts of a
+ * stream.
+ */
 function wholeCost(sample: TrainingSample, settings: CostModelSettings, firstMs: number): RequestCost | undefined {
   const { firstOutputTargetMs, perTokenTargetMs, prior } = settings;
   const output = sample.outputTokens;

@@ -33,8 +33,8 @@ export class Window {
 }
 
 /**
- * Spearman's rank correlation of two series of one length; equal values share their mean rank. Undefined when one of the
- * series does not vary or there are fewer than two pairs.
+ * Spearman's rank correlation of two series of one length; equal values share their mean rank. Undefined when one of
+ * the series does not vary or there are fewer than two pairs.
  */
 export function rankCorrelation(a: Float64Array, b: Float64Array): number | undefined {
   const [x, y] = [ranks(a), ranks(b)];

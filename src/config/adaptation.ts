@@ -4,7 +4,10 @@ import { durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 import { duration } from '../scheduling/duration-schema.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 
-/** off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a guard */
+/**
+ * off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a
+ * guard
+ */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
 
 /**
@@ -105,15 +108,18 @@ export const adaptationConfig = z.strictObject({
     .enum(['off', 'shadow', 'auto', 'always'])
     .default('shadow')
     .describe(
-      'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = learned ' +
+      'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = ' +
+        'learned ' +
         'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
     ),
   drive: z
     .enum(['marginal-cost', 'weights', 'rules'])
     .default('marginal-cost')
     .describe(
-      'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with the ' +
-        'weights that come nearest to them; rules = not by costs, but by whichever of four known rules has done best of late.',
+      'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with ' +
+        'the ' +
+        ('weights that come nearest to them; rules = not by costs, but by whichever of four known rules has done ' +
+          'best of late.'),
     ),
   timeToFirstToken: positiveDuration
     .default('2s')
@@ -129,7 +135,8 @@ export const adaptationConfig = z.strictObject({
     )
     .default({})
     .describe(
-      'Targets by name of the objective (x-llm-d-inference-objective), for requests that bring none in their own headers.',
+      'Targets by name of the objective (x-llm-d-inference-objective), for requests that bring none in their own ' +
+        'headers.',
     ),
   missPrice: z
     .number()
@@ -147,7 +154,8 @@ export const adaptationConfig = z.strictObject({
     .min(1)
     .default('llm-d.ai/accelerator-variant')
     .describe(
-      'Label of endpoints that names their hardware: endpoints with one value of it share coefficients, and a new one is ' +
+      'Label of endpoints that names their hardware: endpoints with one value of it share coefficients, and a new ' +
+        'one is ' +
         'taken to be as fast as they are. Endpoints without it have the coefficients of the pool.',
     ),
   prior: prior.describe('What is assumed until something has been learned.'),

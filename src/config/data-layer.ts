@@ -111,11 +111,13 @@ function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): reado
 function refuseUnavailable(config: EndpointPickerConfig, document: ConfigurationDocument): void {
   const { peerDiscovery, crossReplicaSyncerPluginRef } = config.dataLayer ?? {};
   if (peerDiscovery !== undefined) {
-    const text = `plugin "${peerDiscovery.pluginRef}" cannot be used: there are no peer discovery plugins; remove the field`;
+    const unusable = `plugin "${peerDiscovery.pluginRef}" cannot be used`;
+    const text = `${unusable}: there are no peer discovery plugins; remove the field`;
     throw document.error(['dataLayer', 'peerDiscovery', 'pluginRef'], text);
   }
   if (crossReplicaSyncerPluginRef) {
-    const text = `plugin "${crossReplicaSyncerPluginRef}" cannot be used: there are no replica syncers; remove the field`;
+    const unusable = `plugin "${crossReplicaSyncerPluginRef}" cannot be used`;
+    const text = `${unusable}: there are no replica syncers; remove the field`;
     throw document.error(['dataLayer', 'crossReplicaSyncerPluginRef'], text);
   }
 }

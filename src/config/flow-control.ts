@@ -36,8 +36,8 @@ export interface ResolvedFlowControl {
 }
 
 /**
- * Checks the `flowControl` section and fills in its defaults. Without the feature gate it is left unchecked and undefined,
- * with a warning when it holds anything beside the saturation detector, which works without the gate.
+ * Checks the `flowControl` section and fills in its defaults. Without the feature gate it is left unchecked and
+ * undefined, with a warning when it holds anything beside the saturation detector, which works without the gate.
  */
 export function resolveFlowControl(
   config: EndpointPickerConfig,

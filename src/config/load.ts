@@ -283,7 +283,9 @@ function compile(
   const shared = sharedPrefixSettings(producers);
   if (shared !== undefined && shared.ignored.length > 0) {
     const names = shared.ignored.map((name) => `"${name}"`).join(', ');
-    const text = `all prefix producers share one index, set up by "${shared.from}": the parameters of ${names} have no effect`;
+    const text =
+      `all prefix producers share one index, set up by "${shared.from}": the parameters of ${names} ` +
+      'have no effect';
     warnings.push(document.warning(['plugins'], text));
   }
   try {

@@ -120,7 +120,9 @@ export class PluginSet {
     return added;
   }
 
-  /** The plugin that the reference at `path` names. Throws ConfigurationError unless it exists and is of one of `kinds`. */
+  /**
+   * The plugin that the reference at `path` names. Throws ConfigurationError unless it exists and is of one of `kinds`.
+   */
   resolve(name: string, kinds: readonly PluginKind[], path: Path): LoadedPlugin {
     const plugin = this.#plugins.get(name);
     if (plugin === undefined) throw this.#document.error(path, `plugin "${name}" is not defined${this.#remedy(name)}`);

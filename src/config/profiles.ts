@@ -32,8 +32,9 @@ interface ProfileMember extends ProfilePlugin {
 }
 
 /**
- * The profiles with their plugins; without any, one profile `default` of every filter, scorer and picker in the order of
- * the file. Without a scorer and a picker in the file that profile has the default scorers. A profile without a picker gets the first configured one, else `max-score-picker`.
+ * The profiles with their plugins; without any, one profile `default` of every filter, scorer and picker in the order
+ * of the file. Without a scorer and a picker in the file that profile has the default scorers. A profile without a
+ * picker gets the first configured one, else `max-score-picker`.
  */
 export function resolveProfiles(
   config: EndpointPickerConfig,
@@ -65,8 +66,8 @@ export function resolveProfiles(
 }
 
 /**
- * Adds the default scorers to a configuration that names no profile, scorer, picker or scheduler: who turns on a feature gate
- * or names a detector has not asked for random picks. @returns weights of the added ones by name
+ * Adds the default scorers to a configuration that names no profile, scorer, picker or scheduler: who turns on a
+ * feature gate or names a detector has not asked for random picks. @returns weights of the added ones by name
  */
 function addDefaultScorers(config: EndpointPickerConfig, plugins: PluginSet): ReadonlyMap<string, number> {
   const decides = (['scorer', 'picker', 'scheduler'] as const).some((kind) => plugins.list(kind).length > 0);
@@ -146,7 +147,8 @@ function resolveMember(
     return [];
   }
   if (reference.weight !== undefined && !plugin.definition.kinds.includes('scorer')) {
-    const text = `"${plugin.name}" is a ${plugin.definition.kinds.join(' and ')}: only scorers have a weight, it is ignored`;
+    const kinds = plugin.definition.kinds.join(' and ');
+    const text = `"${plugin.name}" is a ${kinds}: only scorers have a weight, it is ignored`;
     warnings.push(document.warning([...path, 'weight'], text));
   }
   return [{ ...plugin, weight: reference.weight ?? 1, path }];

@@ -2,7 +2,10 @@ import { saturationReads } from '../admission/shedding.js';
 import { type ReadName, readsOf } from '../core/operations.js';
 import type { LoadedConfiguration } from './load.js';
 
-/** Parts of an answer, each with all before it: `end` and `status` come with headers and trailers, the others with bodies. */
+/**
+ * Parts of an answer, each with all before it: `end` and `status` come with headers and trailers, the others with
+ * bodies.
+ */
 const ANSWER_PARTS = ['end', 'status', 'first token', 'usage', 'every chunk'] as const;
 export type AnswerPart = (typeof ANSWER_PARTS)[number];
 
@@ -23,9 +26,9 @@ export interface ProxyNeeds {
 type Decisive = Pick<LoadedConfiguration, 'scheduling' | 'adaptation' | 'flowControl' | 'saturationDetector'>;
 
 /**
- * Message of the proxy without which an input stays as if nothing had come: the prompt, or a part of the answer that takes
- * the charge of the prompt away again. `nothing` = the pool or the request's headers tell it, or another need names it: the
- * prefix index, the predictor, hook plugins.
+ * Message of the proxy without which an input stays as if nothing had come: the prompt, or a part of the answer that
+ * takes the charge of the prompt away again. `nothing` = the pool or the request's headers tell it, or another need
+ * names it: the prefix index, the predictor, hook plugins.
  */
 const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | 'every chunk'>> = {
   known: 'nothing',

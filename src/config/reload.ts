@@ -70,7 +70,10 @@ function standingPlugins({ effective }: LoadedConfiguration, registry: readonly 
   return new Map(plugins.map((plugin) => [plugin.name, plugin]));
 }
 
-/** A handler knows its profiles by name and the core by number, so only the one profile of a configuration may be renamed. */
+/**
+ * A handler knows its profiles by name and the core by number, so only the one profile of a configuration may be
+ * renamed.
+ */
 function changedProfiles(running: LoadedConfiguration, next: LoadedConfiguration): readonly string[] {
   const [before, after] = [profileNames(running), profileNames(next)];
   if (before.length === 1 && after.length === 1) return [];

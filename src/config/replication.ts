@@ -12,7 +12,8 @@ export const replicationConfig = z.strictObject({
     .string()
     .optional()
     .describe(
-      'File with a secret that all replicas have: the seed of the block hashes and the key that signs messages are made of it.',
+      'File with a secret that all replicas have: the seed of the block hashes and the key that signs messages are ' +
+        'made of it.',
     ),
   jetStream: z
     .boolean()
@@ -25,7 +26,10 @@ export const replicationConfig = z.strictObject({
 
 export type ReplicationConfig = z.output<typeof replicationConfig>;
 
-/** Returns whether a text is an address of NATS servers without credentials, which would be shown with the configuration. */
+/**
+ * Returns whether a text is an address of NATS servers without credentials, which would be shown with the
+ * configuration.
+ */
 export function isNatsUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password } = new URL(text);

@@ -5,7 +5,8 @@ import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
 
 /**
- * The configured saturation detector; when none is, `utilization-detector`, or `learned-limit-detector` with flow control.
+ * The configured saturation detector; when none is, `utilization-detector`, or `learned-limit-detector` with flow
+ * control.
  * @param flowControl whether its feature gate is on
  */
 export function resolveSaturationDetector(
@@ -36,6 +37,7 @@ function checkLearned(detector: LoadedPlugin, flowControl: boolean, path: Path, 
   if (flowControl || detector.definition !== learnedLimitDetector) return detector;
   throw document.error(
     path,
-    `${learnedLimitDetector.type} works with flow control only: set the feature gate flowControl, or name another detector`,
+    `${learnedLimitDetector.type} works with flow control only: set the feature gate flowControl, or name another ` +
+      'detector',
   );
 }

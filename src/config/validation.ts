@@ -6,8 +6,8 @@ import { didYouMean } from './nearest-name.js';
 type Issue = z.core.$ZodIssue;
 
 /**
- * `data` checked against `schema`, defaults filled in. Throws the first problem as a ConfigurationError that points into
- * `document`; `data` stands there at `path`. `subject` (a plugin type) goes before the message.
+ * `data` checked against `schema`, defaults filled in. Throws the first problem as a ConfigurationError that points
+ * into `document`; `data` stands there at `path`. `subject` (a plugin type) goes before the message.
  */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
@@ -84,7 +84,10 @@ function describe(issue: Issue, value: unknown): string {
 }
 
 function emptyDocument(fields: readonly string[]): string {
-  return `the document is empty: it needs ${fields.length === 0 ? 'a value' : `fields; valid here: ${fields.join(', ')}`}`;
+  return (
+    'the document is empty: it needs ' +
+    `${fields.length === 0 ? 'a value' : `fields; valid here: ${fields.join(', ')}`}`
+  );
 }
 
 /** The message that a schema gives for a value of another type; undefined = zod's own. */

@@ -10,7 +10,10 @@ export interface Endpoint {
   /** The name that the address was found under; absent = the address was given as such. */
   readonly hostName?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
-  /** Identity of the process behind the address: another process has another cache. Undefined = the address alone identifies it. */
+  /**
+   * Identity of the process behind the address: another process has another cache. Undefined = the address alone
+   * identifies it.
+   */
   readonly incarnation?: string | undefined;
   /** Takes no new requests and keeps its slot. */
   readonly draining?: boolean | undefined;

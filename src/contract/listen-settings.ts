@@ -41,6 +41,9 @@ export interface ListenSettings {
   readonly metricsPort: number;
   readonly tls: TlsMaterial | undefined;
   readonly metricsTls: Omit<TlsMaterial, 'minVersion'> | undefined;
-  /** Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or none. */
+  /**
+   * Folder of the certificate: read again on SIGHUP, and when it changes if it is watched. Undefined = self-signed or
+   * none.
+   */
   readonly certificate: { readonly folder: string; readonly watched: boolean } | undefined;
 }

@@ -1,10 +1,14 @@
-/** Policy by which the flows of a band share it. Plain data: a configured fairness policy with all defaults filled in. */
+/**
+ * Policy by which the flows of a band share it. Plain data: a configured fairness policy with all defaults filled in.
+ */
 export type FairnessSettings =
   /** The best request by the ordering policy, regardless of its flow. */
   | { readonly kind: 'global-strict' }
   /** Flows in turn, one request each. */
   | { readonly kind: 'round-robin' }
-  /** Least attained service, weighed against the wait of a flow's first request (llm-d-router's program-aware-fairness). */
+  /**
+   * Least attained service, weighed against the wait of a flow's first request (llm-d-router's program-aware-fairness).
+   */
   | {
       readonly kind: 'program-aware';
       readonly serviceWeight: number;

@@ -16,14 +16,15 @@ export type FormerLoss =
   | 'template-changed';
 
 /**
- * Reason why tokens of a prompt were computed again that a cache held, or was thought to hold.
- * by-load: another endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it
- * had no room · endpoint-away: it was draining, ejected or silent · evicted: the picked endpoint was thought to hold them, and its
- * engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told: the engine
- * reported it · index-full: the index forgot them for want of room · engine-restarted: with a new process or container ·
- * cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as gone · endpoint-gone:
- * the endpoint that held them left the pool · adapter-changed: the same text was sent before for another model, adapter or
- * cache salt · template-changed: behind other tools, another system prompt or another template · never-stored: none of these
+ * Reason why tokens of a prompt were computed again that a cache held, or was thought to hold. by-load: another
+ * endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it had no
+ * room · endpoint-away: it was draining, ejected or silent · evicted: the picked endpoint was thought to hold them, and
+ * its engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told:
+ * the engine reported it · index-full: the index forgot them for want of room · engine-restarted: with a new process or
+ * container · cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as
+ * gone · endpoint-gone: the endpoint that held them left the pool · adapter-changed: the same text was sent before for
+ * another model, adapter or cache salt · template-changed: behind other tools, another system prompt or another
+ * template · never-stored: none of these
  */
 export type CacheLossCause = AvoidableLoss | FormerLoss | 'never-stored';
 
@@ -76,8 +77,8 @@ export interface CachedTokens {
 }
 
 /**
- * The cause of the loss that could have been avoided and concerns most tokens, else the one for which no endpoint held them.
- * Engines count whole blocks and special tokens of their own, so less than a block is no loss.
+ * The cause of the loss that could have been avoided and concerns most tokens, else the one for which no endpoint held
+ * them. Engines count whole blocks and special tokens of their own, so less than a block is no loss.
  * @returns undefined for a prompt that was cached whole
  */
 export function cacheLossOf(cached: CachedTokens): CacheLoss | undefined {

@@ -59,7 +59,9 @@ const NO_COEFFICIENTS: HardwareCoefficients = {
   growthMs: 0,
 };
 
-/** The control thread's access to the coefficients of the cost model. A write returns false when the lock was not free. */
+/**
+ * The control thread's access to the coefficients of the cost model. A write returns false when the lock was not free.
+ */
 export class CostTable {
   readonly #core: CoreInstance;
 
@@ -88,7 +90,8 @@ export class CostTable {
   /**
    * Sets an endpoint's slowness (1 = average, 2 = twice the time) and the share of the tokens attributed to it that it
    * really holds. Without effect when the slot has another generation.
-   * @param own coefficients of the endpoint's hardware class, among whose endpoints `speed` is then; undefined = the pool's
+   * @param own coefficients of the endpoint's hardware class, among whose endpoints `speed` is then; undefined = the
+   * pool's
    */
   writeEndpoint(
     slot: number,

@@ -38,8 +38,8 @@ const INDEX_CHECKS: readonly Check[] = [
 ];
 
 /**
- * Runs the core's own check functions whenever this thread releases a lock. In a small pool every release is checked; in
- * a large one so many releases pass between two checks that they cost about as much as CELLS_PER_RELEASE for each.
+ * Runs the core's own check functions whenever this thread releases a lock. In a small pool every release is checked;
+ * in a large one so many releases pass between two checks that they cost about as much as CELLS_PER_RELEASE for each.
  */
 export class LockChecks {
   readonly #call: CoreFunctions;

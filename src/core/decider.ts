@@ -22,14 +22,20 @@ export interface DecisionRequest {
   readonly explained: boolean;
   /** Values of the headers that the programs read, in their order; undefined = absent. */
   readonly keys?: readonly (string | undefined)[] | undefined;
-  /** Objectives of the request for time to first token and time per output token, in milliseconds; undefined or 0 = none. */
+  /**
+   * Objectives of the request for time to first token and time per output token, in milliseconds; undefined or 0 =
+   * none.
+   */
   readonly wantedTtftMs?: number | undefined;
   readonly wantedTpotMs?: number | undefined;
   /** Whether the model is a base model, not an adapter. */
   readonly baseModel?: boolean | undefined;
   /** Restricts the pick to endpoints with room; undefined = no restriction. Without effect while the gate is off. */
   readonly gate?: GateRequest | undefined;
-  /** Charges without storing the pick's new blocks before `storePick`, because another profile may still fail the request. */
+  /**
+   * Charges without storing the pick's new blocks before `storePick`, because another profile may still fail the
+   * request.
+   */
   readonly unstored?: boolean | undefined;
   /** Marks a further profile for the request of the last decision, whose match remains valid. */
   readonly further?: boolean | undefined;
@@ -51,9 +57,9 @@ export interface GateRequest {
 
 /** `waiting`: the request waits in the wait slot. `no-wait-slot`: it should wait, but no slot is free. */
 /**
- * Result of a request for the endpoint that it was sent to. answered: an answer came, of this endpoint or of another one after a
- * retry that the proxy does not tell · answered-itself: the proxy tells that this endpoint answered · failed: 5xx of the endpoint ·
- * unanswered: a 5xx that the proxy may have made, or the proxy passed the endpoint over
+ * Result of a request for the endpoint that it was sent to. answered: an answer came, of this endpoint or of another
+ * one after a retry that the proxy does not tell · answered-itself: the proxy tells that this endpoint answered ·
+ * failed: 5xx of the endpoint · unanswered: a 5xx that the proxy may have made, or the proxy passed the endpoint over
  */
 export type RequestResult = 'answered' | 'answered-itself' | 'failed' | 'unanswered';
 
@@ -284,7 +290,9 @@ export class Decider {
     return this.#core.call.isCandidate(slot) === 1;
   }
 
-  /** Score of one scorer operation for a slot in the last decision, before its weight. The decision must be `explained`. */
+  /**
+   * Score of one scorer operation for a slot in the last decision, before its weight. The decision must be `explained`.
+   */
   explainedOf(operation: number, slot: number): number {
     const { call, f32, sizes } = this.#core;
     return f32[((call.explainAddress() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
@@ -361,7 +369,10 @@ export class Decider {
     this.#core.call.complete(ticket, generation, tokens, nowMs);
   }
 
-  /** Charges a ticket to the endpoint that has answered in place of the picked one. @returns whether it is charged there now */
+  /**
+   * Charges a ticket to the endpoint that has answered in place of the picked one.
+   * @returns whether it is charged there now
+   */
   moveCharge(ticket: number, generation: number, slot: number, slotGeneration: number): boolean {
     return this.#core.call.moveCharge(ticket, generation, slot, slotGeneration) === 0;
   }

@@ -75,7 +75,10 @@ export interface LoggedShadow {
   readonly pickCost: number;
 }
 
-/** Reads the decision logs of all threads, without a lock. Records that are overwritten while they are read are left out. */
+/**
+ * Reads the decision logs of all threads, without a lock. Records that are overwritten while they are read are left
+ * out.
+ */
 export class DecisionLog {
   readonly #core: CoreInstance;
   readonly #rings: number;
@@ -183,7 +186,9 @@ export class DecisionLog {
     return this.#ring(thread) + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;
   }
 
-  /** Addresses of a thread's newest records, newest first. The oldest place is left out: it may be written to just now. */
+  /**
+   * Addresses of a thread's newest records, newest first. The oldest place is left out: it may be written to just now.
+   */
   #places(thread: number, limit: number): number[] {
     if (this.#kept === 0) return [];
     const made = this.#made(thread);
@@ -283,7 +288,10 @@ function byAge(a: DecisionRecord, b: DecisionRecord): number {
   return b.timeMs - a.timeMs || b.number - a.number;
 }
 
-/** Reason why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was decided. */
+/**
+ * Reason why part of the prompt of a logged decision was computed anew; undefined = nothing was, or nothing was
+ * decided.
+ */
 export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
   const { status, totalBlocks, matchedBlocks, best, formerLoss, promptTokens, blockTokens, cachedTokens } = record;
   if (status !== 'decided' || totalBlocks === 0) return undefined;

@@ -33,8 +33,9 @@ export interface TapCounts {
 }
 
 /**
- * Records the decisions of a thread and the ends of their requests as frames: block hashes, sizes, the picks, and the state that they
- * were made from as changes since the thread's decision before. Nothing of a prompt. Without a recording it costs one comparison.
+ * Records the decisions of a thread and the ends of their requests as frames: block hashes, sizes, the picks, and the
+ * state that they were made from as changes since the thread's decision before. Nothing of a prompt. Without a
+ * recording it costs one comparison.
  */
 export class DecisionTap {
   readonly #core: CoreInstance;

@@ -8,7 +8,10 @@ import type { CoreInstance } from './memory.js';
 import { boundNumber, type RefusingBound } from './refusing-bound.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
-/** Decisions of one second that hold their columns until the end of their request: some milliseconds of the thread's time. */
+/**
+ * Decisions of one second that hold their columns until the end of their request: some milliseconds of the thread's
+ * time.
+ */
 const HELD_PER_SECOND_MAX = 10_000;
 const NO_SLOT = 0xffff_ffff;
 
@@ -127,7 +130,9 @@ export class DecisionTrail {
     return true;
   }
 
-  /** Makes a record for a request that was refused without a decision, with the endpoints where their load refused it. */
+  /**
+   * Makes a record for a request that was refused without a decision, with the endpoints where their load refused it.
+   */
   refuse(id: string | undefined, series: number, refusal: LoggedRefusal, nowMs: number): void {
     if (this.#kept === 0) return;
     this.#writeId(id);

@@ -274,7 +274,8 @@ export class EndpointTable {
   }
 
   /**
-   * Says whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when it does again.
+   * Says whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when
+   * it does again.
    * @returns false when it could not be written now
    */
   setReachable(slot: number, generation: number, reachable: boolean, nowMs: number): boolean {
@@ -296,7 +297,10 @@ export class EndpointTable {
     return DEATH_WRITES[this.#core.call.endpointAlive(slot, generation, nowMs)]!;
   }
 
-  /** Notes that an endpoint takes no connections. @returns whether this is news; `locked` = it could not be written now */
+  /**
+   * Notes that an endpoint takes no connections.
+   * @returns whether this is news; `locked` = it could not be written now
+   */
   setDead(slot: number, generation: number, nowMs: number): DeathWrite {
     return DEATH_WRITES[this.#core.call.endpointDead(slot, generation, nowMs)]!;
   }

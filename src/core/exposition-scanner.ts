@@ -9,8 +9,8 @@ export interface WantedMetric {
   /** Labels that must all match; an empty value also matches a series without the label. At most 8. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /**
-   * Way to combine several series: their sum, the largest value, the labels of the series with the largest value, or the distinct
-   * names of the comma lists in the labels of all series.
+   * Way to combine several series: their sum, the largest value, the labels of the series with the largest value, or
+   * the distinct names of the comma lists in the labels of all series.
    */
   readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
   /** With `latest-labels` and `names`: the labels whose values are read. At most 8. */
@@ -24,11 +24,14 @@ export interface ExpositionResult {
   /** Sum or maximum of the finite sample values; NaN when not found. */
   readonly values: Float64Array;
   /**
-   * With `latest-labels`: the wanted label values, '' for a label that the series lacks. With `names`: one text, the names with a
-   * comma between two. Undefined when not found.
+   * With `latest-labels`: the wanted label values, '' for a label that the series lacks. With `names`: one text, the
+   * names with a comma between two. Undefined when not found.
    */
   readonly labels: readonly (readonly string[] | undefined)[];
-  /** Lines of wanted metrics that could not be used as a whole: malformed, longer than 512 KiB, or with more than 512 names. */
+  /**
+   * Lines of wanted metrics that could not be used as a whole: malformed, longer than 512 KiB, or with more than 512
+   * names.
+   */
   readonly unusable: number;
 }
 

@@ -9,10 +9,16 @@ const EXPECTS: Readonly<Record<AnswerSign, number>> = {
   later: CORE.EXPECTS_LATER,
 };
 
-/** Interval in which an endpoint's last output is written once, so that shards do not fight for its cache line, in milliseconds. */
+/**
+ * Interval in which an endpoint's last output is written once, so that shards do not fight for its cache line, in
+ * milliseconds.
+ */
 const COARSE_MS = 50;
 
-/** Writes, for the control thread, when output of this thread's requests was seen. Plain stores; nothing here takes a lock. */
+/**
+ * Writes, for the control thread, when output of this thread's requests was seen. Plain stores; nothing here takes a
+ * lock.
+ */
 export class Hearings {
   readonly #core: CoreInstance;
   readonly #first: number;

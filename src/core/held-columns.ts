@@ -6,8 +6,8 @@ const HELD_MAX = 16_384;
 const PIECE = 256;
 
 /**
- * Columns of requests in flight, copied at their decisions, so that those of a request that turns out to be slow, moved or failed
- * can be kept. One thread owns it.
+ * Columns of requests in flight, copied at their decisions, so that those of a request that turns out to be slow, moved
+ * or failed can be kept. One thread owns it.
  */
 export class HeldColumns {
   readonly #core: CoreInstance;
@@ -85,7 +85,9 @@ export class HeldColumns {
 export class SlowTail {
   #bound = 0;
 
-  /** Whether a time is in the tail; learns from it. A step of 5 %, up 19 times as far as down, rests at one in twenty. */
+  /**
+   * Whether a time is in the tail; learns from it. A step of 5 %, up 19 times as far as down, rests at one in twenty.
+   */
   isSlow(ms: number): boolean {
     if (this.#bound === 0) {
       this.#bound = ms;

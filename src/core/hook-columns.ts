@@ -1,7 +1,9 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** The endpoint columns that hook plugins may read, one cell per slot. They are views, because other threads write them. */
+/**
+ * The endpoint columns that hook plugins may read, one cell per slot. They are views, because other threads write them.
+ */
 export interface EndpointColumns {
   readonly known: Uint32Array;
   readonly waiting: Float32Array;

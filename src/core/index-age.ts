@@ -11,8 +11,8 @@ interface TickSample {
 const SAMPLES_MAX = 128;
 
 /**
- * Age of the oldest content of the prefix index. The index stamps its segments with the number of its changes; samples of that
- * number, one for each reading, give the time.
+ * Age of the oldest content of the prefix index. The index stamps its segments with the number of its changes; samples
+ * of that number, one for each reading, give the time.
  */
 export class IndexAge {
   readonly #core: CoreInstance;
@@ -24,8 +24,8 @@ export class IndexAge {
   }
 
   /**
-   * Milliseconds since the least recently used segment was looked up or stored, rounded up to the reading before; undefined = the
-   * index is empty.
+   * Milliseconds since the least recently used segment was looked up or stored, rounded up to the reading before;
+   * undefined = the index is empty.
    */
   read(nowMs: number): number | undefined {
     const { call } = this.#core;

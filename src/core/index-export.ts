@@ -26,8 +26,8 @@ export interface ExportedSegment {
 }
 
 /**
- * Reads the prefix index segment by segment. Between two pieces decisions go on, so the export is no instant of the index.
- * Segments come in no order. Copies: nothing of the result is in shared memory.
+ * Reads the prefix index segment by segment. Between two pieces decisions go on, so the export is no instant of the
+ * index. Segments come in no order. Copies: nothing of the result is in shared memory.
  */
 export class IndexExport {
   readonly #core: CoreInstance;

@@ -6,8 +6,8 @@ const HOLD_BYTES = 8_192;
 const HEAD_BYTES = 16;
 
 /**
- * Collects entries for the prefix index from other replicas or an earlier run, and applies them in pieces: each piece takes
- * the index lock once. Bounded: a full buffer is applied at once.
+ * Collects entries for the prefix index from other replicas or an earlier run, and applies them in pieces: each piece
+ * takes the index lock once. Bounded: a full buffer is applied at once.
  */
 export class IndexLog {
   readonly #core: CoreInstance;
@@ -31,8 +31,8 @@ export class IndexLog {
   }
 
   /**
-   * Adds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them, as held by `slot`.
-   * A record longer than the buffer is cut.
+   * Adds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them, as held by
+   * `slot`. A record longer than the buffer is cut.
    */
   add(slot: number, parent: bigint | undefined, hashes: BigUint64Array, tail?: bigint): void {
     const room = (this.#size - HEAD_BYTES - 8) >>> 3;
@@ -49,7 +49,9 @@ export class IndexLog {
     this.#length += HEAD_BYTES + 8 * (count + Number(tail !== undefined));
   }
 
-  /** Applies what was added. The buffer is the thread's input area: nothing else may use it between `add` and `apply`. */
+  /**
+   * Applies what was added. The buffer is the thread's input area: nothing else may use it between `add` and `apply`.
+   */
   apply(): void {
     if (this.#length === 0) return;
     const applied = this.#core.call.prefixApply(this.#address, this.#length);

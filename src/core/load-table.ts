@@ -11,8 +11,8 @@ export interface RequestLoad {
   /** Prompt tokens of requests in flight. */
   readonly prompt: number;
   /**
-   * Blocks in use: those of prompts, each once, and those that output fills. Peers add them to their OUTPUT_BLOCKS, which scorers add to
-   * ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
+   * Blocks in use: those of prompts, each once, and those that output fills. Peers add them to their OUTPUT_BLOCKS,
+   * which scorers add to ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
    */
   readonly output: number;
   /** Requests without a first token; known with flow control only, else 0. */
@@ -136,8 +136,8 @@ export class LoadTable {
   }
 
   /**
-   * Whether the endpoint of a slot is out because it failed, or is dead. Silence is not told: every replica judges by its
-   * own requests.
+   * Whether the endpoint of a slot is out because it failed, or is dead. Silence is not told: every replica judges by
+   * its own requests.
    */
   isEjected(slot: number): boolean {
     if (this.#cell(CORE.COLUMN_DEATH, slot) === CORE.DEATH_DEAD) return true;

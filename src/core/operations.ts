@@ -50,7 +50,8 @@ export type ReadName =
   | 'costGrowth'
   // Order in which endpoints were sent prompts that none held (assembly/load/cold-prompts.ts).
   | 'coldOrder'
-  // Columns of the thread: blocks of the prompt that endpoints hold, and hold in use; predicted times; hook plugins' figures.
+  // Columns of the thread: blocks of the prompt that endpoints hold, and hold in use; predicted times; hook plugins'
+  // figures.
   | 'matches'
   | 'overlap'
   | 'predictions'
@@ -162,8 +163,9 @@ const hashed: Reads = ([, , factor]) => ['labels', 'headers', ...(factor! > 0 ? 
 type Facts = Readonly<Record<ScorerName, ScorerFacts> & Record<Exclude<OperationName, ScorerName>, OperationFacts>>;
 
 /**
- * Facts of every operation, from which all follows that depends on them: columns that the core fills for a program, messages
- * of the proxy that a configuration needs (config/proxy-needs.ts), scorers that marginal cost replaces, signals of `why`.
+ * Facts of every operation, from which all follows that depends on them: columns that the core fills for a program,
+ * messages of the proxy that a configuration needs (config/proxy-needs.ts), scorers that marginal cost replaces,
+ * signals of `why`.
  */
 export const OPERATIONS: Facts = {
   OP_FILTER_MASK: { reads: ['mask'] },

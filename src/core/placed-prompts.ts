@@ -23,8 +23,8 @@ export function sameGeneration(recorded: number, generation: number): boolean {
 }
 
 /**
- * Reads placed prompts from the rings of the shards, each record once. The space of a read record is free for later ones, so
- * there is one reader. Control thread only.
+ * Reads placed prompts from the rings of the shards, each record once. The space of a read record is free for later
+ * ones, so there is one reader. Control thread only.
  */
 export class PlacedPrompts {
   readonly #core: CoreInstance;

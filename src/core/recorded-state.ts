@@ -18,7 +18,10 @@ const COLUMNS: readonly StateColumn[] = Array.from({ length: CORE.STATE_WORDS },
   .map((column) => ({ column, width: WIDE.has(column) ? 2 : 1 }));
 const WORDS = (CORE.STATE_COEFFICIENTS + CORE.COEFFICIENTS_BYTES) >>> 2;
 
-/** Columns behind the captured ones: what hook plugins said of the request, then its predicted times to first and per output token. */
+/**
+ * Columns behind the captured ones: what hook plugins said of the request, then its predicted times to first and per
+ * output token.
+ */
 export const HOST_STATE = CORE.STATE_COLUMNS;
 export const PREDICTED_STATE = HOST_STATE + CORE.HOST_COLUMNS;
 const PREDICTED_TIMES = 2;

@@ -12,8 +12,9 @@ export interface ScannedChains {
 }
 
 /**
- * Scans of requests and answers on one thread, in the memory of one pool. Other pools of the thread can use them: a body that
- * is scanned before its pool is known is not scanned again, and a thread touches one set of scan states whatever their number.
+ * Scans of requests and answers on one thread, in the memory of one pool. Other pools of the thread can use them: a
+ * body that is scanned before its pool is known is not scanned again, and a thread touches one set of scan states
+ * whatever their number.
  */
 export class ScanMemory {
   readonly requests: RequestScanner;
@@ -27,7 +28,10 @@ export class ScanMemory {
     this.responses = new ResponseScanner(core);
   }
 
-  /** Whether the hashes of these scans are those of another pool's prompts: the seed is the same, and as many blocks fit. */
+  /**
+   * Whether the hashes of these scans are those of another pool's prompts: the seed is the same, and as many blocks
+   * fit.
+   */
   serves(core: CoreInstance): boolean {
     return seedOf(core) === seedOf(this.#core) && core.sizes.chainBlocks >= this.#core.sizes.chainBlocks;
   }
@@ -39,8 +43,8 @@ export class ScanMemory {
 }
 
 /**
- * Copies what a chain writes from the memory of the scans to that of the decisions: 8 bytes for each block, and the beginning of the
- * prompt. TypedArray.set would copy between shared memories in atomic bytes.
+ * Copies what a chain writes from the memory of the scans to that of the decisions: 8 bytes for each block, and the
+ * beginning of the prompt. TypedArray.set would copy between shared memories in atomic bytes.
  */
 class CopiedChains implements ScannedChains {
   readonly #scanner: RequestScanner;

@@ -51,7 +51,9 @@ export interface TrainingSample {
   /** Low and high half of the hash of the target model; equal models have equal halves. */
   modelLow: number;
   modelHigh: number;
-  /** Tokens of the prompt, its uncached tokens on the endpoint, and the largest number of tokens that a candidate held. */
+  /**
+   * Tokens of the prompt, its uncached tokens on the endpoint, and the largest number of tokens that a candidate held.
+   */
   promptTokens: number;
   uncachedTokens: number;
   bestCachedTokens: number;

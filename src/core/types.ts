@@ -112,7 +112,7 @@ export interface Usage {
 }
 
 /**
- * What will be seen of an answer: `stream` its output piece by piece, `end` its end alone, `later` its output piece by piece once
- * other endpoints have done their part, `nothing` = it is not known.
+ * What will be seen of an answer: `stream` its output piece by piece, `end` its end alone, `later` its output piece by
+ * piece once other endpoints have done their part, `nothing` = it is not known.
  */
 export type AnswerSign = 'nothing' | 'stream' | 'end' | 'later';

@@ -15,7 +15,9 @@ export interface WaitDescription {
   /** Bound on output tokens set by the client; undefined = none. */
   readonly maxOutputTokens: number | undefined;
   readonly bodyBytes: number;
-  /** Queues' handle of a request that was dispatched before and could not use the endpoint; undefined = a new request. */
+  /**
+   * Queues' handle of a request that was dispatched before and could not use the endpoint; undefined = a new request.
+   */
   readonly handle: number | undefined;
   /** Whether the client asks for the position. */
   readonly wantsPosition: boolean;

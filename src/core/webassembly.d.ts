@@ -1,4 +1,5 @@
-// The part of the WebAssembly JavaScript API that the core uses: neither TypeScript's ES libraries nor Node's types declare it.
+// The part of the WebAssembly JavaScript API that the core uses: neither TypeScript's ES libraries nor Node's types
+// declare it.
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array<ArrayBuffer>);

@@ -128,7 +128,9 @@ function settingsFor(priority: number, settings: FlowControlSettings): BandSetti
   return below[0] ?? settings.fallback;
 }
 
-/** Whether the order of a band's requests is still valid under other settings. Deadlines depend on the time to live too. */
+/**
+ * Whether the order of a band's requests is still valid under other settings. Deadlines depend on the time to live too.
+ */
 function goesOn(band: Band, before: FlowControlSettings, next: FlowControlSettings): boolean {
   const { fairness, ordering } = band.settings;
   const other = settingsFor(band.priority, next);

@@ -38,7 +38,11 @@ export interface RoomSettings {
 export interface FlowCounts {
   /** Counts a dispatch with its duration in seconds. */
   dispatched(seconds: number): void;
-  /** Counts a new request. @param outcome undefined = it waits @param seconds from the decision to enqueue it until now */
+  /**
+   * Counts a new request.
+   * @param outcome undefined = it waits
+   * @param seconds from the decision to enqueue it until now
+   */
   arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
   /** Counts a refused request. */
   refused(cause: RefusalCause, priority: number): void;

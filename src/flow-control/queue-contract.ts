@@ -233,7 +233,10 @@ export interface Queues {
    */
   configure(settings: FlowControlSettings, nowMs: number): boolean;
 
-  /** Visits the first request of every candidate set without an endpoint, highest band first, until `visit` returns false. */
+  /**
+   * Visits the first request of every candidate set without an endpoint, highest band first, until `visit` returns
+   * false.
+   */
   blocked(visit: (handle: number, priority: number) => boolean): void;
   /** Highest priority with a waiting request; undefined = none waits. */
   highestWaiting(): number | undefined;

@@ -61,7 +61,10 @@ export class RunningRequests {
     this.#band(index)?.fairness.used(requests.flow[index]!, tokens);
   }
 
-  /** Settles the account at the end of a request. Output that was generated is not returned. The caller frees the record. */
+  /**
+   * Settles the account at the end of a request. Output that was generated is not returned. The caller frees the
+   * record.
+   */
   end(index: number, toldTokens: number, nowMs: number): void {
     const { requests, flows } = this.#tables;
     const flow = requests.flow[index]!;

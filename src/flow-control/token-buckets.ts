@@ -50,7 +50,8 @@ export class TokenBuckets {
 
   /**
    * Charges tokens that a tenant has used at another picker.
-   * @param isProven else the report may be forged, and leaves no larger debt than a bucket holds: the tenant waits for two full buckets at most
+   * @param isProven else the report may be forged, and leaves no larger debt than a bucket holds: the tenant waits for
+   * two full buckets at most
    */
   takeElsewhere(fairnessId: string, tokens: number, nowMs: number, isProven = true): void {
     const settings = this.#settingsOf(fairnessId);

@@ -27,20 +27,24 @@ export interface RefusedConnection {
 const COMMON = {
   handshake_timeout: 'no TLS handshake within 10 s of the connection: see who connects (network policies, probes)',
   handshake_displaced:
-    'unfinished TLS handshakes gave way to newer ones, because as many as there may be were open: see who connects (network policies)',
+    'unfinished TLS handshakes gave way to newer ones, because as many as there may be were open: see who connects ' +
+    '(network policies)',
 };
 
 export const EXT_PROC_REFUSALS: RefusalTexts = {
   ...COMMON,
   plain_text:
-    'plain text on the TLS port of ext_proc, so the proxy fails its requests: let the proxy speak TLS (Istio: chart value ' +
+    'plain text on the TLS port of ext_proc, so the proxy fails its requests: let the proxy speak TLS (Istio: ' +
+    'chart value ' +
     'provider.name=istio, or a DestinationRule with tls mode SIMPLE), or set --secure-serving=false (chart: ' +
     'router.epp.flags.secure-serving=false)',
   handshake_failed:
-    'TLS handshakes failed: the proxy takes neither the certificate (--cert-path) nor the versions and suites (--tls-min-version, ' +
+    'TLS handshakes failed: the proxy takes neither the certificate (--cert-path) nor the versions and suites ' +
+    '(--tls-min-version, ' +
     '--tls-cipher-suites), or is no TLS client',
   client_certificate:
-    'certificates of clients were refused: the proxy needs one of the authorities in --client-ca-file that is valid now',
+    'certificates of clients were refused: the proxy needs one of the authorities in --client-ca-file that is ' +
+    'valid now',
   connections: 'connections were closed, because as many as there may be are open: raise --max-connections',
 };
 
@@ -50,7 +54,8 @@ export const METRICS_REFUSALS: RefusalTexts = {
   handshake_failed:
     'TLS handshakes of the metrics port failed: the client does not take the certificate in --metrics-cert-dir',
   client_certificate:
-    'certificates of clients were refused at the metrics port: they need one of the authorities in --metrics-client-ca-file',
+    'certificates of clients were refused at the metrics port: they need one of the authorities in ' +
+    '--metrics-client-ca-file',
   connections: 'connections to the metrics port were closed, because as many as there may be are open',
 };
 

@@ -102,7 +102,8 @@ export function scheduleInput(
 }
 
 /**
- * Says what will be seen of the answer: only its end, where it comes in one piece or the proxy sends no bodies of answers.
+ * Says what will be seen of the answer: only its end, where it comes in one piece or the proxy sends no bodies of
+ * answers.
  * @param bodyMode BodyMode of answers
  */
 export function expectAnswer(request: UnderstoodRequest, { charge }: Placement, bodyMode: number): void {

@@ -69,7 +69,9 @@ export interface Exchange extends Evictable {
 /** Counts of all streams of a shard. */
 export interface SharedLoad {
   openStreams: number;
-  /** Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take. */
+  /**
+   * Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take.
+   */
   readonly held: HeldBytes;
   /** Streams over the bound that have sent nothing yet, so that they could not be answered. */
   silentStreams: number;
@@ -118,7 +120,9 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Queues in which requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
-  /** Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is. */
+  /**
+   * Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is.
+   */
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;

@@ -24,7 +24,10 @@ export class MessageBacklog {
     this.#ends.push(need);
   }
 
-  /** Calls `take` for each message and drops them; the bytes are valid during the call. @param take returns false to stop */
+  /**
+   * Calls `take` for each message and drops them; the bytes are valid during the call.
+   * @param take returns false to stop
+   */
   drain(take: (bytes: Buffer, from: number, to: number) => boolean): void {
     const buffer = this.#buffer;
     if (buffer === undefined) return;

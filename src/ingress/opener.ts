@@ -32,15 +32,22 @@ const WAIT_MS_MAX = 2_000;
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
-/** Time after which the queue of a burst is kept short: three times as long as the longest queue takes where code is compiled. */
+/**
+ * Time after which the queue of a burst is kept short: three times as long as the longest queue takes where code is
+ * compiled.
+ */
 const BURST_MS = 500;
 /**
- * Requests that wait then, by number and by the time that they take: less than one turn serves, since the sockets hold the next ones.
- * Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it costs with 150.
+ * Requests that wait then, by number and by the time that they take: less than one turn serves, since the sockets hold
+ * the next ones. Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it
+ * costs with 150.
  */
 const SHORT_QUEUE = 128;
 const SHORT_QUEUE_MS = 3;
-/** Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held up. */
+/**
+ * Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held
+ * up.
+ */
 const LIGHT_MAX = 16;
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
@@ -128,7 +135,9 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
   });
 }
 
-/** Services of streams whose pool is not known: every body that can name a model is read, in the blocks of most pools. */
+/**
+ * Services of streams whose pool is not known: every body that can name a model is read, in the blocks of most pools.
+ */
 function beforeChoice(services: StreamServices, pools: PoolChoice<StreamContext>): StreamServices {
   const settings = {
     get current() {

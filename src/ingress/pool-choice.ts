@@ -78,8 +78,8 @@ export class PoolChoice<Context extends ScannedContext> {
   }
 
   /**
-   * Prompt bytes of one hashed block in most of the pools that models choose, in which a body is scanned before its model is
-   * known; undefined without such a pool.
+   * Prompt bytes of one hashed block in most of the pools that models choose, in which a body is scanned before its
+   * model is known; undefined without such a pool.
    */
   get blockBytes(): number | undefined {
     return this.#blockBytes;

@@ -17,7 +17,9 @@ export interface QueuedRequestOptions {
   readonly series: number;
   readonly headers: RequestHeaders;
   readonly bodyBytes: number;
-  /** Called at the end of a wait: the request has an endpoint, or there is none to wait for. Not called after `leave`. */
+  /**
+   * Called at the end of a wait: the request has an endpoint, or there is none to wait for. Not called after `leave`.
+   */
   readonly over: (result: WaitResult) => void;
 }
 

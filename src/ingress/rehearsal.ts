@@ -52,7 +52,10 @@ function body(phase: number, content: string): Buffer {
   return field(phase, field(1, text(content)), varintField(2, 1));
 }
 
-/** One exchange of a proxy: frames of stream 0, to be numbered. @param path of the request, which chooses the dialect */
+/**
+ * One exchange of a proxy: frames of stream 0, to be numbered.
+ * @param path of the request, which chooses the dialect
+ */
 function exchange(path: string): Buffer {
   const prompt = 'a '.repeat((PROMPT_BYTES - SERIAL_DIGITS) / 2) + '0'.repeat(SERIAL_DIGITS);
   const request = { model: 'rehearsal', messages: [{ role: 'user', content: prompt }], prompt, max_tokens: 16 };

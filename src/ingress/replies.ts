@@ -44,12 +44,15 @@ export interface HeaderReplyDetails {
   readonly emitScores: boolean;
 }
 
-/** Mutations of the reply that is being made, beside destination and length: kept, so that a plain reply makes no object. */
+/**
+ * Mutations of the reply that is being made, beside destination and length: kept, so that a plain reply makes no
+ * object.
+ */
 const further: Buffer[] = [];
 
 /**
- * The header reply of a placed request: destination, length, and the picker's own headers taken out. A reply with nothing but
- * destination and length is the template of its endpoint.
+ * The header reply of a placed request: destination, length, and the picker's own headers taken out. A reply with
+ * nothing but destination and length is the template of its endpoint.
  * @returns to be sent at once: the next request may overwrite it
  */
 function placedReply(
@@ -111,8 +114,8 @@ export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string,
 }
 
 /**
- * A running request is ended for one of a higher band; status, text and reason are llm-d-router's. A proxy that has passed on the
- * head of the answer already cannot send another one: it resets the request.
+ * A running request is ended for one of a higher band; status, text and reason are llm-d-router's. A proxy that has
+ * passed on the head of the answer already cannot send another one: it resets the request.
  */
 export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');

@@ -12,8 +12,8 @@ import { UNSAMPLED_ROOT } from './tracing/request-tracer.js';
 import type { TracedEnd } from './tracing/trace-record.js';
 
 /**
- * Observes the steps of one request: metrics, the decision log, the trace, and the time that the picker spends on it. Each method is
- * a step that the request has taken; none of them changes what becomes of it.
+ * Observes the steps of one request: metrics, the decision log, the trace, and the time that the picker spends on it.
+ * Each method is a step that the request has taken; none of them changes what becomes of it.
  */
 export class RequestObserver {
   readonly #exchange: Exchange;
@@ -97,7 +97,9 @@ export class RequestObserver {
     trace?.decided(this.#trail.id ?? '', this.#trail.made, this.#decidesSince, this.#services.now());
   }
 
-  /** Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait. */
+  /**
+   * Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait.
+   */
   passed(outcome: Placement | Rejection, queued: QueuedRequest | undefined): void {
     const { line, recorder } = this.#services;
     if (line === undefined) return;

@@ -32,8 +32,8 @@ type State =
   | 'over';
 
 /**
- * The request half of an exchange, a state machine: read until it is complete, prepared, placed, and answered once. What it holds on
- * its endpoint lasts until `release`. Its observer is told every step.
+ * The request half of an exchange, a state machine: read until it is complete, prepared, placed, and answered once.
+ * What it holds on its endpoint lasts until `release`. Its observer is told every step.
  */
 export class RequestPhase {
   readonly #exchange: Exchange;
@@ -266,7 +266,10 @@ export class RequestPhase {
     this.#reader.forget();
   }
 
-  /** The body is counted as a reply from now on. @returns false when the connection holds too much for it to wait there */
+  /**
+   * The body is counted as a reply from now on.
+   * @returns false when the connection holds too much for it to wait there
+   */
   #canEcho(): boolean {
     this.#exchange.hold(0);
     return (this.#reader.body?.bytes ?? 0) <= this.#exchange.stream.room;

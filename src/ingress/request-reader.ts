@@ -104,8 +104,8 @@ export class RequestReader {
   }
 
   /**
-   * Lets headers and body go, which an answered request does not need: it lives as long as its answer takes, and the garbage collector
-   * copies twice what is held meanwhile.
+   * Lets headers and body go, which an answered request does not need: it lives as long as its answer takes, and the
+   * garbage collector copies twice what is held meanwhile.
    */
   forget(): void {
     this.#dialect = this.dialect;

@@ -40,8 +40,8 @@ type State =
   | 'finished';
 
 /**
- * One ext_proc stream: one HTTP exchange. Says whose turn it is and hands every message to the request's or the response's half.
- * Whatever way the stream ends, what it holds is released exactly once.
+ * One ext_proc stream: one HTTP exchange. Says whose turn it is and hands every message to the request's or the
+ * response's half. Whatever way the stream ends, what it holds is released exactly once.
  */
 export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   context: StreamContext;

@@ -29,15 +29,16 @@ export interface ProcessStream {
 export interface StreamEntry {
   (stream: ProcessStream): ProcessHandler;
   /**
-   * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered then.
+   * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered
+   * then.
    * @param arrivedAt as `ProcessStream.arrivedAt`
    * @param crowded its connection has its share of the streams, and there are other connections
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /**
-   * A stream has ended before its first message; nothing was made for it. A transport that opens streams with their headers tells
-   * the handler.
+   * A stream has ended before its first message; nothing was made for it. A transport that opens streams with their
+   * headers tells the handler.
    */
   abandoned?(arrivedAt: number): void;
   /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
@@ -52,7 +53,10 @@ export interface HeldMemory {
 
 /** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
-  /** One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is copied. */
+  /**
+   * One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is
+   * copied.
+   */
   message(bytes: Buffer, from: number, to: number): void;
   /** The proxy half-closed: no more messages. */
   halfClosed(): void;
@@ -92,8 +96,8 @@ export interface ListenOptions {
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
   /**
-   * Connections at one time; one more is closed at once. TLS handshakes that have not ended do not count. Absent = as many as there are
-   * file descriptors.
+   * Connections at one time; one more is closed at once. TLS handshakes that have not ended do not count. Absent = as
+   * many as there are file descriptors.
    */
   readonly connectionsMax?: number | undefined;
   /** Counts and logs the connections that are closed at once. Absent = nothing does. */

@@ -19,7 +19,10 @@ export interface TurnBudgetOptions {
   readonly waitingMax: number;
   /** Age at which work is refused, and time for which there may be a wait before `standingWaitMs` holds. */
   readonly waitMsMax: number;
-  /** Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no request. */
+  /**
+   * Bound on the wait while the wait has not been short for `waitMsMax`: it is no burst then, and a long wait serves no
+   * request.
+   */
   readonly standingWaitMs: number;
   /** Time for which there may be a wait before the queue is kept short. */
   readonly burstMs: number;
@@ -37,26 +40,34 @@ const SLICES_MAX = 2;
 /** Part of `standingWaitMs` below which a wait is none. */
 const CALM_SHARE = 0.25;
 /**
- * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed number of callers who
- * wait for their answers is served then, and the overload is over. It is long enough for a calm time to be seen.
+ * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed
+ * number of callers who wait for their answers is served then, and the overload is over. It is long enough for a calm
+ * time to be seen.
  */
 const TRIAL_EVERY_MS = 3_000;
 const TRIAL_SHARE = 1.25;
-/** Turns in which sockets must have been behind as well: a thread that gets little of its core has few and long ones. */
+/**
+ * Turns in which sockets must have been behind as well: a thread that gets little of its core has few and long ones.
+ */
 const BEHIND_TURNS_MIN = 16;
 /** Share of the latest turn in the mean cost of a piece of work. */
 const COST_SHARE = 0.2;
-/** Work that must have been begun from the queue before its cost counts: the first pieces run code that is not compiled yet. */
+/**
+ * Work that must have been begun from the queue before its cost counts: the first pieces run code that is not compiled
+ * yet.
+ */
 const MEASURED_MIN = 256;
-/** Bound on the cost of a turn, in what its work costs by the mean: a stall is not the cost of the work that came in it. */
+/**
+ * Bound on the cost of a turn, in what its work costs by the mean: a stall is not the cost of the work that came in it.
+ */
 const COST_GROWTH_MAX = 4;
 
 /**
  * Lets work in progress go before new work. New work runs at once until it has used its slice of the current turn of
  * the event loop; the rest waits for the next turn, in which the sockets are read first, so that streams which are
  * under way get their messages. Work is refused by its age, which begins with its first byte, and by the wait that is
- * before it. Two bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8,
- * 2015, "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others
+ * before it. Two bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM
+ * Queue 13:8, 2015, "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others
  * take, to twice its length.
  */
 export class TurnBudget {
@@ -82,7 +93,10 @@ export class TurnBudget {
   #workMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
-  /** Time at which work last would have waited for long, and since when such work has come without a pause of `standingWaitMs`. */
+  /**
+   * Time at which work last would have waited for long, and since when such work has come without a pause of
+   * `standingWaitMs`.
+   */
   #pressedAt = Number.NEGATIVE_INFINITY;
   #pressedSince = 0;
   /** Begin of the present `standingWaitMs`, and work that has come in it. */
@@ -110,8 +124,8 @@ export class TurnBudget {
   }
 
   /**
-   * The sockets hold new work that has not been read: it is read before waiting work goes on, because it grows old there and is
-   * cheap to refuse.
+   * The sockets hold new work that has not been read: it is read before waiting work goes on, because it grows old
+   * there and is cheap to refuse.
    */
   behind(): void {
     this.#behind = true;
@@ -173,7 +187,10 @@ export class TurnBudget {
     return this.#behindTurns >= BEHIND_TURNS_MIN && at - this.#behindSince > this.#options.standingWaitMs;
   }
 
-  /** Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no overload. */
+  /**
+   * Age is counted from the beginning of the pressure: a stall of the thread makes old what came meanwhile, and is no
+   * overload.
+   */
   #counted(since: number): number {
     return Math.max(since, this.#pressedSince);
   }
@@ -216,7 +233,10 @@ export class TurnBudget {
     this.#compact();
   }
 
-  /** Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they did. */
+  /**
+   * Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they
+   * did.
+   */
   #learnCost(turnMs: number): void {
     const bound = COST_GROWTH_MAX * this.#begun * this.#costMs + this.#options.sliceMs;
     const ms = this.#costMs === 0 ? turnMs : Math.min(turnMs, bound);

@@ -31,7 +31,8 @@ const EXEC_MS_MAX = 30_000;
 const EXPIRY_MARGIN_MS = 10_000;
 
 /**
- * The server and the identity: `KUBECONFIG`, else the mounted service account, else `~/.kube/config`. Reads nothing else yet.
+ * The server and the identity: `KUBECONFIG`, else the mounted service account, else `~/.kube/config`. Reads nothing
+ * else yet.
  * @throws Error that names the file and field, or all three places when there is none
  */
 export function clusterAccess(options: AccessOptions = {}): ClusterAccess {

@@ -1,4 +1,7 @@
-/** Fields of a JSON object that are kept: `true` = with all that is in it, else those of its own fields. Holds for each element of an array. */
+/**
+ * Fields of a JSON object that are kept: `true` = with all that is in it, else those of its own fields. Holds for each
+ * element of an array.
+ */
 export interface KeptFields {
   readonly [field: string]: KeptFields | true;
 }
@@ -26,8 +29,8 @@ const KEPT_BYTES_START = 16 * 1024;
 const KEPT_BYTES_SPARE_MAX = 64 * 1024;
 
 /**
- * Reads JSON without the fields that are not kept. A pod has 5 to 20 KB of which one is read: what is passed over costs no
- * memory, and less time than `JSON.parse` needs for it.
+ * Reads JSON without the fields that are not kept. A pod has 5 to 20 KB of which one is read: what is passed over costs
+ * no memory, and less time than `JSON.parse` needs for it.
  */
 export class KeptFieldsReader {
   readonly #kept: KeptFields;

@@ -84,8 +84,8 @@ interface ResourceList {
 }
 
 /**
- * Asks every 30 s which of the optional kinds the cluster serves. A server that has just started may not know a kind yet, so
- * an answer that lacks one is asked for again soon, and a kind is switched off only by the second such answer.
+ * Asks every 30 s which of the optional kinds the cluster serves. A server that has just started may not know a kind
+ * yet, so an answer that lacks one is asked for again soon, and a kind is switched off only by the second such answer.
  */
 export class ServedKinds {
   readonly #client: ApiClient;
@@ -163,7 +163,9 @@ export class ServedKinds {
   }
 }
 
-/** Plurals of the resources in a version of a group; none when the cluster does not have it. Rejects with ApiFailure. */
+/**
+ * Plurals of the resources in a version of a group; none when the cluster does not have it. Rejects with ApiFailure.
+ */
 export async function servedPlurals(
   client: ApiClient,
   version: Pick<Kind, 'group' | 'version'>,

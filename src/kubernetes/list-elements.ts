@@ -8,8 +8,8 @@ const ITEMS = /[{,]\s*"items"\s*:\s*$/;
 const [IN_LIST, IN_ITEMS, IN_ELEMENT] = [1, 2, 3];
 
 /**
- * Cuts the objects in `items` out of a list while its bytes come: a page of 500 pods has 4 MB, which would otherwise be held
- * twice and parsed in one turn of the event loop.
+ * Cuts the objects in `items` out of a list while its bytes come: a page of 500 pods has 4 MB, which would otherwise be
+ * held twice and parsed in one turn of the event loop.
  */
 export class ListElements {
   readonly #take: (element: Buffer) => void;

@@ -18,8 +18,8 @@ export interface ReflectorOptions<Value> {
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
   /**
-   * One page is asked for before a first state over the watch, and is the first state when it holds all objects. The API
-   * server ends a first state over the watch at its next tick, which comes once a second.
+   * One page is asked for before a first state over the watch, and is the first state when it holds all objects. The
+   * API server ends a first state over the watch at its next tick, which comes once a second.
    */
   readonly pageFirst?: boolean;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
@@ -66,8 +66,8 @@ const HEALTHY_LIFE_MS = 10_000;
 /** A stream that ends sooner without an event counts as failed. */
 const SHORT_LIFE_MS = 1_000;
 /**
- * Pause after the first 403, doubled for each further one. A server that has just started refuses everything for up to a
- * second, until it has read its roles (seen with 1.36).
+ * Pause after the first 403, doubled for each further one. A server that has just started refuses everything for up to
+ * a second, until it has read its roles (seen with 1.36).
  */
 const FORBIDDEN_RETRY_MS = 1_000;
 const FORBIDDEN_RETRY_MS_MAX = 30_000;
@@ -75,7 +75,10 @@ const ABSENT_RETRY_MS = 5_000;
 /** A server that has just started can answer 404 for custom resources: the second answer counts. */
 const ABSENT_CONFIRM_MS = 1_000;
 const SILENCE_MS = 90_000;
-/** A server that does not know `sendInitialEvents` never marks the end of the first state; others send it without a pause. */
+/**
+ * A server that does not know `sendInitialEvents` never marks the end of the first state; others send it without a
+ * pause.
+ */
 const FIRST_STATE_SILENCE_MS = 1_500;
 /** Drawn between these, as client-go does, so that not all watches end at once. */
 const STREAM_SECONDS = [300, 600] as const;
@@ -89,8 +92,9 @@ const OWN_FIELDS: KeptFields = {
 const FIRST_STATE_QUERY = 'sendInitialEvents=true&resourceVersionMatch=NotOlderThan';
 
 /**
- * Keeps a copy of the objects of one kind (design of client-go's reflector): first state over the watch, in pages where the
- * server does not offer that, then changes. While the server is away or a new first state is incomplete, the old copy stands.
+ * Keeps a copy of the objects of one kind (design of client-go's reflector): first state over the watch, in pages where
+ * the server does not offer that, then changes. While the server is away or a new first state is incomplete, the old
+ * copy stands.
  */
 export class Reflector<Value> {
   readonly #options: ReflectorOptions<Value>;

@@ -41,8 +41,9 @@ interface ServedListener {
 }
 
 /**
- * The watches of a process at one API server. Shared, all that follow a kind in a namespace have one watch of all its objects,
- * and each of them sees those that it selects. Otherwise each has a watch of its own, whose objects the API server selects.
+ * The watches of a process at one API server. Shared, all that follow a kind in a namespace have one watch of all its
+ * objects, and each of them sees those that it selects. Otherwise each has a watch of its own, whose objects the API
+ * server selects.
  */
 export class Watches {
   readonly #client: ApiClient;
@@ -70,7 +71,10 @@ export class Watches {
     return new SelectedObjects<Value>(options, () => this.#reflector(options, counts));
   }
 
-  /** Which optional kinds the cluster serves: one series of probes for all listeners. @param changed as of `ServedKinds` */
+  /**
+   * Which optional kinds the cluster serves: one series of probes for all listeners.
+   * @param changed as of `ServedKinds`
+   */
   served(changed: ServedListener['changed'], report: ServedListener['report']): ServedWatch {
     if (!this.#shared) {
       const served = new ServedKinds(this.#client, changed, report);

@@ -52,7 +52,9 @@ interface Watched {
   readonly subscription: Subscription | undefined;
 }
 
-/** Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions. */
+/**
+ * Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions.
+ */
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly counts = new EventCounts();

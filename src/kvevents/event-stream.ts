@@ -11,8 +11,8 @@ export type Arrival =
   | { readonly kind: 'gap'; readonly from: number };
 
 /**
- * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to count
- * anew has been restarted, and with it the engine: what it held is gone.
+ * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to
+ * count anew has been restarted, and with it the engine: what it held is gone.
  *
  * A call that throws IndexBusyError may be made again with the same message.
  */

@@ -13,8 +13,8 @@ export function eventMessage(frames: readonly Buffer[]): EventMessage | undefine
 }
 
 /**
- * An answer to a replay request: number and payload come last; before them nothing, an empty frame, or an empty frame and
- * a topic, by the age of the engine. `end` behind the last message; undefined when it is something else.
+ * An answer to a replay request: number and payload come last; before them nothing, an empty frame, or an empty frame
+ * and a topic, by the age of the engine. `end` behind the last message; undefined when it is something else.
  */
 export function replayedMessage(frames: readonly Buffer[]): Omit<EventMessage, 'topic'> | 'end' | undefined {
   const number = frames.at(-2);

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Work on messages of one turn of the event loop: the control thread has health checks and scrapes to serve as well. */
+/**
+ * Work on messages of one turn of the event loop: the control thread has health checks and scrapes to serve as well.
+ */
 const SLICE_MS = 4;
 
 /** Lets many readers share a thread with everything else: together they work for a few milliseconds of each turn. */

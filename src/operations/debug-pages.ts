@@ -65,7 +65,9 @@ interface Stories {
   tell(id: string, pool: string | undefined): RequestStory | undefined;
 }
 
-/** `GET /debug/requests/{x-request-id}`: why the request went where it went, as JSON. Prompts appear by their size only. */
+/**
+ * `GET /debug/requests/{x-request-id}`: why the request went where it went, as JSON. Prompts appear by their size only.
+ */
 export function requestRoute(stories: Stories): Route {
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');

@@ -5,9 +5,9 @@ import { runInNewContext } from 'node:vm';
 type Collector = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void;
 
 /**
- * Returns the memory that the start of this thread has left behind: modules that were parsed, the configuration's text and checks. V8 keeps it until
- * its heap grows again, which on an idle control thread does not happen. Measured: 12 MB, in 15 to 30 ms in which the thread
- * does nothing else. Not for shards: their optimised code would be dropped as well.
+ * Returns the memory that the start of this thread has left behind: modules that were parsed, the configuration's text
+ * and checks. V8 keeps it until its heap grows again, which on an idle control thread does not happen. Measured: 12 MB,
+ * in 15 to 30 ms in which the thread does nothing else. Not for shards: their optimised code would be dropped as well.
  */
 export function collectStartGarbage(): void {
   setFlagsFromString('--expose-gc');

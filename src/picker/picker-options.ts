@@ -27,7 +27,10 @@ export interface PoolDefinition {
   readonly port: number | undefined;
   /** Differs from that of another definition when the pool has to be opened anew. */
   readonly identity: string;
-  /** Options of the pool; those of the process in it have no effect. Rejects with one line when its configuration cannot be used. */
+  /**
+   * Options of the pool; those of the process in it have no effect. Rejects with one line when its configuration cannot
+   * be used.
+   */
   options(): Promise<PickerOptions>;
 }
 

@@ -88,7 +88,9 @@ export class PickerParts {
     await this.#further?.reload();
   }
 
-  /** Each part starts after those that it shows or is fed by. The shards come late because they open the serving port. */
+  /**
+   * Each part starts after those that it shows or is fed by. The shards come late because they open the serving port.
+   */
   #inOrder(): PartList {
     const health = this.#health;
     const own = this.#own;

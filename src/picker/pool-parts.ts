@@ -461,7 +461,9 @@ export class PoolParts {
   }
 }
 
-/** Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB. */
+/**
+ * Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB.
+ */
 const DECISION_COLUMN_BYTES = 16 << 20;
 
 /** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */

@@ -66,8 +66,8 @@ interface EndpointModel {
 }
 
 /**
- * The latency of a pool's endpoints, learned online: a linear model of each time for the pool, and one per endpoint that
- * leans on it, so that a new endpoint is predicted from its first request and a slow one apart from the rest.
+ * The latency of a pool's endpoints, learned online: a linear model of each time for the pool, and one per endpoint
+ * that leans on it, so that a new endpoint is predicted from its first request and a slow one apart from the rest.
  */
 export class LatencyModel {
   readonly #ttft: TimeModel;

@@ -19,9 +19,9 @@ function priors(values: readonly number[], most: readonly number[]): readonly Co
 }
 
 /**
- * Beliefs of the model before it has learned. Constants are explained in docs/internals/learning.md: 25 ms
- * until an idle endpoint answers, 5 ms for each waiting request, 4 ms per output token for each 100,000 tokens in the KV
- * cache (here 2,000 for each request in flight). Computing a thousand prompt tokens takes what the throughput says.
+ * Beliefs of the model before it has learned. Constants are explained in docs/internals/learning.md: 25 ms until an
+ * idle endpoint answers, 5 ms for each waiting request, 4 ms per output token for each 100,000 tokens in the KV cache
+ * (here 2,000 for each request in flight). Computing a thousand prompt tokens takes what the throughput says.
  */
 export function latencyPriors({ prefillTokensPerSecond, tpotMs }: PredictionSettings['prior']): LatencyPriors {
   const prefill = 1e6 / prefillTokensPerSecond;

@@ -20,8 +20,8 @@ const OUTPUT_TOKENS_MIN = 4;
 const MEAN_FOLLOWS = 0.02;
 
 /**
- * Learns the latency model from the samples of finished requests and keeps its coefficients in shared memory up to date,
- * where decisions read them. One call of `learn` is one round; the caller owns the interval.
+ * Learns the latency model from the samples of finished requests and keeps its coefficients in shared memory up to
+ * date, where decisions read them. One call of `learn` is one round; the caller owns the interval.
  */
 export class LatencyTrainer {
   readonly #settings: PredictionSettings;

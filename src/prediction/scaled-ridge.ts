@@ -23,9 +23,9 @@ export interface RidgeOptions {
 const SCALE_FOLLOWS = 0.05;
 
 /**
- * A linear model that learns one observation at a time and forgets old ones: an anchored forgetting ridge on relative errors
- * (RidgeEquations), with λ = 1 - 1 / memory. Its pull is the inverse square of the usual prediction, times
- * worth × magnitude²: what the prior is worth does not depend on whether answers take milliseconds or minutes.
+ * A linear model that learns one observation at a time and forgets old ones: an anchored forgetting ridge on relative
+ * errors (RidgeEquations), with λ = 1 - 1 / memory. Its pull is the inverse square of the usual prediction, times worth
+ * × magnitude²: what the prior is worth does not depend on whether answers take milliseconds or minutes.
  */
 export class ScaledRidge {
   readonly #options: RidgeOptions;
@@ -63,7 +63,10 @@ export class ScaledRidge {
     return this.#equations.predict(features);
   }
 
-  /** Takes in one observation. Numbers that are not finite leave everything as it is. @returns whether it was taken in */
+  /**
+   * Takes in one observation. Numbers that are not finite leave everything as it is.
+   * @returns whether it was taken in
+   */
   observe(features: ArrayLike<number>, value: number): boolean {
     if (!Number.isFinite(value)) return false;
     for (let i = 0; i < this.#equations.size; i++) if (!Number.isFinite(features[i])) return false;

@@ -31,9 +31,8 @@ export class JsonServers {
   }
 
   /**
-   * Post JSON to a URL; resolves to the text of the answer.
-   * Rejects with UnexpectedStatus when the status is not 2xx, and with any other error when there is no answer, when the answer
-   * is too long, or when the signal is aborted.
+   * Post JSON to a URL; resolves to the text of the answer. Rejects with UnexpectedStatus when the status is not 2xx,
+   * and with any other error when there is no answer, when the answer is too long, or when the signal is aborted.
    */
   async post(address: string, payload: string | Buffer, signal: AbortSignal): Promise<string> {
     const url = new URL(address);

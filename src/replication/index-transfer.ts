@@ -8,7 +8,10 @@ const SEGMENTS_PER_TURN = 64;
 /** Tries of a piece whose lock a dead thread holds. */
 const BUSY_MAX = 1_000;
 
-/** Reads the whole prefix index, a piece in each turn of the event loop. @param piece called with each piece, in turn */
+/**
+ * Reads the whole prefix index, a piece in each turn of the event loop.
+ * @param piece called with each piece, in turn
+ */
 export async function exportIndex(
   core: CoreInstance,
   piece: (segments: readonly ExportedSegment[]) => void | Promise<void>,

@@ -14,7 +14,9 @@ const ANSWER_MS_MAX = 2_000;
 /** Bound on a value in bytes: half of what NATS takes by default. */
 const VALUE_BYTES_MAX = 512 * 1_024;
 
-/** Values of one group in a key-value bucket of JetStream. Of each key the last value is kept, in files of the server. */
+/**
+ * Values of one group in a key-value bucket of JetStream. Of each key the last value is kept, in files of the server.
+ */
 export class JetStreamStore implements KeptStore {
   readonly #connection: () => NatsConnection | undefined;
   readonly #group: string;

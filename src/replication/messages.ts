@@ -104,7 +104,9 @@ const COUNT_MAX = Number.MAX_SAFE_INTEGER;
 /** Bytes of a block of SHA-256. */
 const BLOCK_BYTES = 64;
 
-/** Key with which the replicas of a group sign their messages: its two forms, as HMAC has them (RFC 2104, section 2). */
+/**
+ * Key with which the replicas of a group sign their messages: its two forms, as HMAC has them (RFC 2104, section 2).
+ */
 export interface MessageKey {
   readonly inner: Buffer;
   readonly outer: Buffer;

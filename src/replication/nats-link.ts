@@ -25,8 +25,9 @@ export interface NatsLinkOptions {
 }
 
 /**
- * Replicas as subjects of core NATS: `pointsman.<group>.all` for messages to all, `pointsman.<group>.to.<replica>` for those to one.
- * Nothing is kept on the server. Without a connection messages are dropped, not queued: they would be old.
+ * Replicas as subjects of core NATS: `pointsman.<group>.all` for messages to all, `pointsman.<group>.to.<replica>` for
+ * those to one. Nothing is kept on the server. Without a connection messages are dropped, not queued: they would be
+ * old.
  */
 export class NatsLink implements ReplicaLink {
   readonly #options: NatsLinkOptions;

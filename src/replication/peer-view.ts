@@ -10,7 +10,10 @@ export const SILENCE_MS = 700;
 const FORGET_MS = 60_000;
 /** Age of a process, at its first update, up to which all tokens used there count as new. */
 const YOUNG_MS = 10_000;
-/** Bound on the peers. A further one takes the place of the one that has been silent for longest; without one it is ignored. */
+/**
+ * Bound on the peers. A further one takes the place of the one that has been silent for longest; without one it is
+ * ignored.
+ */
 export const PEERS_MAX = 64;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
@@ -95,16 +98,17 @@ const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0
 
 /**
  * State of the peers by their updates. Every row is the whole load of one peer on one endpoint, with the number of its
- * update: the newest row counts, once, so updates may come late, twice or not at all. Each process of a replica is a peer of its own and
- * counts while it is heard, so none can be ended by a message in the name of another. Has no clock and no timers.
+ * update: the newest row counts, once, so updates may come late, twice or not at all. Each process of a replica is a
+ * peer of its own and counts while it is heard, so none can be ended by a message in the name of another. Has no clock
+ * and no timers.
  */
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
   readonly #changed = new Set<bigint>();
 
   /**
-   * Applies an update. One that was under way for longer than usual counts as heard when it was sent: what a slow connection delivers
-   * late is no sign of life.
+   * Applies an update. One that was under way for longer than usual counts as heard when it was sent: what a slow
+   * connection delivers late is no sign of life.
    * @param lagMs time between sending and receipt, by both clocks
    */
   receive(update: PeerUpdate, nowMs: number, lagMs = 0): Receipt {
@@ -305,7 +309,10 @@ function added(sum: number, more: number): number {
   return Math.min(SUM_MAX, sum + more);
 }
 
-/** Whether a peer goes on sending full updates far behind one that must have been forged: no connection reorders as many. */
+/**
+ * Whether a peer goes on sending full updates far behind one that must have been forged: no connection reorders as
+ * many.
+ */
 function isFarBehind(peer: Peer, { full, sequence }: PeerUpdate): boolean {
   if (!full) return false;
   peer.farBehind = peer.highest - sequence > BEYOND_MAX ? peer.farBehind + 1 : 0;

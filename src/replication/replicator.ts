@@ -36,9 +36,14 @@ const PIECE_SEGMENTS_MAX = 256;
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
-  /** Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick. */
+  /**
+   * Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick.
+   */
   changed(): boolean;
-  /** Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found it. */
+  /**
+   * Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found
+   * it.
+   */
   loads(all: boolean): Iterable<LoadRow>;
   /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
   placements(visit: (placement: Placement) => void): number;
@@ -108,8 +113,8 @@ export function noCounts(): ReplicationCounts {
 }
 
 /**
- * One replica's side of the exchange. Its owner calls `tick` every 5 ms or so and passes on what the link reports. It keeps
- * no request waiting: without a link the pool is as it was without peers.
+ * One replica's side of the exchange. Its owner calls `tick` every 5 ms or so and passes on what the link reports. It
+ * keeps no request waiting: without a link the pool is as it was without peers.
  */
 export class Replicator {
   readonly counts = noCounts();

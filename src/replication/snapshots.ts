@@ -17,8 +17,8 @@ export interface IndexPart {
 }
 
 /**
- * Chooses the replica that is asked for its prefix index, and the time. One at a time: at the start the first replica that is
- * heard, later a replica with missing updates.
+ * Chooses the replica that is asked for its prefix index, and the time. One at a time: at the start the first replica
+ * that is heard, later a replica with missing updates.
  */
 export class Snapshots {
   readonly #candidates: string[] = [];

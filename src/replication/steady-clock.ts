@@ -2,8 +2,8 @@
 const STEP_MS = 60_000;
 
 /**
- * Makes a clock of milliseconds since 1970 that goes on evenly while the system's clock is corrected by less than a minute: late
- * messages are told by it. @param systemMs @param elapsedMs clock that only goes forward
+ * Makes a clock of milliseconds since 1970 that goes on evenly while the system's clock is corrected by less than a
+ * minute: late messages are told by it. @param systemMs @param elapsedMs clock that only goes forward
  */
 export function steadyClock(
   systemMs: () => number = Date.now,

@@ -2,8 +2,8 @@
 const INTERVAL_MS = 10_000;
 
 /**
- * Least lag of the messages of one sender within the last 10 to 20 s. The clocks of two machines differ by an unknown constant, so a lag
- * says nothing by itself; its excess over the least one is time under way.
+ * Least lag of the messages of one sender within the last 10 to 20 s. The clocks of two machines differ by an unknown
+ * constant, so a lag says nothing by itself; its excess over the least one is time under way.
  */
 export class UsualLag {
   #leastMs = Number.POSITIVE_INFINITY;

@@ -1,6 +1,7 @@
 /**
- * Reasons for which a message is refused. unreadable: no message of this version · signature: not signed with the key of the group ·
- * clock: sent long ago, or by a clock far ahead · repeated: received before · value: a number that no replica can have
+ * Reasons for which a message is refused. unreadable: no message of this version · signature: not signed with the key
+ * of the group · clock: sent long ago, or by a clock far ahead · repeated: received before · value: a number that no
+ * replica can have
  */
 export const BAD_MESSAGES = ['unreadable', 'signature', 'clock', 'repeated', 'value'] as const;
 export type BadMessage = (typeof BAD_MESSAGES)[number];

@@ -28,10 +28,10 @@ export function slotsInUse(): number {
 }
 
 /**
- * The bytes of one body: copied once into slots that the thread uses again, or kept where they came, in a buffer that
- * a transport lends. Reuse spares the garbage collector, which took a fifth of the time with bodies of 400 KB. The owner holds
- * the memory from the first byte to `release`; others may `retain` it beyond that. After the last release its slots go to
- * other bodies.
+ * The bytes of one body: copied once into slots that the thread uses again, or kept where they came, in a buffer that a
+ * transport lends. Reuse spares the garbage collector, which took a fifth of the time with bodies of 400 KB. The owner
+ * holds the memory from the first byte to `release`; others may `retain` it beyond that. After the last release its
+ * slots go to other bodies.
  */
 export class BodyMemory {
   /** Full slots and kept bytes, in the order of the body; undefined = there are none, as with most chats. */

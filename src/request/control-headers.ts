@@ -44,7 +44,9 @@ export function firstTokenObjectiveMs(headers: RequestHeaders): number | undefin
   return milliseconds(headers.get('x-llm-d-slo-ttft-ms') || headers.get('x-slo-ttft-ms'));
 }
 
-/** Time in milliseconds after the arrival from which an answer is useless; undefined = absent, negative or no number. */
+/**
+ * Time in milliseconds after the arrival from which an answer is useless; undefined = absent, negative or no number.
+ */
 export function queueDeadlineMs(headers: RequestHeaders): number | undefined {
   return milliseconds(headers.get('x-pointsman-deadline-ms'));
 }

@@ -14,8 +14,8 @@ interface Reading {
   /** Whether the exchange is over when the request has its destination, without a response phase. */
   readonly skipsResponse: boolean;
   /**
-   * The engine computes nothing: the body is read for its model alone, no prompt is charged or believed to be held, and a body
-   * that cannot be read goes on as it is.
+   * The engine computes nothing: the body is read for its model alone, no prompt is charged or believed to be held, and
+   * a body that cannot be read goes on as it is.
    */
   readonly countsOnly?: boolean | undefined;
   /** Answer to a body that cannot be understood. */

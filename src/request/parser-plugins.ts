@@ -11,7 +11,8 @@ export const parserPlugins: readonly PluginDefinition[] = [
   parser(
     'openai-parser',
     'Stable',
-    'Understands the OpenAI API: chat completions, completions, embeddings, responses, conversations and image generation.',
+    'Understands the OpenAI API: chat completions, completions, embeddings, responses, conversations and image ' +
+      'generation.',
   ),
   parser(
     'anthropic-parser',

@@ -56,7 +56,9 @@ export class RequestRules {
     return objective === undefined ? 0 : (this.#rules.objectives.get(objective) ?? 0);
   }
 
-  /** Priority of a request for a model: that of its objective, if it names a known one; else that of an InferenceModel. */
+  /**
+   * Priority of a request for a model: that of its objective, if it names a known one; else that of an InferenceModel.
+   */
   priorityOf(objective: string | undefined, model: string): number {
     const { objectives, models } = this.#rules;
     const named = objective === undefined ? undefined : objectives.get(objective);
@@ -64,8 +66,8 @@ export class RequestRules {
   }
 
   /**
-   * Whether a model may be asked for: an objective, a rewrite rule or an InferenceModel names it, or none has to. A model
-   * whose InferenceModel has no target with a weight is not served.
+   * Whether a model may be asked for: an objective, a rewrite rule or an InferenceModel names it, or none has to. A
+   * model whose InferenceModel has no target with a weight is not served.
    */
   serves(model: string): boolean {
     const { objectives, exact, generic, models } = this.#rules;

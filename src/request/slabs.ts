@@ -1,17 +1,17 @@
 import { threadClockMs } from '../runtime/pool-clock.js';
 
 /**
- * Memory of this thread for bodies and messages, in slabs. An ArrayBuffer for each buffer would count against V8's bound on memory
- * outside its heap: the bodies of thousands of open streams made it mark the whole heap every second. Slabs are few, they stay through
- * short pauses, and the kernel gets them back.
+ * Memory of this thread for bodies and messages, in slabs. An ArrayBuffer for each buffer would count against V8's
+ * bound on memory outside its heap: the bodies of thousands of open streams made it mark the whole heap every second.
+ * Slabs are few, they stay through short pauses, and the kernel gets them back.
  */
 
 /** Part of a slab that holds buffers of one size: 16 of 64 KB with a head of 256 bytes each. */
 const SPAN_BYTES = 16 * 65_792 + 4_096;
 const SPANS = 32;
 /**
- * Above 32 MiB, the largest bound from which glibc's malloc maps memory of its own (mallopt(3), M_MMAP_THRESHOLD): so the pages
- * go back to the kernel with the slab, and those that were never used take no memory.
+ * Above 32 MiB, the largest bound from which glibc's malloc maps memory of its own (mallopt(3), M_MMAP_THRESHOLD): so
+ * the pages go back to the kernel with the slab, and those that were never used take no memory.
  */
 const SLAB_BYTES = SPANS * SPAN_BYTES;
 /** Longest buffer: eight of them fill a span. */

@@ -61,7 +61,9 @@ export interface RequestRecorder {
   /** Records the picker's own time in the request phase or the response phase. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;
-  /** Moves the number of waiting requests: +1 when one begins to wait for an endpoint with room, -1 when its wait ends. */
+  /**
+   * Moves the number of waiting requests: +1 when one begins to wait for an endpoint with room, -1 when its wait ends.
+   */
   queued(series: number, by: 1 | -1, bodyBytes: number): void;
   /** Counts the end of a wait in flow control by outcome, with its duration in seconds. */
   queueLeft(series: number, outcome: QueueOutcome, seconds: number): void;

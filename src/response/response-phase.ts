@@ -239,7 +239,10 @@ export class ResponsePhase {
     return this.#contentType?.includes(type) ?? false;
   }
 
-  /** An engine can answer a request for a stream in one JSON document; a head without a type leaves that to the first byte. */
+  /**
+   * An engine can answer a request for a stream in one JSON document; a head without a type leaves that to the first
+   * byte.
+   */
   #hasEvents(first: Uint8Array): boolean {
     if (this.#contentType === undefined) return this.#streaming && first[0] !== OPENING_BRACE;
     return this.#streaming && !this.#isOfType('application/json');
@@ -282,7 +285,10 @@ export class ResponsePhase {
     this.#hear();
   }
 
-  /** Output of the charged endpoint has come. Its head is none: servers send it before the engine has begun; nor is a proxy's error. */
+  /**
+   * Output of the charged endpoint has come. Its head is none: servers send it before the engine has begun; nor is a
+   * proxy's error.
+   */
   #hear(): void {
     if (this.#outcome === 'completed') this.#request.charge?.heard?.();
   }

@@ -9,21 +9,21 @@ import { crc32 } from 'node:zlib';
 export interface CompiledProgram<Exports> {
   readonly exports: Exports;
   /**
-   * Keeps the code that V8 has compiled of the program so far, the functions that have run included, for later starts. Without effect
-   * when there is such code, and where the folder of the program cannot be written to.
+   * Keeps the code that V8 has compiled of the program so far, the functions that have run included, for later starts.
+   * Without effect when there is such code, and where the folder of the program cannot be written to.
    */
   keep(): void;
 }
 
 /**
- * Bytes before the code: the checksum of the program that it was compiled from, of which V8 compares the length only, and that of the code,
- * which V8 does not check.
+ * Bytes before the code: the checksum of the program that it was compiled from, of which V8 compares the length only,
+ * and that of the code, which V8 does not check.
  */
 const HEAD_BYTES = 8;
 
 /**
- * Loads a program, with the code that was kept of it before: nothing is parsed and compiled then. V8 refuses code of another version
- * or of other flags.
+ * Loads a program, with the code that was kept of it before: nothing is parsed and compiled then. V8 refuses code of
+ * another version or of other flags.
  * @param importModule `import()`, which the program has as `__import`: V8's own has no effect in it
  */
 export function loadProgram<Exports>(
@@ -50,7 +50,10 @@ export function loadProgram<Exports>(
   return { exports: module.exports as Exports, keep };
 }
 
-/** Frees the memory of a file at once: a thread with little garbage would keep it for long. Memory shared with other buffers stays. */
+/**
+ * Frees the memory of a file at once: a thread with little garbage would keep it for long. Memory shared with other
+ * buffers stays.
+ */
 function giveBack({ buffer, byteOffset, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && byteOffset + byteLength === buffer.byteLength && byteOffset <= HEAD_BYTES) {
     buffer.transfer(0);

@@ -1,7 +1,10 @@
 import { fileURLToPath } from 'node:url';
 import { errorMessage } from './error-message.js';
 
-/** Folders of this program and of its sources, which source maps name: a frame there is not the place of a plugin's error. */
+/**
+ * Folders of this program and of its sources, which source maps name: a frame there is not the place of a plugin's
+ * error.
+ */
 const OWN = ['../../', '../../../src/', '../../../tools/'].map((path) => fileURLToPath(new URL(path, import.meta.url)));
 
 /** A frame of a stack that names a file. */
@@ -13,7 +16,10 @@ export function messageWithPlace(error: unknown): string {
   return place === undefined ? errorMessage(error) : `${place}: ${errorMessage(error)}`;
 }
 
-/** `file:line:column` of the first frame when it is outside this program, or of a source line that Node.js shows with a caret. */
+/**
+ * `file:line:column` of the first frame when it is outside this program, or of a source line that Node.js shows with a
+ * caret.
+ */
 export function placeIn(stack: string): string | undefined {
   const shown = /^((?:file:\/\/)?\/.+):(\d+)\n.*\n( *)\^/m.exec(stack);
   if (shown !== null) return placed(shown[1]!, shown[2]!, shown[3]!.length + 1);

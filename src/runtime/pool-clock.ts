@@ -13,8 +13,8 @@ export function threadClockMs(): number {
 }
 
 /**
- * Time at which `threadClockMs` was last called on this thread, for what belongs to the message that is being handled: reading the clock
- * 18 times for an exchange took 3 % of a saturated shard.
+ * Time at which `threadClockMs` was last called on this thread, for what belongs to the message that is being handled:
+ * reading the clock 18 times for an exchange took 3 % of a saturated shard.
  */
 export function recentThreadClockMs(): number {
   return recentMs;

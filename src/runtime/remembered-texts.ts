@@ -3,8 +3,8 @@ const PLACES = 64;
 const LENGTH_MAX = 128;
 
 /**
- * Decodes texts of UTF-8, of which many come again and again: paths, content types, models. A text that is remembered is
- * compared with the bytes and not made anew, which takes 80 ns and memory. Each place remembers its latest text.
+ * Decodes texts of UTF-8, of which many come again and again: paths, content types, models. A text that is remembered
+ * is compared with the bytes and not made anew, which takes 80 ns and memory. Each place remembers its latest text.
  */
 export class RememberedTexts {
   readonly #texts: string[] = new Array<string>(PLACES).fill('');
@@ -17,7 +17,8 @@ export class RememberedTexts {
     const known = this.#texts[place]!;
     if (isAt(known, bytes, from, length)) return known;
     const text = bytes.toString('utf8', from, to);
-    // A text of as many characters as bytes is ASCII, but for bytes that are no UTF-8: those are no bytes of another text.
+    // A text of as many characters as bytes is ASCII, but for bytes that are no UTF-8: those are no bytes of another
+    // text.
     if (text.length === length) this.#texts[place] = text;
     return text;
   }

@@ -1,6 +1,7 @@
 /**
- * Random numbers in [0, 1) for choices outside the core, such as weighted rewrites and simulated traffic; equal seeds give equal
- * sequences. Mulberry32 (Tommy Ettinger, public domain): one word of state, good enough for weighted choices.
+ * Random numbers in [0, 1) for choices outside the core, such as weighted rewrites and simulated traffic; equal seeds
+ * give equal sequences. Mulberry32 (Tommy Ettinger, public domain): one word of state, good enough for weighted
+ * choices.
  * @param seed of a number the lower 32 bits count
  */
 export function seededRandom(seed: bigint | number): () => number {

@@ -179,7 +179,8 @@ function compileProfile(
   const filters = operations.filter(({ code }) => code.startsWith('OP_FILTER_')).map(profileFilter);
   if (operations.length > OPERATIONS_MAX) {
     throw new ProgramTooLarge(
-      `profile "${profile.name}" has ${operations.length} plugins, but at most ${OPERATIONS_MAX} fit a program: remove some`,
+      `profile "${profile.name}" has ${operations.length} plugins, but at most ${OPERATIONS_MAX} fit a program: ` +
+        'remove some',
     );
   }
   return { name: profile.name, operations, filters };

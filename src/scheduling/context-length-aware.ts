@@ -16,7 +16,8 @@ export const contextLengthAware = definePlugin({
   kinds: ['filter', 'scorer'],
   stability: 'Beta',
   doc:
-    'Sends prompts to endpoints that are meant for their length. In range: 0.3 + 0.7 × (0.7 / (1 + width / 10000) + 0.3 × ' +
+    'Sends prompts to endpoints that are meant for their length. In range: 0.3 + 0.7 × (0.7 / (1 + width / 10000) ' +
+    '+ 0.3 × ' +
     '(max - length) / width); out of range: 0.3 / (1 + distance / 1000); no label 0.5; a label that is no range 0.',
   parameters,
   consumes: () => [{ key: 'prompt-tokens' }],

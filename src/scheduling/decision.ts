@@ -96,12 +96,15 @@ export interface Charge {
   readonly tickets?: readonly Ticket[];
   /** Returns the payment of an evicted request. `release` follows. */
   evicted?(): void;
-  /** Records the result of the upstream for ejections and deaths of endpoints. The first call of this or of `servedBy` counts. */
+  /**
+   * Records the result of the upstream for ejections and deaths of endpoints. The first call of this or of `servedBy`
+   * counts.
+   */
   outcome(result: RequestResult): void;
   /**
-   * The proxy tells that another endpoint than the first pick answered. Being passed over counts against the first pick and those
-   * between it and `served`; the result is that of `served`, to which the charge moves. An address that is none of the pool says
-   * nothing about anyone.
+   * The proxy tells that another endpoint than the first pick answered. Being passed over counts against the first pick
+   * and those between it and `served`; the result is that of `served`, to which the charge moves. An address that is
+   * none of the pool says nothing about anyone.
    * @param picks endpoints of the placement, in order of preference
    * @param result of `served`
    */

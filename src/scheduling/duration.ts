@@ -13,7 +13,9 @@ const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 
 export const DURATION_EXPECTED = 'expected a duration such as 50ms, 1.5s or 2m30s';
 
-/** Milliseconds of a duration in Go's notation (`1h30m`, `50ms`, `0`), which may be negative; undefined for other texts. */
+/**
+ * Milliseconds of a duration in Go's notation (`1h30m`, `50ms`, `0`), which may be negative; undefined for other texts.
+ */
 export function parseDuration(text: string): number | undefined {
   if (!DURATION_FORM.test(text)) return undefined;
   let sum = 0;

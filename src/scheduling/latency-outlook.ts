@@ -1,6 +1,8 @@
 import type { Endpoint } from '../contract/endpoint.js';
 
-/** Predicted times of endpoints, by position in `slots`, in milliseconds; both NaN = no prediction for that endpoint. */
+/**
+ * Predicted times of endpoints, by position in `slots`, in milliseconds; both NaN = no prediction for that endpoint.
+ */
 export interface EndpointPredictions {
   readonly slots: readonly number[];
   readonly ttftMs: Float64Array;

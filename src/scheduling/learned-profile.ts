@@ -49,8 +49,8 @@ export function projectedProgram(operations: readonly Operation[], weights: read
 }
 
 /**
- * Whether the operation is a scorer of load or cache, which marginal cost and rules can replace. Other scorers (sessions,
- * LoRA adapters, labels, custom plugins) continue beside them.
+ * Whether the operation is a scorer of load or cache, which marginal cost and rules can replace. Other scorers
+ * (sessions, LoRA adapters, labels, custom plugins) continue beside them.
  */
 export function isReplaced({ code }: Pick<Operation, 'code'>): boolean {
   return isScorer(code) && OPERATIONS[code].replacedByCost;

@@ -131,7 +131,10 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly source?: string;
   /** Endpoint signals that the plugin reads. When they are all unknown, it treats all endpoints alike. */
   readonly signals?: readonly EndpointSignal[];
-  /** Strict object schema with a default and a description for every field; no transforms, so that output is valid input. */
+  /**
+   * Strict object schema with a default and a description for every field; no transforms, so that output is valid
+   * input.
+   */
   readonly parameters: z.ZodType<Parameters>;
   /** Parameters that name a file or folder to read. Relative ones are resolved from the configuration's folder. */
   readonly files?: readonly (readonly string[])[];
@@ -143,8 +146,8 @@ export interface PluginDefinition<Parameters = unknown> {
   /** Advice for settings that load: one line for each deprecated field or odd value. */
   advise?(parameters: Parameters): readonly string[];
   /**
-   * Operations of the core that `compile` chooses from. Their facts are the plugin's: what it reads, and with it what it
-   * needs of the proxy, and whether learned costs take its place (core/operations.ts).
+   * Operations of the core that `compile` chooses from. Their facts are the plugin's: what it reads, and with it what
+   * it needs of the proxy, and whether learned costs take its place (core/operations.ts).
    */
   readonly operations?: readonly OperationName[];
   /**
@@ -164,7 +167,10 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly hostsMatches?: boolean;
   /** Bound on the time of one hook in milliseconds (default 20). A slower call counts as failed. */
   readonly budgetMs?: number;
-  /** Behaviour when the column of a hook filter leaves no endpoint: reject the request (the default), or keep the candidates. */
+  /**
+   * Behaviour when the column of a hook filter leaves no endpoint: reject the request (the default), or keep the
+   * candidates.
+   */
   readonly whenNoneLeft?: 'reject' | 'keep-all';
   /** Makes the scheduler that replaces the profiles; kind `scheduler`. Called as `host`. */
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;

@@ -190,7 +190,9 @@ function atPort(picked: PickedEndpoint, port: number): PickedEndpoint {
   return { ...picked, address: endpointAddress({ address: picked.endpoint.address, port }) };
 }
 
-/** Rejection of a request that asked to be served from the cache only (RFC 7240 preference, read as by llm-d-router). */
+/**
+ * Rejection of a request that asked to be served from the cache only (RFC 7240 preference, read as by llm-d-router).
+ */
 const notCached: Rejection = {
   kind: 'rejected',
   code: 'PreconditionFailed',

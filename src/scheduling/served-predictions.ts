@@ -1,7 +1,9 @@
 import type { PredictedColumns } from '../core/latency-predictions.js';
 import type { EndpointPredictions } from './latency-outlook.js';
 
-/** Passes the answers of prediction servers to the next decision of this thread, which reads them where OP_PREDICT does. */
+/**
+ * Passes the answers of prediction servers to the next decision of this thread, which reads them where OP_PREDICT does.
+ */
 export class ServedPredictions {
   readonly #columns: PredictedColumns;
 

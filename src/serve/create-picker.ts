@@ -24,7 +24,8 @@ import { replicaSettings } from './replica-settings.js';
 
 /** Bounds that the transport for comparison lacks. */
 const GRPC_JS_BOUNDS =
-  '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, compressed ' +
+  '--transport=grpc-js is for comparison: unfinished messages and the resets of a connection are not bounded, ' +
+  'compressed ' +
   'messages are inflated before they are refused, and a connection may have every stream';
 
 /** The configuration with every default written out, as YAML (`--print-effective-config`). */
@@ -145,7 +146,9 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
   return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
-/** Whether Kubernetes says who may read the metrics, where there is one. A token of its own takes the place of its word. */
+/**
+ * Whether Kubernetes says who may read the metrics, where there is one. A token of its own takes the place of its word.
+ */
 function asksKubernetes({ metricsEndpointAuth, metricsAuthTokenFile }: ServeFlags): boolean {
   return metricsEndpointAuth && metricsAuthTokenFile === undefined;
 }

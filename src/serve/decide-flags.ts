@@ -51,7 +51,10 @@ export const DECIDE_FLAGS = {
   ),
 };
 
-/** How requests are decided. @param shadowEvery requests from one decision of a candidate to the next; 0 = there is none */
+/**
+ * How requests are decided.
+ * @param shadowEvery requests from one decision of a candidate to the next; 0 = there is none
+ */
 export function decideSettings(flags: FlagValues<typeof DECIDE_FLAGS>, shadowEvery: number): DecideSettings {
   return {
     emitScores: flags.emitEndpointScores,

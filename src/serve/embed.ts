@@ -7,14 +7,14 @@ import { parseServeFlags } from './flags.js';
 /** Options of an embedded picker. */
 export interface EmbedOptions {
   /**
-   * The EndpointPickerConfig, as a plain object or as YAML or JSON text; `apiVersion` and `kind` may be left out. Absent: the
-   * flags name a file, or the default configuration holds.
+   * The EndpointPickerConfig, as a plain object or as YAML or JSON text; `apiVersion` and `kind` may be left out.
+   * Absent: the flags name a file, or the default configuration holds.
    */
   readonly configuration?: Readonly<Record<string, unknown>> | string | undefined;
   /**
-   * Modules that export `plugins`: URLs, paths from the working directory, or names of packages. Every shard loads them on
-   * its own thread. A module may name itself (`import.meta.url`) if it starts its picker on the main thread only, and
-   * does not await it at its top level: the picker waits for the module.
+   * Modules that export `plugins`: URLs, paths from the working directory, or names of packages. Every shard loads them
+   * on its own thread. A module may name itself (`import.meta.url`) if it starts its picker on the main thread only,
+   * and does not await it at its top level: the picker waits for the module.
    */
   readonly plugins?: readonly (string | URL)[] | undefined;
   /** Further flags of `pointsman serve`, such as `--grpc-port=0`; a port of 0 takes a free one. */

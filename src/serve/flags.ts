@@ -74,13 +74,14 @@ function asksForTraces(given: readonly string[], { tracing }: ServeFlagValues): 
 }
 
 const SOURCES =
-  '--endpoints-file (a list in a file), --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a file-discovery plugin in ' +
+  '--endpoints-file (a list in a file), --pool-name (an InferencePool), --endpoint-selector (labels of pods), or a ' +
+  'file-discovery plugin in ' +
   'dataLayer.discovery of the configuration';
 
 /**
- * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router has
- * it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless there is exactly
- * one source.
+ * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router
+ * has it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless
+ * there is exactly one source.
  */
 export function sourceOfEndpoints(
   flags: Pick<ServeFlags, 'poolName' | 'poolGroup' | 'endpointSelector' | 'endpointTargetPorts'> &
@@ -213,7 +214,8 @@ function refuseContradictions(values: ServeFlagValues): void {
   const proof = values.metricsEndpointAuth || values.metricsClientCaFile || values.metricsAuthTokenFile;
   if (values.metricsCertDir && !proof) {
     throw new FlagError(
-      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or --metrics-endpoint-auth',
+      '--metrics-cert-dir without any authentication: add --metrics-client-ca-file, --metrics-auth-token-file or ' +
+        '--metrics-endpoint-auth',
     );
   }
 }

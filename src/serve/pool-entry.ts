@@ -66,7 +66,8 @@ export function sourceError(
   if (inCluster === (discovery === undefined)) return undefined;
   const wrong = inCluster ? 'two sources of endpoints' : 'no source of endpoints';
   return new ConfigurationError(
-    `${place}: ${wrong}: give one of endpointsFile, inferencePool, selector, or a discovery plugin in dataLayer.discovery ` +
+    `${place}: ${wrong}: give one of endpointsFile, inferencePool, selector, or a discovery plugin in ` +
+      'dataLayer.discovery ' +
       'of the configuration',
   );
 }

@@ -11,7 +11,10 @@ import { createCluster } from './kubernetes-cluster.js';
 import { entryDocument, entryFiles, entryLoad, entrySource, sourceError } from './pool-entry.js';
 import { replicaSettings } from './replica-settings.js';
 
-/** Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large GPUs). */
+/**
+ * Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large
+ * GPUs).
+ */
 const CHARGES_PER_ENDPOINT = 64;
 const CHARGES_MIN = 1_024;
 const CHARGES_MAX = 16_384;
@@ -25,7 +28,10 @@ export interface PoolBase {
   readonly options: () => Omit<PickerOptions, 'pools'>;
 }
 
-/** The file of `--pools`; undefined = the flag is not given. @param own name of the process's own pool, if it has one */
+/**
+ * The file of `--pools`; undefined = the flag is not given.
+ * @param own name of the process's own pool, if it has one
+ */
 export function followedPools(base: PoolBase, own: string | undefined): FollowedPools | undefined {
   const { flags } = base;
   const file = flags.pools;

@@ -39,8 +39,8 @@ export async function everyAddress(): Promise<'::' | '0.0.0.0'> {
 }
 
 /**
- * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A port of that range could go to a client
- * before its server listens, or while the server restarts.
+ * Ports below those that the kernel gives to outgoing connections (Linux: from 32768). A port of that range could go to
+ * a client before its server listens, or while the server restarts.
  */
 const PORTS = { first: 12_000, count: 18_000 };
 
@@ -50,7 +50,10 @@ const PORTS_OF_PROCESS = 60;
 /** Number of the next port to try. Processes and threads that run side by side begin at different places. */
 let next = ((process.pid + 97 * threadId) * PORTS_OF_PROCESS) % PORTS.count;
 
-/** `count` different ports of 127.0.0.1 that are free now and stay so while their servers are down. Rejects when none is left. */
+/**
+ * `count` different ports of 127.0.0.1 that are free now and stay so while their servers are down. Rejects when none is
+ * left.
+ */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   for (let tries = 0; tries < PORTS.count; tries++) {

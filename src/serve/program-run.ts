@@ -1,6 +1,9 @@
 import { errorMessage } from '../runtime/error-message.js';
 
-/** Runs the program. Errors end with one line on standard error and exit code 1. @param run resolves to the exit code */
+/**
+ * Runs the program. Errors end with one line on standard error and exit code 1.
+ * @param run resolves to the exit code
+ */
 export async function runProgram(run: () => Promise<number>): Promise<void> {
   exitWithParent();
   endWithReader();

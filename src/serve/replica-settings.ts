@@ -26,7 +26,8 @@ export function replicaSettings(
     user: user ?? fileUser,
     password: password ?? filePassword,
     group: section?.group ?? poolName,
-    // A pod keeps its name over a restart of its container, so messages of the new process replace those of the old one.
+    // A pod keeps its name over a restart of its container, so messages of the new process replace those of the old
+    // one.
     replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
     jetStream: section?.jetStream === true,
     hashKey: section?.hashKeyFile === undefined ? '' : hashKey(section.hashKeyFile),

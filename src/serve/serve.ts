@@ -5,7 +5,9 @@ import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { errorMessage } from '../runtime/error-message.js';
 import { parseServeFlags } from './flags.js';
 
-/** Time after the start at which the memory of the start is given back: health checks and the first requests go before. */
+/**
+ * Time after the start at which the memory of the start is given back: health checks and the first requests go before.
+ */
 const START_GARBAGE_MS = 1_000;
 
 /**
@@ -51,14 +53,17 @@ function failed(error: Error): void {
 }
 
 /**
- * Ends the process when the control thread throws, or rejects what is not awaited: what it keeps may be half changed. The shards
- * end with it, and the supervisor starts it again.
+ * Ends the process when the control thread throws, or rejects what is not awaited: what it keeps may be half changed.
+ * The shards end with it, and the supervisor starts it again.
  */
 function controlThreadFailed(error: unknown): void {
   failed(new Error(`the control thread has failed: ${error instanceof Error ? error.stack : String(error)}`));
 }
 
-/** SIGTERM and SIGINT: not ready at once, lame duck, streams finish, exit 0. A second signal breaks the streams off, exit 1. */
+/**
+ * SIGTERM and SIGINT: not ready at once, lame duck, streams finish, exit 0. A second signal breaks the streams off,
+ * exit 1.
+ */
 function stopOnSignal(picker: Picker, drainMs: number, log: Logger): void {
   let signals = 0;
   const stop = (signal: string) => {

@@ -12,8 +12,8 @@ interface Course {
 }
 
 /**
- * Lets a guard live through `minutes` with a request every 100 ms, whose cost is 1 with the configured weights and `gain` with
- * the learned ones, each with much noise.
+ * Lets a guard live through `minutes` with a request every 100 ms, whose cost is 1 with the configured weights and
+ * `gain` with the learned ones, each with much noise.
  */
 function live(
   gain: number | ((minute: number) => number),
@@ -117,7 +117,8 @@ describe('the guard', () => {
       const epochs = (course.requests.static + course.requests.learned) / 200;
       const spent = (course.requests.learned / 200) * (gain - 1);
       expect(course.guard.risked).toBeGreaterThan(spent / (usual.guard.budget * (epochs + 5)));
-      // The pause is over after five minutes. Ten minutes pay for a try at three times the cost, and not for one at six times.
+      // The pause is over after five minutes. Ten minutes pay for a try at three times the cost, and not for one at six
+      // times.
       const later = live(gain, 7, { guard: course.guard, fromMs: 180_000 });
       expect(later.requests.learned > 0).toBe(gain === 3);
     }

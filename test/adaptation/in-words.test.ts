@@ -96,7 +96,8 @@ describe('the reason why the configured weights decide', () => {
     expect(guard.state).toBe('fallback');
     const pause = usual.guard.pauseMs / 60_000;
     expect(guard.why(1000)).toBe(
-      `learned costs were taken back, because a coefficient is not a number or out of range; tried again in ${pause.toFixed(1)} minutes`,
+      'learned costs were taken back, because a coefficient is not a number or out of range; tried again in ' +
+        `${pause.toFixed(1)} minutes`,
     );
     const later = 1000 + usual.guard.pauseMs;
     guard.tick(later, () => ({ ...goodEvidence, labels: 3 }));

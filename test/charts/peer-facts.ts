@@ -1,4 +1,5 @@
-// Renews llm-d-router.json: what llm-d-router's charts render for the value sets, reduced to facts that the tests check.
+// Renews llm-d-router.json: what llm-d-router's charts render for the value sets, reduced to facts that the tests
+// check.
 //
 //   node test/charts/peer-facts.ts FOLDER
 //

@@ -31,8 +31,9 @@ export function configurationsOf(version: string): readonly string[] {
 }
 
 /**
- * A kept prefix index with another time of saving, since one that is older than half an hour is not used. Knows no more of the format than
- * what docs/stability.md promises: magic, length of the head, CRC-32 of everything behind it, a head in JSON.
+ * A kept prefix index with another time of saving, since one that is older than half an hour is not used. Knows no more
+ * of the format than what docs/stability.md promises: magic, length of the head, CRC-32 of everything behind it, a head
+ * in JSON.
  */
 export function savedNow(file: string, nowMs: number): Uint8Array {
   const bytes = readFileSync(file);

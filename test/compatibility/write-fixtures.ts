@@ -1,6 +1,6 @@
-// Writes test/compatibility/fixtures/<version>/: the configurations and the state files of this version of the program, and the names that
-// its users write down. Run it while the version is not released yet: `npm run compatibility-fixtures`. Fixtures of a released version
-// are never written again (docs/stability.md).
+// Writes test/compatibility/fixtures/<version>/: the configurations and the state files of this version of the program,
+// and the names that its users write down. Run it while the version is not released yet: `npm run
+// compatibility-fixtures`. Fixtures of a released version are never written again (docs/stability.md).
 
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -40,7 +40,8 @@ describe('errors', () => {
     expect(errors).toEqual([
       '--config-text:4:9: plugins[0].type: unknown plugin type "queu-scorer"; did you mean "queue-scorer"?',
       '--config-text:6:27: plugins[1].parameters.threshold: load-aware-scorer: expected a number, got "many"',
-      '--config-text:6:33: plugins[1].parameters.extra: load-aware-scorer: unknown field "extra"; valid here: threshold',
+      '--config-text:6:33: plugins[1].parameters.extra: load-aware-scorer: unknown field "extra"; valid here: ' +
+        'threshold',
       '--config-text:8:35: plugins[2].parameters.matchLengthWeight: prefix-cache-scorer: must be at most 1, got 3',
     ]);
   });
@@ -83,7 +84,8 @@ schedulingProfiles:
 - {name: a, plugins: [{pluginRef: queue-scorer}]}
 `);
     expect(warnings).toEqual([
-      '--config-text:5:3: plugins[1]: "kv-cache-utilization-scorer" is a scorer that nothing refers to: it has no effect',
+      '--config-text:5:3: plugins[1]: "kv-cache-utilization-scorer" is a scorer that nothing refers to: it has no ' +
+        'effect',
     ]);
   });
 
@@ -105,7 +107,8 @@ schedulingProfiles:
   it('a scorer whose signal nothing fetches', () => {
     const { warnings } = look('plugins:\n- type: queue-scorer\ndataLayer: {injectDefaults: false}\n');
     expect(warnings).toEqual([
-      '--config-text:4:3: plugins[0]: "queue-scorer" reads waiting requests, which nothing fetches: all endpoints are alike to it',
+      '--config-text:4:3: plugins[0]: "queue-scorer" reads waiting requests, which nothing fetches: all endpoints ' +
+        'are alike to it',
     ]);
   });
 

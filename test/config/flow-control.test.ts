@@ -6,7 +6,8 @@ const on = (section: string, plugins = '') => `featureGates: [flowControl]\n${pl
 describe('flow control that is off', () => {
   it('flow control that is off ignores its section with a warning', () => {
     expect(load('flowControl: {maxBytes: "1024"}').warnings).toEqual([
-      '--config-text:3:14: flowControl: the flowControl feature gate is disabled: the section is ignored, except its saturationDetector',
+      '--config-text:3:14: flowControl: the flowControl feature gate is disabled: the section is ignored, except ' +
+        'its saturationDetector',
     ]);
   });
 

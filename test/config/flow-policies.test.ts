@@ -179,7 +179,8 @@ describe('refused', () => {
     ['{priorityBands: [{maxTokens: -1}]}', '', 'priority band 0 MaxTokens must be non-negative'],
     ['{maxExpectedWait: -1s}', '', 'flowControl.maxExpectedWait: MaxExpectedWait cannot be negative, got "-1s"'],
     [
-      '{tenantLimits: [{fairnessId: a, tokensPerSecond: 1, burstTokens: 1}, {fairnessId: a, tokensPerSecond: 2, burstTokens: 1}]}',
+      '{tenantLimits: [{fairnessId: a, tokensPerSecond: 1, burstTokens: 1}, {fairnessId: a, tokensPerSecond: 2, ' +
+        'burstTokens: 1}]}',
       '',
       'flowControl.tenantLimits[1].fairnessId: "a" has an entry already',
     ],
@@ -209,7 +210,8 @@ describe('refused', () => {
     [
       '{defaultPriorityBand: {fairnessPolicyRef: fcfs-ordering-policy}}',
       '',
-      'defaultPriorityBand.fairnessPolicyRef: plugin "fcfs-ordering-policy" is of kind ordering-policy, expected fairness-policy',
+      'defaultPriorityBand.fairnessPolicyRef: plugin "fcfs-ordering-policy" is of kind ordering-policy, expected ' +
+        'fairness-policy',
     ],
     ['{usageLimitPolicyPluginRef: mine}', '', 'flowControl.usageLimitPolicyPluginRef: plugin "mine" is not defined'],
     ['{saturationDetector: {pluginRef: mine}}', '', 'flowControl.saturationDetector.pluginRef: plugin "mine" is not'],

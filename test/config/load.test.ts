@@ -180,7 +180,8 @@ describe('plugins', () => {
       'expected one of In, NotIn, Exists, DoesNotExist, got "in"; did you mean "In"?',
     ],
     [
-      'plugins: [{type: label-selector-filter, parameters: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}]',
+      'plugins: [{type: label-selector-filter, parameters: {matchExpressions: [{key: a, operator: Exists, values: ' +
+        '[b]}]}}]',
       'Exists and DoesNotExist take none',
     ],
     ['plugins: [{type: by-label, parameters: {label: a}}]', 'needs at least one entry in validValues'],
@@ -242,7 +243,8 @@ describe('plugins', () => {
     const registry = [...builtinPlugins, alpha as (typeof builtinPlugins)[number]];
     const text = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [{type: new-scorer, name: mine}]';
     expect(() => loadConfiguration({ text }, { registry, allowExperimental: false })).toThrow(
-      'plugin "mine" of type "new-scorer" has Alpha stability level, but command line flag --allow-experimental-plugins is not set',
+      'plugin "mine" of type "new-scorer" has Alpha stability level, but command line flag ' +
+        '--allow-experimental-plugins is not set',
     );
     expect(codes(loadConfiguration({ text }, { registry, allowExperimental: true }))[0]).toBe('OP_SCORE_QUEUE');
   });
@@ -379,7 +381,9 @@ schedulingProfiles:
       parameters: builtinPlugins[0]!.parameters,
     };
     const registry = [...builtinPlugins, handler as unknown as (typeof builtinPlugins)[number]];
-    const text = `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- {type: any-handler}\n${filters.join('\n')}\nschedulingProfiles:\n${profiles.join('\n')}`;
+    const text =
+      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- {type: ' +
+      `any-handler}\n${filters.join('\n')}\nschedulingProfiles:\n${profiles.join('\n')}`;
     expect(() => loadConfiguration({ text }, { registry, allowExperimental: false })).toThrow(
       'more than 256 different label filters',
     );
@@ -400,7 +404,8 @@ describe('producers', () => {
 
   it('producers are not added when they are configured', () => {
     const body =
-      'plugins: [{type: prefix-cache-scorer}, {type: approx-prefix-cache-producer, parameters: {autoTune: false}}, {type: tokenizer}]';
+      'plugins: [{type: prefix-cache-scorer}, {type: approx-prefix-cache-producer, parameters: {autoTune: false}}, ' +
+      '{type: tokenizer}]';
     expect(load(body).scheduling.prefix).toEqual({
       blockTokens: 64,
       maxBlocks: 2048,
@@ -451,7 +456,8 @@ describe('parsers', () => {
 
   it('parsers are asked in the order of the list', () => {
     const body =
-      'plugins: [{type: openai-parser, name: o}, {type: passthrough-parser, name: p}]\nrequestHandler: {parsers: [{pluginRef: p}, {pluginRef: o}]}';
+      'plugins: [{type: openai-parser, name: o}, {type: passthrough-parser, name: p}]\nrequestHandler: {parsers: ' +
+      '[{pluginRef: p}, {pluginRef: o}]}';
     expect(load(body).parsers).toEqual(['passthrough-parser', 'openai-parser']);
   });
 
@@ -471,7 +477,8 @@ describe('parsers', () => {
 
   it('parsers of the new field win over the deprecated one', () => {
     const body =
-      'plugins: [{type: openai-parser}, {type: passthrough-parser}]\nparser: {pluginRef: passthrough-parser}\nrequestHandler: {parsers: [{pluginRef: openai-parser}]}';
+      'plugins: [{type: openai-parser}, {type: passthrough-parser}]\nparser: {pluginRef: ' +
+      'passthrough-parser}\nrequestHandler: {parsers: [{pluginRef: openai-parser}]}';
     expect(load(body).parsers).toEqual(['openai-parser']);
   });
 
@@ -492,7 +499,8 @@ describe('parsers', () => {
 describe('the data layer', () => {
   const GPU = 'plugins: [{type: dcgm-data-source, name: gpu}, {type: dcgm-extractor}, {type: models-data-extractor}]\n';
   const sources = (...extractors: string[]) =>
-    `dataLayer: {sources: [{pluginRef: gpu, extractors: [${extractors.map((name) => `{pluginRef: ${name}}`).join()}]}]}`;
+    'dataLayer: {sources: [{pluginRef: gpu, extractors: ' +
+    `[${extractors.map((name) => `{pluginRef: ${name}}`).join()}]}]}`;
 
   it('the data layer may fetch further attributes of endpoints', () => {
     const { attributeSources } = load(GPU + sources('dcgm-extractor'), true);
@@ -512,7 +520,8 @@ describe('the data layer', () => {
 
   it('the data layer asks for models once, where an extractor reads them', () => {
     const plugins =
-      'plugins: [{type: models-data-source, name: a}, {type: models-data-source, name: b}, {type: models-data-extractor}]\n';
+      'plugins: [{type: models-data-source, name: a}, {type: models-data-source, name: b}, {type: ' +
+      'models-data-extractor}]\n';
     const wired = (names: string) =>
       `dataLayer: {sources: [${names
         .split('')
@@ -528,7 +537,9 @@ describe('the data layer', () => {
 
   it('the data layer accepts the notification sources of llm-d-router, which have nothing to do', () => {
     const { warnings } = load(
-      'plugins: [{type: endpoint-notification-source}, {type: k8s-notification-source, parameters: {version: v1, kind: Pod}}]\ndataLayer: {sources: [{pluginRef: endpoint-notification-source}, {pluginRef: k8s-notification-source}]}',
+      'plugins: [{type: endpoint-notification-source}, {type: k8s-notification-source, parameters: {version: v1, ' +
+        'kind: Pod}}]\ndataLayer: {sources: [{pluginRef: endpoint-notification-source}, {pluginRef: ' +
+        'k8s-notification-source}]}',
     );
     expect(warnings).toEqual([expect.stringContaining('no extractor reads it')]);
     expect(refusal('plugins: [{type: k8s-notification-source}]')).toContain(
@@ -541,7 +552,8 @@ describe('the data layer', () => {
       `plugins: [{type: multicluster-queue-scorer}, {type: multicluster-metrics-data-source}${extractor}]\n`;
     expect(() => load(plugins(''), true)).toThrow('needs multicluster-load, which no plugin produces');
     const wired = load(
-      `${plugins(', {type: multicluster-metrics-extractor}')}dataLayer: {sources: [{pluginRef: multicluster-metrics-data-source, extractors: [{pluginRef: multicluster-metrics-extractor}]}]}`,
+      `${plugins(', {type: multicluster-metrics-extractor}')}dataLayer: {sources: [{pluginRef: ` +
+        'multicluster-metrics-data-source, extractors: [{pluginRef: multicluster-metrics-extractor}]}]}',
       true,
     );
     expect(wired.attributeSources).toMatchObject([{ page: { scheme: 'https', insecureSkipVerify: false } }]);
@@ -554,7 +566,8 @@ describe('the data layer', () => {
 
   it('the data layer finds endpoints in a file, relative to the working directory', () => {
     const body =
-      'plugins: [{type: file-discovery, name: disc, parameters: {path: endpoints.yaml, watchFile: true}}]\ndataLayer: {discovery: {pluginRef: disc}}';
+      'plugins: [{type: file-discovery, name: disc, parameters: {path: endpoints.yaml, watchFile: ' +
+      'true}}]\ndataLayer: {discovery: {pluginRef: disc}}';
     expect(load(body).discovery).toEqual({ type: 'file-discovery', path: resolve('endpoints.yaml'), watch: true });
   });
 
@@ -581,7 +594,8 @@ describe('the data layer', () => {
 
   it('the data layer reads the engine from the configured label, then from the older one', () => {
     const body =
-      'plugins: [{type: core-metrics-extractor, parameters: {engineLabelKey: engine, defaultEngine: mine, engineConfigs: [{name: mine, queuedRequestsSpec: "waiting{kind=a}"}]}}]';
+      'plugins: [{type: core-metrics-extractor, parameters: {engineLabelKey: engine, defaultEngine: mine, ' +
+      'engineConfigs: [{name: mine, queuedRequestsSpec: "waiting{kind=a}"}]}}]';
     expect(load(body).extractor).toMatchObject({
       engineLabelKeys: ['engine', 'inference.networking.k8s.io/engine-type'],
       defaultEngine: 'mine',
@@ -592,7 +606,8 @@ describe('the data layer', () => {
   it.each([
     ['dataLayer: {sources: [{pluginRef: nope}]}', 'dataLayer.sources[0].pluginRef: plugin "nope" is not defined'],
     [
-      'plugins: [{type: metrics-data-source}]\ndataLayer: {sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: nope}]}]}',
+      'plugins: [{type: metrics-data-source}]\ndataLayer: {sources: [{pluginRef: metrics-data-source, extractors: ' +
+        '[{pluginRef: nope}]}]}',
       'dataLayer.sources[0].extractors[0].pluginRef: plugin "nope" is not defined',
     ],
     ['dataLayer: {discovery: {pluginRef: nodisc}}', 'dataLayer.discovery.pluginRef: plugin "nodisc" is not defined'],
@@ -606,7 +621,8 @@ describe('the data layer', () => {
     ],
     ['dataLayer: {crossReplicaSyncerPluginRef: sync}', 'plugin "sync" cannot be used: there are no replica syncers'],
     [
-      'plugins: [{type: metrics-data-source}, {type: metrics-data-source, name: b}]\ndataLayer: {sources: [{pluginRef: b}, {pluginRef: metrics-data-source}]}',
+      'plugins: [{type: metrics-data-source}, {type: metrics-data-source, name: b}]\ndataLayer: {sources: ' +
+        '[{pluginRef: b}, {pluginRef: metrics-data-source}]}',
       '"b" and "metrics-data-source" are both of type metrics-data-source',
     ],
     [

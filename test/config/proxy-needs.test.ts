@@ -78,13 +78,17 @@ describe('what decisions read of the proxy', () => {
     {
       of: 'concurrency-detector by tokens, as the detector',
       plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: tokens}}\n- type: queue-scorer',
-      rest: 'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer}]}]',
+      rest:
+        'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: ' +
+        'queue-scorer}]}]',
       needs: COUNTED,
     },
     {
       of: 'concurrency-detector by requests, as the detector',
       plugins: '- {type: concurrency-detector, parameters: {concurrencyMode: requests}}\n- type: queue-scorer',
-      rest: 'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer}]}]',
+      rest:
+        'saturationDetector: {pluginRef: concurrency-detector}\nschedulingProfiles: [{name: a, plugins: [{pluginRef: ' +
+        'queue-scorer}]}]',
       needs: ['headers', 'status'],
     },
     {

@@ -20,13 +20,15 @@ describe('a running picker takes over', () => {
     ],
     [
       'caps of the prefix index',
-      `${BASE}- {type: approx-prefix-cache-producer, parameters: {lruCapacityPerServer: 5, autoTune: false, maxPrefixTokensToMatch: 640}}\n`,
+      `${BASE}- {type: approx-prefix-cache-producer, parameters: {lruCapacityPerServer: 5, autoTune: false, ` +
+        'maxPrefixTokensToMatch: 640}}\n',
     ],
     ['output estimates', `${BASE}- {type: inflight-load-producer, parameters: {addEstimatedOutputTokens: true}}\n`],
     ['no prefix matches any more', 'plugins:\n- type: queue-scorer\n'],
     [
       'another name of the one profile',
-      `${BASE}schedulingProfiles:\n- name: other\n  plugins: [{pluginRef: queue-scorer}, {pluginRef: prefix-cache-scorer}]\n`,
+      `${BASE}schedulingProfiles:\n- name: other\n  plugins: [{pluginRef: queue-scorer}, {pluginRef: ` +
+        'prefix-cache-scorer}]\n',
     ],
   ])('%s', (_what, after) => {
     expect(plan(BASE, after)).toEqual({ changed: true, restart: [] });
@@ -59,15 +61,16 @@ describe('a restart is needed for', () => {
   it.each([
     [
       'discovery',
-      `${BASE}- {type: file-discovery, parameters: {path: eps.yaml}}\ndataLayer: {discovery: {pluginRef: file-discovery}}\n`,
+      `${BASE}- {type: file-discovery, parameters: {path: eps.yaml}}\ndataLayer: {discovery: {pluginRef: ` +
+        'file-discovery}}\n',
       ['plugin "file-discovery" (file-discovery) is new', 'dataLayer.discovery has changed'],
     ],
     [
       'where metrics come from',
-      `${BASE}- {type: metrics-data-source, parameters: {path: /m}}\ndataLayer: {sources: [{pluginRef: metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]}\n`.replace(
-        'plugins:\n',
-        'plugins:\n- type: core-metrics-extractor\n',
-      ),
+      (
+        `${BASE}- {type: metrics-data-source, parameters: {path: /m}}\ndataLayer: {sources: [{pluginRef: ` +
+        'metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}]}]}\n'
+      ).replace('plugins:\n', 'plugins:\n- type: core-metrics-extractor\n'),
       ['plugin "metrics-data-source" (metrics-data-source) has changed', 'dataLayer.sources has changed'],
     ],
     [

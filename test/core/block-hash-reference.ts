@@ -88,7 +88,9 @@ export function rootHash(seed: bigint, parts: Pick<ChainParts, 'model' | 'salt'>
   return linkHash(root, parts.salt === undefined ? 0n : contentHash(seed, parts.salt));
 }
 
-/** Chain over tools, system and content, each cut into blocks by itself; unfinished blocks count only in the content. */
+/**
+ * Chain over tools, system and content, each cut into blocks by itself; unfinished blocks count only in the content.
+ */
 export function requestChain(seed: bigint, parts: ChainParts, blockBytes: number): bigint[] {
   const hashes: bigint[] = [];
   let link = rootHash(seed, parts);

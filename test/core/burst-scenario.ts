@@ -25,11 +25,15 @@ const ENDPOINTS = 8;
 const REQUESTS = 1_000;
 const SYSTEM_PROMPTS = 16;
 const CONVERSATIONS = 64;
-/** Of 64 tokens: a system prompt has 768 tokens and a question 256; a conversation 8,192, and its next turn 256 more. */
+/**
+ * Of 64 tokens: a system prompt has 768 tokens and a question 256; a conversation 8,192, and its next turn 256 more.
+ */
 const BLOCK = 64;
 const BLOCKS = { system: 12, question: 4, conversation: 128, turn: 4 };
 
-/** 1,000 requests that share 16 system prompts in the space of 100 ms, with the turns of 64 conversations among them. */
+/**
+ * 1,000 requests that share 16 system prompts in the space of 100 ms, with the turns of 64 conversations among them.
+ */
 export function runBurst({ operations, coefficients, seed, shards, order }: BurstOptions): BurstResult {
   const signals = Array.from({ length: ENDPOINTS }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
   const sizes = { indexBlocks: 65_536, requests: 2_048, chainBlocks: 256, threads: 6, scans: 16 };

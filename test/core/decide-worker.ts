@@ -1,4 +1,5 @@
-// A shard as far as the core knows it: decides, grows and releases as fast as it can until it is told to stop or killed.
+// A shard as far as the core knows it: decides, grows and releases as fast as it can until it is told to stop or
+// killed.
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachCore, Decider, type DecisionRequest, type PoolMemory } from '../../dist/src/core/index.js';
 

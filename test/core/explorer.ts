@@ -4,8 +4,8 @@
 export interface Step<S> {
   readonly name: string;
   /**
-   * An actor takes this step sooner or later by itself. The others come from outside: a client that goes away, a thread that
-   * dies. Nobody may wait for those.
+   * An actor takes this step sooner or later by itself. The others come from outside: a client that goes away, a thread
+   * that dies. Nobody may wait for those.
    */
   readonly own: boolean;
   /** Changes a copy of the state. */

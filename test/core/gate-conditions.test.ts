@@ -6,8 +6,8 @@ import { loadCoreModule } from '../../dist/src/core/memory.js';
 import { makeGate } from './gate-pool.ts';
 
 /**
- * The release core. Scenes are written into the columns as a whole: no requests make them, so the checks of the debug core
- * would refuse them.
+ * The release core. Scenes are written into the columns as a whole: no requests make them, so the checks of the debug
+ * core would refuse them.
  */
 const RELEASE = loadCoreModule('release');
 

@@ -22,7 +22,8 @@ const SCENES: Readonly<Record<string, Scene>> = {
 
 describe('the wait slot protocol, in every order of its steps', () => {
   it.each(Object.keys(SCENES))(
-    'the wait slot protocol, in every order of its steps charges nobody twice, loses nobody and lets nobody sleep on: %s',
+    'the wait slot protocol, in every order of its steps charges nobody twice, loses nobody and lets nobody sleep ' +
+      'on: %s',
     (name) => {
       expect(explore(gateProtocol(SCENES[name]!), MOST)).toBeGreaterThan(1_000);
     },

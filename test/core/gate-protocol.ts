@@ -1,6 +1,7 @@
-// The protocol between shards and the control thread (assembly/gate/waitSlots.ts, rings.ts, src/core/bell.ts) as a model that takes
-// one atomic step at a time. Under the commit lock there are two steps, since a shard can be killed between them: first what a
-// repair starts from (entries, states of wait slots), then the sums. The control thread is not killed.
+// The protocol between shards and the control thread (assembly/gate/waitSlots.ts, rings.ts, src/core/bell.ts) as a
+// model that takes one atomic step at a time. Under the commit lock there are two steps, since a shard can be killed
+// between them: first what a repair starts from (entries, states of wait slots), then the sums. The control thread is
+// not killed.
 import type { Model, Step } from './explorer.ts';
 
 /** A request, and what may happen to it. */

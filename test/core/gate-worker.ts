@@ -1,4 +1,5 @@
-// A shard of the gate's stress test: asks, waits, gives up, releases, as often as it is told, from the event loop as a real one.
+// A shard of the gate's stress test: asks, waits, gives up, releases, as often as it is told, from the event loop as a
+// real one.
 import { parentPort, workerData } from 'node:worker_threads';
 import { Bell } from '../../dist/src/core/bell.js';
 import { attachCore, Decider, type PoolMemory } from '../../dist/src/core/index.js';

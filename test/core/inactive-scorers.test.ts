@@ -1,5 +1,5 @@
-// Scorers that cannot change a pick are skipped: a decision with them, one without them in its program, and an explained one, which
-// evaluates all of them, agree to the last bit.
+// Scorers that cannot change a pick are skipped: a decision with them, one without them in its program, and an
+// explained one, which evaluates all of them, agree to the last bit.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Decider } from '../../dist/src/core/decider.js';

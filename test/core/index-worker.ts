@@ -141,7 +141,9 @@ function liveAt(thread: number, request: number): number {
   return sharedHead + (thread * livePerThread + request) * liveWords;
 }
 
-/** Charges or releases one of this thread's requests; the shared list is written under the same lock, as the ledger is. */
+/**
+ * Charges or releases one of this thread's requests; the shared list is written under the same lock, as the ledger is.
+ */
 function changeLive(at: Hammer, hashes: BigUint64Array): void {
   const { call } = at.core;
   const word = liveAt(data.thread, at.lot.below(livePerThread));

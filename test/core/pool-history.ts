@@ -1,6 +1,9 @@
 import type { makePool } from './pool.js';
 
-/** Lets a prompt of `blocks` blocks, told from others by `name`, stand for the next decisions; returns the request's part. */
+/**
+ * Lets a prompt of `blocks` blocks, told from others by `name`, stand for the next decisions; returns the request's
+ * part.
+ */
 export function prompt(core: ReturnType<typeof makePool>['core'], name: number, blocks: number, own = 0) {
   const input = core.call.inputAddress() >>> 0;
   for (let block = 0; block < blocks + own; block++) {

@@ -12,7 +12,8 @@ interface Held {
 
 /**
  * What each endpoint holds, as an engine with a bounded cache would: what was sent there last stays, ends of chains go
- * first. Chains are lists of piece names; every piece but the last is `pieceBlocks` long, so chains fork between pieces only.
+ * first. Chains are lists of piece names; every piece but the last is `pieceBlocks` long, so chains fork between pieces
+ * only.
  */
 export class RecencyTwin {
   readonly #capacity: number;

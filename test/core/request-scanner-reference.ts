@@ -211,8 +211,8 @@ function words(value: number, count: number): Buffer {
 }
 
 /**
- * A message: its role is text, its content text or a list; of Anthropic's the list's elements are objects. There may be a
- * null among messages and among Anthropic's elements.
+ * A message: its role is text, its content text or a list; of Anthropic's the list's elements are objects. There may be
+ * a null among messages and among Anthropic's elements.
  */
 function isMessage(kind: PromptKind, message: Node, raw: Raw): boolean {
   const anthropic = kind === PromptKind.messages;

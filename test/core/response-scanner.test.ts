@@ -40,7 +40,8 @@ describe('token usage in a stream', () => {
   test('token usage in a stream is taken from the event that carries it', () => {
     const stream =
       'data: {"id":"1","choices":[{"delta":{"content":"hi"}}],"usage":null}\n\n' +
-      'data: {"choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}\n\n' +
+      ('data: ' +
+        '{"choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}\n\n') +
       'data: [DONE]\n\n';
     expect(read([stream], { streaming: true })).toMatchObject({ usage: usage(7, 5, 12, 4), events: 2, output: stream });
   });
@@ -51,7 +52,8 @@ describe('token usage in a stream', () => {
 
   test('token usage in a stream is found under the names and at the place of the responses API', () => {
     const event =
-      'event: response.completed\ndata: {"type":"response.completed","response":{"usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2},"output_tokens":9,"total_tokens":12}}}\n\n';
+      'event: response.completed\ndata: ' +
+      '{"type":"response.completed","response":{"usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2},"output_tokens":9,"total_tokens":12}}}\n\n';
     expect(usageOf(event)).toEqual(usage(3, 9, 12, 2));
   });
 
@@ -153,7 +155,8 @@ describe('events of a stream', () => {
 describe('token usage of a JSON document', () => {
   test('token usage of a JSON document is read from the whole body, however it is cut', () => {
     const body =
-      '{\n "object": "chat.completion",\r\n "usage": {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30}\n}\n';
+      '{\n "object": "chat.completion",\r\n "usage": {"prompt_tokens": 10, "completion_tokens": 20, ' +
+      '"total_tokens": 30}\n}\n';
     expect(usageOf(body, false)).toEqual(usage(10, 20, 30));
     expect(read(body.split(''), { streaming: false }).usage).toEqual(usage(10, 20, 30));
   });

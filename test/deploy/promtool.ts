@@ -19,7 +19,9 @@ export const promtoolSkipReason = promtoolWanted
   ? ''
   : ' (skipped: no promtool found; run scripts/install-promtool.sh or set PROMTOOL_BIN)';
 
-/** Runs promtool over a file with this content, which is JSON and so YAML. Returns what it says; empty = it succeeds. */
+/**
+ * Runs promtool over a file with this content, which is JSON and so YAML. Returns what it says; empty = it succeeds.
+ */
 export async function promtool(command: readonly string[], content: object): Promise<string> {
   if (BINARY === undefined) throw new Error('no promtool: run scripts/install-promtool.sh or set PROMTOOL_BIN');
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-promtool-'));

@@ -1,5 +1,5 @@
-// The fenced blocks of a document that users follow: commands, the files that they need, and what they print. Comments before a
-// fence, which readers do not see, say how the tests run it:
+// The fenced blocks of a document that users follow: commands, the files that they need, and what they print. Comments
+// before a fence, which readers do not see, say how the tests run it:
 //
 //   <!-- needs: envoy -->                   runs where this component is (envoy, nats, otelcol, kubernetes, linux)
 //   <!-- not run: REASON -->                cannot be run by a test; test/documents/commands.test.ts lists these
@@ -7,11 +7,12 @@
 //   <!-- alone: REASON -->                  what earlier blocks have started is ended first
 //   <!-- instead: TEXT -> OTHER -->         OTHER runs in the place of TEXT: a shorter run, an address of this machine
 //   <!-- shows: TEXT -->                    the output has a line with TEXT; … in it stands for any text
-//   <!-- until: TEXT -->                    the same, within a minute: a background block runs on, another one is run again
+//   <!-- until: TEXT -->                    the same, within a minute: a background block runs on, another is run again
 //   <!-- exit: 1 -->                        the exit code, which is 0 otherwise
 //   <!-- file: NAME -->                     no command: the block is the content of this file
 //
-// A block ```sh background keeps running while those below it are run. A block ```text behind a command is what it shows.
+// A block ```sh background keeps running while those below it are run. A block ```text behind a command is what it
+// shows.
 
 /** Parts of a machine that not every machine has. */
 export const COMPONENTS = ['envoy', 'nats', 'otelcol', 'kubernetes', 'linux'] as const;

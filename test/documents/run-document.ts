@@ -1,5 +1,6 @@
 // Runs the commands of one document in a copy of the project: node test/documents/run-document.ts README.md envoy,nats
-// Prints a line of JSON for each block. The caller gives it a network of its own, where it may: documents use the default ports.
+// Prints a line of JSON for each block. The caller gives it a network of its own, where it may: documents use the
+// default ports.
 import { type ChildProcess, spawn } from 'node:child_process';
 import {
   closeSync,
@@ -150,8 +151,8 @@ function pause(ms: number): Promise<void> {
 }
 
 /**
- * A shell with a process group of its own, which ends its work at the first command that fails. It lives on while its background
- * jobs do, as a terminal does: Envoy ends with its parent.
+ * A shell with a process group of its own, which ends its work at the first command that fails. It lives on while its
+ * background jobs do, as a terminal does: Envoy ends with its parent.
  */
 function shell(text: string): Shell {
   const file = join(folder, `.output-${++shells}`);

@@ -1,4 +1,5 @@
-// How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else to do.
+// How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else
+// to do.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OverloadOptions, type OverloadSecond, runOverload } from '../../dist/tools/demo/overload.js';
 import { engineOf } from '../../dist/tools/simulator/server/engine.js';
@@ -30,7 +31,10 @@ const OBJECTIVES = 'objectives:\n- {name: interactive, priority: 10}\n- {name: b
  * (docs/simulated-servers.md). A request that arrives at a busy engine waits for the running step and shares its own.
  */
 const STEP_MS = 22 + 0.071 * 2_000;
-/** A step without a prompt: a prompt larger than the window leaves one between it and the next, since the gate lets in one at a time. */
+/**
+ * A step without a prompt: a prompt larger than the window leaves one between it and the next, since the gate lets in
+ * one at a time.
+ */
 const GAP_MS = 22;
 
 function percentile(values: readonly number[], share: number): number {
@@ -111,8 +115,10 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
       const [p99Alone, p99Flood] = [percentile(alone, 0.99), percentile(firstTokens(true), 0.99)];
       console.log(
         `first tokens of the high band, p99: alone ${p99Alone.toFixed(0)} ms, in the flood ${p99Flood.toFixed(0)} ms, ` +
-          `after it ${percentile(firstTokens(false), 0.99).toFixed(0)} ms; answers a second: ${answered().toFixed(1)} of ` +
-          `${capacity.toFixed(1)}; engine queue per server, mean ${(mean(engineQueues.slice(0, SECONDS)) / SERVERS).toFixed(1)}; ` +
+          (`after it ${percentile(firstTokens(false), 0.99).toFixed(0)} ms; answers a second: ` +
+            `${answered().toFixed(1)} of `) +
+          (`${capacity.toFixed(1)}; engine queue per server, mean ` +
+            `${(mean(engineQueues.slice(0, SECONDS)) / SERVERS).toFixed(1)}; `) +
           `the queues were empty ${back} s after the flood`,
       );
     },

@@ -11,7 +11,9 @@ export interface RetryingOptions {
   readonly tellsServed: boolean;
 }
 
-/** An Envoy that knows the servers itself: it goes where the picker says, and tries twice more when a server breaks off. */
+/**
+ * An Envoy that knows the servers itself: it goes where the picker says, and tries twice more when a server breaks off.
+ */
 export async function startRetryingEnvoy({ pickerPort, servers, tellsServed }: RetryingOptions): Promise<Envoy> {
   const [port, adminPort] = await freePorts(2);
   const shipped = parse(readFileSync(shippedEnvoyConfiguration('envoy-fail-open.yaml'), 'utf8'), { merge: true });

@@ -52,8 +52,8 @@ describe.skipIf(skipReason !== '')(`a burst of ${REQUESTS} through Envoy${skipRe
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(8);
   });
 
-  // Which endpoint a conversation gets is decided by its first request: in another order of these, an endpoint may get three of the
-  // conversations and another one, with any picker that scores prefixes above load.
+  // Which endpoint a conversation gets is decided by its first request: in another order of these, an endpoint may get
+  // three of the conversations and another one, with any picker that scores prefixes above load.
   test('a burst through Envoy with 16 shared system prompts, first sent in turn, loads the fullest endpoint at most twice as much as the emptiest', async () => {
     const prompts = Array.from(
       { length: REQUESTS },

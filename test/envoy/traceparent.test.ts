@@ -21,7 +21,10 @@ describe.skipIf(skipReason !== '')(`the trace context behind Envoy${skipReason}`
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
 
-  /** Sends a request through an Envoy and a picker. @returns `traceparent` of the model server; several are joined by a comma */
+  /**
+   * Sends a request through an Envoy and a picker.
+   * @returns `traceparent` of the model server; several are joined by a comma
+   */
   async function received(env: Readonly<Record<string, string>>, headers: Readonly<Record<string, string>>) {
     const setting = await Setting.create([{ name: 's0', port: backend.port }]);
     cleanups.push(() => setting.remove());

@@ -77,8 +77,8 @@ describe('requests that are to be ended', () => {
   });
 });
 
-// The shard's half and the control thread's, with everything that can happen between them, in every order: a request ends by
-// itself, its ticket goes to the next request, the message arrives, time passes.
+// The shard's half and the control thread's, with everything that can happen between them, in every order: a request
+// ends by itself, its ticket goes to the next request, the message arrives, time passes.
 
 interface World {
   readonly shard: EvictableRequests;

@@ -1,5 +1,5 @@
-// The accounts of flows as the plain model keeps them: what a flow has been served, what its requests will probably cost, and whose
-// turn it is because of that.
+// The accounts of flows as the plain model keeps them: what a flow has been served, what its requests will probably
+// cost, and whose turn it is because of that.
 import type { FairnessSettings } from '../../dist/src/contract/queue-settings.js';
 
 /** Tokens that a flow's first requests are expected to have, and how many requests that prior stands for. */

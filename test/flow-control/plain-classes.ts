@@ -1,5 +1,5 @@
-// Which waiting requests stand together because they have the same candidates, said plainly: a list of classes, searched from
-// end to end.
+// Which waiting requests stand together because they have the same candidates, said plainly: a list of classes,
+// searched from end to end.
 import { OVERFLOW } from '../../dist/src/flow-control/candidate-sets.js';
 
 /** Requests with the same candidates. */

@@ -1,6 +1,6 @@
-// A pool of endpoints, in front of it the queue machine, and beside it the plain model. One seed makes one history: arrivals,
-// cancels, answers that grow and end, dispatches that cannot be used, endpoints that leave and come back, shards that die, other
-// settings, and time that passes.
+// A pool of endpoints, in front of it the queue machine, and beside it the plain model. One seed makes one history:
+// arrivals, cancels, answers that grow and end, dispatches that cannot be used, endpoints that leave and come back,
+// shards that die, other settings, and time that passes.
 
 import type {
   BandSettings,

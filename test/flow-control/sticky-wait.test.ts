@@ -43,8 +43,9 @@ interface Turn {
 }
 
 /**
- * Chats that grow with every turn, in front of engines that prefill one prompt after the other, in virtual time: the gate, the
- * queues and the controller are the real ones. @param priority of all requests; a band of priority 0 exists too
+ * Chats that grow with every turn, in front of engines that prefill one prompt after the other, in virtual time: the
+ * gate, the queues and the controller are the real ones. @param priority of all requests; a band of priority 0 exists
+ * too
  */
 function chats(priority: number) {
   const operations = [scorer('OP_SCORE_PREFIX', 1, 0, 8192, BLOCK), pickMax];
@@ -125,7 +126,10 @@ function chats(priority: number) {
   };
 }
 
-/** Chats of some turns, each turn a while after the answer to the one before. @returns share of the tokens that were cached */
+/**
+ * Chats of some turns, each turn a while after the answer to the one before.
+ * @returns share of the tokens that were cached
+ */
 function hitRate(priority: number) {
   const sim = chats(priority);
   let begun = 0;

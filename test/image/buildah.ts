@@ -11,7 +11,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const DEBIAN = join(root, '.tools/image/debian.tar');
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Why the tests of the image are skipped; the empty string when they run. With POINTSMAN_REQUIRE_IMAGE=1 they never are. */
+/**
+ * Why the tests of the image are skipped; the empty string when they run. With POINTSMAN_REQUIRE_IMAGE=1 they never
+ * are.
+ */
 export const imageSkipReason = process.env.POINTSMAN_REQUIRE_IMAGE === '1' ? '' : missing();
 
 function missing(): string {
@@ -66,8 +69,8 @@ export class ImageStore {
   }
 
   /**
-   * An image in the place of Node.js's own: Debian's packages, with the Node.js of the project and the npm of this machine. npm
-   * inside takes the registry, the certificates and the cache from outside.
+   * An image in the place of Node.js's own: Debian's packages, with the Node.js of the project and the npm of this
+   * machine. npm inside takes the registry, the certificates and the cache from outside.
    */
   async base(name: string): Promise<void> {
     const container = await this.buildah('from', 'scratch');
@@ -126,8 +129,8 @@ export interface ImageSettings {
 }
 
 /**
- * Command line that runs a program in a mounted image as a container would: its own root, mounted read-only, as the image's
- * user, with nothing but the image's environment.
+ * Command line that runs a program in a mounted image as a container would: its own root, mounted read-only, as the
+ * image's user, with nothing but the image's environment.
  */
 export function inContainer(
   mount: string,

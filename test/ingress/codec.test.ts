@@ -254,7 +254,8 @@ describe('encoding a ProcessingResponse', () => {
     BODY_CHUNK_BYTES_MAX + 1,
     3 * BODY_CHUNK_BYTES_MAX + 5,
   ])(
-    'encoding a ProcessingResponse cuts a body of %i bytes into replies of at most 62,000, the last of which ends the stream',
+    'encoding a ProcessingResponse cuts a body of %i bytes into replies of at most 62,000, the last of which ends ' +
+      'the stream',
     (length) => {
       const body = Buffer.alloc(length, 'abcdefg');
       const third = Math.floor(length / 3);

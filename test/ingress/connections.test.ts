@@ -81,7 +81,8 @@ describe('a connection that sends a hundred thousand messages of one byte', () =
     const socket = await open(port);
     socket.write(Buffer.concat([headers(1), ...flood]));
     await eventually('all messages are there', () => messages === flood.length, 20_000);
-    // The clock is looked at every 16 KB; what was left for a turn is handed over before the count of the one before ends.
+    // The clock is looked at every 16 KB; what was left for a turn is handed over before the count of the one before
+    // ends.
     expect(most).toBeLessThanOrEqual(2 * (Math.ceil(16_384 / flood[0]!.length) + 1));
   });
 });

@@ -83,7 +83,8 @@ describe('an exchange of', () => {
     expect(JSON.parse(proxy.body('requestBody'))).toEqual({ model: 'target', max_tokens: 9, stream: true, messages });
     expect(shard.decisions[0]).toMatchObject({ model: 'm', targetModel: 'target', maxOutputTokens: 9, promptBytes: 6 });
     const start =
-      'data: {"type":"message_start","message":{"model":"target","usage":{"input_tokens":7,"output_tokens":1,"cache_read_input_tokens":2}}}\n\n';
+      'data: ' +
+      '{"type":"message_start","message":{"model":"target","usage":{"input_tokens":7,"output_tokens":1,"cache_read_input_tokens":2}}}\n\n';
     const delta = 'data: {"type":"message_delta","usage":{"output_tokens":9}}\n\n';
     proxy.say(
       responseHeaders({ ':status': '200', 'content-type': 'text/event-stream' }),
@@ -147,7 +148,8 @@ describe('an exchange of', () => {
     expect(proxy.body('requestBody')).toBe(bytes.toString());
     expect(shard.decisions[0]).toMatchObject({ model: '', targetModel: '', cacheSalt: 'salt', promptBytes: 8 });
     const event = (completion: number, reason: object | null) =>
-      `data: ${JSON.stringify({ meta_info: { prompt_tokens: 2, completion_tokens: completion, cached_tokens: 1, finish_reason: reason } })}\n\n`;
+      'data: ' +
+      `${JSON.stringify({ meta_info: { prompt_tokens: 2, completion_tokens: completion, cached_tokens: 1, finish_reason: reason } })}\n\n`;
     proxy.say(
       responseHeaders({ ':status': '200' }),
       responseBody(event(1, null)),

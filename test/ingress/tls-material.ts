@@ -1,4 +1,7 @@
-/** Self-signed, for localhost, made for these tests alone: `openssl req -x509 -newkey ec … -days 36500 -subj /CN=localhost`. */
+/**
+ * Self-signed, for localhost, made for these tests alone: `openssl req -x509 -newkey ec … -days 36500 -subj
+ * /CN=localhost`.
+ */
 export const TEST_KEY = `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg80/oGGL/kFaq5g7s
 ihkb+LvLCvumKdTKhm0Ban66P8yhRANCAAQZNKegZpEPMEN4ZZ2q/yR3G0cGAcuR

@@ -4,7 +4,10 @@ import { Cluster } from './cluster.ts';
 
 export { ADMIN_TOKEN, type ApiServer, PICKER_TOKEN } from './api-server-process.ts';
 
-/** Why the Kubernetes tests are skipped; the empty string when they run. With POINTSMAN_REQUIRE_KUBERNETES=1 they never are. */
+/**
+ * Why the Kubernetes tests are skipped; the empty string when they run. With POINTSMAN_REQUIRE_KUBERNETES=1 they never
+ * are.
+ */
 export const skipReason =
   kubernetesBinaries === undefined && process.env.POINTSMAN_REQUIRE_KUBERNETES !== '1'
     ? ' (skipped: no Kubernetes API server found; run scripts/install-kubernetes.sh)'

@@ -374,7 +374,9 @@ describe.skipIf(skipReason !== '')(
   },
 );
 
-/** Gauges of what a picker holds of each endpoint and in its index; other series of the index count what has ever been. */
+/**
+ * Gauges of what a picker holds of each endpoint and in its index; other series of the index count what has ever been.
+ */
 const STATE_GAUGES = [
   ...['inflight_requests', 'inflight_tokens', 'active_blocks', 'prefix_blocks'].map(
     (name) => `pointsman_endpoint_${name}{`,

@@ -1,5 +1,5 @@
-// Simulated engines as a process of their own, to be killed in the middle of their answers: takes host, ports, speedup and the
-// file to which it writes the beginning and the end of every request, and tells how many run when it is asked.
+// Simulated engines as a process of their own, to be killed in the middle of their answers: takes host, ports, speedup
+// and the file to which it writes the beginning and the end of every request, and tells how many run when it is asked.
 import { type ChildProcess, fork } from 'node:child_process';
 import { subscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
@@ -12,7 +12,10 @@ import { startModelServer } from '../../dist/tools/simulator/server/model-server
 export interface EngineProcess {
   /** Requests that run or wait now. */
   running(): Promise<number>;
-  /** Ends it as the kernel ends a process that is out of memory. @returns ids of the requests that it had begun and not ended */
+  /**
+   * Ends it as the kernel ends a process that is out of memory.
+   * @returns ids of the requests that it had begun and not ended
+   */
   kill(): Promise<readonly string[]>;
 }
 

@@ -14,8 +14,8 @@ const endpointOf = (address: string, port: number) => ({
 });
 
 /**
- * Tries again on another server, as a gateway does that knows the servers itself. This one knows addresses at which nothing
- * listens for most of the time, too, so it tries more often than there are such addresses.
+ * Tries again on another server, as a gateway does that knows the servers itself. This one knows addresses at which
+ * nothing listens for most of the time, too, so it tries more often than there are such addresses.
  */
 const RETRIES = {
   retry_on: 'connect-failure,refused-stream,reset',
@@ -32,8 +32,8 @@ const RETRIES = {
 };
 
 /**
- * An Envoy with the shipped configuration in front of two pickers, of which the ready ones are asked (a Service with readiness
- * probes), and with a second route by `override_host` to servers that it knows.
+ * An Envoy with the shipped configuration in front of two pickers, of which the ready ones are asked (a Service with
+ * readiness probes), and with a second route by `override_host` to servers that it knows.
  */
 export async function startEnvoyOfPickers(
   pickerPorts: readonly number[],

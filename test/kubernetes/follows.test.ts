@@ -104,7 +104,8 @@ describe.skipIf(skipReason !== '')(`pods that come and go${skipReason}`, () => {
     const configuration = [
       ...['apiVersion: llm-d.ai/v1alpha1', 'kind: EndpointPickerConfig', 'plugins:'],
       '- {type: token-producer, parameters: {modelName: m, vllm: {servingEndpoints: true}}}',
-      `- {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {podDiscoveryConfig: {socketPort: ${eventPort}}}}}`,
+      '- {type: precise-prefix-cache-producer, parameters: {kvEventsConfig: {podDiscoveryConfig: {socketPort: ' +
+        `${eventPort}}}}}`,
       '- {type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}',
       'schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]',
     ];

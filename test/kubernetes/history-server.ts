@@ -23,8 +23,8 @@ class Collection {
 const line = (event: unknown) => `${JSON.stringify(event)}\n`;
 
 /**
- * An API server in memory that keeps what happened, tells it to watches, and misbehaves on demand: it ends and breaks watches, repeats
- * events and forgets old versions.
+ * An API server in memory that keeps what happened, tells it to watches, and misbehaves on demand: it ends and breaks
+ * watches, repeats events and forgets old versions.
  */
 export class HistoryServer {
   readonly #server: Server;

@@ -30,8 +30,8 @@ function takeSeat({ url, ca, token }: Cluster['access'], path: string): ClientRe
   return seat;
 }
 
-// The API server's own flow control refuses what a picker asks for. A priority level of no seats gives out one all the same;
-// while that one is taken, by a request whose body does not come, it answers 429.
+// The API server's own flow control refuses what a picker asks for. A priority level of no seats gives out one all the
+// same; while that one is taken, by a request whose body does not come, it answers 429.
 describe.skipIf(skipReason !== '')(`7. an API server that answers 429${skipReason}`, () => {
   let cluster: Cluster;
   let namespace: string;

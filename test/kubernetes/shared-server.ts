@@ -19,8 +19,8 @@ let broker: Server | undefined;
 let started: Promise<RunServer> | undefined;
 
 /**
- * Offers the API server of a run (globalSetup of vitest). The first test that asks for it starts it, in vitest's own process,
- * so that it outlives the test files.
+ * Offers the API server of a run (globalSetup of vitest). The first test that asks for it starts it, in vitest's own
+ * process, so that it outlives the test files.
  */
 export async function setup(project: TestProject): Promise<void> {
   const server = createServer((_request, response) => {

@@ -2,8 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * A TCP proxy that can go silent, so that connections stay open on both sides and carry nothing, as behind a dead middle box,
- * and that can break connections off.
+ * A TCP proxy that can go silent, so that connections stay open on both sides and carry nothing, as behind a dead
+ * middle box, and that can break connections off.
  */
 export class SilentProxy {
   readonly #server: Server;

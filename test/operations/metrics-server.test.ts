@@ -122,6 +122,7 @@ test('a page of many series arrives whole, and a client that leaves in the middl
 
 test('a busy port is one clear error that names the flag', async () => {
   await expect(start(server.port)).rejects.toThrow(
-    `cannot serve metrics on port ${server.port}: the port is already in use (address already in use); choose another with --metrics-port`,
+    `cannot serve metrics on port ${server.port}: the port is already in use (address already in use); choose ` +
+      'another with --metrics-port',
   );
 });

@@ -22,7 +22,10 @@ function isExecutable(file: string): boolean {
 
 const binary = findChromium();
 
-/** Why the tests with Chromium are skipped; the empty string when they run. With POINTSMAN_REQUIRE_CHROMIUM=1 they never are. */
+/**
+ * Why the tests with Chromium are skipped; the empty string when they run. With POINTSMAN_REQUIRE_CHROMIUM=1 they never
+ * are.
+ */
 export const skipReason =
   binary === undefined && process.env.POINTSMAN_REQUIRE_CHROMIUM !== '1'
     ? ' (skipped: no Chromium; sh scripts/install-chromium.sh installs one)'

@@ -28,8 +28,9 @@ export interface Turn {
 export type Served = readonly Turn[];
 
 /**
- * Conversations through a picker with the shipped default, behind the embedded gateway, over simulated servers of 256 slots. The
- * conversations go on in any order; one says its next turn when a place of `atOnce` is free and its last turn is answered.
+ * Conversations through a picker with the shipped default, behind the embedded gateway, over simulated servers of 256
+ * slots. The conversations go on in any order; one says its next turn when a place of `atOnce` is free and its last
+ * turn is answered.
  * @returns the turns of each conversation
  */
 export async function converse({ servers, conversations, turns, atOnce, seed }: Conversations): Promise<Served[]> {

@@ -118,7 +118,8 @@ describe('slots that go to other endpoints while requests are in flight', () => 
 describe('--seed', () => {
   it('--seed gives the same picks for the same requests', async () => {
     const profile =
-      'plugins:\n- type: random-picker\nschedulingProfiles:\n- name: default\n  plugins: [{pluginRef: random-picker}]\n';
+      'plugins:\n- type: random-picker\nschedulingProfiles:\n- name: default\n  plugins: [{pluginRef: ' +
+      'random-picker}]\n';
     const endpoints = Array.from({ length: 16 }, (_, index) => ({ name: `s${index}`, port: 20_000 + index }));
     const rows: number[][] = [];
     for (const seed of [7, 7, 8]) {

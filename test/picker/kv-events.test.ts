@@ -25,7 +25,9 @@ async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 
   const others = HOSTS.slice(1).map((host) => EnginePublisher.start(`tcp://${host}:${port}`));
   const engines = [first, ...(await Promise.all(others))];
   cleanups.push(() => engines.map((engine) => engine.close()));
-  const parameters = `{tokenProcessorConfig: {blockSizeTokens: 4}, kvEventsConfig: {podDiscoveryConfig: {socketPort: ${port}}} ${producer}}`;
+  const parameters =
+    `{tokenProcessorConfig: {blockSizeTokens: 4}, kvEventsConfig: {podDiscoveryConfig: {socketPort: ${port}}} ` +
+    `${producer}}`;
   const lines = [
     `{type: token-producer, parameters: {modelName: m, vllm: {url: "${render.url}"}}}`,
     `{type: ${plugins[0]}, parameters: ${parameters}}`,
@@ -35,7 +37,8 @@ async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 
   ];
   const setting = await Setting.create(
     HOSTS.map((address, index) => ({ name: `pod-${index}`, address, port: 1 })),
-    `plugins:\n${lines.map((line) => `- ${line}\n`).join('')}schedulingProfiles: [{name: p, plugins: [{pluginRef: ${plugins.at(-1)}}]}]\n`,
+    `plugins:\n${lines.map((line) => `- ${line}\n`).join('')}schedulingProfiles: [{name: p, plugins: [{pluginRef: ` +
+      `${plugins.at(-1)}}]}]\n`,
   );
   cleanups.push(() => setting.remove());
   const { picker, ports } = await startPicker([...setting.flags, '--shards=1']);

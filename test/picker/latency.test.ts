@@ -46,7 +46,8 @@ async function serve(plugins: readonly string[], profile: readonly string[]): Pr
   const references = profile.map((name) => `{pluginRef: ${name}}`).join(', ');
   const setting = await Setting.create(
     endpoints,
-    `plugins:\n${plugins.map((plugin) => `- ${plugin}\n`).join('')}schedulingProfiles: [{name: p, plugins: [${references}]}]\n`,
+    `plugins:\n${plugins.map((plugin) => `- ${plugin}\n`).join('')}schedulingProfiles: [{name: p, plugins: ` +
+      `[${references}]}]\n`,
   );
   cleanups.push(() => setting.remove());
   await setting.writeEndpoints(endpoints, 'objectives:\n- {name: sheddable, priority: -1}\n');
@@ -133,7 +134,8 @@ describe('predicted latency over the wire', () => {
       [
         '{type: predicted-latency-producer, parameters: {streamingMode: true}}',
         '{type: prefix-cache-affinity-filter, name: strict, parameters: {affinityThreshold: 0.99}}',
-        '{type: prefix-cache-affinity-filter, name: loose, parameters: {affinityThreshold: 0.80, ttftSource: latencyPredictor, maxTTFTPenaltyMs: 5000}}',
+        '{type: prefix-cache-affinity-filter, name: loose, parameters: {affinityThreshold: 0.80, ttftSource: ' +
+          'latencyPredictor, maxTTFTPenaltyMs: 5000}}',
         '{type: slo-headroom-tier-filter}',
         '{type: latency-scorer}',
         '{type: weighted-random-picker}',

@@ -14,7 +14,10 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Every part that registers metrics of its own, but Kubernetes and replication, whose tests have a cluster and a nats-server. */
+/**
+ * Every part that registers metrics of its own, but Kubernetes and replication, whose tests have a cluster and a
+ * nats-server.
+ */
 const everything = (model: string) => `featureGates: [flowControl]
 plugins:
 - {type: queue-scorer}

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { type Part, PartList } from '../../dist/src/picker/part.js';
 
-/** A list of parts by these names that notes each call; the part `failing` does not start, each drain takes `drainMs`. */
+/**
+ * A list of parts by these names that notes each call; the part `failing` does not start, each drain takes `drainMs`.
+ */
 function noting(names: readonly string[], { failing = '', drainMs = 0 } = {}) {
   const calls: string[] = [];
   let now = 0;

@@ -139,9 +139,11 @@ describe('the scores of an endpoint over the wire', () => {
       profile({ 'decode-filter': 1, 'by-label': 1, 'by-label-selector': 1, sessions: 1, 'queue-scorer': 1 }, [
         '{type: decode-filter}',
         '{type: by-label, parameters: {label: zone, validValues: [a]}}',
-        '{type: by-label-selector, parameters: {matchExpressions: [{key: llm-d.ai/role, operator: NotIn, values: [both]}]}}',
+        '{type: by-label-selector, parameters: {matchExpressions: [{key: llm-d.ai/role, operator: NotIn, values: ' +
+          '[both]}]}}',
         '{type: session-id-producer, name: ids, parameters: {cookieName: session}}',
-        '{type: session-affinity-filter, name: sessions, parameters: {strategy: session_id, sessionIdConfig: {sources: [{producer: ids}]}}}',
+        '{type: session-affinity-filter, name: sessions, parameters: {strategy: session_id, sessionIdConfig: ' +
+          '{sources: [{producer: ids}]}}}',
         '{type: queue-scorer}',
       ]),
     );
@@ -158,7 +160,8 @@ describe('the scores of an endpoint over the wire', () => {
     const full = { waiting: 50, running: 9, adapters: '' };
     const { scores } = await serve(
       [full],
-      'plugins:\n- {type: probabilistic-admitter}\n- {type: utilization-detector, parameters: {queueDepthThreshold: 1000}}\n- {type: queue-scorer}\n',
+      'plugins:\n- {type: probabilistic-admitter}\n- {type: utilization-detector, parameters: ' +
+        '{queueDepthThreshold: 1000}}\n- {type: queue-scorer}\n',
     );
     const batch = { 'x-llm-d-inference-objective': 'batch' };
     await eventually('the endpoint is known to be full', async () => (await scores('hello', batch)) === 429);

@@ -49,7 +49,8 @@ async function serve(
   const references = profile.map((name) => `{pluginRef: ${name}}`).join(', ');
   const setting = await Setting.create(
     endpoints,
-    `plugins:\n${plugins.map((plugin) => `- ${plugin}\n`).join('')}schedulingProfiles: [{name: p, plugins: [${references}]}]\n`,
+    `plugins:\n${plugins.map((plugin) => `- ${plugin}\n`).join('')}schedulingProfiles: [{name: p, plugins: ` +
+      `[${references}]}]\n`,
   );
   cleanups.push(() => setting.remove());
   const { picker, ports } = await startPicker([...setting.flags, '--shards=1', '--allow-experimental-plugins']);
@@ -106,8 +107,10 @@ describe('over the wire', () => {
   it('endpoint-attribute-scorer reads a custom metric of core-metrics-extractor', async () => {
     const { destinations } = await serve(
       [
-        '{type: core-metrics-extractor, parameters: {engineConfigs: [{name: vllm, customMetrics: [{attributeKey: gpu, metricSpec: gpu_usage}]}]}}',
-        '{type: endpoint-attribute-scorer, parameters: {attributeKey: gpu, algorithm: {type: linear_lower_is_better, normalization: {fixedRange: {max: 1}}}}}',
+        '{type: core-metrics-extractor, parameters: {engineConfigs: [{name: vllm, customMetrics: [{attributeKey: ' +
+          'gpu, metricSpec: gpu_usage}]}]}}',
+        '{type: endpoint-attribute-scorer, parameters: {attributeKey: gpu, algorithm: {type: ' +
+          'linear_lower_is_better, normalization: {fixedRange: {max: 1}}}}}',
       ],
       ['endpoint-attribute-scorer'],
     );

@@ -103,7 +103,9 @@ kv_cache_events_pool_capacity
   .trim()
   .split(/\s+/);
 
-/** Where metrics are defined that are shown once there is something to count, or where the configuration asks for it. */
+/**
+ * Where metrics are defined that are shown once there is something to count, or where the configuration asks for it.
+ */
 const TABLES = [
   'telemetry/metric-table.ts',
   'telemetry/exposition.ts',

@@ -123,7 +123,8 @@ describe('a shard that is killed', () => {
     crash(picker, 1);
     for (let i = 0; i < 10; i++) {
       let { replies } = await askAndEnd(dial(ports.grpcPort), 'hello');
-      // A connection that the dying shard had accepted already is lost with it: a proxy dials again, and so do we, once.
+      // A connection that the dying shard had accepted already is lost with it: a proxy dials again, and so do we,
+      // once.
       if (replies.length === 0) ({ replies } = await askAndEnd(dial(ports.grpcPort), 'hello'));
       expect(decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']).toMatch(/^127\.0\.0\.1:2000\d$/);
     }

@@ -102,7 +102,8 @@ describe('the load of clusters', () => {
       load.map(([queue, cache]) =>
         serve((_request, response) =>
           response.end(
-            `llm_d_epp_average_queue_size{name="p"} ${queue}\nllm_d_epp_average_kv_cache_utilization{name="p"} ${cache}\n`,
+            `llm_d_epp_average_queue_size{name="p"} ${queue}\nllm_d_epp_average_kv_cache_utilization{name="p"} ` +
+              `${cache}\n`,
           ),
         ),
       ),

@@ -69,7 +69,8 @@ function answer(call: Call): void {
 
 describe('a request that needs a prefill and a decode endpoint, and finds no decode endpoint with room', () => {
   it.each([1, 2])(
-    'a request without room on a decode endpoint waits without a charge anywhere, then gets both; in the end nothing is charged (%i shards)',
+    'a request without room on a decode endpoint waits without a charge anywhere, then gets both; in the end ' +
+      'nothing is charged (%i shards)',
     async (shards) => {
       const { send, inflight, waiting, ports } = await start([`--shards=${shards}`]);
       const first = [send(LONG), send(LONG)];
@@ -117,7 +118,8 @@ describe('a request that finds a decode endpoint with room, and no prefill endpo
   const one = ENDPOINTS.filter(({ name }) => name !== 'prefill-1');
 
   it.each([1, 2])(
-    'a request without room on a prefill endpoint waits without a charge anywhere until both have room, and passes no limit (%i shards)',
+    'a request without room on a prefill endpoint waits without a charge anywhere until both have room, and passes ' +
+      'no limit (%i shards)',
     async (shards) => {
       const { send, inflight, waiting, ports } = await start([`--shards=${shards}`], one);
       const all = Array.from({ length: 6 }, () => send(LONG));

@@ -50,7 +50,8 @@ schedulingProfiles:
 
 describe('a picker with disagg-profile-handler', () => {
   it.each([1, 2])(
-    'a picker with disagg-profile-handler names both endpoints, charges both, and lets the prefill go at the first token (%i shards)',
+    'a picker with disagg-profile-handler names both endpoints, charges both, and lets the prefill go at the first ' +
+      'token (%i shards)',
     async (shards) => {
       const { send, inflight, ports } = await serve(DISAGGREGATED, `--shards=${shards}`);
       const { call, reply } = await send(LONG, { [PREFILL]: '6.6.6.6:1', [ENCODE]: '6.6.6.6:1' });

@@ -10,7 +10,8 @@ const entry = (fields: string) => `endpoints:\n- {name: first, address: 10.0.0.1
 describe('an endpoints file', () => {
   it('an endpoints file gives every endpoint an id from namespace and name, default namespace "default"', () => {
     const { endpoints, problems } = read(
-      'endpoints:\n- name: a\n  address: 10.0.0.1\n  port: "8000"\n- {name: a, namespace: prod, address: 10.0.0.2, port: 8001, labels: {gpu: h100, rank: 1}}\n',
+      'endpoints:\n- name: a\n  address: 10.0.0.1\n  port: "8000"\n- {name: a, namespace: prod, address: 10.0.0.2, ' +
+        'port: 8001, labels: {gpu: h100, rank: 1}}\n',
     );
     expect(problems).toEqual([]);
     expect(endpoints).toEqual([
@@ -70,7 +71,8 @@ describe('an endpoints file', () => {
 
   it('an endpoints file gives rewrites in their order, a rule without models being generic', () => {
     const { rewrites } = read(
-      'endpoints: []\nrewrites:\n- {name: canary, models: [llama], targets: [{model: llama-a, weight: 9}, {model: llama-b, weight: 1}]}\n- {name: all, targets: [{model: llama}]}\n',
+      'endpoints: []\nrewrites:\n- {name: canary, models: [llama], targets: [{model: llama-a, weight: 9}, {model: ' +
+        'llama-b, weight: 1}]}\n- {name: all, targets: [{model: llama}]}\n',
     );
     expect(rewrites).toEqual([
       {
@@ -104,12 +106,14 @@ describe('an endpoints file', () => {
     ['endpoints: []\n---\nendpoints: []\n', 'not valid YAML', 'two documents'],
     [`endpoints: ${'['.repeat(100_000)}`, 'pool.yaml:1: ', 'depth without end'],
     [
-      `a: &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\nendpoints: [*h]\n`,
+      'a: &a ' +
+        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\nendpoints: [*h]\n`,
       'pool.yaml:1: a: is unknown',
       'aliases that multiply',
     ],
     [
-      `endpoints:\n- &a [x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `- &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\n`,
+      'endpoints:\n- &a ' +
+        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `- &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\n`,
       'pool.yaml:1: cannot be read',
       'aliases that multiply in the list',
     ],

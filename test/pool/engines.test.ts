@@ -14,22 +14,32 @@ function signalsOf(engineName: string, page: string, engines = table) {
 describe('built-in engines', () => {
   const pages: Record<string, { page: string; running: number | undefined; blocks: boolean; kvUsage?: undefined }> = {
     vllm: {
-      page: 'vllm:num_requests_waiting{model_name="m"} 3\nvllm:num_requests_running 4\nvllm:kv_cache_usage_perc 0.25\nvllm:cache_config_info{block_size="16",num_gpu_blocks="2048"} 1\n',
+      page:
+        'vllm:num_requests_waiting{model_name="m"} 3\nvllm:num_requests_running 4\nvllm:kv_cache_usage_perc ' +
+        '0.25\nvllm:cache_config_info{block_size="16",num_gpu_blocks="2048"} 1\n',
       running: 4,
       blocks: true,
     },
     sglang: {
-      page: 'sglang:num_queue_reqs 3\nsglang:num_running_reqs 4\nsglang:token_usage 0.25\nsglang:cache_config_info{page_size="16",num_pages="2048"} 1\n',
+      page:
+        'sglang:num_queue_reqs 3\nsglang:num_running_reqs 4\nsglang:token_usage ' +
+        '0.25\nsglang:cache_config_info{page_size="16",num_pages="2048"} 1\n',
       running: 4,
       blocks: true,
     },
     'trtllm-serve': {
-      page: 'trtllm_num_requests_waiting 3\ntrtllm_num_requests_running 4\ntrtllm_kv_cache_utilization 0.25\ntrtllm_kv_cache_tokens_per_block 16\ntrtllm_kv_cache_max_blocks 2048\n',
+      page:
+        'trtllm_num_requests_waiting 3\ntrtllm_num_requests_running 4\ntrtllm_kv_cache_utilization ' +
+        '0.25\ntrtllm_kv_cache_tokens_per_block 16\ntrtllm_kv_cache_max_blocks 2048\n',
       running: 4,
       blocks: true,
     },
     'triton-tensorrt-llm': {
-      page: 'nv_trt_llm_request_metrics{request_type="waiting"} 3\nnv_trt_llm_request_metrics{request_type="scheduled"} 4\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"} 0.25\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"} 16\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max"} 2048\n',
+      page:
+        'nv_trt_llm_request_metrics{request_type="waiting"} 3\nnv_trt_llm_request_metrics{request_type="scheduled"} ' +
+        '4\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction"} ' +
+        '0.25\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="tokens_per"} ' +
+        '16\nnv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="max"} 2048\n',
       running: 4,
       blocks: true,
     },
@@ -64,7 +74,8 @@ describe('signals of a page', () => {
 
   it('an implausibly large value is unknown, and the largest plausible one is not', () => {
     const page = (requests: string, usage: string) =>
-      `vllm:num_requests_waiting ${requests}\nvllm:num_requests_running ${requests}\nvllm:kv_cache_usage_perc ${usage}\n`;
+      `vllm:num_requests_waiting ${requests}\nvllm:num_requests_running ${requests}\nvllm:kv_cache_usage_perc ` +
+      `${usage}\n`;
     const unknown = { waiting: undefined, running: undefined, kvUsage: undefined };
     expect(signalsOf('vllm', page('1e26', '45.2'))).toMatchObject(unknown);
     expect(signalsOf('vllm', page('1000001', '1.6'))).toMatchObject(unknown);
@@ -82,7 +93,9 @@ describe('signals of a page', () => {
 
   it('signals of a page sum the queues of several series and take the fullest cache', () => {
     const page =
-      'vllm:num_requests_waiting{engine="0"} 1\nvllm:num_requests_waiting{engine="1"} 9\nvllm:num_requests_running{engine="0"} 2\nvllm:num_requests_running{engine="1"} 3\nvllm:kv_cache_usage_perc{engine="0"} 0.2\nvllm:kv_cache_usage_perc{engine="1"} 0.7\n';
+      'vllm:num_requests_waiting{engine="0"} 1\nvllm:num_requests_waiting{engine="1"} ' +
+      '9\nvllm:num_requests_running{engine="0"} 2\nvllm:num_requests_running{engine="1"} ' +
+      '3\nvllm:kv_cache_usage_perc{engine="0"} 0.2\nvllm:kv_cache_usage_perc{engine="1"} 0.7\n';
     expect(signalsOf('vllm', page)).toMatchObject({ waiting: 10, running: 5, kvUsage: 0.7 });
   });
 
@@ -113,14 +126,16 @@ describe('signals of a page', () => {
 
   it('signals of a page hold the adapters of the newest series', () => {
     const series = (running: string, waiting: string, value: number) =>
-      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ${value}\n`;
+      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ` +
+      `${value}\n`;
     const { adapters } = signalsOf('vllm', series('old', '', 100) + series('a, b', 'c', 200));
     expect(adapters).toEqual({ running: ['a', 'b'], waiting: ['c'], max: 4 });
   });
 
   it('an engine shows the adapters of every series of its gauge, once as long as they are the same', () => {
     const series = (running: string, waiting: string, value: number) =>
-      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ${value}\n`;
+      `vllm:lora_requests_info{running_lora_adapters="${running}",waiting_lora_adapters="${waiting}",max_lora="4"} ` +
+      `${value}\n`;
     const { engine } = table.choose({});
     const memory = { labels: undefined, adapters: undefined, shown: '' };
     const shown = (page: string) => engine.newlyShown(scanText(page, engine.wanted), memory);

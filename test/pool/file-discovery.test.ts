@@ -275,7 +275,8 @@ describe('host names in the file', () => {
     const { first, states, reports, until } = await discover({ resolve, retryMs: 5, watch: false });
     expect(addresses(first)).toEqual(['b 10.0.0.2']);
     expect(reports).toEqual([
-      `${file}:2: endpoints[0] "a": address: "one.example" does not resolve (getaddrinfo ENOTFOUND one.example); it is left out until it does`,
+      `${file}:2: endpoints[0] "a": address: "one.example" does not resolve (getaddrinfo ENOTFOUND one.example); ` +
+        'it is left out until it does',
     ]);
     known = true;
     await until(() => states.length > 0);

@@ -104,7 +104,8 @@ describe('arrows between the rooms', () => {
   test('folders that stay apart may not import each other', () => {
     const files = imports({ 'src/picker/shards/shard.ts': ['src/picker/control/traces.ts', 'src/picker/messages.ts'] });
     expect(joinedFolders(files)).toEqual([
-      'src/picker/shards/shard.ts imports src/picker/control/traces.ts: src/picker/shards and src/picker/control stay apart',
+      'src/picker/shards/shard.ts imports src/picker/control/traces.ts: src/picker/shards and src/picker/control ' +
+        'stay apart',
     ]);
   });
 

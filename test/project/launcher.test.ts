@@ -45,7 +45,9 @@ describe('the launcher', () => {
       expect(run(folder, ['--import', asVersion(old)])).toEqual({
         status: 1,
         stdout: '',
-        stderr: `pointsman: needs Node.js 22.12 or newer; this is ${old}: install a newer one, or run "npm install node@24" where pointsman is installed\n`,
+        stderr:
+          `pointsman: needs Node.js 22.12 or newer; this is ${old}: install a newer one, or run "npm install ` +
+          'node@24" where pointsman is installed\n',
       });
     },
   );

@@ -26,7 +26,10 @@ let folder: string;
 let packed: Packed;
 let verbs: PackedVerbs;
 
-/** The Node.js that runs the tests comes first, as it does in every npm script; the program runs on the core that is shipped. */
+/**
+ * The Node.js that runs the tests comes first, as it does in every npm script; the program runs on the core that is
+ * shipped.
+ */
 function environment(): NodeJS.ProcessEnv {
   const { POINTSMAN_CORE: _, KUBERNETES_SERVICE_HOST: __, ...given } = process.env;
   const path = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;

@@ -1,4 +1,5 @@
-// The main use of every verb of the program, as users of the package run it: from the folder that it was installed into.
+// The main use of every verb of the program, as users of the package run it: from the folder that it was installed
+// into.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
@@ -36,7 +37,9 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Two model servers, a picker and a gateway, each a process of the installed program, and a folder for the other verbs. */
+/**
+ * Two model servers, a picker and a gateway, each a process of the installed program, and a folder for the other verbs.
+ */
 export class PackedVerbs {
   readonly #folder: string;
   readonly #env: NodeJS.ProcessEnv;

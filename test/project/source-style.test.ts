@@ -84,7 +84,9 @@ describe('names of tests', () => {
   });
 
   it('names of tests names are found behind it, test and their tables', () => {
-    const text = `it('one', () => {});\n  test("two", async () => {});\n  it.each([\n    ['a', 1],\n  ])(\n    'three %s', (a) => {},\n  );\n`;
+    const text =
+      `it('one', () => {});\n  test("two", async () => {});\n  it.each([\n    ['a', 1],\n  ])(\n    'three %s', (a) ` +
+      '=> {},\n  );\n';
     expect(testNames(text)).toEqual(['one', 'two', 'three %s']);
   });
 
@@ -136,8 +138,8 @@ function valuesOf(operation: string): number {
 }
 
 /**
- * Accesses to memory of an AssemblyScript text whose address or offset holds a number: `load<u32>(at + 4)`, `store<f32>(at, 0, 8)`.
- * Bytes (u8) are letters of a text, and vectors belong to kernels.
+ * Accesses to memory of an AssemblyScript text whose address or offset holds a number: `load<u32>(at + 4)`,
+ * `store<f32>(at, 0, 8)`. Bytes (u8) are letters of a text, and vectors belong to kernels.
  */
 function bareNumbers(source: string): string[] {
   const text = source.replace(/\/\/.*$/gm, '');

@@ -7,7 +7,10 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const PLACES = [process.env.ACTIONLINT_BIN, join(root, '.tools/actionlint/actionlint')];
 const BINARY = PLACES.find((path) => path !== undefined && existsSync(path));
 
-/** Why tests with actionlint are skipped; the empty string when they run. With POINTSMAN_REQUIRE_ACTIONLINT=1 they never are. */
+/**
+ * Why tests with actionlint are skipped; the empty string when they run. With POINTSMAN_REQUIRE_ACTIONLINT=1 they never
+ * are.
+ */
 export const actionlintSkipReason =
   BINARY === undefined && process.env.POINTSMAN_REQUIRE_ACTIONLINT !== '1'
     ? ' (skipped: no actionlint found; run scripts/install-actionlint.sh or set ACTIONLINT_BIN)'

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { changelogSection } from '../../scripts/release/changelog-section.ts';
 
 const CHANGELOG =
-  '# Changelog\n\n## Unreleased\n\n- later\n\n## 1.10.0 (2027-01-02)\n\n- ten\n\n### Removed\n\n- one\n\n## 1.1.0\n\n- old\n\n## 1.0.0\n\n';
+  '# Changelog\n\n## Unreleased\n\n- later\n\n## 1.10.0 (2027-01-02)\n\n- ten\n\n### Removed\n\n- one\n\n## ' +
+  '1.1.0\n\n- old\n\n## 1.0.0\n\n';
 
 describe('the section of a changelog', () => {
   it('the section of a version ends before the next one and keeps its own headings', () => {

@@ -17,7 +17,9 @@ function find(): string | undefined {
 /** The nats-server to test with; undefined = none was found. */
 export const natsBinary = find();
 
-/** Why the tests with NATS are skipped; the empty string when they run. With POINTSMAN_REQUIRE_NATS=1 they never are. */
+/**
+ * Why the tests with NATS are skipped; the empty string when they run. With POINTSMAN_REQUIRE_NATS=1 they never are.
+ */
 export const skipReason =
   natsBinary === undefined && process.env.POINTSMAN_REQUIRE_NATS !== '1'
     ? ' (skipped: no nats-server found; run scripts/install-nats.sh or set NATS_SERVER_BIN)'

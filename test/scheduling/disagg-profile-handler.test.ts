@@ -283,7 +283,8 @@ describe('a request that asks for the cache only', () => {
   const prompt = 'k'.repeat(2000);
 
   it.each(['if-available', 'respond-async, If-Available', 'if-available; foo=1'])(
-    'a request that asks for the cache only by "prefer: %s" is refused with 412 when the decode endpoint holds nothing of it, and leaves nothing behind',
+    'a request that asks for the cache only by "prefer: %s" is refused with 412 when the decode endpoint holds ' +
+      'nothing of it, and leaves nothing behind',
     (prefer) => {
       const each = pool();
       expect(each.schedule({ prompt, headers: { prefer } })).toMatchObject({

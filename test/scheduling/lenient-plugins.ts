@@ -1,4 +1,6 @@
-/** Plugins without parameters that take some for the sake of configurations of llm-d-router, which ignores them there. */
+/**
+ * Plugins without parameters that take some for the sake of configurations of llm-d-router, which ignores them there.
+ */
 export const LENIENT_PLUGINS: ReadonlySet<string> = new Set([
   'always-disagg-multimodal-decider',
   'always-disagg-pd-decider',

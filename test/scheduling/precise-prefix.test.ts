@@ -6,7 +6,9 @@ import type { KvEventSettings } from '../../dist/src/contract/kv-event-settings.
 const load = (plugins: string, profile = 'prefix-cache-scorer') =>
   loadConfiguration(
     {
-      text: `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\nschedulingProfiles: [{name: p, plugins: [{pluginRef: ${profile}}]}]\n`,
+      text:
+        `apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\nschedulingProfiles: ` +
+        `[{name: p, plugins: [{pluginRef: ${profile}}]}]\n`,
     },
     { allowExperimental: false, registry: builtinPlugins },
   );
@@ -35,9 +37,12 @@ describe('precise-prefix-cache-producer', () => {
 
   it('precise-prefix-cache-producer takes all of its parameters', () => {
     const { scheduling } = producer(
-      '{tokenProcessorConfig: {blockSizeTokens: 64, hashSeed: "42", hashAlgorithm: xxh64}, speculativeIndexing: true, speculativeTTL: 3s, ' +
-        'kvEventsConfig: {discoverPods: true, topicFilter: "", concurrency: 32, engineType: sglang, zmqEndpoint: "tcp://*:5600", modelName: base, ' +
-        'podDiscoveryConfig: {podLabelSelector: "a=b, c in (d, e)", podNamespace: llm, socketPort: 6000, replaySocketPort: 6100}}}',
+      '{tokenProcessorConfig: {blockSizeTokens: 64, hashSeed: "42", hashAlgorithm: xxh64}, speculativeIndexing: ' +
+        'true, speculativeTTL: 3s, ' +
+        ('kvEventsConfig: {discoverPods: true, topicFilter: "", concurrency: 32, engineType: sglang, zmqEndpoint: ' +
+          '"tcp://*:5600", modelName: base, ') +
+        ('podDiscoveryConfig: {podLabelSelector: "a=b, c in (d, e)", podNamespace: llm, socketPort: 6000, ' +
+          'replaySocketPort: 6100}}}'),
     );
     expect(scheduling.kvEvents).toEqual({
       bind: 'tcp://*:5600',
@@ -103,7 +108,8 @@ describe('precise-prefix-cache-producer', () => {
 
 it('precise-prefix-cache-scorer is producer and scorer in one', () => {
   const { scheduling, warnings } = load(
-    `${TOKENS}, {type: precise-prefix-cache-scorer, parameters: {indexerConfig: {tokenizersPoolConfig: {modelName: m}}}}`,
+    `${TOKENS}, {type: precise-prefix-cache-scorer, parameters: {indexerConfig: {tokenizersPoolConfig: {modelName: ` +
+      'm}}}}',
     'precise-prefix-cache-scorer, weight: 3',
   );
   expect(scheduling.kvEvents?.connect?.port).toBe(5557);

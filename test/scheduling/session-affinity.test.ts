@@ -76,7 +76,8 @@ describe('session-affinity-filter, encoded_endpoint_header', () => {
     expect(sessionAffinityFilter.parameters.safeParse(parameters).success).toBe(false);
     const unreadable = { encodedEndpointHeaderConfig: { tokenFormat: 'signed', keyFile: '/no/such/file' } };
     expect(() => new HookPool([{ definition: sessionAffinityFilter, parameters: unreadable }], idle(1))).toThrow(
-      'plugin "session-affinity-filter" of type "session-affinity-filter" does not start: keyFile: /no/such/file does not exist',
+      'plugin "session-affinity-filter" of type "session-affinity-filter" does not start: keyFile: /no/such/file ' +
+        'does not exist',
     );
   });
 });

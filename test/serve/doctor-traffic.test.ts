@@ -22,7 +22,8 @@ const ENDPOINTS = [0, 1, 2].map((i) => ({ name: `server-${i}`, port: 21_100 + i 
 
 const profile = (...scorers: readonly string[]) =>
   `plugins:\n${[...scorers, 'max-score-picker'].map((type) => `- type: ${type}\n`).join('')}` +
-  `schedulingProfiles: [{name: default, plugins: [${[...scorers, 'max-score-picker'].map((type) => `{pluginRef: ${type}}`).join(', ')}]}]\n`;
+  ('schedulingProfiles: [{name: default, plugins: ' +
+    `[${[...scorers, 'max-score-picker'].map((type) => `{pluginRef: ${type}}`).join(', ')}]}]\n`);
 
 async function serve(configuration: string) {
   const setting = await Setting.create(ENDPOINTS, configuration);

@@ -125,7 +125,8 @@ const CASES: readonly (readonly [string, string, Given])[] = [
   ],
   [
     'a silent endpoint that is still picked',
-    'error silence: requests in flight on 1 of 2 endpoints get no byte: b; new ones still go to b: half of the pool is out, or ejection is off',
+    'error silence: requests in flight on 1 of 2 endpoints get no byte: b; new ones still go to b: half of the ' +
+      'pool is out, or ejection is off',
     { page: `${PAGE}pointsman_endpoint_silent{endpoint="b"} 1\n` },
   ],
   [
@@ -218,7 +219,8 @@ const CASES: readonly (readonly [string, string, Given])[] = [
   ],
   [
     'an overload',
-    'error overload: 4 streams were turned away because the picker itself had too much to do just now, 4 since the start',
+    'error overload: 4 streams were turned away because the picker itself had too much to do just now, 4 since the ' +
+      'start',
     { page: `${PAGE}pointsman_overload_rejections_total 4\n`, earlier: PAGE },
   ],
   [

@@ -75,7 +75,8 @@ schedulingProfiles:
   plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer}, {pluginRef: max-score-picker}]
 `,
         signals:
-          'a: {waitingRequests: 4, kvUsage: 0.5}\nb: {waitingRequests: 0, kvUsage: 0.75}\nc: {waitingRequests: 2, kvUsage: 0}',
+          'a: {waitingRequests: 4, kvUsage: 0.5}\nb: {waitingRequests: 0, kvUsage: 0.75}\nc: {waitingRequests: 2, ' +
+          'kvUsage: 0}',
       }),
     );
     expect(scorers).toEqual([
@@ -236,7 +237,8 @@ describe('an explanation of hook plugins, labels and attributes', () => {
     });
     const screener = run({
       plugins:
-        'plugins:\n- {type: disaggregatedset-rollout-screener, parameters: {scope: {labelSelector: a}, revisionGating: {mode: sum, requireRoles: {values: [p]}}}}\n',
+        'plugins:\n- {type: disaggregatedset-rollout-screener, parameters: {scope: {labelSelector: a}, ' +
+        'revisionGating: {mode: sum, requireRoles: {values: [p]}}}}\n',
     });
     expect(screener).toMatchObject({ kind: 'rejected', status: 503 });
   });

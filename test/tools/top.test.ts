@@ -60,7 +60,8 @@ describe('pointsman top', () => {
         .split('\n')
         .find((line) => line.startsWith('candidate'));
     expect(lineOf(candidate)).toBe(
-      'candidate other.yaml: other picks for 18.4 % of 1204 requests, predicted cost 0.412 instead of 0.447 targets, unplaced 3',
+      'candidate other.yaml: other picks for 18.4 % of 1204 requests, predicted cost 0.412 instead of 0.447 ' +
+        'targets, unplaced 3',
     );
     expect(lineOf({ ...candidate, all: null })).toBe('candidate other.yaml: nothing decided yet');
     expect(lineOf({ ...candidate, stopped: 'other profiles' })).toBe(

@@ -35,7 +35,8 @@ describe('pointsman weights export', () => {
     const configFile = join(folder, 'configuration.yaml');
     writeFileSync(
       configFile,
-      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: queue-scorer\n- type: prefix-cache-scorer\n' +
+      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: queue-scorer\n- type: ' +
+        'prefix-cache-scorer\n' +
         '- type: lora-affinity-scorer\nschedulingProfiles:\n- name: default\n  plugins:\n' +
         '  - {pluginRef: queue-scorer, weight: 2}\n  - {pluginRef: prefix-cache-scorer, weight: 3}\n' +
         `  - {pluginRef: lora-affinity-scorer}\nadaptation: {mode: auto, stateFile: ${JSON.stringify(stateFile)}}\n`,
@@ -63,7 +64,8 @@ describe('pointsman weights export', () => {
     writeFileSync(
       configFile,
       'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: precise-prefix-cache-scorer\n' +
-        '- type: precise-prefix-cache-producer\n- type: queue-scorer\nschedulingProfiles:\n- name: default\n  plugins:\n' +
+        ('- type: precise-prefix-cache-producer\n- type: queue-scorer\nschedulingProfiles:\n- name: default\n  ' +
+          'plugins:\n') +
         '  - {pluginRef: precise-prefix-cache-scorer, weight: 3}\n  - {pluginRef: queue-scorer, weight: 2}\n' +
         `adaptation: {mode: auto, stateFile: ${JSON.stringify(stateFile)}}\n`,
     );

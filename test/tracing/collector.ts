@@ -10,7 +10,10 @@ import { eventually } from '../tools/gateway/client.ts';
 const installed = fileURLToPath(new URL('../../.tools/otelcol/otelcol', import.meta.url));
 const binary = process.env.OTELCOL_BIN ?? (existsSync(installed) ? installed : undefined);
 
-/** Why the tests with a collector are skipped; the empty string when they run. With POINTSMAN_REQUIRE_OTELCOL=1 they never are. */
+/**
+ * Why the tests with a collector are skipped; the empty string when they run. With POINTSMAN_REQUIRE_OTELCOL=1 they
+ * never are.
+ */
 export const skipReason =
   binary === undefined && process.env.POINTSMAN_REQUIRE_OTELCOL !== '1'
     ? ' (skipped: no OpenTelemetry collector found; run scripts/install-otelcol.sh or set OTELCOL_BIN)'

@@ -36,7 +36,9 @@ export class HookCalls {
     };
   }
 
-  /** Calls of one request: header processor, screener, admitter, producer, match, filter and scorer, as far as present. */
+  /**
+   * Calls of one request: header processor, screener, admitter, producer, match, filter and scorer, as far as present.
+   */
   request(profile: string): void {
     const plugins = this.#plugins;
     const record = plugins.begin(HEADERS, PATH, PRIORITY, FAIRNESS_ID);

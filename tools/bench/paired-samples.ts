@@ -12,7 +12,9 @@ export interface Figure {
   readonly high: number;
 }
 
-/** Time of one operation in nanoseconds, by subject and round: round k of all subjects was taken within milliseconds. */
+/**
+ * Time of one operation in nanoseconds, by subject and round: round k of all subjects was taken within milliseconds.
+ */
 export interface Samples {
   readonly rounds: number;
   readonly ns: readonly Float64Array[];

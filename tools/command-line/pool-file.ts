@@ -10,7 +10,10 @@ export interface PoolFile {
   readonly problems: readonly string[];
 }
 
-/** Reads an endpoints file. Host names stay as they are: nothing is looked up. @throws {Error} when it cannot be read */
+/**
+ * Reads an endpoints file. Host names stay as they are: nothing is looked up.
+ * @throws {Error} when it cannot be read
+ */
 export function readPoolFile(path: string): PoolFile {
   const file = readEndpointsFile(textOf(path), path);
   return { pool: poolState(file), problems: file.problems };

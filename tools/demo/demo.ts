@@ -36,8 +36,8 @@ const SMALL_TALK = { conversations: 8, turns: 5, systemPrompts: SYSTEM_PROMPTS, 
 const SHIFT_SECONDS = 60;
 
 /**
- * A flood of some six times what four servers can take: at the speed of an L40S a prompt of 4,000 tokens keeps one of them
- * busy for a third of a second.
+ * A flood of some six times what four servers can take: at the speed of an L40S a prompt of 4,000 tokens keeps one of
+ * them busy for a third of a second.
  */
 const OVERLOAD = {
   interactivePerSecond: 3,
@@ -46,7 +46,10 @@ const OVERLOAD = {
   answerTokens: 8,
 };
 
-/** Flow control of the overload demo: interactive requests first; a batch request is rejected at an expected wait over 5 s. */
+/**
+ * Flow control of the overload demo: interactive requests first; a batch request is rejected at an expected wait over 5
+ * s.
+ */
 const OVERLOAD_SETTINGS = `featureGates: [flowControl]
 flowControl:
   defaultRequestTTL: 10s

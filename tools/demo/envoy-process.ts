@@ -39,7 +39,9 @@ export interface EnvoyProcessOptions {
   readonly serverPorts?: readonly number[];
 }
 
-/** The Envoy to run: ENVOY_BIN, what scripts/install-envoy.sh installed, or one from PATH; undefined when there is none. */
+/**
+ * The Envoy to run: ENVOY_BIN, what scripts/install-envoy.sh installed, or one from PATH; undefined when there is none.
+ */
 export function findEnvoy(): string | undefined {
   const inPath = (process.env.PATH ?? '').split(delimiter).map((folder) => join(folder, 'envoy'));
   // A binary that is named and not there is an error of the caller's, not a reason to look further.

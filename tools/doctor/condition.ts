@@ -1,7 +1,9 @@
 import type { HealthReport } from '../../src/operations/health-report.js';
 import type { Samples } from './exposition.js';
 
-/** `error`: requests fail now; `warning`: they will, or are placed worse than they could be; `note`: odd, and harmless. */
+/**
+ * `error`: requests fail now; `warning`: they will, or are placed worse than they could be; `note`: odd, and harmless.
+ */
 export type Severity = 'error' | 'warning' | 'note';
 
 /** Condition of a picker that needs attention. */

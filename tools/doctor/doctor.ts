@@ -15,7 +15,10 @@ interface DoctorFlags extends PickerAddressFlags {
   readonly seconds: number;
 }
 
-/** `pointsman doctor`: conditions of a running picker that need attention. @returns the exit code, by the worst condition */
+/**
+ * `pointsman doctor`: conditions of a running picker that need attention.
+ * @returns the exit code, by the worst condition
+ */
 export async function runDoctor(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<DoctorFlags>(doctorCommand(), argv);
   if (parsed === undefined) return 0;

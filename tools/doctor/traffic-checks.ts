@@ -11,7 +11,10 @@ const SHARES_MAX = 3;
 const SLOW_FACTOR = 4;
 const SLOW_MS_MIN = 100;
 
-/** Where the requests of the last minute went: an endpoint with far more than its share, and one far slower than the others. */
+/**
+ * Where the requests of the last minute went: an endpoint with far more than its share, and one far slower than the
+ * others.
+ */
 export function trafficConditions({ health }: PickerReading): readonly Condition[] {
   const traffic = health?.traffic;
   if (traffic === undefined) return [];
@@ -25,7 +28,9 @@ function hot(traffic: RecentTraffic, types: ReadonlyMap<string, string>): readon
   if (most === undefined || endpoints.length < 2 || decided < DECISIONS_MIN) return [];
   const share = most.decided / decided;
   if (share < Math.min(SHARE_MAX, SHARES_MAX / endpoints.length)) return [];
-  const where = `${most.endpoint} had ${most.decided} of ${decided} requests of the last ${windowSeconds} s, and there are ${endpoints.length} endpoints`;
+  const where =
+    `${most.endpoint} had ${most.decided} of ${decided} requests of the last ${windowSeconds} s, and there are ` +
+    `${endpoints.length} endpoints`;
   const { reason, remedy } = reasonOf(leaning, types);
   return [condition('warning', 'hot endpoint', `${where}: ${reason}`, remedy)];
 }
@@ -43,12 +48,16 @@ function reasonOf(leaning: RecentTraffic['leaning'], types: ReadonlyMap<string, 
   const { kind, name, matchedTokens, promptTokens } = leaning;
   const type = types.get(name) ?? name;
   if (type.startsWith('session-')) {
-    const remedy = `see that the header or attribute that names the session differs between clients, or lower the weight of ${name}`;
+    const remedy =
+      'see that the header or attribute that names the session differs between clients, or lower the weight of ' +
+      `${name}`;
     return { reason: `${name} sends them there, because they name sessions that are bound to it`, remedy };
   }
   if (/prefix|cache-aware|precise/.test(type)) {
     const held = `it holds ${matchedTokens} of ${promptTokens} tokens of the median prompt`;
-    const remedy = `if the others are idle, give ${name} less weight than the scorers of load, or use cache-aware-scorer in its place: it leaves an endpoint that has more in flight than the others`;
+    const remedy =
+      `if the others are idle, give ${name} less weight than the scorers of load, or use cache-aware-scorer in its ` +
+      'place: it leaves an endpoint that has more in flight than the others';
     return { reason: `${name} sends them there, because their prompts begin alike: ${held}`, remedy };
   }
   if (kind === 'scorer') {

@@ -78,7 +78,9 @@ function overrideSources(cluster: Setting): readonly Setting[] {
 function balanceFinding(cluster: Setting): EnvoyFinding {
   const original = child(cluster, 'original_dst_lb_config');
   if (textOf(child(cluster, 'type')) === 'ORIGINAL_DST') {
-    const limits = `the destination is not read from ${DESTINATION}, but from ${child(original, 'use_http_header').value === true ? headerOf(original) : 'the address that the client connected to'}`;
+    const limits =
+      `the destination is not read from ${DESTINATION}, but from ` +
+      `${child(original, 'use_http_header').value === true ? headerOf(original) : 'the address that the client connected to'}`;
     return finding(
       'error',
       'original_dst_lb_config',

@@ -1,6 +1,9 @@
 import type { Setting } from './setting.js';
 
-/** `error`: requests fail or go astray in ordinary use; `warning`: a bound that load or long answers meet; `note`: good to know. */
+/**
+ * `error`: requests fail or go astray in ordinary use; `warning`: a bound that load or long answers meet; `note`: good
+ * to know.
+ */
 export type Severity = 'error' | 'warning' | 'note';
 
 /** A setting of a proxy that limits a picker. */

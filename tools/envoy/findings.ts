@@ -11,10 +11,11 @@ import { child, isOn, pathText, type Setting, textOf } from './setting.js';
 const ORDER: readonly Severity[] = ['error', 'warning', 'note'];
 
 /**
- * Settings of an Envoy configuration that limit a picker, the worst first. Clusters that the configuration does not hold (CDS)
- * are named as notes, and so are external processors that are no pickers.
+ * Settings of an Envoy configuration that limit a picker, the worst first. Clusters that the configuration does not
+ * hold (CDS) are named as notes, and so are external processors that are no pickers.
  * @param pickerClusters clusters of pickers; empty = they are found by their marks (picker-filter.ts)
- * @throws {Error} one line, when no listener asks an external processor, or none of several can be told to be the picker
+ * @throws {Error} one line, when no listener asks an external processor, or none of several can be told to be the
+ * picker
  */
 export function envoyFindings(
   configuration: EnvoyConfiguration,

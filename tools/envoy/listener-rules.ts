@@ -38,7 +38,9 @@ function bufferFindings(listener: Setting, mode: Setting): readonly EnvoyFinding
     (textOf(child(mode, name)) ?? '').startsWith('BUFFERED'),
   );
   if (buffered.length > 0) {
-    const limits = `${bytes}: bodies are ${buffered.map((name) => `held whole (${name})`).join(' and ')}, and larger ones end in 413 or 500`;
+    const limits =
+      `${bytes}: bodies are ${buffered.map((name) => `held whole (${name})`).join(' and ')}, and larger ones end in ` +
+      '413 or 500';
     return [
       finding('error', 'per_connection_buffer_limit_bytes', setting, limits, 'stream the bodies: FULL_DUPLEX_STREAMED'),
     ];
@@ -48,7 +50,9 @@ function bufferFindings(listener: Setting, mode: Setting): readonly EnvoyFinding
     return [finding('warning', 'per_connection_buffer_limit_bytes', setting, limits, 'set 32768')];
   }
   if (bytes <= PICKER_MESSAGE_BYTES) return [];
-  const limits = `${bytes}: a message may be larger than the picker takes (--grpc-max-recv-msg-size, 4 MiB), which ends its request`;
+  const limits =
+    `${bytes}: a message may be larger than the picker takes (--grpc-max-recv-msg-size, 4 MiB), which ends its ` +
+    'request';
   return [finding('warning', 'per_connection_buffer_limit_bytes', setting, limits, 'set 32768')];
 }
 
@@ -57,7 +61,9 @@ function requestTimeoutFindings(manager: Setting, { queueWaitMs }: PickerNeeds):
   const ms = durationMsOf(setting);
   const wanted = queueWaitMs ?? QUEUE_WAIT_MS;
   if (ms === undefined || ms === 0 || ms > wanted) return [];
-  const limits = `${seconds(ms)}: it runs until the last byte goes to a model server, so a longer wait in the picker's queue ends in 408`;
+  const limits =
+    `${seconds(ms)}: it runs until the last byte goes to a model server, so a longer wait in the picker's queue ends ` +
+    'in 408';
   return [finding('warning', 'request_timeout', setting, limits, `set more than ${seconds(wanted)}`)];
 }
 

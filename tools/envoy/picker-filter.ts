@@ -3,7 +3,10 @@ import { type EnvoyFinding, finding } from './finding.js';
 import { type EnvoyGateway, nameOf } from './gateway.js';
 import { child, isSet, items, numberOf, type Setting, textOf } from './setting.js';
 
-/** Marks of a picker in the name of a cluster, in an authority and in a host name: Pointsman, the EPP of llm-d, endpoint pickers of others. */
+/**
+ * Marks of a picker in the name of a cluster, in an authority and in a host name: Pointsman, the EPP of llm-d, endpoint
+ * pickers of others.
+ */
 const PICKER_NAME = /pointsman|endpoint[-_]?picker|(?:^|[^a-z])(?:epp|picker)(?:[^a-z]|$)/i;
 /** Port of a picker without a flag, here and in llm-d-router. */
 const PICKER_PORT = 9002;
@@ -17,8 +20,8 @@ export interface Processors {
 }
 
 /**
- * Tells pickers from other external processors. A single one is the picker. Of several those are, whose cluster is named; without
- * names those that have a mark of a picker: name, port or metadata.
+ * Tells pickers from other external processors. A single one is the picker. Of several those are, whose cluster is
+ * named; without names those that have a mark of a picker: name, port or metadata.
  * @param named clusters of pickers; empty = look for marks
  * @throws {Error} one line, when a name is not found, or when none of several has a mark
  */
@@ -48,7 +51,9 @@ export function processorsOf(
 /** A note about an external processor that is not looked at. */
 export function otherFinding(gateway: EnvoyGateway): EnvoyFinding {
   const asked = servicesOf(gateway).join(', ');
-  const limits = `another external processor (${asked}), which is not looked at; every request takes its time and meets its failures`;
+  const limits =
+    `another external processor (${asked}), which is not looked at; every request takes its time and meets its ` +
+    'failures';
   return finding(
     'note',
     'ext_proc',

@@ -173,12 +173,16 @@ function timeoutFindings(processor: Setting, { queueWaitMs }: PickerNeeds): read
   if (queueWaitMs === 0 ? ms > MESSAGE_TIMEOUT_DEFAULT_MS : ms > wanted) return [];
   const known = isSet(setting) ? seconds(ms) : `not set, so ${seconds(ms)}`;
   const duplex = modeOf(child(processor, 'processing_mode'), 'request_body_mode', 'NONE') === FULL_DUPLEX;
-  // Measured with Envoy 1.40: a wait of 8 s ended after message_timeout with bodies NONE, and not with full-duplex ones.
+  // Measured with Envoy 1.40: a wait of 8 s ended after message_timeout with bodies NONE, and not with full-duplex
+  // ones.
   const limits = duplex
-    ? `${known}: in versions of Envoy that apply it to ${FULL_DUPLEX} (1.40 does not), a wait in the picker's queue ends in 504`
+    ? `${known}: in versions of Envoy that apply it to ${FULL_DUPLEX} (1.40 does not), a wait in the picker's queue ` +
+      'ends in 504'
     : `${known}: a longer wait in the picker's queue ends in 504`;
   const severity = !duplex && ms <= MESSAGE_TIMEOUT_MS_MIN ? 'error' : 'warning';
-  const remedy = `set more than the longest wait of the picker (defaultRequestTTL), such as ${seconds(Math.max(1_000_000, wanted))}`;
+  const remedy =
+    'set more than the longest wait of the picker (defaultRequestTTL), such as ' +
+    `${seconds(Math.max(1_000_000, wanted))}`;
   return [finding(severity, 'message_timeout', setting, limits, remedy)];
 }
 

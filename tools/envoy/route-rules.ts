@@ -89,7 +89,9 @@ function retryFindings({ action, host }: EnvoyRoute): readonly EnvoyFinding[] {
   const repeating = conditions.filter((condition) => REPEATING.includes(condition));
   const found: EnvoyFinding[] = [];
   if (repeating.length > 0) {
-    const limits = `${repeating.join(', ')}: Envoy repeats a request without asking the picker again, to the endpoint that failed, and not at all once its body is beyond the buffer`;
+    const limits =
+      `${repeating.join(', ')}: Envoy repeats a request without asking the picker again, to the endpoint that ` +
+      'failed, and not at all once its body is beyond the buffer';
     found.push(
       finding(
         'warning',

@@ -1,10 +1,15 @@
-/** A value of an Envoy configuration with its path from the root. An absent setting has the value undefined and a path too. */
+/**
+ * A value of an Envoy configuration with its path from the root. An absent setting has the value undefined and a path
+ * too.
+ */
 export interface Setting {
   readonly path: readonly (string | number)[];
   readonly value: unknown;
 }
 
-/** The setting below another one, step by step. Envoy takes each name in snake case and in camel case, and so does this. */
+/**
+ * The setting below another one, step by step. Envoy takes each name in snake case and in camel case, and so does this.
+ */
 export function child(of: Setting, ...names: readonly string[]): Setting {
   return names.reduce<Setting>(({ path, value }, name) => {
     if (!isObject(value)) return { path: [...path, name], value: undefined };

@@ -27,7 +27,9 @@ export interface ExplainedPluginsOptions {
   readonly registry: readonly PluginDefinition[];
   readonly seed: bigint;
   readonly nowMs: number;
-  /** Clock of the plugins' budgets; absent = it stands still, because a first call, which compiles, is often too slow. */
+  /**
+   * Clock of the plugins' budgets; absent = it stands still, because a first call, which compiles, is often too slow.
+   */
   readonly budgetClock?: () => number;
 }
 

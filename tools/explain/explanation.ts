@@ -61,8 +61,8 @@ const WRITER = 0;
 const DECIDER = 1;
 
 /**
- * Decides one request in a pool made for it alone, by the same core, scanner and rules as the picker, and tells what each
- * operation did. Nothing is opened and nothing is kept.
+ * Decides one request in a pool made for it alone, by the same core, scanner and rules as the picker, and tells what
+ * each operation did. Nothing is opened and nothing is kept.
  */
 export function explain(input: ExplainInput): Explanation {
   const bench = new ExplainBench(input);

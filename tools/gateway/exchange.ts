@@ -386,8 +386,8 @@ class KeptBytes {
   }
 
   /**
-   * Bytes that are still to be forwarded when the picker gave back `replied` bytes. Undefined when it cannot be told: the
-   * picker may have edited what it gave back, so only "all of it" and "none of it" are certain.
+   * Bytes that are still to be forwarded when the picker gave back `replied` bytes. Undefined when it cannot be told:
+   * the picker may have edited what it gave back, so only "all of it" and "none of it" are certain.
    */
   rest(replied: number): readonly Buffer[] | undefined {
     if (replied === this.#bytes) return [];

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { ADD_IF_ABSENT, type Header, type HeaderMutation } from './messages.js';
 
-/** Headers that concern one connection only (RFC 9110 §7.6.1), and the announcement of trailers, which this gateway drops. */
+/**
+ * Headers that concern one connection only (RFC 9110 §7.6.1), and the announcement of trailers, which this gateway
+ * drops.
+ */
 const HOP_BY_HOP = new Set([
   ...['connection', 'keep-alive', 'proxy-connection', 'te', 'transfer-encoding', 'upgrade'],
   'trailer',

@@ -47,7 +47,10 @@ function encodeHttpHeaders(headers: readonly Header[], endOfStream: boolean): Bu
   return endOfStream ? [map, varintField(3, 1)] : [map];
 }
 
-/** HeaderMap.headers = 1 (HeaderValue: key = 1, raw_value = 3, which is what Envoy fills). Node.js reads header bytes as latin1. */
+/**
+ * HeaderMap.headers = 1 (HeaderValue: key = 1, raw_value = 3, which is what Envoy fills). Node.js reads header bytes as
+ * latin1.
+ */
 function encodeHeader([name, value]: Header): Buffer {
   return field(1, field(1, text(name)), field(3, Buffer.from(value, 'latin1')));
 }

@@ -36,7 +36,10 @@ interface PoolFindings extends Findings {
   readonly name: string;
 }
 
-/** `pointsman lint --pools`: errors and warnings of a pools file and of the configuration of each pool. @returns the exit code */
+/**
+ * `pointsman lint --pools`: errors and warnings of a pools file and of the configuration of each pool.
+ * @returns the exit code
+ */
 export async function runPoolsLint(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<PoolsLintFlags>(poolsLintCommand(), argv);
   if (parsed === undefined) return 0;

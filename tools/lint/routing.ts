@@ -15,8 +15,8 @@ export interface RoutingFindings {
 }
 
 /**
- * Looks for filters that match none of the endpoints, and decides one chat request over them, idle and with unknown signals,
- * by the same core as the picker.
+ * Looks for filters that match none of the endpoints, and decides one chat request over them, idle and with unknown
+ * signals, by the same core as the picker.
  */
 export function routingFindings(
   configuration: LoadedConfiguration,

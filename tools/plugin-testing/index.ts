@@ -15,8 +15,8 @@ export interface CheckOptions {
 }
 
 /**
- * The rules of a plugin: those of every definition, and those of each extension point that it fills. Rules that build on
- * a broken one are left out, so that the failing check names the fault.
+ * The rules of a plugin: those of every definition, and those of each extension point that it fills. Rules that build
+ * on a broken one are left out, so that the failing check names the fault.
  */
 export function checksOf(definition: PluginDefinition, { parameters }: CheckOptions = {}): readonly PluginCheck[] {
   const always = definitionChecks(definition, parameters);

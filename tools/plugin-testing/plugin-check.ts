@@ -1,8 +1,13 @@
-/** One rule that a plugin has to keep. Hangs in any test runner: `for (const { name, run } of checksOf(plugin)) test(name, run)`. */
+/**
+ * One rule that a plugin has to keep. Hangs in any test runner: `for (const { name, run } of checksOf(plugin))
+ * test(name, run)`.
+ */
 export interface PluginCheck {
   /** The rule, as a sentence that begins with the extension point. */
   readonly name: string;
-  /** @throws PluginFault when the plugin breaks the rule, and anything that the plugin throws where the rule forbids it */
+  /**
+   * @throws PluginFault when the plugin breaks the rule, and anything that the plugin throws where the rule forbids it
+   */
   readonly run: () => void;
 }
 

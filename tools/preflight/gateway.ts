@@ -73,7 +73,8 @@ const PROBES: readonly Probe[] = [
 ];
 
 /**
- * `pointsman preflight --gateway`: sends test requests through a gateway to an endpoint of its own, and names the settings that limit.
+ * `pointsman preflight --gateway`: sends test requests through a gateway to an endpoint of its own, and names the
+ * settings that limit.
  * @returns the exit code
  */
 export async function runGatewayPreflight(argv: readonly string[]): Promise<number> {

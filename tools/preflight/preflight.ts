@@ -51,8 +51,8 @@ Exit code: 0 when it could serve, 1 otherwise.
 `;
 
 /**
- * `pointsman preflight` and `pointsman lint --kubernetes`: what a picker with these flags of `serve` would serve, read with its own
- * credentials. @returns the exit code: 1 when it could not serve
+ * `pointsman preflight` and `pointsman lint --kubernetes`: what a picker with these flags of `serve` would serve, read
+ * with its own credentials. @returns the exit code: 1 when it could not serve
  */
 export async function runPreflight(argv: readonly string[]): Promise<number> {
   const flags = parseServeFlags(argv, process.env);

@@ -45,7 +45,9 @@ export async function stream(run: TestRun): Promise<ProbeResult> {
   const firstMs = answer.piecesMs[0] ?? answer.durationMs;
   const heldMs = STREAM_PIECES * STREAM_PAUSE_MS;
   if (answer.durationMs - firstMs < heldMs / 2) {
-    const text = `the answer of ${heldMs} ms came in one piece after ${Math.round(firstMs)} ms: it is held back until its end`;
+    const text =
+      `the answer of ${heldMs} ms came in one piece after ${Math.round(firstMs)} ms: it is held back ` +
+      'until its end';
     return failed('stream', text, ['response_body_mode', 'compressor', 'max_request_bytes']);
   }
   return passed('stream', `pieces come one by one, the first after ${Math.round(firstMs)} ms`);
@@ -89,7 +91,9 @@ export async function slowUpload(run: TestRun): Promise<ProbeResult> {
 export async function silence(run: TestRun): Promise<ProbeResult> {
   const answer = await exchange(run, { delayMs: run.seconds * 1000 }).answer;
   if (answer.status === 200) return passed('silence', `an answer that begins after ${run.seconds} s arrives`);
-  const text = `an answer that would begin after ${run.seconds} s ended after ${(answer.durationMs / 1000).toFixed(1)} s: ${briefly(answer)}`;
+  const text =
+    `an answer that would begin after ${run.seconds} s ended after ${(answer.durationMs / 1000).toFixed(1)} s: ` +
+    `${briefly(answer)}`;
   return failed('silence', text, suspectsOf(answer));
 }
 
@@ -101,7 +105,8 @@ export async function longAnswer(run: TestRun): Promise<ProbeResult> {
   if (answer.status === 200 && answer.broken === undefined && answer.piecesMs.length > 0) {
     return passed('long answer', `a stream of ${run.seconds} s comes to its end`);
   }
-  const text = `a stream of ${run.seconds} s was cut after ${(answer.durationMs / 1000).toFixed(1)} s: ${briefly(answer)}`;
+  const text =
+    `a stream of ${run.seconds} s was cut after ${(answer.durationMs / 1000).toFixed(1)} s: ` + `${briefly(answer)}`;
   return failed('long answer', text, [
     'timeout',
     'max_stream_duration',
@@ -121,7 +126,9 @@ export async function failure(run: TestRun): Promise<ProbeResult> {
   await exchange(run, {}).answer;
   const tries = [refused, reset].map(({ id }) => run.endpoint.seen(id)?.tries ?? 0);
   if (tries.some((count) => count > 1)) {
-    const text = `a request that failed was sent again to the same endpoint: tries with a 503 ${tries[0]}, with a reset ${tries[1]}`;
+    const text =
+      `a request that failed was sent again to the same endpoint: tries with a 503 ${tries[0]}, with a reset ` +
+      `${tries[1]}`;
     return failed('failures', text, ['retry_policy']);
   }
   if (answer.status !== 503)

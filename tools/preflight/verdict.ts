@@ -12,8 +12,8 @@ export interface Verdict extends ProbeResult {
 }
 
 /**
- * Names the settings behind a failed probe: those whose counters moved, else those that the dump finds too small, else every one that
- * the symptom allows.
+ * Names the settings behind a failed probe: those whose counters moved, else those that the dump finds too small, else
+ * every one that the symptom allows.
  * @param moved settings whose counters in Envoy have moved during the probe
  * @param found findings of the configuration dump
  */
@@ -31,7 +31,10 @@ export function verdictOf(result: ProbeResult, moved: readonly string[], found: 
   return { ...result, settings: moved.length > 0 ? moved : result.suspects, findings: [] };
 }
 
-/** The verdicts as lines, then what the configuration dump says beyond them. @param found undefined = no dump was given */
+/**
+ * The verdicts as lines, then what the configuration dump says beyond them.
+ * @param found undefined = no dump was given
+ */
 export function verdictText(verdicts: readonly Verdict[], found: readonly EnvoyFinding[] | undefined): string {
   const rows = verdicts.map(({ ok, probe, text }) => [ok ? 'ok' : 'failed', probe, text]);
   const lines = columns(rows).flatMap((line, index) => [line, ...causes(verdicts[index]!, found !== undefined)]);

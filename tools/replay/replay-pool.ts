@@ -25,8 +25,8 @@ const COSTS_COLUMN = CORE.STATE_COLUMNS + 3;
 const PLAYER = 1;
 
 /**
- * Memory in which recorded decisions are made again by the production core: the recorded configuration is the running one, the
- * other one decides in shadow.
+ * Memory in which recorded decisions are made again by the production core: the recorded configuration is the running
+ * one, the other one decides in shadow.
  */
 export class ReplayPool {
   readonly #core: CoreInstance;
@@ -160,7 +160,9 @@ function adapterColumnOf(all: readonly CompiledScheduling[]): number | undefined
   return column;
 }
 
-/** The programs with what was recorded in the place of what computes it: scores of LoRA adapters, and predicted times. */
+/**
+ * The programs with what was recorded in the place of what computes it: scores of LoRA adapters, and predicted times.
+ */
 function withRecorded(scheduling: CompiledScheduling, adapterColumn: number | undefined): CompiledScheduling {
   const given = (operation: ProgramOperation): ProgramOperation => {
     if (operation.code === 'OP_SCORE_ADAPTER')

@@ -32,7 +32,10 @@ export function replayText({ header, trailer }: Recording, result: ReplayResult)
 function worth({ cost }: ReplayedGroup): string {
   if (cost === null) return 'nothing to compare';
   const change = cost.other / cost.recorded - 1;
-  return `predicted cost of a request ${target(cost.other)} instead of ${target(cost.recorded)} targets (${change <= 0 ? '' : '+'}${percent(change)})`;
+  return (
+    `predicted cost of a request ${target(cost.other)} instead of ${target(cost.recorded)} targets ` +
+    `(${change <= 0 ? '' : '+'}${percent(change)})`
+  );
 }
 
 function groupRow({ priority, decisions, different, cost, cached }: ReplayedGroup): string[] {

@@ -19,8 +19,8 @@ function usualOutput(recording: Recording): number {
 }
 
 /**
- * The recording as a trace of `pointsman simulate` (workload `jsonl`), one line for each request: block ids stand for the blocks of its
- * prompt. A request with several profiles has one line.
+ * The recording as a trace of `pointsman simulate` (workload `jsonl`), one line for each request: block ids stand for
+ * the blocks of its prompt. A request with several profiles has one line.
  */
 function traceOf(recording: Recording): string {
   const usual = usualOutput(recording);

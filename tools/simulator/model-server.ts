@@ -38,7 +38,8 @@ export async function runModelServer(argv: readonly string[]): Promise<void> {
 function modelServerCommand(): Command {
   return new Command('pointsman model-server')
     .description(
-      'A simulated vLLM server: OpenAI chat and completions, /v1/models, /health, /metrics, a prefix cache and the times of a real engine.',
+      'A simulated vLLM server: OpenAI chat and completions, /v1/models, /health, /metrics, a prefix cache and the ' +
+        'times of a real engine.',
     )
     .option('--host <address>', 'address to listen on', '127.0.0.1')
     .option('--port <port>', 'port to listen on; 0 = a free one', portNumber, 8000)

@@ -141,7 +141,9 @@ function numberCell(value: number, digits: number, width: number): string {
   return (text.length <= width ? text : `${(value / 1e3).toFixed(0)}k`).padStart(width);
 }
 
-const HEAD = `  ${nameCell('policy')} ${'cost'.padStart(7)} ${'uncapped'.padStart(8)} ${'p99 ms'.padStart(6)}  cost against the reference`;
+const HEAD =
+  `  ${nameCell('policy')} ${'cost'.padStart(7)} ${'uncapped'.padStart(8)} ${'p99 ms'.padStart(6)}  cost against the ` +
+  'reference';
 const TAIL_NOTE = `  ▲ TTFT p99 at least ${SLOW_TAIL} times that of the reference\n`;
 
 /** One block of lines per workload, best policy first. */

@@ -15,9 +15,11 @@ export function topText(snapshot: Snapshot, rows: number): string {
   const live = endpoints.filter(({ state }) => state === 'live').length;
   const main = [...priorities].sort((a, b) => b.decided - a.decided)[0];
   const head = [
-    `pointsman  pool ${snapshot.pool}  ${snapshot.unready.length === 0 ? 'ready' : `not ready: ${snapshot.unready.join(', ')}`}`,
+    `pointsman  pool ${snapshot.pool}  ` +
+      `${snapshot.unready.length === 0 ? 'ready' : `not ready: ${snapshot.unready.join(', ')}`}`,
     `requests/s ${round(perSecond)}  first token ${ms(main?.ttft.p50 ?? null)} (95 % ${ms(main?.ttft.p95 ?? null)})  ` +
-      `from cache ${percent(cache.hitRate)}  in flight ${snapshot.inflight}  waiting ${queues?.waiting ?? 0}  refused ${refused} in ${windowSeconds} s  ` +
+      (`from cache ${percent(cache.hitRate)}  in flight ${snapshot.inflight}  waiting ${queues?.waiting ?? 0}  ` +
+        `refused ${refused} in ${windowSeconds} s  `) +
       `endpoints ${live}/${endpoints.length}`,
     lossText(snapshot),
     ...(snapshot.candidate === null ? [] : [candidateText(snapshot.candidate)]),
@@ -41,7 +43,10 @@ function candidateText({ file, stopped, all }: CandidateShown): string {
     runningCost === null || candidateCost === null
       ? ''
       : `, predicted cost ${candidateCost.toFixed(3)} instead of ${runningCost.toFixed(3)} targets`;
-  return `${name}: other picks for ${(different * 100).toFixed(1)} % of ${decisions} requests${cost}, unplaced ${unplaced}`;
+  return (
+    `${name}: other picks for ${(different * 100).toFixed(1)} % of ${decisions} requests${cost}, unplaced ` +
+    `${unplaced}`
+  );
 }
 
 function endpointLines(endpoints: readonly EndpointShown[], listed: number): string[] {

@@ -82,7 +82,9 @@ interface EffectiveProfile {
   readonly plugins: readonly { readonly pluginRef: string; readonly weight?: number }[];
 }
 
-/** The configuration with marginal cost in the place of load and cache scorers, and with learned costs as assumptions. */
+/**
+ * The configuration with marginal cost in the place of load and cache scorers, and with learned costs as assumptions.
+ */
 function staticConfiguration({ effective, scheduling }: LoadedConfiguration, learned: Coefficients): object {
   const plugins = effective.plugins as readonly EffectivePlugin[];
   const operations = scheduling.profiles.flatMap((profile) => profile.operations);

@@ -83,7 +83,10 @@ function factsOf(decision: ShownDecision): string[] {
 function shadowText(picked: string | null, { endpoint, cost, pickCost }: NonNullable<ShownDecision['shadow']>): string {
   if (endpoint === null || cost === null) return 'the candidate configuration has no endpoint for it';
   if (endpoint === picked) return 'the candidate configuration picks the same';
-  return `the candidate configuration picks ${endpoint}, at a predicted cost of ${round(cost)} instead of ${round(pickCost)} targets`;
+  return (
+    `the candidate configuration picks ${endpoint}, at a predicted cost of ${round(cost)} instead of ` +
+    `${round(pickCost)} targets`
+  );
 }
 
 const CAUSES: Readonly<Record<CacheLossCause, string>> = {

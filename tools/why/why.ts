@@ -4,7 +4,10 @@ import { parsedCommand } from '../command-line/parsed-command.js';
 import { askPicker, type PickerAddressFlags, withPickerAddress } from '../command-line/picker-pages.js';
 import { whyText } from './why-text.js';
 
-/** `pointsman why`: why a request went where it went. @returns the exit code: 1 when the picker knows no such request */
+/**
+ * `pointsman why`: why a request went where it went.
+ * @returns the exit code: 1 when the picker knows no such request
+ */
 export async function runWhy(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<PickerAddressFlags & { readonly json: boolean }>(whyCommand(), argv);
   if (parsed === undefined) return 0;

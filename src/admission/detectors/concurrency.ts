@@ -26,7 +26,8 @@ export const concurrencyDetector = definePlugin({
   kinds: ['saturation-detector', 'filter'],
   stability: 'Beta',
   doc:
-    'Saturation of the pool: what is in flight from here as a share of what may be. In a profile it is a filter: keeps ' +
+    'Saturation of the pool: what is in flight from here as a share of what may be. In a profile it is a filter: ' +
+    'keeps ' +
     'endpoints with less in flight than their limit × (1 + headroom).',
   parameters: concurrencyDetectorParameters,
   saturationSettings: settingsOf,

@@ -25,7 +25,8 @@ export const utilizationDetector = definePlugin({
   kinds: ['saturation-detector', 'filter'],
   stability: 'Beta',
   doc:
-    'Saturation of the pool: the mean over its endpoints of max(waiting / threshold, KV usage / threshold). In a profile it ' +
+    'Saturation of the pool: the mean over its endpoints of max(waiting / threshold, KV usage / threshold). In a ' +
+    'profile it ' +
     'is a filter: keeps endpoints with fresh signals below both thresholds × (1 + headroom), all when there is none.',
   parameters: utilizationDetectorParameters,
   saturationSettings: settingsOf,

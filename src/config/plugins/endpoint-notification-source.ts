@@ -6,7 +6,8 @@ export const endpointNotificationSource = definePlugin({
   kinds: ['data-source'],
   stability: 'Beta',
   doc:
-    'Kept for configurations of llm-d-router, where it tells extractors which endpoints come and go. Here every plugin ' +
+    'Kept for configurations of llm-d-router, where it tells extractors which endpoints come and go. Here every ' +
+    'plugin ' +
     'that has to know it is told without it.',
   ...ignoredParameters,
 });

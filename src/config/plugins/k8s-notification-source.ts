@@ -6,7 +6,8 @@ export const k8sNotificationSource = definePlugin({
   kinds: ['data-source'],
   stability: 'Beta',
   doc:
-    'Kept for configurations of llm-d-router, where it tells extractors about objects of the Kubernetes API. There is ' +
+    'Kept for configurations of llm-d-router, where it tells extractors about objects of the Kubernetes API. There ' +
+    'is ' +
     'no extractor here that reads it.',
   parameters: z.strictObject({
     group: z.string().default('').describe('API group of the objects; empty = the core group.'),

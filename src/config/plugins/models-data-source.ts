@@ -23,7 +23,9 @@ export const modelsDataSource = definePlugin({
   type: 'models-data-source',
   kinds: ['data-source'],
   stability: 'Beta',
-  doc: 'Asks every endpoint which models it serves (GET /v1/models); dataLayer.sources must wire it to models-data-extractor.',
+  doc:
+    'Asks every endpoint which models it serves (GET /v1/models); dataLayer.sources must wire it to ' +
+    'models-data-extractor.',
   parameters: modelsDataSourceParameters,
   files: CERTIFICATE_FILES,
 });

@@ -6,7 +6,8 @@ export const multiclusterFileDiscovery = definePlugin({
   kinds: ['discovery'],
   stability: 'Alpha',
   doc:
-    'Takes the gateways of other clusters from a file, as file-discovery takes endpoints. The labels metricsAddress and ' +
+    'Takes the gateways of other clusters from a file, as file-discovery takes endpoints. The labels ' +
+    'metricsAddress and ' +
     'metricsPort of an entry say where its metrics are, if not at its own address.',
   parameters: fileDiscoveryParameters,
   files: [['path']],

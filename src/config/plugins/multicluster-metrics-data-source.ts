@@ -8,7 +8,8 @@ export const multiclusterMetricsDataSource = definePlugin({
   kinds: ['data-source'],
   stability: 'Alpha',
   doc:
-    'Fetches the Prometheus metrics of the endpoint picker of every cluster. Unlike inside a cluster, the connection is ' +
+    'Fetches the Prometheus metrics of the endpoint picker of every cluster. Unlike inside a cluster, the ' +
+    'connection is ' +
     'encrypted and the certificate checked unless the parameters say otherwise.',
   parameters: multiclusterMetricsDataSourceParameters,
   files: CERTIFICATE_FILES,

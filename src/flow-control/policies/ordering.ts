@@ -45,7 +45,8 @@ export const edfOrderingPolicy = definePlugin({
   kinds: ['ordering-policy'],
   stability: 'Beta',
   doc:
-    'Queues of flow control: the request whose wait must end first goes first. The end is arrival + time to live, or what the ' +
+    'Queues of flow control: the request whose wait must end first goes first. The end is arrival + time to live, ' +
+    'or what the ' +
     'request says in x-pointsman-deadline-ms, whichever comes first.',
   ...ignoredParameters,
   orderingSettings: () => ({ kind: 'deadline' }),
@@ -79,8 +80,10 @@ export const shortestFirstOrderingPolicy = definePlugin({
   kinds: ['ordering-policy'],
   stability: 'Beta',
   doc:
-    'Queues of flow control: short prompts before long ones, as if each token had cost waiting time already, with a bound ' +
-    'on how far a request can be put back. Lowers the mean wait in a deep queue; the longest requests wait a little longer.',
+    'Queues of flow control: short prompts before long ones, as if each token had cost waiting time already, with ' +
+    'a bound ' +
+    ('on how far a request can be put back. Lowers the mean wait in a deep queue; the longest requests wait a ' +
+      'little longer.'),
   source: 'Pointsman: weighted shortest processing time (Smith 1956) with an age bound',
   parameters: shortestFirstParameters,
   orderingSettings: ({ msPerToken, ageBound }) => ({

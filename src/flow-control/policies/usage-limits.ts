@@ -107,7 +107,8 @@ export const priorityHoldbackPolicy = definePlugin({
   kinds: ['usage-limit-policy'],
   stability: 'Alpha',
   doc:
-    'Queues of flow control: the lower the priority, the less of the pool it may fill. Counted are 0, the priorities of ' +
+    'Queues of flow control: the lower the priority, the less of the pool it may fill. Counted are 0, the ' +
+    'priorities of ' +
     '`priorityBands` and of objectives, whether they have requests or not, and others while they have.',
   parameters: priorityHoldbackParameters,
   usageLimitSettings: ({ domain, minCeiling, maxCeiling }) => ({ kind: 'holdback', domain, minCeiling, maxCeiling }),
@@ -118,7 +119,8 @@ export const softReflectiveCeilingPolicy = definePlugin({
   kinds: ['usage-limit-policy'],
   stability: 'Alpha',
   doc:
-    'Queues of flow control: limits of lower priorities that fall while the pool fills up; above its limit a priority is ' +
+    'Queues of flow control: limits of lower priorities that fall while the pool fills up; above its limit a ' +
+    'priority is ' +
     'let through now and then, the more seldom the fuller the pool is.',
   parameters: z.strictObject({}),
   usageLimitSettings: () => ({ kind: 'soft-reflective' }),

@@ -12,7 +12,9 @@ export interface Destination {
   readonly metadata: Buffer;
 }
 
-/** A destination with its replies to requests of which nothing else is changed, by the digits of the announced length. */
+/**
+ * A destination with its replies to requests of which nothing else is changed, by the digits of the announced length.
+ */
 interface KnownDestination extends Destination {
   readonly plainReplies: (Buffer | undefined)[];
 }

@@ -12,7 +12,10 @@ const HEADER_RAW_VALUE = 3 * 8 + WireType.bytes;
 /** More headers than any HTTP stack lets through; what comes behind them is not indexed. */
 const HEADERS_MAX = 1_024;
 
-/** Ranges of the headers that are being read, which are copied when their number is known: an array that grows is made three times. */
+/**
+ * Ranges of the headers that are being read, which are copied when their number is known: an array that grows is made
+ * three times.
+ */
 const RANGES: number[] = new Array<number>(4 * HEADERS_MAX).fill(0);
 
 const NO_NAMES: readonly string[] = [];
@@ -65,7 +68,10 @@ export class HeaderMap implements RequestHeaders {
   /** A bit for the length of each name, modulo 32 as shifts count: most names that are asked for are not there. */
   #lengths = 0;
 
-  /** Reads a `HeaderMap` message that fills the reader's current range. The headers are valid as long as its bytes, or `keep` is called. */
+  /**
+   * Reads a `HeaderMap` message that fills the reader's current range. The headers are valid as long as its bytes, or
+   * `keep` is called.
+   */
   constructor(reader: WireReader | undefined) {
     if (reader === undefined) {
       this.#bytes = Buffer.alloc(0);
@@ -169,7 +175,9 @@ export class HeaderMap implements RequestHeaders {
     return texts.read(this.#bytes, this.#from + this.#ranges[header + 2]!, this.#from + this.#ranges[header + 3]!);
   }
 
-  /** Value of a header that is a whole number in digits, without a string; undefined = there is none, or another text. */
+  /**
+   * Value of a header that is a whole number in digits, without a string; undefined = there is none, or another text.
+   */
   number(name: string): number | undefined {
     const header = this.find(name);
     const length = header < 0 ? 0 : this.length(header);

@@ -45,7 +45,8 @@ export function setContentLength(length: number): Buffer {
 }
 
 /**
- * Writes another length of as many digits into a reply of `encodeRequestHeadersReply` whose last mutation is `setContentLength`.
+ * Writes another length of as many digits into a reply of `encodeRequestHeadersReply` whose last mutation is
+ * `setContentLength`.
  * @param metadata bytes of the reply's metadata
  */
 export function replaceContentLength(reply: Buffer, length: number, metadata: number): void {

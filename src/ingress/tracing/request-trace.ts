@@ -28,7 +28,10 @@ export interface RequestTraceOptions {
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** Collects the trace record of one sampled request. Times of all methods are those of the streams' clock, in milliseconds. */
+/**
+ * Collects the trace record of one sampled request. Times of all methods are those of the streams' clock, in
+ * milliseconds.
+ */
 export class RequestTrace implements AnswerTrace {
   readonly #epochMs: number;
   readonly #sink: (record: TraceRecord) => void;
@@ -97,7 +100,9 @@ export class RequestTrace implements AnswerTrace {
     this.#record.preparedMs = atMs + this.#epochMs;
   }
 
-  /** @param made numbers of the records that the decision made in the log; undefined = it made none, or there is no log */
+  /**
+   * @param made numbers of the records that the decision made in the log; undefined = it made none, or there is no log
+   */
   decided(
     requestId: string,
     made: Pick<TracedDecision, 'first' | 'count'> | undefined,

@@ -15,7 +15,10 @@ const ZERO = 0x30;
 const DASH = 0x2d;
 const LETTER_A = 0x61;
 
-/** Chooses the requests that are traced. One for each shard; costs a request that is not sampled some tens of nanoseconds. */
+/**
+ * Chooses the requests that are traced. One for each shard; costs a request that is not sampled some tens of
+ * nanoseconds.
+ */
 export class RequestTracer {
   readonly #sampler: SamplerSettings;
   readonly #sink: (record: TraceRecord) => void;
@@ -71,7 +74,10 @@ export class RequestTracer {
   }
 }
 
-/** Whether a header has the form of version 00 and says that its trace is not sampled. No text is made of it: most have that. */
+/**
+ * Whether a header has the form of version 00 and says that its trace is not sampled. No text is made of it: most have
+ * that.
+ */
 function isUnsampled(headers: HeaderMap, header: number): boolean {
   if (headers.length(header) !== LENGTH) return false;
   if (headers.byte(header, 0) !== ZERO || headers.byte(header, 1) !== ZERO) return false;

@@ -7,8 +7,9 @@ const UNSAMPLED = `00-${'0'.repeat(32)}-${'0'.repeat(16)}-00`;
 const RANGE_31 = 2 ** 31;
 
 /**
- * Makes ids of traces and spans. A trace id also says whether a sampler by ratio takes it, in the bits that OpenTelemetry's
- * TraceIdRatioBased compares (the 63 upper bits of the last 8 bytes), so that other programs with the same ratio agree.
+ * Makes ids of traces and spans. A trace id also says whether a sampler by ratio takes it, in the bits that
+ * OpenTelemetry's TraceIdRatioBased compares (the 63 upper bits of the last 8 bytes), so that other programs with the
+ * same ratio agree.
  */
 export class TraceIds {
   /** State of xorshift128 (George Marsaglia, Xorshift RNGs, 2003). */
@@ -50,8 +51,8 @@ export class TraceIds {
   }
 
   /**
-   * Header mutation with the context of a new trace that is not sampled. Samplers behind it that follow their parent leave it
-   * out too. The bytes are valid until the next call.
+   * Header mutation with the context of a new trace that is not sampled. Samplers behind it that follow their parent
+   * leave it out too. The bytes are valid until the next call.
    */
   unsampledHeader(): Buffer {
     const at = this.#traceAt;

@@ -19,8 +19,8 @@ export interface TracedDecision {
 }
 
 /**
- * One sampled request, as a shard sends it at its end. Of its prompt it has sizes alone. Times are milliseconds since 1970 with
- * fractions; undefined = the request ended before.
+ * One sampled request, as a shard sends it at its end. Of its prompt it has sizes alone. Times are milliseconds since
+ * 1970 with fractions; undefined = the request ended before.
  */
 export interface TracedRequest {
   readonly kind: 'request';

@@ -41,9 +41,10 @@ function raiseReceiveWindows(server: Server): void {
 }
 
 /**
- * A proxy ends a stream with a reset when its request was answered by us or its client went away. Node.js takes more than
- * 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an overload in which
- * requests are turned away would do that within seconds. The peer is the proxy, so this shuts out no client.
+ * A proxy ends a stream with a reset when its request was answered by us or its client went away. Node.js takes more
+ * than 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an
+ * overload in which requests are turned away would do that within seconds. The peer is the proxy, so this shuts out no
+ * client.
  */
 const RESETS = 2 ** 30;
 
@@ -59,8 +60,8 @@ const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
 
 /**
- * A grpc-js server over a listening socket that is handed to it: so several threads can share a port, and a busy port is an
- * error that names it.
+ * A grpc-js server over a listening socket that is handed to it: so several threads can share a port, and a busy port
+ * is an error that names it.
  */
 export class GrpcServer {
   readonly #server: Server;
@@ -125,8 +126,8 @@ export class GrpcServer {
   }
 
   /**
-   * Stops accepting and tells the peers (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection has
-   * ended; a health watch keeps its connection until `endHealth`.
+   * Stops accepting and tells the peers (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection
+   * has ended; a health watch keeps its connection until `endHealth`.
    */
   async drain(graceMs: number): Promise<void> {
     const ended = this.#listener?.stop();

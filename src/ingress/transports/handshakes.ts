@@ -4,7 +4,10 @@ import type { ConnectionRefusals, Refusal } from '../connection-refusals.js';
 
 /** From the connection to the end of the TLS handshake. */
 const HANDSHAKE_MS_MAX = 10_000;
-/** Unfinished handshakes at one time: 6 KB each, 46 KB once it has begun. A new one beyond it takes the place of the oldest. */
+/**
+ * Unfinished handshakes at one time: 6 KB each, 46 KB once it has begun. A new one beyond it takes the place of the
+ * oldest.
+ */
 const HANDSHAKES_MAX = 1_024;
 /** Between two looks at the age of unfinished handshakes. */
 const SWEEP_MS = 1_000;
@@ -25,8 +28,9 @@ interface TlsSocketParts {
 }
 
 /**
- * Bounds the time and the number of a server's unfinished handshakes, which do not count as connections. The handshake begins with the
- * first byte of the peer, so a connection that says nothing costs no more than one without TLS; plain text is told apart there.
+ * Bounds the time and the number of a server's unfinished handshakes, which do not count as connections. The handshake
+ * begins with the first byte of the peer, so a connection that says nothing costs no more than one without TLS; plain
+ * text is told apart there.
  *
  * Node tells of a handshake that takes too long (`tlsClientError`), and leaves its connection open.
  */
@@ -41,7 +45,10 @@ export class Handshakes {
   #established = 0;
   #sweeps: NodeJS.Timeout | undefined;
 
-  /** @param server that does not listen yet. Its further `secureConnection` listeners see a destroyed socket where there is no place. */
+  /**
+   * @param server that does not listen yet. Its further `secureConnection` listeners see a destroyed socket where there
+   * is no place.
+   */
   constructor(server: TlsServer, options: HandshakeOptions) {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());

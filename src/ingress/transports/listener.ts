@@ -29,8 +29,8 @@ export interface Listener {
 }
 
 /**
- * Takes a connection. Without TLS it may read from another socket in the place of the accepted one, which it returns: nothing has
- * been read yet then.
+ * Takes a connection. Without TLS it may read from another socket in the place of the accepted one, which it returns:
+ * nothing has been read yet then.
  */
 export type Accept = (socket: Socket) => Socket;
 

@@ -10,8 +10,8 @@ export interface SocketListener {
 }
 
 /**
- * Listens on a Unix domain socket with the mode and the owner that it is to have. A file that a process which is gone has left
- * behind is replaced. Rejects with a message that names the file.
+ * Listens on a Unix domain socket with the mode and the owner that it is to have. A file that a process which is gone
+ * has left behind is replaced. Rejects with a message that names the file.
  * @param accept takes a connection of which nothing has been read
  */
 export async function listenOnFile(file: SocketFile, accept: (socket: Socket) => void): Promise<SocketListener> {

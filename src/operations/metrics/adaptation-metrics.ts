@@ -60,13 +60,15 @@ function stateGauges({ one, each }: Gauges): void {
   );
   each(
     'coefficient',
-    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and a factor (missPrice).',
+    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and a factor ' +
+      '(missPrice).',
     'name',
     ({ coefficients }) => coefficients,
   );
   each(
     'effective_weight',
-    'Cost in targets of 1,000 tokens outside the cache (context) or ahead in the queue, a waiting request, an active request, ' +
+    'Cost in targets of 1,000 tokens outside the cache (context) or ahead in the queue, a waiting request, an ' +
+      'active request, ' +
       '100,000 tokens in the KV cache (kvTokens).',
     'term',
     (shown) => shown.effectiveWeights,

@@ -217,7 +217,8 @@ const endpointGauges: readonly (readonly [
   ],
   [
     'signal_age_seconds',
-    'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics are not fetched.',
+    'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics ' +
+      'are not fetched.',
     (_, polled) => (polled === undefined ? undefined : Math.max(0, polled.ageMs) / 1000),
   ],
   [
@@ -251,7 +252,9 @@ function addPrefixCounters(exposition: MetricsExposition, core: CoreInstance): v
   const age = new IndexAge(core, poolClockMs());
   exposition.addGauge({
     name: 'pointsman_prefix_index_age_seconds',
-    help: 'Time since the least recently used blocks of the prefix index were looked up or stored, rounded up to a reading of the metrics; no series while it is empty.',
+    help:
+      'Time since the least recently used blocks of the prefix index were looked up or stored, rounded up to a ' +
+      'reading of the metrics; no series while it is empty.',
     labels: [],
     read: () => {
       const ageMs = age.read(poolClockMs());

@@ -119,7 +119,8 @@ export function addKubernetesMetrics(exposition: MetricsExposition, sources: Kub
   remembered('remembered', 'Rights of readers that are remembered, expired ones included.', ({ rights }) => rights);
   remembered(
     'age_seconds',
-    'Time since the oldest remembered right was asked for; a right is used for 300 s, for 900 s while the API server is away.',
+    'Time since the oldest remembered right was asked for; a right is used for 300 s, for 900 s while the API ' +
+      'server is away.',
     ({ oldestMs }) => oldestMs / 1_000,
   );
   exposition.addGauge({

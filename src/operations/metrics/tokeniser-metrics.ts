@@ -16,13 +16,17 @@ export function addTokeniserMetrics(
   const labels = ['shard'];
   exposition.addGauge({
     name: 'pointsman_tokeniser_cache_bytes',
-    help: 'Bytes of the pieces of text whose tokens a shard remembers; at most 64 MiB for each of its tokeniser threads.',
+    help:
+      'Bytes of the pieces of text whose tokens a shard remembers; at most 64 MiB for each of its tokeniser ' +
+      'threads.',
     labels,
     read: () => [...segments].map(([shard, { bytes }]) => ({ labels: { shard: String(shard) }, value: bytes })),
   });
   exposition.addGauge({
     name: 'pointsman_tokeniser_cache_age_seconds',
-    help: 'Time since the least recently used piece of text that a shard remembers was used; no series while it remembers none.',
+    help:
+      'Time since the least recently used piece of text that a shard remembers was used; no series while it ' +
+      'remembers none.',
     labels,
     read: () =>
       [...segments].flatMap(([shard, { oldestMs }]) =>

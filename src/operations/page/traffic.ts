@@ -16,7 +16,9 @@ export interface EndpointTraffic {
 export class Traffic {
   readonly #records: readonly DecisionRecord[];
 
-  /** @param records newest first; of each request counts the first decision that does not have it wait, or its refusal */
+  /**
+   * @param records newest first; of each request counts the first decision that does not have it wait, or its refusal
+   */
   constructor(records: readonly DecisionRecord[]) {
     this.#records = records.filter(
       ({ further, status, end }) => !further && (status !== 'waiting' || end === 'rejected'),

@@ -27,7 +27,9 @@ export interface ExpositionOptions {
   readonly now?: (() => number) | undefined;
 }
 
-/** Sample of a metric without a value: the event loop has no mean delay when nothing was sampled since the last page. */
+/**
+ * Sample of a metric without a value: the event loop has no mean delay when nothing was sampled since the last page.
+ */
 const VALUELESS_LINE = /^[^#\n].* Nan\n/gm;
 
 /** One value of a metric that is read for each page. */

@@ -13,8 +13,8 @@ interface Family {
 const PIECE_BYTES = 32 * 1024;
 
 /**
- * The metrics of the process and of its pools as one page. A metric stands there once, as the format asks for; every series of
- * a pool has the label `pool` in front of its others.
+ * The metrics of the process and of its pools as one page. A metric stands there once, as the format asks for; every
+ * series of a pool has the label `pool` in front of its others.
  * @param own page whose series get no label
  * @param pools pages by the names of their pools
  */

@@ -1,5 +1,5 @@
-// Upper bounds of the histograms' buckets; llm-d-router's, where the metric is. 32778 is its slip for 32768: it stays, because
-// dashboards select buckets by their text.
+// Upper bounds of the histograms' buckets; llm-d-router's, where the metric is. 32778 is its slip for 32768: it stays,
+// because dashboards select buckets by their text.
 
 export const durations = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240,

@@ -1,5 +1,5 @@
-// Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are those of
-// llm-d-router, so that its dashboards and alerts keep working.
+// Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are
+// those of llm-d-router, so that its dashboards and alerts keep working.
 import {
   accuracies,
   durations,
@@ -376,7 +376,9 @@ export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool']
   total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
 });
 
-/** Time from a decision to the queues. Counted by the control thread; by shards, at 0, for requests that did not wait. */
+/**
+ * Time from a decision to the queues. Counted by the control thread; by shards, at 0, for requests that did not wait.
+ */
 export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
   duration: histogram(
     'llm_d_epp_flow_control_request_enqueue_duration_seconds',

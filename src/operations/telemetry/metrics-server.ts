@@ -39,7 +39,10 @@ export interface MetricsServerOptions {
         readonly clientCa?: string | undefined;
       }
     | undefined;
-  /** Bounds the handshakes of the server with `tls`, of which so many may be established. Absent = they count as connections. */
+  /**
+   * Bounds the handshakes of the server with `tls`, of which so many may be established. Absent = they count as
+   * connections.
+   */
   readonly boundHandshakes?: ((server: TlsServer, connectionsMax: number) => HandshakeBound) | undefined;
   /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
@@ -56,7 +59,10 @@ export interface MetricsServer {
   close(): Promise<void>;
 }
 
-/** To be logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked, and no other proof is needed. */
+/**
+ * To be logged at the start when `--metrics-endpoint-auth` is on, no API server can be asked, and no other proof is
+ * needed.
+ */
 export const OPEN_METRICS_WARNING =
   'every client that reaches the port can read /metrics: --metrics-endpoint-auth asks Kubernetes, and there is none; ' +
   'use --metrics-auth-token-file, or --metrics-cert-dir with --metrics-client-ca-file, to close it, or ' +

@@ -16,7 +16,9 @@ export type ClientLabels = readonly [fairness: string, model: string, target: st
 /** Combinations with a name without a voucher that are shown all the same, in the whole picker. */
 export const UNVOUCHED_MAX = 24;
 
-/** Time without a request after which such a combination gives its place to another one, and its series leave the page. */
+/**
+ * Time without a request after which such a combination gives its place to another one, and its series leave the page.
+ */
 export const UNUSED_MS_MAX = 3_600_000;
 
 /** Bound on a name without a voucher, in characters; a longer one is `other`. */
@@ -26,8 +28,9 @@ const UNVOUCHED_CHARACTERS_MAX = 128;
 const REPLACED_MAX = 64;
 
 /**
- * Decides which of the names that clients choose are label values. Vouched names always are. Of combinations with other names the
- * first few are, so that a pool without rules is still legible; in all further ones a name without a voucher is `other`.
+ * Decides which of the names that clients choose are label values. Vouched names always are. Of combinations with other
+ * names the first few are, so that a pool without rules is still legible; in all further ones a name without a voucher
+ * is `other`.
  */
 export class ShownNames {
   #vouched: VouchedNames = NONE_VOUCHED;

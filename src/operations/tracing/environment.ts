@@ -1,4 +1,7 @@
-/** Environment variables with what is wrong with them: OpenTelemetry wants a warning and the default for a bad value, not an end. */
+/**
+ * Environment variables with what is wrong with them: OpenTelemetry wants a warning and the default for a bad value,
+ * not an end.
+ */
 export class Environment {
   readonly warnings: string[] = [];
   readonly #values: Readonly<Record<string, string | undefined>>;

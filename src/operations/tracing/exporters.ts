@@ -10,7 +10,9 @@ const compress = promisify(gzip);
 /** Longest answer of a receiver, in bytes. */
 const ANSWER_BYTES_MAX = 65_536;
 const SERVICE = '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
-/** Statuses after which the protocol allows another try, https://opentelemetry.io/docs/specs/otlp/#failures-1 and -2. */
+/**
+ * Statuses after which the protocol allows another try, https://opentelemetry.io/docs/specs/otlp/#failures-1 and -2.
+ */
 const HTTP_RETRIED: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 /** CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE, UNAVAILABLE, DATA_LOSS. */
 const GRPC_RETRIED: ReadonlySet<number> = new Set([1, 4, 10, 11, 14, 15]);

@@ -2,8 +2,9 @@ import { field, fixedField, int64Field, MalformedMessage, readFields, text } fro
 import type { AttributeValue, Span } from './span.js';
 
 /**
- * Messages of OTLP, https://github.com/open-telemetry/opentelemetry-proto (trace/v1, common/v1, resource/v1), by their field
- * numbers. Written here because the exporters of OpenTelemetry's SDK would bring some thirty packages for these seven messages.
+ * Messages of OTLP, https://github.com/open-telemetry/opentelemetry-proto (trace/v1, common/v1, resource/v1), by their
+ * field numbers. Written here because the exporters of OpenTelemetry's SDK would bring some thirty packages for these
+ * seven messages.
  */
 
 const STATUS_ERROR = 2;

@@ -33,7 +33,10 @@ function attributes(draft: Draft): Span['attributes'] {
   return known;
 }
 
-/** Spans of a request: the request itself, its placement, its waits and its answer. Names and attributes are llm-d-router's. */
+/**
+ * Spans of a request: the request itself, its placement, its waits and its answer. Names and attributes are
+ * llm-d-router's.
+ */
 export function requestSpans(request: TracedRequest, poolName: string, nextId: () => string): Span[] {
   const spans: Span[] = [
     rootSpan(request, poolName),
@@ -125,7 +128,10 @@ function rootSpan(request: TracedRequest, poolName: string): Span {
   };
 }
 
-/** Failure as a short name; undefined = there was none. A client that leaves is no failure, nor is a 4xx of the model server. */
+/**
+ * Failure as a short name; undefined = there was none. A client that leaves is no failure, nor is a 4xx of the model
+ * server.
+ */
 function errorOf({ end, rejection, status }: TracedRequest): string | undefined {
   if (rejection !== undefined) return rejection.code;
   if (end === 'evicted' || end === 'failed') return end;
@@ -137,8 +143,8 @@ function counted(tokens: number | undefined): number | undefined {
 }
 
 /**
- * Spans of the decisions of one call: one for each profile, and below it what its filters, scorers and picker did, as far as
- * the decision log still has it. The core does all of them in one call, so they share its times.
+ * Spans of the decisions of one call: one for each profile, and below it what its filters, scorers and picker did, as
+ * far as the decision log still has it. The core does all of them in one call, so they share its times.
  */
 export function decisionSpans(
   traced: TracedDecision,

@@ -55,8 +55,8 @@ const GRPC_PORT = '4317';
 const HTTP_PORT = '4318';
 
 /**
- * Reads the OTEL_* variables, https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/. Traces are on
- * when a variable names an exporter or an address.
+ * Reads the OTEL_* variables, https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/. Traces
+ * are on when a variable names an exporter or an address.
  */
 export function tracingSettings(values: Readonly<Record<string, string | undefined>>): TracingEnvironment {
   const env = new Environment(values);

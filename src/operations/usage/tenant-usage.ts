@@ -79,8 +79,8 @@ const SOURCES: readonly Source[] = [
 ];
 
 /**
- * Sums existing counters of the shards by tenant, at no further cost for a request. Tenants are the values of `fairness_id` in
- * the metrics, so their number has the same bound; further tenants count as `other`.
+ * Sums existing counters of the shards by tenant, at no further cost for a request. Tenants are the values of
+ * `fairness_id` in the metrics, so their number has the same bound; further tenants count as `other`.
  */
 export class TenantUsage {
   readonly #cells: Float64Array;

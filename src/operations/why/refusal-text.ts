@@ -27,7 +27,8 @@ type Text = (bound: RefusingBound, priority: number, detector: string) => string
 const inQueue =
   (what: string, setting: string): Text =>
   ({ used, limit }, priority) =>
-    `the queue of priority ${priority} would hold ${count(used)} ${what}, and may hold ${count(limit)} (${setting} of its band)`;
+    `the queue of priority ${priority} would hold ${count(used)} ${what}, and may hold ${count(limit)} (${setting} ` +
+    'of its band)';
 
 const inQueues =
   (what: string, setting: string): Text =>

@@ -36,7 +36,9 @@ export interface ShownEndpoint {
   readonly removedBy: string | null;
   readonly matchedTokens: number;
   readonly inflight: number;
-  /** Requests waiting in the engine: as scraped last, and as predicted for the decision, which scorers and filters read. */
+  /**
+   * Requests waiting in the engine: as scraped last, and as predicted for the decision, which scorers and filters read.
+   */
   readonly waiting: number | null;
   readonly predictedWaiting: number | null;
   readonly kvUsage: number | null;
@@ -271,7 +273,9 @@ export class RequestStories {
     }));
   }
 
-  /** The figure that a scorer goes by most of all, and its value; null = an operation of a later version of the core. */
+  /**
+   * The figure that a scorer goes by most of all, and its value; null = an operation of a later version of the core.
+   */
   #signal(
     record: DecisionRecord,
     endpoint: LoggedEndpoint,
@@ -320,7 +324,10 @@ export class RequestStories {
     return code === undefined ? `operation ${at}` : plainName(code);
   }
 
-  /** The configured operation that the one at `at` is. A variant of a program keeps the order of the operations of each kind. */
+  /**
+   * The configured operation that the one at `at` is. A variant of a program keeps the order of the operations of each
+   * kind.
+   */
   #configured(
     { profile }: DecisionRecord,
     at: number,

@@ -224,7 +224,9 @@ export class AdaptationControl {
     return { samples: learned, state: encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()) };
   }
 
-  /** State of the guard, at once with each of its epochs and once a second. Only guards of `mode: auto` decide together. */
+  /**
+   * State of the guard, at once with each of its epochs and once a second. Only guards of `mode: auto` decide together.
+   */
   #guardNews(): GuardNews | undefined {
     if (this.#peers === undefined || this.#settings.mode !== 'auto') return undefined;
     const { epoch } = this.#adapter;
@@ -235,7 +237,10 @@ export class AdaptationControl {
     return this.#adapter.news;
   }
 
-  /** Notes the state of another replica's guard, and takes over its learned state if that has ADOPTED_FACTOR times as many samples. */
+  /**
+   * Notes the state of another replica's guard, and takes over its learned state if that has ADOPTED_FACTOR times as
+   * many samples.
+   */
   hear(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off') return;
     try {

@@ -18,7 +18,10 @@ export interface CertificateWatchOptions {
 /** Both files are written one after the other. Without a change for this long they belong together. */
 const SETTLE_MS = 250;
 
-/** Follows tls.crt and tls.key of a folder (`--enable-cert-reload`), or reads them again when asked (SIGHUP). A pair that cannot be used changes nothing. */
+/**
+ * Follows tls.crt and tls.key of a folder (`--enable-cert-reload`), or reads them again when asked (SIGHUP). A pair
+ * that cannot be used changes nothing.
+ */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   readonly #watches: readonly FileWatch[];

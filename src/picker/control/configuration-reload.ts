@@ -27,8 +27,9 @@ export interface ConfigurationReloadOptions {
 }
 
 /**
- * Follows the configuration file (`--watch-config`), or reads it again when asked (SIGHUP). A new version is loaded and compiled beside the running one; it
- * takes its place when it is valid and needs no restart, otherwise nothing changes. One log line for each version.
+ * Follows the configuration file (`--watch-config`), or reads it again when asked (SIGHUP). A new version is loaded and
+ * compiled beside the running one; it takes its place when it is valid and needs no restart, otherwise nothing changes.
+ * One log line for each version.
  */
 export class ConfigurationReload {
   readonly #options: ConfigurationReloadOptions;

@@ -38,12 +38,13 @@ interface Watched {
 }
 
 /**
- * Finds out which endpoints are dead. It looks at an endpoint when a request to it got no answer, when its scrape failed, when a peer
- * says that it is out, and from then on until it takes connections again.
+ * Finds out which endpoints are dead. It looks at an endpoint when a request to it got no answer, when its scrape
+ * failed, when a peer says that it is out, and from then on until it takes connections again.
  *
- * Dead is one that refuses connections. One that this picker never reached is dead by a refusal only while the picker reaches others,
- * or while requests to it fail, since the way of the picker may be closed and that of the gateway open. One that keeps silent, or
- * that is unwell and cannot be scraped, is dead when requests to it fail and this picker has reached it before.
+ * Dead is one that refuses connections. One that this picker never reached is dead by a refusal only while the picker
+ * reaches others, or while requests to it fail, since the way of the picker may be closed and that of the gateway open.
+ * One that keeps silent, or that is unwell and cannot be scraped, is dead when requests to it fail and this picker has
+ * reached it before.
  */
 export class DeathWatch implements Part {
   readonly #options: DeathWatchOptions;

@@ -2,8 +2,8 @@ import { get } from 'node:http';
 import type { Endpoint } from '../../contract/endpoint.js';
 
 /**
- * What a look at a model server finds. answers: it is there · unwell: its health page says 5xx · refused: nothing listens · silent: no
- * answer in time, or no way to the host
+ * What a look at a model server finds. answers: it is there · unwell: its health page says 5xx · refused: nothing
+ * listens · silent: no answer in time, or no way to the host
  */
 export type EndpointFound = 'answers' | 'unwell' | 'refused' | 'silent';
 
@@ -21,8 +21,8 @@ const NO_ANSWERS: Readonly<Record<string, EndpointFound>> = {
 };
 
 /**
- * Looks at a model server. GET /health tells of vLLM, SGLang and TensorRT-LLM whether they are well; a server without that page, or
- * one that speaks something else than plain HTTP, answers as soon as it says anything at all.
+ * Looks at a model server. GET /health tells of vLLM, SGLang and TensorRT-LLM whether they are well; a server without
+ * that page, or one that speaks something else than plain HTTP, answers as soon as it says anything at all.
  */
 export function checkEndpoint({ address, port }: Pick<Endpoint, 'address' | 'port'>): Promise<EndpointFound> {
   return new Promise((resolve) => {

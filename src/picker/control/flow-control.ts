@@ -49,7 +49,10 @@ type Signals = Pick<EndpointReading, 'waiting' | 'kvUsage' | 'signalTimeMs'>;
 /** Largest age of signals that the learned limit uses (assembly/gate/learn.ts). */
 const FRESH_MS = 1_000;
 
-/** Flow control of a picker: the queues, the capacity gate in the core, and the bell that wakes them. Control thread only. */
+/**
+ * Flow control of a picker: the queues, the capacity gate in the core, and the bell that wakes them. Control thread
+ * only.
+ */
 export class FlowControl {
   readonly controller: FlowController;
   readonly gate: CapacityGate;
@@ -118,7 +121,9 @@ export class FlowControl {
     return this.#settings.limits;
   }
 
-  /** Means over the endpoints. Without endpoints for a half of requests, `effective` is the mean over the whole pool. */
+  /**
+   * Means over the endpoints. Without endpoints for a half of requests, `effective` is the mean over the whole pool.
+   */
   saturation(): StageSaturation {
     const now = poolClockMs();
     const pool = this.#pool();
@@ -206,7 +211,8 @@ export class FlowControl {
 
   /**
    * Charges tokens that tenants have used at other pickers.
-   * @param isSigned whether the report is signed; else a bucket loses no more than it holds, and is left with no larger debt
+   * @param isSigned whether the report is signed; else a bucket loses no more than it holds, and is left with no larger
+   * debt
    */
   spentElsewhere(spent: readonly { readonly tenant: string; readonly tokens: number }[], isSigned: boolean): void {
     const now = poolClockMs();

@@ -25,7 +25,10 @@ export interface FlowReportSources {
   readonly events: readonly FlowEvent[];
 }
 
-/** The state of flow control as JSON: bands, flows, heads, ages, saturation, ceilings, and the reason why the head waits. */
+/**
+ * The state of flow control as JSON: bands, flows, heads, ages, saturation, ceilings, and the reason why the head
+ * waits.
+ */
 export function flowReport(sources: FlowReportSources): object {
   const { mode, snapshot, ceilings, saturation, share, endpoints, events } = sources;
   return {

@@ -7,8 +7,8 @@ import type { PickerOptions } from '../picker-options.js';
 const FILE = 'hash-seed';
 
 /**
- * Seed of the block hashes that a state folder keeps, so that a kept index still names the same blocks. Made at the first
- * start. Readable by the owner only: with the seed, collisions can be constructed.
+ * Seed of the block hashes that a state folder keeps, so that a kept index still names the same blocks. Made at the
+ * first start. Readable by the owner only: with the seed, collisions can be constructed.
  * @throws with one line when the folder cannot be used
  */
 function keptSeed(folder: string): bigint {
@@ -47,9 +47,9 @@ function sharedSeed(group: string, hashKey: string): bigint {
 }
 
 /**
- * Seed of a pool's block hashes. Pools of one process have that of the process, so that a body is scanned once whichever of them
- * it is for; replicas have that of their group. Without either it is a new one at every start, so that collisions cannot be
- * constructed.
+ * Seed of a pool's block hashes. Pools of one process have that of the process, so that a body is scanned once
+ * whichever of them it is for; replicas have that of their group. Without either it is a new one at every start, so
+ * that collisions cannot be constructed.
  * @param ofProcess undefined = this is the process's own pool
  */
 export function hashSeedOf(

@@ -18,7 +18,9 @@ import type { PoolController } from './pool-controller.js';
 /** Decisions that are looked through for columns, and those that are taken. */
 const RECORDS_MAX = 5_000;
 const DECISIONS_MAX = 100;
-/** Work on decisions in one turn of the event loop: the control thread has health checks and scrapes to serve as well. */
+/**
+ * Work on decisions in one turn of the event loop: the control thread has health checks and scrapes to serve as well.
+ */
 const SLICE_MS = 1;
 /** Age up to which the use of the scorers is told again: who asks often costs no more. */
 const SCORERS_AGE_MS = 1_000;

@@ -37,8 +37,8 @@ export interface KeptStateOptions {
 }
 
 /**
- * Keeps what must survive all replicas of a group. Without a store everything else goes on; that is one line in the log. Control thread
- * only.
+ * Keeps what must survive all replicas of a group. Without a store everything else goes on; that is one line in the
+ * log. Control thread only.
  */
 export class KeptState {
   readonly #options: KeptStateOptions;

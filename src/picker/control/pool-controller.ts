@@ -40,8 +40,8 @@ const NAMES_MAX = 4096;
 /**
  * Writes the result of discovery to shared memory. Every slot that can be picked is known to every shard: a new
  * endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked before
- * its slot is freed. An update that replaces all endpoints that take requests leaves none without: the removed ones take
- * requests until a new one is live.
+ * its slot is freed. An update that replaces all endpoints that take requests leaves none without: the removed ones
+ * take requests until a new one is live.
  */
 export class PoolController {
   readonly #options: PoolControllerOptions;
@@ -252,7 +252,10 @@ export class PoolController {
     return assignment;
   }
 
-  /** Writes the signals of a scrape and follows the engine's cache size. @returns false when they could not be written now */
+  /**
+   * Writes the signals of a scrape and follows the engine's cache size.
+   * @returns false when they could not be written now
+   */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
@@ -287,8 +290,8 @@ export class PoolController {
   }
 
   /**
-   * Drops the prompts of an endpoint that has died: its process is gone, and its cache with it. An engine that reports its blocks
-   * and only keeps silent may have them still.
+   * Drops the prompts of an endpoint that has died: its process is gone, and its cache with it. An engine that reports
+   * its blocks and only keeps silent may have them still.
    */
   forgetPrompts({ slot, generation }: SlotAssignment, isGone: boolean): void {
     const { prefix } = this.#settings;

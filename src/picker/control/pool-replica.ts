@@ -47,7 +47,10 @@ interface Followed {
   changed: boolean;
 }
 
-/** The pool of this process as replication sees it: slots on this side, keys of endpoints on the other. Control thread only. */
+/**
+ * The pool of this process as replication sees it: slots on this side, keys of endpoints on the other. Control thread
+ * only.
+ */
 export class PoolReplica implements ReplicatedPool {
   readonly #options: PoolReplicaOptions;
   readonly #loads: LoadTable;

@@ -2,7 +2,9 @@ import type { MetricsExposition } from '../../operations/telemetry/exposition.js
 import type { Part } from '../part.js';
 import type { ClusterConnection } from './cluster-connection.js';
 
-/** Cluster of a process: it is connected to for the first pool that comes from it, and nothing of it is loaded before. */
+/**
+ * Cluster of a process: it is connected to for the first pool that comes from it, and nothing of it is loaded before.
+ */
 export class ProcessCluster implements Part {
   readonly #shared: boolean;
   #connection: ClusterConnection | undefined;

@@ -29,7 +29,10 @@ export interface ReplicaSettings {
   readonly group: string;
   /** Unique in the group. */
   readonly replica: string;
-  /** Secret of the group, of which the seed of the block hashes and the key of its messages are made; the empty text = none. */
+  /**
+   * Secret of the group, of which the seed of the block hashes and the key of its messages are made; the empty text =
+   * none.
+   */
   readonly hashKey: string;
   /** Whether JetStream keeps what must survive all replicas. */
   readonly jetStream: boolean;

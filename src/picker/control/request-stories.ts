@@ -35,7 +35,10 @@ export function requestStories(sources: StorySources, log: DecisionLog): Request
   });
 }
 
-/** The detector of a configuration. Without one the queues learn what endpoints hold; without queues the default one judges. */
+/**
+ * The detector of a configuration. Without one the queues learn what endpoints hold; without queues the default one
+ * judges.
+ */
 function roomJudge(
   { saturationDetector }: Pick<LoadedConfiguration, 'saturationDetector'>,
   queues: boolean,

@@ -33,8 +33,8 @@ export interface ShadowState extends CandidateState {
 }
 
 /**
- * Lets the candidate configuration decide in shadow, and follows its file. A version that cannot run leaves the one before in place.
- * Control thread only.
+ * Lets the candidate configuration decide in shadow, and follows its file. A version that cannot run leaves the one
+ * before in place. Control thread only.
  */
 export class ShadowControl implements Part {
   /** Counts of the version that decides. */

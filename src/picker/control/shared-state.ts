@@ -11,8 +11,8 @@ const TENANTS_MAX = 1_000;
 const NAME_BYTES_MAX = 255;
 
 /**
- * State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned coefficients, state of
- * the guard.
+ * State that replicas of this pool share beside load and prompts: tokens of tenants, shares of the gate, learned
+ * coefficients, state of the guard.
  * @param isSigned whether messages of strangers are refused
  */
 export function sharedState(

@@ -57,9 +57,9 @@ interface Track {
 }
 
 /**
- * Finds endpoints whose requests in flight get no byte. A silent one gets no new requests, except one probe at a time; it is back
- * with the next byte. Learns how long answers take from the training samples. Costs a look at a few words of each
- * endpoint; requests are looked at only where an endpoint with requests in flight has been quiet for seconds.
+ * Finds endpoints whose requests in flight get no byte. A silent one gets no new requests, except one probe at a time;
+ * it is back with the next byte. Learns how long answers take from the training samples. Costs a look at a few words of
+ * each endpoint; requests are looked at only where an endpoint with requests in flight has been quiet for seconds.
  */
 export class SilenceWatch implements Part {
   readonly #options: SilenceWatchOptions;
@@ -169,7 +169,10 @@ export class SilenceWatch implements Part {
     this.#options.report({ kind: written, endpoint, silence });
   }
 
-  /** A silent endpoint that has got no byte: into the ejected ones when the bound allows it by now; its probes one at a time. */
+  /**
+   * A silent endpoint that has got no byte: into the ejected ones when the bound allows it by now; its probes one at a
+   * time.
+   */
   #goOn({ slot, generation, endpoint }: SlotAssignment, track: Track, evidence: Evidence, nowMs: number): void {
     const { silences, report } = this.#options;
     if (!silences.isOut(slot)) {

@@ -96,7 +96,9 @@ function withStreamSettings(settings: ReloadableSettings): ShardCurrent {
   };
 }
 
-/** Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change. */
+/**
+ * Seed of the plugins' random generator. It is apart from the generator of the picks, which plugins must not change.
+ */
 const PLUGIN_SEED = 0x706c7567n;
 
 export interface PoolStackOptions {
@@ -104,7 +106,9 @@ export interface PoolStackOptions {
   readonly thread: number;
   readonly definitions: ReadonlyMap<string, PluginDefinition>;
   readonly log: Logger;
-  /** Scans of the process's own pool, which this one uses too where the hashes agree; undefined = it is the own pool. */
+  /**
+   * Scans of the process's own pool, which this one uses too where the hashes agree; undefined = it is the own pool.
+   */
   readonly scans?: ScanMemory | undefined;
   /** Sends a message of the pool to the control thread. */
   readonly send: (message: FromPool) => void;
@@ -113,7 +117,10 @@ export interface PoolStackOptions {
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToPool['kind']]: (message: Extract<ToPool, { kind: Kind }>) => void };
 
-/** All that one shard has of one pool: its access to the pool's memory, and what decides and watches the pool's requests. */
+/**
+ * All that one shard has of one pool: its access to the pool's memory, and what decides and watches the pool's
+ * requests.
+ */
 export class PoolStack {
   readonly #start: PoolStart;
   readonly #log: Logger;

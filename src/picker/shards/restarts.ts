@@ -1,4 +1,6 @@
-/** Pause before the second restart in a row of a shard, doubled for each later one, so that a busy port can become free. */
+/**
+ * Pause before the second restart in a row of a shard, doubled for each later one, so that a busy port can become free.
+ */
 const RESTART_PAUSE_MS = 100;
 const RESTART_PAUSE_MS_MAX = 30_000;
 /** A shard that has served for this long starts anew with its count. */
@@ -10,7 +12,9 @@ interface Count {
   listensSince: number | undefined;
 }
 
-/** Restarts of each shard, which are spread over time: a shard that dies again and again takes nothing from the others. */
+/**
+ * Restarts of each shard, which are spread over time: a shard that dies again and again takes nothing from the others.
+ */
 export class Restarts {
   readonly #counts = new Map<number, Count>();
   readonly #now: () => number;

@@ -59,8 +59,8 @@ export interface ShardPluginOptions {
 }
 
 /**
- * The definitions of all plugins that a pool can have on a shard, by type. Without plugins of others, without hook plugins and with
- * the default profile handler a shard needs none of them: they and their schemas are not loaded then.
+ * The definitions of all plugins that a pool can have on a shard, by type. Without plugins of others, without hook
+ * plugins and with the default profile handler a shard needs none of them: they and their schemas are not loaded then.
  * @throws ConfigurationError as loadPluginModules
  */
 export async function shardDefinitions({

@@ -350,8 +350,8 @@ export class ShardPool {
   }
 
   /**
-   * Ends shards that do not go on: their connections close, and proxies turn to the others. The looks are counted and not the
-   * time, which passes as well while this thread or the whole process stands still.
+   * Ends shards that do not go on: their connections close, and proxies turn to the others. The looks are counted and
+   * not the time, which passes as well while this thread or the whole process stands still.
    */
   #lookForStalls(): void {
     for (const shard of this.#shards.values()) {
@@ -397,7 +397,9 @@ export class ShardPool {
     }
   }
 
-  /** Lets no new request come to a pool. Resolves when its streams have ended in every shard, or `timeoutMs` has passed. */
+  /**
+   * Lets no new request come to a pool. Resolves when its streams have ended in every shard, or `timeoutMs` has passed.
+   */
   remove(link: PoolLink, timeoutMs: number): Promise<void> {
     const { number } = link;
     const threads = new Set(this.#shards.keys());

@@ -2,9 +2,9 @@ import type { ResourceLimits } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 
 /**
- * Bound on the young generation of a shard's heap, in MB. Node.js lets a thread have 192; a shard fills what it has before
- * the next collection, and collects as quickly with an eighth of it: 100 MB less memory, the same CPU time per request
- * (`npm run bench -- memory`, 8 MB semi-spaces against the default).
+ * Bound on the young generation of a shard's heap, in MB. Node.js lets a thread have 192; a shard fills what it has
+ * before the next collection, and collects as quickly with an eighth of it: 100 MB less memory, the same CPU time per
+ * request (`npm run bench -- memory`, 8 MB semi-spaces against the default).
  */
 const YOUNG_GENERATION_MB = 24;
 

@@ -84,8 +84,8 @@ export async function shard(start: ShardStart): Promise<void> {
 const FAREWELL_MS = 100;
 
 /**
- * Compiles the code of a request on memory that is thrown away: nothing of it is seen in the index, the charges, the metrics or
- * what is learned. Hook plugins would see it, so there is none with them.
+ * Compiles the code of a request on memory that is thrown away: nothing of it is seen in the index, the charges, the
+ * metrics or what is learned. Hook plugins would see it, so there is none with them.
  */
 async function warmUp(
   start: ShardStart,
@@ -361,7 +361,8 @@ function transportOptions(
     tls: listen.tls,
     maxReceiveBytes: bounds.maxReceiveBytes,
     maxSendBytes: bounds.maxSendBytes,
-    // A socket in the file system cannot be shared as a port can: the connections of one proxy beside the picker fit one shard.
+    // A socket in the file system cannot be shared as a port can: the connections of one proxy beside the picker fit
+    // one shard.
     socket: thread === 1 ? listen.socket : undefined,
     connectionsMax: shareOf(bounds.maxConnections, bounds),
     streamsMax: shareOf(bounds.maxStreams, bounds),

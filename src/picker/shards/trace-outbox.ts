@@ -10,7 +10,9 @@ const SEND_MS = 100;
 const CLOSING_MS_MAX = 1_000;
 const CLOSING_LOOK_MS = 5;
 
-/** Hands a shard's trace records to the control thread, one batch at a time: the next one waits until the last is taken. */
+/**
+ * Hands a shard's trace records to the control thread, one batch at a time: the next one waits until the last is taken.
+ */
 export class TraceOutbox {
   readonly #send: (batch: TraceBatch) => void;
   #records: TraceRecord[] = [];
@@ -34,7 +36,9 @@ export class TraceOutbox {
     if (this.#records.length > 0) this.#timer ??= setTimeout(() => this.#due(), SEND_MS).unref();
   }
 
-  /** Sends everything that is left and waits, up to a second, until it is taken: a port that closes may lose messages. */
+  /**
+   * Sends everything that is left and waits, up to a second, until it is taken: a port that closes may lose messages.
+   */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
     const end = performance.now() + CLOSING_MS_MAX;

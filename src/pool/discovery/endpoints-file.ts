@@ -106,8 +106,8 @@ const rewriteEntry = z.strictObject({
 const SECTIONS = ['endpoints', 'objectives', 'rewrites'];
 
 /**
- * Reads an endpoints file (YAML, of which JSON is a part). Throws BrokenFile when the file as a whole is unusable; an entry that is
- * wrong in itself, or repeats an id, is left out and named in `problems`.
+ * Reads an endpoints file (YAML, of which JSON is a part). Throws BrokenFile when the file as a whole is unusable; an
+ * entry that is wrong in itself, or repeats an id, is left out and named in `problems`.
  * @param file its name in messages
  */
 export function readEndpointsFile(text: string, file: string): EndpointsFile {

@@ -42,9 +42,9 @@ export async function readBoundedFile(path: string): Promise<string> {
 }
 
 /**
- * Calls `read` whenever a file may have changed: at once after events in its directory (a rename over it, a write into it, a
- * ConfigMap's swapped link), and within `pollMs` where no event comes (network file systems, a directory that was replaced). `read`
- * is never run twice at a time, and always once more after the last change.
+ * Calls `read` whenever a file may have changed: at once after events in its directory (a rename over it, a write into
+ * it, a ConfigMap's swapped link), and within `pollMs` where no event comes (network file systems, a directory that was
+ * replaced). `read` is never run twice at a time, and always once more after the last change.
  */
 export class FileWatch {
   readonly #path: string;

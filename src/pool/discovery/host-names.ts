@@ -42,8 +42,8 @@ export class HostNames {
   #onFirstAnswers: (() => void) | undefined;
 
   /**
-   * `changed` is called after a name's address has changed, except while `watch` waits for it; `report` once for each time that a name
-   * ceases to resolve.
+   * `changed` is called after a name's address has changed, except while `watch` waits for it; `report` once for each
+   * time that a name ceases to resolve.
    */
   constructor(options: HostNamesOptions, changed: () => void, report: (hostName: string, problem: string) => void) {
     this.#resolve = options.resolve ?? lookUp;
@@ -153,8 +153,8 @@ function isSettled(host: Host): boolean {
 }
 
 /**
- * One of a name's addresses: the one in use while it is still among them, else IPv4 before IPv6 and then the smallest text, so that
- * every replica that asks chooses the same.
+ * One of a name's addresses: the one in use while it is still among them, else IPv4 before IPv6 and then the smallest
+ * text, so that every replica that asks chooses the same.
  */
 export function chooseAddress(addresses: readonly string[], current: string | undefined): string | undefined {
   if (current !== undefined && addresses.includes(current)) return current;

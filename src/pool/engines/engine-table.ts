@@ -4,7 +4,9 @@ import { Engine } from './engine.js';
 export interface EngineTableOptions {
   /** Override a built-in engine of the same name as a whole, or add one. */
   readonly engineConfigs?: readonly EngineConfig[] | undefined;
-  /** Endpoint label that names the engine. Default `llm-d.ai/engine-type`; the older name is read where it is absent. */
+  /**
+   * Endpoint label that names the engine. Default `llm-d.ai/engine-type`; the older name is read where it is absent.
+   */
   readonly engineLabelKey?: string | undefined;
   /** Keys of the custom metrics that plugins read; null = a value that comes from elsewhere. */
   readonly attributes?: readonly (string | null)[] | undefined;
@@ -55,7 +57,9 @@ export class EngineTable {
     return [...this.#engines.values()];
   }
 
-  /** The engine that an endpoint's labels name; `known` is false when they name none of the table (the default serves). */
+  /**
+   * The engine that an endpoint's labels name; `known` is false when they name none of the table (the default serves).
+   */
   choose(labels: Readonly<Record<string, string>>): EngineChoice {
     const asked = labels[this.#label] ?? labels[OLDER_ENGINE_LABEL] ?? '';
     if (asked === '') return { engine: this.#fallback, known: true, asked };

@@ -7,8 +7,8 @@ export interface WantedMetric {
   readonly name: string;
   readonly labels?: Readonly<Record<string, string>>;
   /**
-   * Over several series of the name: their sum, their maximum, the labels of the series with the largest value, or the distinct names
-   * of comma lists in the labels of all, as one comma list.
+   * Over several series of the name: their sum, their maximum, the labels of the series with the largest value, or the
+   * distinct names of comma lists in the labels of all, as one comma list.
    */
   readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
   readonly wantLabels?: readonly string[];
@@ -38,8 +38,9 @@ const START_TIME = 'process_start_time_seconds';
 const MODEL_LABEL = 'model_name';
 
 /**
- * Requests that one endpoint can plausibly run or have waiting, and the plausible share of its KV cache in use (engines round, and
- * a page of percents would be read as a hundred full caches). Larger values are of a broken page and count as unknown.
+ * Requests that one endpoint can plausibly run or have waiting, and the plausible share of its KV cache in use (engines
+ * round, and a page of percents would be read as a hundred full caches). Larger values are of a broken page and count
+ * as unknown.
  */
 const REQUESTS_MAX = 1_000_000;
 const KV_USAGE_MAX = 1.5;
@@ -131,8 +132,9 @@ export class Engine {
   }
 
   /**
-   * Adapters in any series of the gauge; none when they are those of the last page. vLLM keeps a series of each set of adapters that
-   * it ran at once, and only the newest says what runs now: an adapter whose requests are short is mostly in older ones.
+   * Adapters in any series of the gauge; none when they are those of the last page. vLLM keeps a series of each set of
+   * adapters that it ran at once, and only the newest says what runs now: an adapter whose requests are short is mostly
+   * in older ones.
    */
   newlyShown(page: ScannedPage, memory: AdapterMemory): readonly string[] {
     const shown = (this.#shown < 0 ? undefined : page.labels[this.#shown]?.[0]) ?? '';

@@ -9,8 +9,8 @@ const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
 /**
- * Parses `name` or `name{label=value,…}`. Values may be quoted with `"`; quoted or not they hold no comma, quote or brace.
- * Throws an Error that names `field` and the remedy.
+ * Parses `name` or `name{label=value,…}`. Values may be quoted with `"`; quoted or not they hold no comma, quote or
+ * brace. Throws an Error that names `field` and the remedy.
  */
 export function parseMetricSpec(spec: string, field: string): MetricSpec {
   const text = spec.trim();

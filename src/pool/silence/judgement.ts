@@ -7,7 +7,10 @@ export interface Evidence {
   readonly requests: readonly HeardRequest[];
   /** Last output of the endpoint, of whatever request; 0 = none. */
   readonly heardMs: number;
-  /** Time since which every fresh scrape has said that the engine runs nothing and has nothing waiting; undefined = it has not. */
+  /**
+   * Time since which every fresh scrape has said that the engine runs nothing and has nothing waiting; undefined = it
+   * has not.
+   */
   readonly idleSinceMs: number | undefined;
   /** Whether the engine's KV cache has changed of late: it works on something. Undefined = the signal is unknown. */
   readonly works: boolean | undefined;
@@ -46,7 +49,9 @@ export const QUIET_MS = 10_000;
 export const QUIET_BLIND_MS = 30_000;
 /** The same where the engine itself says that it has nothing to do. */
 export const QUIET_IDLE_MS = 5_000;
-/** Time that a prompt token may take at least: 2,000 tokens per second, a tenth of what a small accelerator computes. */
+/**
+ * Time that a prompt token may take at least: 2,000 tokens per second, a tenth of what a small accelerator computes.
+ */
 const TOKEN_MS = 0.5;
 /** The same where the engine has nothing to do: its server may still cut the prompt into tokens. */
 const TOKEN_IDLE_MS = 0.1;
@@ -58,15 +63,18 @@ const OVERDUE_MIN = 2;
 const ABANDONED_MS = 1_000;
 const ALONE = 3;
 
-/** Uncached tokens without a first output: of prompts that waited at the last byte, and the most of one that came later. */
+/**
+ * Uncached tokens without a first output: of prompts that waited at the last byte, and the most of one that came later.
+ */
 interface Prompts {
   readonly before: number;
   readonly later: number;
 }
 
 /**
- * Judges an endpoint by the requests in flight there: every byte of any of them starts the time of all again. A request that was
- * overdue already when another one got a byte is stuck for a reason of its own (a client that reads nothing) and counts no more.
+ * Judges an endpoint by the requests in flight there: every byte of any of them starts the time of all again. A request
+ * that was overdue already when another one got a byte is stuck for a reason of its own (a client that reads nothing)
+ * and counts no more.
  * @returns undefined = it is not silent
  */
 export function silenceOf(evidence: Evidence, nowMs: number): Silence | undefined {
@@ -92,7 +100,9 @@ export function silenceOf(evidence: Evidence, nowMs: number): Silence | undefine
   return { overdue: overdue.length, ...worst, idle: idleSinceMs !== undefined };
 }
 
-/** Silence as clients show it that wait for less than the least quiet time: each gave up when its output was overdue. */
+/**
+ * Silence as clients show it that wait for less than the least quiet time: each gave up when its output was overdue.
+ */
 function abandonedOf({ abandoned, works, idleSinceMs }: Evidence, heardMs: number, nowMs: number): Silence | undefined {
   if (abandoned === undefined || abandoned.count < OVERDUE_MIN || abandoned.sinceMs <= heardMs) return undefined;
   const quietMs = nowMs - abandoned.sinceMs;
@@ -136,9 +146,9 @@ function promptsOf(requests: readonly HeardRequest[], heardMs: number): Prompts 
 }
 
 /**
- * Uncached tokens whose computation can come before the next byte: those that waited at the last byte, or those before the
- * request, and the longest prompt that came later, which an engine may prefer. Not all that came later: they would put the
- * judgement off for ever.
+ * Uncached tokens whose computation can come before the next byte: those that waited at the last byte, or those before
+ * the request, and the longest prompt that came later, which an engine may prefer. Not all that came later: they would
+ * put the judgement off for ever.
  */
 function tokensBefore(request: HeardRequest, { before, later }: Prompts, heardMs: number): number {
   return later + (request.chargedMs <= heardMs ? before : request.tokensAhead + request.uncachedTokens);

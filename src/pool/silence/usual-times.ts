@@ -6,7 +6,9 @@ const OWN_ANSWERS = 8;
 const MEAN_OVER = 64;
 /** Share of the longest answer that is left after the next one: half after 350. */
 const KEPT_SHARE = 0.998;
-/** Least mean of tokens before a first output, so that a few cached prompts do not make every other one look endless. */
+/**
+ * Least mean of tokens before a first output, so that a few cached prompts do not make every other one look endless.
+ */
 const TOKENS_MIN = 64;
 
 /** How long answers usually take, in milliseconds; learned from the answers of one endpoint, or of the pool. */
@@ -77,7 +79,9 @@ export class PoolTimes {
     times.note(sample);
   }
 
-  /** Undefined while the pool has given no answer whose end was seen: nothing is known of what its answers should take. */
+  /**
+   * Undefined while the pool has given no answer whose end was seen: nothing is known of what its answers should take.
+   */
   of(slot: number, generation: number): UsualTimes | undefined {
     const own = this.#bySlot.get(slot);
     if (own?.generation === generation && own.times.answers >= OWN_ANSWERS) return own.times;

@@ -12,9 +12,13 @@ import {
 import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
 import type { InformerLog, SignalReader } from './signal-reader.js';
 
-/** Sink of scraped signals. Both methods answer false when they could not apply it now (the lock's owner has just died). */
+/**
+ * Sink of scraped signals. Both methods answer false when they could not apply it now (the lock's owner has just died).
+ */
 export interface SignalSink {
-  /** A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed. */
+  /**
+   * A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed.
+   */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
   /** The published signals are too old: once, tried again at the next tick after false. */
   stale(slot: number, generation: number): boolean;
@@ -40,7 +44,10 @@ export interface MetricsInformerOptions {
   readonly path?: string | undefined;
   /** Address of an endpoint's page. Default: its own address and port. */
   readonly locate?: ((endpoint: Endpoint) => PageLocation) | undefined;
-  /** Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for themselves. */
+  /**
+   * Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for
+   * themselves.
+   */
   readonly tls?: ScrapeTlsOptions | undefined;
   /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */
   readonly now?: (() => number) | undefined;
@@ -115,9 +122,9 @@ const READ_BYTES = 64 * 1024;
 const FIRST_POLL_MS_MAX = 50;
 
 /**
- * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all endpoints; polls
- * of one endpoint never overlap; an endpoint that fails is asked less and less often, and its signals become unknown after
- * `stalenessMs`.
+ * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all
+ * endpoints; polls of one endpoint never overlap; an endpoint that fails is asked less and less often, and its signals
+ * become unknown after `stalenessMs`.
  */
 export class MetricsInformer {
   readonly #sink: SignalSink;

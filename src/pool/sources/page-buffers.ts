@@ -3,8 +3,8 @@ const SPARE_MAX = 16;
 const SPARE_BYTES_MAX = 1024 * 1024;
 
 /**
- * Buffers for pages that are still arriving. Only as many exist as pages are under way at one time, plus a few spare ones: an
- * endpoint between two scrapes holds none.
+ * Buffers for pages that are still arriving. Only as many exist as pages are under way at one time, plus a few spare
+ * ones: an endpoint between two scrapes holds none.
  */
 export class PageBuffers {
   readonly #spare: Uint8Array[] = [];

@@ -85,7 +85,8 @@ export class PageReader implements SignalReader<PageReading> {
     const names = this.#engines.names().join(', ');
     this.#log.warn(
       { endpoint: endpoint.id, engine: asked },
-      `engine "${asked}" is unknown, ${engine.name} is assumed: label the endpoint with one of ${names}, or add it to engineConfigs`,
+      `engine "${asked}" is unknown, ${engine.name} is assumed: label the endpoint with one of ${names}, or add it ` +
+        'to engineConfigs',
     );
   }
 }

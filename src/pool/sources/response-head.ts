@@ -16,8 +16,8 @@ const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*
 const FIELD = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 
 /**
- * Reads the lines of a response head (RFC 9112 §2–§6), without the empty line. Strict: what could be read in two ways is refused
- * (folded lines, two lengths, a length beside a transfer coding). Throws ScrapeFault.
+ * Reads the lines of a response head (RFC 9112 §2–§6), without the empty line. Strict: what could be read in two ways
+ * is refused (folded lines, two lengths, a length beside a transfer coding). Throws ScrapeFault.
  */
 export function readHead(lines: readonly string[]): ResponseHead {
   const status = STATUS_LINE.exec(lines[0] ?? '');

@@ -13,8 +13,8 @@ const CR = 13;
 type State = 'head' | 'length' | 'chunk size' | 'chunk data' | 'chunk end' | 'trailer' | 'close' | 'complete';
 
 /**
- * An incremental parser of one HTTP/1.1 response to a GET, cut anywhere. It keeps the body (the page) in one piece up to
- * `pageBytesMax`. `push` and `end` throw ScrapeFault; the parser must then be reset and the connection given up.
+ * An incremental parser of one HTTP/1.1 response to a GET, cut anywhere. It keeps the body (the page) in one piece up
+ * to `pageBytesMax`. `push` and `end` throw ScrapeFault; the parser must then be reset and the connection given up.
  */
 export class ResponseParser {
   readonly #buffers: PageBuffers;

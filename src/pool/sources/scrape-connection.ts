@@ -43,8 +43,8 @@ export interface ScrapeMeans {
 }
 
 /**
- * A keep-alive connection to one endpoint that asks for one page at a time: only what a scrape needs of HTTP/1.1, because
- * scraping is the hot path of the control thread. It connects on demand and again after a failure.
+ * A keep-alive connection to one endpoint that asks for one page at a time: only what a scrape needs of HTTP/1.1,
+ * because scraping is the hot path of the control thread. It connects on demand and again after a failure.
  */
 export class ScrapeConnection {
   readonly #address: ScrapeAddress;
@@ -72,7 +72,8 @@ export class ScrapeConnection {
     this.#failed = failed;
     const host = address.host.includes(':') ? `[${address.host}]` : address.host;
     this.#request = Buffer.from(
-      `GET ${address.path} HTTP/1.1\r\nHost: ${address.serverName ?? host}:${address.port}\r\nUser-Agent: pointsman\r\n` +
+      `GET ${address.path} HTTP/1.1\r\nHost: ${address.serverName ?? host}:${address.port}\r\nUser-Agent: ` +
+        'pointsman\r\n' +
         'Accept: text/plain;version=0.0.4\r\n\r\n',
       'latin1',
     );

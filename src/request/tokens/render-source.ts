@@ -12,7 +12,9 @@ const CONNECTIONS = 16;
 const KEEP_ALIVE_MS = 90_000;
 /** Bound on the open requests for tokens of one shard. A longer queue would cost more time than the tokens save. */
 const OPEN_MAX = 256;
-/** Bound on an answer in bytes: a token takes at most 11 characters, and models have windows of at most some millions. */
+/**
+ * Bound on an answer in bytes: a token takes at most 11 characters, and models have windows of at most some millions.
+ */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 const PATHS: ReadonlyMap<PromptKind, string> = new Map([

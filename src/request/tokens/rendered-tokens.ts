@@ -45,7 +45,10 @@ function isRendered(value: unknown): value is RenderedPrompt {
   return Array.isArray(ids) && ids.every((id) => Number.isInteger(id) && id >= 0 && id <= 0xffff_ffff);
 }
 
-/** Reads vLLM's `features`: for each modality the hashes of the items and the ranges of their placeholders, in one order. */
+/**
+ * Reads vLLM's `features`: for each modality the hashes of the items and the ranges of their placeholders, in one
+ * order.
+ */
 function featuresOf({ features, token_ids }: RenderedPrompt): readonly PromptFeature[] {
   const { mm_hashes: hashes, mm_placeholders: places } = (features ?? {}) as {
     readonly mm_hashes?: Readonly<Record<string, unknown>>;

@@ -12,8 +12,8 @@ export interface PromptBody {
 }
 
 /**
- * Reason why a prompt has no tokens and is estimated. `late`: the deadline has passed. `failed`: no usable answer. `busy`: too
- * many prompts wait already. `paused`: the source has failed repeatedly and is not asked for a while.
+ * Reason why a prompt has no tokens and is estimated. `late`: the deadline has passed. `failed`: no usable answer.
+ * `busy`: too many prompts wait already. `paused`: the source has failed repeatedly and is not asked for a while.
  */
 export type TokenFailure = 'late' | 'failed' | 'busy' | 'paused';
 

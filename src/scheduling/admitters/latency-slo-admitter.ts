@@ -10,8 +10,10 @@ export const latencySloAdmitter = definePlugin({
   kinds: ['admitter'],
   stability: 'Beta',
   doc:
-    'Turns a sheddable request (priority below 0) that wants a time to first token or per output token away with status ' +
-    '429, when latency is predicted, no endpoint keeps what it wants, none is idle, and none is cold (KV cache below 2 %).',
+    'Turns a sheddable request (priority below 0) that wants a time to first token or per output token away with ' +
+    'status ' +
+    ('429, when latency is predicted, no endpoint keeps what it wants, none is idle, and none is cold (KV cache ' +
+      'below 2 %).'),
   signals: ['running requests', 'KV usage'],
   parameters,
   consumes: ({ latencyPredictionInfoProducerName }) => [

@@ -15,7 +15,9 @@ const parameters = z.strictObject({
 
 type Thresholds = Pick<z.output<typeof parameters>, 'queueDepthThreshold' | 'kvCacheUtilThreshold'>;
 
-/** Mean over the endpoints of max(waiting / threshold, KV usage / threshold); an endpoint with unknown signals is full. */
+/**
+ * Mean over the endpoints of max(waiting / threshold, KV usage / threshold); an endpoint with unknown signals is full.
+ */
 function saturation(endpoints: EndpointViews, { queueDepthThreshold, kvCacheUtilThreshold }: Thresholds): number {
   let sum = 0;
   for (const slot of endpoints.slots) {

@@ -13,7 +13,9 @@ export const prefixBasedPdDecider = definePlugin({
   type: 'prefix-based-pd-decider',
   kinds: ['decider'],
   stability: 'Beta',
-  doc: 'Decides that the prefill runs on an endpoint of its own when enough of the prompt is not cached where it is decoded.',
+  doc:
+    'Decides that the prefill runs on an endpoint of its own when enough of the prompt is not cached where it is ' +
+    'decoded.',
   parameters: z.strictObject({
     nonCachedTokens: tokens('nonCachedTokens').describe(
       'Prompt tokens that the decode endpoint does not hold, from which on a prefill endpoint is used. 0 = never.',

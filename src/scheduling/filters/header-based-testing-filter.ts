@@ -10,7 +10,8 @@ export const headerBasedTestingFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Beta',
   doc:
-    'For conformance tests: keeps the endpoints that the header test-epp-endpoint-selection lists, as IP addresses or ' +
+    'For conformance tests: keeps the endpoints that the header test-epp-endpoint-selection lists, as IP addresses ' +
+    'or ' +
     'ip:port with commas between them. Without the header none is left, so every other request is refused.',
   ...ignoredParameters,
   budgetMs: PATIENT_BUDGET_MS,

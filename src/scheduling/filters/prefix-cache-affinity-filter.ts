@@ -47,8 +47,10 @@ export const prefixCacheAffinityFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Beta',
   doc:
-    'Keeps the endpoints that hold at least affinityThreshold of the prompt, unless there is none, or the best of them ' +
-    'is slower to its first token than the best of the others by more than maxTTFTPenaltyMs: by its tokens in flight, or ' +
+    'Keeps the endpoints that hold at least affinityThreshold of the prompt, unless there is none, or the best of ' +
+    'them ' +
+    ('is slower to its first token than the best of the others by more than maxTTFTPenaltyMs: by its tokens in ' +
+      'flight, or ') +
     'as predicted.',
   parameters,
   consumes: ({

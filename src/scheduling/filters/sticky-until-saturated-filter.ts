@@ -23,10 +23,12 @@ export const stickyUntilSaturatedFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Beta',
   doc:
-    'Keeps the endpoints that hold the prompt as long as one of them is not saturated; then those that are not saturated; ' +
+    'Keeps the endpoints that hold the prompt as long as one of them is not saturated; then those that are not ' +
+    'saturated; ' +
     'then all. An absolute limit, where prefix-cache-affinity-filter compares with the other endpoints.',
   source:
-    'llm-d, token-aware routing of August 2026 ("sticky until saturated"; the default is its 20,480 tokens/s × 14 s on H100)',
+    'llm-d, token-aware routing of August 2026 ("sticky until saturated"; the default is its 20,480 tokens/s × 14 ' +
+    's on H100)',
   parameters,
   consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },

@@ -9,7 +9,8 @@ export const topologyAffinityFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Alpha',
   doc:
-    'Keeps the endpoints that are near the one that an earlier profile of the request picked. Keeps all when there is no ' +
+    'Keeps the endpoints that are near the one that an earlier profile of the request picked. Keeps all when there ' +
+    'is no ' +
     'such pick, nothing is known about where it is, none is near enough, or there is no topology-extractor.',
   parameters: z.strictObject({
     minAffinity: z

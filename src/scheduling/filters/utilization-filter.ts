@@ -33,7 +33,9 @@ export const utilizationFilter = definePlugin({
   type: 'utilization-filter',
   kinds: ['filter'],
   stability: 'Alpha',
-  doc: 'Keeps endpoints that are at most so busy: requests in flight from here, running, waiting, and share of the KV cache.',
+  doc:
+    'Keeps endpoints that are at most so busy: requests in flight from here, running, waiting, and share of the KV ' +
+    'cache.',
   parameters,
   consumes: (given) =>
     countsActive(given) ? [{ key: 'in-flight-load', producer: given.inFlightLoadProducerName }] : [],

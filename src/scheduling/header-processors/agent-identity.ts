@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-/** Headers that agents send by themselves: Claude Code, OpenCode, Codex, and older versions of Codex with an underscore. */
+/**
+ * Headers that agents send by themselves: Claude Code, OpenCode, Codex, and older versions of Codex with an underscore.
+ */
 const AGENT_HEADERS = ['x-claude-code-session-id', 'x-session-affinity', 'session-id', 'session_id'];
 
 const parameters = z.strictObject({

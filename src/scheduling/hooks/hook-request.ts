@@ -6,7 +6,9 @@ export interface HookRequest {
   readonly headers: RequestHeaders;
   /** Path with query. */
   readonly path: string;
-  /** Model that the client named, and model sent upstream. Empty in `requestHeaders`, and for a dialect without a model. */
+  /**
+   * Model that the client named, and model sent upstream. Empty in `requestHeaders`, and for a dialect without a model.
+   */
   readonly model: string;
   readonly targetModel: string;
   readonly promptBytes: number;
@@ -24,7 +26,9 @@ export interface HookRequest {
   readonly profile: string;
   /** Below 0 = sheddable. */
   readonly priority: number;
-  /** Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it. */
+  /**
+   * Flow of the request in fairness and metrics; undefined = the request names none. Only `requestHeaders` may set it.
+   */
   fairnessId: string | undefined;
   /** Values that plugins exchange about this request, by name and of any type. They never leave the shard. */
   readonly attributes: Map<string, unknown>;

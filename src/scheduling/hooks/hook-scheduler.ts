@@ -2,7 +2,9 @@ import type { GatedScheduler, Placement, Rejection, ScheduleInput, Waiting } fro
 import type { HookPlugins } from './hook-plugins.js';
 import { HookRequestRecord } from './hook-request-record.js';
 
-/** A scheduler that reports its placements to hook plugins. Their filters and scores are in the columns of each profile. */
+/**
+ * A scheduler that reports its placements to hook plugins. Their filters and scores are in the columns of each profile.
+ */
 export class HookScheduler implements GatedScheduler {
   readonly #inner: GatedScheduler;
   readonly #plugins: HookPlugins;

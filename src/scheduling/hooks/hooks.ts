@@ -19,7 +19,9 @@ import type { HookRequest } from './hook-request.js';
 export interface EndpointViews {
   /** Slots that the request may use: all of the pool, or those of the proxy's subset hint. Do not keep or change it. */
   readonly slots: readonly number[];
-  /** Every slot of the pool, also those that the request may not use; the same array until an endpoint comes or goes. */
+  /**
+   * Every slot of the pool, also those that the request may not use; the same array until an endpoint comes or goes.
+   */
   readonly all: readonly number[];
   /** Endpoint of a slot; undefined = the slot is free. */
   at(slot: number): PickedEndpoint | undefined;
@@ -90,7 +92,10 @@ export interface RequestHolder {
   hold(request: HookRequest, endpoints: EndpointViews): Promise<void> | undefined;
 }
 
-/** Computes the share of a prompt that each endpoint holds. Needs `hostsMatches`, and a prefix-cache-scorer that names it. */
+/**
+ * Computes the share of a prompt that each endpoint holds. Needs `hostsMatches`, and a prefix-cache-scorer that names
+ * it.
+ */
 export interface MatchTeller {
   /** Fills `column`, which has one cell per slot and holds 0 everywhere, with shares in 0 … 1. Called as `filter`. */
   match(request: HookRequest, endpoints: EndpointViews, column: Float32Array): void;

@@ -5,7 +5,9 @@ export const maxScorePicker = definePlugin({
   type: 'max-score-picker',
   kinds: ['picker'],
   stability: 'Beta',
-  doc: 'Picks the endpoint with the highest score. Ties go to endpoints whose signals are known, then to the fewest requests in flight, then by lot.',
+  doc:
+    'Picks the endpoint with the highest score. Ties go to endpoints whose signals are known, then to the fewest ' +
+    'requests in flight, then by lot.',
   parameters: endpointCount,
   operations: ['OP_PICK_MAX_SCORE'],
   compile: (parameters, weight, { name }) => ({

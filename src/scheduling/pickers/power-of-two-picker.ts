@@ -7,7 +7,8 @@ export const powerOfTwoPicker = definePlugin({
   kinds: ['picker'],
   stability: 'Beta',
   doc:
-    'Draws two candidates by lot and picks the better one: by score, then by fewer requests in flight. Several pickers ' +
+    'Draws two candidates by lot and picks the better one: by score, then by fewer requests in flight. Several ' +
+    'pickers ' +
     'that know nothing of each other do not all run to the same endpoint.',
   source: 'the power of two choices (Mitzenmacher 2001; SGLang Model Gateway power_of_two, AIBrix power-of-two)',
   parameters: z.strictObject({

@@ -15,7 +15,8 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
     .boolean()
     .default(true)
     .describe(
-      'Take the capacity from the engines where they report it, and count a match as far as their own blocks are whole.',
+      'Take the capacity from the engines where they report it, and count a match as far as their own blocks are ' +
+        'whole.',
     ),
   blockSizeTokens: z
     .int()

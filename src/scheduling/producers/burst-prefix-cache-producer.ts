@@ -121,8 +121,10 @@ export const burstPrefixCacheProducer = definePlugin({
   kinds: ['producer'],
   stability: 'Alpha',
   doc:
-    'Holds requests for a moment and assigns those that came together: requests with one prompt go to one endpoint, so ' +
-    'that a prompt without a holder is computed once. A prefix-cache-scorer that names it sees a full match there and ' +
+    'Holds requests for a moment and assigns those that came together: requests with one prompt go to one ' +
+    'endpoint, so ' +
+    ('that a prompt without a holder is computed once. A prefix-cache-scorer that names it sees a full match there ' +
+      'and ') +
     'none elsewhere. Every shard sees only its own requests.',
   parameters,
   produces: ['prefix-match'],

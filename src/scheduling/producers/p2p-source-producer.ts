@@ -77,7 +77,8 @@ export const p2pSourceProducer = definePlugin({
   doc:
     'Names another endpoint that holds more of the prompt than the one that computes it, in the header ' +
     `${SOURCE_HEADER}: llm-d's sidecar has the engine pull the KV blocks from there instead of computing them. The ` +
-    'source is drawn by x-request-id among the endpoints within one block of the most, with weights 1 / (1 + waiting requests).',
+    ('source is drawn by x-request-id among the endpoints within one block of the most, with weights 1 / (1 + ' +
+      'waiting requests).'),
   signals: ['waiting requests'],
   parameters,
   consumes: ({ prefixMatchInfoProducerName }) => [

@@ -22,8 +22,10 @@ export const precisePrefixCacheProducer = definePlugin({
   kinds: ['producer', 'extractor'],
   stability: 'Beta',
   doc:
-    'Knows which endpoint holds which prompt blocks because the engines say so: follows their KV events over ZeroMQ and ' +
-    "finds the longest prefix of a prompt on each endpoint. Needs the engine's own tokens (token-producer with `vllm`).",
+    'Knows which endpoint holds which prompt blocks because the engines say so: follows their KV events over ' +
+    'ZeroMQ and ' +
+    ("finds the longest prefix of a prompt on each endpoint. Needs the engine's own tokens (token-producer with " +
+      '`vllm`).'),
   parameters,
   produces: ['prefix-match'],
   consumes: () => [{ key: 'prompt-tokens' }],

@@ -12,7 +12,8 @@ const parameters = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Answers are streamed: predict the first token and the time per output token. Otherwise the whole duration of a ' +
+      'Answers are streamed: predict the first token and the time per output token. Otherwise the whole duration ' +
+        'of a ' +
         'request stands for its time to first token, and single tokens are neither early nor late.',
     ),
   endpointRoleLabel: z
@@ -40,7 +41,8 @@ const parameters = z.strictObject({
     .array(z.string())
     .optional()
     .describe(
-      "Addresses of prediction servers that speak llm-d-router's protocol; one is drawn for each call. Absent = those of " +
+      "Addresses of prediction servers that speak llm-d-router's protocol; one is drawn for each call. Absent = " +
+        'those of ' +
         'the environment variable PREDICTION_SERVER_URL, separated by commas. Without any the built-in model predicts.',
     ),
   trainingServerURL: z
@@ -64,7 +66,8 @@ const parameters = z.strictObject({
     .gt(0)
     .default(15_928)
     .describe(
-      'Prompt tokens that an endpoint computes in a second, as the built-in model believes before it has learned; the ' +
+      'Prompt tokens that an endpoint computes in a second, as the built-in model believes before it has learned; ' +
+        'the ' +
         'default is Qwen3 32B on two H100.',
     ),
   priorTPOTMs: z
@@ -91,8 +94,10 @@ export const predictedLatencyProducer = definePlugin({
   kinds: ['producer'],
   stability: 'Beta',
   doc:
-    'Predicts the time to first token and the time per output token of the request on every endpoint. Without prediction ' +
-    'servers a model in the picker does it: one linear model per endpoint over uncached prompt tokens, prefill tokens and ' +
+    'Predicts the time to first token and the time per output token of the request on every endpoint. Without ' +
+    'prediction ' +
+    ('servers a model in the picker does it: one linear model per endpoint over uncached prompt tokens, prefill ' +
+      'tokens and ') +
     'requests in flight, waiting requests, KV usage and prompt length, learned from the answers.',
   signals: ['waiting requests', 'KV usage'],
   parameters,

@@ -109,7 +109,8 @@ export const tokenProducer = definePlugin({
   stability: 'Beta',
   doc:
     'Says which tokens a prompt has. Without parameters an estimate: four bytes for a token, counted while the body ' +
-    'arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; with `local`, the tokeniser ' +
+    ('arrives. With `vllm`, a vLLM server renders and tokenises every chat and completion; with `local`, the ' +
+      'tokeniser ') +
     'files of the model do. A prompt that is not tokenised in time is estimated, and counted as such.',
   parameters,
   files: [['local', 'path']],

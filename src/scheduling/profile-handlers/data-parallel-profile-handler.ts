@@ -10,7 +10,8 @@ export const dataParallelProfileHandler = definePlugin({
   stability: 'Beta',
   deprecated: { replacement: 'single-profile-handler' },
   doc:
-    'Runs the one profile over the ranks of data-parallel engines: the proxy is told the primary port of the host, the ' +
+    'Runs the one profile over the ranks of data-parallel engines: the proxy is told the primary port of the host, ' +
+    'the ' +
     'rank stands in the header x-data-parallel-host-port.',
   parameters: z.strictObject({
     primaryPort: primaryPort(8000, 'Port for the proxy; 0 = that of the picked rank.'),

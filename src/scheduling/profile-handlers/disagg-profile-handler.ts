@@ -42,7 +42,8 @@ const fields = z.strictObject({
     .string()
     .default('decode-first')
     .describe(
-      'decode-first: the decode endpoint is picked first and the prefill decider looks at it. prefill-first: the prefill ' +
+      'decode-first: the decode endpoint is picked first and the prefill decider looks at it. prefill-first: the ' +
+        'prefill ' +
         'endpoint is picked first, for every request when there is a prefill profile.',
     ),
   profiles: z
@@ -64,7 +65,8 @@ const fields = z.strictObject({
     .enum(['decode-only', 'reject'])
     .default('decode-only')
     .describe(
-      'What becomes of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the decode ' +
+      'What becomes of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the ' +
+        'decode ' +
         'endpoint reads the prompt itself. reject: 429.',
     ),
   decodeProfile: flat('profiles.decode'),
@@ -116,7 +118,8 @@ export const disaggProfileHandler = definePlugin({
   kinds: ['profile-handler'],
   stability: 'Beta',
   doc:
-    'Splits requests into stages: one endpoint decodes and answers, another one may read the prompt beforehand (prefill), ' +
+    'Splits requests into stages: one endpoint decodes and answers, another one may read the prompt beforehand ' +
+    '(prefill), ' +
     'others images, audio and video (encode). The answering endpoint is told the others in the headers ' +
     'x-prefiller-host-port and x-encoder-hosts-ports. A stage without an endpoint is left out.',
   parameters,

@@ -37,11 +37,13 @@ export const activeBlocksScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Prefers the endpoint with the least work, counted in blocks: cost = overlapWeight × max(prompt blocks - credit × ' +
+    'Prefers the endpoint with the least work, counted in blocks: cost = overlapWeight × max(prompt blocks - ' +
+    'credit × ' +
     'blocks that it holds, 0) + blocks that would be active there with this request, each shared block counted once. ' +
     'Lower cost, higher score. overlapWeight 0 is pure load balancing.',
   source:
-    "NVIDIA Dynamo's KV router (ai-dynamo/dynamo, pull requests 1731, 10574, 11714 and lib/llm/src/kv_router), in blocks",
+    "NVIDIA Dynamo's KV router (ai-dynamo/dynamo, pull requests 1731, 10574, 11714 and lib/llm/src/kv_router), in " +
+    'blocks',
   parameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
   operations: ['OP_SCORE_ACTIVE_BLOCKS'],

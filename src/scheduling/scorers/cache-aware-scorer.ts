@@ -27,7 +27,8 @@ export const cacheAwareScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Holders of the longest match first, unless they are overloaded: they score above 0.5, all others at most 0.5; among ' +
+    'Holders of the longest match first, unless they are overloaded: they score above 0.5, all others at most 0.5; ' +
+    'among ' +
     'each, fewer requests in flight score higher.',
   source: 'SGLang Model Gateway, cache_aware of August 2026 (overload is judged per request, at the chosen endpoint)',
   parameters,

@@ -7,10 +7,12 @@ export const consistentHashScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Sends requests with the same header value to the same endpoint by a hash ring: the first place after the key wins, ' +
+    'Sends requests with the same header value to the same endpoint by a hash ring: the first place after the key ' +
+    'wins, ' +
     'score 1 / (1 + distance). Endpoints above loadFactor × mean requests score 0. Without the header 0.5 for all.',
   source:
-    'consistent hashing (Karger and others 1997; SGLang Model Gateway consistent_hashing), bounded loads (Mirrokni, Thorup, Zadimoghaddam 2016)',
+    'consistent hashing (Karger and others 1997; SGLang Model Gateway consistent_hashing), bounded loads ' +
+    '(Mirrokni, Thorup, Zadimoghaddam 2016)',
   parameters: z.strictObject({
     ...hashKeyParameters,
     virtualNodes: z

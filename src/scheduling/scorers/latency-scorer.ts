@@ -32,8 +32,10 @@ export const latencyScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Scores by what the predicted latency leaves of the times that the request wants (headers x-llm-d-slo-ttft-ms and ' +
-    'x-llm-d-slo-tpot-ms): only endpoints that keep both; without any only idle ones; else only the mildest failures, ' +
+    'Scores by what the predicted latency leaves of the times that the request wants (headers x-llm-d-slo-ttft-ms ' +
+    'and ' +
+    ('x-llm-d-slo-tpot-ms): only endpoints that keep both; without any only idle ones; else only the mildest ' +
+      'failures, ') +
     'late tokens before a late first one. Inside that group each headroom is brought to 0 … 1, weighted and rounded ' +
     'down to hundredths. Without predictions: free KV cache, queue and prefix match, weighted.',
   signals: ['waiting requests', 'KV usage'],

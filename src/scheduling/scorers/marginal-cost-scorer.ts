@@ -11,9 +11,11 @@ export const marginalCostScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Prefers the endpoint where one more request costs least, for itself and for those already there: time to its first ' +
+    'Prefers the endpoint where one more request costs least, for itself and for those already there: time to its ' +
+    'first ' +
     'output and per output token, plus the delay that it adds to others, in shares of their targets. What a token of ' +
-    'prefill, a waiting request and a busy endpoint cost is learned from measured latencies (section adaptation); until ' +
+    ('prefill, a waiting request and a busy endpoint cost is learned from measured latencies (section adaptation); ' +
+      'until ') +
     'then, and without it, the configured assumptions count.',
   source: 'the marginal cost of Pointsman (docs/adaptation.md)',
   signals: ['waiting requests', 'KV usage'],

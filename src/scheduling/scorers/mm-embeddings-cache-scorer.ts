@@ -15,7 +15,8 @@ export const mmEmbeddingsCacheScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Prefers endpoints that were sent the images, videos and sounds of the prompt before: those that they have / all. ' +
+    'Prefers endpoints that were sent the images, videos and sounds of the prompt before: those that they have / ' +
+    'all. ' +
     '0 for every endpoint when the prompt has none.',
   parameters,
   consumes: ({ producerName }) => [{ key: 'encoder-match', producer: producerName || 'mm-embeddings-cache-producer' }],

@@ -7,7 +7,8 @@ export const multiclusterQueueScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Alpha',
   doc:
-    'Prefers clusters whose model servers have fewer waiting requests on average: (max - waiting) / (max - min) over the ' +
+    'Prefers clusters whose model servers have fewer waiting requests on average: (max - waiting) / (max - min) ' +
+    'over the ' +
     'candidates, 1 when all are equal, 0 for a cluster that does not tell.',
   ...ignoredParameters,
   consumes: () => [{ key: 'multicluster-load' }],

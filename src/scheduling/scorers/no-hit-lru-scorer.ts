@@ -19,7 +19,8 @@ export const noHitLruScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'Spreads prompts that no endpoint holds: the endpoints that were sent one longest ago score highest, 1 - rank / (n - 1). ' +
+    'Spreads prompts that no endpoint holds: the endpoints that were sent one longest ago score highest, 1 - rank ' +
+    '/ (n - 1). ' +
     'A prompt that some candidate holds in part scores 0.5 everywhere.',
   parameters,
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],

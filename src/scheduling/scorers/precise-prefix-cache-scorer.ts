@@ -28,7 +28,9 @@ export const precisePrefixCacheScorer = definePlugin({
   kinds: ['scorer', 'producer', 'extractor'],
   stability: 'Beta',
   deprecated: { replacement: 'precise-prefix-cache-producer' },
-  doc: 'Producer and scorer in one: matched / total blocks, as the engines say. Use the producer and prefix-cache-scorer.',
+  doc:
+    'Producer and scorer in one: matched / total blocks, as the engines say. Use the producer and ' +
+    'prefix-cache-scorer.',
   parameters,
   produces: ['prefix-match'],
   consumes: () => [{ key: 'prompt-tokens' }],

@@ -21,7 +21,8 @@ export const prefixBalanceScorer = definePlugin({
   kinds: ['scorer'],
   stability: 'Beta',
   doc:
-    'The longest match wins among endpoints that are not much busier than the mean; when busiest and idlest differ by more ' +
+    'The longest match wins among endpoints that are not much busier than the mean; when busiest and idlest differ ' +
+    'by more ' +
     'than imbalanceRequests, the fewest requests in flight win.',
   source:
     "AIBrix's prefix-cache routing (vllm-project/aibrix), over requests in flight instead of scraped running ones",

@@ -5,7 +5,9 @@ export const runningRequestsSizeScorer = definePlugin({
   type: 'running-requests-size-scorer',
   kinds: ['scorer'],
   stability: 'Beta',
-  doc: 'Prefers endpoints with fewer running requests: (max - running) / (max - min) over the candidates; 1 for all when they are equal.',
+  doc:
+    'Prefers endpoints with fewer running requests: (max - running) / (max - min) over the candidates; 1 for all ' +
+    'when they are equal.',
   signals: ['running requests'],
   ...ignoredParameters,
   operations: ['OP_SCORE_RUNNING'],

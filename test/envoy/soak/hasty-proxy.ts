@@ -15,8 +15,8 @@ const CANCELLED = 1;
 const FAILURES_KEPT = 10;
 
 /**
- * A proxy that half-closes its streams right behind its last message, while replies wait for its windows of 64 KB. Envoy ends
- * its streams when it has read the last reply, so that their ends never wait.
+ * A proxy that half-closes its streams right behind its last message, while replies wait for its windows of 64 KB.
+ * Envoy ends its streams when it has read the last reply, so that their ends never wait.
  */
 export class HastyProxy {
   answered = 0;

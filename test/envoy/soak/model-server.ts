@@ -27,7 +27,9 @@ export function digest(bytes: Uint8Array): string {
   return hash('sha1', bytes, 'hex');
 }
 
-/** A model server without an engine: answers of the sizes and times that requests ask for, with trailers behind them. */
+/**
+ * A model server without an engine: answers of the sizes and times that requests ask for, with trailers behind them.
+ */
 export async function startSoakServer(name: string): Promise<SoakServer> {
   const server = createServer((request, response) => {
     // The picker reads the metrics, and asks a server that has failed whether it is back.

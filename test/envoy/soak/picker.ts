@@ -21,8 +21,8 @@ const CONNECTION_SHARE = 0.5;
 const READY_MS_MAX = 60_000;
 
 /**
- * Bytes that the picker has to be allowed to hold for this traffic: proxies and model servers that stand still leave all bodies with it. Its
- * default is for a few hundred long prompts at a time, and refuses more with a 503.
+ * Bytes that the picker has to be allowed to hold for this traffic: proxies and model servers that stand still leave
+ * all bodies with it. Its default is for a few hundred long prompts at a time, and refuses more with a 503.
  */
 export function bufferedBytesFor({ sizes, streams }: Pick<Traffic, 'sizes' | 'streams'>): number {
   return Math.max(BUFFERED_BYTES_MIN, Math.ceil((SLOT_SHARE * streams * meanBytes(sizes)) / CONNECTION_SHARE));

@@ -14,8 +14,9 @@ export const SMALLEST_WINDOWS: Windows = { streamBytes: 65_535, connectionBytes:
 /** What Envoy's best practices for edge proxies say; an answer that is read late leaves room for other streams. */
 export const EDGE_WINDOWS: Windows = { streamBytes: 65_536, connectionBytes: 1_048_576 };
 /**
- * Write buffer of the connection to the picker: above its 8 MiB of window. Whenever the buffer is full and whenever it is empty again, Envoy
- * tells every stream of the connection: with 1 MiB, Envoy's own, and 8,000 streams that was 250 times for each request, and all of its time.
+ * Write buffer of the connection to the picker: above its 8 MiB of window. Whenever the buffer is full and whenever it
+ * is empty again, Envoy tells every stream of the connection: with 1 MiB, Envoy's own, and 8,000 streams that was 250
+ * times for each request, and all of its time.
  */
 const PICKER_BUFFER_BYTES = 32 * 1024 * 1024;
 const HTTP_OPTIONS = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';

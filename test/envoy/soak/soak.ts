@@ -1,5 +1,6 @@
-// A picker behind a real Envoy with small windows, under traffic in which everything ends that can end: answers, resets at
-// any moment, bodies of all sizes, streams that wait for a window. `npm run soak` runs it for minutes, a test for seconds.
+// A picker behind a real Envoy with small windows, under traffic in which everything ends that can end: answers, resets
+// at any moment, bodies of all sizes, streams that wait for a window. `npm run soak` runs it for minutes, a test for
+// seconds.
 
 import { setTimeout } from 'node:timers/promises';
 import type { TransportName } from '../../../dist/src/contract/listen-settings.js';
@@ -21,7 +22,9 @@ export interface SoakOptions {
   readonly traffic: Traffic;
   /** Requests that come at once before everything else; 0 = none. */
   readonly burst: number;
-  /** From the end of the last stream to the reading of the memory at rest: slabs go back a minute behind their last use. */
+  /**
+   * From the end of the last stream to the reading of the memory at rest: slabs go back a minute behind their last use.
+   */
   readonly restMs: number;
   /** Hears each sample, and how many requests have ended in which way. */
   readonly report?: (figures: Figures & Clients['outcomes']) => void;
@@ -219,7 +222,10 @@ function listed(reasons: Readonly<Record<string, number>>): string {
     .join('; ');
 }
 
-/** Faults of a run of minutes on a machine that does nothing else: requests that are refused, memory that grows, time for garbage. */
+/**
+ * Faults of a run of minutes on a machine that does nothing else: requests that are refused, memory that grows, time
+ * for garbage.
+ */
 export function costsOf({ outcomes, refusals, rssMb, collectionShare }: SoakResult, bounds: CostBounds): string[] {
   const { growth, noise } = rssMb.trend;
   const most = Math.max(GROWTH_MB_MIN, noise);
@@ -232,7 +238,8 @@ export function costsOf({ outcomes, refusals, rssMb, collectionShare }: SoakResu
     ...(collectionShare < bounds.collectionShare
       ? []
       : [
-          `garbage collections took ${(100 * collectionShare).toFixed(1)} % of the busy time, the bound is ${100 * bounds.collectionShare} %`,
+          `garbage collections took ${(100 * collectionShare).toFixed(1)} % of the busy time, the bound is ` +
+            `${100 * bounds.collectionShare} %`,
         ]),
     ...(bounds.rssMb === undefined || rest <= bounds.rssMb
       ? []

@@ -6,7 +6,10 @@ import { randomScript } from './script-generator.ts';
 const SCRIPTS = 400;
 /** First seed; every run plays the same scripts. */
 const SEED = 1;
-/** Scripts with several flaws, of which one side forgives the first: a bad PRIORITY, the end of a stream, GOAWAYs, a cut header block. */
+/**
+ * Scripts with several flaws, of which one side forgives the first: a bad PRIORITY, the end of a stream, GOAWAYs, a cut
+ * header block.
+ */
 const FORGIVEN_SEEDS = [20_265_079, 20_269_053, 20_270_607, 20_272_313, 20_009_181];
 
 describe('the lean transport and node:http2', () => {

@@ -44,8 +44,8 @@ export interface Peer {
 type Heard = Map<number, StreamOutcome>;
 
 /**
- * Handlers do not see the numbers of their streams: the first message of each begins with its number, or their numbers are 1, 3, 5 and so
- * on in the order in which they are opened.
+ * Handlers do not see the numbers of their streams: the first message of each begins with its number, or their numbers
+ * are 1, 3, 5 and so on in the order in which they are opened.
  */
 export type Naming = 'first message' | 'order';
 
@@ -233,8 +233,9 @@ function outcomeOf(bytes: Buffer, heard: Heard, closed: boolean): Outcome {
 const HEADS = ['HEADERS', 'CONTINUATION'] as const;
 
 /**
- * Codes of GOAWAY (lean, node:http2; undefined = the connection stood) that differ on purpose at the first frame for which one
- * of them ends the connection of a client that breaks the protocol. RFC 9113 allows both in each case but the third.
+ * Codes of GOAWAY (lean, node:http2; undefined = the connection stood) that differ on purpose at the first frame for
+ * which one of them ends the connection of a client that breaks the protocol. RFC 9113 allows both in each case but the
+ * third.
  */
 const TOLERATED: readonly (readonly [
   ours: number | undefined,
@@ -267,8 +268,8 @@ const STREAM_CLOSED = 5;
 const SETTLE_MS = 20;
 
 /**
- * Run a script on both sides. node:http2 calls its handlers some turns after it has read: a difference counts when it is there
- * with time to settle as well.
+ * Run a script on both sides. node:http2 calls its handlers some turns after it has read: a difference counts when it
+ * is there with time to settle as well.
  */
 export async function compare(lean: Peer, node: Peer, script: Script): Promise<string | undefined> {
   let found: string | undefined;
@@ -281,8 +282,8 @@ export async function compare(lean: Peer, node: Peer, script: Script): Promise<s
 }
 
 /**
- * Whether the connection of a script is ended differently on purpose: a script with several flaws goes on here behind a frame
- * that ends it there, and meets another end. Only the first of these frames is judged.
+ * Whether the connection of a script is ended differently on purpose: a script with several flaws goes on here behind a
+ * frame that ends it there, and meets another end. Only the first of these frames is judged.
  */
 async function endsAsTolerated(lean: Peer, node: Peer, { bytes, flawed, cuts }: Script): Promise<boolean> {
   let at = PREFACE.length;
@@ -303,8 +304,9 @@ function tolerated(ours: number | undefined, theirs: number | undefined, type: F
 }
 
 /**
- * How two outcomes of a script differ; undefined when they do not. A connection that was ended for an error is compared by
- * that alone, and a stream that the client has reset by nothing: how far each side came with them is a matter of time.
+ * How two outcomes of a script differ; undefined when they do not. A connection that was ended for an error is compared
+ * by that alone, and a stream that the client has reset by nothing: how far each side came with them is a matter of
+ * time.
  */
 export function difference({ bytes, flawed }: Script, a: Outcome, b: Outcome): string | undefined {
   if (flawed && a.closed && b.closed && (a.goaway === undefined || b.goaway === undefined)) return undefined;

@@ -37,7 +37,8 @@ describe('the HPACK decoder', () => {
     const decoder = new HpackDecoder();
     decode(decoder, '3fe1 01'); // 256 bytes
     const first =
-      '4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3';
+      '4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e 919d 29ad 1718 ' +
+      '63c7 8f0b 97c8 e9ae 82ae 43d3';
     const date = 'date: Mon, 21 Oct 2013 20:13:21 GMT';
     const location = 'location: https://www.example.com';
     expect(decode(decoder, first)).toEqual([':status: 302', 'cache-control: private', date, location]);

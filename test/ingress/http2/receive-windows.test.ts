@@ -41,7 +41,10 @@ class PoliteProxy {
     this.connection.say(headers(id));
   }
 
-  /** Sends until everything has left, or nothing more may. @param lag frames that are on their way while an answer comes */
+  /**
+   * Sends until everything has left, or nothing more may.
+   * @param lag frames that are on their way while an answer comes
+   */
   run(lag: number): void {
     for (let sent = 1; sent > 0; ) {
       sent = 0;

@@ -43,8 +43,8 @@ interface OpenStream {
 const STEPS_MAX = 40;
 
 /**
- * A conversation of a client: streams with messages in any pieces, padding, priorities, settings, window updates, resets,
- * unknown frames, all of it allowed. With `flaws` some of its frames are changed so that most are not.
+ * A conversation of a client: streams with messages in any pieces, padding, priorities, settings, window updates,
+ * resets, unknown frames, all of it allowed. With `flaws` some of its frames are changed so that most are not.
  */
 export function randomScript(seed: number, flaws: boolean, stepsMax = STEPS_MAX): Script {
   const random = generator(seed);

@@ -22,7 +22,10 @@ export interface Observation {
   readonly page: ReplicaPage;
 }
 
-/** Charges that a picker knows and that no request of the last second accounts for: it outlived its request, or counts twice. */
+/**
+ * Charges that a picker knows and that no request of the last second accounts for: it outlived its request, or counts
+ * twice.
+ */
 export function outlived({ picker, askedMs, page }: Observation, book: RequestBook): string[] {
   return page.endpoints.flatMap(({ address, peers: { requests: known } }) => {
     const most = book.most(picker, address, askedMs - BOUND_MS);

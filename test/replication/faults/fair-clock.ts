@@ -2,8 +2,9 @@
 export const ROUND_MS_MAX = 50;
 
 /**
- * Time that all processes of a group had at their disposal. A round ends when every process has answered since its begin. However long
- * a round takes, it counts for ROUND_MS_MAX: on a busy machine the clock is slow, so bounds on it hold there too.
+ * Time that all processes of a group had at their disposal. A round ends when every process has answered since its
+ * begin. However long a round takes, it counts for ROUND_MS_MAX: on a busy machine the clock is slow, so bounds on it
+ * hold there too.
  */
 export class FairClock {
   readonly #now: () => number;

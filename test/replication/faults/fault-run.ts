@@ -46,8 +46,9 @@ function seeded(seed: number): (min: number, max: number) => number {
 }
 
 /**
- * Real pickers behind proxies to a real nats-server, with requests, under faults. After each cycle of faults the requests stay as
- * they are, and the views must be equal. Every other view is held against the requests of the last second.
+ * Real pickers behind proxies to a real nats-server, with requests, under faults. After each cycle of faults the
+ * requests stay as they are, and the views must be equal. Every other view is held against the requests of the last
+ * second.
  */
 export class FaultRun {
   readonly #options: FaultRunOptions;
@@ -245,8 +246,8 @@ export class FaultRun {
   }
 
   /**
-   * Compares each view one second after all replicas are connected. A replica whose process could not run for the time of silence
-   * forgets its peers for a moment, so a difference counts once it has heard all of them for a second.
+   * Compares each view one second after all replicas are connected. A replica whose process could not run for the time
+   * of silence forgets its peers for a moment, so a difference counts once it has heard all of them for a second.
    */
   async #equalViews(): Promise<void> {
     const beganMs = this.#clock.ms;

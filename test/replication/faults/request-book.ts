@@ -7,7 +7,10 @@ export interface Life {
   endedMs: number | undefined;
 }
 
-/** Every request of a run with its picker, endpoint and end, as the clients know them. Forgets requests that ended long ago. */
+/**
+ * Every request of a run with its picker, endpoint and end, as the clients know them. Forgets requests that ended long
+ * ago.
+ */
 export class RequestBook {
   readonly #keptMs: number;
   readonly #now: () => number;
@@ -43,7 +46,9 @@ export class RequestBook {
     for (const life of this.#lives) if (life.endedMs !== undefined && life.endedMs < oldest) this.#lives.delete(life);
   }
 
-  /** Requests of all pickers but `observer` on an endpoint that ran at `sinceMs` or later: the most that it may know of. */
+  /**
+   * Requests of all pickers but `observer` on an endpoint that ran at `sinceMs` or later: the most that it may know of.
+   */
   most(observer: string, endpoint: string, sinceMs: number): number {
     return this.#count(
       (life) =>

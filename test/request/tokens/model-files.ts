@@ -12,7 +12,10 @@ export const TEMPLATE =
   "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}" +
   '{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}';
 
-/** A tokenizer.json of a small model. @param prepends its texts begin with a space that is not there, each piece anew */
+/**
+ * A tokenizer.json of a small model.
+ * @param prepends its texts begin with a space that is not there, each piece anew
+ */
 export function tokenizerJson(prepends = false): object {
   const tokens = [...byteCharacters(), ...MERGES.map((merge) => merge.replace(' ', ''))];
   const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));

@@ -18,7 +18,9 @@ const suite = suiteSchema.parse({
   policies: [{ name: 'default' }, { name: 'learned' }],
 });
 
-/** Windows of 10 s; the learned policy costs as much as the reference, and 20 % less from 40 s into the second part on. */
+/**
+ * Windows of 10 s; the learned policy costs as much as the reference, and 20 % less from 40 s into the second part on.
+ */
 const run = (policy: string, seed: number) =>
   ({
     workload: 'shift',

@@ -109,7 +109,8 @@ describe('a suite', () => {
 
     test('a policy that cannot be simulated is refused by its name', async () => {
       const two =
-        'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: queue-scorer}]}\n- {name: b, plugins: [{pluginRef: queue-scorer}]}\n';
+        'plugins:\n- type: queue-scorer\nschedulingProfiles:\n- {name: a, plugins: [{pluginRef: queue-scorer}]}\n- ' +
+        '{name: b, plugins: [{pluginRef: queue-scorer}]}\n';
       const head = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
       writeFileSync(join(folder, 'two.yaml'), `${head}${two}`);
       const policies = [{ name: 'default' }, { name: 'mine', configuration: 'two.yaml' }];

@@ -17,7 +17,8 @@ const files: Record<string, string> = {
     .map((line) => JSON.stringify(line))
     .join('\n'),
   'azure.csv':
-    'TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10\r\n2023-11-16 18:17:05.9799600,110,27\r\n',
+    'TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03.9799600,4808,10\r\n2023-11-16 ' +
+    '18:17:05.9799600,110,27\r\n',
   'own.jsonl': [
     { timestamp_ms: 0, prompt_tokens: 130, output_tokens: 10, block_ids: ['a', 'b'], session: 's', think_ms: 9 },
     {
@@ -36,7 +37,8 @@ const files: Record<string, string> = {
     .map((timestamp) => JSON.stringify({ timestamp, input_length: 100, output_length: 5, hash_ids: [0] }))
     .join('\n'),
   'log.csv':
-    'model,Output_Tokens,arrived_at,prompt_tokens\nm,10,2026-11-22T10:00:00.250Z,100\nm,20,2026-11-22 11:00:01.5+01:00,200\n',
+    'model,Output_Tokens,arrived_at,prompt_tokens\nm,10,2026-11-22T10:00:00.250Z,100\nm,20,2026-11-22 ' +
+    '11:00:01.5+01:00,200\n',
   'seconds.csv': 'time,in,out\n"0.5",100,10\n2,200,20\n',
   'noted.jsonl': [
     { timestamp: '2026-11-22T10:00:00Z', prompt_tokens: 64, output_tokens: 1, user: 'anna', temperature: 0.7 },

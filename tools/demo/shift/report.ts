@@ -44,7 +44,9 @@ export class LiveTable {
   }
 }
 
-/** Two pools side by side, phase by phase and then in all: each line of the second with its cost against the first's. */
+/**
+ * Two pools side by side, phase by phase and then in all: each line of the second with its cost against the first's.
+ */
 export function comparison(first: ShiftRun, second: ShiftRun): string {
   const table = new Table(END_HEAD);
   const pair = (phase: string, ours: Figures, theirs: Figures) => [

@@ -29,7 +29,10 @@ interface Dialogue {
   turn: Promise<void>;
 }
 
-/** Sends every request when it is due, a turn not before the one before it is answered; resolves when the last has ended. */
+/**
+ * Sends every request when it is due, a turn not before the one before it is answered; resolves when the last has
+ * ended.
+ */
 export async function runPlan(options: RunOptions): Promise<void> {
   const dialogues = new Map<number, Dialogue>();
   const ends: Promise<void>[] = [];

@@ -53,8 +53,8 @@ export interface ShiftRun {
 }
 
 /**
- * Sends the plan to several pools at the same time, each with servers, a picker and a proxy of its own. Other load on the
- * machine then affects all pools alike.
+ * Sends the plan to several pools at the same time, each with servers, a picker and a proxy of its own. Other load on
+ * the machine then affects all pools alike.
  */
 export async function runShift(options: ShiftOptions): Promise<ShiftRun[]> {
   const observed: ObservedPool[] = [];
@@ -154,7 +154,9 @@ class ObservedPool {
   }
 }
 
-/** Calls `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown. */
+/**
+ * Calls `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown.
+ */
 function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve();
   const timer = setInterval(() => {

@@ -16,8 +16,8 @@ export interface Phase {
 }
 
 /**
- * Four parts of equal length. Servers of L40S speed are busy but not overrun: with nothing to do any place is as good as any
- * other, and in an overload no place is good.
+ * Four parts of equal length. Servers of L40S speed are busy but not overrun: with nothing to do any place is as good
+ * as any other, and in an overload no place is good.
  */
 export const PHASES: readonly Phase[] = [
   { name: 'shared prefixes', shared: 3, long: 0, chats: 0.2, slowdown: 1 },
@@ -92,7 +92,9 @@ function arrivals(ratePerMs: number, lengthMs: number, random: () => number): nu
   }
 }
 
-/** The requests of one dialogue: one, or the turns of a conversation. A turn counts for the phase in which it is due. */
+/**
+ * The requests of one dialogue: one, or the turns of a conversation. A turn counts for the phase in which it is due.
+ */
 function dialogueOf(
   kind: Kind,
   dialogue: number,

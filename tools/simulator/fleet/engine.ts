@@ -54,10 +54,10 @@ export interface EngineListener<Request extends EngineRequest> {
 }
 
 /**
- * One engine, step by step, with the scheduling of vLLM v1: running sequences first and in their order, prompts in pieces
- * under a common budget of tokens, the last running sequence is preempted when blocks run out and begins again, waiting
- * sequences join in their order while budget, places and blocks last. Knows no clock: `beginStep` says how long the step
- * takes, `endStep` ends it.
+ * One engine, step by step, with the scheduling of vLLM v1: running sequences first and in their order, prompts in
+ * pieces under a common budget of tokens, the last running sequence is preempted when blocks run out and begins again,
+ * waiting sequences join in their order while budget, places and blocks last. Knows no clock: `beginStep` says how long
+ * the step takes, `endStep` ends it.
  */
 export class Engine<Request extends EngineRequest = EngineRequest> {
   readonly limits: EngineLimits;
@@ -151,7 +151,10 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return sequence.request.promptTokens + sequence.generated - sequence.computed;
   }
 
-  /** Blocks for `tokens` more tokens, if need be those of the last running sequences. @returns false when it was itself the last */
+  /**
+   * Blocks for `tokens` more tokens, if need be those of the last running sequences.
+   * @returns false when it was itself the last
+   */
   #makeRoom(sequence: Sequence<Request>, tokens: number): boolean {
     const wanted = Math.ceil((sequence.computed + tokens) / this.limits.blockTokens) - sequence.held;
     while (this.kv.free < wanted) {

@@ -62,7 +62,10 @@ export interface ClientSettings {
 
 /** Faults of training samples on their way to the learner. */
 export interface LabelSettings {
-  /** Share that is lost, share whose times are off by a factor from 0.1 to 10, and share with the times of another request. */
+  /**
+   * Share that is lost, share whose times are off by a factor from 0.1 to 10, and share with the times of another
+   * request.
+   */
   readonly lost: number;
   readonly distorted: number;
   readonly shuffled: number;

@@ -12,7 +12,10 @@ export interface Hardware {
   readonly maxBatchedTokens: number;
 }
 
-/** LLMServingSim 2.0 (MIT), profile of vLLM 0.19, reduced by scripts/fit-step-time.ts (--scale 1.87 --overhead 1: taken at half a model). */
+/**
+ * LLMServingSim 2.0 (MIT), profile of vLLM 0.19, reduced by scripts/fit-step-time.ts (--scale 1.87 --overhead 1: taken
+ * at half a model).
+ */
 const PRO_6000: StepTable = {
   tokens: [
     1, 16, 20, 64, 128, 144, 256, 272, 304, 352, 384, 400, 512, 528, 640, 656, 768, 784, 896, 912, 1024, 1040, 1152,

@@ -8,9 +8,9 @@ export interface CacheListener {
 }
 
 /**
- * The KV blocks of one engine with its prefix cache, as vLLM v1 keeps them. Blocks in use have a reference count. An unused
- * block keeps its content and joins the end of the free list. A new block is taken from the head of that list, which has
- * been unused longest, and loses its content.
+ * The KV blocks of one engine with its prefix cache, as vLLM v1 keeps them. Blocks in use have a reference count. An
+ * unused block keeps its content and joins the end of the free list. A new block is taken from the head of that list,
+ * which has been unused longest, and loses its content.
  *
  * A content is the id of a block of tokens after exactly the blocks before it; ids are small whole numbers.
  */

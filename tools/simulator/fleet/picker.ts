@@ -43,7 +43,10 @@ export interface SimulatedCharge {
 export interface PickerConfiguration {
   readonly scheduling: CompiledScheduling;
   readonly adaptation: AdaptationSettings;
-  /** Marginal cost is reckoned with the true costs of the engines; the prefix index is told of sent prompts and of events. */
+  /**
+   * Marginal cost is reckoned with the true costs of the engines; the prefix index is told of sent prompts and of
+   * events.
+   */
   readonly omniscient?: boolean | undefined;
   /** Differences from the real picker. */
   readonly ablation?: Ablation | undefined;
@@ -68,8 +71,8 @@ const MIRROR = 1;
 const FIRST_GENERATION = 1;
 
 /**
- * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in simulated
- * time. What the picker's threads do around it (scrapes, responses) is done by the simulation.
+ * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in
+ * simulated time. What the picker's threads do around it (scrapes, responses) is done by the simulation.
  */
 export class SimulatedPicker {
   readonly #scheduling: CompiledScheduling;

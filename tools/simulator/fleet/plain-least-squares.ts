@@ -9,8 +9,8 @@ export interface Bounded {
 }
 
 /**
- * Recursive least squares with exponential forgetting over relative errors, its coefficients cut to their bounds after every
- * step: the textbook estimator that the anchored one is compared with.
+ * Recursive least squares with exponential forgetting over relative errors, its coefficients cut to their bounds after
+ * every step: the textbook estimator that the anchored one is compared with.
  */
 export class PlainLeastSquares {
   readonly #terms: readonly Bounded[];

@@ -6,7 +6,10 @@ export interface EngineRecipe {
   readonly tokenMs: number;
   /** Prompt tokens per second at full chunks. */
   readonly promptTokensPerSecond: number;
-  /** Bytes of one token in the KV cache, over all layers and GPUs: layers × 2 × KV heads × head size × bytes of a number. */
+  /**
+   * Bytes of one token in the KV cache, over all layers and GPUs: layers × 2 × KV heads × head size × bytes of a
+   * number.
+   */
   readonly kvBytesPerToken: number;
   /** Memory bandwidth of all its GPUs together, in GB/s. */
   readonly bandwidthGBs: number;
@@ -14,13 +17,16 @@ export interface EngineRecipe {
 
 /** Milliseconds of scheduling and launching in a step of vLLM. */
 const OVERHEAD_MS = 1;
-/** Sharpness of the bend between reading weights and computing tokens, and slowdown of decoding beside prompts: medians of the fits in hardware.ts. */
+/**
+ * Sharpness of the bend between reading weights and computing tokens, and slowdown of decoding beside prompts: medians
+ * of the fits in hardware.ts.
+ */
 const POWER = 2.75;
 const MIXED = 1.7;
 
 /**
- * Constants of a step from three numbers: the weights are read once for a lone token, a full chunk computes at the rate of the prompt,
- * and a decoding sequence reads its whole context: KV bytes per token ÷ bandwidth.
+ * Constants of a step from three numbers: the weights are read once for a lone token, a full chunk computes at the rate
+ * of the prompt, and a decoding sequence reads its whole context: KV bytes per token ÷ bandwidth.
  */
 export function recipeConstants(recipe: EngineRecipe): StepConstants {
   const { tokenMs, promptTokensPerSecond, kvBytesPerToken, bandwidthGBs } = recipe;

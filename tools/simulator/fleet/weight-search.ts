@@ -4,13 +4,16 @@ import type { RandomStream } from './random-stream.js';
 const WINDOW = 100;
 const HOP = 50;
 const FIRST_STEP = 0.5;
-/** The fifth rule in the form of Kern et al. (2004): longer steps after a success, shorter ones by a quarter of that after a failure. */
+/**
+ * The fifth rule in the form of Kern et al. (2004): longer steps after a success, shorter ones by a quarter of that
+ * after a failure.
+ */
 const LONGER = 1.5;
 const FARTHEST = Math.log(100);
 
 /**
- * A (1+1) evolution strategy over the logarithm of one weight: a candidate decides for a window of samples and stays when
- * their 95th percentile is no worse than that of the one before.
+ * A (1+1) evolution strategy over the logarithm of one weight: a candidate decides for a window of samples and stays
+ * when their 95th percentile is no worse than that of the one before.
  */
 export class WeightSearch {
   readonly #random: RandomStream;

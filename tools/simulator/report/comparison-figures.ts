@@ -37,7 +37,10 @@ function drawCurves(canvas: Canvas, own: readonly (readonly number[])[], policie
   );
   const curves = own.map((regrets, i) => {
     const steps = regrets.map((regret, n) => `H${at(place(regret))}V${at(y((n + 1) / regrets.length))}`);
-    return `<path d="M56 250${steps.join('')}H${width - 30}" fill="none" stroke="${hue(i)}" stroke-width="1.8"><title>${escaped(policies[i]!)}</title></path>`;
+    return (
+      `<path d="M56 250${steps.join('')}H${width - 30}" fill="none" stroke="${hue(i)}" ` +
+      `stroke-width="1.8"><title>${escaped(policies[i]!)}</title></path>`
+    );
   });
   const label = 'Share of the workloads on which a policy is within so much of the best';
   return figure(width, 280, label, [...shares, ...grid, ...curves].join(''));
@@ -173,7 +176,10 @@ function drawChange(
     (value) => `<circle cx="${at(inside(value))}" cy="${y}" r="2.6" fill="${hue(p)}" fill-opacity=".55"/>`,
   );
   const [low, high] = [inside(change.low), inside(change.high)];
-  return `<g>${title}${dots.join('')}<path d="M${at(low)} ${y}H${at(high)}M${at(inside(change.value))} ${y - 5}v10" stroke="${hue(p)}" stroke-width="2"/></g>`;
+  return (
+    `<g>${title}${dots.join('')}<path d="M${at(low)} ${y}H${at(high)}M${at(inside(change.value))} ${y - 5}v10" ` +
+    `stroke="${hue(p)}" stroke-width="2"/></g>`
+  );
 }
 
 /** Requests per second that each policy carries, with the change against the reference. */

@@ -18,8 +18,8 @@ import {
 } from './svg.js';
 
 /**
- * Distance of every policy from the best one of each workload: a dot per workload, policies by their worst. The scale is
- * logarithmic in 1 + regret, so that a policy that is ten times as dear still fits.
+ * Distance of every policy from the best one of each workload: a dot per workload, policies by their worst. The scale
+ * is logarithmic in 1 + regret, so that a policy that is ten times as dear still fits.
  */
 export function regretFigure(comparisons: readonly Comparison[], policies: readonly string[]): string {
   return figures((canvas) => drawRegret(canvas, comparisons, policies));
@@ -46,13 +46,15 @@ function drawRegret(canvas: Canvas, comparisons: readonly Comparison[], policies
     const mean = own.reduce((sum, { regret }) => sum + regret, 0) / own.length;
     const dots = own.map(
       ({ workload, regret }) =>
-        `<circle cx="${at(x(1 + Math.max(0, regret)))}" cy="${y}" r="5" fill="${hue(0)}" fill-opacity=".5"><title>${escaped(workload)}: ${percent(regret)}</title></circle>`,
+        `<circle cx="${at(x(1 + Math.max(0, regret)))}" cy="${y}" r="5" fill="${hue(0)}" ` +
+        `fill-opacity=".5"><title>${escaped(workload)}: ${percent(regret)}</title></circle>`,
     );
     return [
       text(names - 12, y + 4, canvas.fit(policy, names - 12), 'text-anchor="end"'),
       rule(x(1), y, x(1 + worst), y, 'class="axis" stroke-opacity=".45"'),
       ...dots,
-      `<path d="M${at(x(1 + mean))} ${y - 8}v16" stroke="var(--c1)" stroke-width="3"><title>mean ${percent(mean)}</title></path>`,
+      `<path d="M${at(x(1 + mean))} ${y - 8}v16" stroke="var(--c1)" stroke-width="3"><title>mean ` +
+        `${percent(mean)}</title></path>`,
       text(width - 84, y + 4, `worst ${percent(worst)}`, 'class="soft"'),
     ].join('');
   });
@@ -140,7 +142,8 @@ function drawTimeline(canvas: Canvas, { lines, values, windows, windowMs, worklo
   });
   const drawn = lines.map(
     ({ values: own }, i) =>
-      `<path d="${pathOf(own.slice(0, windows), (n) => x(((n + 0.5) * windowMs) / 1e3), y)}" fill="none" stroke="${hue(i)}" stroke-width="1.8" stroke-linejoin="round"/>`,
+      `<path d="${pathOf(own.slice(0, windows), (n) => x(((n + 0.5) * windowMs) / 1e3), y)}" fill="none" ` +
+      `stroke="${hue(i)}" stroke-width="1.8" stroke-linejoin="round"/>`,
   );
   return figure(width, 326, `Cost over time of ${workload}`, [...grid, ...times, ...borders, ...drawn].join(''));
 }
@@ -210,7 +213,11 @@ function drawVariants(
       const ratio = cost(variant, policy) / cost(base, policy);
       const [from, to] = [Math.min(x(1), x(ratio)), Math.max(x(1), x(ratio))];
       const y = 28 + v * band + p * 16;
-      return `<rect x="${at(from)}" y="${y}" width="${at(Math.max(1.5, to - from))}" height="12" rx="2" fill="${hue(p)}"><title>${escaped(policy)}: ×${ratio.toFixed(2)}</title></rect>${text(to + 6, y + 10, `×${ratio.toFixed(2)}`, 'class="soft"')}`;
+      return (
+        `<rect x="${at(from)}" y="${y}" width="${at(Math.max(1.5, to - from))}" height="12" rx="2" ` +
+        `fill="${hue(p)}"><title>${escaped(policy)}: ` +
+        `×${ratio.toFixed(2)}</title></rect>${text(to + 6, y + 10, `×${ratio.toFixed(2)}`, 'class="soft"')}`
+      );
     }),
   ]);
   return figure(width, height, `Cost of the variants of ${base}`, [...grid, ...bars].join(''));
@@ -245,7 +252,10 @@ function drawShares(
     const lower = known.map(({ timeMs }, i) => `${at(x(timeMs / 1e3))} ${at(y(below[i]!))}`);
     for (const [i, { shares }] of known.entries()) below[i]! += shares![term] / totals[i]!;
     const upper = known.map(({ timeMs }, i) => `${at(x(timeMs / 1e3))} ${at(y(below[i]!))}`);
-    return `<path d="M${upper.join('L')}L${lower.reverse().join('L')}Z" fill="${hue(number)}" fill-opacity=".8"><title>${term}</title></path>`;
+    return (
+      `<path d="M${upper.join('L')}L${lower.reverse().join('L')}Z" fill="${hue(number)}" ` +
+      `fill-opacity=".8"><title>${term}</title></path>`
+    );
   });
   const grid = [0, 0.5, 1].map((v) => text(40, y(v) + 4, `${100 * v} %`, 'text-anchor="end" class="soft"'));
   const times = ticks(0, seconds, canvas.ticks(8)).map((t) =>

@@ -65,7 +65,10 @@ function facts(suite: Suite, results: readonly RunResult[], workloads: readonly 
 
 function fleetText({ fleet }: Suite): string {
   const count = fleet.groups.length === 0 ? fleet.endpoints : fleet.groups.reduce((sum, group) => sum + group.count, 0);
-  return `${count} × ${fleet.constants === undefined && fleet.recipe === undefined ? (fleet.hardware ?? 'qwen3-32b-h100-tp2') : 'own engine'}`;
+  return (
+    `${count} × ` +
+    `${fleet.constants === undefined && fleet.recipe === undefined ? (fleet.hardware ?? 'qwen3-32b-h100-tp2') : 'own engine'}`
+  );
 }
 
 function heatTable(
@@ -81,8 +84,14 @@ function heatTable(
     // Full colour at twice the cost of the best.
     const strength = Math.min(1, Math.max(0, Math.log2(1 + row.regret)));
     const best = row.regret === 0 ? ' class="best"' : '';
-    const hint = `cost ${row.cost.toFixed(3)}, uncapped ${row.uncapped.toFixed(3)}, TTFT p99 ${row.ttftP99.toFixed(0)} ms; against ${suite.reference} ${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}], p99 ×${row.ttftP99Ratio.toFixed(2)}`;
-    return `<td${best} title="${escaped(hint)}" style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}${tailMark(row)}</td>`;
+    const hint =
+      `cost ${row.cost.toFixed(3)}, uncapped ${row.uncapped.toFixed(3)}, TTFT p99 ${row.ttftP99.toFixed(0)} ms; ` +
+      `against ${suite.reference} ${percent(row.change)} [${percent(row.low)}, ${percent(row.high)}], p99 ` +
+      `×${row.ttftP99Ratio.toFixed(2)}`;
+    return (
+      `<td${best} title="${escaped(hint)}" ` +
+      `style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}${tailMark(row)}</td>`
+    );
   };
   const rows = workloads.map((workload) => {
     const cells = policies.map((policy) => cell(find(comparisons, workload, policy))).join('');
@@ -171,7 +180,8 @@ function timelineSections(
     const shown = lines(policies, suite);
     const figure = timelineFigure(results, name, shown, named);
     return [
-      `<h2>When traffic shifts: ${escaped(name)}</h2><p>Cost by time of arrival, mean over the seeds.</p><div class="card">${figure}</div>`,
+      `<h2>When traffic shifts: ${escaped(name)}</h2><p>Cost by time of arrival, mean over the seeds.</p><div ` +
+        `class="card">${figure}</div>`,
       speedTable(suite, results, name, shown),
       ...learnedSections(suite, results, name, named, shown),
     ];
@@ -195,7 +205,12 @@ function speedTable(
         return `<tr><td>${escaped(policy)}</td><td>${escaped(part)}</td><td>${percent(Math.exp(steady) - 1)}</td><td>${reached}</td></tr>`;
       }),
   );
-  return `<h3>How soon</h3><p class="note">Change of the cost against ${escaped(suite.reference)} in the second half of each part, and the time after its beginning at which a span of 30 s first had 90 % of it. Without a gain of 2 % there is nothing to reach.</p><div class="card"><table><thead><tr><th>policy</th><th>part</th><th>steady change</th><th>reached after</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+  return (
+    `<h3>How soon</h3><p class="note">Change of the cost against ${escaped(suite.reference)} in the second half of ` +
+    'each part, and the time after its beginning at which a span of 30 s first had 90 % of it. Without a gain of 2 % ' +
+    'there is nothing to reach.</p><div class="card"><table><thead><tr><th>policy</th><th>part</th><th>steady ' +
+    `change</th><th>reached after</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+  );
 }
 
 /** Effective weights of every policy shown that learns, in the first seed. */
@@ -211,7 +226,9 @@ function learnedSections(
     .filter(({ policy }) => policies.includes(policy))
     .map(
       ({ policy, learning }) =>
-        `<h3>What decided under ${escaped(policy)}</h3><p class="note">Share of each term of the learned cost in telling endpoints apart, seed ${suite.firstSeed}.</p><div class="card">${sharesFigure(learning!, workload, parts)}</div>`,
+        `<h3>What decided under ${escaped(policy)}</h3><p class="note">Share of each term of the learned cost in ` +
+        `telling endpoints apart, seed ${suite.firstSeed}.</p><div ` +
+        `class="card">${sharesFigure(learning!, workload, parts)}</div>`,
     );
 }
 
@@ -228,7 +245,9 @@ function variantSections(
       .filter((name) => workloads.includes(name));
     if (variants.length === 0) return [];
     return [
-      `<h2>The same traffic under other conditions: ${escaped(base)}</h2><p>Cost of each variant over the cost of ${escaped(base)} itself, policy by policy.</p><div class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>${agreements(comparisons, base, variants, policies)}`,
+      `<h2>The same traffic under other conditions: ${escaped(base)}</h2><p>Cost of each variant over the cost of ` +
+        `${escaped(base)} itself, policy by policy.</p><div ` +
+        `class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>${agreements(comparisons, base, variants, policies)}`,
     ];
   });
 }
@@ -243,7 +262,10 @@ function agreements(
   if (policies.length < 3) return '';
   const costs = (workload: string) => policies.map((policy) => find(comparisons, workload, policy).cost);
   const texts = variants.map((variant) => `${escaped(variant)} ${kendall(costs(base), costs(variant)).toFixed(2)}`);
-  return `<p class="note">Rank agreement of the policies with ${escaped(base)} (Kendall's τ-b, 1 = the same order): ${texts.join(' · ')}.</p>`;
+  return (
+    `<p class="note">Rank agreement of the policies with ${escaped(base)} (Kendall's τ-b, 1 = the same order): ` +
+    `${texts.join(' · ')}.</p>`
+  );
 }
 
 /** Policies that are shown seed by seed. */
@@ -263,7 +285,8 @@ function changeTable(
       .filter((row) => row.workload === workload && row.verdict !== 'reference')
       .map(
         (row) =>
-          `<tr><td>${escaped(workload)}</td><td style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td><td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td><td>${row.uncapped.toFixed(3)}</td><td>${percent(row.uncappedChange)}</td><td>${row.ttftP99.toFixed(0)}</td><td>×${row.ttftP99Ratio.toFixed(2)}${tailMark(row)}</td><td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
+          `<tr><td>${escaped(workload)}</td><td ` +
+          `style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td><td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td><td>${row.uncapped.toFixed(3)}</td><td>${percent(row.uncappedChange)}</td><td>${row.ttftP99.toFixed(0)}</td><td>×${row.ttftP99Ratio.toFixed(2)}${tailMark(row)}</td><td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
       ),
   );
   return `<h2>Against ${escaped(suite.reference)}</h2>
@@ -283,7 +306,10 @@ function verdictCounts(comparisons: readonly Comparison[], policies: readonly st
       return `<tr><td>${escaped(policy)}</td>${counts.join('')}${tails}</tr>`;
     });
   const head = ['wins', 'ties', 'open', 'losses', 'slow tails ▲'].map((name) => `<th>${name}</th>`).join('');
-  return `<div class="card"><table><thead><tr><th>policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+  return (
+    '<div ' +
+    `class="card"><table><thead><tr><th>policy</th>${head}</tr></thead><tbody>${rows.join('')}</tbody></table></div>`
+  );
 }
 
 function metricsTables(
@@ -340,9 +366,16 @@ function metricsTables(
       ];
       return `<tr><td>${escaped(policy)}</td>${cells.map((value) => `<td>${value}</td>`).join('')}</tr>`;
     });
-    return `<details><summary>${escaped(workload)}</summary><div class="card"><table><thead><tr>${head.map((h) => `<th>${h}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
+    return (
+      `<details><summary>${escaped(workload)}</summary><div ` +
+      `class="card"><table><thead><tr>${head.map((h) => `<th>${h}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`
+    );
   });
-  return `<h2>All metrics</h2><p class="note">Milliseconds, mean over the seeds. Goodput: share of requests that met both objectives. Index off by: cached tokens that the picker expected over those that were there.</p>${tables.join('')}`;
+  return (
+    '<h2>All metrics</h2><p class="note">Milliseconds, mean over the seeds. Goodput: share of requests that met both ' +
+    'objectives. Index off by: cached tokens that the picker expected over those that were ' +
+    `there.</p>${tables.join('')}`
+  );
 }
 
 /** Error of the index, over the runs in which anything was cached. */
@@ -352,7 +385,10 @@ function overBelief(runs: readonly RunResult['summary'][]): string {
 }
 
 function suiteSection(suite: Suite): string {
-  return `<h2>The suite</h2><details><summary>with all defaults, as it ran</summary><div class="card"><pre class="note">${escaped(JSON.stringify(suite, null, 2))}</pre></div></details>`;
+  return (
+    '<h2>The suite</h2><details><summary>with all defaults, as it ran</summary><div class="card"><pre ' +
+    `class="note">${escaped(JSON.stringify(suite, null, 2))}</pre></div></details>`
+  );
 }
 
 function tailMark({ slowTail }: Comparison): string {

@@ -1,6 +1,6 @@
 /**
- * The page's style, light and dark. Lines use eight hues that stay apart for most colour-blind eyes (after Okabe and Ito
- * 2008), cells one hue from faint to full, with the number in them, so that nothing rests on colour alone.
+ * The page's style, light and dark. Lines use eight hues that stay apart for most colour-blind eyes (after Okabe and
+ * Ito 2008), cells one hue from faint to full, with the number in them, so that nothing rests on colour alone.
  */
 export const STYLE = `
 :root{color-scheme:light dark;--ink:#1c2024;--soft:#5d6670;--faint:#e3e6e9;--page:#fcfcfb;--card:#ffffff;--heat:214,96,20;--good:22,128,96;

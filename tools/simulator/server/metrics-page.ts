@@ -26,7 +26,10 @@ class Histogram {
       below += this.#counts[index]!;
       return `${name}_bucket{${labels},le="${bound}"} ${below}\n`;
     });
-    return `${buckets.join('')}${name}_bucket{${labels},le="+Inf"} ${this.#count}\n${name}_sum{${labels}} ${this.#sum}\n${name}_count{${labels}} ${this.#count}\n`;
+    return (
+      `${buckets.join('')}${name}_bucket{${labels},le="+Inf"} ${this.#count}\n${name}_sum{${labels}} ` +
+      `${this.#sum}\n${name}_count{${labels}} ${this.#count}\n`
+    );
   }
 }
 
@@ -63,7 +66,9 @@ export class MetricsPage {
     this.#lora = lora;
   }
 
-  /** The engine has formed a step: the gauge of adapters has a series of what runs and waits now, and keeps the others. */
+  /**
+   * The engine has formed a step: the gauge of adapters has a series of what runs and waits now, and keeps the others.
+   */
   stepFormed(): void {
     if (this.#lora === undefined) return;
     const { max, names } = this.#lora;

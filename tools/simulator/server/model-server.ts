@@ -44,8 +44,9 @@ export interface ModelServer {
   /** From now on answer every generation request with this status (a fault), or again as usual. */
   failWith(status: number | undefined): void;
   /**
-   * From now on no generation request reaches the engine, as in a server whose engine is stuck: heads of streams are sent, no byte
-   * of output follows, and health and metrics are served. false = those that hang are generated, and further ones as usual.
+   * From now on no generation request reaches the engine, as in a server whose engine is stuck: heads of streams are
+   * sent, no byte of output follows, and health and metrics are served. false = those that hang are generated, and
+   * further ones as usual.
    */
   hang(isHanging: boolean): void;
   /** From now on every step takes `factor` times as long, as on a throttled GPU; 1 = as usual. Above 0. */
@@ -203,7 +204,10 @@ class ServedEngine {
     const promptTokens = Math.ceil(prompt.length / 4);
     const longest = this.#options.maxModelLength ?? 131_072;
     if (promptTokens + outputTokens > longest || !this.#engine.fits(prompt.length, outputTokens)) {
-      const message = `This model's maximum context length is ${longest} tokens. However, you requested ${promptTokens + outputTokens} tokens (${promptTokens} in the messages, ${outputTokens} in the completion). Please reduce the length of the messages or completion.`;
+      const message =
+        `This model's maximum context length is ${longest} tokens. However, you requested ` +
+        `${promptTokens + outputTokens} tokens (${promptTokens} in the messages, ${outputTokens} in the completion). ` +
+        'Please reduce the length of the messages or completion.';
       throw new RefusedRequest(400, 'BadRequestError', message);
     }
     if (this.#engine.full) throw new RefusedRequest(429, 'TooManyRequestsError', 'the waiting queue is full');

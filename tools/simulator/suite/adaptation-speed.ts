@@ -7,7 +7,9 @@ export interface AdaptationSpeed {
   readonly part: string;
   /** Mean of the log ratios of cost to the reference over the second half of the part; below 0 = cheaper. */
   readonly steady: number;
-  /** Seconds after which a span of 30 s had 90 % of that; undefined when there is no gain to speak of, or it never had. */
+  /**
+   * Seconds after which a span of 30 s had 90 % of that; undefined when there is no gain to speak of, or it never had.
+   */
   readonly seconds: number | undefined;
 }
 

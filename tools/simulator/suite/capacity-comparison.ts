@@ -9,7 +9,10 @@ export interface CapacityComparison {
   /** Requests per second of every seed, in their order. */
   readonly rates: readonly number[];
   readonly rate: number;
-  /** Mean of the paired log ratios to the reference, as a ratio - 1, with a 95 % interval; NaN when a seed carried nothing. */
+  /**
+   * Mean of the paired log ratios to the reference, as a ratio - 1, with a 95 % interval; NaN when a seed carried
+   * nothing.
+   */
   readonly change: number;
   readonly low: number;
   readonly high: number;

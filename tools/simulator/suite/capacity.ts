@@ -14,7 +14,8 @@ interface LoadedRun {
 }
 
 /**
- * Bisection over the logarithm of the load. Goodput falls with the load but for noise, of which equal seeds have the same.
+ * Bisection over the logarithm of the load. Goodput falls with the load but for noise, of which equal seeds have the
+ * same.
  * @returns the run at the highest load that was carried, or at the lowest when none was
  */
 export function mostLoad<Run extends LoadedRun>(

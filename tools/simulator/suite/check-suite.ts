@@ -90,7 +90,8 @@ function checkLength({ warmup }: Suite, name: string, workload: Workload): void 
   const requests = requestsOf(workload);
   const lastMs = workload.sessions.at(-1)!.startMs;
   const turns = Math.max(...workload.sessions.map((session) => session.turns.length));
-  // Later turns of a session come when the ones before have been answered, so only single requests are known to be too early.
+  // Later turns of a session come when the ones before have been answered, so only single requests are known to be too
+  // early.
   if (requests > warmup.requests || turns > 1 || lastMs >= warmup.seconds * 1e3) return;
   const seconds = (lastMs / 1e3).toFixed(1);
   throw new Error(

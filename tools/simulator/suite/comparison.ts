@@ -10,7 +10,9 @@ export interface Comparison {
   /** Cost of every seed, in their order. */
   readonly costs: readonly number[];
   readonly cost: number;
-  /** Mean of the paired log ratios to the reference, as a ratio - 1, with a 95 % interval; of the reference itself 0. */
+  /**
+   * Mean of the paired log ratios to the reference, as a ratio - 1, with a 95 % interval; of the reference itself 0.
+   */
   readonly change: number;
   readonly low: number;
   readonly high: number;
@@ -22,7 +24,9 @@ export interface Comparison {
   /** Cost without the bound of 20 on each part of a request, and its change against the reference. */
   readonly uncapped: number;
   readonly uncappedChange: number;
-  /** TTFT of the slowest hundredth, in milliseconds, and as a multiple of the reference's: geometric mean of the seeds. */
+  /**
+   * TTFT of the slowest hundredth, in milliseconds, and as a multiple of the reference's: geometric mean of the seeds.
+   */
   readonly ttftP99: number;
   readonly ttftP99Ratio: number;
   /** The slowest hundredth waits SLOW_TAIL times as long as the reference's or longer, whatever the mean says. */

@@ -151,7 +151,9 @@ export const baselines: readonly Baseline[] = [
   },
   {
     name: 'ducb-4',
-    doc: 'the default and three other rules in turn by discounted upper confidence bounds, without a guard (arXiv 0805.3415)',
+    doc:
+      'the default and three other rules in turn by discounted upper confidence bounds, without a guard (arXiv ' +
+      '0805.3415)',
     configuration: learning({ mode: 'always', drive: 'rules' }, ...DEFAULT_SCORERS),
   },
   {

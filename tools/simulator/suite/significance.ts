@@ -1,6 +1,6 @@
 /**
- * Two-sided p-value of Student's paired t-test: the chance of a mean this far from 0 when the differences are normal around 0.
- * One difference tells nothing (1); equal differences other than 0 cannot be chance (0).
+ * Two-sided p-value of Student's paired t-test: the chance of a mean this far from 0 when the differences are normal
+ * around 0. One difference tells nothing (1); equal differences other than 0 cannot be chance (0).
  */
 export function pairedP(differences: readonly number[]): number {
   const count = differences.length;
@@ -26,8 +26,8 @@ export function holm(values: readonly number[]): number[] {
 }
 
 /**
- * Kendall's rank correlation τ-b of two rows of values: 1 = the same order, -1 = the reverse. NaN when all values of a row are
- * equal.
+ * Kendall's rank correlation τ-b of two rows of values: 1 = the same order, -1 = the reverse. NaN when all values of a
+ * row are equal.
  */
 export function kendall(a: readonly number[], b: readonly number[]): number {
   let agreement = 0;
@@ -44,7 +44,9 @@ export function kendall(a: readonly number[], b: readonly number[]): number {
   return agreement / Math.sqrt(pairsOfA * pairsOfB);
 }
 
-/** Regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8, method of Lentz 1976). */
+/**
+ * Regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8, method of Lentz 1976).
+ */
 function incompleteBeta(x: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (x >= 1) return 1;

@@ -91,7 +91,10 @@ function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number
 /** Coefficients within this of their last values stay there. */
 const SETTLED = 0.1;
 
-/** Labels that had been learned from at the first sample after which prefill and step stayed within a tenth of their end. */
+/**
+ * Labels that had been learned from at the first sample after which prefill and step stayed within a tenth of their
+ * end.
+ */
 export function settledAfter(samples: NonNullable<RunOutcome['learning']>): number | undefined {
   const last = samples.at(-1);
   if (last === undefined) return undefined;

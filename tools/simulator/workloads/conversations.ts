@@ -75,7 +75,9 @@ export const chat = defineWorkload({
 
 export const agentic = defineWorkload({
   kind: 'agentic',
-  doc: 'Coding agents, closed loop: a long shared system prompt with tools, dozens of turns that add tool results, contexts of tens of thousands of tokens (shape of the WEKA agentic traces).',
+  doc:
+    'Coding agents, closed loop: a long shared system prompt with tools, dozens of turns that add tool results, ' +
+    'contexts of tens of thousands of tokens (shape of the WEKA agentic traces).',
   parameters: z.strictObject({
     ...arrivalFields(0.04),
     tools: z.int().min(1).default(4).describe('Different sets of system prompt and tools.'),
@@ -112,7 +114,9 @@ export const agentic = defineWorkload({
 
 export const toolCalls = defineWorkload({
   kind: 'tool-calls',
-  doc: 'Tool agents as independent requests: a tool prompt by popularity and a history of its own (lengths of the Mooncake toolagent trace: 8,596 in, 182 out).',
+  doc:
+    'Tool agents as independent requests: a tool prompt by popularity and a history of its own (lengths of the ' +
+    'Mooncake toolagent trace: 8,596 in, 182 out).',
   parameters: z.strictObject({
     ...arrivalFields(6),
     tools: z.int().min(1).default(60).describe('Different tool prompts.'),

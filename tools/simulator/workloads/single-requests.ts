@@ -20,7 +20,9 @@ function sharedTexts({ text, random }: GeneratorContext, count: number, tokens: 
 
 export const sharedPrefix = defineWorkload({
   kind: 'shared-prefix',
-  doc: "Requests with one of several long shared beginnings (llm-d-benchmark's b2b profile: 150 groups, 6,000 + 1,200 in, 1,000 out).",
+  doc:
+    "Requests with one of several long shared beginnings (llm-d-benchmark's b2b profile: 150 groups, 6,000 + 1,200 " +
+    'in, 1,000 out).',
   parameters: z.strictObject({
     ...arrivalFields(8),
     groups: z.int().min(1).default(150).describe('Different beginnings.'),
@@ -41,7 +43,10 @@ export const sharedPrefix = defineWorkload({
 
 export const documents = defineWorkload({
   kind: 'documents',
-  doc: "Questions about long documents that come back. Fitted to what is published of Mooncake's synthetic trace: 15,325 tokens in, 149 out, 65 % of the tokens seen before, and the hits of one cache of 2.6, 5.1 and 10.2 million tokens (28, 42 and 57 %).",
+  doc:
+    "Questions about long documents that come back. Fitted to what is published of Mooncake's synthetic trace: " +
+    '15,325 tokens in, 149 out, 65 % of the tokens seen before, and the hits of one cache of 2.6, 5.1 and 10.2 ' +
+    'million tokens (28, 42 and 57 %).',
   parameters: z.strictObject({
     ...arrivalFields(3.91),
     document: length(15_100, 0.9, 120_000),
@@ -94,7 +99,9 @@ export const separate = defineWorkload({
 
 export const tenants = defineWorkload({
   kind: 'tenants',
-  doc: 'Tenants of very different weight, each with its own system prompt, lengths and bursts (after ServeGen: few clients make most of the traffic).',
+  doc:
+    'Tenants of very different weight, each with its own system prompt, lengths and bursts (after ServeGen: few ' +
+    'clients make most of the traffic).',
   parameters: z.strictObject({
     rate: z.number().gt(0).default(20).describe('Mean requests per second of all together.'),
     tenants: z.int().min(1).max(1000).default(40).describe('Number of tenants.'),

@@ -16,8 +16,8 @@ export class ContentIds {
 }
 
 /**
- * A text that grows at its end and knows the contents of its full blocks. Two texts that began as copies share the blocks
- * up to where they part; a block that lies over the parting belongs to each alone.
+ * A text that grows at its end and knows the contents of its full blocks. Two texts that began as copies share the
+ * blocks up to where they part; a block that lies over the parting belongs to each alone.
  */
 export class GrowingText {
   readonly #blockTokens: number;

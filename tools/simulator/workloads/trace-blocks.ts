@@ -3,8 +3,8 @@ import type { GeneratorContext } from './generator.js';
 type BlockId = string | number;
 
 /**
- * Ids of blocks of a trace in the workload's blocks. A larger block of the trace is cut into equal pieces. Of smaller ones the last
- * of a whole block stands for it, because an id stands for a block after exactly the blocks before it.
+ * Ids of blocks of a trace in the workload's blocks. A larger block of the trace is cut into equal pieces. Of smaller
+ * ones the last of a whole block stands for it, because an id stands for a block after exactly the blocks before it.
  */
 export class TraceBlocks {
   readonly #first = new Map<BlockId, number>();
@@ -18,7 +18,8 @@ export class TraceBlocks {
     const { blockTokens } = context;
     if (traceBlock % blockTokens !== 0 && blockTokens % traceBlock !== 0) {
       throw new Error(
-        `${path}: blocks of ${traceBlock} tokens do not fit blockTokens, ${blockTokens}: one must be a multiple of the other`,
+        `${path}: blocks of ${traceBlock} tokens do not fit blockTokens, ${blockTokens}: one must be a multiple of ` +
+          'the other',
       );
     }
     this.#pieces = Math.max(1, traceBlock / blockTokens);

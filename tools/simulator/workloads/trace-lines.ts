@@ -40,7 +40,10 @@ export interface CsvRow {
   readonly cells: Readonly<Record<string, string>>;
 }
 
-/** Rows of a CSV file whose first line names the columns, in any order; cells may be quoted, but hold no comma and no line break. */
+/**
+ * Rows of a CSV file whose first line names the columns, in any order; cells may be quoted, but hold no comma and no
+ * line break.
+ */
 export function csvRows(path: string, text: string): { readonly columns: readonly string[]; readonly rows: CsvRow[] } {
   const [head, ...rest] = numbered(path, text.replace(/^\ufeff/, ''));
   const split = (line: string) =>

@@ -17,8 +17,8 @@ const TICK_MS_MIN = 1_000;
 const MOONCAKE_BLOCK = 512;
 
 /**
- * Distance of the ticks that timestamps stand on (of the published traces about 3 s), over which requests are spread; 0 for exact
- * times. The median, because single ticks are empty and others off by a millisecond.
+ * Distance of the ticks that timestamps stand on (of the published traces about 3 s), over which requests are spread; 0
+ * for exact times. The median, because single ticks are empty and others off by a millisecond.
  */
 export function tickOf(timestamps: readonly number[]): number {
   const times = [...new Set(timestamps)].sort((a, b) => a - b);
@@ -31,7 +31,9 @@ export function tickOf(timestamps: readonly number[]): number {
 
 export const mooncake = defineWorkload({
   kind: 'mooncake',
-  doc: 'A trace in the format of Mooncake (FAST 2025): timestamp in ms, lengths, ids of blocks of 512 tokens. Timestamps on ticks are spread over the tick.',
+  doc:
+    'A trace in the format of Mooncake (FAST 2025): timestamp in ms, lengths, ids of blocks of 512 tokens. ' +
+    'Timestamps on ticks are spread over the tick.',
   parameters: z.strictObject({ path: tracePath, speedup, half }),
   source: 'https://github.com/kvcache-ai/Mooncake (FAST25-release/traces)',
   generate({ path, speedup: faster, half: which }, context) {
@@ -165,7 +167,10 @@ type OwnLine = z.output<typeof ownLine>;
 
 export const jsonl = defineWorkload({
   kind: 'jsonl',
-  doc: 'A trace of your own, one JSON object a line: timestamp_ms or timestamp (ISO 8601), prompt_tokens, output_tokens, and if known block_ids (each id stands for a block after the blocks before it; ids beyond the prompt are those of the answer), session and think_ms (closed loop). Other keys are ignored.',
+  doc:
+    'A trace of your own, one JSON object a line: timestamp_ms or timestamp (ISO 8601), prompt_tokens, ' +
+    'output_tokens, and if known block_ids (each id stands for a block after the blocks before it; ids beyond the ' +
+    'prompt are those of the answer), session and think_ms (closed loop). Other keys are ignored.',
   parameters: z.strictObject({
     path: tracePath,
     traceBlockTokens: z.int().min(1).default(64).describe('Tokens of one of its blocks, such as 16.'),
@@ -217,8 +222,9 @@ function followers(lines: readonly OwnLine[]): ReadonlyMap<number, OwnLine> {
 }
 
 /**
- * Ids of a line, and the tokens that they stand for. The answer is known where the line has ids beyond its prompt, or where the next
- * prompt of the session goes on from it: the engine holds its blocks then, and the next prompt finds them.
+ * Ids of a line, and the tokens that they stand for. The answer is known where the line has ids beyond its prompt, or
+ * where the next prompt of the session goes on from it: the engine holds its blocks then, and the next prompt finds
+ * them.
  */
 function knownContent(line: OwnLine, next: OwnLine | undefined, blockTokens: number) {
   const { block_ids: ids, prompt_tokens: prompt, output_tokens: output } = line;

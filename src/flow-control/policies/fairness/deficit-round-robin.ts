@@ -43,7 +43,8 @@ export const deficitRoundRobinFairnessPolicy = definePlugin({
   kinds: ['fairness-policy'],
   stability: 'Beta',
   doc:
-    'Queues of flow control: flows in turn, each until a quantum of tokens is used up; what was used beyond it is paid back in ' +
+    'Queues of flow control: flows in turn, each until a quantum of tokens is used up; what was used beyond it is ' +
+    'paid back in ' +
     'the next rounds. Tokens as in start-time-fairness-policy.',
   source: 'Pointsman: deficit round robin (Shreedhar, Varghese 1995) in tokens',
   parameters: deficitRoundRobinParameters,

@@ -86,7 +86,8 @@ export class ProgramAware implements Fairness {
 
   served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void {
     this.#scaleSinceMs ??= nowMs;
-    // A band in which nothing waits is not asked for its next request, so its scale may be older than a double can hold.
+    // A band in which nothing waits is not asked for its next request, so its scale may be older than a double can
+    // hold.
     this.at(nowMs);
     const halfLives = (nowMs - this.#scaleSinceMs) / this.#settings.halfLifeMs;
     this.#flows.service[flow]! += (promptTokens + 2 * outputTokens) * 2 ** halfLives;
@@ -163,7 +164,8 @@ export const programAwareFairness = definePlugin({
   kinds: ['fairness-policy'],
   stability: 'Beta',
   doc:
-    'Queues of flow control: the flow that has had the least service, prompt + 2 × output tokens, weighed against the wait of ' +
+    'Queues of flow control: the flow that has had the least service, prompt + 2 × output tokens, weighed against ' +
+    'the wait of ' +
     'its first request. Service fades with time.',
   parameters: programAwareParameters,
   fairnessSettings: ({ lasWeightService, lasWeightHeadWait, lasHalfLifeSeconds }) => ({

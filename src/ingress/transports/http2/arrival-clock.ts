@@ -1,4 +1,7 @@
-/** A loop that has waited at least this long had nothing to read before (a poll that finds something at once takes less). */
+/**
+ * A loop that has waited at least this long had nothing to read before (a poll that finds something at once takes
+ * less).
+ */
 const IDLE_MS_MIN = 0.05;
 
 export interface ArrivalClockOptions {
@@ -14,8 +17,8 @@ const THREAD: ArrivalClockOptions = {
 };
 
 /**
- * When bytes can have come that are read in this turn of the event loop: behind the last reading of the sockets, unless the
- * loop has waited since then with nothing to read.
+ * When bytes can have come that are read in this turn of the event loop: behind the last reading of the sockets, unless
+ * the loop has waited since then with nothing to read.
  */
 export class ArrivalClock {
   readonly #options: ArrivalClockOptions;
@@ -28,7 +31,10 @@ export class ArrivalClock {
     this.#options = options;
   }
 
-  /** A socket is read at `now`. @returns the earliest time at which its bytes can have come, if it was read to its end before */
+  /**
+   * A socket is read at `now`.
+   * @returns the earliest time at which its bytes can have come, if it was read to its end before
+   */
   read(now: number): number {
     if (this.#open) return this.#earliest;
     this.#open = true;

@@ -65,8 +65,8 @@ export interface ConnectionOptions {
 export interface ConnectionWire extends Wire {
   /**
    * Sends what was written, then closes.
-   * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a reset,
-   *   which takes from it what it has not read yet
+   * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a
+   *   reset, which takes from it what it has not read yet
    */
   end(linger: boolean): void;
 }

@@ -23,7 +23,9 @@ function prefixed(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Whole answer to a stream that gets one message: four frames that differ from stream to stream in its number alone. */
+/**
+ * Whole answer to a stream that gets one message: four frames that differ from stream to stream in its number alone.
+ */
 export class FixedAnswer {
   readonly message: Uint8Array;
   /** Bytes that count against the peer's windows. */

@@ -23,8 +23,9 @@ export interface HeadSink {
 }
 
 /**
- * Puts header blocks together from HEADERS and CONTINUATION frames and decodes them. The latest block is remembered with its
- * head: the calls of a proxy are alike, and their blocks are equal byte for byte once the table holds their fields.
+ * Puts header blocks together from HEADERS and CONTINUATION frames and decodes them. The latest block is remembered
+ * with its head: the calls of a proxy are alike, and their blocks are equal byte for byte once the table holds their
+ * fields.
  */
 export class HeaderBlocks {
   readonly #sink: HeadSink;

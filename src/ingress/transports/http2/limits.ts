@@ -1,6 +1,7 @@
 /**
- * Bounds of one connection. Rates are token buckets: `burst` at once, `perSecond` in the long run. They lie far above what a
- * proxy sends and far below what would hold the thread; what exceeds one ends the connection with ENHANCE_YOUR_CALM.
+ * Bounds of one connection. Rates are token buckets: `burst` at once, `perSecond` in the long run. They lie far above
+ * what a proxy sends and far below what would hold the thread; what exceeds one ends the connection with
+ * ENHANCE_YOUR_CALM.
  */
 
 /** Bytes of one header list, counted as RFC 9113 section 6.5.2 does; a longer one is refused with its stream. */
@@ -15,7 +16,10 @@ export const STREAM_WINDOW_BYTES = 1024 * 1024;
 /** Receive window of a connection: eight such streams that are read late. */
 export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
 
-/** Memory of one connection's unfinished messages above which its streams get narrow windows, and below which wide ones again. */
+/**
+ * Memory of one connection's unfinished messages above which its streams get narrow windows, and below which wide ones
+ * again.
+ */
 export const CROWDED_BYTES = 4 * 1024 * 1024;
 export const RELAXED_BYTES = CROWDED_BYTES / 2;
 /** Narrow receive window of a stream: a chat of the usual size. */
@@ -23,8 +27,9 @@ export const NARROW_WINDOW_BYTES = 16_384;
 /** Messages that are given room for their rest at one time while windows are narrow. */
 export const LEADING_BYTES_MAX = 4 * 1024 * 1024;
 /**
- * Memory that one connection's unfinished messages may take: what is under way when windows become narrow, and what is given
- * then, in buffers twice as large as their bytes. A peer that keeps to its windows reaches it with some 2,000 messages at a time.
+ * Memory that one connection's unfinished messages may take: what is under way when windows become narrow, and what is
+ * given then, in buffers twice as large as their bytes. A peer that keeps to its windows reaches it with some 2,000
+ * messages at a time.
  */
 export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
 
@@ -32,7 +37,10 @@ export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
 export const PAUSE_BYTES = 1024 * 1024;
 export const RESUME_BYTES = PAUSE_BYTES / 2;
 
-/** Waiting replies of a stream up to this size are held whatever else is: a refusal for want of memory must reach its client. */
+/**
+ * Waiting replies of a stream up to this size are held whatever else is: a refusal for want of memory must reach its
+ * client.
+ */
 export const SHORT_REPLIES_BYTES = 4_096;
 
 /** Bytes that the kernel has not taken yet: above this, bodies wait in their streams. */
@@ -47,11 +55,13 @@ export interface Rate {
 
 /** PING and SETTINGS, which are answered. */
 export const ANSWERED_FRAMES: Rate = { burst: 1_000, perSecond: 100 };
-/** Frames that carry nothing: empty DATA, PRIORITY, window updates and resets of streams that are gone, unknown types. */
+/**
+ * Frames that carry nothing: empty DATA, PRIORITY, window updates and resets of streams that are gone, unknown types.
+ */
 export const EMPTY_FRAMES: Rate = { burst: 10_000, perSecond: 1_000 };
 /**
- * Resets of streams that have had no reply. A proxy whose clients all leave an overload at once resets as many streams as it
- * has open.
+ * Resets of streams that have had no reply. A proxy whose clients all leave an overload at once resets as many streams
+ * as it has open.
  */
 export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
 
@@ -69,5 +79,8 @@ export const LINGER_BYTES_MAX = 4 * 1024 * 1024;
 export const LINGER_MS_MAX = 1_000;
 /** Largest receive buffer of a socket, as Linux has it (tcp(7), `tcp_rmem`). */
 export const SOCKET_BYTES_MAX = 6 * 1024 * 1024;
-/** Work on one connection's bytes in one turn of the event loop; then the others are read. A request waits for no more of a busy peer. */
+/**
+ * Work on one connection's bytes in one turn of the event loop; then the others are read. A request waits for no more
+ * of a busy peer.
+ */
 export const TURN_MS = 1;

@@ -41,8 +41,9 @@ export type MessageFault =
   | 'no room';
 
 /**
- * Cuts the data of one stream into gRPC messages. A message whose bytes came together passes in place; one that comes in
- * pieces is put together in a buffer that counts against the budget while it is held, by its size and not by what it will hold.
+ * Cuts the data of one stream into gRPC messages. A message whose bytes came together passes in place; one that comes
+ * in pieces is put together in a buffer that counts against the budget while it is held, by its size and not by what it
+ * will hold.
  */
 export class MessageReader {
   readonly #sink: MessageSink;
@@ -143,8 +144,8 @@ export class MessageReader {
   }
 
   /**
-   * Messages of the usual sizes get all of their room at once, unless memory is tight; that of longer ones doubles as their
-   * bytes come, so that what is only announced takes none.
+   * Messages of the usual sizes get all of their room at once, unless memory is tight; that of longer ones doubles as
+   * their bytes come, so that what is only announced takes none.
    */
   #grow(need: number): boolean {
     const least = this.#budget.isTight ? 0 : KEPT_BYTES_MAX;

@@ -24,8 +24,8 @@ export interface Wire {
 }
 
 /**
- * Frames on their way out of one connection. They are written behind each other into chunks of the thread, and go to the
- * socket in one piece when `flush` is called.
+ * Frames on their way out of one connection. They are written behind each other into chunks of the thread, and go to
+ * the socket in one piece when `flush` is called.
  */
 export class OutBuffer {
   readonly #wire: Wire;

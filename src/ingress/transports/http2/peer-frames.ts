@@ -29,8 +29,9 @@ const SETTING_BYTES = 6;
 
 /**
  * Reads the payload of a SETTINGS frame (section 6.5).
- * @returns the initial window that the last of its settings names; undefined when none does. The rest concerns what this side
- * never does: it pushes nothing, adds nothing to the peer's header table, and sends frames and lists of the least size.
+ * @returns the initial window that the last of its settings names; undefined when none does. The rest concerns what
+ * this side never does: it pushes nothing, adds nothing to the peer's header table, and sends frames and lists of the
+ * least size.
  * @throws ConnectionError when a value is out of its range
  */
 function initialWindowOf(bytes: Buffer, from: number, to: number): number | undefined {

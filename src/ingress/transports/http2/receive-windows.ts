@@ -18,10 +18,11 @@ export interface ReceivingStream {
 }
 
 /**
- * Receive windows of the streams of one connection. As a rule each is wide. While unfinished messages take CROWDED_BYTES, new windows
- * are narrow (SETTINGS_INITIAL_WINDOW_SIZE, which changes those of open streams as well, RFC 9113 section 6.9.2), and
- * messages that need more get it one after another: what a peer sends at a time is finished first, so that a peer that keeps to
- * its windows is never refused for its unfinished messages, however many streams it sends at once.
+ * Receive windows of the streams of one connection. As a rule each is wide. While unfinished messages take
+ * CROWDED_BYTES, new windows are narrow (SETTINGS_INITIAL_WINDOW_SIZE, which changes those of open streams as well, RFC
+ * 9113 section 6.9.2), and messages that need more get it one after another: what a peer sends at a time is finished
+ * first, so that a peer that keeps to its windows is never refused for its unfinished messages, however many streams it
+ * sends at once.
  */
 export class ReceiveWindows {
   readonly #out: OutBuffer;

@@ -20,7 +20,9 @@ export function plainAnswer({ tooLarge, method, contentType }: RequestHead): Pla
 export function refusalOf({ encoding, path, badTimeout }: RequestHead, known: boolean): Buffer | undefined {
   if (!known) return errorTrailers(GrpcStatus.unimplemented, `unknown method ${path}`, true);
   if (badTimeout !== undefined) {
-    const text = `grpc-timeout ${badTimeout.slice(0, TIMEOUT_SHOWN)} is none: send up to 8 digits and one of H, M, S, m, u, n`;
+    const text =
+      `grpc-timeout ${badTimeout.slice(0, TIMEOUT_SHOWN)} is none: send up to 8 digits and one of H, M, ` +
+      'S, m, u, n';
     return errorTrailers(GrpcStatus.invalidArgument, text, true);
   }
   if (encoding === undefined || encoding === 'identity') return undefined;

@@ -1,9 +1,11 @@
-/** Streams that are remembered after this side has reset them: frames of them may be on their way still. A power of two. */
+/**
+ * Streams that are remembered after this side has reset them: frames of them may be on their way still. A power of two.
+ */
 const REMEMBERED_MAX = 8_192;
 
 /**
- * The latest streams that this side has reset, each in the place of its number. What the peer says on them until it ends them
- * means nothing, and is no error.
+ * The latest streams that this side has reset, each in the place of its number. What the peer says on them until it
+ * ends them means nothing, and is no error.
  */
 export class ResetStreams {
   #streams: Int32Array | undefined;

@@ -20,7 +20,10 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
-  /** Handlers are made with their first call, so that a stream which is reset before has none. Absent = with the stream's headers. */
+  /**
+   * Handlers are made with their first call, so that a stream which is reset before has none. Absent = with the
+   * stream's headers.
+   */
   readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;

@@ -51,7 +51,10 @@ export class Http2Server {
     return this.#listener.port;
   }
 
-  /** Takes connections from a Unix domain socket as well. @param options `connectionsMax`: open ones, on the port and here */
+  /**
+   * Takes connections from a Unix domain socket as well.
+   * @param options `connectionsMax`: open ones, on the port and here
+   */
   async listenOn(file: SocketFile, options: Pick<ListenOptions, 'connectionsMax' | 'refusals'>): Promise<void> {
     const { connectionsMax = Number.POSITIVE_INFINITY, refusals } = options;
     this.#file = await listenOnFile(file, (socket) => {
@@ -66,8 +69,8 @@ export class Http2Server {
   }
 
   /**
-   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing, so that a
-   * stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
+   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing,
+   * so that a stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();

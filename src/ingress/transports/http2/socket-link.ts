@@ -12,8 +12,8 @@ const PIECE_BYTES = 16_384;
 const READS_MAX = 32;
 
 /**
- * Read buffer of all sockets of the thread: the kernel's bytes are handled before the next socket is read. libuv reads and
- * calls back in one step everywhere but on Windows, where a read is under way while others are.
+ * Read buffer of all sockets of the thread: the kernel's bytes are handled before the next socket is read. libuv reads
+ * and calls back in one step everywhere but on Windows, where a read is under way while others are.
  */
 const sharedBuffer = process.platform === 'win32' ? undefined : Buffer.allocUnsafeSlow(READ_BYTES);
 
@@ -28,8 +28,8 @@ interface SocketParts {
 export type Reader = (bytes: Buffer, length: number) => boolean;
 
 /**
- * The socket that reads into the thread's buffer in the place of an accepted one; `read` returns false to be asked again
- * after `resume`. Node has no public option for it on the server's side (nodejs/node#25436).
+ * The socket that reads into the thread's buffer in the place of an accepted one; `read` returns false to be asked
+ * again after `resume`. Node has no public option for it on the server's side (nodejs/node#25436).
  */
 function readShared(accepted: Socket, read: Reader): Socket | undefined {
   const { _handle: handle, _server: server } = accepted as SocketParts;
@@ -127,7 +127,11 @@ export class SocketLink implements ConnectionWire {
     return this.#mayGoOn();
   }
 
-  /** Gives bytes to the connection until its turn is over. @param begin the present time @returns how far they were given */
+  /**
+   * Gives bytes to the connection until its turn is over.
+   * @param begin the present time
+   * @returns how far they were given
+   */
   #handOver(bytes: Buffer, length: number, begin: number): number {
     const { now } = this.#options;
     const arrivedAt = Math.max(this.#arrivedAt, this.#lastMarkAt);

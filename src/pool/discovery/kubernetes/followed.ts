@@ -7,7 +7,10 @@ export interface ValueChange<Value> {
   readonly removed: readonly Value[];
 }
 
-/** The objects of one subject, whose kind or selection may change: the old ones count until the new first state is complete. */
+/**
+ * The objects of one subject, whose kind or selection may change: the old ones count until the new first state is
+ * complete.
+ */
 export class Followed<Value> {
   readonly #changed: (urgent: boolean, change: ValueChange<Value> | undefined) => void;
   readonly #isUrgent: (value: Value) => boolean;

@@ -30,7 +30,10 @@ export interface PodRecord extends ObjectRecord {
   /** Undefined = it has none yet. */
   readonly ip: string | undefined;
   readonly ready: boolean;
-  /** Wall time since which it has not been ready, in milliseconds; undefined when it is ready or nothing says since when. */
+  /**
+   * Wall time since which it has not been ready, in milliseconds; undefined when it is ready or nothing says since
+   * when.
+   */
   readonly unreadySinceMs: number | undefined;
   readonly deleting: boolean;
   /** Its phase is Failed or Succeeded. */

@@ -40,8 +40,8 @@ function compare(a: string, b: string): number {
 const byPodAge = (a: Entry, b: Entry) => byAge(a.pod, b.pod) || compare(a.pod.uid, b.pod.uid) || a.rank - b.rank;
 
 /**
- * The endpoints of a set of pods. A change of the pods costs as much as the pods that have changed; the result is that of
- * the pods alone, whatever the changes before.
+ * The endpoints of a set of pods. A change of the pods costs as much as the pods that have changed; the result is that
+ * of the pods alone, whatever the changes before.
  */
 export class PodEndpoints {
   readonly #ports: readonly number[];
@@ -181,8 +181,8 @@ export class PodEndpoints {
 }
 
 /**
- * Makes the endpoints of many pods, some in each turn of the event loop, and gives them to `done` in the last one. Few pods
- * are done before it returns.
+ * Makes the endpoints of many pods, some in each turn of the event loop, and gives them to `done` in the last one. Few
+ * pods are done before it returns.
  */
 export function makePodEndpoints(
   pods: readonly PodRecord[],
@@ -250,7 +250,10 @@ function makeEndpoints(pod: PodRecord, ports: readonly number[]): Omit<MadeEndpo
   return { endpoints, notes: portNotes(pod, ports) };
 }
 
-/** Pod and container: an engine that was restarted inside its pod has an empty cache, a restarted sidecar changes nothing. */
+/**
+ * Pod and container: an engine that was restarted inside its pod has an empty cache, a restarted sidecar changes
+ * nothing.
+ */
 function incarnation({ uid, containers }: PodRecord, port: number): string {
   const owners = containers.filter(({ ports }) => ports.includes(port));
   return [uid, ...(owners.length > 0 ? owners : containers).map(({ id }) => id)].join(' ');

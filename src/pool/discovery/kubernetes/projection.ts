@@ -30,8 +30,8 @@ export interface Projection {
 }
 
 /**
- * The pool as the objects say it. A pure function: neither the order in which the objects came nor what was there before
- * matters.
+ * The pool as the objects say it. A pure function: neither the order in which the objects came nor what was there
+ * before matters.
  * @param made the endpoints of the pods, where they have been made already
  */
 export function project(view: ClusterView, made?: PodEndpoints): Projection {
@@ -79,7 +79,10 @@ function projectRewrites(objects: readonly RewriteRecord[]): ModelRewrite[] {
     .map((rule, age) => ({ ...rule, age }));
 }
 
-/** Legacy models: a priority by model name, and weighted targets as rules behind all rewrites. The oldest object has a name. */
+/**
+ * Legacy models: a priority by model name, and weighted targets as rules behind all rewrites. The oldest object has a
+ * name.
+ */
 function projectModels(objects: readonly ModelRecord[], firstAge: number) {
   const models = new Map<string, LegacyModel>();
   const rewrites: ModelRewrite[] = [];

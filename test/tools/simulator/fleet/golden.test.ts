@@ -113,7 +113,10 @@ describe('a simulated engine against runs of a real one', () => {
     expect(preemptions).toBeGreaterThan(100);
   });
 
-  /** Time of one token alone, prompt tokens in the fullest second of the run, KV bytes per token, and bandwidth of the data sheet. */
+  /**
+   * Time of one token alone, prompt tokens in the fullest second of the run, KV bytes per token, and bandwidth of the
+   * data sheet.
+   */
   const recipes = {
     'llama-8b-rtx-4090': { tokenMs: 17.3, promptTokensPerSecond: 11_749, bandwidthGBs: 1008 },
     'llama-8b-rtx-pro-6000': { tokenMs: 12.7, promptTokensPerSecond: 16_306, bandwidthGBs: 1792 },

@@ -32,8 +32,8 @@ describe('a recipe of three numbers', () => {
     expect(Math.abs(step(chunk) / 819.2 - 1)).toBeLessThan(0.01);
   });
 
-  // KV bytes: layers × 2 × 8 KV heads × 128 × 2 bytes. Bandwidth: GPUs × 3,350 GB/s. Time of a lone token and rate of prompts:
-  // those of the fit to measured kernels, which knows the all-reduce as well.
+  // KV bytes: layers × 2 × 8 KV heads × 128 × 2 bytes. Bandwidth: GPUs × 3,350 GB/s. Time of a lone token and rate of
+  // prompts: those of the fit to measured kernels, which knows the all-reduce as well.
   test.each([
     ['llama-70b-h100-tp4', 14.8, 14_177, 80 * 2 * 8 * 128 * 2, 4 * 3350],
     ['qwen3-32b-h100-tp2', 13.2, 18_004, 64 * 2 * 8 * 128 * 2, 2 * 3350],

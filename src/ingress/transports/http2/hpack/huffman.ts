@@ -1,6 +1,6 @@
 /**
- * Lengths in bits of the codes of RFC 7541, appendix B: one for each byte, the last one for the end of the string. The code is
- * canonical: codes are numbered by length and then by symbol, so the lengths say all of it.
+ * Lengths in bits of the codes of RFC 7541, appendix B: one for each byte, the last one for the end of the string. The
+ * code is canonical: codes are numbered by length and then by symbol, so the lengths say all of it.
  */
 // biome-ignore format: sixteen to a line, as many as a hexadecimal digit
 const CODE_BITS = [
@@ -44,12 +44,16 @@ interface Steps {
   readonly mayEnd: Uint8Array;
 }
 
-/** Made when the first string is read: a thread that reads none spends neither the time nor the memory of V8's compilers. */
+/**
+ * Made when the first string is read: a thread that reads none spends neither the time nor the memory of V8's
+ * compilers.
+ */
 let steps: Steps | undefined;
 
 /**
- * Children of the nodes as 2 × node + bit: a node when positive, the bitwise complement of a symbol when negative. Nodes are
- * numbered by depth and then by code, so among the children at one depth the symbols come first: their codes are the lowest.
+ * Children of the nodes as 2 × node + bit: a node when positive, the bitwise complement of a symbol when negative.
+ * Nodes are numbered by depth and then by code, so among the children at one depth the symbols come first: their codes
+ * are the lowest.
  */
 function codeTree(): Int16Array {
   const tree = new Int16Array(NODES * 2);
