@@ -91,12 +91,18 @@ describe('endpoints whose processes are killed', () => {
 
   it('endpoints whose processes are gone stay among the picks with --disable-endpoint-ejection', async () => {
     const { fleet, gateway, serve } = await bed(2, '--disable-endpoint-ejection');
-    await fleet.servers[0]!.stop();
-    const statuses: number[] = [];
-    await eventually('requests fail', async () => {
-      statuses.push((await ask(gateway.port, { body: chatBody(`${Math.random()}`) })).status);
-      return statuses.filter((status) => status !== 200).length > 4;
+    const [server] = fleet.servers as [ModelServer];
+    let body = '';
+    await eventually('a prompt is held there', async () => {
+      body = chatBody(`${Math.random()} `.repeat(200));
+      return (await ask(gateway.port, { body })).headers['x-inference-pod'] === server.name;
     });
+    await server.stop();
+    const statuses: number[] = [];
+    for (let i = 0; i < 6; i++) statuses.push((await ask(gateway.port, { body })).status);
+    const failed = statuses.filter((status) => status !== 200);
+    // Two failures in a row would have taken it out.
+    expect(failed.length).toBeGreaterThan(2);
     expect(await metric(serve.metricsPort, 'pointsman_endpoint_deaths_total')).toBe(0);
   });
 });
