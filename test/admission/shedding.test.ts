@@ -11,6 +11,7 @@ describe('legacy admission', () => {
       code: 'ResourceExhausted',
       message: 'system saturated, sheddable request dropped',
       reason: undefined,
+      bound: { by: 'pool-saturation', used: 1, limit: 1 },
     });
   });
 

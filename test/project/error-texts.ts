@@ -36,7 +36,7 @@ const HEADS = [
   /\b(?:badRequest|overloaded|turnAway)\(\s*/g,
   /\bnew (?:FlagError|ConfigurationError|InvalidArgumentError)\(\s*/g,
   /\bdocument\.error\((?:[^,()[\]]|\[[^\]]*\]|\([^()]*\))+,\s*/g,
-  /\bconst message = /g,
+  /\bconst message =\s+/g,
   /\bcode: '(?:BadRequest|Unauthorized|Forbidden|NotFound|PreconditionFailed|RequestTimeout|PayloadTooLarge|ResourceExhausted|Internal|ServiceUnavailable)',\s*message:\s*/g,
 ];
 

@@ -11,8 +11,8 @@ export function requestedProfile(configured: ProfileHandler): ProfileHandler {
       const asked = runs.input.headers.get(PROFILE_HEADER)?.trim();
       if (asked === undefined || asked === '') return configured.handle(runs);
       if (!runs.profiles.includes(asked)) {
-        const message =
-          `${PROFILE_HEADER}: there is no profile ${JSON.stringify(asked)}; there are ` + `${runs.profiles.join(', ')}`;
+        const valid = runs.profiles.join(', ');
+        const message = `${PROFILE_HEADER}: there is no profile ${JSON.stringify(asked)}; there are ${valid}`;
         return { kind: 'rejected', code: 'BadRequest', message, reason: undefined };
       }
       const primary = runs.run(asked, 'answer');
