@@ -65,8 +65,13 @@ describe('endpoints whose processes are killed', () => {
   });
 
   it('a pool whose endpoints are all gone answers 503 at once, and serves with the first that listens', async () => {
-    const { fleet, gateway, state } = await bed(2);
+    const { fleet, gateway, serve, state } = await bed(2);
     const [gone] = fleet.servers as [ModelServer];
+    const scraped = (name: string) => metric(serve.metricsPort, 'pointsman_endpoint_scraped', `endpoint="${name}"`);
+    await eventually('both are reached', async () => {
+      const reached = await Promise.all(fleet.servers.map(({ name }) => scraped(name)));
+      return reached.every((each) => each === 1);
+    });
     await fleet.stop();
     await eventually('both are dead', async () => {
       const states = await Promise.all(fleet.servers.map(({ name }) => state(name)));
