@@ -61,7 +61,7 @@ async function pagePictures(browser: Browser, url: string): Promise<void> {
 async function replayPicture(url: string): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'pointsman-recording-'));
   const recording = join(folder, 'decisions.bin');
-  const answer = await fetch(`${url}/debug/recording?pool=chat&seconds=20`);
+  const answer = await fetch(`${url}/debug/recording?pool=chat&seconds=20`, { method: 'POST' });
   await writeFile(recording, Buffer.from(await answer.arrayBuffer()));
   const output = await printed(['replay', recording, '--config', join(root, 'examples/active-blocks.yaml')]);
   const command = 'pointsman replay decisions.bin --config examples/active-blocks.yaml';

@@ -39,6 +39,8 @@ export interface ListenSettings {
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;
+  /** Names that the metrics port is asked by, besides addresses and names that are never public; `*` = any. */
+  readonly metricsHosts: readonly string[];
   readonly tls: TlsMaterial | undefined;
   readonly metricsTls: Omit<TlsMaterial, 'minVersion'> | undefined;
   /**

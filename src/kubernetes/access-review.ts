@@ -16,6 +16,14 @@ interface User {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
+/** A path of the metrics port, and what is to be done with it. */
+interface Asked {
+  readonly path: string;
+  readonly verb: Verb;
+}
+
+type Verb = 'get' | 'post';
+
 /** A review's answer, for as long as it counts. */
 interface Timed<Value> {
   readonly value: Value;
@@ -71,16 +79,16 @@ export class AccessReviews {
     return { answers: { ...this.#answers }, requests: this.#requests, remembered };
   }
 
-  /** Whether the owner of a bearer token may `get` a path. Never rejects. */
-  mayRead(token: string | undefined, path: string): Promise<ReadAnswer> {
+  /** Whether the owner of a bearer token may `get` or `post` to a path. Never rejects. */
+  mayRead(token: string | undefined, path: string, verb: Verb = 'get'): Promise<ReadAnswer> {
     if (token === undefined || token === '') {
       this.#answers.unauthenticated++;
       return Promise.resolve({ status: 401, reason: 'a bearer token of the cluster is needed' });
     }
-    const key = `${createHash('sha256').update(token).digest('base64')} ${path}`;
+    const key = `${createHash('sha256').update(token).digest('base64')} ${verb} ${path}`;
     const running = this.#underWay.get(key);
     if (running !== undefined) return running;
-    const answer = this.#review(token, key, path).finally(() => this.#underWay.delete(key));
+    const answer = this.#review(token, key, { path, verb }).finally(() => this.#underWay.delete(key));
     // Beyond the bound a key asks on its own; the caches stay bounded either way.
     if (this.#underWay.size < ENTRIES_MAX) this.#underWay.set(key, answer);
     return answer;
@@ -100,21 +108,21 @@ export class AccessReviews {
     return missing;
   }
 
-  async #review(token: string, key: string, path: string): Promise<ReadAnswer> {
+  async #review(token: string, key: string, asked: Asked): Promise<ReadAnswer> {
     try {
       const user = await this.#userOf(token, key.split(' ', 1)[0]!);
       if (user === undefined) {
         this.#answers.unauthenticated++;
         return { status: 401, reason: 'the API server does not accept the bearer token' };
       }
-      if (await this.#isAllowed(user, path)) {
+      if (await this.#isAllowed(user, asked)) {
         this.#allowed.set(key, this.#now());
         this.#answers.allowed++;
         return { status: 200, reason: '' };
       }
       this.#allowed.delete(key);
       this.#answers.denied++;
-      return { status: 403, reason: `user ${user.username} may not get ${path}` };
+      return { status: 403, reason: `user ${user.username} may not ${asked.verb} ${asked.path}` };
     } catch (error) {
       return this.#withoutServer(key, error);
     }
@@ -143,12 +151,12 @@ export class AccessReviews {
     return user;
   }
 
-  async #isAllowed(user: User, path: string): Promise<boolean> {
-    const key = JSON.stringify([user, path]);
+  async #isAllowed(user: User, asked: Asked): Promise<boolean> {
+    const key = JSON.stringify([user, asked]);
     const known = this.#decisions.get(key);
     if (known !== undefined && this.#now() < known.untilMs) return known.value;
     const { username, ...rest } = user;
-    const spec = { user: username, ...rest, nonResourceAttributes: { path, verb: 'get' } };
+    const spec = { user: username, ...rest, nonResourceAttributes: asked };
     const { status } = await this.#post<{ allowed?: boolean }>('subjectaccessreviews', spec);
     const allowed = status?.allowed === true;
     const askedMs = this.#now();

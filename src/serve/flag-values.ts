@@ -112,6 +112,14 @@ export function parseTlsVersion(text: string, flag: string): 'TLSv1.2' | 'TLSv1.
   return TLS_VERSIONS[parseChoice(['VersionTLS12', 'VersionTLS13'])(text, flag, 'VersionTLS12')];
 }
 
+/** Host names without a port, in a list with commas; `*` stands for any. */
+export function parseHostNames(text: string, flag: string, previous: readonly string[]): readonly string[] {
+  const names = text.split(',').flatMap((part) => part.trim() || []);
+  const wrong = names.find((name) => name !== '*' && !/^[\w-]+(\.[\w-]+)*\.?$/.test(name));
+  if (wrong !== undefined) refuse(flag, 'expected host names without a port, such as picker.example.org, or *', wrong);
+  return [...previous, ...names];
+}
+
 /** OpenSSL's names of cipher suites that are given by Go's, in a list with commas. */
 export function parseCipherSuites(text: string, flag: string, previous: readonly string[]): readonly string[] {
   const names = text.split(',').filter((name) => name !== '');

@@ -12,6 +12,7 @@ import {
   parseCipherSuites,
   parseFileMode,
   parseFileOwner,
+  parseHostNames,
   parsePort,
   parseSocketPath,
   parseTlsVersion,
@@ -87,6 +88,14 @@ export const LISTEN_FLAGS = {
     'Readers of the metrics port need the token of this file; Kubernetes is not asked.',
   ),
   'metrics-client-ca-file': optionalText(TLS, '<file>', 'Clients of the metrics port need a certificate of these CAs.'),
+  'metrics-hosts': flag<readonly string[]>(
+    TLS,
+    '<names>',
+    [],
+    undefined,
+    parseHostNames,
+    'Further host names that the metrics port is asked by, with commas; * = any.',
+  ),
   'metrics-cert-dir': optionalText(TLS, '<directory>', 'Directory with tls.crt and tls.key of the metrics port.'),
 };
 
@@ -101,6 +110,7 @@ export async function listenSettings(flags: ListenFlags): Promise<ListenSettings
     grpcPort: flags.grpcPort,
     healthPort: flags.grpcHealthPort,
     metricsPort: flags.metricsPort,
+    metricsHosts: flags.metricsHosts,
     metricsTls: metricsTls(flags),
     tls: flags.secureServing ? await servingTls(flags) : undefined,
     certificate: flags.certPath ? { folder: flags.certPath, watched: flags.enableCertReload } : undefined,

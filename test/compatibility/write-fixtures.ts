@@ -105,7 +105,7 @@ async function writeState(target: string, endpoints: typeof ENDPOINTS, learned: 
 /** Sends every prompt as often as `USED` says, and answers it. @returns the recording of the decisions */
 async function serve(picker: ServeProcess): Promise<Uint8Array> {
   const page = `http://127.0.0.1:${picker.metricsPort}/debug/recording`;
-  const recording = await fetch(`${page}?seconds=${RECORDED_SECONDS}`);
+  const recording = await fetch(`${page}?seconds=${RECORDED_SECONDS}`, { method: 'POST' });
   const client = dialPicker(picker.grpcPort);
   for (const [tenant, { requests, inputTokens, outputTokens }] of Object.entries(USED)) {
     for (let i = 0; i < requests; i++) {

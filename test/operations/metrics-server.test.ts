@@ -4,7 +4,11 @@ import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { attachCore, createPoolMemory, defaultPoolSizes } from '../../dist/src/core/memory.js';
 import { MetricsExposition } from '../../dist/src/operations/telemetry/exposition.js';
-import { type MetricsServer, startMetricsServer } from '../../dist/src/operations/telemetry/metrics-server.js';
+import {
+  type MetricsServer,
+  type MetricsServerOptions,
+  startMetricsServer,
+} from '../../dist/src/operations/telemetry/metrics-server.js';
 import { ShardRecorder } from '../../dist/src/operations/telemetry/shard-recorder.js';
 
 const pool = createPoolMemory({ ...defaultPoolSizes, endpoints: 64, indexBlocks: 1024, requests: 64, threads: 2 });
@@ -27,14 +31,22 @@ const routes = new Map([
 ]);
 let server: MetricsServer;
 
-const start = (port = 0, headersTimeoutMs?: number) =>
+const refused: (string | undefined)[] = [];
+const actions = new Map([
+  ['/debug/action', (_request: unknown, response: { end(text: string): void }) => response.end('done')],
+]);
+
+const start = (port = 0, headersTimeoutMs?: number, more: Partial<MetricsServerOptions> = {}) =>
   startMetricsServer({
     host: '127.0.0.1',
     port,
     exposition: async () => exposition,
     routes,
+    actions,
     headersTimeoutMs,
     report: (problem) => problems.push(problem),
+    refused: ({ host }) => refused.push(host),
+    ...more,
   });
 
 beforeEach(async () => {
@@ -79,6 +91,50 @@ test('a method other than GET and HEAD is 405 on every path, and Allow names the
     const response = await get(path, { method: 'DELETE' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   }
+});
+
+/** Status of a request whose headers `fetch` would set itself. */
+const status = (headers: Record<string, string>, path = '/debug/state', method = 'GET') =>
+  new Promise<number | undefined>((resolve, reject) => {
+    const asked = request({ port: server.port, host: '127.0.0.1', path, method, headers }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on('error', reject).end();
+  });
+
+test('a page that has its own name point to this machine reads nothing, and the host is reported', async () => {
+  refused.length = 0;
+  for (const path of ['/metrics', '/debug/state', '/none']) {
+    expect([path, await status({ host: 'evil.example.com:9090' }, path)]).toEqual([path, 403]);
+  }
+  expect(await status({ host: 'evil.example.com', authorization: 'Bearer guessed' })).toBe(403);
+  expect(refused).toEqual(Array(4).fill(expect.stringContaining('evil.example.com')));
+  expect(await status({ host: `localhost:${server.port}` })).toBe(200);
+});
+
+test('readers with a token of their own use any name, and a page of another site none', async () => {
+  await server.close();
+  const mayRead = ({ token }: { token: string | undefined }) => ({ status: token === 'mine' ? 200 : 401, reason: '' });
+  server = await start(0, undefined, { mayRead });
+  expect(await status({ host: 'picker.example.org' })).toBe(401);
+  expect(await status({ host: 'picker.example.org', authorization: 'Bearer mine' })).toBe(200);
+  expect(await status({ authorization: 'Bearer mine', 'sec-fetch-site': 'cross-site' })).toBe(403);
+});
+
+test('a host that is named for the port reads it', async () => {
+  await server.close();
+  server = await start(0, undefined, { hosts: ['picker.example.org'] });
+  expect(await status({ host: 'picker.example.org:9090' })).toBe(200);
+});
+
+test('an action answers to POST of its own site, and to no link', async () => {
+  const navigation = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+  expect(await status({}, '/debug/action', 'POST')).toBe(200);
+  expect(await status({}, '/debug/action')).toBe(405);
+  expect(await status(navigation, '/debug/action')).toBe(405);
+  expect(await status({ origin: 'http://evil.example.com' }, '/debug/action', 'POST')).toBe(403);
+  expect(await status(navigation, '/debug/action', 'POST')).toBe(403);
 });
 
 test('silent connections that take every place lose them to the header timeout', async () => {

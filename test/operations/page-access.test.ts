@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isLoopback, localPages, TokenFile } from '../../dist/src/operations/telemetry/page-access.js';
 
-const reader = (path: string, isLocal: boolean, token?: string) => ({ path, isLocal, token });
+const reader = (path: string, isLocal: boolean, token?: string) => ({ path, verb: 'get' as const, isLocal, token });
 
 describe('pages without authentication', () => {
   it('/metrics is open, and every other page answers this machine alone', () => {

@@ -134,7 +134,8 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 describe('docs/reference/http.md and a running picker', () => {
   const page = readFileSync(new URL('../../docs/reference/http.md', import.meta.url), 'utf8');
-  const paths = [...page.matchAll(/^\| `(\/[\w/-]*)` \|/gm)].map(([, path]) => path!);
+  const paths = [...page.matchAll(/^\| `(\/[\w/-]*)`(?: \(POST\))? \|/gm)].map(([, path]) => path!);
+  const actions = [...page.matchAll(/^\| `(\/[\w/-]*)` \(POST\) \|/gm)].map(([, path]) => path!);
 
   it('http.md has the paths that the metrics port routes, and no others', () => {
     const control = new URL('../../src/picker/control/', import.meta.url);
@@ -152,13 +153,17 @@ describe('docs/reference/http.md and a running picker', () => {
     const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${ports.metricsPort}${path}`, init);
     // Their tests are among those of several pools and of replicas.
     for (const path of paths.filter((each) => !['/debug/pools', '/debug/replicas'].includes(each))) {
-      const { status, headers, body } = await ask(path);
+      const { status, headers, body } = await ask(path, { method: actions.includes(path) ? 'POST' : 'GET' });
       await body?.cancel();
       const kind = CONTENT_TYPES[path] ?? 'application/json';
       expect([path, status, headers.get('content-type')]).toEqual([path, 200, expect.stringContaining(kind)]);
     }
     expect((await ask('/debug/decisions?limit=1001')).status).toBe(400);
     expect((await ask('/debug')).status).toBe(404);
+    for (const path of actions) {
+      const got = await ask(path);
+      expect([path, got.status, got.headers.get('allow')]).toEqual([path, 405, 'POST']);
+    }
     const post = await ask('/metrics', { method: 'POST' });
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });

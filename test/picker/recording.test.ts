@@ -62,12 +62,14 @@ const SECRET = 'a prompt that must not be told ';
 /** A test takes a recording of 6 s, and some start a program behind it. */
 const TIMEOUT_MS = 90_000;
 
+const post = (page: string, signal?: AbortSignal) => fetch(page, { method: 'POST', ...(signal && { signal }) });
+
 /** A recording of some requests that share their beginning. */
 async function record(flags: readonly string[], requests = 12, profile = DEFAULT) {
   const { client, page, folder } = await serve(flags, profile);
   await answered(client, 'the first request, which compiles the code of the others');
   // The head of the answer is there once the shards have been told.
-  const recording = await fetch(`${page}?seconds=6`);
+  const recording = await post(`${page}?seconds=6`);
   for (let i = 0; i < requests; i++) await answered(client, `${SECRET.repeat(60)}${i % 3} ${'more '.repeat(80)}`);
   const file = join(folder, 'decisions.bin');
   await writeFile(file, Buffer.from(await recording.arrayBuffer()));
@@ -78,7 +80,7 @@ async function record(flags: readonly string[], requests = 12, profile = DEFAULT
 
 const replay = (...args: string[]) => run(process.execPath, [PROGRAM, 'replay', ...args]);
 
-describe.each([1, 2])('GET /debug/recording of a picker with %i shards', { timeout: TIMEOUT_MS }, (shards) => {
+describe.each([1, 2])('POST /debug/recording of a picker with %i shards', { timeout: TIMEOUT_MS }, (shards) => {
   it('a recording holds every decision with its end, and nothing of a prompt', async () => {
     const { file } = await record([`--shards=${shards}`]);
     const bytes = await readFile(file);
@@ -113,25 +115,25 @@ describe.each([1, 2])('GET /debug/recording of a picker with %i shards', { timeo
   });
 });
 
-describe('GET /debug/recording', { timeout: TIMEOUT_MS }, () => {
+describe('POST /debug/recording', { timeout: TIMEOUT_MS }, () => {
   it('a recording under way refuses another one, and wrong numbers get the bounds', async () => {
     const { page } = await serve();
     const ending = new AbortController();
-    const first = await fetch(`${page}?seconds=60`, { signal: ending.signal });
-    expect((await fetch(page)).status).toBe(409);
+    const first = await post(`${page}?seconds=60`, ending.signal);
+    expect((await post(page)).status).toBe(409);
     ending.abort();
     await expect(first.arrayBuffer()).rejects.toThrow();
-    expect(await (await fetch(`${page}?seconds=0`)).text()).toBe('seconds: must be a whole number from 1 to 300\n');
-    expect((await fetch(`${page}?mib=1000`)).status).toBe(400);
+    expect(await (await post(`${page}?seconds=0`)).text()).toBe('seconds: must be a whole number from 1 to 300\n');
+    expect((await post(`${page}?mib=1000`)).status).toBe(400);
   });
 
   it('a recording that its reader leaves makes room for the next', async () => {
     const { page } = await serve();
     const leaving = new AbortController();
-    const left = await fetch(`${page}?seconds=60`, { signal: leaving.signal });
+    const left = await post(`${page}?seconds=60`, leaving.signal);
     leaving.abort();
     await expect(left.arrayBuffer()).rejects.toThrow();
-    await eventually('the next one begins', async () => (await fetch(`${page}?seconds=1`)).status === 200);
+    await eventually('the next one begins', async () => (await post(`${page}?seconds=1`)).status === 200);
   });
 });
 

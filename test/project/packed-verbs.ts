@@ -142,8 +142,9 @@ export class PackedVerbs {
     return (await fetch(`${this.picker}${path}`)).text();
   }
 
+  /** Saves the answer to a POST. */
   async save(path: string, file: string): Promise<void> {
-    const answer = await fetch(`${this.picker}${path}`);
+    const answer = await fetch(`${this.picker}${path}`, { method: 'POST' });
     const stream = createWriteStream(join(this.#folder, file));
     stream.end(Buffer.from(await answer.arrayBuffer()));
     await once(stream, 'finish');

@@ -78,7 +78,7 @@ export async function runReplay(argv: readonly string[]): Promise<number> {
 function replayCommand(): Command {
   return new Command('pointsman replay')
     .description('What another configuration would have picked for recorded decisions, and its predicted worth.')
-    .argument('<recording>', 'file of GET /debug/recording')
+    .argument('<recording>', 'file of POST /debug/recording')
     .option('--config <file>', 'the other configuration')
     .option('--trace <file>', 'write the requests as a trace for pointsman simulate (workload jsonl)')
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])

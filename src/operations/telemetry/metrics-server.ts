@@ -1,4 +1,5 @@
 import { constants } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import {
   createServer,
   type IncomingMessage,
@@ -13,6 +14,7 @@ import type { Server as TlsServer } from 'node:tls';
 import { errorMessage } from '../../runtime/error-message.js';
 import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
+import { clusterDomains, crossSiteProblem, HostNames } from './page-origin.js';
 
 /** Answers one path of the metrics port. */
 export type Route = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
@@ -46,12 +48,25 @@ export interface MetricsServerOptions {
   readonly boundHandshakes?: ((server: TlsServer, connectionsMax: number) => HandshakeBound) | undefined;
   /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
+  /** Paths with an effect: each answers to POST and to no other method. */
+  readonly actions?: ReadonlyMap<string, Route> | undefined;
   /** Asked before every answer; undefined = as `localPages`, or every owner of a certificate of `tls.clientCa`. */
   readonly mayRead?: MayRead | undefined;
+  /** Names that the port is asked by, besides those that `HostNames` knows; undefined = none. */
+  readonly hosts?: readonly string[] | undefined;
   /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
   readonly headersTimeoutMs?: number | undefined;
   /** Reports a page that could not be made. */
   readonly report: (problem: string) => void;
+  /** Reports a request that was refused by its host or its origin. */
+  readonly refused?: ((details: RefusedPage) => void) | undefined;
+}
+
+/** A request that a page of another site may have made. */
+export interface RefusedPage {
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+  readonly reason: string;
 }
 
 export interface MetricsServer {
@@ -68,6 +83,11 @@ export const OPEN_METRICS_WARNING =
   'use --metrics-auth-token-file, or --metrics-cert-dir with --metrics-client-ca-file, to close it, or ' +
   '--metrics-endpoint-auth=false to silence this; all other pages answer this machine alone';
 
+/** For the log: what to do about refused pages. */
+export const REFUSED_PAGES =
+  'requests to the metrics port were refused by their Host or Origin: name a host that the port is asked by with ' +
+  '--metrics-hosts';
+
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 const CONNECTIONS_MAX = 64;
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -79,8 +99,9 @@ const HEADERS_TIMEOUT_MS = 5_000;
  * @throws with one line that names the flag when the port cannot be bound.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
+  const port = { options, hosts: hostNames(options) };
   const listener: RequestListener = (request, response) => {
-    answer(options, request, response).catch((error: unknown) => {
+    answer(port, request, response).catch((error: unknown) => {
       options.report(`${pathOf(request)} failed: ${errorMessage(error)}`);
       if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain' });
       response.end();
@@ -131,17 +152,46 @@ function listen(server: Server, host: string, port: number): Promise<void> {
   });
 }
 
+/** What an answer is made of. */
+interface ServedPort {
+  readonly options: MetricsServerOptions;
+  /** Undefined = readers prove themselves, by a token or a certificate, so that a name gives no right. */
+  readonly hosts: HostNames | undefined;
+}
+
+/** A page that rebinds its name has no token of ours, and a certificate of its own name that this port cannot show. */
+function hostNames({ hosts, mayRead, tls }: MetricsServerOptions): HostNames | undefined {
+  return mayRead === undefined && tls === undefined ? new HostNames(hosts ?? [], resolverDomains()) : undefined;
+}
+
+function resolverDomains(): readonly string[] {
+  try {
+    return clusterDomains(readFileSync('/etc/resolv.conf', 'utf8'));
+  } catch {
+    // A machine without a resolver is in no cluster.
+    return [];
+  }
+}
+
 async function answer(
-  options: MetricsServerOptions,
+  { options, hosts }: ServedPort,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    response.setHeader('allow', 'GET, HEAD');
-    return plain(response, 405, `${request.method} is not served here: use GET or HEAD\n`);
-  }
   const path = pathOf(request);
-  const [name, route] = routeOf(options.routes, path);
+  const action = options.actions?.get(path);
+  const methods = action === undefined ? ['GET', 'HEAD'] : ['POST'];
+  if (!methods.includes(request.method ?? '')) {
+    response.setHeader('allow', methods.join(', '));
+    return plain(response, 405, `${request.method} is not served here: use ${methods.join(' or ')}\n`);
+  }
+  const problem = siteProblem(request, hosts);
+  if (problem !== undefined) {
+    const { host, origin } = request.headers;
+    options.refused?.({ host, origin, reason: problem });
+    return plain(response, 403, `${problem}\n`);
+  }
+  const [name, route] = action === undefined ? routeOf(options.routes, path) : ([path, action] as const);
   const { status, reason } = await access(options)(readerOf(request, name));
   if (status !== 200) {
     if (status === 401) response.setHeader('www-authenticate', 'Bearer');
@@ -149,6 +199,21 @@ async function answer(
   }
   if (route) return route(request, response);
   if (path !== '/metrics') return plain(response, 404, 'not found\n');
+  return answerMetrics(options, request, response);
+}
+
+function siteProblem({ headers, method }: IncomingMessage, hosts: HostNames | undefined): string | undefined {
+  if (hosts?.has(headers.host) === false) {
+    return `the port is not known by the host ${JSON.stringify(headers.host)}: name it with --metrics-hosts`;
+  }
+  return crossSiteProblem(headers, method === 'POST');
+}
+
+async function answerMetrics(
+  options: MetricsServerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const isHead = request.method === 'HEAD';
   const exposition = isHead ? undefined : await options.exposition();
   response.writeHead(200, { 'content-type': CONTENT_TYPE });

@@ -8,6 +8,8 @@ export interface PageReader {
   /** Bearer token; undefined = none was sent. */
   readonly token: string | undefined;
   readonly path: string;
+  /** `post` asks for an effect. */
+  readonly verb: 'get' | 'post';
   /** The request comes from this machine, and no proxy has forwarded it. */
   readonly isLocal: boolean;
 }
@@ -35,7 +37,8 @@ export function isLoopback(address: string | undefined): boolean {
 export function readerOf(request: IncomingMessage, path: string): PageReader {
   const token = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1];
   const isForwarded = FORWARDED_HEADERS.some((name) => request.headers[name] !== undefined);
-  return { token, path, isLocal: !isForwarded && isLoopback(request.socket.remoteAddress) };
+  const verb = request.method === 'POST' ? 'post' : 'get';
+  return { token, path, verb, isLocal: !isForwarded && isLoopback(request.socket.remoteAddress) };
 }
 
 /** Opens `/metrics` to every client and all other pages to this machine alone. */

@@ -58,7 +58,7 @@ export class KubernetesCluster implements Part {
   /** Decides who may read the metrics; undefined = every client that reaches the port. */
   get mayRead(): MayRead | undefined {
     const reviews = this.#reviews;
-    return reviews && (({ token, path }) => reviews.mayRead(token, path));
+    return reviews && (({ token, path, verb }) => reviews.mayRead(token, path, verb));
   }
 
   get elects(): boolean {

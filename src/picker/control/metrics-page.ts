@@ -2,8 +2,15 @@ import { ConnectionRefusals, METRICS_REFUSALS } from '../../ingress/connection-r
 import { Handshakes } from '../../ingress/transports/handshakes.js';
 import { poolsRoute, REQUESTS_PATH, requestRoute } from '../../operations/debug-pages.js';
 import { type MetricsText, mergedPages } from '../../operations/telemetry/merged-pages.js';
-import { type MetricsServer, type Route, startMetricsServer } from '../../operations/telemetry/metrics-server.js';
+import {
+  type MetricsServer,
+  REFUSED_PAGES,
+  type RefusedPage,
+  type Route,
+  startMetricsServer,
+} from '../../operations/telemetry/metrics-server.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import { PacedReport } from '../../runtime/paced-report.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { PoolPages } from './pool-pages.js';
@@ -44,15 +51,21 @@ export class MetricsPage implements Part {
     await own.start();
     const lines = log.child({ part: 'metrics' });
     const refusals = new ConnectionRefusals(METRICS_REFUSALS, (text, details) => lines.warn(details, text));
+    const refusedPages = new PacedReport<RefusedPage>((details, count) =>
+      lines.warn({ ...details, count }, REFUSED_PAGES),
+    );
     this.#server = await startMetricsServer({
       host: addresses.metrics,
       port: metricsPort,
       exposition: further === undefined ? () => own.exposition() : () => allPools(own, further()),
       tls: metricsTls,
       boundHandshakes: (server, connectionsMax) => new Handshakes(server, { connectionsMax, refusals }),
+      hosts: listen.metricsHosts,
       routes: further === undefined ? own.routes : this.#routes(further),
+      actions: further === undefined ? own.actions : this.#actions(further),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
       report: (problem) => lines.error(problem),
+      refused: (details) => refusedPages.note(details),
     });
   }
 
@@ -61,21 +74,34 @@ export class MetricsPage implements Part {
     await this.#server?.close();
   }
 
-  /** The debug pages of the pool that a request names (`?pool=`). */
+  #pools(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, PoolPages> {
+    const { own } = this.#options;
+    return new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...further()]);
+  }
+
+  /** Answers as the pool that a request names (`?pool=`), the first one without. */
+  #ofPool(further: () => ReadonlyMap<string, PoolPages>, routeOf: (pages: PoolPages) => Route | undefined): Route {
+    const { own } = this.#options;
+    return (request, response) => {
+      const all = this.#pools(further);
+      const name = new URL(request.url ?? '/', 'http://localhost').searchParams.get('pool');
+      const pages = name === null ? (all.values().next().value ?? own) : all.get(name);
+      const route = pages && routeOf(pages);
+      if (route !== undefined) return route(request, response);
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
+      response.end(pages === undefined ? `there is no such pool: see /debug/pools\n` : 'not found\n');
+    };
+  }
+
+  #actions(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
+    const paths = [...this.#options.own.actions.keys()];
+    return new Map(paths.map((path) => [path, this.#ofPool(further, ({ actions }) => actions.get(path))]));
+  }
+
+  /** The debug pages of every pool. */
   #routes(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
     const { own, poolsProblem } = this.#options;
-    const pools = () => new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...further()]);
-    const ofPool =
-      (path: string): Route =>
-      (request, response) => {
-        const all = pools();
-        const name = new URL(request.url ?? '/', 'http://localhost').searchParams.get('pool');
-        const pages = name === null ? (all.values().next().value ?? own) : all.get(name);
-        const route = pages?.routes.get(path);
-        if (route !== undefined) return route(request, response);
-        response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
-        response.end(pages === undefined ? `there is no such pool: see /debug/pools\n` : 'not found\n');
-      };
+    const pools = () => this.#pools(further);
     const anyStory = requestRoute({
       tell(id, pool) {
         for (const [name, pages] of pools()) {
@@ -87,7 +113,7 @@ export class MetricsPage implements Part {
     });
     const paths = [...new Set([...own.routes.keys(), '/debug/flow-control'])];
     return new Map<string, Route>([
-      ...paths.map((path) => [path, ofPool(path)] as const),
+      ...paths.map((path) => [path, this.#ofPool(further, ({ routes }) => routes.get(path))] as const),
       [REQUESTS_PATH, anyStory],
       ['/debug/pools', poolsRoute(() => [...pools().values()].map(({ summary }) => summary), poolsProblem)],
     ]);

@@ -160,6 +160,11 @@ export class PoolPages implements Part {
     return this.#routes;
   }
 
+  /** Paths with an effect on the pool. */
+  get actions(): ReadonlyMap<string, Route> {
+    return new Map([['/debug/recording', this.#sources.recording.route]]);
+  }
+
   /** The pool in a few words. */
   get summary(): PoolSummary {
     const { options, pool, unready } = this.#sources;
@@ -277,7 +282,6 @@ export class PoolPages implements Part {
       ...this.#pageRoutes(),
       ['/debug/adaptation', adaptationRoute(() => this.#adaptation())],
       ['/debug/decisions', decisions],
-      ['/debug/recording', this.#sources.recording.route],
       ['/debug/health', healthRoute(() => reports.read())],
       [REQUESTS_PATH, requestRoute(stories)],
       ['/debug/plugins/state', pluginStateRoute(() => pluginStates(this.#sources))],

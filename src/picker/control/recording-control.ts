@@ -52,7 +52,7 @@ interface Recording {
 type Recorded = Extract<FromPool, { kind: 'recorded' }>;
 
 /**
- * `GET /debug/recording?seconds=n&mib=m`: the decisions of the next seconds as a file, without prompts. One recording
+ * `POST /debug/recording?seconds=n&mib=m`: the decisions of the next seconds as a file, without prompts. One recording
  * at a time; the bytes are divided among the shards, and a shard that has used up its part stops. Control thread only.
  */
 export class RecordingControl {
