@@ -23,6 +23,13 @@ export type DropReason =
 
 /** Counters of the event feed since the start. */
 export class EventCounts {
+  readonly #malformed: () => void;
+
+  /** @param malformed called for each message that cannot be read */
+  constructor(malformed: () => void = () => undefined) {
+    this.#malformed = malformed;
+  }
+
   messages = 0;
   storedBlocks = 0;
   removedBlocks = 0;
@@ -35,6 +42,7 @@ export class EventCounts {
   readonly dropped = new Map<DropReason, number>();
 
   drop(reason: DropReason, count = 1): void {
+    if (reason === 'malformed') this.#malformed();
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
   }
 }

@@ -3,6 +3,7 @@ import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { TokenChain } from '../core/token-chain.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
+import { PacedReport } from '../runtime/paced-report.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
 import { EngineBlocks } from './engine-blocks.js';
 import { EventCounts } from './event-counts.js';
@@ -52,12 +53,17 @@ interface Watched {
   readonly subscription: Subscription | undefined;
 }
 
+const MALFORMED =
+  'messages cannot be read and were dropped: see who publishes to the picker, and whether the version of the engines ' +
+  'is one that docs/kv-events.md reads';
+
 /**
  * Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
-  readonly counts = new EventCounts();
+  readonly counts = new EventCounts(() => this.#malformed.note(undefined));
+  readonly #malformed = new PacedReport((_, count) => this.#options.report(`${count} ${MALFORMED}`));
   readonly #watched = new Map<number, Watched>();
   /** Endpoints by their names in topics; undefined = the name is ambiguous. */
   readonly #names = new Map<string, Watched | undefined>();

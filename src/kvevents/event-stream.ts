@@ -1,6 +1,6 @@
 import { decodeEvents } from './decode.js';
 import type { EngineBlocks } from './engine-blocks.js';
-import { MalformedEvents } from './event.js';
+import { type KvBatch, MalformedEvents } from './event.js';
 import type { EventCounts } from './event-counts.js';
 
 /** Action on a live message before the next one. */
@@ -14,6 +14,9 @@ export type Arrival =
  * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to
  * count anew has been restarted, and with it the engine: what it held is gone.
  *
+ * A message that cannot be read proves nothing: it is counted and dropped, and its number fills the place of one message
+ * at most. What it may have told of removals is the price; that messages are missing shows at the next one that is read.
+ *
  * A call that throws IndexBusyError may be made again with the same message.
  */
 export class EventStream {
@@ -23,6 +26,8 @@ export class EventStream {
   #live: number | undefined;
   /** Number up to which everything is applied, or given up. */
   #applied: number | undefined;
+  /** Number up to which messages behind the applied ones came, but cannot be read; undefined = there are none. */
+  #unreadable: number | undefined;
 
   constructor(blocks: EngineBlocks, counts: EventCounts) {
     this.#blocks = blocks;
@@ -36,15 +41,17 @@ export class EventStream {
 
   /** A live message. @param model what the topic or the configuration says that the engine serves */
   receive(number: number, payload: Uint8Array, model: string | undefined): Arrival {
+    const batch = this.#read(number, payload);
+    if (batch === undefined) return { kind: 'done' };
     if (this.#live !== undefined && this.#applied !== undefined && number < this.#live) {
       this.#blocks.clear('engine-restarted');
       this.#counts.restarts++;
-      this.#applied = number - 1;
+      this.#skipTo(number);
       this.#live = number;
     }
     if (this.#applied === undefined && number > 1) return { kind: 'gap', from: 0 };
-    if (this.#applied !== undefined && number > this.#applied + 1) return { kind: 'gap', from: this.#applied + 1 };
-    if (this.#applied === undefined || number > this.#applied) this.#apply(number, payload, model);
+    if (this.#applied !== undefined && this.#lacks(number)) return { kind: 'gap', from: this.#applied + 1 };
+    if (this.#applied === undefined || number > this.#applied) this.#apply(number, batch, model);
     this.#live = number;
     return { kind: 'done' };
   }
@@ -52,27 +59,47 @@ export class EventStream {
   /** A message that was sent again because it had been lost. */
   replay(number: number, payload: Uint8Array, model: string | undefined): void {
     if (this.#applied !== undefined && number <= this.#applied) return;
+    const batch = this.#read(number, payload);
+    if (batch === undefined) return;
     // The publisher no longer has the messages in between, which may contain removals.
-    if (this.#applied !== undefined && number > this.#applied + 1) this.#blocks.clear('events-lost');
-    this.#apply(number, payload, model);
+    if (this.#lacks(number)) this.#blocks.clear('events-lost');
+    this.#apply(number, batch, model);
   }
 
   /** Skips the messages before `number`: removes all blocks, as removals may be among the lost messages. */
   giveUp(number: number): void {
     if (this.#applied !== undefined) this.#blocks.clear('events-lost');
-    this.#applied = number - 1;
+    this.#skipTo(number);
   }
 
-  #apply(number: number, payload: Uint8Array, model: string | undefined): void {
-    this.#counts.messages++;
+  /** Messages before `number` are not waited for. */
+  #skipTo(number: number): void {
+    this.#applied = number - 1;
+    this.#unreadable = undefined;
+  }
+
+  /** Whether messages before `number` never came. */
+  #lacks(number: number): boolean {
+    return this.#applied !== undefined && number > Math.max(this.#applied, this.#unreadable ?? 0) + 1;
+  }
+
+  /** Undefined = the message cannot be read, and is dropped. */
+  #read(number: number, payload: Uint8Array): KvBatch | undefined {
     try {
-      this.#blocks.apply(decodeEvents(payload), model);
+      return decodeEvents(payload);
     } catch (error) {
       if (!(error instanceof MalformedEvents)) throw error;
-      // As good as lost: there may have been removals in it.
       this.#counts.drop('malformed');
-      this.#blocks.clear('events-lost');
+      if (this.#applied !== undefined && number > this.#applied && !this.#lacks(number)) {
+        this.#unreadable = Math.max(this.#unreadable ?? 0, number);
+      }
+      return undefined;
     }
+  }
+
+  #apply(number: number, batch: KvBatch, model: string | undefined): void {
+    this.#counts.messages++;
+    this.#blocks.apply(batch, model);
     this.#applied = number;
   }
 }

@@ -74,13 +74,43 @@ describe('the messages of one engine', () => {
     expect(held()).toBe(1);
   });
 
-  it('the messages of one engine that cannot be read are as good as lost', () => {
-    const { receive, held, dropped } = stream();
+  const UNREADABLE = Buffer.from([0xc1]);
+
+  it('a message that cannot be read is counted and dropped, and what the endpoint holds stays', () => {
+    const { receive, held, dropped, counts } = stream();
     receive(0);
-    expect(receive(1, Buffer.from([0xc1]))).toEqual({ kind: 'done' });
-    expect(held()).toBe(0);
-    expect(dropped()).toEqual({ malformed: 1 });
-    expect(receive(2, message(0))).toEqual({ kind: 'done' });
+    expect(receive(1, UNREADABLE)).toEqual({ kind: 'done' });
     expect(held()).toBe(1);
+    expect(dropped()).toEqual({ malformed: 1 });
+    expect(receive(2, payload(stored([2], 1, run(4, 4), 4)))).toEqual({ kind: 'done' });
+    expect([held(), counts.clears, counts.gaps]).toEqual([2, 0, 0]);
+  });
+
+  it('messages that cannot be read show neither a restart nor a loss, whatever their numbers', () => {
+    const { receive, held, dropped, counts } = stream();
+    for (const number of [0, 1, 2]) receive(number);
+    for (const number of [0, 2 ** 40, 1, 77, 3, 4, 5, 900])
+      expect(receive(number, UNREADABLE)).toEqual({ kind: 'done' });
+    expect([held(), counts.clears, counts.restarts, dropped()]).toEqual([3, 0, 0, { malformed: 8 }]);
+    // The engine's own messages of these numbers count as before.
+    for (const number of [3, 4, 5, 6]) expect(receive(number)).toEqual({ kind: 'done' });
+    expect(held()).toBe(7);
+  });
+
+  it('a loss before a message that cannot be read shows at the next one', () => {
+    const { receive } = stream();
+    receive(0);
+    expect(receive(3, UNREADABLE)).toEqual({ kind: 'done' });
+    expect(receive(4)).toEqual({ kind: 'gap', from: 1 });
+  });
+
+  it('a message that cannot be read in a replay removes nothing', () => {
+    const { receive, made, held, counts } = stream();
+    receive(0);
+    expect(receive(4)).toEqual({ kind: 'gap', from: 1 });
+    made.replay(1, message(1), 'm');
+    made.replay(2, UNREADABLE, 'm');
+    made.replay(3, payload(stored([50], null, run(800, 4), 4)), 'm');
+    expect([held(), counts.clears]).toEqual([2, 0]);
   });
 });
