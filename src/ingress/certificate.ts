@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { KeyPair } from '../contract/listen-settings.js';
 import { errorMessage } from '../runtime/error-message.js';
+import { PEM_BYTES_MAX, readPlainText } from '../runtime/plain-file.js';
 import { readProblem } from '../runtime/read-problem.js';
 
 /** Days for which a generated certificate is valid: as long as llm-d-router's. */
@@ -34,7 +34,7 @@ export function readCertificate(folder: string, flag: string): KeyPair {
   const read = (file: string) => {
     const path = join(folder, file);
     try {
-      return readFileSync(path, 'utf8');
+      return readPlainText(path, PEM_BYTES_MAX);
     } catch (error) {
       throw new Error(`--${flag}: ${path} ${readProblem(error)}`);
     }

@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { PEM_BYTES_MAX, readPlainText, SECRET_BYTES_MAX } from '../runtime/plain-file.js';
 import { type ExecPlugin, type PemSource, readKubeconfig, type SelectedContext } from './kubeconfig.js';
 
 /** Credentials of a request and the authorities that it trusts. */
@@ -58,7 +59,7 @@ function mountedContext(env: NodeJS.ProcessEnv, folder: string): SelectedContext
   const namespaceFile = join(folder, 'namespace');
   return {
     server: `https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT ?? '443'}`,
-    namespace: existsSync(namespaceFile) ? readFileSync(namespaceFile, 'utf8').trim() : undefined,
+    namespace: existsSync(namespaceFile) ? readPlainText(namespaceFile, SECRET_BYTES_MAX).trim() : undefined,
     ca: { file: join(folder, 'ca.crt') },
     serverName: undefined,
     insecure: false,
@@ -160,7 +161,7 @@ class ReadFile {
 
   text(): string {
     if (this.#now() - this.#readMs < this.#ageMsMax) return this.#text;
-    this.#text = readFileSync(this.#path, 'utf8').trim();
+    this.#text = readPlainText(this.#path, PEM_BYTES_MAX).trim();
     this.#readMs = this.#now();
     return this.#text;
   }
@@ -172,7 +173,7 @@ class ReadFile {
 
 function textOf(source: PemSource): string | undefined {
   if (source === undefined) return undefined;
-  return 'text' in source ? source.text : readFileSync(source.file, 'utf8');
+  return 'text' in source ? source.text : readPlainText(source.file, PEM_BYTES_MAX);
 }
 
 interface ExecCredential {

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { PEM_BYTES_MAX, readPlainText } from '../runtime/plain-file.js';
 import { errorText } from './error-text.js';
 
 /** A credential plugin (`exec` of a kubeconfig user). */
@@ -65,7 +65,7 @@ export function readKubeconfig(files: readonly string[]): SelectedContext {
 function merge(merged: Merged, file: string): void {
   let document: Fields;
   try {
-    document = (parse(readFileSync(file, 'utf8')) ?? {}) as Fields;
+    document = (parse(readPlainText(file, PEM_BYTES_MAX)) ?? {}) as Fields;
   } catch (error) {
     throw new Error(`kubeconfig ${file} cannot be read: ${errorText(error)}`);
   }

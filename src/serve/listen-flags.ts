@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import type { ListenAddresses, ListenSettings, TlsMaterial } from '../contract/listen-settings.js';
 import { readCertificate, selfSignedCertificate } from '../ingress/certificate.js';
 import { errorMessage } from '../runtime/error-message.js';
+import { PEM_BYTES_MAX, readPlainText } from '../runtime/plain-file.js';
 import { AEAD_CIPHERS } from './cipher-suites.js';
 import { type Flag, type FlagValues, flag, optionalText, toggle } from './flag.js';
 import {
@@ -150,7 +150,7 @@ function metricsTls(flags: ListenFlags): ListenSettings['metricsTls'] {
 
 function clientAuthority(path: string, flag: string): string {
   try {
-    const pem = readFileSync(path, 'utf8');
+    const pem = readPlainText(path, PEM_BYTES_MAX);
     new X509Certificate(pem);
     return pem;
   } catch (error) {

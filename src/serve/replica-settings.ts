@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { isNatsUrl, type ReplicationConfig } from '../config/replication.js';
 import type { ReplicaSettings } from '../picker/control/replication-control.js';
+import { readPlainText, SECRET_BYTES_MAX } from '../runtime/plain-file.js';
 import { readProblem } from '../runtime/read-problem.js';
 import type { ServeFlags } from './flags.js';
 
@@ -59,7 +59,7 @@ function hashKey(path: string): string {
 
 function secret(path: string, field: string): string {
   try {
-    return readFileSync(path, 'utf8').trim();
+    return readPlainText(path, SECRET_BYTES_MAX).trim();
   } catch (error) {
     throw new Error(`${field}: ${path} ${readProblem(error)}`);
   }

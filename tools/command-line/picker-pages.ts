@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { errorMessage } from '../../src/runtime/error-message.js';
+import { readPlainText, SECRET_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 
 /** Flags of commands that read the metrics port of a running picker. */
@@ -49,7 +49,7 @@ async function request(
   const headers: Record<string, string> = {};
   const url = new URL(path, picker);
   if (pool !== undefined) url.searchParams.set('pool', pool);
-  if (tokenFile !== undefined) headers.authorization = `Bearer ${await readToken(tokenFile)}`;
+  if (tokenFile !== undefined) headers.authorization = `Bearer ${readToken(tokenFile)}`;
   try {
     return await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
   } catch (error) {
@@ -58,9 +58,9 @@ async function request(
   }
 }
 
-async function readToken(path: string): Promise<string> {
+function readToken(path: string): string {
   try {
-    return (await readFile(path, 'utf8')).trim();
+    return readPlainText(path, SECRET_BYTES_MAX).trim();
   } catch (error) {
     throw new Error(`--token-file: ${path} ${readProblem(error)}`);
   }

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { candidateRefusals } from '../../src/config/candidate.js';
 import { ConfigurationDocument } from '../../src/config/document.js';
@@ -6,11 +6,15 @@ import { type LoadedConfiguration, type LoadOptions, loadConfiguration, loadDocu
 import { CORE } from '../../src/core/core-names.js';
 import { type Recording, readRecording } from '../../src/operations/recording/recording-reader.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
+import { readPlainFileSync } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
 import { replay } from './comparison.js';
 import { replayText } from './replay-text.js';
+
+/** Twice the bytes of the longest recording. */
+const RECORDING_BYTES_MAX = 512 * 2 ** 20;
 
 /** Output tokens of a request whose engine did not count them, as far as others of the recording tell. */
 function usualOutput(recording: Recording): number {
@@ -88,7 +92,7 @@ function replayCommand(): Command {
 function recordingOf(path: string): Recording {
   let file: Buffer;
   try {
-    file = readFileSync(path);
+    file = readPlainFileSync(path, RECORDING_BYTES_MAX);
   } catch (error) {
     throw new Error(`${path}: ${readProblem(error)}`);
   }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { stringify } from 'yaml';
 import { CostModel } from '../../src/adaptation/cost-model.js';
@@ -7,6 +6,7 @@ import { builtinPlugins } from '../../src/config/builtin-plugins.js';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/config/load.js';
 import type { Coefficients } from '../../src/core/coefficients.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
+import { readPlainText, STATE_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 import { isReplaced } from '../../src/scheduling/learned-profile.js';
 import { FlagError } from '../../src/serve/flag-error.js';
@@ -64,7 +64,7 @@ function learnedIn(path: string, { adaptation }: LoadedConfiguration): Coefficie
 
 function stateText(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readPlainText(path, STATE_BYTES_MAX);
   } catch (error) {
     throw new Error(`the state file ${path} ${readProblem(error)}`);
   }

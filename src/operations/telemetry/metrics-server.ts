@@ -1,5 +1,4 @@
 import { constants } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import {
   createServer,
   type IncomingMessage,
@@ -12,6 +11,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
 import { errorMessage } from '../../runtime/error-message.js';
+import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { MetricsText } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 import { clusterDomains, crossSiteProblem, HostNames } from './page-origin.js';
@@ -166,7 +166,7 @@ function hostNames({ hosts, mayRead, tls }: MetricsServerOptions): HostNames | u
 
 function resolverDomains(): readonly string[] {
   try {
-    return clusterDomains(readFileSync('/etc/resolv.conf', 'utf8'));
+    return clusterDomains(readPlainText('/etc/resolv.conf', SECRET_BYTES_MAX));
   } catch {
     // A machine without a resolver is in no cluster.
     return [];

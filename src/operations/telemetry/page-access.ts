@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type BigIntStats, readFileSync, statSync } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import { readProblem } from '../../runtime/read-problem.js';
 
 /** A reader of the metrics port. */
@@ -95,7 +96,7 @@ function versionOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
 }
 
 function readToken(path: string): string {
-  const token = readFileSync(path, 'utf8').trim();
+  const token = readPlainText(path, SECRET_BYTES_MAX).trim();
   if (token === '') throw new Error('is empty: write the token into it');
   if (/\s/.test(token)) throw new Error('has blanks or line breaks in its token: remove them');
   return token;

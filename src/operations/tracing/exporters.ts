@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { errorMessage } from '../../runtime/error-message.js';
+import { PEM_BYTES_MAX, readPlainFileSync } from '../../runtime/plain-file.js';
 import { readRefusal } from './otlp.js';
 import type { OtlpSettings } from './settings.js';
 
@@ -50,7 +50,7 @@ export async function createExporter(settings: OtlpSettings): Promise<Exporter> 
 function pem(file: string | undefined, variable: string): Buffer | undefined {
   if (file === undefined) return undefined;
   try {
-    return readFileSync(file);
+    return readPlainFileSync(file, PEM_BYTES_MAX);
   } catch (error) {
     throw new Error(`OTEL_EXPORTER_OTLP_${variable}: ${errorMessage(error)}`);
   }

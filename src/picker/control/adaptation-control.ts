@@ -16,6 +16,7 @@ import { SampleReader } from '../../core/sample-reader.js';
 import type { Logger } from '../../operations/log.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { PacedReport } from '../../runtime/paced-report.js';
+import { STATE_BYTES_MAX } from '../../runtime/plain-file.js';
 import { ReportOnce } from '../../runtime/report-once.js';
 import { seededRandom } from '../../runtime/seeded-random.js';
 import type { ProgramVariant } from '../../scheduling/program-variants.js';
@@ -344,5 +345,5 @@ export class AdaptationControl {
 
 function fileOf({ mode, stateFile }: AdaptationSettings, folder: string | undefined): StateFile | undefined {
   const path = stateFile ?? (folder === undefined ? undefined : join(folder, FILE));
-  return mode === 'off' || path === undefined ? undefined : new StateFile(path);
+  return mode === 'off' || path === undefined ? undefined : new StateFile(path, STATE_BYTES_MAX);
 }

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage } from '../../runtime/error-message.js';
+import { readPlainText, replaceFileSync, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { PickerOptions } from '../picker-options.js';
 
 const FILE = 'hash-seed';
@@ -18,7 +19,7 @@ function keptSeed(folder: string): bigint {
     const found = readSeed(path);
     if (found !== undefined) return found;
     const seed = newSeed();
-    writeFileSync(path, `${seedText(seed)}\n`, { mode: 0o600, flag: 'wx', flush: true });
+    replaceFileSync(path, `${seedText(seed)}\n`, 0o600);
     return seed;
   } catch (error) {
     throw new Error(`--state-dir: ${folder} cannot be used: ${errorMessage(error)}`);
@@ -32,7 +33,7 @@ function newSeed(): bigint {
 function readSeed(path: string): bigint | undefined {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = readPlainText(path, SECRET_BYTES_MAX);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { SlotAssignment } from '../../contract/endpoint.js';
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
-import type { CoreInstance } from '../../core/memory.js';
+import type { CoreInstance, PoolSizes } from '../../core/memory.js';
 import type { Logger } from '../../operations/log.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
@@ -20,6 +20,23 @@ const SAVE_MS = 60_000;
 const AGE_MS_MAX = 1_800_000;
 /** Time for which a kept index waits for endpoints that discovery has not found yet. */
 const AWAITED_MS = 60_000;
+
+/** Bytes of a segment's head and hashes, as the file has them. */
+const SEGMENT_BYTES = 24 + 64 * 8;
+/** Runs of a segment with different holders: nearly all have at most so many, the others one for each block. */
+const RUNS = 6;
+const RUNS_MAX = 64;
+/** Bytes for the list of endpoints, as decimal numbers. */
+const HEAD_BYTES_MAX = 1024 * 1024;
+
+/** Bytes of the largest index that the memory holds (assembly/prefix/layout.ts). */
+function bytesMax({ indexBlocks, endpoints }: PoolSizes): number {
+  const segments = indexBlocks / 48 + 128;
+  const runBytes = 4 + 2 * endpoints;
+  return Math.ceil(
+    HEAD_BYTES_MAX + segments * (SEGMENT_BYTES + RUNS * runBytes) + (segments / 16) * RUNS_MAX * runBytes,
+  );
+}
 
 export interface IndexKeeperOptions {
   readonly folder: string;
@@ -51,7 +68,7 @@ export class IndexKeeper implements Part {
   constructor(options: IndexKeeperOptions) {
     this.#options = options;
     this.#log = options.log.child({ part: 'state' });
-    this.#file = new StateFile(join(options.folder, FILE));
+    this.#file = new StateFile(join(options.folder, FILE), bytesMax(options.core.sizes));
   }
 
   /** Resolves when the kept index is entered, as far as its endpoints are known. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
 import type { Endpoint, SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
@@ -17,6 +16,7 @@ import {
 } from '../../pool/sources/metrics-informer.js';
 import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
 import { PageReader } from '../../pool/sources/page-reader.js';
+import { PEM_BYTES_MAX, readPlainText } from '../../runtime/plain-file.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { readProblem } from '../../runtime/read-problem.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -241,7 +241,7 @@ export function locate({ address, hostName, port, labels }: Endpoint, where: Whe
 function pem(source: string, parameter: string, path: string | undefined): string | undefined {
   if (path === undefined || path === '') return undefined;
   try {
-    return readFileSync(path, 'utf8');
+    return readPlainText(path, PEM_BYTES_MAX);
   } catch (error) {
     throw new Error(`${source}: ${parameter}: ${path} ${readProblem(error)}`);
   }

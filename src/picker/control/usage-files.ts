@@ -4,6 +4,7 @@ import type { Logger } from '../../operations/log.js';
 import { DailyUsage, readUsageLines, untilMidnight, usageLines, utcDay } from '../../operations/usage/daily-usage.js';
 import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
 import { errorMessage } from '../../runtime/error-message.js';
+import { STATE_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { Part } from '../part.js';
 import { StateFile } from './state-file.js';
 
@@ -82,7 +83,7 @@ export class UsageFiles implements Part {
 
   /** Usage of the day before this start. A file that is damaged is kept under another name. */
   async #before(day: string): Promise<ReadonlyMap<string, TenantTotals>> {
-    const text = await new StateFile(this.#pathOf(day)).read();
+    const text = await new StateFile(this.#pathOf(day), STATE_BYTES_MAX).read();
     try {
       return readUsageLines(text ?? '');
     } catch (error) {
@@ -95,7 +96,7 @@ export class UsageFiles implements Part {
 
   async #write(): Promise<void> {
     const { day, tenants } = this.#usage!;
-    await new StateFile(this.#pathOf(day)).write(usageLines(this.#options.poolName, day, tenants));
+    await new StateFile(this.#pathOf(day), STATE_BYTES_MAX).write(usageLines(this.#options.poolName, day, tenants));
   }
 
   async #removeOld(): Promise<void> {

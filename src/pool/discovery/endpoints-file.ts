@@ -25,9 +25,6 @@ function readHostAddress(text: string): HostAddress | undefined {
   return { hostName: plain.toLowerCase() };
 }
 
-/** Bound on an endpoints file. */
-export const FILE_BYTES_MAX = 1024 * 1024;
-
 /** An endpoint as the file gives it; a host name is not yet resolved. */
 export interface FileEndpoint {
   readonly id: string;

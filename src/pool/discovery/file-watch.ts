@@ -1,8 +1,8 @@
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { readPlainFile, TEXT_BYTES_MAX } from '../../runtime/plain-file.js';
 import { readProblem } from '../../runtime/read-problem.js';
-import { FILE_BYTES_MAX } from './endpoints-file.js';
 
 export interface FileWatchOptions {
   /** Quiet after an event before the file is read, so that a file under way is not read half. Default 50. */
@@ -20,22 +20,8 @@ const RACY_NS = 3_000_000_000n;
 /** Reads a whole file of bounded size as UTF-8. Rejects with one line that names the file. */
 export async function readBoundedFile(path: string): Promise<string> {
   try {
-    // Opening a pipe or device could wait for ever: look first.
-    if (!(await stat(path)).isFile()) throw new Error('is not a regular file');
-    const file = await open(path, 'r');
-    try {
-      const buffer = Buffer.allocUnsafe(FILE_BYTES_MAX + 1);
-      let length = 0;
-      for (;;) {
-        const { bytesRead } = await file.read(buffer, length, buffer.length - length);
-        if (bytesRead === 0) break;
-        length += bytesRead;
-        if (length > FILE_BYTES_MAX) throw new Error(`is above ${FILE_BYTES_MAX} bytes`);
-      }
-      return new TextDecoder('utf-8', { fatal: true }).decode(buffer.subarray(0, length));
-    } finally {
-      await file.close();
-    }
+    const bytes = await readPlainFile(path, TEXT_BYTES_MAX);
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
     throw new Error(`${path}: ${readProblem(error)}`);
   }

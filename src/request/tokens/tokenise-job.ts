@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
 import { errorMessage } from '../../runtime/error-message.js';
+import { readPlainText } from '../../runtime/plain-file.js';
 import type { TokenisedTask, TokeniseTask } from './local-source.js';
 import type { TokeniserFiles } from './prompt-tokeniser.js';
 import { PromptTokeniser } from './prompt-tokeniser.js';
+
+/** Bytes of a tokeniser's file; the largest ones of today's models have some 35 MB. */
+const TOKENISER_BYTES_MAX = 256 * 2 ** 20;
 
 /** The tokenisers of this thread by folder. A configuration has one. */
 const tokenisers = new Map<string, PromptTokeniser>();
@@ -50,7 +53,7 @@ function json(folder: string, name: string): object | undefined {
 
 function text(folder: string, name: string): string | undefined {
   try {
-    return readFileSync(join(folder, name), 'utf8');
+    return readPlainText(join(folder, name), TOKENISER_BYTES_MAX);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw new Error(`${join(folder, name)} cannot be read: ${errorMessage(error)}`);

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import { readProblem } from '../../runtime/read-problem.js';
 import type { PickedEndpoint, Placement } from '../decision.js';
 import type { HookRequest } from '../hooks/hook-request.js';
@@ -75,7 +75,7 @@ class TokenSessions implements SessionAffinity {
 
 function readKey(file: string): Buffer {
   try {
-    return Buffer.from(readFileSync(file, 'utf8').trim());
+    return Buffer.from(readPlainText(file, SECRET_BYTES_MAX).trim());
   } catch (error) {
     throw new Error(`keyFile: ${file} ${readProblem(error)}`);
   }
