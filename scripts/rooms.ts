@@ -6,9 +6,9 @@
  */
 export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/contract': [],
-  'src/kubernetes': [],
-  'src/remote': [],
   'src/runtime': [],
+  'src/kubernetes': ['src/runtime'],
+  'src/remote': [],
   'src/core': ['src/runtime'],
   'src/kvevents': ['src/contract', 'src/runtime', 'src/core'],
   'src/pool': ['src/contract', 'src/kubernetes', 'src/runtime', 'src/core'],

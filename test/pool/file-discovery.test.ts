@@ -79,11 +79,11 @@ describe('file discovery at start', () => {
 
   const unusable: [string, () => void, RegExp][] = [
     ['a missing file', () => {}, /endpoints\.yaml: does not exist: create it or correct the path$/],
-    ['a directory', () => mkdirSync(file), /is not a regular file$/],
+    ['a directory', () => mkdirSync(file), /is a folder: name a file$/],
     [
       'a file above 1 MiB',
       () => writeFileSync(file, `#${' '.repeat(1024 * 1024)}\nendpoints: []\n`),
-      /is above 1048576 bytes$/,
+      /at most 1048576 are read: is it the right file\?$/,
     ],
     ['bytes that are no UTF-8', () => writeFileSync(file, Buffer.from([0x65, 0xff, 0xfe])), /is not UTF-8 text$/],
     ['a broken file', () => writeFileSync(file, 'endpoints: [\n'), /:2: not valid YAML or JSON/],
