@@ -1,5 +1,5 @@
-// How well the high band is protected, in milliseconds: run by POINTSMAN_STRESS=1 only, on a machine with nothing else
-// to do.
+// How well the high band is protected, in milliseconds: run by `npm run test:stress` only, on a machine with nothing
+// else to do.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type OverloadOptions, type OverloadSecond, runOverload } from '../../dist/tools/demo/overload.js';
 import { engineOf } from '../../dist/tools/simulator/server/engine.js';

@@ -2,6 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { LONG_TESTS } from '../../vitest.config.ts';
 import { actionlint, actionlintSkipReason } from './actionlint.ts';
 import { pathOf, WORKFLOWS, workflow } from './workflows.ts';
 
@@ -31,6 +33,17 @@ describe.each(WORKFLOWS)('the workflow %s', (name) => {
     expect(used.filter((one) => one !== undefined && !/^(actions\/[\w-]+@v\d+|\.\/\.github\/.*)$/.test(one))).toEqual(
       [],
     );
+  });
+});
+
+describe('the workflow of long tests', () => {
+  const scripts: Readonly<Record<string, string>> = manifest.scripts;
+
+  it('the workflow of long tests runs each test that is left out otherwise, and lets none be skipped', () => {
+    for (const file of LONG_TESTS) expect(scripts['test:stress']).toContain(` ${file}`);
+    const steps = Object.values(workflow('stress.yml').jobs).flatMap(({ steps = [] }) => steps);
+    const running = steps.find(({ run }) => run === 'npm run test:stress');
+    expect(running?.env).toEqual({ POINTSMAN_REQUIRE_ENVOY: 1, POINTSMAN_REQUIRE_KUBERNETES: 1 });
   });
 });
 

@@ -10,6 +10,7 @@ export interface Step {
   readonly name?: string;
   readonly uses?: string;
   readonly run?: string;
+  readonly env?: Readonly<Record<string, string | number>>;
 }
 
 export interface Job {
