@@ -4,7 +4,8 @@
 // REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column:
 // "control" = the control thread, "commit" = any thread under the commit lock, "index" = any thread under the index
 // lock, "any" = any thread by plain stores. All threads read without a lock where a slightly old number does no harm.
-import { ENDPOINTS, SLOTS } from './memory';
+import { ASSERTIONS } from './assertions';
+import { ENDPOINT_COLUMNS, ENDPOINTS, SLOTS } from './memory';
 
 export const STATE_FREE: u32 = 0;
 export const STATE_LIVE: u32 = 1;
@@ -101,6 +102,7 @@ export const SIGNAL_ADAPTERS: u32 = 8;
 
 /** Address of a column's first cell. */
 export function columnAddress(column: u32): usize {
+  if (ASSERTIONS) assert(column < ENDPOINT_COLUMNS, 'the column is one of the endpoints');
   return ENDPOINTS + ((<usize>column * SLOTS) << 2);
 }
 

@@ -53,6 +53,7 @@ function lockTry(lock: usize): bool {
  * @returns true when the lock was taken; false when another thread held it for the whole time.
  */
 export function lockAcquire(lock: usize, sleeps: u32): bool {
+  if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
   if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'this thread holds no other lock');
   for (let i = 0; i < SPINS; i++) {
     if (lockTry(lock)) return true;
@@ -85,6 +86,7 @@ export function lockHeld(lock: usize): bool {
 
 /** The owner's thread + 1, or 0. */
 export function lockOwner(lock: usize): u32 {
+  if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
   return atomic.load<u32>(lock);
 }
 
@@ -93,6 +95,8 @@ export function lockOwner(lock: usize): u32 {
  * @returns true when `dead` held it and it is ours now.
  */
 export function lockSeize(lock: usize, dead: u32): bool {
+  if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
+  if (ASSERTIONS) assert(dead != THREAD, 'a thread takes over no lock of its own');
   atomic.and<u32>(lock, ~(1 << (dead & 31)), LOCK_SLEEPERS);
   return atomic.cmpxchg<u32>(lock, dead + 1, THREAD + 1) == dead + 1;
 }

@@ -9,6 +9,8 @@
 //   65,536 ... 131,071  header: magic, sizes, region table (+512), locks (+4,096), pool words (+8,192)
 //   131,072 ..          regions in the order of their numbers, each on a 64 KiB boundary
 
+import { ASSERTIONS } from './assertions';
+
 /** Bounds of the sizes below. */
 export const ENDPOINTS_MAX: u32 = 4096;
 export const CHAIN_BLOCKS_MAX: u32 = 65535;
@@ -195,6 +197,7 @@ export const CHANGE_HEAD_BYTES: usize = 128;
 
 /** Address of a thread's ring of placed prompts. */
 export function changesAddress(thread: u32): usize {
+  if (ASSERTIONS) assert(thread < THREADS, 'the thread is one of the pool');
   return regionAddress(REGION_CHANGES) + <usize>thread * (CHANGE_HEAD_BYTES + load<u32>(HEADER + HEADER_CHANGE_BYTES));
 }
 
@@ -222,16 +225,19 @@ export function regionRow(region: u32): RegionRow {
 
 /** Address of a region's first byte. */
 export function regionAddress(region: u32): usize {
+  if (ASSERTIONS) assert(region < REGION_COUNT, 'the region is one of the memory');
   return (<usize>regionRow(region).page) << 16;
 }
 
 /** Size of a region in bytes, rounded up to whole pages. */
 export function regionSize(region: u32): u32 {
+  if (ASSERTIONS) assert(region < REGION_COUNT, 'the region is one of the memory');
   return regionRow(region).pages << 16;
 }
 
 /** Address of a thread's own area (input, output, request, columns, hashes: in this order). */
 export function threadAddress(thread: u32): usize {
+  if (ASSERTIONS) assert(thread < THREADS, 'the thread is one of the pool');
   return (
     regionAddress(REGION_THREADS) +
     <usize>(<u64>thread * threadBytes(load<u32>(HEADER + HEADER_ENDPOINTS), load<u32>(HEADER + HEADER_CHAIN_BLOCKS)))
@@ -240,6 +246,7 @@ export function threadAddress(thread: u32): usize {
 
 /** Address of a thread's telemetry cells. */
 export function telemetryAddress(thread: u32): usize {
+  if (ASSERTIONS) assert(thread < THREADS, 'the thread is one of the pool');
   return regionAddress(REGION_TELEMETRY) + <usize>thread * load<u32>(HEADER + HEADER_TELEMETRY_BYTES);
 }
 

@@ -2,6 +2,8 @@
 //
 // Owns: the region table in the header page while plan() writes it; the creator calls that once, before any other
 // thread attaches. On top of every room's layout, so that memory.ts depends on none of them.
+
+import { ASSERTIONS } from './assertions';
 import { gateBind, gateRegionBytes } from './gate/layout';
 import { activeBind, activeRegionBytes } from './load/layout';
 import {
@@ -14,6 +16,7 @@ import {
   CHANGE_HEAD_BYTES,
   COEFFICIENT_BYTES,
   ENDPOINT_COLUMNS,
+  HASHES,
   HEADER,
   HEADER_CHAIN_BLOCKS,
   HEADER_CHANGE_BYTES,
@@ -64,6 +67,7 @@ import {
   SLOTS,
   threadBytes,
 } from './memory';
+import { isMapped } from './preconditions';
 import { prefixBind, prefixRegionBytes } from './prefix/layout';
 import { hashBind } from './request/hash';
 import { scanRegionBytes } from './request/layout';
@@ -144,5 +148,6 @@ export function attach(thread: u32): u32 {
   prefixBind(PREFIX, SLOTS, INDEX_BLOCKS, CHAIN_BLOCKS, thread);
   activeBind(ACTIVE, REQUESTS, CHAIN_BLOCKS);
   gateBind(regionAddress(REGION_GATE));
+  if (ASSERTIONS) assert(isMapped(HASHES, (<usize>CHAIN_BLOCKS) << 3), 'the area of the thread lies in the memory');
   return 0;
 }

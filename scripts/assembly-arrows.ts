@@ -6,8 +6,9 @@ import { dirname, join, normalize } from 'node:path';
 
 /** Rooms from the bottom up; a file imports from its own room and from the rows before its own. */
 const rows: readonly (readonly string[])[] = [
-  ['assertions', 'memory'],
-  ['lock', 'endpoints', 'pool-words', 'request-area'],
+  ['assertions'],
+  ['memory'],
+  ['lock', 'preconditions', 'endpoints', 'pool-words', 'request-area'],
   ['random', 'columns', 'protobuf', 'utf8'],
   ['prefix', 'request'],
   ['load'],

@@ -2,6 +2,7 @@
 //
 // Owns: the settings in the head of REGION_GATE (control thread, under the commit lock). Everything here is called with
 // the commit lock held, unless it takes it itself.
+import { ASSERTIONS } from '../assertions';
 import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -9,6 +10,7 @@ import { COLUMN_GENERATION, COLUMN_INFLIGHT, DEATH_DEAD } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
+import { isAmount, isSlot, isTime } from '../preconditions';
 import {
   bandAdd,
   bandKnown,
@@ -37,6 +39,7 @@ import {
 import { saturationKeys } from './conditions';
 import {
   GATE,
+  GATE_CONCURRENCY_HYBRID,
   GATE_OFF,
   GATE_RANKS,
   GATE_WAIT_MASK,
@@ -171,6 +174,7 @@ export function gateOutput(index: u32, tokens: u32): void {
 
 /** A piece of output came `ms` after the one before. Takes no lock. */
 export function gateStep(slot: u32, ms: f32): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (gateOn() && slot < SLOTS) learnStep(slot, ms);
 }
 
@@ -251,6 +255,14 @@ export function gateConfigure(
   tokens: f32,
   now: f64,
 ): u32 {
+  if (ASSERTIONS) assert(mode <= GATE_CONCURRENCY_HYBRID, 'the mode is one of the gate');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
+  if (ASSERTIONS) assert(isAmount(share), '`share` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(queueThreshold), '`queueThreshold` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(usageThreshold), '`usageThreshold` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(staleness), '`staleness` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(requests), '`requests` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(tokens), '`tokens` is a number from 0 on');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const before = gateHead().mode;
   if (before == GATE_OFF && mode != GATE_OFF) {
@@ -280,9 +292,11 @@ export function gateConfigure(
  * @returns its rank, or -1 when the lock could not be had
  */
 export function gateBand(priority: i32, now: f64): i32 {
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return -1;
   const rank = gateEnter(priority, now);
   lockRelease(COMMIT_LOCK);
+  if (ASSERTIONS) assert(rank < GATE_RANKS, 'a band has a rank');
   return <i32>rank;
 }
 
@@ -302,6 +316,7 @@ export function gateBandsForget(before: u32): u32 {
 
 /** Stores the estimated drain time of a band, in seconds. @returns 1 when it was written */
 export function gateDrains(priority: i32, seconds: f32): u32 {
+  if (ASSERTIONS) assert(isAmount(seconds), '`seconds` is a number from 0 on');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   if (bandKnown(priority)) setDrain(rankOf(priority), seconds);
   lockRelease(COMMIT_LOCK);
@@ -312,7 +327,9 @@ export function gateDrains(priority: i32, seconds: f32): u32 {
  * Seconds until what waits before a request of this priority has left, 0 = unknown. Takes no lock: a guess either way.
  */
 export function gateDrainsIn(priority: i32): f32 {
-  return drainOf(rankOf(priority));
+  const seconds = drainOf(rankOf(priority));
+  if (ASSERTIONS) assert(seconds >= 0, 'the time to the end of a queue is a number from 0 on');
+  return seconds;
 }
 
 /**
@@ -324,6 +341,7 @@ export function gateDrainsIn(priority: i32): f32 {
  * @returns 1 when it was written
  */
 export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, held: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (slot >= SLOTS || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const less = requests < room.u32(ROOM_REMOTE_REQUESTS, slot) || tokens < room.u32(ROOM_REMOTE_TOKENS, slot);
   room.setU32(ROOM_REMOTE_REQUESTS, slot, requests);
@@ -337,6 +355,7 @@ export function gateRemote(slot: u32, requests: u32, tokens: u32, count: u32, he
 
 /** Stores the ceiling of a band: its share of every endpoint, 1 = all. @returns 1 when it was written */
 export function gateCeiling(priority: i32, ceiling: f32): u32 {
+  if (ASSERTIONS) assert(isAmount(ceiling), '`ceiling` is a number from 0 on');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const rank = gateRank(priority);
   const raised = ceiling > ceilingOf(rank);
@@ -351,6 +370,7 @@ export function gateCeiling(priority: i32, ceiling: f32): u32 {
  * @returns -1 when there are none
  */
 export function gateSaturation(now: f64): f32 {
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!gateOn()) return -1;
   const used = slotsUsed();
   saturationKeys(used, now);
@@ -363,7 +383,9 @@ export function gateSaturation(now: f64): f32 {
     sum += load<f32>(KEYS + slotOffset(slot));
     count += 1;
   }
-  return count == 0 ? -1 : sum / count;
+  const mean: f32 = count == 0 ? -1 : sum / count;
+  if (ASSERTIONS) assert(mean == -1 || mean >= 0, 'the saturation is -1 or a number from 0 on');
+  return mean;
 }
 
 /**
@@ -385,6 +407,7 @@ function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
  * this way
  */
 export function gateUnseen(now: f64): f64 {
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!gateOn()) return Infinity;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return now;
   nextUnseen = Infinity;
@@ -432,6 +455,8 @@ function lookAtCharges(now: f64): void {
  * @returns 0, or 1 when the lock could not be had
  */
 export function gateLook(now: f64, passed: f64): u32 {
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
+  if (ASSERTIONS) assert(passed >= 0, 'the time that has passed is not negative');
   if (!gateOn()) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   lookAtCharges(now);

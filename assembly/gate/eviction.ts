@@ -8,6 +8,7 @@
 // the engine, so one endpoint with nothing else against it is enough to do nothing. Only sheddable requests (priority
 // below 0) of a lower band are ended, as llm-d-router does it: lowest priority, then no first token yet, then where the
 // fewest have to go, then the newest. An endpoint on which all of them together would not make the room is left alone.
+import { ASSERTIONS } from '../assertions';
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -15,6 +16,7 @@ import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIG
 import { entryAt, entryOf, isCharged } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
+import { isScan, isThread, isTicket, isTime } from '../preconditions';
 import { ceilingOf, rankOf } from './bands';
 import {
   depth,
@@ -251,6 +253,9 @@ function choose(thread: u32, waiting: u32, now: f64): i32 {
  * @returns its ticket, and evicted*() say the rest; 0 = nothing is to be ended, or the lock could not be had in time
  */
 export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(isScan(waiting), 'the wait slot is one of the thread');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!gateOn() || !lockAcquire(COMMIT_LOCK, SHORT)) return 0;
   const index = choose(thread, waiting, now);
   if (index >= 0) {
@@ -262,6 +267,7 @@ export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
     chosenPriority = entry.priority;
   }
   lockRelease(COMMIT_LOCK);
+  if (ASSERTIONS) assert(index < <i32>REQUESTS, 'the evicted request is an entry of the ledger');
   return <u32>(index + 1);
 }
 
@@ -278,6 +284,7 @@ export function evictedPriority(): i32 {
 
 /** Returns whether a ticket is still charged. Takes no lock. */
 export function isHeld(ticket: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   return u32(entryOf(ticket, generation) != null);
 }
 
@@ -286,6 +293,7 @@ export function isHeld(ticket: u32, generation: u32): u32 {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function evictionLost(ticket: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (entryOf(ticket, generation) != null) {
     const charge = gateChargeAt(ticket - 1);

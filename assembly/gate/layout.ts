@@ -9,8 +9,10 @@
 //   columns  one array per field, a 32-bit cell per endpoint slot (a 64-bit column takes two)
 //   charges  one GateCharge per ledger entry, same number
 //   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
+import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { REQUESTS, SCANS, SLOTS } from '../memory';
+import { isScan, isSlot, isThread } from '../preconditions';
 
 /** Settings of the capacity gate, and on the next line what it has learned about the pool. */
 @unmanaged
@@ -319,6 +321,8 @@ export function roomColumn(column: u32): usize {
 
 /** Address of an endpoint slot's cell in a column; a 64-bit column has its cells in the place of two columns. */
 export function roomCell(column: u32, slot: u32): usize {
+  if (ASSERTIONS) assert(column < GATE_COLUMNS, 'the column is one of the gate');
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return roomColumn(column) + slotOffset(slot);
 }
 
@@ -347,6 +351,8 @@ export function returnRing(thread: u32): usize {
 
 /** Address of a wait slot. */
 export function waitSlotAddress(thread: u32, slot: u32): usize {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(slot <= SCANS, 'the wait slot is one of the thread, or the end of them');
   return returnRing(thread) + <usize>ringBytes(SCANS) + <usize>slot * WAIT_SLOT_BYTES;
 }
 
@@ -357,6 +363,8 @@ export function waitSlotAt(thread: u32, slot: u32): WaitSlot {
 
 /** The endpoints that a waiting request may use: a bit per endpoint slot. */
 export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   return waitSlotAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
 }
 

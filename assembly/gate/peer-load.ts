@@ -1,11 +1,13 @@
 // Load of other replicas, as the control thread learns it from their messages.
 //
 // Owns nothing: the columns are those of load/peers.ts and the REMOTE columns of the gate. Takes the commit lock.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_PEER_PREFILL, COLUMN_PEER_REQUESTS } from '../endpoints';
 import { setPeers } from '../load/peers';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
+import { isSlot } from '../preconditions';
 import { gateOpened } from './capacity-gate';
 import { gateHead, ROOM_KV_NOW, ROOM_REMOTE_COUNT, ROOM_REMOTE_KV, ROOM_REMOTE_TOKENS } from './layout';
 import { lowestPendingCount } from './learn';
@@ -33,6 +35,8 @@ export function peerLoad(
   pending: u32,
   held: u32,
 ): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(pending <= requests, 'those that are pending are among the requests');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, PATIENCE)) return 1;
   let less = false;
@@ -51,10 +55,12 @@ export function peerLoad(
 
 /** Own requests without a first token on a slot; 0 without a gate. Takes no lock. */
 export function pendingRequests(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return lowestPendingCount(slot);
 }
 
 /** Tokens that own requests hold in the KV cache of a slot; 0 without a gate. Takes no lock. */
 export function heldTokens(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens + room.u32(ROOM_KV_NOW, slot);
 }

@@ -11,6 +11,7 @@
 //                            └─ cancel (shard) → cancelled ────┘
 //
 // Every waiting slot comes back exactly once. A shard that dies takes its slots along: the control thread frees them.
+
 import { ASSERTIONS } from '../assertions';
 import { deathOf, markCandidates, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
@@ -27,6 +28,7 @@ import { beginProbe } from '../load/ejection';
 import { charge, entryAt } from '../load/ledger';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
+import { isScan, isThread, isTime } from '../preconditions';
 import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
 import { noteCharge } from './charges';
 import { keepOpen } from './conditions';
@@ -88,6 +90,7 @@ export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: 
 
 /** Tells the control thread of a waiting slot whose description is complete. Shard only. */
 export function waitSlotEnqueue(slot: u32): void {
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   ringPush(waitSlotRing(THREAD), 2 * SCANS, slot);
   ringControl();
 }
@@ -105,6 +108,7 @@ function leave(at: WaitSlot, state: u32): void {
  * call again
  */
 export function waitSlotCancel(slot: u32): u32 {
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   const at = waitSlotAt(THREAD, slot);
   if (!lockAcquire(COMMIT_LOCK, LONG)) return 2;
   const waits = at.state == WAIT_SLOT_WAITING;
@@ -118,6 +122,7 @@ export function waitSlotCancel(slot: u32): u32 {
 
 /** A slot that came back can be used again. Shard only. */
 export function waitSlotFree(slot: u32): void {
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   const at = waitSlotAt(THREAD, slot);
   if (ASSERTIONS) assert(at.state != WAIT_SLOT_WAITING, 'a freed wait slot has stopped waiting');
   setWaitState(at, WAIT_SLOT_FREE);
@@ -125,12 +130,17 @@ export function waitSlotFree(slot: u32): void {
 
 /** The next slot that comes back to this shard, or -1. */
 export function waitSlotReturned(): i32 {
-  return ringPop(returnRing(THREAD), SCANS);
+  const slot = ringPop(returnRing(THREAD), SCANS);
+  if (ASSERTIONS) assert(slot < 0 || isScan(<u32>slot), 'the wait slot is one of the thread');
+  return slot;
 }
 
 /** The next number of a shard's enqueue ring, or -1. Bit 30 = given up. Control thread only. */
 export function waitSlotEnqueued(thread: u32): i32 {
-  return ringPop(waitSlotRing(thread), 2 * SCANS);
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  const slot = ringPop(waitSlotRing(thread), 2 * SCANS);
+  if (ASSERTIONS) assert(slot < 0 || isScan(<u32>slot & ~RING_CANCEL), 'the wait slot is one of the thread');
+  return slot;
 }
 
 /** The open endpoint with the fewest requests in flight. Its own scores decide when the shard takes the dispatch. */
@@ -206,6 +216,10 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
  * @returns DISPATCH_*
  */
 export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u32 {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
+  if (ASSERTIONS) assert(only < <i32>SLOTS, 'the one candidate is a slot of the pool');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return DISPATCH_BUSY;
   let result = DISPATCH_GONE;
@@ -240,6 +254,8 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
  * @returns as waitSlotDispatch
  */
 export function waitSlotReject(thread: u32, slot: u32): u32 {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   const at = waitSlotAt(thread, slot);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return DISPATCH_BUSY;
   const waits = at.state == WAIT_SLOT_WAITING;
@@ -252,6 +268,8 @@ export function waitSlotReject(thread: u32, slot: u32): u32 {
 
 /** The control thread has forgotten a request that was given up: its slot may go back. */
 export function waitSlotForget(thread: u32, slot: u32): void {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
+  if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   giveBack(thread, slot);
 }
 
@@ -295,6 +313,7 @@ export function controlWakes(): void {
 
 /** Address of the bell word of the control thread (0) or of a shard. */
 export function bellAddress(thread: u32): usize {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   return thread == 0 ? GATE + GATE_BELL : returnRing(thread) + RING_BELL;
 }
 

@@ -4,10 +4,12 @@
 // Owns: COLUMN_ACTIVE_BLOCKS, and the pins of segments. Index lock held throughout, but by activeOf. What live requests
 // use is pinned, so eviction keeps it. A charge is named by its handle, the last segment and block of the prompt:
 // everything before is found by walking to the root, without the hashes.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, cell } from '../endpoints';
-import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
+import { INDEX_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { HASHES } from '../memory';
+import { fitsChain, isSlot } from '../preconditions';
 import { count, counted, PREFIX_COUNTER_ACTIVE_ENTRIES, PREFIX_COUNTER_ACTIVE_REFUSED } from '../prefix/counters';
 import { indexHead } from '../prefix/head';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from '../prefix/layout';
@@ -62,6 +64,9 @@ function chargeFits(slot: u32): bool {
  * @returns the charge's handle, or 0 when there is no room: the request is not accounted, and counted as such
  */
 export function activeAddLocked(slot: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'active blocks change under the index lock');
   if (slot >= SLOT_LIMIT || blocks == 0) return 0;
   const whole = min(blocks, CHAIN_LIMIT);
   tick();
@@ -89,6 +94,8 @@ function isHandle(handle: u32, blocks: u32): bool {
 
 /** The request of a handle ended. */
 export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'active blocks change under the index lock');
   if (slot >= SLOT_LIMIT || !isHandle(handle, blocks)) return;
   const last = handle >> SEGMENT_SHIFT;
   let segment = last;
@@ -129,12 +136,16 @@ export function activeOverlapOf(slot: u32): u32 {
 
 /** Returns the number of active blocks on `slot` among the first `blocks` of HASHES. */
 export function activeOverlap(slot: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   activeOverlapBegin(blocks);
   return activeOverlapOf(slot);
 }
 
 /** As activeAddLocked, for callers without the lock. @returns also 0 when the lock cannot be had in time */
 export function activeAdd(slot: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 0;
   const handle = activeAddLocked(slot, blocks);
   lockRelease(INDEX_LOCK);
@@ -143,6 +154,7 @@ export function activeAdd(slot: u32, blocks: u32): u32 {
 
 /** As activeRemoveLocked, for callers without the lock. @returns 0, or -1 when the lock cannot be had: call again */
 export function activeRemove(slot: u32, handle: u32, blocks: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(INDEX_LOCK, PATIENCE)) return -1;
   activeRemoveLocked(slot, handle, blocks);
   lockRelease(INDEX_LOCK);
@@ -151,6 +163,7 @@ export function activeRemove(slot: u32, handle: u32, blocks: u32): i32 {
 
 /** Blocks active on a slot. */
 export function activeOf(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return slot < SLOT_LIMIT ? column.u32(COLUMN_ACTIVE_BLOCKS, slot) : 0;
 }
 
@@ -181,6 +194,7 @@ function pathTo(handle: u32): void {
  * @returns its handle, or 0 when its blocks did not survive: then it is not accounted any more
  */
 export function activeRepairAdd(slot: u32, handle: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (slot >= SLOT_LIMIT || !isHandle(handle, blocks)) return 0;
   pathTo(handle);
   if (!chargeFits(slot)) return 0;

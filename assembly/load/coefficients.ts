@@ -5,6 +5,7 @@
 //   head     PredictionHead · +64 f32 × 14: coefficients of an unknown endpoint
 //   columns  f32 × SLOTS for each coefficient: 7 of the time to first token, then 7 of the time per output token
 //            u32 × SLOTS: 1 = learned from the endpoint's own requests
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
@@ -17,6 +18,7 @@ import {
   PREDICTION_HEAD_BYTES,
   SLOTS,
 } from '../memory';
+import { isSlot } from '../preconditions';
 
 /** Head of REGION_PREDICTION. */
 @unmanaged
@@ -78,6 +80,7 @@ export function predictionPrior(): u32 {
  * @returns as predictionPrior
  */
 export function predictionLearned(slot: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (slot >= SLOTS || column.u32(COLUMN_GENERATION, slot) != generation) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   write(slot, INPUT);

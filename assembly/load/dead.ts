@@ -10,6 +10,7 @@
 // An endpoint that answers with errors is judged (ejection.ts), and never more than half of the pool is out for it. A
 // dead one is a fact: no bound applies, and it is no candidate while another endpoint is not dead. A doubt lasts as
 // long as one look of the control thread, DOUBT_MS at most, so that no more requests follow the one that failed.
+import { ASSERTIONS } from '../assertions';
 import { DOUBT_MS, deathOf } from '../columns/candidates';
 import * as column from '../columns/column';
 import {
@@ -26,6 +27,7 @@ import {
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { poolWords } from '../pool-words';
+import { isSlot, isTime } from '../preconditions';
 import { ejectForProbe, readmit } from './ejection';
 
 /** The control thread must not stop for long. */
@@ -89,6 +91,8 @@ export function deathForget(slot: u32): void {
  *   lock could not be had: call again
  */
 export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 2;
   let dies: u32 = 0;
@@ -112,6 +116,8 @@ export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
  * @returns 1 when it was dead, 0 when it was not, 2 when the lock could not be had: call again
  */
 export function endpointAlive(slot: u32, generation: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 2;
   let was: u32 = DEATH_NONE;

@@ -9,6 +9,7 @@
 // (src/picker/control/return-watch.ts), and then the probe is due at once. admitted() in columns/candidates.ts reads
 // it.
 
+import { ASSERTIONS } from '../assertions';
 import { PROBE_SHARE } from '../columns/candidates';
 import * as column from '../columns/column';
 import {
@@ -22,6 +23,7 @@ import {
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { poolWords } from '../pool-words';
+import { isSlot, isTime, isTruth } from '../preconditions';
 
 /** Failures in a row until an endpoint is out. */
 export const EJECTION_FAILURES: u32 = 2;
@@ -42,6 +44,9 @@ function eject(slot: u32, now: f64): void {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTruth(reachable), '`reachable` is 0 or 1');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation && column.u32(COLUMN_EJECTION, slot) != 0) {
@@ -58,6 +63,9 @@ export function endpointReachable(slot: u32, generation: u32, reachable: u32, no
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function peerEjection(slot: u32, generation: u32, out: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTruth(out), '`out` is 0 or 1');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation) {

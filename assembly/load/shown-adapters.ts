@@ -4,7 +4,9 @@
 // the control thread, word by word, without a lock; read by any thread. A full bucket forgets its first name: a request
 // for it counts as one for a base model until an engine shows it again. A base model is never shown, so nothing is
 // remembered of it.
+import { ASSERTIONS } from '../assertions';
 import { ADAPTERS, ADAPTERS_PER_ENDPOINT, ADAPTERS_REMEMBERED, SHOWN_ADAPTERS, SLOTS } from '../memory';
+import { isMapped } from '../preconditions';
 
 const BUCKET: u32 = 8;
 const GOLDEN: u64 = 0x9e3779b97f4a7c15; // 2^64 / golden ratio (Knuth, vol. 3, 6.4)
@@ -24,6 +26,7 @@ export function isShownAdapter(name: u64): bool {
 
 /** Notes that an engine has shown the name whose hash stands at an address. Control thread. */
 export function adapterShown(namePointer: usize): void {
+  if (ASSERTIONS) assert(isMapped(namePointer, 8), 'the name is in the memory');
   const name = load<u64>(namePointer);
   if (name == 0 || isShownAdapter(name)) return;
   const bucket = bucketOf(name);

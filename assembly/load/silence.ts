@@ -5,6 +5,7 @@
 // never more than half of the pool is out; where that bound keeps it in, SILENT alone says so. It comes back by output
 // alone, of a probe or of a request that it had already: the head of an answer is no sign of the engine.
 
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import {
   COLUMN_EJECTED_AT,
@@ -17,8 +18,9 @@ import {
   STATE_LIVE,
 } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
-import { OUTPUT, SLOTS } from '../memory';
+import { OUTPUT, REQUESTS, SLOTS } from '../memory';
 import { poolWords } from '../pool-words';
+import { isSlot, isTime } from '../preconditions';
 import { ejectOne, endProbe, noteSuccess } from './ejection';
 import { EXPECTS_NOTHING, hearingAt } from './hearing';
 import { ENTRY_PROBE, entryAt, featuresOf, isCharged, LedgerEntry, ledgerTop } from './ledger';
@@ -67,6 +69,7 @@ export const HEARD_REQUEST_PROBE: usize = offsetof<HeardRequest>('probe');
  * @returns its entry + 1, 0 = there is none
  */
 export function hearingNext(from: u32): u32 {
+  if (ASSERTIONS) assert(from <= REQUESTS, 'the entry is one of the ledger, or the end of them');
   const copy = changetype<HeardRequest>(OUTPUT);
   const top = ledgerTop();
   for (let i = from; i < top; i++) {
@@ -85,7 +88,10 @@ export function hearingNext(from: u32): u32 {
     copy.ahead = featuresOf(entry).prefillAhead;
     copy.probe = u32((entry.flags & ENTRY_PROBE) != 0);
     const same = isCharged(entry) && entry.generation == generation;
-    if (same && column.u32(COLUMN_GENERATION, copy.slot) == entry.slotGeneration) return i + 1;
+    if (same && column.u32(COLUMN_GENERATION, copy.slot) == entry.slotGeneration) {
+      if (ASSERTIONS) assert(isSlot(copy.slot), 'a charged entry is of a slot of the pool');
+      return i + 1;
+    }
   }
   return 0;
 }
@@ -98,6 +104,8 @@ export function silenceForget(slot: u32): void {
 
 /** The endpoint is judged silent. Takes the commit lock. @returns SILENCE_* */
 export function endpointSilent(slot: u32, generation: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (slot >= SLOTS) return SILENCE_IN;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return SILENCE_BUSY;
   let out: u32 = 0;
@@ -115,6 +123,7 @@ export function endpointSilent(slot: u32, generation: u32, now: f64): u32 {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointHeard(slot: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation) {
@@ -139,6 +148,9 @@ function endSilentProbe(slot: u32, generation: u32, entry: LedgerEntry): void {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function silenceProbed(slot: u32, generation: u32, over: u32, until: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(over <= REQUESTS, 'the ticket of the probe is none or names an entry');
+  if (ASSERTIONS) assert(until >= 0, 'the time is one of the pool clock');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation && column.u32(COLUMN_EJECTION, slot) == 2) {

@@ -2,6 +2,8 @@
 //
 // Owns: the words from byte 512 of REGION_PREFIX on. Written under the index lock, but for the two counters of readers,
 // which are added to atomically.
+import { ASSERTIONS } from '../assertions';
+import { isTruth } from '../preconditions';
 import { IndexHead, indexHead } from './head';
 import { HEAD } from './layout';
 
@@ -55,10 +57,12 @@ export function counted(counter: u32): i64 {
 
 /** A PREFIX_COUNTER_* value, for telemetry; 0 for an unknown one. */
 export function prefixCounter(counter: u32): f64 {
+  if (ASSERTIONS) assert(counter < PREFIX_COUNTER_COUNT, 'the counter is one of the index');
   return counter < PREFIX_COUNTER_COUNT ? <f64>counted(counter) : 0;
 }
 
 /** Makes every lookup compare every hash (1) or trust one chained hash per segment (0, as created). */
 export function prefixVerify(on: u32): void {
+  if (ASSERTIONS) assert(isTruth(on), '`on` is 0 or 1');
   indexHead().verify = on;
 }

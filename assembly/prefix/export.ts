@@ -2,7 +2,9 @@
 //
 // Owns nothing. Takes the index lock for one piece at a time, so that decisions go on between two pieces. A segment
 // that changes between two pieces is exported once, before or after the change.
+import { ASSERTIONS } from '../assertions';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
+import { isMapped } from '../preconditions';
 import { indexHead } from './head';
 import { SET_WORDS, STAMPS } from './layout';
 import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
@@ -97,6 +99,8 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function prefixExport(from: u32, address: usize, bytes: u32, most: u32): u32 {
+  if (ASSERTIONS) assert(isMapped(address, bytes), 'the piece is in the memory');
+  if (ASSERTIONS) assert(bytes >= <u32>offsetof<PieceHead>(), 'the piece has room for its head');
   if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 1;
   const head = changetype<PieceHead>(address);
   const top = indexHead().segmentTop;
@@ -113,6 +117,7 @@ export function prefixExport(from: u32, address: usize, bytes: u32, most: u32): 
   }
   head.next = segment <= top ? segment : 0;
   head.bytes = <u32>(to - address - offsetof<PieceHead>());
+  if (ASSERTIONS) assert(to <= end, 'the piece fits into its room');
   lockRelease(INDEX_LOCK);
   return 0;
 }

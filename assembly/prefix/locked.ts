@@ -1,8 +1,10 @@
 // The prefix index for callers that do not hold the index lock: each takes it, waiting at most PATIENCE milliseconds.
 //
 // Owns nothing.
+import { ASSERTIONS } from '../assertions';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import { LOSS_GONE } from './losses';
+import { fitsChain, isMapped, isSlot, isTruth } from '../preconditions';
+import { LOSS_FRONT, LOSS_GONE } from './losses';
 import {
   prefixClearLocked,
   prefixInsertLocked,
@@ -40,6 +42,8 @@ export const PREFIX_BUSY: i32 = -1;
 
 /** As prefixInsertLocked. @returns blocks newly stored, or PREFIX_BUSY */
 export function prefixInsert(slot: u32, blocks: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const stored = prefixInsertLocked(slot, blocks);
   lockRelease(LOCK);
@@ -48,6 +52,10 @@ export function prefixInsert(slot: u32, blocks: u32): i32 {
 
 /** As prefixStoreLocked. @returns blocks newly stored, or PREFIX_BUSY */
 export function prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTruth(hasParent), '`hasParent` is 0 or 1');
+  if (ASSERTIONS) assert(isMapped(parentPointer, 8), 'the hash of the parent is in the memory');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const stored = prefixStoreLocked(slot, hasParent, parentPointer, blocks);
   lockRelease(LOCK);
@@ -56,6 +64,8 @@ export function prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blo
 
 /** As prefixRemoveLocked. @returns blocks removed, or PREFIX_BUSY */
 export function prefixRemove(slot: u32, blocks: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixRemoveLocked(slot, blocks);
   lockRelease(LOCK);
@@ -64,6 +74,7 @@ export function prefixRemove(slot: u32, blocks: u32): i32 {
 
 /** As prefixRemoveEndpointLocked, for an endpoint that left the pool. @returns blocks that it held, or PREFIX_BUSY */
 export function prefixRemoveEndpoint(slot: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixRemoveEndpointLocked(slot, LOSS_GONE);
   lockRelease(LOCK);
@@ -72,6 +83,8 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
 
 /** As prefixClearLocked. @returns blocks that it held, or PREFIX_BUSY */
 export function prefixClear(slot: u32, lost: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixClearLocked(slot, lost);
   lockRelease(LOCK);
@@ -84,6 +97,7 @@ export function prefixClear(slot: u32, lost: u32): i32 {
  * @returns records applied (all of them that are whole), or PREFIX_BUSY
  */
 export function prefixApply(log: usize, bytes: u32): i32 {
+  if (ASSERTIONS) assert(isMapped(log, bytes), 'the log is in the memory');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const end = log + bytes;
   let at = log;
@@ -109,6 +123,7 @@ export function prefixApply(log: usize, bytes: u32): i32 {
 
 /** As prefixSetCapacityLocked. @returns 0, or PREFIX_BUSY */
 export function prefixSetCapacity(slot: u32, blocks: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   prefixSetCapacityLocked(slot, blocks);
   lockRelease(LOCK);

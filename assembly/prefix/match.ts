@@ -6,8 +6,10 @@
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
 // once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times,
 // and then answers with the part before the first segment that changed: less than the truth, never more.
+import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { HASHES, MATCH } from '../memory';
+import { fitsChain, isMapped } from '../preconditions';
 import { countShared, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
 import { indexHead } from './head';
 import {
@@ -210,6 +212,7 @@ function cutMatches(steady: u32): u32 {
 
 /** Looks up the first `blocks` hashes of HASHES, as prefixMatchAt. */
 export function prefixMatch(blocks: u32): u32 {
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   return prefixMatchAt(HASHES, blocks);
 }
 
@@ -219,11 +222,13 @@ export function prefixMatch(blocks: u32): u32 {
  * @returns the largest of them
  */
 export function prefixMatchAt(hashes: usize, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isMapped(hashes, (<usize>min(blocks, CHAIN_LIMIT)) << 3), 'the hashes are in the memory');
   const whole = min(blocks, CHAIN_LIMIT);
   let steady: u32 = 0;
   for (let i: u32 = 0; i < TRIES; i++) {
     matchOnce(hashes, whole);
     steady = settled();
+    if (ASSERTIONS) assert(longest <= whole, 'no more blocks match than there are');
     if (steady == visited) return longest;
     countShared(PREFIX_COUNTER_RETRIES);
   }

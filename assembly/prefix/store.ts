@@ -1,9 +1,13 @@
 // Changes to the prefix index: what was placed somewhere, and what engines say.
 //
 // Owns nothing by itself; every function here needs the index lock. Hashes stand in this thread's HASHES area.
+
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY } from '../endpoints';
+import { INDEX_LOCK, lockHeld } from '../lock';
 import { HASHES } from '../memory';
+import { isSlot } from '../preconditions';
 import {
   count,
   PREFIX_COUNTER_CONFLICTS,
@@ -13,7 +17,7 @@ import {
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
-import { LOSS_NONE, LOSS_TOLD } from './losses';
+import { LOSS_FRONT, LOSS_NONE, LOSS_TOLD } from './losses';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
 import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
@@ -70,13 +74,17 @@ function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
  * @returns blocks newly stored for the slot
  */
 export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
   if (slot >= SLOT_LIMIT || blocks == 0) return 0;
   tick();
   const capacity = column.u32(COLUMN_PREFIX_CAPACITY, slot);
   let whole = min(blocks, CHAIN_LIMIT);
   if (capacity != 0) whole = min(whole, capacity);
   beginPath(0, 0);
-  return storeBehind(slot, HASHES, whole);
+  const stored = storeBehind(slot, HASHES, whole);
+  if (ASSERTIONS) assert(stored <= whole, 'no more blocks are stored than there are');
+  return stored;
 }
 
 /** Touches the chain above a segment, so that no block looks older than what hangs on it. */
@@ -160,6 +168,8 @@ export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
 
 /** As prefixRemoveAt, with the hashes in HASHES. */
 export function prefixRemoveLocked(slot: u32, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
   return prefixRemoveAt(slot, HASHES, min(blocks, CHAIN_LIMIT));
 }
 
@@ -178,6 +188,9 @@ export function prefixClearLocked(slot: u32, lost: u32): u32 {
  * prefixClearLocked.
  */
 export function prefixRemoveEndpointLocked(slot: u32, lost: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
+  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
   if (slot >= SLOT_LIMIT) return 0;
   column.setU32(COLUMN_PREFIX_CAPACITY, slot, 0);
   return prefixClearLocked(slot, lost);
@@ -192,5 +205,6 @@ export function prefixSetCapacityLocked(slot: u32, blocks: u32): void {
 
 /** Blocks that the index says a slot holds. */
 export function prefixHeld(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return slot < SLOT_LIMIT ? column.u32(COLUMN_PREFIX_BLOCKS, slot) : 0;
 }

@@ -5,10 +5,14 @@
 // that does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an
 // entry but never believe a wrong one. The table forgets its oldest entries when a bucket is full. data: slot (12 bits)
 // · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
+
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
+import { INDEX_LOCK, lockHeld } from '../lock';
 import { MATCH } from '../memory';
+import { fitsChain, isMapped, isSlot } from '../preconditions';
 import { count, PREFIX_COUNTER_TAILS } from './counters';
 import { SLOT_LIMIT, TAIL_BUCKETS, TAIL_EPOCHS, TAILS } from './layout';
 
@@ -42,6 +46,9 @@ function dataOf(slot: u32): u64 {
 
 /** Believes that `slot` holds the tail whose hash stands at `hashPointer`. */
 export function tailInsertLocked(slot: u32, hashPointer: usize): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the tails change under the index lock');
+  if (ASSERTIONS) assert(isMapped(hashPointer, 8), 'the hash is in the memory');
   if (slot >= SLOT_LIMIT) return;
   const hash = load<u64>(hashPointer);
   const data = dataOf(slot);
@@ -69,6 +76,8 @@ export function tailInsertLocked(slot: u32, hashPointer: usize): void {
 
 /** One block more for every slot that matches all of the prompt's `wholeBlocks` and holds its tail. */
 export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
+  if (ASSERTIONS) assert(isMapped(hashPointer, 8), 'the hash is in the memory');
+  if (ASSERTIONS) assert(fitsChain(wholeBlocks), 'the blocks are those of one chain');
   const hash = load<u64>(hashPointer);
   const bucket = bucketOf(hash);
   for (let i: u32 = 0; i < ENTRIES; i++) {

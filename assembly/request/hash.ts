@@ -13,7 +13,9 @@
 //
 // Content hashes do not depend on each other (blocks hash in parallel in the processor); a chain links them with one
 // multiplication per block. A chain hash stands for everything from the root to the end of its block.
+import { ASSERTIONS } from '../assertions';
 import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
+import { fitsChain, fitsInput, isMapped } from '../preconditions';
 import { HashStream } from './scan-state';
 
 const PRIME_1: u64 = 0x9e3779b185ebca87;
@@ -142,6 +144,8 @@ function hashWithLast(a: v128, b: v128, before: u32, length: u32): u64 {
 
 /** Content hash of `length` bytes at `from`, written as a u64 to `to` (8-byte words cross to the host by memory). */
 export function hashBytesTo(from: usize, length: u32, to: usize): void {
+  if (ASSERTIONS) assert(isMapped(from, length), 'the bytes are in the memory');
+  if (ASSERTIONS) assert(isMapped(to, 8), 'the place of the hash is in the memory');
   store<u64>(to, hashBytes(from, length));
 }
 
@@ -221,6 +225,8 @@ export function streamHash(stream: HashStream): u64 {
  * @returns hashes written.
  */
 export function hashBlocks(length: u32, blockBytes: u32): u32 {
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS) assert(blockBytes != 0, 'a block has bytes');
   let link = hashBytes(INPUT, 0);
   let from = INPUT;
   let count: u32 = 0;
@@ -232,5 +238,6 @@ export function hashBlocks(length: u32, blockBytes: u32): u32 {
     length -= size;
     count++;
   }
+  if (ASSERTIONS) assert(fitsChain(count), 'the blocks are those of one chain');
   return count;
 }

@@ -11,6 +11,7 @@
 //
 // All pages together bound the blocks of all open scans of a thread. When none is left, hashing of that prompt stops:
 // its tail is not matched, which is an under-count, and SCAN_HEAD_SHORTAGES counts it.
+import { ASSERTIONS } from '../assertions';
 import { ContentSegment, MediaState, RequestScan, ScanHead } from './scan-state';
 
 export const SCAN_MAX_DEPTH: u32 = 512;
@@ -87,5 +88,6 @@ export function scanPagesOffset(scans: u32, c: u32): u64 {
 
 /** Bytes of one thread's part of REGION_SCANS for `scans` open scans and prompts of at most `c` blocks. */
 export function scanRegionBytes(scans: u32, c: u32): u64 {
+  if (ASSERTIONS) assert(scans != 0 && c != 0, 'a thread has scans, and a chain has blocks');
   return scanPagesOffset(scans, c) + <u64>scanPages(scans, c) * SCAN_PAGE_BYTES;
 }

@@ -2,7 +2,9 @@
 //
 // Owns: the list of scan states in this thread's part of REGION_SCANS (layout.ts). No lock: all of it belongs to one
 // thread.
+import { ASSERTIONS } from '../assertions';
 import { HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
+import { fitsChain, isMapped, isScan } from '../preconditions';
 import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './body-kinds';
 import { contentBeginning, contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
 import {
@@ -96,11 +98,13 @@ export function scanOpen(kind: u32, blockBytes: u32): i32 {
   contentOpen(scan);
   const envelope = envelopeOf(kind);
   if (envelope != ENVELOPE_NONE) envelopeBegin(scan, envelope);
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   return <i32>id;
 }
 
 /** Closes a scan and gives back what it holds; does nothing when no open scan has the number. */
 export function scanClose(id: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   if (scan == null) return;
   contentStart();
@@ -108,6 +112,7 @@ export function scanClose(id: u32): void {
   scan.block = 0;
   scan.open = scanHead().free;
   scanHead().free = id + 1;
+  if (ASSERTIONS) assert(scanHead().open != 0, 'an open scan is counted');
   scanHead().open -= 1;
 }
 
@@ -116,6 +121,7 @@ export function scanClose(id: u32): void {
  * @returns 0, or the reason why the body is refused (SCAN_REASON_*, then and for every later feed).
  */
 export function scanFeed(id: u32, length: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   if (scan == null) return SCAN_REASON_CLOSED;
   const refused = scan.reason;
@@ -135,6 +141,7 @@ export function scanFeed(id: u32, length: u32): u32 {
  * @returns 0 when it was one JSON document, or the reason why it is refused.
  */
 export function scanFinish(id: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   if (scan == null) return SCAN_REASON_CLOSED;
   const refused = scan.reason;
@@ -148,6 +155,7 @@ export function scanFinish(id: u32): u32 {
 
 /** Returns the flaws of the body's fields (SCAN_FLAW_*, bits); 0 when an engine would take them. */
 export function scanFlaws(id: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   if (scan == null) return 0;
   const others = scan.fault << 3;
@@ -159,12 +167,14 @@ export function scanFlaws(id: u32): u32 {
 
 /** Returns whether the prompt has images, audio or video. */
 export function scanMediaSeen(id: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   return scan == null ? 0 : mediaOf(scan).seen;
 }
 
 /** Bytes of prompt content, tools and system included: four of them are one estimated token. */
 export function scanPromptBytes(id: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   return scan == null ? 0 : promptBytes(scan);
 }
@@ -176,22 +186,28 @@ export function scanPromptBytes(id: u32): u32 {
  * @returns whole blocks, at most CHAIN_BLOCKS.
  */
 export function scanChain(id: u32, name: usize, length: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
+  if (ASSERTIONS) assert(isMapped(name, length), 'the name is in the memory');
   const scan = openScan(id);
   if (scan == null) return 0;
   contentStart();
   let root = hashLink(HASH_SEED, hashBytes(name, length));
   root = hashLink(root, scan.saltHash);
-  return contentChain(scan, root);
+  const blocks = contentChain(scan, root);
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  return blocks;
 }
 
 /** Notes the beginning of the prompt's text beside the chain of its tokens, which has a block and stands in HASHES. */
 export function scanBeginning(id: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   if (scan != null) contentBeginning(scan);
 }
 
 /** 1 when a last block of at least one byte, but not whole, follows the whole ones in the chain. */
 export function scanTail(id: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);
   return scan != null && contentTail(scan) ? 1 : 0;
 }

@@ -6,7 +6,9 @@
 // A token is its id as a little-endian u32, so a chain over ids is the same as that of a body which brings them itself
 // (vLLM's and SGLang's generate). A block that holds more than tokens (images stand as placeholders) mixes the names of
 // those things into the link before it.
+import { ASSERTIONS } from '../assertions';
 import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
+import { fitsChain, fitsInput } from '../preconditions';
 import { promptBeginning } from '../request-area';
 import { hashBytes, hashLink } from './hash';
 
@@ -18,6 +20,9 @@ let count: u32 = 0;
  * @param saltLength bytes of the salt, -1 = none
  */
 export function tokenChainBegin(nameLength: u32, saltLength: i32): void {
+  if (ASSERTIONS) assert(fitsInput(nameLength), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS)
+    assert(saltLength < 0 || fitsInput(nameLength + <u32>saltLength), 'name and salt fit into the input of the thread');
   count = 0;
   link = hashLink(HASH_SEED, hashBytes(INPUT, nameLength));
   link = hashLink(link, saltLength < 0 ? 0 : hashBytes(INPUT + nameLength, <u32>saltLength));
@@ -33,6 +38,7 @@ export function tokenChainResume(): void {
 
 /** Mixes the `length` bytes in INPUT into the link before the next block. */
 export function tokenChainMix(length: u32): void {
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
   link = hashLink(link, hashBytes(INPUT, length));
 }
 
@@ -41,6 +47,8 @@ export function tokenChainMix(length: u32): void {
  * @returns blocks of the chain so far
  */
 export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS) assert(blockBytes != 0, 'a block has bytes');
   let from = INPUT;
   while (length >= blockBytes && count < CHAIN_BLOCKS) {
     link = hashLink(link, hashBytes(from, blockBytes));
@@ -49,6 +57,7 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
     length -= blockBytes;
     count++;
   }
+  if (ASSERTIONS) assert(fitsChain(count), 'the blocks are those of one chain');
   return count;
 }
 
@@ -57,6 +66,7 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
  * @returns 0 when CHAIN_BLOCKS blocks stand there
  */
 export function tokenChainTail(length: u32): u32 {
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
   if (count >= CHAIN_BLOCKS) return 0;
   store<u64>(HASHES + ((<usize>count) << 3), hashLink(link, hashBytes(INPUT, length)));
   return 1;

@@ -5,11 +5,13 @@
 //
 // A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow.
 // Unknown times are NaN, unknown counts u32.MAX_VALUE.
+import { ASSERTIONS } from '../assertions';
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
 import { hearingAt } from '../load/hearing';
 import { entryOf, featuresOf } from '../load/ledger';
 import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
+import { isSlot, isTicket } from '../preconditions';
 
 /** Training sample of one request. */
 @unmanaged
@@ -97,11 +99,14 @@ export function sampleWrite(
   cachedTokens: u32,
   staged: bool,
 ): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
+  if (ASSERTIONS) assert(outcome <= OUTCOME_DIVERTED, 'the outcome is a known one');
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
   const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES);
   const slot = entry.slot;
+  if (ASSERTIONS) assert(isSlot(slot), 'a charged entry is of a slot of the pool');
   record.time = entry.time;
   record.slot = slot;
   record.slotGeneration = entry.slotGeneration;

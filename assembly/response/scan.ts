@@ -2,10 +2,20 @@
 //
 // Owns: this thread's part of REGION_RESPONSES (layout.ts); its own thread only, no lock. Which scans are open is known
 // to the host; the core only fills and reads them.
+import { ASSERTIONS } from '../assertions';
 import { INPUT, RESPONSE_REGION } from '../memory';
+import { fitsInput, isScan, isTruth } from '../preconditions';
 import { eventsBegin, eventsEnd, eventsResume, readEvents } from './events';
 import { jsonBegin, jsonEnd, readJson } from './json';
-import { FORM_ENGINE, FORM_VERTEX, MODE_BODY, MODE_UNKNOWN, nameOf, RESPONSE_SCAN_BYTES } from './layout';
+import {
+  FORM_ENGINE,
+  FORM_VERTEX,
+  MODE_BODY,
+  MODE_UNKNOWN,
+  NAME_BYTES_MAX,
+  nameOf,
+  RESPONSE_SCAN_BYTES,
+} from './layout';
 import { messageBegin, messageEnd, messagesEnd, readMessage } from './message';
 import { renameBegin, renameEnd } from './rename';
 import { ResponseScan } from './scan-state';
@@ -13,6 +23,7 @@ import { usageReset } from './usage';
 
 /** Address of response scan `id` of this thread. */
 export function responseScanAddress(id: u32): usize {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   return RESPONSE_REGION + <usize>id * RESPONSE_SCAN_BYTES;
 }
 
@@ -25,6 +36,10 @@ function scanOf(id: u32): ResponseScan {
  * messages). The name to rename is the first `nameBytes` bytes of INPUT; 0 = none, as it must be for messages.
  */
 export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
+  if (ASSERTIONS) assert(form <= FORM_VERTEX, 'the form is one of answers');
+  if (ASSERTIONS) assert(mode <= MODE_BODY, 'the mode is that of events or of a body');
+  if (ASSERTIONS) assert(nameBytes <= NAME_BYTES_MAX, 'the name fits into the scan');
   const at = scanOf(id);
   at.form = form;
   at.mode = form == FORM_VERTEX ? MODE_UNKNOWN : form >= FORM_ENGINE ? MODE_BODY : mode;
@@ -38,16 +53,21 @@ export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): voi
 
 /** Of an answer of messages the next message begins. */
 export function responseMessageBegin(id: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   messageBegin(scanOf(id));
 }
 
 /** The message is complete. */
 export function responseMessageEnd(id: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   messageEnd(scanOf(id));
 }
 
 /** Reads the next `length` bytes of the message, which stand at INPUT; `last` = 1 when the answer ends with them. */
 export function responseMessageFeed(id: u32, length: u32, last: u32): void {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS) assert(isTruth(last), '`last` is 0 or 1');
   const at = scanOf(id);
   renameBegin(INPUT);
   if (length > 0) readMessage(at, INPUT, INPUT + length);
@@ -59,6 +79,9 @@ export function responseMessageFeed(id: u32, length: u32, last: u32): void {
  * @returns 0 when they can be passed on as they are, 1 when OUTPUT says what to change or to hold back.
  */
 export function responseFeed(id: u32, length: u32, last: u32): u32 {
+  if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS) assert(isTruth(last), '`last` is 0 or 1');
   const at = scanOf(id);
   const body = at.mode == MODE_BODY;
   const end = INPUT + length;

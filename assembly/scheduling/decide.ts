@@ -4,6 +4,7 @@
 // Owns: the thread's own columns and answer, and its decision log (written by its thread only). The two locks are taken
 // one after the other, never together.
 
+import { ASSERTIONS } from '../assertions';
 import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -39,8 +40,10 @@ import {
   releaseTokens,
   setHandle,
 } from '../load/ledger';
-import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
-import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCORE, SLOTS, THREAD } from '../memory';
+import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
+import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCANS, SCORE, SLOTS, THREAD } from '../memory';
+import { PROFILES_MAX } from '../pool-words';
+import { fitsChain, isSlot, isThread, isTicket, isTime, isTruth } from '../preconditions';
 import { noteBeginning } from '../prefix/losses';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
@@ -121,6 +124,8 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
 
 /** Fills MATCH with the blocks of a prompt that each endpoint holds, as the next decision will. */
 export function matchAhead(blocks: u32, tail: u32): void {
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  if (ASSERTIONS) assert(isTruth(tail), '`tail` is 0 or 1');
   matchPrompt(PROGRAM_NEEDS_MATCH, blocks, tail != 0, slotsUsed(), false);
 }
 
@@ -198,6 +203,8 @@ function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks
  * thread's REQUEST and HASHES areas.
  */
 export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32): void {
+  if (ASSERTIONS) assert(profile < PROFILES_MAX, 'the profile is one of the pool');
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   const program = activeProgram(profile);
   if (program == null || slot >= SLOTS) return;
   storePrompt(slot, entryOf(ticket, generation), (program.needs & PROGRAM_INSERTS) != 0);
@@ -246,6 +253,7 @@ export function decide(): u32 {
   let status = run(program, flags, used, total, gated, shown);
   const slot = pickedSlot(0);
   const picked = status == DECIDED && answer().count != 0;
+  if (ASSERTIONS) assert(!picked || isSlot(slot), 'the picked slot is one of the pool');
   if (picked) {
     answer().matched = load<u32>(MATCH + slotOffset(slot));
     answer().score = load<f32>(SCORE + slotOffset(slot));
@@ -266,6 +274,7 @@ export function decide(): u32 {
     const ticket = answer().ticket;
     storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
   }
+  if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'a decision leaves no lock behind');
   return status;
 }
 
@@ -287,6 +296,7 @@ function releaseBlocks(entry: LedgerEntry): bool {
  * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
  */
 export function release(ticket: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   if (!releaseBlocks(entry)) return 2;
@@ -295,6 +305,7 @@ export function release(ticket: u32, generation: u32): u32 {
   gateReleased(ticket - 1);
   releaseEntry(entry);
   lockRelease(COMMIT_LOCK);
+  if (ASSERTIONS) assert(entryOf(ticket, generation) == null, 'a released ticket names no entry any more');
   return 0;
 }
 
@@ -309,6 +320,8 @@ function ownsSlot(entry: LedgerEntry): bool {
  * @returns as release
  */
 export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
+  if (ASSERTIONS) assert(isTruth(keep), '`keep` is 0 or 1');
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
@@ -324,6 +337,7 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
  * @returns as release
  */
 export function prefillElsewhere(ticket: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gatePrefillElsewhere(ticket - 1);
@@ -333,6 +347,7 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
 
 /** The output has `tokens` tokens, which fill `blocks` blocks. @returns as release */
 export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
@@ -344,6 +359,8 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
 
 /** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
 export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   gateEnded(ticket - 1, tokens, now);
@@ -357,6 +374,8 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
  * @returns as release; 1 also when the slot has another endpoint by now
  */
 export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGeneration: u32): u32 {
+  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   const entry = entryOf(ticket, generation);
   if (entry == null || slot >= SLOTS) return 1;
   if (!releaseBlocks(entry)) return 2;
@@ -369,6 +388,7 @@ export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGenerati
     result = 0;
   }
   lockRelease(COMMIT_LOCK);
+  if (ASSERTIONS) assert(result != 0 || entry.slot == slot, 'a moved charge is on its new slot');
   return result;
 }
 
@@ -389,6 +409,9 @@ export const NOTED_DOUBTED: u32 = 2; // the control thread is to look whether th
  * @returns NOTED_* bits
  */
 export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f64): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(result <= RESULT_ANSWERED_ITSELF, 'the result is a known one');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
   let outcome: u32 = 0;
   if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
@@ -419,20 +442,25 @@ export function releaseThread(thread: u32): u32 {
 
 /** Returns the number of charges and wait slots of a thread. */
 export function threadCharges(thread: u32): u32 {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   let count = waitingOf(thread);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
     if (isCharged(entry) && entry.thread == thread) count++;
   }
+  if (ASSERTIONS)
+    assert(count <= REQUESTS + SCANS, 'a thread has no more charges than there are entries and wait slots');
   return count;
 }
 
 /** Weighted score of a slot in the decision just made on this thread. */
 export function scoreOf(slot: u32): f32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return slot < SLOTS ? load<f32>(SCORE + slotOffset(slot)) : 0;
 }
 
 /** Returns whether a slot is still marked in the CANDIDATES column of the decision just made on this thread. */
 export function isCandidate(slot: u32): bool {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   return slot < SLOTS && load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }

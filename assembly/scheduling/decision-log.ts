@@ -12,6 +12,7 @@
 //           its next decision)
 //           DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
+import { ASSERTIONS } from '../assertions';
 import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import { predictedWaiting } from '../columns/values';
@@ -59,6 +60,7 @@ import {
   SUBSET,
   THREAD,
 } from '../memory';
+import { isTime, isTruth } from '../preconditions';
 import { beginningLoss, LOSS_NONE, lossOf } from '../prefix/losses';
 import { answer, DECIDE_FURTHER, DECIDE_SUBSET, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
 import {
@@ -464,6 +466,8 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
  * @returns its number
  */
 export function logRefusal(now: f64, priority: i32, endpoints: u32): u32 {
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
+  if (ASSERTIONS) assert(isTruth(endpoints), '`endpoints` is 0 or 1');
   if (kept == 0) return 0;
   const number = head().made;
   const record = recordAt(number);

@@ -4,7 +4,9 @@
 // endpoint becomes live; and the hash that compares label values with header values. A pair holds the halves of a hash
 // (0 = the label is absent), or the ends of a range as f32 (RANGE_ABSENT, RANGE_BAD in the first one when there is
 // none).
+import { ASSERTIONS } from '../assertions';
 import { LABEL_COLUMNS, LABELS, REQUEST, SLOTS } from '../memory';
+import { isMapped } from '../preconditions';
 import { KEYS_MAX, REQUEST_KEYS } from '../request-area';
 
 export const RANGE_ABSENT: f32 = -1;
@@ -12,6 +14,7 @@ export const RANGE_BAD: f32 = -2;
 
 /** First column of a pair; the second one follows after SLOTS cells. */
 export function labelAddress(column: u32): usize {
+  if (ASSERTIONS) assert(column < LABEL_COLUMNS, 'the column is one of the labels');
   return LABELS + <usize>(min(column, LABEL_COLUMNS - 1) * SLOTS * 8);
 }
 
@@ -25,6 +28,8 @@ export function requestKey(key: u32): u64 {
  * (Appleby). Unlike the hashes of blocks it has no seed: sister replicas must send a key to the same endpoint.
  */
 export function hashKeyTo(from: usize, length: u32, to: usize): void {
+  if (ASSERTIONS) assert(isMapped(from, length), 'the bytes are in the memory');
+  if (ASSERTIONS) assert(isMapped(to, 8), 'the place of the hash is in the memory');
   let hash: u64 = 0xcbf29ce484222325;
   for (let i: u32 = 0; i < length; i++) hash = (hash ^ load<u8>(from + <usize>i)) * 0x100000001b3;
   hash = (hash ^ (hash >>> 33)) * 0xff51afd7ed558ccd;

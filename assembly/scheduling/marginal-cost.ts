@@ -23,6 +23,7 @@
 // ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean
 // of the candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the
 // session away.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
@@ -67,6 +68,7 @@ import {
   SLOTS,
   THREAD,
 } from '../memory';
+import { isAmount, isMapped, isSlot, isThread } from '../preconditions';
 import { answer, request, wantedTimes } from '../request-area';
 import { exponential2, power } from './exponential';
 import { Operation } from './program';
@@ -390,6 +392,7 @@ export function coefficientsAddress(): usize {
 
 /** Address of a thread's shares. */
 export function sharesAddress(thread: u32): usize {
+  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * (SHARE_BYTES + PROJECTION_BYTES);
 }
 
@@ -402,6 +405,7 @@ function sharesOf(thread: u32): Shares {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function coefficientsWrite(from: usize): u32 {
+  if (ASSERTIONS) assert(isMapped(from, offsetof<Coefficients>()), 'the coefficients are in the memory');
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   memory.copy(COEFFICIENTS, from, offsetof<Coefficients>());
   lockRelease(COMMIT_LOCK);
@@ -426,6 +430,9 @@ export function endpointCost(
   step: f32,
   growth: f32,
 ): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isAmount(speed), '`speed` is a number from 0 on');
+  if (ASSERTIONS) assert(isAmount(reliability), '`reliability` is a number from 0 on');
   if (slot >= SLOTS) return 0;
   if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
   if (column.u32(COLUMN_GENERATION, slot) == generation) {

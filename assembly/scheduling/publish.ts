@@ -2,6 +2,8 @@
 //
 // Owns: the columns STATE and GENERATION and the pool words slotsUsed and live (control thread only); writes the signal
 // columns under the commit lock. Nothing here is called by a shard.
+
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import {
   ATTRIBUTE_COLUMNS,
@@ -27,6 +29,7 @@ import {
   COLUMN_STATE,
   COLUMN_WAITING,
   cell,
+  STATE_DRAINING,
 } from '../endpoints';
 import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
 import { adaptersForget, gaugeOf } from '../load/adapters';
@@ -39,10 +42,12 @@ import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } f
 import { clearPeers } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { silenceForget } from '../load/silence';
-import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSeize } from '../lock';
-import { REQUESTS, SLOTS } from '../memory';
+import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockOwner, lockRelease, lockSeize } from '../lock';
+import { ADAPTERS_PER_ENDPOINT, REQUESTS, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
+import { isSlot, isThread, isTime } from '../preconditions';
 import { prefixInitialise } from '../prefix/index';
+import { LOSS_FRONT } from '../prefix/losses';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './decide';
@@ -75,6 +80,8 @@ function updateUsed(): void {
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointOpen(slot: u32, generation: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(generation != 0, 'a slot in use has a generation');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_GENERATION, slot, generation);
   clearLoad(slot);
@@ -118,6 +125,8 @@ function clearAttributes(slot: u32): void {
 
 /** Lets an endpoint be picked (1), keeps it from new picks (2), or frees its slot (0). @returns as endpointOpen */
 export function endpointState(slot: u32, state: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(state <= STATE_DRAINING, 'the state is one of endpoints');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   if (state != 1) {
     readmit(slot);
@@ -134,6 +143,8 @@ export function endpointState(slot: u32, state: u32): u32 {
 
 /** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */
 export function endpointForget(slot: u32, lost: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
   prefixRemoveEndpointLocked(slot, lost);
   lockRelease(INDEX_LOCK);
@@ -154,6 +165,9 @@ export function endpointSignals(
   blockCount: u32,
   now: f64,
 ): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(known <= 15, 'the signals are known ones');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_KNOWN, slot, known);
   column.setF32(COLUMN_WAITING, slot, waiting);
@@ -172,6 +186,8 @@ export function endpointSignals(
  * Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already.
  */
 export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(running + waiting <= ADAPTERS_PER_ENDPOINT, 'the adapters fit into the row of the endpoint');
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_ADAPTERS_RUNNING, slot, running);
@@ -183,6 +199,7 @@ export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u3
 
 /** Writes the value of a named attribute; NaN = unknown. @returns as endpointOpen */
 export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (attribute >= ATTRIBUTE_COLUMNS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setF32(COLUMN_ATTRIBUTES + attribute, slot, value);
@@ -192,6 +209,7 @@ export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
 
 /** The signals are too old: unknown from now on. @returns as endpointOpen */
 export function endpointStale(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_KNOWN, slot, 0);
   clearAttributes(slot);
@@ -218,6 +236,7 @@ function repairIndex(dead: u32): void {
  * @returns number of charges released
  */
 export function reclaimThread(dead: u32): u32 {
+  if (ASSERTIONS) assert(isThread(dead) && dead != THREAD, 'a dead thread is another one of the pool');
   const commit = COMMIT_LOCK;
   const index = INDEX_LOCK;
   if (lockSeize(commit, dead)) {
@@ -239,5 +258,7 @@ export function reclaimThread(dead: u32): u32 {
   const released = releaseThread(dead);
   gateThreadDied(dead);
   poolWords().epoch += 1;
+  if (ASSERTIONS)
+    assert(lockOwner(commit) != dead + 1 && lockOwner(index) != dead + 1, 'the dead thread owns no lock any more');
   return released;
 }

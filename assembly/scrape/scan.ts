@@ -4,7 +4,9 @@
 //
 // A page is hundreds of histogram buckets and a handful of wanted lines, so a line whose first eight bytes begin no
 // wanted name is passed over without being read. A line that a piece cuts is carried in the line buffer.
+import { ASSERTIONS } from '../assertions';
 import { INPUT, RESPONSE_REGION, SCANS } from '../memory';
+import { fitsInput } from '../preconditions';
 import { responseRegionBytes } from '../response/layout';
 import { blanksEnd, copyLabel, labelsBegin, labelsMatch, readLabels, spanOf } from './labels';
 import {
@@ -20,6 +22,7 @@ import {
   SCRAPE_LABEL_SPANS,
   SCRAPE_LINE,
   SCRAPE_LINE_BYTES,
+  SCRAPE_QUERIES,
   SCRAPE_QUERY_LIST,
   SCRAPE_RESULT_BYTES,
   SCRAPE_RESULT_LABELS,
@@ -54,6 +57,7 @@ function enter(): void {
 
 /** Begins a page, to be read for query `query`. */
 export function scrapeBegin(query: u32): void {
+  if (ASSERTIONS) assert(query < SCRAPE_QUERIES, 'the query is one of the thread');
   SCRAPE = scrapeAddress();
   page().query = query;
   page().skipping = 0;
@@ -66,6 +70,7 @@ export function scrapeBegin(query: u32): void {
 
 /** Reads the page's next `length` bytes, which stand at INPUT. */
 export function scrapeFeed(length: u32): void {
+  if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
   enter();
   const end = INPUT + length;
   let p = INPUT;

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
 import { chain, insert, openPool, put, run } from './index-pool.ts';
 
+const INDEX_LOCK = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
+
 function open() {
   const { core, index } = openPool();
   const generation = (slot: number, value: number) => {
@@ -14,7 +16,9 @@ function open() {
   const insertTail = (slot: number, hashes: readonly bigint[], tail: bigint) => {
     insert(index, slot, hashes);
     put(index, [...hashes, tail]);
+    core.call.lockAcquire(INDEX_LOCK, 1);
     core.call.tailInsertLocked(slot, tailAt(hashes.length));
+    core.call.lockRelease(INDEX_LOCK);
   };
   const matchTail = (hashes: readonly bigint[], tail: bigint) => {
     put(index, [...hashes, tail]);
