@@ -11,6 +11,7 @@ import {
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
 import { endpointPickerConfig } from './schema.js';
+import { sharedPrefixNotes } from './shared-prefix.js';
 import { violations } from './validation.js';
 
 /** All that can be said about a configuration before it runs. */
@@ -19,6 +20,8 @@ export interface Findings {
   readonly errors: readonly ConfigurationError[];
   /** Settings without effect or deprecated ones; one line each, with its place. */
   readonly warnings: readonly string[];
+  /** Choices that users may not mean; one line each, with its place. */
+  readonly notes: readonly string[];
   /** Undefined when it cannot be loaded. */
   readonly configuration: LoadedConfiguration | undefined;
 }
@@ -41,7 +44,7 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
   try {
     const document = read();
     const errors = [...shapeErrors(document, options)].sort(byPlace);
-    if (errors.length > 0) return { errors, warnings: [], configuration: undefined };
+    if (errors.length > 0) return { errors, warnings: [], notes: [], configuration: undefined };
     const configuration = loadDocument(document, options);
     const context: IdleContext = {
       document,
@@ -52,10 +55,10 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
     const missing = missingFiles(configuration.files, document);
     const warnings = [...configuration.warnings, ...idleSettings(context), ...missing.warnings];
     warnings.sort((a, b) => offset(a) - offset(b));
-    return { errors: missing.errors, warnings, configuration };
+    return { errors: missing.errors, warnings, notes: sharedPrefixNotes(context), configuration };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
-    return { errors: [error], warnings: [], configuration: undefined };
+    return { errors: [error], warnings: [], notes: [], configuration: undefined };
   }
 }
 

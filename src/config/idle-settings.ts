@@ -131,7 +131,8 @@ function scorersWithoutSignal(context: IdleContext): readonly string[] {
     const missing = signals.filter((signal) => !metricsSource.enabled || !engine?.[SPEC_OF_SIGNAL[signal]]);
     if (path === undefined || missing.length === 0 || missing.length < signals.length) return [];
     const why = metricsSource.enabled ? `the default engine "${engine?.name}" does not tell` : 'nothing fetches';
-    const text = `"${name}" reads ${missing.join(' and ')}, which ${why}: all endpoints are alike to it`;
+    const left = definition.consumes === undefined ? 'all endpoints are alike to it' : 'it goes by what else it reads';
+    const text = `"${name}" reads ${missing.join(' and ')}, which ${why}: ${left}`;
     return [context.document.warning(path, text)];
   });
 }

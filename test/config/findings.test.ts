@@ -7,8 +7,8 @@ const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
 
 function look(text: string) {
   const options = { registry: builtinPlugins, allowExperimental: false, engines: BUILTIN_ENGINES };
-  const { errors, warnings } = findings({ text: HEAD + text }, options);
-  return { errors: errors.map(({ message }) => message), warnings };
+  const { errors, warnings, notes } = findings({ text: HEAD + text }, options);
+  return { errors: errors.map(({ message }) => message), warnings, notes };
 }
 
 describe('advice', () => {
@@ -70,7 +70,9 @@ describe('errors', () => {
 
 describe('warnings for what has no effect', () => {
   it('a configuration that uses all it has gets none', () => {
-    expect(look('plugins:\n- type: queue-scorer\n- type: prefix-cache-scorer\n- type: max-score-picker\n')).toEqual({
+    expect(
+      look('plugins:\n- type: queue-scorer\n- type: prefix-cache-scorer\n- type: max-score-picker\n'),
+    ).toMatchObject({
       errors: [],
       warnings: [],
     });
@@ -109,6 +111,14 @@ schedulingProfiles:
     expect(warnings).toEqual([
       '--config-text:4:3: plugins[0]: "queue-scorer" reads waiting requests, which nothing fetches: all endpoints ' +
         'are alike to it',
+    ]);
+  });
+
+  it('a scorer of more than the signal that nothing fetches goes on by the rest', () => {
+    const { warnings } = look('plugins:\n- type: marginal-cost-scorer\ndataLayer: {injectDefaults: false}\n');
+    expect(warnings).toEqual([
+      '--config-text:4:3: plugins[0]: "marginal-cost-scorer" reads waiting requests and KV usage, which nothing ' +
+        'fetches: it goes by what else it reads',
     ]);
   });
 
@@ -172,5 +182,34 @@ dataLayer: {crossReplicaSyncInterval: 5s}
       expect.stringContaining(':5:14: flowControl: the flowControl feature gate is disabled'),
       expect.stringContaining('dataLayer.crossReplicaSyncInterval: has no effect'),
     ]);
+  });
+});
+
+describe('one system prompt for all requests', () => {
+  const profile = (scorers: Readonly<Record<string, number>>, adaptation = '') => {
+    const plugins = Object.keys(scorers).map((type) => `- type: ${type}\n`);
+    const members = Object.entries(scorers).map(([type, weight]) => `{pluginRef: ${type}, weight: ${weight}}`);
+    const profiles = `schedulingProfiles:\n- {name: a, plugins: [${members.join(', ')}]}\n`;
+    return look(`${adaptation}plugins:\n${plugins.join('')}${profiles}`);
+  };
+  const SHIPPED = { 'queue-scorer': 2, 'kv-cache-utilization-scorer': 2, 'prefix-cache-scorer': 3 };
+
+  it('lint notes that the default sends it to one endpoint, and names the better choice in one word', () => {
+    const { warnings, notes } = profile(SHIPPED);
+    expect(warnings).toEqual([]);
+    expect(notes).toEqual([
+      expect.stringMatching(
+        /:8:3: schedulingProfiles\[0\]: "prefix-cache-scorer" of profile "a" outweighs requests in flight: .*marginal-cost-scorer/,
+      ),
+    ]);
+    expect(look('featureGates: [flowControl]\n').notes).toHaveLength(1);
+  });
+
+  it('lint notes nothing where requests in flight, learned costs or marginal cost decide', () => {
+    expect(look('plugins:\n- type: marginal-cost-scorer\n').notes).toEqual([]);
+    expect(profile({ 'active-request-scorer': 1, 'prefix-cache-scorer': 1 }).notes).toEqual([]);
+    expect(profile({ 'active-request-scorer': 1, 'prefix-cache-scorer': 2 }).notes).toHaveLength(1);
+    expect(profile(SHIPPED, 'adaptation: {mode: auto}\n').notes).toEqual([]);
+    expect(profile({ 'queue-scorer': 1 }).notes).toEqual([]);
   });
 });

@@ -59,6 +59,7 @@ describe('a command line that cannot be used', () => {
     [['gateway', '--port=abc'], '--port: expected a number from 0 to 65535, got "abc"'],
     [['gateway', '--fail-open'], '--fail-open needs the model servers to spread over: add --endpoint=<host:port>'],
     [['demo', '--overload', '--shift'], '--overload and --shift exclude each other: give only one of them'],
+    [['demo', '--shift', '--shared-prompt'], '--shift and --shared-prompt exclude each other: give only one of them'],
     [['doctor', '--token-file=/no/such'], '--token-file: /no/such does not exist: create it or correct the path'],
     [['demo', '--servers=0'], '--servers: expected a number from 1 to 10000, got "0"'],
     [['weights'], 'write pointsman weights export'],

@@ -70,7 +70,7 @@ describe('pointsman doctor about traffic', () => {
     expect(hot!.text).toMatch(
       /prefix-cache-scorer sends them there, because their prompts begin alike: it holds \d+ of/,
     );
-    expect(hot!.remedy).toContain('cache-aware-scorer');
+    expect(hot!.remedy).toContain('marginal-cost-scorer');
   });
 
   it('one session header that all requests carry is named, with the plugin that follows it', async () => {

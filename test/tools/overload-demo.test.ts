@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TurnOutcome } from '../../dist/tools/demo/load.js';
 import { type OverloadSecond, runOverload } from '../../dist/tools/demo/overload.js';
-import { OverloadTable, TurnTable } from '../../dist/tools/demo/report.js';
+import { OverloadTable, SharedPromptTable, TurnTable } from '../../dist/tools/demo/report.js';
 import { waitingRequests } from '../../dist/tools/demo/waiting-requests.js';
 
 const cleanups: (() => unknown)[] = [];
@@ -71,15 +71,19 @@ describe('the overload of the demo', () => {
     const quiet = overload.row(nothing, [0, 0]);
     const servers = Array.from({ length: 16 }, (_, i) => `server-${i}`);
     const turns = new TurnTable(servers);
-    const outcome = { server: 'server-0', firstTokenMs: 9_999, promptTokens: 10, cachedTokens: 5 };
+    const outcome = { server: 'server-0', firstTokenMs: 9_999, wholeMs: 99_999, promptTokens: 10, cachedTokens: 5 };
     const answered = Array.from({ length: 1_000 }, () => outcome) as unknown as TurnOutcome['answered'];
+    const pool = { answers: answered, errors: [] };
     const empty = turns.row({ turn: 1, answered: [], errors: [] });
     const lines = [overload.head(), quiet, overload.row(much, [99_999, 99_999]), turns.head(), empty];
     lines.push(turns.row({ turn: 10, answered, errors: [] }));
+    const shared = new SharedPromptTable(servers, 48);
+    lines.push(...shared.head(['default: queue 2, KV 2, prefix 3', 'marginal-cost-scorer']).split('\n'));
+    lines.push(shared.row('all', [pool, pool]));
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
     expect(quiet.match(/–/g)).toHaveLength(2);
     expect(empty.match(/–/g)).toHaveLength(2);
-    expect(lines.at(-1)).toContain('0 to 1000');
+    expect(lines.at(-1)).toContain('0 to 1000  ');
   });
 
   it('the overload of the demo is shown as a line a second, those of the flood marked', () => {

@@ -65,7 +65,8 @@ describe('docs/tutorial.md', () => {
 
   it('the commands of docs/tutorial.md do what the page shows', async () => {
     const ports = new Map<string, string>();
-    for (const port of ['8081', '8082', '9002', '9003', '9090', '9091']) ports.set(port, String(await freePort()));
+    for (const port of ['8081', '8082', '8083', '9002', '9003', '9090', '9091'])
+      ports.set(port, String(await freePort()));
     const put = (text: string) => [...ports].reduce((given, [from, to]) => given.replaceAll(from, to), text);
     const servers: string[] = [];
     for (const { command, stays, shown } of steps()) {

@@ -26,6 +26,8 @@ export interface HouseOptions {
   /** Sections of the configuration besides the default profile, and entries of `plugins`. YAML. */
   readonly settings?: string;
   readonly plugins?: string;
+  /** Entries of `plugins` that take the place of the default profile and its plugins. YAML. */
+  readonly scorers?: string;
   /** `objectives` of the endpoints file. YAML. */
   readonly objectives?: string;
 }
@@ -97,7 +99,7 @@ async function startProxy(
 async function writeConfiguration(
   folder: string,
   fleet: Fleet,
-  { settings = '', plugins = '', objectives = '' }: HouseOptions,
+  { settings = '', plugins = '', scorers, objectives = '' }: HouseOptions,
 ): Promise<string> {
   const endpointsFile = join(folder, 'endpoints.yaml');
   const configFile = join(folder, 'configuration.yaml');
@@ -109,7 +111,7 @@ kind: EndpointPickerConfig
 ${settings}plugins:
 ${plugins}- type: file-discovery
   parameters: {path: ${JSON.stringify(endpointsFile)}, watchFile: true}
-${DEFAULT_PLUGINS}${DEFAULT_PROFILES}dataLayer:
+${scorers ?? `${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`}dataLayer:
   discovery: {pluginRef: file-discovery}
 `,
   );

@@ -7,7 +7,8 @@ import { engineOf } from '../simulator/server/engine.js';
 import { type DemoStack, type HouseOptions, MODEL, startDemoStack } from './demo-stack.js';
 import { keepTalking, runLoad } from './load.js';
 import { runOverload } from './overload.js';
-import { OverloadTable, TurnTable } from './report.js';
+import { OverloadTable, SharedPromptTable, TurnTable } from './report.js';
+import { BETTER_SCORER, runSharedPrompt } from './shared-prompt.js';
 import { showShift } from './shift/show.js';
 import { waitingRequests } from './waiting-requests.js';
 
@@ -22,6 +23,7 @@ interface DemoFlags {
   readonly once: boolean;
   readonly overload: boolean;
   readonly shift: boolean;
+  readonly sharedPrompt: boolean;
   readonly mode: AdaptationMode;
   readonly seed: number;
   readonly load: number;
@@ -34,6 +36,9 @@ const OVERLOAD_SECONDS = 16;
 /** Load after the table, so that the page shows the picker at work. */
 const SMALL_TALK = { conversations: 8, turns: 5, systemPrompts: SYSTEM_PROMPTS, answerTokens: 48 };
 const SHIFT_SECONDS = 60;
+const SHARED_PROMPT_SECONDS = 12;
+/** Load at which one L40S is busy and four are at ease. */
+const SHARED_PROMPT = { perSecond: 24, answerTokens: 48 };
 
 /**
  * A flood of some six times what four servers can take: at the speed of an L40S a prompt of 4,000 tokens keeps one of
@@ -72,19 +77,17 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<DemoFlags>(demoCommand(), argv);
   if (parsed === undefined) return 0;
   const flags = parsed.options;
-  if (flags.overload && flags.shift) {
-    throw new FlagError('--overload and --shift exclude each other: give only one of them');
-  }
+  refuseTwoShows(flags);
   const stacks: DemoStack[] = [];
   const ending = new AbortController();
   const interrupted = new Promise<undefined>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(undefined));
   });
   try {
-    const show = flags.shift ? shift(flags, stacks, ending.signal) : oneStack(flags, stacks, ending.signal);
+    const show = showOf(flags)(flags, stacks, ending.signal);
     const failed = await Promise.race([show, interrupted]);
     if (failed === undefined) return 0;
-    if (flags.once || flags.shift) return failed > 0 ? 1 : 0;
+    if (flags.once || flags.shift || flags.sharedPrompt) return failed > 0 ? 1 : 0;
     await Promise.race([interrupted, stacks[0]!.picker.ended.then((line) => Promise.reject(new Error(line)))]);
     return 0;
   } catch (error) {
@@ -94,6 +97,19 @@ export async function runDemo(argv: readonly string[]): Promise<number> {
     ending.abort();
     for (const stack of stacks) await stack.stop();
   }
+}
+
+/** A show resolves to the number of failed requests. */
+type Show = (flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal) => Promise<number>;
+
+function showOf({ shift: shifts, sharedPrompt }: DemoFlags): Show {
+  if (sharedPrompt) return showSharedPrompt;
+  return shifts ? shift : oneStack;
+}
+
+function refuseTwoShows({ overload, shift: shifts, sharedPrompt }: DemoFlags): void {
+  const chosen = [overload && '--overload', shifts && '--shift', sharedPrompt && '--shared-prompt'].filter(Boolean);
+  if (chosen.length > 1) throw new FlagError(`${chosen.join(' and ')} exclude each other: give only one of them`);
 }
 
 /** The load or the overload; resolves to the number of failed requests. */
@@ -124,6 +140,34 @@ function shift(flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal): Prom
   const { servers, speedup, load, mode, seed, port, grpcPort, metricsPort, seconds = SHIFT_SECONDS } = flags;
   const started = (both: readonly DemoStack[]) => stacks.push(...both);
   return showShift({ servers, speedup, load, mode, seed, seconds, port, grpcPort, metricsPort, signal, started });
+}
+
+/** One system prompt for all requests, to two pools at once: by the default weights, and by the better scorer. */
+async function showSharedPrompt(flags: DemoFlags, stacks: DemoStack[], signal: AbortSignal): Promise<number> {
+  if (flags.picker !== undefined) throw new Error('--shared-prompt compares two profiles: leave --picker out');
+  const { servers, speedup, port, grpcPort, metricsPort, load, seconds = SHARED_PROMPT_SECONDS } = flags;
+  const engine = { ...engineOf('llama-8b-l40s'), speedup };
+  const house = { servers, engine, picker: undefined };
+  stacks.push(await startDemoStack({ ...house, port: 0, grpcPort: 0, metricsPort: 0 }));
+  const scorers = `- type: ${BETTER_SCORER}\n`;
+  stacks.push(await startDemoStack({ ...house, port, grpcPort, metricsPort, scorers }));
+  const { perSecond, answerTokens } = SHARED_PROMPT;
+  const rate = Math.max(1, Math.round(perSecond * speedup * load));
+  const table = new SharedPromptTable(
+    stacks[0]!.fleet.servers.map(({ name }) => name),
+    answerTokens,
+  );
+  console.log(
+    `\n  ${rate} requests a second with one system prompt to each of two pools of ${servers} simulated servers`,
+  );
+  console.log('  per server: requests answered by each of them\n');
+  console.log(table.head(['default: queue 2, KV 2, prefix 3', BETTER_SCORER]));
+  const options = { urls: stacks.map(({ url }) => url), model: MODEL, seconds, perSecond: rate, answerTokens, signal };
+  const pools = await runSharedPrompt(options, (second, answers) => console.log(table.row(String(second), answers)));
+  console.log(`${table.row('all', pools)}\n`);
+  const errors = pools.flatMap((pool) => pool.errors);
+  for (const error of new Set(errors)) console.error(`  failed: ${error}`);
+  return errors.length;
 }
 
 /** Settings of a demo stack for the conversations or the overload. */
@@ -205,16 +249,22 @@ function demoCommand(): Command {
     .option('--metrics-port <port>', "port of the picker's metrics; 0 = a free one", portNumber, 0)
     .option('--overload', 'a flood of batch requests beside interactive ones, with flow control on', false)
     .option('--shift', 'traffic that changes, to two pools: one by the configured weights, one by learned costs', false)
+    .option(
+      '--shared-prompt',
+      `one system prompt for all requests, to two pools: by the default weights, and by ${BETTER_SCORER}`,
+      false,
+    )
     .addOption(
       new Option('--mode <mode>', 'how learned costs decide in the second pool of the shift')
         .choices(['auto', 'always'])
         .default('always'),
     )
     .option('--seed <number>', 'of the shifting traffic, its servers and pickers', atLeastOne, 1)
-    .option('--load <factor>', 'the shift: so many times as many requests', factor, 1)
+    .option('--load <factor>', 'the shift and the shared prompt: so many times as many requests', factor, 1)
     .option(
       '--seconds <count>',
-      `length of the overload (default: ${OVERLOAD_SECONDS}) or of the shift (default: ${SHIFT_SECONDS})`,
+      `length of the overload (default: ${OVERLOAD_SECONDS}), the shift (${SHIFT_SECONDS}) or the shared prompt ` +
+        `(${SHARED_PROMPT_SECONDS})`,
       atLeastOne,
     )
     .option('--once', 'end after the load', false)

@@ -1,5 +1,6 @@
 import type { TurnOutcome } from './load.js';
 import type { OverloadSecond } from './overload.js';
+import type { PoolAnswers } from './shared-prompt.js';
 import { Table } from './table.js';
 
 const TURN_HEAD = ['turn', 'requests', 'errors', 'mean TTFT', 'cached prompt', 'requests per server'];
@@ -62,6 +63,44 @@ export class OverloadTable {
   }
 }
 
+const POOL_HEAD = ['mean TTFT', 'per token', 'per server'];
+/** Two pools and the column of the second fit a terminal of 80 columns. */
+const POOL_WIDTH = 36;
+const POOL_COUNTS_MAX = 12;
+
+/** The lines of the shared system prompt: one per second, the pools side by side. */
+export class SharedPromptTable {
+  readonly #servers: readonly string[];
+  readonly #table = new Table(POOL_HEAD);
+  readonly #answerTokens: number;
+
+  constructor(servers: readonly string[], answerTokens: number) {
+    this.#servers = servers;
+    this.#answerTokens = answerTokens;
+  }
+
+  head(names: readonly string[]): string {
+    return [
+      `  second${names.map((name) => `  ${name.padEnd(POOL_WIDTH - 2)}`).join('')}`.trimEnd(),
+      `        ${names.map(() => this.#table.head().padEnd(POOL_WIDTH)).join('')}`.trimEnd(),
+    ].join('\n');
+  }
+
+  row(name: string, pools: readonly PoolAnswers[]): string {
+    return `  ${name.padStart(6)}${pools.map((pool) => this.#cells(pool).padEnd(POOL_WIDTH)).join('')}`.trimEnd();
+  }
+
+  #cells({ answers }: PoolAnswers): string {
+    const perToken = answers.map(({ firstTokenMs, wholeMs }) => (wholeMs - firstTokenMs) / (this.#answerTokens - 1));
+    const counts = this.#servers.map((server) => answers.filter((answer) => answer.server === server).length);
+    return this.#table.line([
+      milliseconds(meanOf(answers.map(({ firstTokenMs }) => firstTokenMs))),
+      milliseconds(meanOf(perToken)),
+      countsText(counts, ' ', POOL_COUNTS_MAX),
+    ]);
+  }
+}
+
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
@@ -78,7 +117,7 @@ function milliseconds(value: number | undefined): string {
 }
 
 /** Requests of every server, or their range where there are too many servers for a line. */
-function countsText(counts: readonly number[]): string {
-  const each = counts.join('  ');
-  return each.length <= COUNTS_CHARACTERS_MAX ? each : `${Math.min(...counts)} to ${Math.max(...counts)}`;
+function countsText(counts: readonly number[], gap = '  ', charactersMax = COUNTS_CHARACTERS_MAX): string {
+  const each = counts.join(gap);
+  return each.length <= charactersMax ? each : `${Math.min(...counts)} to ${Math.max(...counts)}`;
 }

@@ -76,10 +76,11 @@ function lintCommand(): Command {
 const PLACE = /^(.*?:\d+:\d+): /s;
 
 /** Findings as lines for people, and behind them the program. */
-export function lintText({ errors, warnings, configuration }: Findings): string {
+export function lintText({ errors, warnings, notes, configuration }: Findings): string {
   const lines = [
     ...errors.map(({ message }) => marked(message, 'error')),
     ...warnings.map((warning) => marked(warning, 'warning')),
+    ...notes.map((note) => marked(note, 'note')),
     summary(errors.length, warnings.length),
   ];
   if (configuration !== undefined) lines.push('', programText(configuration));
@@ -99,10 +100,11 @@ export function summary(errors: number, warnings: number): string {
 }
 
 /** Findings as data; the effective configuration is missing when there are errors. */
-export function lintReport({ errors, warnings, configuration }: Findings) {
+export function lintReport({ errors, warnings, notes, configuration }: Findings) {
   return {
     errors: errors.map(({ message, field, place }) => ({ message, field, line: place?.line, column: place?.column })),
     warnings,
+    notes,
     profiles: configuration?.scheduling.profiles,
     needs: configuration && proxyNeeds(configuration),
     effective: configuration?.effective,

@@ -86,6 +86,7 @@ function entryFindings(read: PoolsFile, index: number, file: string, options: Fi
     name,
     errors: source === undefined ? errors : [...errors, source],
     warnings: [...missing.warnings, ...configuration.warnings],
+    notes: configuration.notes,
     configuration: configuration.configuration,
   };
 }
@@ -109,7 +110,7 @@ function namedFiles(
 /** Findings of the configuration with its endpoints. None of a file that is missing. */
 function configurationFindings(entry: PoolEntry, files: EntryFiles, place: string, options: FindingsOptions): Findings {
   if (files.config !== undefined && !existsSync(files.config)) {
-    return { errors: [], warnings: [], configuration: undefined };
+    return { errors: [], warnings: [], notes: [], configuration: undefined };
   }
   const found = findingsOf(() => entryDocument(entry, files, place), entryLoad(options, files));
   const endpoints = files.endpoints !== undefined && existsSync(files.endpoints) ? files.endpoints : undefined;
@@ -131,17 +132,19 @@ function merged(errors: readonly ConfigurationError[], pools: readonly PoolFindi
   return {
     errors: [...new Map(all.map((error) => [error.message, error])).values()],
     warnings: [...new Set(pools.flatMap(({ warnings }) => warnings))],
+    notes: [...new Set(pools.flatMap(({ notes }) => notes))],
     configuration: undefined,
   };
 }
 
-function poolsText({ errors, warnings }: Findings, pools: readonly PoolFindings[]): string {
+function poolsText({ errors, warnings, notes }: Findings, pools: readonly PoolFindings[]): string {
   const programs = pools.flatMap(({ name, configuration }) =>
     configuration === undefined ? [] : ['', `pool ${name}`, programText(configuration, 'from Kubernetes')],
   );
   const lines = [
     ...errors.map(({ message }) => marked(message, 'error')),
     ...warnings.map((warning) => marked(warning, 'warning')),
+    ...notes.map((note) => marked(note, 'note')),
     `${pools.length} pools: ${summary(errors.length, warnings.length)}`,
     ...programs,
   ];
