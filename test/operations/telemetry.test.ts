@@ -92,6 +92,8 @@ function setSignals(slot: number, waiting: number, running: number, kvUsage: num
     (control.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2) + column * sizes.endpoints + slot;
   control.u32[at(CORE.COLUMN_STATE)] = 1;
   control.u32[at(CORE.COLUMN_KNOWN)] = known;
+  const times = at(CORE.COLUMN_SIGNAL_TIME) - slot;
+  control.view.setFloat64(times * 4 + slot * 8, 1, true);
   control.f32[at(CORE.COLUMN_WAITING)] = waiting;
   control.f32[at(CORE.COLUMN_RUNNING)] = running;
   control.f32[at(CORE.COLUMN_KV_USAGE)] = kvUsage;
@@ -481,6 +483,17 @@ describe('pool gauges', () => {
     expect(found.get('llm_d_epp_average_queue_size{name="epp"}')).toBe(3);
     expect(found.get('llm_d_epp_per_endpoint_queue_size{name="epp",model_server_endpoint="pod-1"}')).toBe(5);
     expect(found.get('inference_pool_per_pod_queue_size{name="epp",model_server_pod="pod-1"}')).toBe(5);
+  });
+
+  test('an endpoint that was never reached has no queue size', async () => {
+    setSignals(0, 3, 0, 0.2);
+    control.u32[
+      (control.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2) + CORE.COLUMN_STATE * control.sizes.endpoints + 1
+    ] = 1;
+    const found = await page();
+    expect(found.get('llm_d_epp_per_endpoint_queue_size{name="epp",model_server_endpoint="pod-0"}')).toBe(3);
+    expect(found.has('llm_d_epp_per_endpoint_queue_size{name="epp",model_server_endpoint="pod-1"}')).toBe(false);
+    expect(found.has('inference_pool_per_pod_queue_size{name="epp",model_server_pod="pod-1"}')).toBe(false);
   });
 
   test('an empty pool has no means, and a removed endpoint leaves the page', async () => {

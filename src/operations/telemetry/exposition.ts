@@ -179,12 +179,11 @@ export class MetricsExposition {
   }
 
   #addQueueSizes(poolName: string): void {
-    const help = 'Requests waiting in each model server.';
+    const help = 'Requests waiting in each model server; no series until its page has been read.';
     const each = (label: string) => () =>
-      this.#pool.endpoints.map(({ endpoint, waiting }) => ({
-        labels: { name: poolName, [label]: endpoint.name },
-        value: waiting,
-      }));
+      this.#pool.endpoints.flatMap(({ endpoint, waiting }) =>
+        waiting === undefined ? [] : [{ labels: { name: poolName, [label]: endpoint.name }, value: waiting }],
+      );
     this.addGauge({
       name: 'llm_d_epp_per_endpoint_queue_size',
       help,

@@ -21,7 +21,8 @@ export interface Spread {
 
 export interface EndpointLoad {
   readonly endpoint: Endpoint;
-  readonly waiting: number;
+  /** As scraped last; undefined = its metrics page was never read. */
+  readonly waiting: number | undefined;
   /** Requests in flight of this picker, and their uncached prompt tokens. */
   readonly inflightRequests: number;
   readonly inflightTokens: number;
@@ -45,6 +46,7 @@ export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => 
   const slots = core.sizes.endpoints;
   const first = core.call.regionAddress(CORE.REGION_ENDPOINTS) >>> 2;
   const at = (column: number, slot: number) => first + column * slots + slot;
+  const times = at(CORE.COLUMN_SIGNAL_TIME, 0) << 2;
   // Each replica shows its own part, so that the sum over the replicas is the load of the pool.
   const own = (all: number, peers: number, slot: number) => core.u32[at(all, slot)]! - core.u32[at(peers, slot)]!;
   const anySignal = CORE.SIGNAL_WAITING | CORE.SIGNAL_RUNNING | CORE.SIGNAL_KV_USAGE;
@@ -61,7 +63,7 @@ export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => 
     const queue = core.f32[at(CORE.COLUMN_WAITING, slot)]!;
     endpoints.push({
       endpoint,
-      waiting: queue,
+      waiting: core.view.getFloat64(times + slot * 8, true) === 0 ? undefined : queue,
       inflightRequests: own(CORE.COLUMN_INFLIGHT, CORE.COLUMN_PEER_REQUESTS, slot),
       inflightTokens: own(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
     });
