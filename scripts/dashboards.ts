@@ -218,6 +218,9 @@ const ENDPOINTS: Row = {
     panel('Uncached tokens in flight', 'suffix:tokens', 'By endpoint, over all pickers.', {
       '{{endpoint}}': total('pointsman_endpoint_inflight_tokens', 'endpoint'),
     }),
+    panel('Connected to NATS', 'none', '0 while a picker neither hears of other replicas nor tells them.', {
+      '{{instance}}': largest('pointsman_replication_connected', 'instance'),
+    }),
     panel('Charges', 'short', 'Requests charged and not released yet.', {
       '{{instance}}': largest('pointsman_ledger_entries', 'instance'),
     }),

@@ -265,4 +265,10 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_kv_events_gaps_total')]: '0+3x60' },
     labels: TARGET,
   },
+  PointsmanReplicasApart: {
+    minute: 10,
+    fires: { [of('pointsman_replication_connected')]: '1x3 0x30' },
+    quiet: { [of('pointsman_replication_connected')]: '1x3 0 1x30' },
+    labels: TARGET,
+  },
 };
