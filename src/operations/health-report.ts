@@ -46,6 +46,8 @@ export interface HealthReport {
   readonly unready: readonly string[];
   /** Age in milliseconds from which on signals count as unknown. */
   readonly stalenessMs: number;
+  /** Milliseconds from one scrape of an endpoint to the next. */
+  readonly refreshMs: number;
   readonly bounds: readonly BoundUse[];
   readonly memory: MemoryUse;
   readonly scorers: readonly ScorerUse[];

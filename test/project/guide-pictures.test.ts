@@ -107,6 +107,7 @@ process_open_fds 10
       earlier: readSamples(page(7)),
       health: {
         ...{ timeMs: 0, pool: 'batch', version: '0.1.0', uptimeSeconds: 40, unready: [], stalenessMs: 2_000 },
+        refreshMs: 50,
         bounds: ['endpoints', 'streams', 'charged requests', 'prefix index'].map(bound),
         memory: { resident: 1e8, limit: 1e9, needs: [] },
         plugins: [],

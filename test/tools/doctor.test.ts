@@ -26,6 +26,7 @@ const HEALTHY: HealthReport = {
   uptimeSeconds: 7_380,
   unready: [],
   stalenessMs: 2_000,
+  refreshMs: 50,
   bounds: [{ name: 'streams', used: 10, limit: 10_000, setting: '--max-streams', fills: false }],
   memory: { resident: 100e6, limit: 1e9, needs: [{ what: 'everything', bytes: 900e6 }] },
   scorers: [{ scorer: 'queue-scorer', decisions: 50, apart: 40, decided: 9 }],
@@ -110,6 +111,11 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     'an endpoint with slow scrapes',
     'note signals: older than 1000 ms of 1 of 2 endpoints: b (1.5 s)',
     { page: PAGE.replace('0.05', '1.5') },
+  ],
+  [
+    'an endpoint with slow scrapes of a slow interval',
+    'note signals: older than 3000 ms of 1 of 2 endpoints: b (4.0 s)',
+    { page: PAGE.replace('0.04', '2').replace('0.05', '4'), health: { refreshMs: 1_000, stalenessMs: 10_000 } },
   ],
   [
     'an ejected endpoint',

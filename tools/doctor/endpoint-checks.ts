@@ -3,8 +3,9 @@ import type { Samples } from './exposition.js';
 
 /** Age of signals that is unknown to the doctor: the default of --metrics-staleness-threshold. */
 const STALENESS_MS = 2_000;
-/** Age that scrapes every 50 ms never reach. */
-const OLD_MS = 1_000;
+/** Intervals between scrapes that pass unseen, and the age that shorter ones never reach. */
+const OLD_INTERVALS = 3;
+const OLD_MS_MIN = 1_000;
 
 /** Value of `pointsman_endpoint_ejection_state` of a dead endpoint. */
 const DEAD = 3;
@@ -38,10 +39,11 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
       .map(({ labels }) => labels.endpoint!),
   );
   const staleMs = health?.stalenessMs ?? STALENESS_MS;
+  const oldMs = Math.max(OLD_MS_MIN, OLD_INTERVALS * (health?.refreshMs ?? 0));
   // The age of an endpoint that was never read counts from the time at which it joined.
   const isUnknown = (name: string) => never.has(name) || (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs;
   const unknown = endpoints.filter(isUnknown);
-  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > OLD_MS);
+  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > oldMs);
   const aged = (name: string) =>
     `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
@@ -52,7 +54,7 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
     found.push(condition(severity, 'signals', text, remedy));
   }
   if (old.length > 0) {
-    const text = `older than ${OLD_MS} ms of ${old.length} of ${endpoints.length} endpoints: ${named(old.map(aged))}`;
+    const text = `older than ${oldMs} ms of ${old.length} of ${endpoints.length} endpoints: ${named(old.map(aged))}`;
     found.push(condition('note', 'signals', text, remedy));
   }
   return found;

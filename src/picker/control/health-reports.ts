@@ -70,7 +70,7 @@ export class HealthReports {
       version: options.version,
       uptimeSeconds: Math.round(process.uptime()),
       unready: unready(),
-      stalenessMs: options.decide.stalenessMs,
+      ...scrapeTimes(options),
       bounds: boundsOf(this.#sources),
       memory: memoryOf(options, core),
       scorers,
@@ -99,6 +99,15 @@ export class HealthReports {
     this.#traffic = trafficOf(this.#sources);
     return this.#traffic;
   }
+}
+
+/** Times of the informer of the engines' metrics, which may have an interval of its own. */
+function scrapeTimes({ decide, configuration }: PickerOptions): Pick<HealthReport, 'stalenessMs' | 'refreshMs'> {
+  const { intervalMs } = configuration.metricsSource;
+  return {
+    stalenessMs: Math.max(decide.stalenessMs, 3 * (intervalMs ?? 0)),
+    refreshMs: intervalMs ?? decide.refreshMetricsMs,
+  };
 }
 
 /** Bounds with their use. Open streams are at least the charged and the waiting requests. */
