@@ -167,6 +167,7 @@ const TONES: Readonly<Record<CacheLossCause, string>> = {
   evicted: 'tone-3',
   'evicted-told': 'tone-3',
   'evicted-predicted': 'tone-3',
+  unconfirmed: 'tone-3',
   'events-lost': 'tone-3',
   'index-full': 'tone-3',
 };

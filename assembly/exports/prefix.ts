@@ -61,6 +61,7 @@ export {
   LOSS_RESTARTED,
   LOSS_ROOT,
   LOSS_TOLD,
+  LOSS_UNCONFIRMED,
 } from '../prefix/losses';
 export { prefixMatch, prefixMatchAt } from '../prefix/match';
 export { prefixRepairRest } from '../prefix/repair';

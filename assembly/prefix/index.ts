@@ -27,6 +27,7 @@ export {
   LOSS_RESTARTED,
   LOSS_ROOT,
   LOSS_TOLD,
+  LOSS_UNCONFIRMED,
   lossOf,
   noteBeginning,
 } from './losses';

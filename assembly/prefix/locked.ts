@@ -4,7 +4,7 @@
 import { ASSERTIONS } from '../assertions';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { fitsChain, isMapped, isSlot, isTruth } from '../preconditions';
-import { LOSS_FRONT, LOSS_GONE } from './losses';
+import { LOSS_GONE, LOSS_TOLD, LOSS_UNCONFIRMED } from './losses';
 import {
   prefixClearLocked,
   prefixInsertLocked,
@@ -63,11 +63,12 @@ export function prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blo
 }
 
 /** As prefixRemoveLocked. @returns blocks removed, or PREFIX_BUSY */
-export function prefixRemove(slot: u32, blocks: u32): i32 {
+export function prefixRemove(slot: u32, blocks: u32, lost: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
-  const removed = prefixRemoveLocked(slot, blocks);
+  const removed = prefixRemoveLocked(slot, blocks, lost);
   lockRelease(LOCK);
   return removed;
 }
@@ -84,7 +85,7 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
 /** As prefixClearLocked. @returns blocks that it held, or PREFIX_BUSY */
 export function prefixClear(slot: u32, lost: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
-  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
+  if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixClearLocked(slot, lost);
   lockRelease(LOCK);
@@ -108,7 +109,7 @@ export function prefixApply(log: usize, bytes: u32): i32 {
     const blocks = event.blocks & EVENT_BLOCKS;
     const tail = (event.blocks & EVENT_TAIL) != 0;
     if ((end - hashes) >> 3 < <usize>blocks + <usize>tail) break;
-    if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks);
+    if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks, LOSS_TOLD);
     else prefixStoreAt(event.slot, event.blocks & EVENT_PARENT, at + offsetof<EventHead>('parent'), hashes, blocks);
     at = hashes + ((<usize>blocks) << 3);
     if (tail) {

@@ -22,6 +22,7 @@ export const LOSS_EVENTS: u32 = 6; // reports of the engine were lost
 export const LOSS_GONE: u32 = 7; // the endpoint left the pool
 export const LOSS_ROOT: u32 = 8; // sent before for another model, adapter or cache salt
 export const LOSS_FRONT: u32 = 9; // sent before behind other tools, another system prompt or another template
+export const LOSS_UNCONFIRMED: u32 = 10; // counted as held because it was sent, and the engine did not report it
 
 const CAUSE_BITS: u64 = 4;
 const CAUSE_MASK: u64 = 15;

@@ -17,7 +17,7 @@ import {
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
-import { LOSS_FRONT, LOSS_NONE, LOSS_TOLD } from './losses';
+import { LOSS_NONE, LOSS_UNCONFIRMED } from './losses';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
 import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
@@ -138,10 +138,11 @@ function runLength(at: Segment, position: u32, hashes: usize, i: u32, blocks: u3
 }
 
 /**
- * An engine says that it gave up `blocks` blocks at `hashes`, in any order.
- * @returns blocks that the slot held and holds no more
+ * The slot holds `blocks` blocks at `hashes`, in any order, no more.
+ * @param lost LOSS_* cause
+ * @returns blocks that the slot held
  */
-export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
+export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32, lost: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
   tick();
   let removed: u32 = 0;
@@ -157,7 +158,7 @@ export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
     const run = runLength(segmentAt(segment), position, hashes, i, blocks);
     pin(segment);
     makeSets();
-    removed += changeRange(segment, position, position + run, slot, LOSS_TOLD);
+    removed += changeRange(segment, position, position + run, slot, lost);
     unpin(segment);
     trim(segment);
     i += run;
@@ -167,10 +168,10 @@ export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32): u32 {
 }
 
 /** As prefixRemoveAt, with the hashes in HASHES. */
-export function prefixRemoveLocked(slot: u32, blocks: u32): u32 {
+export function prefixRemoveLocked(slot: u32, blocks: u32, lost: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
-  return prefixRemoveAt(slot, HASHES, min(blocks, CHAIN_LIMIT));
+  return prefixRemoveAt(slot, HASHES, min(blocks, CHAIN_LIMIT), lost);
 }
 
 /** The endpoint holds nothing any more. @param lost LOSS_* cause @returns blocks that it held */
@@ -190,7 +191,7 @@ export function prefixClearLocked(slot: u32, lost: u32): u32 {
 export function prefixRemoveEndpointLocked(slot: u32, lost: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
-  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
+  if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (slot >= SLOT_LIMIT) return 0;
   column.setU32(COLUMN_PREFIX_CAPACITY, slot, 0);
   return prefixClearLocked(slot, lost);

@@ -7,6 +7,7 @@ type AvoidableLoss = 'by-load' | 'by-filter' | 'by-overload' | 'endpoint-away' |
 export type FormerLoss =
   | 'evicted-predicted'
   | 'evicted-told'
+  | 'unconfirmed'
   | 'index-full'
   | 'engine-restarted'
   | 'cache-cleared'
@@ -20,8 +21,9 @@ export type FormerLoss =
  * endpoint held more and scored less · by-filter: a filter or the proxy's hint took it out · by-overload: it had no
  * room · endpoint-away: it was draining, ejected or silent · evicted: the picked endpoint was thought to hold them, and
  * its engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told:
- * the engine reported it · index-full: the index forgot them for want of room · engine-restarted: with a new process or
- * container · cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as
+ * the engine reported it · unconfirmed: they counted as held because they had been sent there, and the engine did not
+ * report them in time · index-full: the index forgot them for want of room · engine-restarted: its process
+ * ended, or a new process or container took its place · cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as
  * gone · endpoint-gone: the endpoint that held them left the pool · adapter-changed: the same text was sent before for
  * another model, adapter or cache salt · template-changed: behind other tools, another system prompt or another
  * template · never-stored: none of these
@@ -33,6 +35,7 @@ const FORMER_LOSSES: Readonly<Record<number, FormerLoss>> = {
   [CORE.LOSS_CAPACITY]: 'evicted-predicted',
   [CORE.LOSS_INDEX_FULL]: 'index-full',
   [CORE.LOSS_TOLD]: 'evicted-told',
+  [CORE.LOSS_UNCONFIRMED]: 'unconfirmed',
   [CORE.LOSS_RESTARTED]: 'engine-restarted',
   [CORE.LOSS_CLEARED]: 'cache-cleared',
   [CORE.LOSS_EVENTS]: 'events-lost',
@@ -47,9 +50,18 @@ export const TOLD_LOSSES = {
   'cache-cleared': CORE.LOSS_CLEARED,
   'events-lost': CORE.LOSS_EVENTS,
   'endpoint-gone': CORE.LOSS_GONE,
+  unconfirmed: CORE.LOSS_UNCONFIRMED,
 } as const satisfies Partial<Record<FormerLoss, number>>;
 
 export type ToldLoss = keyof typeof TOLD_LOSSES;
+
+/** Number of a cause for which single blocks leave an endpoint that stays. */
+export const BLOCK_LOSSES = {
+  'evicted-told': CORE.LOSS_TOLD,
+  unconfirmed: CORE.LOSS_UNCONFIRMED,
+} as const satisfies Partial<Record<FormerLoss, number>>;
+
+export type BlockLoss = keyof typeof BLOCK_LOSSES;
 
 /** Cause by its LOSS_* number; undefined = none is known. */
 export function formerLossOf(number: number): FormerLoss | undefined {

@@ -310,6 +310,7 @@ export const CORE = {
   LOSS_RESTARTED: 4,
   LOSS_ROOT: 8,
   LOSS_TOLD: 3,
+  LOSS_UNCONFIRMED: 10,
   MAGIC: 1297306704,
   MASK_COUNT: 256,
   MEDIUM_AUDIO: 3,
@@ -811,10 +812,10 @@ export interface CoreFunctions {
   prefixMatch(blocks: U32): U32;
   prefixMatchAt(hashes: Usize, blocks: U32): U32;
   prefixOldestAge(): U32;
-  prefixRemove(slot: U32, blocks: U32): I32;
+  prefixRemove(slot: U32, blocks: U32, lost: U32): I32;
   prefixRemoveEndpoint(slot: U32): I32;
   prefixRemoveEndpointLocked(slot: U32, lost: U32): U32;
-  prefixRemoveLocked(slot: U32, blocks: U32): U32;
+  prefixRemoveLocked(slot: U32, blocks: U32, lost: U32): U32;
   prefixRepairRest(): void;
   prefixSetCapacity(slot: U32, blocks: U32): I32;
   prefixStore(slot: U32, hasParent: U32, parentPointer: Usize, blocks: U32): I32;

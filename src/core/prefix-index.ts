@@ -1,4 +1,4 @@
-import { TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
+import { BLOCK_LOSSES, type BlockLoss, TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
@@ -125,9 +125,9 @@ export class PrefixIndex {
     return this.#answer(this.#core.call.prefixStore(this.#slot(slot), hasParent, this.#parentAddress, blocks));
   }
 
-  /** Records that an engine dropped the first `blocks` written hashes. @returns blocks that the slot held */
-  remove(slot: number, blocks: number): number {
-    return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks));
+  /** Removes the first `blocks` written hashes from what the slot holds. @returns blocks that it held */
+  remove(slot: number, blocks: number, lost: BlockLoss): number {
+    return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks, BLOCK_LOSSES[lost]));
   }
 
   /** Removes all blocks of an endpoint that stays. @returns blocks that it held */

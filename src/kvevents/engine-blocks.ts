@@ -1,4 +1,4 @@
-import type { ToldLoss } from '../core/cache-loss.js';
+import type { BlockLoss, ToldLoss } from '../core/cache-loss.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import type { BlockExtras, TokenChain } from '../core/token-chain.js';
 import type { KvBatch, KvEvent, Tier } from './event.js';
@@ -7,6 +7,9 @@ import { U64Table } from './u64-table.js';
 
 type Stored = Extract<KvEvent, { kind: 'stored' }>;
 type Removed = Extract<KvEvent, { kind: 'removed' }>;
+
+/** Sign of a restart: the engine's process has ended, or has a later start time than before. */
+export type RestartSign = 'ended' | 'started';
 
 /** Services shared by the blocks of all endpoints. Control thread. */
 export interface BlockServices {
@@ -46,6 +49,8 @@ export class EngineBlocks {
   /** Groups of the cache from which no prefix can be taken. */
   readonly #skippedGroups = new Set<number>();
   #appliedMs: number | undefined;
+  /** Whether the blocks of a process that has ended are gone, of which the start of the next one has not been told. */
+  #isRestartKnown = false;
 
   constructor(slot: number, services: BlockServices) {
     this.#slot = slot;
@@ -85,6 +90,14 @@ export class EngineBlocks {
     this.#links.clear();
     this.#held.clear();
     this.#services.counts.clears++;
+    this.#isRestartKnown ||= lost === 'engine-restarted';
+  }
+
+  /** Removes the blocks of a process that has ended, unless its events have shown that before. */
+  restarted(sign: RestartSign): void {
+    const isNews = sign === 'ended' || !this.#isRestartKnown;
+    if (isNews) this.clear('engine-restarted');
+    if (sign === 'started') this.#isRestartKnown = false;
   }
 
   #store(event: Stored, model: string | undefined): void {
@@ -129,7 +142,10 @@ export class EngineBlocks {
   /** Removes a block without a link from the index, as no event could remove it later. */
   #refuse(hashes: readonly bigint[], blocks: number): void {
     this.#services.counts.drop('no room', blocks);
-    this.#drop(hashes.filter((hash) => this.#held.find(hash) < 0));
+    this.#drop(
+      hashes.filter((hash) => this.#held.find(hash) < 0),
+      'unconfirmed',
+    );
   }
 
   /** Remembers what an engine's block stands for. @returns false when there is no room */
@@ -171,7 +187,7 @@ export class EngineBlocks {
       released.push(hash);
       for (let i = 0; i < this.#width; i++) gone.push(this.#links.value(place, i));
     }
-    this.#drop(this.#unreferenced(gone));
+    this.#drop(this.#unreferenced(gone), 'evicted-told');
     // Only now, since the index may have been busy.
     for (const hash of hashes) this.#leaveTier(hash, tier);
     for (const hash of released) this.#unlink(hash);
@@ -202,19 +218,19 @@ export class EngineBlocks {
   }
 
   /** Takes blocks out of the index, as many at a time as one call takes. */
-  #drop(hashes: readonly bigint[]): void {
+  #drop(hashes: readonly bigint[], lost: BlockLoss): void {
     const { index } = this.#services;
     for (let at = 0; at < hashes.length; at += index.longest) {
       const piece = BigUint64Array.from(hashes.slice(at, at + index.longest));
       index.writeHashes(piece);
-      index.remove(this.#slot, piece.length);
+      index.remove(this.#slot, piece.length, lost);
     }
   }
 
   /** Takes blocks out of the index that were only believed to come, unless the engine has told of them since. */
   dropUnconfirmed(hashes: BigUint64Array): number {
     const unconfirmed = [...hashes].filter((hash) => !this.holds(hash));
-    this.#drop(unconfirmed);
+    this.#drop(unconfirmed, 'unconfirmed');
     return unconfirmed.length;
   }
 

@@ -5,7 +5,7 @@ import type { TokenChain } from '../core/token-chain.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { PacedReport } from '../runtime/paced-report.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
-import { EngineBlocks } from './engine-blocks.js';
+import { EngineBlocks, type RestartSign } from './engine-blocks.js';
 import { EventCounts } from './event-counts.js';
 import { EventStream } from './event-stream.js';
 import { ReplayTurns } from './replay.js';
@@ -179,6 +179,24 @@ export class EventFeed {
     }
   }
 
+  /** An engine's process has ended, or another one has taken its place: what it held is gone at once. */
+  restarted(slot: number, generation: number, sign: RestartSign): void {
+    this.#expiries.run(() => {
+      const watched = this.#watched.get(slot);
+      if (watched?.assignment.generation !== generation) return true;
+      try {
+        watched.blocks.restarted(sign);
+      } catch (error) {
+        if (error instanceof IndexBusyError) return false;
+        throw error;
+      }
+      if (sign === 'started') return true;
+      watched.subscription?.restarted();
+      this.#bound?.forget(slot);
+      return true;
+    });
+  }
+
   /** A prompt was sent to an endpoint, which will hold these blocks soon. */
   speculated(slot: number, generation: number, hashes: BigUint64Array): void {
     if (this.#speculations === undefined) return;
@@ -204,7 +222,7 @@ export class EventFeed {
   readings(): readonly FeedReading[] {
     return [...this.#watched.values()].map(({ assignment, blocks, subscription }) => ({
       endpoint: assignment.endpoint.name,
-      state: subscription?.state ?? (blocks.size > 0 ? 'live' : 'waiting'),
+      state: subscription?.state ?? (blocks.appliedMs === undefined ? 'waiting' : 'live'),
       blocks: blocks.size,
     }));
   }

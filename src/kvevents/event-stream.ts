@@ -49,7 +49,7 @@ export class EventStream {
       this.#skipTo(number);
       this.#live = number;
     }
-    if (this.#applied === undefined && number > 1) return { kind: 'gap', from: 0 };
+    if (this.#applied === undefined && number > 0) return { kind: 'gap', from: 0 };
     if (this.#applied !== undefined && this.#lacks(number)) return { kind: 'gap', from: this.#applied + 1 };
     if (this.#applied === undefined || number > this.#applied) this.#apply(number, batch, model);
     this.#live = number;
@@ -64,6 +64,13 @@ export class EventStream {
     // The publisher no longer has the messages in between, which may contain removals.
     if (this.#lacks(number)) this.#blocks.clear('events-lost');
     this.#apply(number, batch, model);
+  }
+
+  /** The next message is the first one of another process. */
+  forget(): void {
+    this.#live = undefined;
+    this.#applied = undefined;
+    this.#unreadable = undefined;
   }
 
   /** Skips the messages before `number`: removes all blocks, as removals may be among the lost messages. */

@@ -31,8 +31,9 @@ export interface SubscriptionOptions {
 /** Bound on messages that wait in the socket. Further ones are lost and leave a gap in the sequence numbers. */
 export const WAITING_MESSAGES = 1_000;
 export const MESSAGE_BYTES = 16 * 1024 * 1024;
-/** Pause between two attempts to connect, as in llm-d-router. */
-const RECONNECT_MS = 5_000;
+/** Pauses between two attempts to connect: the first, and the longest (llm-d-router's). */
+const RECONNECT_MS = 500;
+const RECONNECT_MS_MAX = 5_000;
 
 /** Repeat what finds the index locked by a dead thread, until that has been repaired. */
 export async function whenFree<T>(work: () => T): Promise<T> {
@@ -63,6 +64,7 @@ export class Subscription {
       receiveHighWaterMark: WAITING_MESSAGES,
       maxMessageSize: MESSAGE_BYTES,
       reconnectInterval: RECONNECT_MS,
+      reconnectMaxInterval: RECONNECT_MS_MAX,
     });
     this.#socket.connect(options.address);
     this.#socket.subscribe(options.topicFilter);
@@ -71,6 +73,12 @@ export class Subscription {
 
   get state(): SubscriptionState {
     return this.#state;
+  }
+
+  /** The engine's process has ended: its next one counts its messages anew, and may be asked at once. */
+  restarted(): void {
+    this.#options.stream.forget();
+    this.#noReplayBefore = 0;
   }
 
   close(): void {

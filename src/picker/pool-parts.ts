@@ -262,6 +262,7 @@ export class PoolParts {
       },
       applied: (version) => this.#process.link().hasApplied(version),
       changed: (update) => this.#slotsChanged(update),
+      restarted: (slot, generation, sign) => this.events.feed?.restarted(slot, generation, sign),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });
   }

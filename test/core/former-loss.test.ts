@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FormerLoss, TOLD_LOSSES, type ToldLoss } from '../../dist/src/core/cache-loss.js';
+import { type BlockLoss, type FormerLoss, TOLD_LOSSES, type ToldLoss } from '../../dist/src/core/cache-loss.js';
 import { DecisionLog, PrefixIndex } from '../../dist/src/core/index.js';
 import { RequestScanner } from '../../dist/src/core/request-scanner.js';
 import { TokenChain } from '../../dist/src/core/token-chain.js';
@@ -33,9 +33,9 @@ function lossPool(sizes = smallSizes, inserts = false) {
       put(index, hashes);
       index.insert(slot, hashes.length);
     },
-    remove: (slot: number, hashes: readonly bigint[]) => {
+    remove: (slot: number, hashes: readonly bigint[], lost: BlockLoss = 'evicted-told') => {
       put(index, hashes);
-      index.remove(slot, hashes.length);
+      index.remove(slot, hashes.length, lost);
     },
     decide: (hashes: readonly bigint[]) => {
       put(index, hashes);
@@ -79,6 +79,13 @@ describe('the cause of a former loss', () => {
     remove(0, prompt.slice(40));
     expect(decide(prompt)).toBe('evicted-told');
     expect(decide(prompt.slice(0, 40))).toBeUndefined();
+  });
+
+  it('the cause of a former loss is a block that its engine has not confirmed', () => {
+    const { insert, remove, decide } = lossPool();
+    insert(0, prompt);
+    remove(0, prompt, 'unconfirmed');
+    expect(decide(prompt)).toBe('unconfirmed');
   });
 
   it('the cause of a former loss is the capacity of an endpoint that was sent more since', () => {

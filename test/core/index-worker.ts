@@ -85,7 +85,7 @@ class Hammer {
       const from = this.lot.below(share.length + 1);
       const gone = share.slice(from, from + 1 + this.lot.below(4));
       put(this.index, gone);
-      insist(() => this.index.remove(slot, gone.length));
+      insist(() => this.index.remove(slot, gone.length, 'evicted-told'));
       this.truth.remove(slot, gone);
     } else if (this.lot.below(4) === 0) {
       insist(() => this.index.removeEndpoint(slot));
@@ -172,7 +172,7 @@ function changeHeld(at: Hammer, share: BigUint64Array, slot: number): void {
     const from = at.lot.below(share.length + 1);
     const gone = share.subarray(from, from + 1 + at.lot.below(8));
     at.index.writeHashes(gone);
-    call.prefixRemoveLocked(slot, gone.length);
+    call.prefixRemoveLocked(slot, gone.length, CORE.LOSS_TOLD);
   } else {
     call.prefixRemoveEndpointLocked(slot, CORE.LOSS_GONE);
   }

@@ -44,7 +44,7 @@ describe('tails of prompts', () => {
     const hashes = chain(...run(0, 70));
     insertTail(1, hashes, 77n);
     put(index, [hashes[69]!]);
-    index.remove(1, 1);
+    index.remove(1, 1, 'evicted-told');
     expect(matchTail(hashes, 77n)[1]).toBe(69);
   });
 

@@ -27,7 +27,7 @@ describe('prefix index', () => {
     insert(index, 1, hashes);
     insert(index, 2, hashes);
     put(index, [hashes[40]!]);
-    expect(index.remove(1, 1)).toBe(1);
+    expect(index.remove(1, 1, 'evicted-told')).toBe(1);
     expect(match(index, hashes).slice(1, 3)).toEqual([40, 100]);
     put(index, [hashes[40]!]);
     expect(index.store(1, hashes[39], 1)).toBe(1);
@@ -167,7 +167,7 @@ function history(seed: number, steps: number, endpoints: number, longest: number
       if (lot.below(3) === 0) gone = gone.reverse();
       if (lot.below(4) === 0) gone.push(lot.next64());
       put(index, gone.slice(0, longest));
-      index.remove(slot, Math.min(longest, gone.length));
+      index.remove(slot, Math.min(longest, gone.length), 'evicted-told');
       oracle.remove(slot, gone.slice(0, longest));
     } else if (kind === 16 && lot.below(6) === 0) {
       index.removeEndpoint(slot);

@@ -139,6 +139,33 @@ describe('the events of an endpoint', () => {
     expect(counts.restarts).toBe(1);
   });
 
+  it('the blocks of an endpoint whose process has ended are gone before an event of the next one comes', async () => {
+    const { publisher, holds, made, matched } = await following(false);
+    await publisher.send(blocks(0, 2));
+    await holds(0, 2);
+    made.restarted(0, 1, 'ended');
+    expect(matched(run(0, 40))[0]).toBe(0);
+    expect(made.readings()[0]?.blocks).toBe(0);
+    publisher.next = 0;
+    await publisher.send([stored([90], null, run(400, 4), 4)]);
+    await holds(0, 1, run(400, 4));
+    made.restarted(0, 1, 'started');
+    expect(matched(run(400, 4))[0]).toBe(1);
+  });
+
+  it('the blocks of an endpoint with a later start time are gone, unless its events have shown the restart', async () => {
+    const { publisher, holds, made, matched } = await following(false);
+    await publisher.send(blocks(0, 2));
+    await holds(0, 2);
+    publisher.next = 0;
+    await publisher.send([stored([90], null, run(400, 4), 4)]);
+    await holds(0, 1, run(400, 4));
+    made.restarted(0, 1, 'started');
+    expect(matched(run(400, 4))[0]).toBe(1);
+    made.restarted(0, 1, 'started');
+    expect(matched(run(400, 4))[0]).toBe(0);
+  });
+
   it('the events of an endpoint end with the endpoint', async () => {
     const { publisher, holds, made, counts } = await following(false);
     await publisher.send(blocks(0, 2));
@@ -201,6 +228,17 @@ describe('engines that connect by themselves', () => {
       await holds(1, 2);
     },
   );
+
+  it('engines that connect by themselves are live from their first event on, also when they hold nothing', async () => {
+    const { connect, made, counts } = await listening();
+    expect(made.readings().map(({ state }) => state)).toEqual(['waiting', 'waiting']);
+    const publisher = await connect('kv@pod-1@m');
+    await eventually('the connection', async () => {
+      await publisher.send([cleared]);
+      return counts.messages > 0;
+    });
+    expect(made.readings().map(({ state }) => state)).toEqual(['waiting', 'live']);
+  });
 
   it.each(['kv@127.0.0.1@m', 'kv@somebody@m', 'kv@'])(
     'engines that connect by themselves under the topic %s could be anybody',

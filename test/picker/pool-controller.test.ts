@@ -23,6 +23,7 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
   const messages: Extract<ToPool, { kind: 'endpoints' }>[] = [];
   const freed: number[] = [];
   let applied = 0;
+  const restarts: unknown[] = [];
   const pool = new PoolController({
     table,
     slots: new SlotTable(capacity),
@@ -34,12 +35,14 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     applied: (version) => version <= applied,
     changed: ({ removed }) => freed.push(...removed.map(({ slot }) => slot)),
     report: () => {},
+    restarted: (slot, generation, sign) => restarts.push([slot, generation, sign]),
   });
   return {
     core,
     pool,
     messages,
     freed,
+    restarts,
     set: (...endpoints: readonly Endpoint[]) => pool.apply({ ...RULES, endpoints }),
     /** All shards have applied what was sent so far. */
     acknowledge: () => {
@@ -180,7 +183,7 @@ describe('the start time of an engine', () => {
 
   /** An endpoint that holds two blocks, and its blocks after a page with each of the start times. */
   function held(startTimes: readonly (number | undefined)[], knownBy: PrefixSettings['knownBy'] = 'decisions') {
-    const { core, pool, set, acknowledge } = makePool(64, known(knownBy));
+    const { core, pool, set, acknowledge, restarts: told } = makePool(64, known(knownBy));
     set(pod('a', 1));
     acknowledge();
     const index = new PrefixIndex(core);
@@ -190,18 +193,18 @@ describe('the start time of an engine', () => {
       pool.publish(0, 1, { waiting: 0, startSeconds }, i);
       return index.held(0);
     });
-    return { after, restarts: pool.restarts };
+    return { after, restarts: pool.restarts, told };
   }
 
   it('a later start time of an engine empties its endpoint in the prefix index', () => {
-    expect(held([1000, 1000, 1060, 1060])).toEqual({ after: [2, 2, 0, 0], restarts: 1 });
+    expect(held([1000, 1000, 1060, 1060])).toEqual({ after: [2, 2, 0, 0], restarts: 1, told: [] });
   });
 
   it('a start time that a clock correction has moved leaves the blocks', () => {
-    expect(held([1000, 1001.5, undefined, 999, 1000])).toEqual({ after: [2, 2, 2, 2, 2], restarts: 0 });
+    expect(held([1000, 1001.5, undefined, 999, 1000])).toEqual({ after: [2, 2, 2, 2, 2], restarts: 0, told: [] });
   });
 
-  it('a later start time of an engine that reports its blocks is counted, and its reports empty the endpoint', () => {
-    expect(held([1000, 1060], 'events')).toEqual({ after: [2, 2], restarts: 1 });
+  it('a later start time of an engine that reports its blocks is counted, and told to what follows its reports', () => {
+    expect(held([1000, 1060], 'events')).toEqual({ after: [2, 2], restarts: 1, told: [[0, 1, 'started']] });
   });
 });

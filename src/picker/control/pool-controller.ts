@@ -30,6 +30,8 @@ export interface PoolControllerOptions {
   /** Called when slots have changed. */
   readonly changed: (update: SlotUpdate) => void;
   readonly report: (problem: string) => void;
+  /** Called when an engine that tells of its blocks has ended, or has another process than before. */
+  readonly restarted?: (slot: number, generation: number, sign: 'ended' | 'started') => void;
 }
 
 /** Least difference of two start times of which the second one is a restart, in seconds. */
@@ -259,7 +261,7 @@ export class PoolController {
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
-    this.#followStart(slot, signals.startSeconds);
+    this.#followStart(slot, generation, signals.startSeconds);
     return this.#options.table.publish(slot, signals, nowMs);
   }
 
@@ -276,17 +278,18 @@ export class PoolController {
 
   /**
    * A process that started later has an empty cache. Start times that a clock correction moves differ by less than
-   * START_SECONDS_MIN. Engines that report their blocks tell of their restart themselves.
+   * START_SECONDS_MIN.
    */
-  #followStart(slot: number, startSeconds: number | undefined): void {
+  #followStart(slot: number, generation: number, startSeconds: number | undefined): void {
     if (startSeconds === undefined) return;
     const before = this.#starts.get(slot);
     this.#starts.set(slot, startSeconds);
     if (before === undefined || startSeconds - before < START_SECONDS_MIN) return;
     this.#restarts++;
     const { prefix } = this.#settings;
-    if (prefix === undefined || (prefix.knownBy ?? 'decisions') !== 'decisions') return;
-    this.#writes.run(() => this.#options.table.clearPrefix(slot, 'engine-restarted'));
+    if (prefix === undefined) return;
+    if ((prefix.knownBy ?? 'decisions') !== 'decisions') this.#options.restarted?.(slot, generation, 'started');
+    else this.#writes.run(() => this.#options.table.clearPrefix(slot, 'engine-restarted'));
   }
 
   /**
@@ -295,9 +298,11 @@ export class PoolController {
    */
   forgetPrompts({ slot, generation }: SlotAssignment, isGone: boolean): void {
     const { prefix } = this.#settings;
-    if (prefix === undefined || (!isGone && (prefix.knownBy ?? 'decisions') !== 'decisions')) return;
+    const tells = (prefix?.knownBy ?? 'decisions') !== 'decisions';
+    if (prefix === undefined || (!isGone && tells)) return;
     if (this.#assignments.get(slot)?.generation !== generation) return;
-    this.#writes.run(() => this.#options.table.clearPrefix(slot, 'endpoint-gone'));
+    this.#writes.run(() => this.#options.table.clearPrefix(slot, isGone ? 'engine-restarted' : 'endpoint-gone'));
+    if (tells) this.#options.restarted?.(slot, generation, 'ended');
   }
 
   /** Writes named values by their column; undefined = unknown. @returns false when they could not be written now */

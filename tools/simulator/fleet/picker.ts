@@ -362,7 +362,7 @@ export class SimulatedPicker {
       const piece = contents.slice(from, from + this.#hashes.length);
       for (const [i, content] of piece.entries()) this.#hash(i, content);
       this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
-      this.#index.remove(slot, piece.length);
+      this.#index.remove(slot, piece.length, 'evicted-told');
     }
   }
 
