@@ -12,11 +12,31 @@ export interface JsonServerOptions {
 /** The server has answered, with a status that is no success. */
 export class UnexpectedStatus extends Error {
   readonly status: number;
+  /** First line of the answer, at most 200 characters. */
+  readonly firstLine: string;
 
-  constructor(origin: string, status: number) {
+  constructor(origin: string, status: number, firstLine: string) {
     super(`${origin} has answered with status ${status}`);
     this.status = status;
+    this.firstLine = firstLine;
   }
+}
+
+/** Bytes of an error's answer that are read, and characters of it that are kept. */
+const ERROR_BYTES_MAX = 4_096;
+const LINE_CHARACTERS_MAX = 200;
+
+/** First line of an answer; its connection is given up when the answer is long. */
+async function firstLineOf(body: AsyncIterable<unknown>): Promise<string> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of body as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    bytes += piece.length;
+    if (bytes >= ERROR_BYTES_MAX) break;
+  }
+  const [line = ''] = Buffer.concat(pieces).toString('utf8').trim().split(/\r?\n/, 1);
+  return line.slice(0, LINE_CHARACTERS_MAX);
 }
 
 /** Connections to servers that take JSON and answer with text. */
@@ -45,8 +65,7 @@ export class JsonServers {
       signal,
     });
     if (statusCode < 200 || statusCode > 299) {
-      await body.dump();
-      throw new UnexpectedStatus(url.origin, statusCode);
+      throw new UnexpectedStatus(url.origin, statusCode, await firstLineOf(body));
     }
     const pieces: Buffer[] = [];
     let bytes = 0;

@@ -42,8 +42,14 @@ import { TraceOutbox } from './trace-outbox.js';
 async function createTokenSource(
   settings: TokenSettings | undefined,
   directory: EndpointDirectory,
+  log: Logger,
 ): Promise<TokenSource | undefined> {
   if (settings === undefined) return undefined;
+  const { ReportingSource } = await import('../../request/tokens/reporting-source.js');
+  return new ReportingSource(await openTokenSource(settings, directory), log);
+}
+
+async function openTokenSource(settings: TokenSettings, directory: EndpointDirectory): Promise<TokenSource> {
   if (settings.kind === 'render') {
     const { RenderSource } = await import('../../request/tokens/render-source.js');
     return new RenderSource(settings, endpointsInTurn(directory), () => performance.now());
@@ -203,7 +209,7 @@ export class PoolStack {
    */
   async open(): Promise<StreamServices> {
     const { tokens, prediction } = this.#start.settings.restart;
-    this.#tokens = await createTokenSource(tokens, this.#directory);
+    this.#tokens = await createTokenSource(tokens, this.#directory, this.#log);
     const scheduler = this.#scheduler();
     this.#latency = createLatencySource(prediction, scheduler, this.#recorder);
     return this.#services(scheduler, this.#tokens, this.#latency);

@@ -75,7 +75,7 @@ export class RenderSource implements TokenSource {
       // A cancelled request or a refused prompt is no failure of the server.
       if (!signal.aborted && !judgesPrompt(error)) this.#pause.failed();
       const outcome = deadline.aborted ? 'late' : 'failed';
-      return { outcome, why: `${base} has not rendered a prompt: ${errorMessage(error)}` };
+      return { outcome, why: `${base} has not rendered a prompt: ${reasonOf(error)}` };
     } finally {
       this.#open--;
     }
@@ -89,6 +89,12 @@ export class RenderSource implements TokenSource {
   close(): Promise<void> {
     return this.#servers.close();
   }
+}
+
+/** A judgement of the prompt may quote it, and is left out. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof UnexpectedStatus) || judgesPrompt(error) || error.firstLine === '') return errorMessage(error);
+  return `${error.message}: ${error.firstLine}`;
 }
 
 function judgesPrompt(error: unknown): boolean {

@@ -35,6 +35,6 @@ export interface TokenSource {
   /** Never rejects. @param signal aborted when the request has ended and needs no tokens */
   tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised>;
   /** What it remembers; undefined = a source of this kind remembers nothing. */
-  readonly segments?: SegmentsState;
+  readonly segments?: SegmentsState | undefined;
   close(): Promise<void>;
 }
