@@ -47,7 +47,7 @@ import { ADAPTERS_PER_ENDPOINT, REQUESTS, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
 import { isSlot, isThread, isTime } from '../preconditions';
 import { prefixInitialise } from '../prefix/index';
-import { LOSS_FRONT } from '../prefix/losses';
+import { LOSS_UNCONFIRMED } from '../prefix/losses';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './decide';
@@ -144,7 +144,7 @@ export function endpointState(slot: u32, state: u32): u32 {
 /** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */
 export function endpointForget(slot: u32, lost: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
-  if (ASSERTIONS) assert(lost <= LOSS_FRONT, 'the reason of the loss is a known one');
+  if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
   prefixRemoveEndpointLocked(slot, lost);
   lockRelease(INDEX_LOCK);

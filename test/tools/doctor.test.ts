@@ -118,6 +118,21 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: PAGE.replace('0.04', '2').replace('0.05', '4'), health: { refreshMs: 1_000, stalenessMs: 10_000 } },
   ],
   [
+    'prompts without tokens in front of engines that tell of their blocks',
+    'error token sources: no prompt gets its tokens (7 prompts since the start), so none matches the blocks that ' +
+      'engines tell of',
+    { page: `${PAGE}pointsman_kv_events_state{endpoint="a"} 1\npointsman_token_requests_total{outcome="failed"} 7\n` },
+  ],
+  [
+    'blocks that engines do not confirm',
+    'warning KV events: engines have not confirmed 80 of 120 blocks that were sent to them',
+    {
+      page:
+        `${PAGE}pointsman_kv_events_speculated_blocks_total{outcome="made"} 120\n` +
+        'pointsman_kv_events_speculated_blocks_total{outcome="expired"} 80\n',
+    },
+  ],
+  [
     'an ejected endpoint',
     'warning ejections: 1 of 2 endpoints are out because their answers failed: a',
     { page: PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1') },

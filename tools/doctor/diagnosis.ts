@@ -1,5 +1,6 @@
 import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
 import { endpointConditions } from './endpoint-checks.js';
+import { engineConditions } from './engine-checks.js';
 import { errorConditions } from './error-checks.js';
 import { sumOf } from './exposition.js';
 import { processConditions, requestsOf } from './process-checks.js';
@@ -48,6 +49,7 @@ export function diagnosis(reading: PickerReading): readonly Condition[] {
   return [
     ...processConditions(reading),
     ...endpointConditions(reading),
+    ...engineConditions(reading),
     ...decisionConditions(reading),
     ...trafficConditions(reading),
     ...errorConditions(reading),

@@ -1,0 +1,42 @@
+import { type Condition, condition, type PickerReading } from './condition.js';
+import { sumOf } from './exposition.js';
+
+const TOKENS = 'pointsman_token_requests_total';
+/** Prompts from which on it is judged what came of them. */
+const PROMPTS_MIN = 20;
+
+/** What engines tell of their caches, and whether prompts can match it. */
+export function engineConditions(reading: PickerReading): readonly Condition[] {
+  return [...estimated(reading), ...unconfirmed(reading)];
+}
+
+/** Engines tell of their own tokens: a prompt whose tokens are estimated matches none of their blocks. */
+function estimated({ samples, earlier }: PickerReading): readonly Condition[] {
+  if (!samples.has('pointsman_kv_events_state')) return [];
+  const since = (labels = {}) => sumOf(samples, TOKENS, labels) - (earlier ? sumOf(earlier, TOKENS, labels) : 0);
+  const total = () => sumOf(samples, TOKENS);
+  const tokenised = () => sumOf(samples, TOKENS, { outcome: 'tokenised' });
+  const isNow = since() > 0 && since({ outcome: 'tokenised' }) === 0;
+  const isEver = total() > 0 && tokenised() === 0;
+  if (!isEver && !(isNow && since() >= PROMPTS_MIN)) return [];
+  const prompts = isEver ? `${total()} prompts since the start` : `${since()} prompts just now`;
+  const text = `no prompt gets its tokens (${prompts}), so none matches the blocks that engines tell of`;
+  const remedy =
+    "the log has the token source's answer; a vLLM server renders with --enable-scale-out (docs/tokens.md)";
+  return [condition('error', 'token sources', text, remedy)];
+}
+
+/** Blocks from which on, and the share of them, that may end without an event of the engine. */
+const SPECULATED_MIN = 100;
+const EXPIRED_SHARE_MAX = 0.5;
+
+function unconfirmed({ samples }: PickerReading): readonly Condition[] {
+  const count = (outcome: string) => sumOf(samples, 'pointsman_kv_events_speculated_blocks_total', { outcome });
+  const [made, expired] = [count('made'), count('expired')];
+  if (made < SPECULATED_MIN || expired < made * EXPIRED_SHARE_MAX) return [];
+  const text = `engines have not confirmed ${expired} of ${made} blocks that were sent to them`;
+  const remedy =
+    "see that the token source counts as the engine does (usage.prompt_tokens of its answers), that blocks fit the engine's " +
+    'and that its events come (docs/kv-events.md)';
+  return [condition('warning', 'KV events', text, remedy)];
+}
