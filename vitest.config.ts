@@ -10,10 +10,13 @@ export const LONG_TESTS: readonly string[] = [
   'test/kubernetes/end-to-end.test.ts',
 ];
 
+/** They have a command of their own: npm run test:engines. */
+const LIVE_ENGINES = 'test/engines/live/**';
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: process.env.POINTSMAN_STRESS ? [] : [...LONG_TESTS],
+    exclude: process.env.POINTSMAN_STRESS ? [LIVE_ENGINES] : [LIVE_ENGINES, ...LONG_TESTS],
     // An API server for the tests that ask for one; nothing is started without them.
     globalSetup: ['test/kubernetes/shared-server.ts'],
     setupFiles: ['test/project/property-seed.ts', 'test/project/debug-core.ts'],
