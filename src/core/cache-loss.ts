@@ -23,7 +23,8 @@ export type FormerLoss =
  * its engine told less · evicted-predicted: over the capacity of the endpoint, as the index counts it · evicted-told:
  * the engine reported it · unconfirmed: they counted as held because they had been sent there, and the engine did not
  * report them in time · index-full: the index forgot them for want of room · engine-restarted: its process
- * ended, or a new process or container took its place · cache-cleared: by the engine · events-lost: reports of the engine were lost, so its blocks counted as
+ * ended, or a new process or container took its place · cache-cleared: by the engine · events-lost: reports of the
+ * engine were lost, so its blocks counted as
  * gone · endpoint-gone: the endpoint that held them left the pool · adapter-changed: the same text was sent before for
  * another model, adapter or cache salt · template-changed: behind other tools, another system prompt or another
  * template · never-stored: none of these

@@ -42,7 +42,9 @@ describe.each(recordedVersions())('%s, as it was recorded', (version) => {
         stream.receive(line.number, payload, model);
       } else {
         expect(line.tokens.length).toBe(line.promptTokens);
-        const predicted = pool.matched(line.tokens, line.model)[0]! * BLOCK_TOKENS;
+        // It computes the last token of a prompt anew, and with it the block that the token ends.
+        const most = Math.floor((line.tokens.length - 1) / BLOCK_TOKENS);
+        const predicted = Math.min(pool.matched(line.tokens, line.model)[0]!, most) * BLOCK_TOKENS;
         compared.push({ what: line.what, cached: line.cachedTokens, predicted });
       }
     }

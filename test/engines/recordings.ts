@@ -5,7 +5,7 @@ import type { EngineAnswer } from './vllm.ts';
 
 const FOLDER = fileURLToPath(new URL('recorded', import.meta.url));
 
-/** Line of a recorded stream of events: a message of the engine, or an answer that it gave. Both in the engine's order. */
+/** Line of a recorded stream of events: a message of the engine, or an answer that it gave, in the engine's order. */
 export type StreamLine =
   | { readonly kind: 'message'; readonly topic: string; readonly number: number; readonly payload: string }
   | {

@@ -12,8 +12,8 @@ const MARK = `${HOME}/version`;
 export const vllmVersion = existsSync(MARK) ? readFileSync(MARK, 'utf8').split(' ')[0]! : undefined;
 
 /**
- * Folder of the tiny model: weights by chance, and a tokenizer.json whose pre-tokeniser the engine's library replaces by
- * that of the model's class.
+ * Folder of the tiny model: weights by chance, and a tokenizer.json whose pre-tokeniser the engine's library replaces
+ * by that of the model's class.
  */
 export const TINY_MODEL = `${HOME}/tiny`;
 export const MODEL_NAME = 'tiny';

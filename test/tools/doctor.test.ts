@@ -118,12 +118,6 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: PAGE.replace('0.04', '2').replace('0.05', '4'), health: { refreshMs: 1_000, stalenessMs: 10_000 } },
   ],
   [
-    'prompts without tokens in front of engines that tell of their blocks',
-    'error token sources: no prompt gets its tokens (7 prompts since the start), so none matches the blocks that ' +
-      'engines tell of',
-    { page: `${PAGE}pointsman_kv_events_state{endpoint="a"} 1\npointsman_token_requests_total{outcome="failed"} 7\n` },
-  ],
-  [
     'blocks that engines do not confirm',
     'warning KV events: engines have not confirmed 80 of 120 blocks that were sent to them',
     {
@@ -273,6 +267,17 @@ describe('the diagnosis', () => {
   it('the diagnosis of a healthy picker is empty, with exit code 0', () => {
     expect(lines({})).toEqual([]);
     expect(exitCodeOf([])).toBe(0);
+  });
+
+  it('the diagnosis of prompts without tokens in front of engines that tell of their blocks is an error', () => {
+    const page = `${PAGE}pointsman_kv_events_state{endpoint="a"} 1\npointsman_token_requests_total{outcome="failed"} 7\n`;
+    expect(lines({ page })).toContain(
+      'error token sources: no prompt gets its tokens (7 prompts since the start), so none matches the blocks that ' +
+        'engines tell of',
+    );
+    expect(lines({ page: `${page}pointsman_token_requests_total{outcome="tokenised"} 1\n` }).join()).not.toContain(
+      'error',
+    );
   });
 
   it.each(CASES)('the diagnosis of %s is "%s" alone', (_what, expected, given) => {

@@ -56,7 +56,7 @@ const adapterFolder = join(folder, 'adapter');
 const LOCAL: Tokens = { local: join(folder, 'tokeniser') };
 
 const SOCKET_PORTS = `{podDiscoveryConfig: {socketPort: ${EVENT_PORT}, replaySocketPort: ${REPLAY_PORT}}}`;
-const precise = (events = SOCKET_PORTS, tokens = LOCAL, more = '') =>
+const precise = (events = SOCKET_PORTS, tokens: Tokens = LOCAL, more = '') =>
   preciseProfile({ tokens, blockTokens: BLOCK_TOKENS, events, more, model: MODEL_NAME });
 
 describe.skipIf(skipReason !== '')(`vLLM ${vllmVersion ?? ''}${skipReason}`, () => {
@@ -142,7 +142,7 @@ describe.skipIf(skipReason !== '')(`vLLM ${vllmVersion ?? ''}${skipReason}`, () 
     expect(predicted.prompt).not.toBe(told.prompt);
   });
 
-  it('without --enable-scale-out it refuses to render, and the picker counts the prompts as failed', async () => {
+  it('an engine without --enable-scale-out refuses to render, and the picker counts the prompts as failed', async () => {
     const refused = await record('render_refused', engines[1]!, '/v1/completions/render', {
       model: MODEL_NAME,
       prompt: 'hello',
