@@ -39,6 +39,9 @@ const CHAPTERS: Readonly<Partial<Record<PluginKind, string>>> = {
   'ordering-policy': 'Ordering policies',
   'fairness-policy': 'Fairness policies',
   'usage-limit-policy': 'Usage limit policies',
+  'eviction-policy': 'Eviction policies',
+  'peer-discovery': 'Discovery of replicas',
+  'replica-syncer': 'Replica syncers',
 };
 
 /** The page. A type of several kinds stands in the chapter of its first one. */

@@ -7,6 +7,7 @@ import { coreMetricsExtractor } from './plugins/core-metrics-extractor.js';
 import { dcgmDataSource } from './plugins/dcgm-data-source.js';
 import { dcgmExtractor } from './plugins/dcgm-extractor.js';
 import { endpointNotificationSource } from './plugins/endpoint-notification-source.js';
+import { evictionPlugins } from './plugins/eviction-plugins.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { k8sNotificationSource } from './plugins/k8s-notification-source.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
@@ -15,6 +16,7 @@ import { modelsDataSource } from './plugins/models-data-source.js';
 import { multiclusterFileDiscovery } from './plugins/multicluster-file-discovery.js';
 import { multiclusterMetricsDataSource } from './plugins/multicluster-metrics-data-source.js';
 import { multiclusterMetricsExtractor } from './plugins/multicluster-metrics-extractor.js';
+import { replicaPlugins } from './plugins/replica-plugins.js';
 
 /** Every plugin that the program brings along. Give this, or a longer list, to `loadConfiguration`. */
 export const builtinPlugins: readonly PluginDefinition[] = [
@@ -34,4 +36,6 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   multiclusterMetricsExtractor,
   ...detectorPlugins,
   ...flowControlPlugins,
+  ...evictionPlugins,
+  ...replicaPlugins,
 ];

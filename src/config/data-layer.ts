@@ -64,7 +64,7 @@ export function resolveDataLayer(
   warnings: string[],
 ): DataLayer {
   const sources = resolveSources(config, plugins);
-  refuseUnavailable(config, document);
+  checkReplicas(config, plugins, document, warnings);
   const scraping = sources.filter(({ source }) => source.definition === metricsDataSource);
   if (scraping.length > 1) {
     const names = scraping.map(({ source }) => `"${source.name}"`).join(' and ');
@@ -93,7 +93,7 @@ function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): reado
     return {
       source: plugins.resolve(entry.pluginRef, ['data-source'], [...path, 'pluginRef']),
       extractors: entry.extractors.map(({ pluginRef }, position) =>
-        plugins.resolve(pluginRef, ['extractor'], [...path, 'extractors', position, 'pluginRef']),
+        resolveExtractor(pluginRef, plugins, [...path, 'extractors', position, 'pluginRef']),
       ),
     };
   });
@@ -107,25 +107,45 @@ function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): reado
   return [...listed, { source, extractors: [extractor] }];
 }
 
-/** Fields that name plugins of kinds of which there are none. */
-function refuseUnavailable(config: EndpointPickerConfig, document: ConfigurationDocument): void {
-  const { peerDiscovery, crossReplicaSyncerPluginRef } = config.dataLayer ?? {};
-  if (peerDiscovery !== undefined) {
-    const unusable = `plugin "${peerDiscovery.pluginRef}" cannot be used`;
-    const text = `${unusable}: there are no peer discovery plugins; remove the field`;
-    throw document.error(['dataLayer', 'peerDiscovery', 'pluginRef'], text);
+/** An extractor, or a producer that llm-d-router tells of the endpoints that come and go. */
+function resolveExtractor(name: string, plugins: PluginSet, path: Path): LoadedPlugin {
+  const isListed = plugins.list('producer').some((each) => each.name === name && each.definition.listedAsExtractor);
+  return plugins.resolve(name, isListed ? ['producer'] : ['extractor'], path);
+}
+
+/** Plugins of llm-d-router by which replicas find each other and share state; Pointsman has `replication` for this. */
+function checkReplicas(
+  config: EndpointPickerConfig,
+  plugins: PluginSet,
+  document: ConfigurationDocument,
+  warnings: string[],
+): void {
+  const layer: Path = ['dataLayer'];
+  const { discovery, crossReplica } = config.dataLayer ?? {};
+  if (discovery?.peers !== undefined) {
+    const path = [...layer, 'discovery', 'peers', 'pluginRef'];
+    const { name } = plugins.resolve(discovery.peers.pluginRef, ['peer-discovery'], path);
+    warnings.push(document.warning(path, `"${name}" has no effect: ${FINDS_ITSELF}`));
   }
-  if (crossReplicaSyncerPluginRef) {
-    const unusable = `plugin "${crossReplicaSyncerPluginRef}" cannot be used`;
-    const text = `${unusable}: there are no replica syncers; remove the field`;
-    throw document.error(['dataLayer', 'crossReplicaSyncerPluginRef'], text);
+  if (crossReplica === undefined) return;
+  if (crossReplica.syncerPluginRef) {
+    const path = [...layer, 'crossReplica', 'syncerPluginRef'];
+    const { name } = plugins.resolve(crossReplica.syncerPluginRef, ['replica-syncer'], path);
+    warnings.push(document.warning(path, `"${name}" has no effect: ${FINDS_ITSELF}`));
+    return;
+  }
+  for (const [field, value] of Object.entries(crossReplica)) {
+    if (!value) continue;
+    warnings.push(document.warning([...layer, 'crossReplica', field], 'has no effect without a syncerPluginRef'));
   }
 }
 
+const FINDS_ITSELF = 'Pointsman replicates by itself, through NATS: set `replication`, or --replication-url';
+
 function resolveDiscovery(config: EndpointPickerConfig, plugins: PluginSet): DiscoverySettings | undefined {
-  const reference = config.dataLayer?.discovery;
+  const reference = config.dataLayer?.discovery?.endpoints;
   if (reference === undefined) return undefined;
-  const path = ['dataLayer', 'discovery', 'pluginRef'];
+  const path = ['dataLayer', 'discovery', 'endpoints', 'pluginRef'];
   const { definition, parameters } = plugins.resolve(reference.pluginRef, ['discovery'], path);
   const type = definition === fileDiscovery ? 'file-discovery' : 'multicluster-file-discovery';
   if (definition !== fileDiscovery && definition !== multiclusterFileDiscovery) return undefined;

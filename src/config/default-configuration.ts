@@ -15,7 +15,7 @@ export const DEFAULT_PROFILES = `schedulingProfiles:
 ${DEFAULT_SCORERS.map(([type, weight]) => `  - {pluginRef: ${type}, weight: ${weight}}\n`).join('')}`;
 
 /** The configuration that is used when none is given. */
-export const DEFAULT_CONFIGURATION = `apiVersion: llm-d.ai/v1alpha1
+export const DEFAULT_CONFIGURATION = `apiVersion: llm-d.ai/v1
 kind: EndpointPickerConfig
 plugins:
 ${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`;

@@ -37,6 +37,7 @@ export class ConfigurationDocument {
   readonly #source: string;
   readonly #lines = new LineCounter();
   readonly #root: Node | null;
+  readonly #moved: { readonly from: Path; readonly to: Path }[] = [];
 
   /** Throws ConfigurationError when the text is not one YAML or JSON document. `source` names it in messages. */
   constructor(text: string, source: string, folder = process.cwd()) {
@@ -73,11 +74,23 @@ export class ConfigurationDocument {
     }
   }
 
+  /** Notes that the value that stands at `from` is known at `to`, as another version of the document has it. */
+  moved(from: Path, to: Path): void {
+    if (this.#written(to) === to) this.#moved.push({ from, to });
+  }
+
+  /** The path by which the document has what is known at `path`. */
+  #written(path: Path): Path {
+    const found = this.#moved.find(({ to }) => to.every((part, index) => part === path[index]));
+    return found === undefined ? path : [...found.from, ...path.slice(found.to.length)];
+  }
+
   /**
    * An error about the value at `path`, or about the key itself. A value that is missing is reported where the nearest
    * thing around it begins.
    */
-  error(path: Path, message: string, about: 'value' | 'key' = 'value'): ConfigurationError {
+  error(known: Path, message: string, about: 'value' | 'key' = 'value'): ConfigurationError {
+    const path = this.#written(known);
     return new ConfigurationError(message, this.#place(this.#offset(path, about)), pathText(path));
   }
 

@@ -1,3 +1,4 @@
+import { readVersioned, shapeViolations } from './api-versions.js';
 import type { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { type EngineSignals, type IdleContext, idleSettings } from './idle-settings.js';
@@ -10,9 +11,7 @@ import {
 } from './load.js';
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
-import { endpointPickerConfig } from './schema.js';
 import { sharedPrefixNotes } from './shared-prefix.js';
-import { violations } from './validation.js';
 
 /** All that can be said about a configuration before it runs. */
 export interface Findings {
@@ -48,14 +47,15 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
     const configuration = loadDocument(document, options);
     const context: IdleContext = {
       document,
-      config: endpointPickerConfig.parse(document.data),
+      config: readVersioned(document).config,
       configuration,
       ...options,
     };
     const missing = missingFiles(configuration.files, document);
     const warnings = [...configuration.warnings, ...idleSettings(context), ...missing.warnings];
     warnings.sort((a, b) => offset(a) - offset(b));
-    return { errors: missing.errors, warnings, notes: sharedPrefixNotes(context), configuration };
+    const notes = [...configuration.notes, ...sharedPrefixNotes(context)];
+    return { errors: missing.errors, warnings, notes, configuration };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;
     return { errors: [error], warnings: [], notes: [], configuration: undefined };
@@ -63,9 +63,10 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
 }
 
 function shapeErrors(document: ConfigurationDocument, options: LoadOptions): readonly ConfigurationError[] {
-  const parsed = endpointPickerConfig.safeParse(document.data);
-  if (!parsed.success) return violations(endpointPickerConfig, document.data, document);
-  return new PluginSet(document, options.registry, options.allowExperimental).loadUsable(parsed.data.plugins);
+  const errors = shapeViolations(document);
+  if (errors.length > 0) return errors;
+  const { plugins } = readVersioned(document).config;
+  return new PluginSet(document, options.registry, options.allowExperimental).loadUsable(plugins);
 }
 
 /** A number that grows with the place at the beginning of a warning. */

@@ -54,7 +54,6 @@ export function idleSettings(context: IdleContext): readonly string[] {
     ...idleScores(context),
     ...negativeWeights(context),
     ...parsersBehindTheLast(context),
-    ...syncInterval(context),
   ];
 }
 
@@ -195,10 +194,4 @@ function parsersBehindTheLast({ document, config, configuration }: IdleContext):
     const path = ['requestHandler', 'parsers', last + 1 + behind, 'pluginRef'];
     return document.warning(path, `"${pluginRef}" stands behind a parser that takes every request: it is never asked`);
   });
-}
-
-function syncInterval({ document, config }: IdleContext): readonly string[] {
-  if (config.dataLayer?.crossReplicaSyncInterval === undefined) return [];
-  const path = ['dataLayer', 'crossReplicaSyncInterval'];
-  return [document.warning(path, 'has no effect: there are no replica syncers')];
 }

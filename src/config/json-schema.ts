@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { PluginDefinition } from '../scheduling/plugin.js';
+import { MOVED_FIELDS } from './api-versions.js';
+import type { Path } from './document.js';
 import { poolsFile } from './pools-file.js';
 import { endpointPickerConfig } from './schema.js';
 
@@ -19,7 +21,7 @@ export function parametersSchema(definition: PluginDefinition): JsonSchema {
  * shape, names, types and ranges; what spans several fields (references, rules between parameters) is checked at load.
  */
 export function configurationSchema(registry: readonly PluginDefinition[]): JsonSchema {
-  const schema = schemaOf(endpointPickerConfig) as { readonly properties: Record<string, JsonSchema> };
+  const schema = withOlderPlaces(schemaOf(endpointPickerConfig)) as Entry;
   const plugins = schema.properties.plugins!;
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
@@ -32,6 +34,24 @@ export function configurationSchema(registry: readonly PluginDefinition[]): Json
     },
     $defs: Object.fromEntries(registry.map((definition) => [definition.type, parametersSchema(definition)])),
   };
+}
+
+/** The schema with the places that fields had in older versions, which are converted when a file is loaded. */
+function withOlderPlaces(schema: JsonSchema): JsonSchema {
+  const older = structuredClone(schema) as JsonSchema;
+  for (const { from, to } of MOVED_FIELDS) {
+    const owner = schemaAt(older, from.slice(0, -1)) as { readonly properties: Record<string, JsonSchema> };
+    const description = `In llm-d.ai/v1: ${to.filter((part) => typeof part === 'string').join('.')}.`;
+    owner.properties[String(from.at(-1))] = { ...schemaAt(schema, to), description, deprecated: true };
+  }
+  return older;
+}
+
+function schemaAt(schema: JsonSchema, path: Path): JsonSchema {
+  return path.reduce<JsonSchema>(
+    (part, key) => (typeof key === 'number' ? (part.items as JsonSchema) : (part as Entry).properties[key]!),
+    schema,
+  );
 }
 
 /** JSON Schema of a pools file. The `configuration` of a pool is checked by `configurationSchema` alone. */

@@ -9,6 +9,7 @@ import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/program.js';
 import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
+import { API_VERSION, readVersioned } from './api-versions.js';
 import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {
   type DataLayer,
@@ -18,7 +19,7 @@ import {
   resolveDataLayer,
 } from './data-layer.js';
 import { DEFAULT_CONFIGURATION } from './default-configuration.js';
-import { ConfigurationDocument, type Path } from './document.js';
+import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { didYouMean } from './nearest-name.js';
@@ -26,31 +27,18 @@ import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { type ReplicationConfig, resolveReplication } from './replication.js';
 import { resolveSaturationDetector } from './saturation.js';
-import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
-import { shown, validate } from './validation.js';
+import type { EndpointPickerConfig } from './schema.js';
+import { shown } from './validation.js';
 
-/** The configured parsers, else those of the deprecated field `parser`, else the default ones. */
-function resolveParsers(
-  config: EndpointPickerConfig,
-  plugins: PluginSet,
-  document: ConfigurationDocument,
-  warnings: string[],
-): readonly LoadedPlugin[] {
+/** The configured parsers, else the default ones. */
+function resolveParsers(config: EndpointPickerConfig, plugins: PluginSet): readonly LoadedPlugin[] {
   const listed = config.requestHandler?.parsers ?? [];
-  if (config.parser !== undefined) {
-    const used = listed.length > 0 ? ', and ignored because that is set' : '';
-    warnings.push(document.warning(['parser'], `is deprecated: use requestHandler.parsers${used}`));
-  }
-  const resolve = (name: string, path: Path) => {
+  if (listed.length === 0) return DEFAULT_PARSERS.map((type) => plugins.ensure(type));
+  return listed.map(({ pluginRef }, index) => {
     // The default parsers need not be listed in plugins to be named.
-    if (isParserName(name) && DEFAULT_PARSERS.includes(name)) plugins.ensure(name);
-    return plugins.resolve(name, ['parser'], path);
-  };
-  if (listed.length > 0) {
-    return listed.map(({ pluginRef }, index) => resolve(pluginRef, ['requestHandler', 'parsers', index, 'pluginRef']));
-  }
-  if (config.parser !== undefined) return [resolve(config.parser.pluginRef, ['parser', 'pluginRef'])];
-  return DEFAULT_PARSERS.map((type) => plugins.ensure(type));
+    if (isParserName(pluginRef) && DEFAULT_PARSERS.includes(pluginRef)) plugins.ensure(pluginRef);
+    return plugins.resolve(pluginRef, ['parser'], ['requestHandler', 'parsers', index, 'pluginRef']);
+  });
 }
 
 /** Feature gates and whether they are on by default. */
@@ -86,10 +74,6 @@ function resolveFeatureGates(
   }
   return gates;
 }
-
-const API_VERSION = 'llm-d.ai/v1alpha1';
-const DEPRECATED_API_VERSION = 'inference.networking.x-k8s.io/v1alpha1';
-const KIND = 'EndpointPickerConfig';
 
 /** Source of the configuration; neither = the default configuration. */
 export interface ConfigurationSource {
@@ -129,6 +113,8 @@ export interface LoadedConfiguration {
   readonly plugins: readonly { readonly name: string; readonly type: string }[];
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
+  /** Conversions to the newest version, one line each, to be logged once; nothing to be done about. */
+  readonly notes: readonly string[];
   /** The configuration with all defaults, as a document that loads to the same result. */
   readonly effective: Readonly<Record<string, unknown>>;
 }
@@ -143,9 +129,8 @@ export function loadConfiguration(source: ConfigurationSource, options: LoadOpti
 
 /** As `loadConfiguration`, of a document that has been read already. */
 export function loadDocument(document: ConfigurationDocument, options: LoadOptions): LoadedConfiguration {
-  const config = validate(endpointPickerConfig, document.data, document);
-  const warnings: string[] = [];
-  checkVersion(config, document, warnings);
+  const { config, notes, ...versioned } = readVersioned(document);
+  const warnings = [...versioned.warnings];
   const gates = resolveFeatureGates(config.featureGates, document);
   const plugins = new PluginSet(document, options.registry, options.allowExperimental);
   plugins.load(config.plugins);
@@ -155,9 +140,9 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   resolveReferences(plugins);
   resolveCustomScheduler(config, plugins, document, warnings);
   const flowControlOn = gates.get('flowControl') ?? false;
-  const detector = resolveSaturationDetector(config, flowControlOn, plugins, document, warnings);
+  const detector = resolveSaturationDetector(config, flowControlOn, plugins, document);
   const flowControl = resolveFlowControl(config, flowControlOn, plugins, document, warnings);
-  const parsers = resolveParsers(config, plugins, document, warnings);
+  const parsers = resolveParsers(config, plugins);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
   const adaptation = resolveAdaptation(config.adaptation, document.folder);
@@ -179,6 +164,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     files: plugins.files,
     plugins: plugins.list().map(({ name, definition }) => ({ name, type: definition.type })),
     warnings: [...plugins.warnings, ...warnings],
+    notes,
     effective: effectiveDocument(config, {
       gates,
       plugins,
@@ -229,24 +215,6 @@ function givenDiscovery({ endpointsFile }: LoadOptions): DiscoverySettings | und
   return endpointsFile === undefined
     ? undefined
     : { type: 'file-discovery', path: resolve(endpointsFile), watch: true };
-}
-
-function checkVersion(config: EndpointPickerConfig, document: ConfigurationDocument, warnings: string[]): void {
-  for (const [field, assumed] of [
-    ['apiVersion', API_VERSION],
-    ['kind', KIND],
-  ] as const) {
-    if (config[field] === undefined) warnings.push(document.warning([field], `is missing: ${assumed} is assumed`));
-  }
-  if (config.apiVersion === DEPRECATED_API_VERSION) {
-    warnings.push(document.warning(['apiVersion'], `${DEPRECATED_API_VERSION} is deprecated: use ${API_VERSION}`));
-  } else if (config.apiVersion !== undefined && config.apiVersion !== API_VERSION) {
-    const hint = didYouMean(config.apiVersion, [API_VERSION]);
-    throw document.error(['apiVersion'], `expected ${API_VERSION}, got ${shown(config.apiVersion)}${hint}`);
-  }
-  if (config.kind !== undefined && config.kind !== KIND) {
-    throw document.error(['kind'], `expected ${KIND}, got ${shown(config.kind)}`);
-  }
 }
 
 function addMissingProducers(
@@ -328,7 +296,7 @@ function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Re
   const discovery = config.dataLayer?.discovery;
   return {
     apiVersion: API_VERSION,
-    kind: KIND,
+    kind: 'EndpointPickerConfig',
     featureGates: [...resolved.gates].map(([name, on]) => `${name}=${on}`),
     plugins: resolved.plugins.list().map(({ name, definition, parameters }) => ({
       type: definition.type,

@@ -14,23 +14,14 @@ export function resolveSaturationDetector(
   flowControl: boolean,
   plugins: PluginSet,
   document: ConfigurationDocument,
-  warnings: string[],
 ): LoadedPlugin {
   plugins.ensure(utilizationDetector.type);
   const current = config.flowControl?.saturationDetector;
-  if (config.saturationDetector !== undefined) {
-    const used = current === undefined ? '' : ', and ignored because that is set';
-    const text = `is deprecated: use flowControl.saturationDetector${used}`;
-    warnings.push(document.warning(['saturationDetector'], text));
-  }
   if (current !== undefined) {
     const path = ['flowControl', 'saturationDetector', 'pluginRef'];
     return checkLearned(plugins.resolve(current.pluginRef, ['saturation-detector'], path), flowControl, path, document);
   }
-  const old = config.saturationDetector?.pluginRef;
-  if (old === undefined) return plugins.ensure(flowControl ? learnedLimitDetector.type : utilizationDetector.type);
-  const path = ['saturationDetector', 'pluginRef'];
-  return checkLearned(plugins.resolve(old, ['saturation-detector'], path), flowControl, path, document);
+  return plugins.ensure(flowControl ? learnedLimitDetector.type : utilizationDetector.type);
 }
 
 function checkLearned(detector: LoadedPlugin, flowControl: boolean, path: Path, document: ConfigurationDocument) {

@@ -46,10 +46,21 @@ const dataLayer = z.strictObject({
     )
     .default([])
     .describe('Where the signals of endpoints come from.'),
-  discovery: reference.optional().describe('Where the endpoints come from.'),
-  peerDiscovery: reference.optional().describe('Refused: there are no peer discovery plugins.'),
-  crossReplicaSyncerPluginRef: z.string().optional().describe('Refused: there are no replica syncers.'),
-  crossReplicaSyncInterval: duration.optional().describe('Without effect: there are no replica syncers.'),
+  discovery: z
+    .strictObject({
+      endpoints: reference.optional().describe('Where the endpoints come from.'),
+      peers: reference.optional().describe('Where other replicas come from. Without effect: see `replication`.'),
+    })
+    .optional()
+    .describe('Where endpoints, and other replicas, come from.'),
+  crossReplica: z
+    .strictObject({
+      syncerPluginRef: z.string().optional().describe('Name of a replica syncer. Without effect: see `replication`.'),
+      syncInterval: duration.optional().describe('Time between two syncs. Without effect.'),
+      publishTimeout: duration.optional().describe('Longest time of a publication. Without effect.'),
+    })
+    .optional()
+    .describe('How llm-d-router shares state between replicas. Without effect: Pointsman has `replication`.'),
 });
 
 const priorityBand = z.strictObject({
@@ -107,9 +118,9 @@ const flowControl = z.strictObject({
   enableEviction: z.boolean().default(false).describe('Let waiting requests of higher priority push out running ones.'),
 });
 
-/** An EndpointPickerConfig as it stands in the file. References and plugin parameters are checked later. */
+/** An EndpointPickerConfig of `llm-d.ai/v1`, to which older ones are converted. References and plugin parameters are checked later. */
 export const endpointPickerConfig = z.strictObject({
-  apiVersion: z.string().optional().describe('llm-d.ai/v1alpha1.'),
+  apiVersion: z.string().optional().describe('llm-d.ai/v1, or llm-d.ai/v1alpha1.'),
   kind: z.string().optional().describe('EndpointPickerConfig.'),
   featureGates: z.array(z.string()).default([]).describe('Features to turn on or off: name, name=true or name=false.'),
   plugins: z.array(plugin).default([]).describe('Every plugin with its parameters. Names are unique.'),
@@ -130,8 +141,6 @@ export const endpointPickerConfig = z.strictObject({
     })
     .optional()
     .describe('How requests are read.'),
-  saturationDetector: reference.optional().describe('Deprecated place of flowControl.saturationDetector.'),
-  parser: reference.optional().describe('Deprecated place of requestHandler.parsers.'),
 });
 
 export type EndpointPickerConfig = z.output<typeof endpointPickerConfig>;

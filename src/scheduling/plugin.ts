@@ -37,6 +37,9 @@ export type PluginKind =
   | 'scheduler'
   | 'parser'
   | 'discovery'
+  | 'peer-discovery'
+  | 'replica-syncer'
+  | 'eviction-policy'
   | 'data-source'
   | 'extractor'
   | 'saturation-detector'
@@ -138,6 +141,8 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly parameters: z.ZodType<Parameters>;
   /** Parameters that name a file or folder to read. Relative ones are resolved from the configuration's folder. */
   readonly files?: readonly (readonly string[])[];
+  /** Whether a data source may list this producer as an extractor, as llm-d-router wants it; here nothing follows. */
+  readonly listedAsExtractor?: boolean;
   /** Facts that this plugin produces. */
   readonly produces?: readonly DataKey[];
   /** Facts for which this type is added, without parameters, when nothing else in the configuration produces them. */

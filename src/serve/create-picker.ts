@@ -55,6 +55,7 @@ export async function createPicker(
     const log = createLogger(observe.log);
     if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
     for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
+    for (const note of configuration.notes) log.info(note);
     log.info(
       needsInWords(proxyNeeds(configuration)),
       'what decisions read of the proxy (docs/guides/processing-modes.md)',

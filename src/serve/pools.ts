@@ -66,6 +66,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
   const load = entryLoad(base.load, files);
   const configuration = loadDocument(entryDocument(entry, files, place), load);
   for (const warning of configuration.warnings) log.warn({ pool: entry.name }, warning);
+  for (const note of configuration.notes) log.info({ pool: entry.name }, note);
   const problem = sourceError(entry, configuration, place);
   if (problem !== undefined) throw problem;
   const source = entrySource(entry);

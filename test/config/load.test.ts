@@ -68,7 +68,7 @@ describe('the shape of a configuration', () => {
     ],
     ['a list', '- testing\n', '--config-text:1:1: expected a mapping, got a list'],
     ['text that is no YAML', 'plugins: [\n', '--config-text:2:1: not valid YAML or JSON'],
-    ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1alpha1'],
+    ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1,'],
     ['two documents', 'a: 1\n---\nb: 1\n', 'not valid YAML or JSON'],
     ['a key twice', 'a: 1\na: 2\n', '--config-text:2:1: not valid YAML or JSON'],
   ])('the shape of a configuration refuses %s', (_name, text, message) => {
@@ -78,7 +78,7 @@ describe('the shape of a configuration', () => {
   it('the shape of a configuration warns about the deprecated apiVersion', () => {
     const text = 'apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n';
     expect(loadConfiguration({ text }, options).warnings).toEqual([
-      '--config-text:1:13: apiVersion: inference.networking.x-k8s.io/v1alpha1 is deprecated: use llm-d.ai/v1alpha1',
+      '--config-text:1:13: apiVersion: inference.networking.x-k8s.io/v1alpha1 is deprecated: use llm-d.ai/v1',
     ]);
   });
 
@@ -615,11 +615,8 @@ describe('the data layer', () => {
       'plugins: [{type: queue-scorer}]\ndataLayer: {discovery: {pluginRef: queue-scorer}}',
       'plugin "queue-scorer" is of kind scorer, expected discovery',
     ],
-    [
-      'dataLayer: {peerDiscovery: {pluginRef: peers}}',
-      'plugin "peers" cannot be used: there are no peer discovery plugins',
-    ],
-    ['dataLayer: {crossReplicaSyncerPluginRef: sync}', 'plugin "sync" cannot be used: there are no replica syncers'],
+    ['dataLayer: {peerDiscovery: {pluginRef: peers}}', 'plugin "peers" is not defined'],
+    ['dataLayer: {crossReplicaSyncerPluginRef: sync}', 'plugin "sync" is not defined'],
     [
       'plugins: [{type: metrics-data-source}, {type: metrics-data-source, name: b}]\ndataLayer: {sources: ' +
         '[{pluginRef: b}, {pluginRef: metrics-data-source}]}',

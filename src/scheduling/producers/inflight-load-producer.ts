@@ -27,6 +27,7 @@ function needs({ prefixMatchInfoProducerName }: Parameters): readonly DataNeed[]
 export const inflightLoadProducer = definePlugin({
   type: 'inflight-load-producer',
   kinds: ['producer'],
+  listedAsExtractor: true,
   stability: 'Beta',
   doc: 'Counts the requests and the uncached prompt tokens that are in flight to each endpoint from here.',
   parameters,

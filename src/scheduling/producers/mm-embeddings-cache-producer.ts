@@ -89,6 +89,7 @@ class MediaProducer implements HookPlugin {
 export const mmEmbeddingsCacheProducer = definePlugin({
   type: 'mm-embeddings-cache-producer',
   kinds: ['producer'],
+  listedAsExtractor: true,
   stability: 'Beta',
   doc:
     'Remembers which endpoint was sent which images, videos and sounds, so that they need not be encoded again. ' +
