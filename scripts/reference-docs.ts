@@ -31,6 +31,7 @@ import type { TenantUsage } from '../dist/src/operations/usage/tenant-usage.js';
 import { disaggregatedsetRolloutScreener } from '../dist/src/scheduling/screeners/disaggregatedset-rollout-screener.js';
 import type { Flag } from '../dist/src/serve/flag.js';
 import { SERVE_FLAGS } from '../dist/src/serve/flag-table.js';
+import { ROUTER_FLAGS } from '../dist/src/serve/router-flags.js';
 import { COMMANDS } from '../dist/tools/commands.js';
 
 // Flags
@@ -53,12 +54,23 @@ export function flagsPage(): string {
     return `## ${group}\n\n${table(['flag', 'default', 'meaning'], rows)}`;
   });
   const commands = COMMANDS.map(({ usage, summary }) => [`\`pointsman ${usage}\``, summary]);
-  return `${[FLAGS_HEAD, '## Commands', table(['command', 'meaning'], commands), ...chapters].join('\n\n')}\n`;
+  const parts = [FLAGS_HEAD, '## Commands', table(['command', 'meaning'], commands), ...chapters, routerChapter()];
+  return `${parts.join('\n\n')}\n`;
 }
 
 function flagRow(name: string, { placeholder, shown, doc }: Flag<unknown>): string[] {
   const written = placeholder === undefined ? `--${name}` : `--${name}=${placeholder}`;
   return [`\`${written}\``, shown === undefined ? '' : `\`${shown}\``, doc];
+}
+
+const ROUTER_HEAD = `## Flags of llm-d-router
+
+Every flag that llm-d-router has, or will have by what is merged and proposed there (\`next\`), and its effect here. A flag that is
+neither here nor above ends the start, so that nothing is asked for in vain.`;
+
+function routerChapter(): string {
+  const rows = [...ROUTER_FLAGS].map(([name, { since, effect }]) => [`\`--${name}\``, since, effect]);
+  return `${ROUTER_HEAD}\n\n${table(['flag', 'since', 'effect here'], rows)}`;
 }
 
 // Metrics

@@ -21,14 +21,13 @@ import {
 import { DEFAULT_CONFIGURATION } from './default-configuration.js';
 import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
+import { type GateEntry, resolveFeatureGates } from './feature-gates.js';
 import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
-import { didYouMean } from './nearest-name.js';
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { type ReplicationConfig, resolveReplication } from './replication.js';
 import { resolveSaturationDetector } from './saturation.js';
 import type { EndpointPickerConfig } from './schema.js';
-import { shown } from './validation.js';
 
 /** The configured parsers, else the default ones. */
 function resolveParsers(config: EndpointPickerConfig, plugins: PluginSet): readonly LoadedPlugin[] {
@@ -41,40 +40,6 @@ function resolveParsers(config: EndpointPickerConfig, plugins: PluginSet): reado
   });
 }
 
-/** Feature gates and whether they are on by default. */
-const GATES: ReadonlyMap<string, boolean> = new Map([
-  ['flowControl', false],
-  ['haPopulateNonLeaderDatastore', true],
-]);
-
-/** Spellings of a boolean that Go's strconv.ParseBool takes. */
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
-  ...['1', 't', 'T', 'TRUE', 'true', 'True'].map((text) => [text, true] as const),
-  ...['0', 'f', 'F', 'FALSE', 'false', 'False'].map((text) => [text, false] as const),
-]);
-
-/** All gates with their values, from entries `name`, `name=true` or `name=false`; of several for a gate the last. */
-function resolveFeatureGates(
-  entries: readonly string[],
-  document: ConfigurationDocument,
-): ReadonlyMap<string, boolean> {
-  const gates = new Map(GATES);
-  for (const [index, entry] of entries.entries()) {
-    const [name = '', ...rest] = entry.split('=');
-    const path = ['featureGates', index];
-    if (!GATES.has(name)) {
-      const hint = didYouMean(name, GATES.keys()) || `; known: ${[...GATES.keys()].join(', ')}`;
-      throw document.error(path, `unknown feature gate "${name}"${hint}`);
-    }
-    const value = rest.length === 0 ? true : BOOLEANS.get(rest.join('='));
-    if (value === undefined) {
-      throw document.error(path, `feature gate ${name} must be true or false, got ${shown(rest.join('='))}`);
-    }
-    gates.set(name, value);
-  }
-  return gates;
-}
-
 /** Source of the configuration; neither = the default configuration. */
 export interface ConfigurationSource {
   readonly file?: string | undefined;
@@ -85,6 +50,8 @@ export interface LoadOptions {
   /** Whether plugins of Alpha stability are loaded. */
   readonly allowExperimental: boolean;
   readonly registry: readonly PluginDefinition[];
+  /** Feature gates that go before those of the configuration. */
+  readonly featureGates?: readonly GateEntry[] | undefined;
   /** Endpoints file that takes the place of `dataLayer.discovery`. */
   readonly endpointsFile?: string | undefined;
 }
@@ -131,7 +98,7 @@ export function loadConfiguration(source: ConfigurationSource, options: LoadOpti
 export function loadDocument(document: ConfigurationDocument, options: LoadOptions): LoadedConfiguration {
   const { config, notes, ...versioned } = readVersioned(document);
   const warnings = [...versioned.warnings];
-  const gates = resolveFeatureGates(config.featureGates, document);
+  const gates = resolveFeatureGates(config.featureGates, options.featureGates ?? [], document);
   const plugins = new PluginSet(document, options.registry, options.allowExperimental);
   plugins.load(config.plugins);
 

@@ -26,6 +26,8 @@ export interface ObserveSettings {
   readonly ui: boolean;
   /** Whether every gRPC stream is counted (`--enable-grpc-stream-metrics`). */
   readonly streamMetrics: boolean;
+  /** Bound on the fairness ids that metrics show; undefined = that of all names of clients, 0 = no id is shown. */
+  readonly fairnessIds: number | undefined;
   /** One decision in so many keeps all columns; 0 = only refused and marked ones. */
   readonly columnsEvery: number;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */

@@ -279,7 +279,7 @@ export class PoolParts {
   }
 
   #makeFlowControl(): FlowControl | undefined {
-    const { configuration, bounds } = this.#options;
+    const { configuration, bounds, observe } = this.#options;
     if (configuration.flowControl === undefined) return undefined;
     return new FlowControl({
       core: this.#core,
@@ -287,6 +287,7 @@ export class PoolParts {
       shards: bounds.shards,
       pool: () => this.#pool.assignments,
       signals: (slot) => this.#table.read(slot),
+      fairnessIds: observe.fairnessIds,
       evictRequest: ({ thread, ticket, ticketGeneration: generation }) =>
         this.#process.link().tell(thread, { kind: 'evictRequest', ticket, generation }),
     });

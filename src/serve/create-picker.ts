@@ -136,10 +136,10 @@ function configurationSource({ configFile, configText }: ServeFlags): Configurat
 }
 
 function loadOptions(
-  { allowExperimentalPlugins, endpointsFile }: ServeFlags,
+  { allowExperimentalPlugins, endpointsFile, featureGates }: ServeFlags,
   registry: LoadOptions['registry'],
 ): LoadOptions {
-  return { allowExperimental: allowExperimentalPlugins, registry, endpointsFile };
+  return { allowExperimental: allowExperimentalPlugins, registry, endpointsFile, featureGates };
 }
 
 function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registry']): PickerOptions['followed'] {

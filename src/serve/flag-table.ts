@@ -1,3 +1,4 @@
+import type { GateEntry } from '../config/feature-gates.js';
 import { BOUNDS_FLAGS } from './bounds-flags.js';
 import { DECIDE_FLAGS } from './decide-flags.js';
 import { type Flag, type FlagValues, flag, optionalText, toggle } from './flag.js';
@@ -6,6 +7,7 @@ import {
   parseBoolean,
   parseChoice,
   parseFlagDuration,
+  parseGates,
   parseInteger,
   parseMovedMetric,
   parsePoolGroup,
@@ -88,6 +90,14 @@ export const SERVE_FLAGS = {
   'config-file': optionalText(CONFIGURATION, '<file>', 'EndpointPickerConfig, YAML or JSON.'),
   'config-text': optionalText(CONFIGURATION, '<text>', 'EndpointPickerConfig itself.'),
   'watch-config': toggle(CONFIGURATION, true, 'Load --config-file again when it changes.'),
+  'feature-gates': flag<readonly GateEntry[]>(
+    CONFIGURATION,
+    '<gates>',
+    [],
+    undefined,
+    parseGates,
+    'Feature gates, name or name=false with commas between; they go before featureGates of the configuration.',
+  ),
   'candidate-config': optionalText(
     CONFIGURATION,
     '<file>',
@@ -167,6 +177,20 @@ export const SERVE_FLAGS = {
     parseFlagDuration(1e-6),
     undefined,
     "the pool's gauges are computed when the metrics page is read",
+  ),
+  'watch-config-file': inert(
+    undefined,
+    false,
+    parseBoolean,
+    true,
+    'the configuration is followed anyway, unless --watch-config=false is given',
+  ),
+  'plugin-state-staleness-threshold': inert(
+    '<duration>',
+    300_000,
+    parseFlagDuration(1e-6),
+    undefined,
+    'what a request counts as in flight is given back when its stream ends, however long it takes',
   ),
   'zap-devel': inert(undefined, false, parseBoolean, false, 'the log has one form for production and development'),
   'zap-stacktrace-level': inert<string>(

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { type GateEntry, parseGate } from '../config/feature-gates.js';
 import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
 import { selectorAccepts } from '../contract/label-selector.js';
@@ -32,6 +33,15 @@ export function parseText(text: string): string {
 /** One value for each time that the flag is given. */
 export function parseTexts(text: string, _flag: string, previous: readonly string[]): readonly string[] {
   return [...previous, text];
+}
+
+/** Feature gates as a comma list; a flag that is given several times adds to it. */
+export function parseGates(text: string, flag: string, previous: readonly GateEntry[]): readonly GateEntry[] {
+  const entries = text.split(',').filter((entry) => entry !== '');
+  return [
+    ...previous,
+    ...entries.map((entry) => parseGate(entry.trim(), (problem) => new FlagError(`--${flag}: ${problem}`))),
+  ];
 }
 
 /** An empty text is the same as no flag. */

@@ -1,6 +1,6 @@
 import type { ObserveSettings, SamplerSettings } from '../contract/observe-settings.js';
 import { type FlagValues, flag, optionalText, toggle } from './flag.js';
-import { parseChoice, parseInteger, parseZapLevel } from './flag-values.js';
+import { parseChoice, parseInteger, parseOptionalInteger, parseZapLevel } from './flag-values.js';
 
 const OBSERVING = 'Logs, metrics, traces';
 
@@ -29,6 +29,14 @@ export const OBSERVE_FLAGS = {
     'Format of the log.',
   ),
   'enable-grpc-stream-metrics': toggle(OBSERVING, false, 'Metrics of every gRPC stream.'),
+  'fairness-id-metric-label-limit': flag<number | undefined>(
+    OBSERVING,
+    '<number>',
+    undefined,
+    undefined,
+    parseOptionalInteger(0, 100_000),
+    'Fairness ids that metrics show by name, the first ones; further ones are `other`, with 0 all are.',
+  ),
   tracing: toggle(OBSERVING, true, 'Write OpenTelemetry traces when the OTEL_* variables name an exporter.'),
   'usage-dir': optionalText(
     OBSERVING,
@@ -70,6 +78,7 @@ export function observeSettings(
     log: { verbosity: flags.v, zapLogLevel: flags.zapLogLevel, zapEncoder: flags.zapEncoder },
     ui: flags.ui,
     streamMetrics: flags.enableGrpcStreamMetrics,
+    fairnessIds: flags.fairnessIdMetricLabelLimit,
     columnsEvery: flags.decisionColumnsEvery,
     allowExplain: flags.allowExplainHeader,
     sampler,

@@ -37,6 +37,24 @@ describe('names as label values', () => {
     expect([names.model('b'), names.model('c')]).toEqual(['b', 'other']);
   });
 
+  it('a bound on fairness ids shows the first ones, and all models beside them', () => {
+    const names = new ShownNames(24, undefined, 2);
+    const shown = ['a', 'b', 'c', 'a'].map((id) => names.admit(id, 'm', 'm').join());
+    expect(shown).toEqual(['a,m,m', 'b,m,m', 'other,m,m', 'a,m,m']);
+  });
+
+  it('a bound on fairness ids above that of combinations makes room for them', () => {
+    const names = new ShownNames(1, undefined, 3);
+    expect(['a', 'b', 'c', 'd'].map((id) => names.admit(id, '', '')[0])).toEqual(['a', 'b', 'c', 'other']);
+  });
+
+  it('a bound of 0 shows no fairness id, not even a vouched one', () => {
+    const names = new ShownNames(24, undefined, 0);
+    names.vouch(vouched(['m'], ['tenant']));
+    expect(names.admit('tenant', 'm', 'm')).toEqual(['other', 'm', 'm']);
+    expect(names.admit('', 'm', 'm')).toEqual(['', 'm', 'm']);
+  });
+
   it('a name of more than 128 characters is other unless somebody vouches for it', () => {
     const names = new ShownNames();
     const [fits, long] = ['x'.repeat(128), 'x'.repeat(129)];

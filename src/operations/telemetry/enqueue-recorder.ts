@@ -19,11 +19,15 @@ const limit = boundsOf(enqueueKind.at.duration);
 export class EnqueueRecorder {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
-  readonly #names = new ShownNames();
+  readonly #names: ShownNames;
 
-  /** @throws RangeError when the thread's telemetry block is too small */
-  constructor(core: CoreInstance) {
+  /**
+   * @param fairnessIds bound on the fairness ids that are shown; undefined = none of its own
+   * @throws RangeError when the thread's telemetry block is too small
+   */
+  constructor(core: CoreInstance, fairnessIds: number | undefined = undefined) {
     this.#cells = core.f64;
+    this.#names = new ShownNames(undefined, undefined, fairnessIds);
     this.#series = new SeriesTable(core, [enqueueKind, refusalKind]);
     for (const { kind, values } of this.#series.adopted)
       if (kind === enqueueKind) this.#names.admit(values[0]!, '', '');

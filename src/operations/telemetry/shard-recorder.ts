@@ -48,6 +48,8 @@ export interface ShardRecorderOptions {
   readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
   /** Shards of the picker, which share the places of names without a voucher. Default 1. */
   readonly shards?: number | undefined;
+  /** Fairness ids that are shown in the whole picker; undefined = as many as names without a voucher have places. */
+  readonly fairnessIds?: number | undefined;
   /** Milliseconds of a clock that does not go back; for tests. */
   readonly now?: (() => number) | undefined;
 }
@@ -149,7 +151,9 @@ export class ShardRecorder implements RequestRecorder {
   constructor(core: CoreInstance, options: ShardRecorderOptions) {
     this.#cells = core.f64;
     this.#options = options;
-    this.#names = new ShownNames(Math.max(1, Math.floor(UNVOUCHED_MAX / (options.shards ?? 1))), options.now);
+    const share = (places: number) => Math.max(Math.min(1, places), Math.floor(places / (options.shards ?? 1)));
+    const fairnessIds = options.fairnessIds === undefined ? undefined : share(options.fairnessIds);
+    this.#names = new ShownNames(share(UNVOUCHED_MAX), options.now, fairnessIds);
     this.#series = new SeriesTable(core, seriesKinds);
     this.decisions = new DecisionCounts(core.f64, this.#series);
     this.#adopt();

@@ -35,16 +35,28 @@ const REPLACED_MAX = 64;
 export class ShownNames {
   #vouched: VouchedNames = NONE_VOUCHED;
   readonly #limit: number;
+  /** Bound on the fairness ids without a voucher; undefined = none but that of the combinations, 0 = no id is shown. */
+  readonly #fairnessMax: number | undefined;
+  readonly #fairnessIds = new Set<string>();
   readonly #now: () => number;
   /** Time of the last use in milliseconds, by combination; the longest unused first. */
   readonly #unvouched = new Map<string, number>();
   #models: ReadonlySet<string> = new Set();
   #replaced = 0;
 
-  /** @param limit combinations with a name without a voucher */
-  constructor(limit: number = UNVOUCHED_MAX, now: () => number = () => performance.now()) {
-    this.#limit = limit;
+  /**
+   * @param limit combinations with a name without a voucher
+   * @param fairnessMax fairness ids without a voucher (`--fairness-id-metric-label-limit`), for which there is room
+   *   beyond `limit`; 0 = every id is `other`, also a vouched one
+   */
+  constructor(
+    limit: number = UNVOUCHED_MAX,
+    now: () => number = () => performance.now(),
+    fairnessMax: number | undefined = undefined,
+  ) {
+    this.#limit = Math.max(limit, fairnessMax ?? 0);
     this.#now = now;
+    this.#fairnessMax = fairnessMax;
   }
 
   /** Replaces the vouched names. Combinations that were resolved before have to be resolved again. */
@@ -54,7 +66,7 @@ export class ShownNames {
 
   /** The labels of a request as they are shown. */
   admit(fairness: string, model: string, target: string): ClientLabels {
-    const labels: ClientLabels = [labelValue(fairness), labelValue(model), labelValue(target)];
+    const labels: ClientLabels = [this.#fairness(labelValue(fairness)), labelValue(model), labelValue(target)];
     const isVouched = [this.#isFairness(labels[0]), this.#isModel(labels[1]), this.#isModel(labels[2])];
     if (!isVouched.includes(false) || this.#hasPlace(labels)) return labels;
     const [shownFairness, shownModel, shownTarget] = labels.map((label, i) => (isVouched[i] ? label : OTHER));
@@ -65,6 +77,16 @@ export class ShownNames {
   model(name: string): string {
     const label = labelValue(name);
     return this.#isModel(label) || this.#models.has(label) ? label : OTHER;
+  }
+
+  /** The id, or `other` where the bound on fairness ids leaves no room for it. */
+  #fairness(id: string): string {
+    if (this.#fairnessMax === undefined || id === '') return id;
+    if (this.#fairnessMax === 0) return OTHER;
+    if (this.#isFairness(id) || this.#fairnessIds.has(id)) return id;
+    if (this.#fairnessIds.size >= this.#fairnessMax) return OTHER;
+    this.#fairnessIds.add(id);
+    return id;
   }
 
   #isModel(name: string): boolean {

@@ -28,6 +28,8 @@ export interface FlowControlOptions {
   readonly pool: () => readonly PoolSlot[];
   /** Last signals of an endpoint. */
   readonly signals: (slot: number) => Signals;
+  /** Bound on the fairness ids that metrics show; undefined = none of its own. */
+  readonly fairnessIds?: number | undefined;
   /** Tells the shard of a request to end it. */
   readonly evictRequest: (evicted: Evicted) => void;
 }
@@ -77,9 +79,9 @@ export class FlowControl {
   #peers = { live: 0, expected: 1 };
 
   /** @throws Error when the gate cannot be opened, which needs a memory without other users */
-  constructor({ core, configuration, shards, pool, signals, evictRequest }: FlowControlOptions) {
+  constructor({ core, configuration, shards, pool, signals, evictRequest, fairnessIds }: FlowControlOptions) {
     const settings = configuration.flowControl!;
-    const counts = new EnqueueRecorder(core);
+    const counts = new EnqueueRecorder(core, fairnessIds);
     this.vouch = (names) => counts.vouch(names);
     this.#settings = settings;
     this.#core = core;

@@ -183,6 +183,7 @@ export class PoolStack {
       poolName: observe.poolName,
       prediction: restart.prediction,
       shards: bounds.shards,
+      fairnessIds: observe.fairnessIds,
     });
     this.#recorder.vouch(snapshot.names);
     this.scans = scans?.serves(this.#core) ? scans : new ScanMemory(this.#core);
