@@ -310,7 +310,10 @@ export function filter(op: Operation, code: u32, used: u32, total: u32, candidat
   } else if (code == OP_FILTER_TOPOLOGY) {
     if (!keepNear(op, used)) return candidates;
     all = true;
-  } else if (code == OP_FILTER_CONCURRENCY) keepConcurrency(used, op.p0, op.p1);
+  } else if (code == OP_FILTER_CONCURRENCY) {
+    keepConcurrency(used, op.p0, op.p1);
+    all = op.p2 > 0;
+  }
   else return candidates;
   return take(used, candidates, all);
 }

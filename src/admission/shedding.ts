@@ -70,10 +70,10 @@ export function saturationFilter(settings: SaturationSettings): Pick<Operation, 
     const parameters = [queueDepthThreshold * above, kvCacheUtilThreshold * above, metricsStalenessMs];
     return { code: 'OP_FILTER_UNSATURATED', parameters };
   }
-  const { mode, maxConcurrency, maxTokenConcurrency } = settings;
+  const { mode, maxConcurrency, maxTokenConcurrency, failOpen } = settings;
   const requests = mode === 'tokens' ? Number.POSITIVE_INFINITY : maxConcurrency * above;
   const tokens = mode === 'requests' ? Number.POSITIVE_INFINITY : maxTokenConcurrency * above;
-  return { code: 'OP_FILTER_CONCURRENCY', parameters: [requests, tokens] };
+  return { code: 'OP_FILTER_CONCURRENCY', parameters: [requests, tokens, failOpen ? 1 : 0] };
 }
 
 /** Columns of endpoints that the detector compares with its limits: those that it reads as a filter. */

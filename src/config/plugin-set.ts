@@ -74,6 +74,9 @@ export class PluginSet {
     }
     this.#advise(name, definition, given.data, path);
     const parameters = this.#withFiles(definition, given.data, place);
+    const { fault, advice = [] } = definition.examine?.(parameters) ?? {};
+    if (fault !== undefined) return [this.#document.error(place, `${entry.type}: ${fault}`)];
+    this.warnings.push(...advice.map((text) => this.#document.warning(place, `${name}: ${text}`)));
     this.#plugins.set(name, { name, definition, parameters, path });
     return [];
   }

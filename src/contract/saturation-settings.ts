@@ -21,6 +21,8 @@ export interface ConcurrencySettings {
   readonly maxTokenConcurrency: number;
   /** Share above the capacities that the profile filter of the detector still allows. */
   readonly headroom: number;
+  /** Whether that filter keeps all endpoints when every one is at its limit. */
+  readonly failOpen: boolean;
 }
 
 /** Settings of the detector that measures the saturation of the pool. */

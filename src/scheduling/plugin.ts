@@ -85,6 +85,13 @@ export interface OutputEstimate {
   readonly maxTokens: number | undefined;
 }
 
+/** What is to be said about the files that parameters name. */
+export interface FileFindings {
+  /** Ends the start; one line. */
+  readonly fault?: string | undefined;
+  readonly advice: readonly string[];
+}
+
 /** Endpoint labels by their meaning. */
 export interface TopologyLabels {
   readonly hostname: string;
@@ -141,6 +148,8 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly parameters: z.ZodType<Parameters>;
   /** Parameters that name a file or folder to read. Relative ones are resolved from the configuration's folder. */
   readonly files?: readonly (readonly string[])[];
+  /** Looks at the files that the parameters name, once their paths are absolute. */
+  examine?(parameters: Parameters): FileFindings;
   /** Whether a data source may list this producer as an extractor, as llm-d-router wants it; here nothing follows. */
   readonly listedAsExtractor?: boolean;
   /** Facts that this plugin produces. */

@@ -117,6 +117,7 @@ describe('the saturation detector', () => {
       maxConcurrency: 10,
       maxTokenConcurrency: 1_000_000,
       headroom: 0,
+      failOpen: false,
     });
     expect((effective.plugins as { name: string }[]).map(({ name }) => name)).toContain('inflight-load-producer');
   });

@@ -180,6 +180,12 @@ describe('concurrency-detector as a filter', () => {
     held.decider.decide({ ...plainRequest, promptTokens: 10 });
     expect(left(held, 1)).toBeUndefined();
   });
+
+  it('concurrency-detector as a filter keeps all when none is left and it may fail open', () => {
+    const held = makePool([scorer('OP_FILTER_CONCURRENCY', 1, never, 10, 1), pickMax], [{}, {}]);
+    for (const slot of [0, 1]) held.decider.decide({ ...plainRequest, promptTokens: 10, subset: [slot] });
+    expect(left(held, 2)).toEqual([0, 1]);
+  });
 });
 
 describe('context-length-aware as a filter', () => {

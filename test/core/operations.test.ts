@@ -137,7 +137,13 @@ describe('the table of operations', () => {
 });
 
 describe('a saturation detector', () => {
-  const limits = { type: 'concurrency-detector', maxConcurrency: 4, maxTokenConcurrency: 5000, headroom: 0 } as const;
+  const limits = {
+    type: 'concurrency-detector',
+    maxConcurrency: 4,
+    maxTokenConcurrency: 5000,
+    headroom: 0,
+    failOpen: false,
+  } as const;
   const detectors: readonly SaturationSettings[] = [
     { ...limits, mode: 'requests' },
     { ...limits, mode: 'tokens' },

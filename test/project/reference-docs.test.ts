@@ -17,8 +17,6 @@ describe('the reference', () => {
   it('docs/reference/flags.md has the flags of --help, and no others', () => {
     const flags = (page: string, pattern: RegExp) => [...page.matchAll(pattern)].map(([, name]) => name).sort();
     const [own] = text('docs/reference/flags.md').split('## Flags of llm-d-router');
-    expect(flags(own!, /^\| `--([\w-]+)/gm)).toEqual(
-      flags(serveHelp(), /^ {2}--([\w-]+)/gm),
-    );
+    expect(flags(own!, /^\| `--([\w-]+)/gm)).toEqual(flags(serveHelp(), /^ {2}--([\w-]+)/gm));
   });
 });

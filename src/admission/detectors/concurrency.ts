@@ -15,6 +15,10 @@ const concurrencyDetectorParameters = z.strictObject({
     .default(1_000_000)
     .describe('Tokens in flight at which an endpoint is saturated.'),
   headroom: z.number().min(0).default(0).describe('Share above the limits that is still allowed.'),
+  failOpen: z
+    .boolean()
+    .default(false)
+    .describe('As a filter: keep all endpoints when every one is at its limit, in place of refusing the request.'),
   inFlightLoadProducerName: z
     .string()
     .default('inflight-load-producer')
@@ -28,7 +32,7 @@ export const concurrencyDetector = definePlugin({
   doc:
     'Saturation of the pool: what is in flight from here as a share of what may be. In a profile it is a filter: ' +
     'keeps ' +
-    'endpoints with less in flight than their limit × (1 + headroom).',
+    'endpoints with less in flight than their limit × (1 + headroom); with failOpen all when there is none.',
   parameters: concurrencyDetectorParameters,
   saturationSettings: settingsOf,
   consumes: ({ inFlightLoadProducerName }) => [{ key: 'in-flight-load', producer: inFlightLoadProducerName }],
@@ -43,6 +47,14 @@ function settingsOf({
   maxConcurrency,
   maxTokenConcurrency,
   headroom,
+  failOpen,
 }: z.output<typeof concurrencyDetectorParameters>): ConcurrencySettings {
-  return { type: 'concurrency-detector', mode: concurrencyMode, maxConcurrency, maxTokenConcurrency, headroom };
+  return {
+    type: 'concurrency-detector',
+    mode: concurrencyMode,
+    maxConcurrency,
+    maxTokenConcurrency,
+    headroom,
+    failOpen,
+  };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { definePlugin } from '../../scheduling/plugin.js';
 
 /** Engines whose metric names are built in. */
-const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton'];
+const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton', 'atom', 'vllm-omni'];
 
 /** `name` or `name{label=value,…}`, values with or without quotes. */
 const SPEC = /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{\s*([a-zA-Z_]\w*\s*=\s*("[^"]*"|[^",{}]*)\s*(,\s*|(?=\})))*\})?$/;
@@ -16,6 +16,11 @@ const engine = z.strictObject({
   runningRequestsSpec: metricSpec.optional().describe('Running requests.'),
   kvUsageSpec: metricSpec.optional().describe('Share of the KV cache in use.'),
   loraSpec: metricSpec.optional().describe('LoRA adapters, in labels.'),
+  loraLoadedSpec: metricSpec
+    .optional()
+    .describe('LoRA adapters that are loaded, one series each with adapter_name, level (gpu or cpu) and pinned.'),
+  loraGPULoadedSpec: metricSpec.optional().describe('LoRA adapters in slots of the GPU.'),
+  loraGPUSlotsSpec: metricSpec.optional().describe('Slots of the GPU for LoRA adapters.'),
   cacheInfoSpec: metricSpec.optional().describe('Cache geometry, in labels.'),
   cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
   cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
@@ -26,6 +31,10 @@ const engine = z.strictObject({
       z.strictObject({
         attributeKey: z.string().min(1).describe('Name that plugins read it by.'),
         metricSpec: metricSpec.describe('The metric.'),
+        optional: z
+          .boolean()
+          .optional()
+          .describe('Whether a page may lack it. Without effect: it may anyway, and is unknown then.'),
       }),
     )
     .default([])

@@ -1,7 +1,12 @@
-import { definePlugin } from '../../scheduling/plugin.js';
+import { definePlugin, z } from '../../scheduling/plugin.js';
 import { CERTIFICATE_FILES, metricsPageParameters } from './source-parameters.js';
 
-export const metricsDataSourceParameters = metricsPageParameters('http', true);
+export const metricsDataSourceParameters = metricsPageParameters('http', true).safeExtend({
+  families: z
+    .array(z.string())
+    .optional()
+    .describe('Metrics that llm-d-router keeps of a page. Without effect: what no plugin reads is skipped anyway.'),
+});
 
 export const metricsDataSource = definePlugin({
   type: 'metrics-data-source',

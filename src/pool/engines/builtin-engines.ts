@@ -8,6 +8,10 @@ export interface EngineConfig {
   readonly runningRequestsSpec?: string | undefined;
   readonly kvUsageSpec?: string | undefined;
   readonly loraSpec?: string | undefined;
+  /** One series for each loaded adapter, with its name and level in labels. */
+  readonly loraLoadedSpec?: string | undefined;
+  readonly loraGPULoadedSpec?: string | undefined;
+  readonly loraGPUSlotsSpec?: string | undefined;
   /** An info metric whose labels hold block size and block count. */
   readonly cacheInfoSpec?: string | undefined;
   /** Default `block_size`. */
@@ -55,6 +59,19 @@ export const BUILTIN_ENGINES: readonly EngineConfig[] = [
     kvUsageSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=fraction}',
     cacheBlockSizeSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=tokens_per}',
     cacheNumBlocksSpec: 'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=max}',
+  },
+  {
+    name: 'atom',
+    queuedRequestsSpec: 'atom:num_requests_waiting',
+    runningRequestsSpec: 'atom:num_requests_running',
+    kvUsageSpec: 'atom:kv_cache_usage_perc',
+    cacheInfoSpec: 'atom:cache_config_info',
+  },
+  {
+    // Diffusion: there is no KV cache whose use could be told.
+    name: 'vllm-omni',
+    queuedRequestsSpec: 'vllm_omni:num_requests_waiting',
+    runningRequestsSpec: 'vllm_omni:num_requests_running',
   },
   {
     // Running requests stay unknown: `nv_inference_exec_count`, which others read here, counts batches since the start.

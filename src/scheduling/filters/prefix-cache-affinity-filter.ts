@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
+import { type Calibration, readCalibration } from './prefill-calibration.js';
 
 /** Prompt tokens a second: Qwen3 32B on two H100 (llm-d-router's default). */
 const DEFAULT_THROUGHPUT = 15_928;
@@ -32,15 +33,50 @@ const parameters = z
       .describe('Where the time until the first token comes from.'),
     peakPrefillThroughput: z
       .number()
-      .default(DEFAULT_THROUGHPUT)
-      .describe('Prompt tokens that an endpoint computes in a second; the default is Qwen3 32B on two H100.'),
+      .optional()
+      .describe(
+        'Prompt tokens that an endpoint computes in a second; absent = as calibrated, else ' +
+          `${DEFAULT_THROUGHPUT} (Qwen3 32B on two H100).`,
+      ),
+    prefillCalibrationFile: z
+      .string()
+      .optional()
+      .describe("Record of llm-d-router's calibration, whose throughput counts where peakPrefillThroughput is absent."),
+    prefillCalibrationFingerprint: z
+      .string()
+      .optional()
+      .describe('Fingerprint of the deployment; a record of another one is not used.'),
+    prefillCalibrationRequired: z
+      .boolean()
+      .default(false)
+      .describe('Refuse to start when the record cannot be used, in place of a warning.'),
     prefixMatchInfoProducerName: prefixMatchProducerName,
     inFlightLoadProducerName,
     latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
   })
-  .refine((given) => given.ttftSource !== 'prefillThroughput' || given.peakPrefillThroughput > 0, {
+  .refine((given) => given.ttftSource !== 'prefillThroughput' || (given.peakPrefillThroughput ?? 1) > 0, {
     error: 'peakPrefillThroughput must be above 0',
   });
+
+type Parameters = z.output<typeof parameters>;
+
+/** The configured calibration; undefined = none counts. */
+function calibrationOf(given: Parameters): Calibration | undefined {
+  if (given.ttftSource === 'latencyPredictor' || given.peakPrefillThroughput !== undefined) return undefined;
+  const { prefillCalibrationFile: file, prefillCalibrationFingerprint: fingerprint } = given;
+  if (file) return readCalibration(file, fingerprint);
+  return given.prefillCalibrationRequired ? { problem: 'prefillCalibrationFile is not set' } : undefined;
+}
+
+/** Prompt tokens that an endpoint computes in a second: as written, as calibrated, or the default. */
+function throughput(given: Parameters): number {
+  const written = given.peakPrefillThroughput;
+  if (written !== undefined) return written > 0 ? written : DEFAULT_THROUGHPUT;
+  const calibration = calibrationOf(given);
+  return calibration !== undefined && 'tokensPerSecond' in calibration
+    ? calibration.tokensPerSecond
+    : DEFAULT_THROUGHPUT;
+}
 
 export const prefixCacheAffinityFilter = definePlugin({
   type: 'prefix-cache-affinity-filter',
@@ -64,6 +100,13 @@ export const prefixCacheAffinityFilter = definePlugin({
       ? { key: 'latency-prediction', producer: latencyPredictionInfoProducerName }
       : { key: 'in-flight-load', producer: inFlightLoadProducerName },
   ],
+  files: [['prefillCalibrationFile']],
+  examine: (given) => {
+    const calibration = calibrationOf(given);
+    if (calibration === undefined || 'tokensPerSecond' in calibration) return { advice: [] };
+    if (given.prefillCalibrationRequired) return { fault: calibration.problem, advice: [] };
+    return { advice: [`the calibration is not used: ${calibration.problem}`] };
+  },
   operations: ['OP_FILTER_PREFIX_AFFINITY'],
   compile: (given, weight, { name }) => ({
     code: 'OP_FILTER_PREFIX_AFFINITY',
@@ -73,7 +116,7 @@ export const prefixCacheAffinityFilter = definePlugin({
       given.affinityThreshold,
       given.explorationProbability,
       given.maxTTFTPenaltyMs,
-      given.peakPrefillThroughput > 0 ? given.peakPrefillThroughput : DEFAULT_THROUGHPUT,
+      throughput(given),
       ...(given.ttftSource === 'latencyPredictor' ? [1] : []),
     ],
   }),

@@ -34,6 +34,10 @@ export const approxPrefixCacheProducerParameters = z.strictObject({
     .min(0)
     .default(2048)
     .describe('Longest prefix that is compared, in blocks, when the bound in tokens is 0; both 0 = no bound.'),
+  prefixHashSource: z
+    .string()
+    .optional()
+    .describe('Where llm-d-router takes the hashes of blocks from. Without effect: they are made of the prompt here.'),
   lruCapacityPerServer: z
     .int()
     .min(0)
@@ -73,6 +77,9 @@ export const approxPrefixCacheProducer = definePlugin({
   consumes: () => [{ key: 'prompt-tokens' }],
   advise: (given) => [
     ...(given.blockSize === undefined ? [] : ['blockSize is deprecated: use blockSizeTokens']),
+    ...(given.prefixHashSource === undefined
+      ? []
+      : [`prefixHashSource has no effect: blocks are hashed from the prompt here, not taken from elsewhere`]),
     ...raisedBlocks(given),
   ],
   prefixSettings: (given) => ({

@@ -102,6 +102,10 @@ const kvEventsConfig = z
       .default('')
       .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
     concurrency: z.int().optional().describe(`${UNUSED} events are applied by one thread.`),
+    tracing: z
+      .union([z.boolean(), z.looseObject({})])
+      .optional()
+      .describe(`${UNUSED} events are counted, not traced.`),
     engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the format is recognised.`),
   })
   .prefault({})
@@ -115,6 +119,10 @@ export const preciseFields = {
     .boolean()
     .default(false)
     .describe('Count the blocks of a prompt as held by its endpoint until the engine reports them.'),
+  sessionManager: z
+    .union([z.string(), z.looseObject({})])
+    .optional()
+    .describe(`${UNUSED} engines' events are matched by their blocks, not by sessions.`),
   speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
 };
 
