@@ -107,6 +107,7 @@ const SCAN_RESULT = {
   promptSpan: { start: 20, end: 4_050 },
   promptBytes: 4_030,
   toolsSpan: undefined,
+  templateSpan: undefined,
   cacheSalt: undefined,
   media: [],
   hasMedia: false,

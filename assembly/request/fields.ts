@@ -43,6 +43,7 @@ import {
   ROLE_SAMPLING,
   ROLE_STREAM,
   ROLE_SYSTEM,
+  ROLE_TEMPLATE,
   ROLE_TOOLS,
 } from './keys';
 import { SCAN_PROMPT_SEGMENT, SCAN_SYSTEM_SEGMENT, SCAN_TOOLS_SEGMENT } from './layout';
@@ -161,6 +162,9 @@ function fieldBegin(scan: RequestScan, role: u32, byte: u32, at: usize): bool {
       contentReset(scan);
       if (byte != LETTER_N) beginRaw(scan, RAW_PROMPT, at);
       return false;
+    case ROLE_TEMPLATE:
+      scan.templateEnd = 0;
+      return false;
     case ROLE_SYSTEM:
       contentSwitch(scan, SCAN_SYSTEM_SEGMENT);
       contentReset(scan);
@@ -200,6 +204,10 @@ function fieldEnd(scan: RequestScan, role: u32, position: u32): void {
       if (contentLength(scan, SCAN_TOOLS_SEGMENT) == 0) break;
       scan.toolsStart = start;
       scan.toolsEnd = position;
+      break;
+    case ROLE_TEMPLATE:
+      scan.templateStart = start;
+      scan.templateEnd = position;
       break;
     case ROLE_SYSTEM:
       contentSwitch(scan, SCAN_PROMPT_SEGMENT);

@@ -33,6 +33,7 @@ export const ROLE_VIDEO: u32 = 14;
 export const ROLE_AUDIO: u32 = 15;
 export const ROLE_TYPE: u32 = 20;
 export const ROLE_FEATURES: u32 = 21;
+export const ROLE_TEMPLATE: u32 = 22; // arguments of the chat template
 
 /** A key of the tracked object at `depth` has ended: note the role of its value. */
 export function keyEnd(scan: RequestScan, depth: u32): void {
@@ -85,6 +86,10 @@ function bodyRole(scan: RequestScan, length: u32, word: u64): u32 {
   } else if (length == 17) {
     if (word == 0x7074756f5f78616d && scan.keyWord(1) == 0x6e656b6f745f7475 && scan.keyWord(2) == 0x73) {
       return kind == PROMPT_RESPONSES ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_output_tokens
+    }
+  } else if (length == 20) {
+    if (word == 0x6d65745f74616863 && scan.keyWord(1) == 0x776b5f6574616c70 && scan.keyWord(2) == 0x73677261) {
+      return kind == PROMPT_CHAT ? ROLE_TEMPLATE : ROLE_NONE; // chat_template_kwargs
     }
   } else if (length == 21) {
     if (word == 0x706d6f635f78616d && scan.keyWord(1) == 0x745f6e6f6974656c && scan.keyWord(2) == 0x736e656b6f) {

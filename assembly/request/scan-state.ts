@@ -188,6 +188,10 @@ export class RequestScan {
   toolsStart: u32;
   /** Offset in bytes behind them, 0 = none · its thread · none. */
   toolsEnd: u32;
+  /** Offset in bytes of the arguments of the chat template · its thread · none. */
+  templateStart: u32;
+  /** Offset in bytes behind them, 0 = none · its thread · none. */
+  templateEnd: u32;
   /** Envelope of the JSON or the prompt, ENVELOPE_* · its thread · none. */
   envelope: u32;
   /** Offset in bytes of the segment that takes content now · its thread · none. */

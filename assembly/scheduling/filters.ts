@@ -313,7 +313,6 @@ export function filter(op: Operation, code: u32, used: u32, total: u32, candidat
   } else if (code == OP_FILTER_CONCURRENCY) {
     keepConcurrency(used, op.p0, op.p1);
     all = op.p2 > 0;
-  }
-  else return candidates;
+  } else return candidates;
   return take(used, candidates, all);
 }

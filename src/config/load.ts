@@ -226,6 +226,7 @@ function compile(
   try {
     const scheduling = compileScheduling(profiles, producers, plugins.list(), handler);
     warnOfEstimates(scheduling, document, warnings);
+    warnOfClasses(scheduling, document, warnings);
     return scheduling;
   } catch (error) {
     if (!(error instanceof ProgramTooLarge)) throw error;
@@ -243,6 +244,19 @@ function warnOfEstimates(
   const text =
     'prefixes are known by KV events, but tokens are estimated: only prompts that bring token ids will match; give ' +
     'token-producer a modelName and vllm';
+  warnings.push(document.warning(['plugins'], text));
+}
+
+/** Without classes every request counts alike. */
+function warnOfClasses(
+  { estimateOutput }: CompiledScheduling,
+  document: ConfigurationDocument,
+  warnings: string[],
+): void {
+  if (estimateOutput === undefined || estimateOutput.classes || estimateOutput.ratio !== undefined) return;
+  const text =
+    'addEstimatedOutputTokens counts 1000 output tokens of every request: add "- type: outlen-bucket" to tell long ' +
+    'answers from short ones';
   warnings.push(document.warning(['plugins'], text));
 }
 

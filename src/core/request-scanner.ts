@@ -221,6 +221,7 @@ export class RequestScanner {
       promptSpan: this.#span(state, CORE.SCAN_PROMPT_START, CORE.SCAN_PROMPT_END),
       promptBytes: this.#core.call.scanPromptBytes(id) >>> 0,
       toolsSpan: this.#span(state, CORE.SCAN_TOOLS_START, CORE.SCAN_TOOLS_END),
+      templateSpan: this.#span(state, CORE.SCAN_TEMPLATE_START, CORE.SCAN_TEMPLATE_END),
       cacheSalt: this.#word(state, CORE.SCAN_SALT_KNOWN) === 1 ? this.#string(state, SALT) : undefined,
       media: this.#word(state, CORE.SCAN_PROMPT_END) === 0 ? NO_MEDIA : this.#media(state),
       hasMedia: this.#core.call.scanMediaSeen(id) === 1,

@@ -55,6 +55,8 @@ export interface RequestScanResult {
   /** Bytes of prompt content behind the hashes and the token estimate (tools and system included). */
   readonly promptBytes: number;
   readonly toolsSpan: Span | undefined;
+  /** Span of `chat_template_kwargs` of a chat. */
+  readonly templateSpan: Span | undefined;
   readonly cacheSalt: string | undefined;
   /** Distinct images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
   readonly media: readonly Medium[];

@@ -91,6 +91,7 @@ export function scheduleInput(
     tokens,
     predictions,
     maxOutputTokens: request.maxOutputTokens,
+    outputClass: request.outputClass,
     priority: request.priority,
     fairnessId: request.fairnessId,
     subset,

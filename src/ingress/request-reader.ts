@@ -121,7 +121,7 @@ export class RequestReader {
     const scan = body.finish();
     if (scan === undefined) return understandOpaque(requester, rules);
     if ('kind' in scan) return scan;
-    return understand(scan, body.dialect, this.headers, requester, rules, random);
+    return understand(scan, body.dialect, this.headers, requester, rules, random, () => body.chunks);
   }
 
   /** Identity of the client; header processors run once. */

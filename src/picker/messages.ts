@@ -11,7 +11,13 @@ import type { ShardUse } from '../operations/metrics/shard-metrics.js';
 import type { VouchedNames } from '../operations/telemetry/shown-names.js';
 import type { SegmentsState } from '../request/tokens/token-source.js';
 import type { Ticket } from '../scheduling/decision.js';
-import type { CompiledScheduling, HookPluginSettings, PrefixSettings, ProfileFilter } from '../scheduling/program.js';
+import type {
+  CompiledScheduling,
+  HookPluginSettings,
+  OutputEstimate,
+  PrefixSettings,
+  ProfileFilter,
+} from '../scheduling/program.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 import type { ShardSections } from './picker-options.js';
 
@@ -38,7 +44,7 @@ export interface ReloadableSettings {
   /** Filters of the profiles, in the same order. */
   readonly filters: readonly (readonly ProfileFilter[])[];
   readonly prefix: PrefixSettings | undefined;
-  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly estimateOutput: OutputEstimate | undefined;
   /** Latency objectives of requests, by objective. */
   readonly objectiveTimes: ObjectiveTimes;
   readonly saturation: SaturationSettings;

@@ -1,9 +1,10 @@
-import type { Medium, RequestScanResult, Span } from '../core/types.js';
-import type { Rejection } from '../scheduling/decision.js';
+import { type Medium, PromptKind, type RequestScanResult, type Span } from '../core/types.js';
+import type { OutputClass, Rejection } from '../scheduling/decision.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { objectiveName } from '../scheduling/wanted-times.js';
 import { fairnessId, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
+import { type BodyChunks, outputClassOf } from './output-class.js';
 import { badRequest, unknownModel, unreadModel } from './rejections.js';
 import type { RequestRules } from './rules.js';
 
@@ -21,6 +22,7 @@ export interface UnderstoodRequest {
   readonly modelPlace: ModelEdit | undefined;
   readonly stream: boolean;
   readonly maxOutputTokens: number | undefined;
+  readonly outputClass: OutputClass;
   readonly promptBytes: number;
   /** Whether the prompt has images, audio or video. */
   readonly hasMedia: boolean;
@@ -70,6 +72,7 @@ function opaque(requester: Requester): UnderstoodRequest {
     modelPlace: undefined,
     stream: false,
     maxOutputTokens: undefined,
+    outputClass: 'unknown',
     promptBytes: 0,
     hasMedia: false,
     cacheSalt: undefined,
@@ -81,6 +84,7 @@ function opaque(requester: Requester): UnderstoodRequest {
 /**
  * Builds a request from the result of the scan: shape, model and rewrite, checked in llm-d-router's order.
  * @param random uniform in [0, 1), for rules with several targets
+ * @param chunks the body's bytes, in pieces
  */
 export function understand(
   scan: RequestScanResult,
@@ -89,12 +93,13 @@ export function understand(
   requester: Requester,
   rules: RequestRules,
   random: () => number,
+  chunks: BodyChunks,
 ): UnderstoodRequest | Rejection {
   if (scan.flaw !== undefined && dialect.countsOnly === true) return understandOpaque(requester, rules);
   if (scan.flaw !== undefined) return badRequest(dialect.errors.unfit(scan.flaw));
   if (!dialect.namesModel) {
     const unnamed = understandOpaque(requester, rules);
-    return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan) };
+    return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan, chunks) };
   }
   const model = scan.model ?? '';
   // The scanner puts U+FFFD in the place of what is no character: half a surrogate pair, or bytes that are no UTF-8.
@@ -117,6 +122,7 @@ export function understand(
     modelPlace,
     stream: scan.stream,
     maxOutputTokens: scan.maxOutputTokens,
+    outputClass: outputClassOf(scan, dialect.prompt === PromptKind.chat, chunks),
     promptBytes: counts ? scan.promptBytes : 0,
     hasMedia: counts && scan.hasMedia,
     cacheSalt: scan.cacheSalt,
@@ -135,8 +141,10 @@ function targetOfClient(model: string, headers: RequestHeaders, { access }: Requ
 
 const NO_MEDIA: readonly Medium[] = [];
 
-function payload({ stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media }: RequestScanResult) {
-  return { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media };
+function payload(scan: RequestScanResult, chunks: BodyChunks) {
+  const { stream, maxOutputTokens, promptBytes, hasMedia, cacheSalt, media } = scan;
+  const outputClass = outputClassOf(scan, false, chunks);
+  return { stream, maxOutputTokens, outputClass, promptBytes, hasMedia, cacheSalt, media };
 }
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {

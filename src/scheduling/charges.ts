@@ -7,8 +7,7 @@ import type { Measures } from '../core/training-sample.js';
 import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { OutputEstimate } from './plugin.js';
-import type { PrefixSettings, ProfileFilter } from './program.js';
+import type { OutputEstimate, PrefixSettings, ProfileFilter } from './program.js';
 import type { ObjectiveTimes } from './wanted-times.js';
 
 /** Settings of decisions that a reload of the configuration can change. */

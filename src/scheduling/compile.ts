@@ -1,6 +1,6 @@
 import { CORE } from '../core/core-names.js';
 import { type ReadName, readsOf } from '../core/operations.js';
-import type { CompileContext, ConfiguredPlugin, OutputEstimate, TopologyLabels } from './plugin.js';
+import type { CompileContext, ConfiguredPlugin, TopologyLabels } from './plugin.js';
 import { openingOperations, predictionOf } from './prediction-operations.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import type {
@@ -11,6 +11,7 @@ import type {
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
+  OutputEstimate,
   PrefixSettings,
   ProfileFilter,
   ProgramOperation,
@@ -71,7 +72,7 @@ export function compileScheduling(
     prefixProducer: producer && { name: producer.name, type: producer.definition.type },
     kvEvents: firstOf(producers, ({ definition, parameters }) => definition.kvEventSettings?.(parameters)),
     tokens: firstOf(producers, ({ definition, parameters }) => definition.tokenSettings?.(parameters)),
-    estimateOutput: firstOutputEstimate(producers),
+    estimateOutput: outputEstimate(producers, plugins),
     handler: handlerSettings(handler, plugins),
     prediction,
     host: hookPlugins(plugins, profiles, tables),
@@ -114,10 +115,14 @@ export function sharedPrefixSettings(
   return { settings: chosen.settings, from: chosen.name, ignored };
 }
 
-function firstOutputEstimate(producers: readonly ConfiguredPlugin[]): OutputEstimate | undefined {
+function outputEstimate(
+  producers: readonly ConfiguredPlugin[],
+  plugins: readonly ConfiguredPlugin[],
+): OutputEstimate | undefined {
+  const classes = plugins.some(({ definition }) => definition.classifiesOutput);
   for (const { definition, parameters } of producers) {
     const estimate = definition.outputEstimate?.(parameters);
-    if (estimate !== undefined) return estimate;
+    if (estimate !== undefined) return { ...estimate, classes };
   }
   return undefined;
 }

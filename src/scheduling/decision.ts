@@ -26,6 +26,8 @@ export interface ScheduleInput {
   /** Predictions of the prediction servers; undefined = none, or not asked. */
   readonly predictions?: EndpointPredictions | undefined;
   readonly maxOutputTokens: number | undefined;
+  /** Expected length of the answer; absent = unknown. */
+  readonly outputClass?: OutputClass | undefined;
   readonly priority: number;
   readonly fairnessId: string;
   /** Addresses (`ip:port` exact, bare IP = any port) that the proxy allows; undefined = no hint. */
@@ -49,6 +51,9 @@ export interface GateInput {
   /** Whether the request must go through the queues even when there is room. */
   readonly queued: boolean;
 }
+
+/** Expected length of an answer, by the signs of its request (llm-d-router's outlen-bucket). */
+export type OutputClass = 'long' | 'short' | 'unknown';
 
 export interface PickedEndpoint {
   readonly slot: number;

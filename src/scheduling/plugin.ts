@@ -12,6 +12,7 @@ import type {
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
+  OutputEstimate,
   PrefixSettings,
   ProgramOperation,
 } from './program.js';
@@ -77,12 +78,6 @@ export interface PluginReference {
   /** Path of the name in the parameters, also when it is a default. */
   readonly path: readonly string[];
   readonly kinds: readonly PluginKind[];
-}
-
-/** Counts estimated output as in-flight tokens: `ratio` × prompt tokens, at most `maxTokens`. */
-export interface OutputEstimate {
-  readonly ratio: number;
-  readonly maxTokens: number | undefined;
 }
 
 /** What is to be said about the files that parameters name. */
@@ -206,6 +201,8 @@ export interface PluginDefinition<Parameters = unknown> {
   predictionSettings?(parameters: Parameters): PredictionSettings;
   /** Token source of a producer of prompt tokens; undefined = it estimates. */
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
+  /** Whether requests are told apart by the expected length of their answers where the plugin is configured. */
+  readonly classifiesOutput?: true;
   /** Output that a producer of in-flight load counts. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
   /** Settings of a saturation detector for admission and the capacity gate; absent = room is learned. */

@@ -4,6 +4,15 @@ import type { PredictionSettings } from '../contract/prediction-settings.js';
 import type { TokenSettings } from '../contract/token-settings.js';
 import type { OperationName } from '../core/operations.js';
 
+/** Counts estimated output as in-flight tokens, at most `maxTokens`. */
+export interface OutputEstimate {
+  /** Output tokens for each prompt token; undefined = by the class of the output. */
+  readonly ratio: number | undefined;
+  readonly maxTokens: number | undefined;
+  /** Whether requests are told apart by class; else all are of an unknown one. */
+  readonly classes: boolean;
+}
+
 /** One operation of a compiled profile. */
 export interface ProgramOperation {
   readonly code: OperationName;
@@ -111,7 +120,7 @@ export interface CompiledScheduling {
   /** Undefined = tokens are estimated. */
   readonly tokens?: TokenSettings | undefined;
   /** Estimates output for the in-flight tokens (inflight-load-producer). */
-  readonly estimateOutput: { readonly ratio: number; readonly maxTokens: number | undefined } | undefined;
+  readonly estimateOutput: OutputEstimate | undefined;
   readonly handler: HandlerSettings;
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;

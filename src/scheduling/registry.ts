@@ -20,6 +20,7 @@ import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-fil
 import { topologyAffinityFilter } from './filters/topology-affinity-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
+import { outlenBucket } from './header-processors/outlen-bucket.js';
 import { leastRequestPicker } from './pickers/least-request-picker.js';
 import { maxScorePicker } from './pickers/max-score-picker.js';
 import { powerOfTwoPicker } from './pickers/power-of-two-picker.js';
@@ -140,6 +141,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionAffinityScorer,
   sessionIdProducer,
   agentIdentity,
+  outlenBucket,
   probabilisticAdmitter,
   multiclusterSessionAffinityFilter,
   multiclusterQueueScorer,

@@ -4,6 +4,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { ChargedRuns, type RunOptions, type RunRequest, undecided } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
+import { estimatedOutput } from './output-estimate.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
@@ -123,14 +124,7 @@ export class CoreScheduler implements GatedScheduler {
     const { requestKeys = NO_KEYS } = this.#options;
     const promptTokens = promptTokensOf(input);
     const { blocks, tail } = this.#chain(input);
-    let outputTokens = 0;
-    if (estimateOutput !== undefined) {
-      outputTokens = Math.min(
-        Math.round(promptTokens * estimateOutput.ratio),
-        input.maxOutputTokens ?? Number.MAX_SAFE_INTEGER,
-        estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER,
-      );
-    }
+    const outputTokens = estimateOutput === undefined ? 0 : estimatedOutput(estimateOutput, promptTokens, input);
     const wanted = wantedTimes(input.headers, objectiveTimes);
     return {
       profile: 0,

@@ -441,11 +441,21 @@ describe('producers', () => {
     const estimate = (parameters: string) =>
       load(`plugins: [{type: inflight-load-producer, parameters: ${parameters}}]`).scheduling.estimateOutput;
     expect(estimate('{}')).toBeUndefined();
-    expect(estimate('{addEstimatedOutputTokens: true}')).toEqual({ ratio: 1.5, maxTokens: undefined });
+    expect(estimate('{addEstimatedOutputTokens: true}')).toEqual({ classes: false });
     expect(estimate('{addEstimatedOutputTokens: true, outputRatio: 2, maxEstimatedOutputTokens: 100}')).toEqual({
       ratio: 2,
       maxTokens: 100,
+      classes: false,
     });
+  });
+
+  it('outlen-bucket tells answers apart, and without it a warning says that all count alike', () => {
+    const producer = '{type: inflight-load-producer, parameters: {addEstimatedOutputTokens: true}}';
+    const alike = load(`plugins: [${producer}, {type: token-load-scorer}]`);
+    expect(alike.warnings).toEqual([expect.stringContaining('counts 1000 output tokens of every request')]);
+    const apart = load(`plugins: [${producer}, {type: token-load-scorer}, {type: outlen-bucket}]`);
+    expect(apart.warnings).toEqual([]);
+    expect(apart.scheduling.estimateOutput).toMatchObject({ classes: true });
   });
 });
 

@@ -136,6 +136,7 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
       promptSpan: content && span(prompt),
       promptBytes: (content?.length ?? 0) + (tools ? tools.end - tools.start : 0) + (systemBytes?.length ?? 0),
       toolsSpan: span(tools),
+      templateSpan: kind === PromptKind.chat ? span(fields.get('chat_template_kwargs')) : undefined,
       cacheSalt: string(saltKey),
       media: content === undefined ? [] : promptMedia(kind, prompt!, raw, seed),
       hasMedia: prompt !== undefined && MEDIUM.test(raw(prompt).toString()),

@@ -82,6 +82,7 @@ export class PlainScanner implements BodyScanner {
       promptSpan: members[field] === undefined ? undefined : { start: 0, end: 1 },
       promptBytes: JSON.stringify(members[field] ?? '').length,
       toolsSpan: undefined,
+      templateSpan: undefined,
       cacheSalt: undefined,
       media: [],
       hasMedia: false,

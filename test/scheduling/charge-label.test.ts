@@ -141,7 +141,7 @@ describe('the label of a charge', () => {
 
   it('the label of a charge leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
     const { place, labels } = scheduling({
-      settings: singleProfileSettings({ estimateOutput: { ratio: 1, maxTokens: undefined } }),
+      settings: singleProfileSettings({ estimateOutput: { ratio: 1, maxTokens: undefined, classes: false } }),
     });
     place().prefillDone();
     place().release();

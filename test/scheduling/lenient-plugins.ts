@@ -1,5 +1,6 @@
 /**
- * Plugins without parameters that take some for the sake of configurations of llm-d-router, which ignores them there.
+ * Plugins without parameters that take some for the sake of configurations of llm-d-router, which ignores them there,
+ * or has a plugin behind them that does nothing here.
  */
 export const LENIENT_PLUGINS: ReadonlySet<string> = new Set([
   'always-disagg-multimodal-decider',
@@ -14,17 +15,23 @@ export const LENIENT_PLUGINS: ReadonlySet<string> = new Set([
   'fcfs-ordering-policy',
   'global-strict-fairness-policy',
   'header-based-testing-filter',
+  'k8s-peer-discovery',
   'kv-cache-utilization-scorer',
+  'local-syncer',
   'models-data-extractor',
   'multicluster-kv-cache-utilization-scorer',
   'multicluster-queue-scorer',
   'openai-parser',
   'passthrough-parser',
   'prefill-filter',
+  'priority-then-time-eviction-order-policy',
   'queue-scorer',
+  'redis-state-store',
+  'redis-syncer',
   'round-robin-fairness-policy',
   'running-requests-size-scorer',
   'sglanghttp-parser',
+  'sheddable-eviction-filter',
   'single-profile-handler',
   'slo-deadline-ordering-policy',
   'vertexai-parser',

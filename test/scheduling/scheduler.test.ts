@@ -125,12 +125,38 @@ describe('the tokens of a request', () => {
   ])(
     'the tokens of a request have an estimated output of %s',
     (_what, promptBytes, maxOutputTokens, maxTokens, outputTokens) => {
-      const estimateOutput = { ratio: 1.5, maxTokens };
+      const estimateOutput = { ratio: 1.5, maxTokens, classes: false };
       expect(
         asked({ promptBytes, maxOutputTokens }, { settings: singleProfileSettings({ estimateOutput }) }).outputTokens,
       ).toBe(outputTokens);
     },
   );
+});
+
+describe('the estimated output of a request by its class', () => {
+  function output(classes: boolean, request: Partial<ScheduleInput>, maxTokens?: number): number {
+    const estimateOutput = { ratio: undefined, maxTokens, classes };
+    return asked({ promptBytes: 4_000_000, ...request }, { settings: singleProfileSettings({ estimateOutput }) })
+      .outputTokens;
+  }
+
+  it.each([
+    ['long', 4_096],
+    ['short', 100],
+    ['unknown', 1_000],
+  ] as const)('a %s answer counts %i tokens, whatever the prompt', (outputClass, tokens) => {
+    expect(output(true, { outputClass })).toBe(tokens);
+  });
+
+  it('without classes every answer counts as one of an unknown length', () => {
+    expect(output(false, { outputClass: 'long' })).toBe(1_000);
+  });
+
+  it("the client's bound and the configured one hold, and a bound of 0 is none", () => {
+    expect(output(true, { outputClass: 'long', maxOutputTokens: 2_000 })).toBe(2_000);
+    expect(output(true, { outputClass: 'long', maxOutputTokens: 0 })).toBe(4_096);
+    expect(output(true, { outputClass: 'long', maxOutputTokens: 300 }, 200)).toBe(200);
+  });
 });
 
 describe('the blocks of a request', () => {

@@ -236,7 +236,7 @@ class ExplainBench {
     const scan = this.#body.finish();
     if (scan === undefined) return understandOpaque(requester, rules);
     if ('kind' in scan) return scan;
-    return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed));
+    return understand(scan, dialect, headers, requester, rules, seededRandom(this.#input.seed), () => [body]);
   }
 
   /** Writes the prompt's hashes for the decisions, and believes the endpoints to hold what their states say. */

@@ -13,6 +13,7 @@ type Method = Extract<
   | 'orderingSettings'
   | 'fairnessSettings'
   | 'usageLimitSettings'
+  | 'classifiesOutput'
 >;
 
 /** Methods of which a kind needs one; kinds that are missing here need none. */
@@ -22,7 +23,7 @@ const METHODS: Readonly<Partial<Record<PluginKind, readonly Method[]>>> = {
   picker: ['compile'],
   admitter: ['compile', 'host'],
   screener: ['host'],
-  'header-processor': ['host'],
+  'header-processor': ['host', 'classifiesOutput'],
   reporter: ['host'],
   scheduler: ['scheduler'],
   'profile-handler': ['profileHandler'],

@@ -3,8 +3,19 @@ import type { DataNeed } from '../plugin.js';
 import { definePlugin } from '../plugin.js';
 
 const parameters = z.strictObject({
-  addEstimatedOutputTokens: z.boolean().default(false).describe('Count the expected output as well as the prompt.'),
-  outputRatio: z.number().min(0).default(1.5).describe('Expected output tokens for each prompt token.'),
+  addEstimatedOutputTokens: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Count the expected output as well as the prompt: 4096, 1000 or 100 tokens by its class, see outlen-bucket.',
+    ),
+  outputRatio: z
+    .number()
+    .min(0)
+    .optional()
+    .describe(
+      'Expected output tokens for each prompt token; absent = by the class that outlen-bucket gives a request.',
+    ),
   maxEstimatedOutputTokens: z.int().min(0).optional().describe('Bound on the expected output of one request.'),
   prefixMatchInfoProducerName: z
     .string()
@@ -35,5 +46,5 @@ export const inflightLoadProducer = definePlugin({
   defaultProducerOf: ['in-flight-load'],
   consumes: needs,
   outputEstimate: ({ addEstimatedOutputTokens, outputRatio, maxEstimatedOutputTokens }) =>
-    addEstimatedOutputTokens ? { ratio: outputRatio, maxTokens: maxEstimatedOutputTokens } : undefined,
+    addEstimatedOutputTokens ? { ratio: outputRatio, maxTokens: maxEstimatedOutputTokens, classes: false } : undefined,
 });

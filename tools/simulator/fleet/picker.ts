@@ -19,6 +19,7 @@ import { ProgramTable } from '../../../src/core/programs.js';
 import type { Measures } from '../../../src/core/training-sample.js';
 import { writeLabels } from '../../../src/scheduling/label-columns.js';
 import { projectedScorers } from '../../../src/scheduling/learned-profile.js';
+import { estimatedOutput } from '../../../src/scheduling/output-estimate.js';
 import type { CompiledScheduling } from '../../../src/scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../../src/scheduling/program-variants.js';
 import { rules } from '../../../src/scheduling/rules.js';
@@ -283,7 +284,7 @@ export class SimulatedPicker {
       outputTokens:
         estimateOutput === undefined
           ? 0
-          : Math.min(Math.round(tokens * estimateOutput.ratio), estimateOutput.maxTokens ?? Number.MAX_SAFE_INTEGER),
+          : estimatedOutput(estimateOutput, tokens, { outputClass: 'unknown', maxOutputTokens: undefined }),
       priority: 0,
       adapter: '',
       nowMs,
