@@ -17,7 +17,7 @@ export const CHAIN_BLOCKS_MAX: u32 = 65535;
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 25;
+export const LAYOUT_VERSION: u32 = 26;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;

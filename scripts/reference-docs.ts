@@ -128,6 +128,7 @@ const FLOW_CONTROL: FlowControlFigures = {
   evictions: new EvictionCounts(),
   limits: { requests: 1, bytes: 1, tokens: 1 },
   saturation: never,
+  detectorSaturations: never,
   staleEndpoints: never,
   snapshot: never,
   dispatched: never,

@@ -33,7 +33,10 @@ export {
   GATE_PRIORITIES,
   GATE_UTILIZATION,
   GATE_WAITING,
+  GATE_WORST,
   gateAddress,
+  IN_DECODE,
+  IN_PREFILL,
   ROOM_CAPACITY,
   ROOM_KV_NOW,
   ROOM_KV_RESERVED,
@@ -109,3 +112,4 @@ export {
   waitSlotReject,
   waitSlotReturned,
 } from '../gate/wait-slots';
+export { gateStageLimits, gateStagesOf } from '../gate/stages';

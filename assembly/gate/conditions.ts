@@ -36,6 +36,7 @@ import {
   GATE_CONCURRENCY_TOKENS,
   GATE_LEARNED,
   GATE_UTILIZATION,
+  GATE_WORST,
   gateHead,
   ROOM_BLOCKED,
   ROOM_CAPACITY,
@@ -54,6 +55,7 @@ import {
   roomColumn,
 } from './layout';
 import * as room from './room';
+import { shareOf, worst } from './stages';
 
 /**
  * Shares of a KV cache that the lowest and the highest band may fill; the rest is for the next request of the highest.
@@ -70,12 +72,6 @@ export const HIGH_MORE: f32 = 2;
 export function depth(rank: u32): f32 {
   const bands = gateHead().bands;
   return bands <= 1 ? 1 : <f32>rank / <f32>(bands - 1);
-}
-
-/** Share of this picker in the `most` requests of an endpoint: at least one. */
-function shareOf(most: f32): f32 {
-  const share = gateHead().share;
-  return share == 1 ? most : max<f32>(1, floor<f32>(most * share));
 }
 
 // The three conditions of the learned rule, one loop each: together they need more vector constants than there are
@@ -249,6 +245,7 @@ function learnedSaturation(slot: u32): f32 {
 export function saturationKeys(used: u32, now: f64): void {
   const mode = gateHead().mode;
   if (mode == GATE_UTILIZATION) return utilization(used, now);
+  if (mode == GATE_WORST) return worst(used, now);
   if (mode != GATE_LEARNED) return concurrency(used, mode);
   for (let slot: u32 = 0; slot < used; slot++) store<f32>(KEYS + slotOffset(slot), learnedSaturation(slot));
 }

@@ -76,6 +76,8 @@ export const GATE_CEILINGS: usize = 512; // f32 × GATE_RANKS: part of the room 
 /** f32 × GATE_RANKS: seconds until what waits has left, as the control thread reckons; 0 = unknown */
 export const GATE_DRAINS: usize = 640;
 export const GATE_USED: usize = 768; // u32 × GATE_RANKS: pool clock of the last request, in seconds
+/** f32 × GATE_STAGE_LIMITS × 2: limits of the prefill stage, then of the decode stage; Infinity = none */
+export const GATE_STAGES: usize = 896;
 export const GATE_HEAD_BYTES: usize = 1024;
 
 export const GATE_RANKS: u32 = 32;
@@ -86,6 +88,22 @@ export const GATE_UTILIZATION: u32 = 2;
 export const GATE_CONCURRENCY_REQUESTS: u32 = 3;
 export const GATE_CONCURRENCY_TOKENS: u32 = 4;
 export const GATE_CONCURRENCY_HYBRID: u32 = 5;
+
+export const GATE_WORST: u32 = 6; // the fullest of several, with limits for each stage
+
+// Limits of a stage, in the order of GATE_STAGES; settings of the control thread, commit lock.
+export const STAGE_QUEUE: usize = 0; // waiting requests
+export const STAGE_USAGE: usize = 4; // share of the KV cache
+export const STAGE_STALENESS: usize = 8; // milliseconds until both are unknown
+export const STAGE_REQUESTS: usize = 12; // requests in flight
+export const STAGE_TOKENS: usize = 16; // tokens in flight
+export const STAGE_SCRAPED: usize = 20; // requests that run or wait in the engine
+export const STAGE_SCRAPED_STALENESS: usize = 24; // milliseconds until these are unknown
+export const STAGE_BYTES: usize = 28;
+
+/** Stages that an endpoint takes part in, bits of ROOM_STAGES. */
+export const IN_PREFILL: u32 = 1;
+export const IN_DECODE: u32 = 2;
 
 // Columns; f32 unless said otherwise, all under the commit lock.
 export const ROOM_WINDOW: u32 = 0; // tokens that may be pending
@@ -122,7 +140,9 @@ export const ROOM_REMOTE_COUNT: u32 = 88; // u32: their requests without a first
 export const ROOM_REMOTE_KV: u32 = 89; // u32: their tokens in the KV cache
 /** u32: requests in flight of which nothing has been heard: no first token, no end */
 export const ROOM_UNANSWERED: u32 = 90;
-export const GATE_COLUMNS: u32 = 91;
+/** u32: IN_* bits of the stages that the endpoint takes part in · control thread */
+export const ROOM_STAGES: u32 = 91;
+export const GATE_COLUMNS: u32 = 92;
 
 /** Counts of the gate for a ledger entry of the same number; 32 bytes. */
 @unmanaged
@@ -366,6 +386,11 @@ export function waitSlotMaskAddress(thread: u32, slot: u32): usize {
   if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
   return waitSlotAddress(thread, SCANS) + <usize>slot * (SLOTS >> 3);
+}
+
+/** Address of the limits of a stage: 0 = prefill, 1 = decode. */
+export function stageLimits(stage: u32): usize {
+  return changetype<usize>(gateHead()) + GATE_STAGES + <usize>stage * STAGE_BYTES;
 }
 
 /** Returns whether the gate is on. */

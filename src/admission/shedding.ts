@@ -1,4 +1,9 @@
-import type { ConcurrencySettings, SaturationSettings, UtilizationSettings } from '../contract/saturation-settings.js';
+import type {
+  ConcurrencySettings,
+  SaturationSettings,
+  ScrapedSettings,
+  UtilizationSettings,
+} from '../contract/saturation-settings.js';
 import type { EndpointTable } from '../core/endpoint-table.js';
 import { type Operation, type ReadName, readsOf } from '../core/operations.js';
 import type { Rejection } from '../scheduling/decision.js';
@@ -63,7 +68,9 @@ export function saturation(
 }
 
 /** The detector as a filter: the endpoints below its limits, with its headroom. */
-export function saturationFilter(settings: SaturationSettings): Pick<Operation, 'code' | 'parameters'> {
+export function saturationFilter(
+  settings: UtilizationSettings | ConcurrencySettings,
+): Pick<Operation, 'code' | 'parameters'> {
   const above = 1 + settings.headroom;
   if (settings.type === 'utilization-detector') {
     const { queueDepthThreshold, kvCacheUtilThreshold, metricsStalenessMs } = settings;
@@ -78,6 +85,10 @@ export function saturationFilter(settings: SaturationSettings): Pick<Operation, 
 
 /** Columns of endpoints that the detector compares with its limits: those that it reads as a filter. */
 export function saturationReads(settings: SaturationSettings): readonly ReadName[] {
+  if (settings.type === 'max-saturation-detector') {
+    return settings.detectors.flatMap(({ settings: one }) => saturationReads(one));
+  }
+  if (settings.type === 'scraped-concurrency-detector') return ['known', 'waiting', 'running', 'inflight'];
   return readsOf(saturationFilter(settings));
 }
 
@@ -85,6 +96,7 @@ export function saturationReads(settings: SaturationSettings): readonly ReadName
 export interface DetectedLoad {
   /** Undefined = unknown. */
   readonly waiting: number | undefined;
+  readonly running: number | undefined;
   readonly kvUsage: number | undefined;
   /** Milliseconds since the last scrape. */
   readonly ageMs: number;
@@ -92,18 +104,34 @@ export interface DetectedLoad {
   readonly inflightTokens: number;
 }
 
-/** Saturation of one endpoint: 1 or more = full. */
+/** Saturation of one endpoint: 1 or more = full. Of several detectors the fullest counts, whatever their stages. */
 export function endpointSaturation(load: DetectedLoad, settings: SaturationSettings): number {
-  return settings.type === 'utilization-detector' ? utilization(load, settings) : concurrency(load, settings);
+  switch (settings.type) {
+    case 'utilization-detector':
+      return utilization(load, settings);
+    case 'concurrency-detector':
+      return concurrency(load, settings);
+    case 'scraped-concurrency-detector':
+      return scraped(load, settings);
+    case 'max-saturation-detector':
+      return Math.max(...settings.detectors.map((each) => endpointSaturation(load, each.settings)));
+  }
 }
 
 /**
- * max(waiting / queue threshold, KV usage / KV threshold). An endpoint with unknown or stale signals counts as full
- * (llm-d-router's utilization-detector).
+ * max(waiting / queue threshold, KV usage / KV threshold). Requests in flight that the scrape does not show yet count
+ * as waiting. An endpoint with unknown or stale signals counts as full (llm-d-router's utilization-detector).
  */
-function utilization({ waiting, kvUsage, ageMs }: DetectedLoad, settings: UtilizationSettings): number {
+function utilization({ waiting, running, kvUsage, ageMs, inflight }: DetectedLoad, settings: UtilizationSettings) {
   if (waiting === undefined || kvUsage === undefined || ageMs > settings.metricsStalenessMs) return 1;
-  return Math.max(waiting / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
+  const unseen = running === undefined ? 0 : Math.max(0, inflight - (waiting + running));
+  return Math.max((waiting + unseen) / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
+}
+
+/** Requests that run or wait against the capacity; those in flight from here where the engine does not tell. */
+function scraped({ waiting, running, ageMs, inflight }: DetectedLoad, settings: ScrapedSettings): number {
+  const isFresh = waiting !== undefined && running !== undefined && ageMs <= settings.metricsStalenessMs;
+  return Math.max(isFresh ? waiting + running : 0, inflight) / settings.maxConcurrency;
 }
 
 /** Load in flight against the capacity; `hybrid` is the larger ratio (llm-d-router's concurrency-detector). */

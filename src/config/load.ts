@@ -26,7 +26,7 @@ import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js'
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { type ReplicationConfig, resolveReplication } from './replication.js';
-import { resolveSaturationDetector } from './saturation.js';
+import { resolveSaturationDetector, saturationSettings } from './saturation.js';
 import type { EndpointPickerConfig } from './schema.js';
 
 /** The configured parsers, else the default ones. */
@@ -123,7 +123,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     extractor: dataLayer.extractor,
     attributeSources: dataLayer.attributeSources,
     modelsSource: dataLayer.modelsSource,
-    saturationDetector: detector.definition.saturationSettings?.(detector.parameters),
+    saturationDetector: saturationSettings(detector, plugins, document),
     adaptation: adaptation.settings,
     replication,
     flowControl: flowControl?.settings,

@@ -1,5 +1,7 @@
 import { learnedLimitDetector } from '../admission/detectors/learned-limit.js';
+import { maxSaturationDetector, maxSaturationParameters } from '../admission/detectors/max-saturation.js';
 import { utilizationDetector } from '../admission/detectors/utilization.js';
+import type { SaturationSettings, Stage } from '../contract/saturation-settings.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
@@ -23,6 +25,35 @@ export function resolveSaturationDetector(
   }
   return plugins.ensure(flowControl ? learnedLimitDetector.type : utilizationDetector.type);
 }
+
+/**
+ * What the configured detector measures; undefined = room is learned. Those of a composite one are put together.
+ * @throws ConfigurationError when one of them cannot be measured beside others
+ */
+export function saturationSettings(
+  detector: LoadedPlugin,
+  plugins: PluginSet,
+  document: ConfigurationDocument,
+): SaturationSettings | undefined {
+  if (detector.definition !== maxSaturationDetector) {
+    return detector.definition.saturationSettings?.(detector.parameters);
+  }
+  const { detectors, stages } = maxSaturationParameters.parse(detector.parameters);
+  return {
+    type: 'max-saturation-detector',
+    detectors: detectors.map((name, index) => {
+      const path = [...(detector.path ?? []), 'parameters', 'detectors', index];
+      const child = plugins.resolve(name, ['saturation-detector'], path);
+      const settings = child.definition.saturationSettings?.(child.parameters);
+      if (settings === undefined || settings.type === 'max-saturation-detector') {
+        throw document.error(path, `"${name}" (${child.definition.type}) cannot stand beside others: name another one`);
+      }
+      return { name, settings, stages: stages[name] ?? BOTH_STAGES };
+    }),
+  };
+}
+
+const BOTH_STAGES: readonly Stage[] = ['prefill', 'decode'];
 
 function checkLearned(detector: LoadedPlugin, flowControl: boolean, path: Path, document: ConfigurationDocument) {
   if (flowControl || detector.definition !== learnedLimitDetector) return detector;

@@ -25,5 +25,32 @@ export interface ConcurrencySettings {
   readonly failOpen: boolean;
 }
 
+/** Capacity of the scraped-concurrency-detector, per endpoint. */
+export interface ScrapedSettings {
+  readonly type: 'scraped-concurrency-detector';
+  /** Requests that run or wait. */
+  readonly maxConcurrency: number;
+  /** Age in milliseconds from which signals are unknown. */
+  readonly metricsStalenessMs: number;
+}
+
+/** Detector of one number, without others in it. */
+export type SingleSettings = UtilizationSettings | ConcurrencySettings | ScrapedSettings;
+
+/** Half of a request that an endpoint serves. */
+export type Stage = 'prefill' | 'decode';
+
+/** Detectors of the max-saturation-detector. */
+export interface WorstSettings {
+  readonly type: 'max-saturation-detector';
+  readonly detectors: readonly {
+    /** Configured name. */
+    readonly name: string;
+    readonly settings: SingleSettings;
+    /** Stages that it looks at. */
+    readonly stages: readonly Stage[];
+  }[];
+}
+
 /** Settings of the detector that measures the saturation of the pool. */
-export type SaturationSettings = UtilizationSettings | ConcurrencySettings;
+export type SaturationSettings = SingleSettings | WorstSettings;

@@ -17,7 +17,25 @@ export type GateSettings =
       readonly mode: 'requests' | 'tokens' | 'hybrid';
       readonly maxRequests: number;
       readonly maxTokens: number;
-    };
+    }
+  /** The fullest of several, with limits for each stage. */
+  | { readonly mode: 'worst'; readonly prefill: StageLimits; readonly decode: StageLimits };
+
+/** Limits of a stage; Infinity = none. */
+export interface StageLimits {
+  /** Waiting requests. */
+  readonly queue: number;
+  /** Share of the KV cache. */
+  readonly usage: number;
+  /** Age in milliseconds from which both are unknown. */
+  readonly stalenessMs: number;
+  /** In flight from here and from replicas. */
+  readonly requests: number;
+  readonly tokens: number;
+  /** Requests that run or wait on the engine. */
+  readonly scraped: number;
+  readonly scrapedStalenessMs: number;
+}
 
 /** A waiting request as the control thread reads it. */
 export interface WaitingRequest {
@@ -125,6 +143,7 @@ export class CapacityGate {
   /** @param share share of every endpoint that this replica may fill, above 0 and at most 1 */
   configure(settings: GateSettings, blockTokens: number, share: number, nowMs: number): boolean {
     const { call } = this.#core;
+    if (settings.mode === 'worst' && !this.#writeLimits(settings)) return false;
     const codes = {
       off: CORE.GATE_OFF,
       learned: CORE.GATE_LEARNED,
@@ -132,6 +151,7 @@ export class CapacityGate {
       requests: CORE.GATE_CONCURRENCY_REQUESTS,
       tokens: CORE.GATE_CONCURRENCY_TOKENS,
       hybrid: CORE.GATE_CONCURRENCY_HYBRID,
+      worst: CORE.GATE_WORST,
     };
     const used = { queueThreshold: 1, usageThreshold: 1, stalenessMs: 0, maxRequests: 1, maxTokens: 1, ...settings };
     const { queueThreshold, usageThreshold, stalenessMs, maxRequests, maxTokens } = used;
@@ -148,6 +168,28 @@ export class CapacityGate {
       nowMs,
     );
     return refused === 0;
+  }
+
+  #writeLimits(settings: { readonly prefill: StageLimits; readonly decode: StageLimits }): boolean {
+    return [settings.prefill, settings.decode].every(
+      ({ queue, usage, stalenessMs, requests, tokens, scraped, scrapedStalenessMs }, stage) =>
+        this.#core.call.gateStageLimits(
+          stage,
+          queue,
+          usage,
+          stalenessMs,
+          requests,
+          tokens,
+          scraped,
+          scrapedStalenessMs,
+        ) !== 0,
+    );
+  }
+
+  /** Notes the stages that an endpoint takes part in, for several detectors. */
+  setStages(slot: number, { prefill, decode }: { readonly prefill: boolean; readonly decode: boolean }): boolean {
+    const bits = (prefill ? CORE.IN_PREFILL : 0) | (decode ? CORE.IN_DECODE : 0);
+    return this.#core.call.gateStagesOf(slot, bits) !== 0;
   }
 
   /** Sets the share of every endpoint that a band may fill, 0 to 1. */

@@ -265,6 +265,7 @@ export const CORE = {
   GATE_PRIORITIES: 256,
   GATE_UTILIZATION: 2,
   GATE_WAITING: 384,
+  GATE_WORST: 6,
   HEADER: 65536,
   HEADER_CHAIN_BLOCKS: 20,
   HEADER_CHANGE_BYTES: 64,
@@ -295,12 +296,14 @@ export const CORE = {
   HEARD_REQUEST_UNCACHED: 32,
   HEARING_BYTES: 16,
   HOST_COLUMNS: 16,
+  IN_DECODE: 2,
+  IN_PREFILL: 1,
   KEEP_ASIDE: 2,
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
   LABEL_COUNT: 4096,
-  LAYOUT_VERSION: 25,
+  LAYOUT_VERSION: 26,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -752,6 +755,17 @@ export interface CoreFunctions {
   gateRanks(): U32;
   gateRemote(slot: U32, requests: U32, tokens: U32, count: U32, held: U32): U32;
   gateSaturation(now: F64): F32;
+  gateStageLimits(
+    stage: U32,
+    queue: F32,
+    usage: F32,
+    staleness: F32,
+    requests: F32,
+    tokens: F32,
+    scraped: F32,
+    scrapedStaleness: F32,
+  ): Bool;
+  gateStagesOf(slot: U32, stages: U32): Bool;
   gateStep(slot: U32, ms: F32): void;
   gateUnseen(now: F64): F64;
   grow(ticket: U32, generation: U32, blocks: U32, tokens: U32): U32;
@@ -960,6 +974,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     gateRanks: exports.gateRanks,
     gateRemote: exports.gateRemote,
     gateSaturation: exports.gateSaturation,
+    gateStageLimits: exports.gateStageLimits,
+    gateStagesOf: exports.gateStagesOf,
     gateStep: exports.gateStep,
     gateUnseen: exports.gateUnseen,
     grow: exports.grow,

@@ -274,6 +274,7 @@ export class PoolParts {
     this.events.feed?.changeEndpoints(update);
     this.adaptation.changeEndpoints(update);
     this.flow?.controller.endpointsGone(update.removed.map(({ slot }) => slot));
+    this.flow?.endpointsChanged(update.set.map(({ slot }) => slot));
     this.replication?.endpointsChanged();
     if (update.set.length > 0) void this.keeper?.endpointsChanged();
   }

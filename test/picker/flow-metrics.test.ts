@@ -98,6 +98,23 @@ describe('the metrics of flow control', () => {
     await eventually('both are counted again', async () => (await stale('learned-limit-detector')) === 2);
   });
 
+  it('the metrics of flow control show what each of several detectors says, by its stages', async () => {
+    const plugins =
+      '- {type: concurrency-detector, name: roomy, parameters: {maxConcurrency: 4}}\n' +
+      '- type: max-saturation-detector\n  name: worst\n' +
+      '  parameters: {detectors: [concurrency-detector, roomy], stages: {roomy: [decode]}}\n';
+    const bed = await start({ plugins });
+    const both = profile({ plugins }).replace('{pluginRef: concurrency-detector}\n', '{pluginRef: worst}\n');
+    await bed.setting.configure(both);
+    const says = (detector: string) => flow(bed.ports, 'detector_saturation', `detector="${detector}",stage="decode"`);
+    await eventually('the detectors are there', async () => (await says('roomy')) === 0);
+    const client = dial(bed.ports.grpcPort);
+    const running = [request(client, 'a'), request(client, 'b'), request(client, 'c')];
+    await eventually('two are placed', () => running.filter(({ reply }) => reply !== undefined).length === 2);
+    await eventually('the third waits', async () => (await waiting(bed.ports)) === 1);
+    expect([await says('concurrency-detector'), await says('roomy')]).toEqual([1, 0.25]);
+  });
+
   it('the metrics of flow control show the shares of the bounds that are in use', async () => {
     const section =
       '  maxRequests: 8\n  maxBytes: 1M\n  priorityBands: [{priority: 0, maxRequests: 4, maxTokens: 1000}]\n';

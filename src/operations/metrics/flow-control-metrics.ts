@@ -15,6 +15,8 @@ export interface FlowControlFigures {
     readonly decode: number | undefined;
     readonly effective: number | undefined;
   };
+  /** What each of several detectors says of a stage; empty for a detector alone. */
+  detectorSaturations(): readonly { readonly detector: string; readonly stage: string; readonly value: number }[];
   staleEndpoints(): { readonly detector: string; readonly endpoints: number } | undefined;
   /** @param flows flows listed per band */
   snapshot(flows: number): QueueSnapshot;
@@ -64,6 +66,13 @@ function addSaturation(exposition: MetricsExposition, flow: FlowControlFigures, 
   };
   exposition.addGauge({ ...metric, name: name('pool_saturation'), help });
   exposition.addGauge({ ...metric, name: olderName('pool_saturation'), help: olderHelp('pool_saturation', help) });
+  exposition.addGauge({
+    name: name('detector_saturation'),
+    help: 'How full the endpoints of a stage are by one of several detectors, 1 = full: max-saturation-detector.',
+    labels: ['detector', 'stage'],
+    read: () =>
+      flow.detectorSaturations().map(({ detector, stage, value }) => ({ labels: { detector, stage }, value })),
+  });
   exposition.addGauge({
     name: name('stale_endpoints'),
     help: 'Endpoints whose signals are missing or too old for the saturation detector.',

@@ -1,5 +1,7 @@
+import { endpointSaturation } from '../../admission/shedding.js';
 import type { LoadedConfiguration } from '../../config/load.js';
 import type { FlowControlSettings, QueueLimits } from '../../contract/queue-settings.js';
+import type { SaturationSettings, SingleSettings, Stage } from '../../contract/saturation-settings.js';
 import { Bell } from '../../core/bell.js';
 import { CapacityGate, type Evicted, type GateSettings } from '../../core/capacity-gate.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
@@ -16,6 +18,7 @@ import { poolClockMs } from '../../runtime/pool-clock.js';
 import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
+import { gateSettings } from './gate-settings.js';
 
 /** Time before the end of a drain in which the remaining requests are answered. */
 const FAREWELL_MS = 500;
@@ -46,7 +49,17 @@ export interface StageSaturation {
   readonly effective: number | undefined;
 }
 
-type Signals = Pick<EndpointReading, 'waiting' | 'kvUsage' | 'signalTimeMs'>;
+type Signals = Pick<
+  EndpointReading,
+  'waiting' | 'running' | 'kvUsage' | 'signalTimeMs' | 'inflight' | 'inflightTokens'
+>;
+
+/** What one of several detectors says of a stage: 1 = full. */
+export interface DetectorSaturation {
+  readonly detector: string;
+  readonly stage: Stage;
+  readonly value: number;
+}
 
 /** Largest age of signals that the learned limit uses (assembly/gate/learn.ts). */
 const FRESH_MS = 1_000;
@@ -68,6 +81,8 @@ export class FlowControl {
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #settings: FlowControlSettings;
   #gate: GateSettings;
+  /** Undefined = room is learned. */
+  #detector: SaturationSettings | undefined;
   /** Reports the duration of each dispatch, in seconds. */
   dispatched: (seconds: number) => void = () => undefined;
   /** Replaces the names that are always label values. */
@@ -87,7 +102,8 @@ export class FlowControl {
     this.#core = core;
     this.#pool = pool;
     this.#signals = signals;
-    this.#gate = gateSettings(configuration);
+    this.#gate = gateSettings(configuration.saturationDetector);
+    this.#detector = configuration.saturationDetector;
     this.gate = new CapacityGate(core);
     this.queues = new QueueMachine(settings, poolClockMs());
     this.controller = new FlowController({
@@ -138,6 +154,40 @@ export class FlowControl {
     return { prefill, decode, effective: this.gate.saturation(slots, now) };
   }
 
+  /**
+   * What each of several detectors says, by the stages that it looks at: the mean over the endpoints of a stage. Empty
+   * for a detector alone.
+   */
+  detectorSaturations(): readonly DetectorSaturation[] {
+    if (this.#detector?.type !== 'max-saturation-detector') return [];
+    const now = poolClockMs();
+    const stages = poolStages(this.#pool());
+    return this.#detector.detectors.flatMap(({ name, settings, stages: scope }) =>
+      scope
+        .filter((stage) => stages[stage].length > 0)
+        .map((stage) => ({ detector: name, stage, value: this.#meanOf(stages[stage], settings, now) })),
+    );
+  }
+
+  #meanOf(slots: readonly number[], settings: SingleSettings, nowMs: number): number {
+    const sum = slots.reduce((total, slot) => {
+      const { signalTimeMs, ...load } = this.#signals(slot);
+      return total + endpointSaturation({ ...load, ageMs: nowMs - signalTimeMs }, settings);
+    }, 0);
+    return sum / slots.length;
+  }
+
+  /** Tells the gate which stages the endpoints of these slots take part in. */
+  endpointsChanged(slots: readonly number[]): void {
+    if (slots.length === 0) return;
+    this.#writes.run(() => {
+      const { prefill, decode } = poolStages(this.#pool());
+      return slots.every((slot) =>
+        this.gate.setStages(slot, { prefill: prefill.includes(slot), decode: decode.includes(slot) }),
+      );
+    });
+  }
+
   /** Endpoints whose signals are missing or too old for the detector; undefined when the detector uses none. */
   staleEndpoints(): { readonly detector: string; readonly endpoints: number } | undefined {
     const { mode } = this.#gate;
@@ -185,7 +235,8 @@ export class FlowControl {
     }
     this.#settings = settings;
     this.queues.buckets.factor = this.#share * settings.replicas;
-    this.#gate = gateSettings(configuration);
+    this.#gate = gateSettings(configuration.saturationDetector);
+    this.#detector = configuration.saturationDetector;
     this.#writeGate();
   }
 
@@ -271,20 +322,4 @@ export class FlowControl {
     this.controller.stop();
     this.#bell.stop();
   }
-}
-
-/** Gate settings of the configured saturation detector; `learned` when none of llm-d-router's is configured. */
-function gateSettings({ saturationDetector }: LoadedConfiguration): GateSettings {
-  if (saturationDetector === undefined) return { mode: 'learned' };
-  if (saturationDetector.type === 'concurrency-detector') {
-    const { mode, maxConcurrency, maxTokenConcurrency } = saturationDetector;
-    return { mode, maxRequests: maxConcurrency, maxTokens: maxTokenConcurrency };
-  }
-  const { queueDepthThreshold, kvCacheUtilThreshold, metricsStalenessMs } = saturationDetector;
-  return {
-    mode: 'utilization',
-    queueThreshold: queueDepthThreshold,
-    usageThreshold: kvCacheUtilThreshold,
-    stalenessMs: metricsStalenessMs,
-  };
 }

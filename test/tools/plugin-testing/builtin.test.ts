@@ -17,6 +17,7 @@ const PARAMETERS: Readonly<Record<string, unknown>> = {
   'k8s-notification-source': { version: 'v1', kind: 'Pod' },
   'multicluster-file-discovery': { path: 'clusters.yaml' },
   'priority-holdback-policy': { minCeiling: 0.5 },
+  'max-saturation-detector': { detectors: ['utilization-detector'] },
 };
 
 /** Rule that a built-in plugin breaks for the sake of configurations of llm-d-router, which load there. */
