@@ -134,7 +134,9 @@ export function quietOpener(now: () => number): StreamOpener {
     },
     responses: { open: () => 0, feed: (_id, chunk) => chunk, usage: () => USAGE, events: () => 0, close: nothing },
     scheduler: { schedule: () => endpoints[turn++ % endpoints.length]! },
-    settings: { current: { dialects: createDialects(DEFAULT_PARSERS), evicts: false, readsAnswers: true } },
+    settings: {
+      current: { dialects: createDialects(DEFAULT_PARSERS), evicts: false, reserves: false, readsAnswers: true },
+    },
     unreadAnswers: new UnreadAnswers(QUIET, { warn: nothing }),
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },

@@ -109,6 +109,8 @@ export interface StreamSettings {
   readonly dialects: Dialects;
   /** Running requests may be ended for others of a higher band. */
   readonly evicts: boolean;
+  /** Requests may ask for their endpoint alone. */
+  readonly reserves: boolean;
   /** Decisions depend on bodies of answers; metrics do not count. */
   readonly readsAnswers: boolean;
 }

@@ -19,6 +19,7 @@ import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
 import { RequestObserver } from './request-observer.js';
 import { RequestReader } from './request-reader.js';
+import { isReservation, refusedReservation, reservationReply } from './reservation.js';
 import type { TracedEnd } from './tracing/trace-record.js';
 
 type State =
@@ -247,6 +248,11 @@ export class RequestPhase {
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
+    const reserves = isReservation(this.#reader.headers);
+    if (reserves) {
+      const refused = refusedReservation(services.settings.current.reserves, this.#reader.body !== undefined);
+      if (refused !== undefined) return this.#reject(refused);
+    }
     this.#observer.deciding(request);
     const outcome = decide(services, this.#decisionInput(dispatch));
     this.#observer.decided(this.#queued);
@@ -254,6 +260,7 @@ export class RequestPhase {
     this.#observer.passed(outcome, this.#queued);
     if (outcome.kind === 'rejected') return this.#reject(outcome);
     this.#placement = outcome;
+    if (reserves) return this.#answerReservation(request, outcome);
     if (!this.#canEcho()) return this.#exchange.turnAway('too many bytes of one connection are held');
     this.#observer.placed(request, outcome);
     expectAnswer(request, outcome, this.#exchange.responseBodyMode);
@@ -263,6 +270,15 @@ export class RequestPhase {
     this.#observer.routed(bytes);
     this.#close();
     if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
+    this.#reader.forget();
+  }
+
+  /** Tells the client its endpoint; the end of the exchange gives its room back. */
+  #answerReservation(request: UnderstoodRequest, placement: Placement): void {
+    this.#observer.placed(request, placement);
+    this.#exchange.stream.send(reservationReply(placement));
+    this.#close();
+    this.#exchange.finish();
     this.#reader.forget();
   }
 

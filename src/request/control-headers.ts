@@ -23,6 +23,7 @@ export const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-gateway-destination-endpoint-subset',
   'x-gateway-destination-endpoint-served',
   'x-llm-d-request-dropped-reason',
+  'x-llm-d-pin-host-port',
   'x-pointsman-pool',
   'x-pointsman-profile',
   'x-pointsman-deadline-ms',

@@ -73,6 +73,7 @@ export function compileScheduling(
     kvEvents: firstOf(producers, ({ definition, parameters }) => definition.kvEventSettings?.(parameters)),
     tokens: firstOf(producers, ({ definition, parameters }) => definition.tokenSettings?.(parameters)),
     estimateOutput: outputEstimate(producers, plugins),
+    reserves: plugins.some(({ definition }) => definition.reservesEndpoints),
     handler: handlerSettings(handler, plugins),
     prediction,
     host: hookPlugins(plugins, profiles, tables),

@@ -203,6 +203,8 @@ export interface PluginDefinition<Parameters = unknown> {
   tokenSettings?(parameters: Parameters): TokenSettings | undefined;
   /** Whether requests are told apart by the expected length of their answers where the plugin is configured. */
   readonly classifiesOutput?: true;
+  /** Whether requests may ask for their endpoint alone where the plugin is configured. */
+  readonly reservesEndpoints?: true;
   /** Output that a producer of in-flight load counts. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
   /** Settings of a saturation detector for admission and the capacity gate; absent = room is learned. */

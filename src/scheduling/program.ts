@@ -121,6 +121,8 @@ export interface CompiledScheduling {
   readonly tokens?: TokenSettings | undefined;
   /** Estimates output for the in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: OutputEstimate | undefined;
+  /** Requests may ask for their endpoint alone. */
+  readonly reserves: boolean;
   readonly handler: HandlerSettings;
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;

@@ -21,6 +21,7 @@ import { topologyAffinityFilter } from './filters/topology-affinity-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
 import { outlenBucket } from './header-processors/outlen-bucket.js';
+import { reserveEndpoint } from './header-processors/reserve-endpoint.js';
 import { leastRequestPicker } from './pickers/least-request-picker.js';
 import { maxScorePicker } from './pickers/max-score-picker.js';
 import { powerOfTwoPicker } from './pickers/power-of-two-picker.js';
@@ -78,6 +79,7 @@ import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
 import { topologyAffinityScorer } from './scorers/topology-affinity-scorer.js';
 import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
+import { endpointPinScreener } from './screeners/endpoint-pin-screener.js';
 import { topologyExtractor } from './topology/topology-extractor.js';
 
 /** All plugins of scheduling. */
@@ -142,6 +144,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionIdProducer,
   agentIdentity,
   outlenBucket,
+  reserveEndpoint,
+  endpointPinScreener,
   probabilisticAdmitter,
   multiclusterSessionAffinityFilter,
   multiclusterQueueScorer,

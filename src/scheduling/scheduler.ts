@@ -5,6 +5,7 @@ import { ChargedRuns, type RunOptions, type RunRequest, undecided } from './char
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
 import { estimatedOutput } from './output-estimate.js';
+import { prefers } from './preferences.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
@@ -75,7 +76,7 @@ export class CoreScheduler implements GatedScheduler {
     if (runs.waiting) return undecided('waiting');
     const { primary, port, headers, stages } = handled;
     if (stages !== undefined) this.#options.staged?.(stages, input.targetModel);
-    if (primary.matchedBlocks === 0 && asksForCached(input.headers)) return notCached;
+    if (primary.matchedBlocks === 0 && prefers(input.headers, 'if-available')) return notCached;
     const { endpoints, matchedBlocks, totalBlocks, matchedTokens } = primary;
     return {
       kind: 'placed',
@@ -193,10 +194,3 @@ const notCached: Rejection = {
   message: 'no decode worker has the requested KV cache',
   reason: undefined,
 };
-
-/** `Prefer: if-available`, alone or among other preferences. */
-function asksForCached(headers: ScheduleInput['headers']): boolean {
-  const preferences = headers.get('prefer');
-  if (preferences === undefined) return false;
-  return preferences.split(',').some((preference) => preference.split(';')[0]!.trim().toLowerCase() === 'if-available');
-}

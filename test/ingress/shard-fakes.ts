@@ -349,6 +349,7 @@ export interface ShardSetup {
   readonly parsers?: readonly ParserName[];
   /** Decisions depend on bodies of answers; absent = they do. */
   readonly readsAnswers?: boolean;
+  readonly reserves?: boolean;
   /** Answer of the scheduler; the default places on 10.0.0.1:8000. */
   readonly schedule?: (input: ScheduleInput) => Placement | Rejection | Waiting;
 }
@@ -380,6 +381,7 @@ export class FakeShard {
         current: {
           dialects: createDialects(setup.parsers ?? DEFAULT_PARSERS),
           evicts: false,
+          reserves: setup.reserves ?? false,
           readsAnswers: setup.readsAnswers ?? true,
         },
       },

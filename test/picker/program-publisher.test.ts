@@ -29,6 +29,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     attributes: [],
     baseModels: [],
     estimateOutput: undefined,
+    reserves: false,
     prediction: undefined,
   };
 }

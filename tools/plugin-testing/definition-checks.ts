@@ -14,6 +14,7 @@ type Method = Extract<
   | 'fairnessSettings'
   | 'usageLimitSettings'
   | 'classifiesOutput'
+  | 'reservesEndpoints'
 >;
 
 /** Methods of which a kind needs one; kinds that are missing here need none. */
@@ -23,7 +24,7 @@ const METHODS: Readonly<Partial<Record<PluginKind, readonly Method[]>>> = {
   picker: ['compile'],
   admitter: ['compile', 'host'],
   screener: ['host'],
-  'header-processor': ['host', 'classifiesOutput'],
+  'header-processor': ['host', 'classifiesOutput', 'reservesEndpoints'],
   reporter: ['host'],
   scheduler: ['scheduler'],
   'profile-handler': ['profileHandler'],

@@ -35,6 +35,7 @@ export function reloadableSettings(configuration: LoadedConfiguration): Reloadab
     filters: configuration.scheduling.profiles.map(({ filters }) => filters),
     prefix: configuration.scheduling.prefix,
     estimateOutput: configuration.scheduling.estimateOutput,
+    reserves: configuration.scheduling.reserves,
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
     saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
