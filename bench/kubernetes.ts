@@ -142,7 +142,7 @@ const projection: Bench = {
     const pods = Array.from({ length: 1_000 }, (_, i) => readPod(podObject(i, i + 1)));
     const view: ClusterView = {
       ...{ reference: undefined, absent: '', objectives: [], rewrites: [], models: [], nowMs: Date.now() },
-      pool: { ports: [8000], appProtocol: undefined, deleting: false },
+      pool: { ports: [8000], appProtocol: undefined, deleting: false, ownLabels: {} },
       pods,
     };
     return { run: () => void project(view) };

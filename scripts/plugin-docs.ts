@@ -40,6 +40,7 @@ const CHAPTERS: Readonly<Partial<Record<PluginKind, string>>> = {
   'fairness-policy': 'Fairness policies',
   'usage-limit-policy': 'Usage limit policies',
   'eviction-policy': 'Eviction policies',
+  responder: 'Responders',
   'peer-discovery': 'Discovery of replicas',
   'replica-syncer': 'Replica syncers',
 };

@@ -18,6 +18,7 @@ const IDLE_KINDS = [
   'peer-discovery',
   'replica-syncer',
   'eviction-policy',
+  'responder',
   'header-processor',
   'screener',
   'admitter',

@@ -41,6 +41,7 @@ export type PluginKind =
   | 'peer-discovery'
   | 'replica-syncer'
   | 'eviction-policy'
+  | 'responder'
   | 'data-source'
   | 'extractor'
   | 'saturation-detector'

@@ -47,3 +47,23 @@ describe('engines of the next llm-d-router', () => {
     expect(engine.wanted.map((metric) => metric.name)).toEqual(expect.arrayContaining(metrics));
   });
 });
+
+describe('plugins of the next llm-d-router that do nothing yet', () => {
+  it.each(['served-model-filter', 'lora-load-state-scorer', 'models-responder', 'session-state-producer'])(
+    '%s loads with a warning that says so',
+    (type) => {
+      expect(warnings(`{type: queue-scorer}, {type: ${type}, parameters: {any: 1}}`)).toEqual([
+        expect.stringContaining(`${type}: has no effect: `),
+      ]);
+    },
+  );
+
+  it('a filter and a scorer of them may stand in a profile', () => {
+    const plugins = '{type: queue-scorer}, {type: served-model-filter}, {type: lora-load-state-scorer}';
+    const text =
+      `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\nschedulingProfiles:\n` +
+      '- {name: default, plugins: [{pluginRef: served-model-filter}, {pluginRef: lora-load-state-scorer, weight: 2}]}\n';
+    const { profiles } = loadConfiguration({ text }, options).scheduling;
+    expect(profiles[0]!.operations.map(({ code }) => code)).toEqual(['OP_PICK_MAX_SCORE']);
+  });
+});

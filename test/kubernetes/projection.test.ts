@@ -58,7 +58,7 @@ const unready = (since?: string) => ({
 function view(parts: Partial<ClusterView> = {}): ClusterView {
   return {
     reference: { name: 'pool', group: POOL_GROUP },
-    pool: { ports: [8000], appProtocol: 'http', deleting: false },
+    pool: { ports: [8000], appProtocol: 'http', deleting: false, ownLabels: {} },
     absent: 'there is no InferencePool llm/pool',
     pods: [],
     objectives: [],
@@ -78,9 +78,9 @@ function tell(told: Map<string, Endpoint>, { set, removed }: EndpointChange): vo
 }
 
 const shown = (pods: readonly PodRecord[], ports: readonly number[] = [8000], nowMs = NOW) =>
-  project(view({ pods, nowMs, pool: { ports, appProtocol: undefined, deleting: false } })).state.endpoints.map(
-    ({ id, address, port, draining }) => `${id} ${address}:${port}${draining ? ' draining' : ''}`,
-  );
+  project(
+    view({ pods, nowMs, pool: { ports, appProtocol: undefined, deleting: false, ownLabels: {} } }),
+  ).state.endpoints.map(({ id, address, port, draining }) => `${id} ${address}:${port}${draining ? ' draining' : ''}`);
 
 describe('4.1 InferencePool', () => {
   it('v1: selector.matchLabels, targetPorts and appProtocol are read', () => {
@@ -121,7 +121,7 @@ describe('4.1 InferencePool', () => {
       view({
         pods: [pod('a')],
         objectives: [readObjective(objective('llm', 'o', { priority: 3 })) as ObjectiveRecord],
-        pool: { ports: [8000], appProtocol: undefined, deleting: true },
+        pool: { ports: [8000], appProtocol: undefined, deleting: true, ownLabels: {} },
       }),
     ).state;
     expect(state).toMatchObject({ endpoints: [], rewrites: [], absent: 'the InferencePool is being deleted' });
@@ -274,7 +274,39 @@ describe('4.3 Objectives, rewrites, legacy models', () => {
     });
   });
 
+  it('InferenceObjective of several pools: of each that poolRefs name, or whose labels poolSelector takes', () => {
+    const refs = (...names: string[]) => names.map((name) => ({ name, group: POOL_GROUP }));
+    const selecting = (poolSelector: object) => ({ poolRef: undefined, poolSelector });
+    const objectives = [
+      objective('llm', 'among others', { priority: 1, poolRef: undefined, poolRefs: refs('other', 'pool') }),
+      objective('llm', 'of others', { priority: 2, poolRef: undefined, poolRefs: refs('other') }),
+      objective('llm', 'by label', { priority: 3, ...selecting({ matchLabels: { tier: 'gold' } }) }),
+      objective('llm', 'by another label', { priority: 4, ...selecting({ matchLabels: { tier: 'iron' } }) }),
+      objective('llm', 'by rule', {
+        priority: 5,
+        ...selecting({ matchExpressions: [{ key: 'tier', operator: 'In', values: ['iron', 'gold'] }] }),
+      }),
+      objective('llm', 'by nothing', { priority: 6, ...selecting({}) }),
+    ].map((one) => readObjective(one) as ObjectiveRecord);
+    const labelled = { ports: [8000], appProtocol: 'http', deleting: false, ownLabels: { tier: 'gold' } };
+    expect(Object.fromEntries(project(view({ objectives, pool: labelled })).state.objectives)).toEqual({
+      'among others': 1,
+      'by label': 3,
+      'by nothing': 6,
+      'by rule': 5,
+    });
+  });
+
   it.each([
+    [
+      { poolRefs: Array.from({ length: 17 }, (_, i) => ({ name: `p${i}` })) },
+      'spec.poolRefs: has 17 entries; name at most 16 pools',
+    ],
+    [{ poolRefs: [{}] }, 'spec.poolRefs[0].name: is missing; name an InferencePool'],
+    [
+      { poolSelector: { matchExpressions: [{ key: 'a', operator: 'Near' }] } },
+      'spec.poolSelector.matchExpressions[0].operator: "Near" is unknown; use In, NotIn, Exists, DoesNotExist',
+    ],
     [{ priority: 1.5 }, 'spec.priority: 1.5 is no whole number of 32 bits; give one or leave it out'],
     [{ poolRef: {} }, 'spec.poolRef.name: is missing; name the InferencePool that the object belongs to'],
   ])('InferenceObjective malformed %j: left out, field and remedy named', (spec, text) => {

@@ -135,7 +135,7 @@ class Preflight {
     const { poolName, poolGroup, endpointSelector, endpointTargetPorts: ports } = this.#flags;
     if (endpointSelector) {
       this.#say(`selector ${endpointSelector}, ports ${ports.join(', ')}`);
-      return { ports, appProtocol: undefined, deleting: false };
+      return { ports, appProtocol: undefined, deleting: false, ownLabels: {} };
     }
     const kind = poolKind(poolGroup)!;
     const path = `${kindPath(kind, this.#namespace)}/${encodeURIComponent(poolName)}`;

@@ -20,5 +20,6 @@ export function withoutEffect({ type, kind, stability, does, why }: PluginWithou
     doc: `${does} Kept for configurations of llm-d-router, without effect: ${why}.`,
     parameters: z.looseObject({}),
     advise: () => [`has no effect: ${why}`],
+    ...(kind === 'filter' || kind === 'scorer' ? { operations: [], compile: () => undefined } : {}),
   });
 }

@@ -118,7 +118,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#models = new Followed(watches, project);
     const complain = (problem: string) => this.#report(problem);
     if (source.kind === 'selector') {
-      this.#fixedPool = { ports: source.ports, appProtocol: undefined, deleting: false };
+      this.#fixedPool = { ports: source.ports, appProtocol: undefined, deleting: false, ownLabels: {} };
     } else {
       this.#served = watches.served((kind, served) => this.#serve(kind, served), complain);
     }

@@ -1,3 +1,4 @@
+import type { LabelSelector } from '../../../contract/label-selector.js';
 import type { KeptFields } from '../../../kubernetes/kept-fields.js';
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
 import { ObjectProblem } from '../../../kubernetes/object-copy.js';
@@ -13,6 +14,8 @@ interface ObjectRecord {
 
 /** An InferencePool. */
 export interface PoolRecord extends ObjectRecord {
+  /** Its own labels, by which objectives may select it. */
+  readonly ownLabels: Readonly<Record<string, string>>;
   /** Selects its pods. */
   readonly labels: SelectedLabels;
   /** In the order of the ranks. */
@@ -61,7 +64,11 @@ interface PoolPart extends ObjectRecord {
   readonly poolGroup: string | undefined;
 }
 
-export interface ObjectiveRecord extends PoolPart {
+export interface ObjectiveRecord extends ObjectRecord {
+  /** Pools that it belongs to by name; an undefined group = any. */
+  readonly pools: readonly Pick<PoolPart, 'poolName' | 'poolGroup'>[];
+  /** Labels of further pools; undefined = none. */
+  readonly poolSelector: LabelSelector | undefined;
   readonly priority: number;
 }
 
@@ -140,6 +147,11 @@ function record(object: Fields): ObjectRecord {
   };
 }
 
+function labelsOf(object: Fields): Record<string, string> {
+  const labels = Object.entries(fields(fields(object.metadata).labels));
+  return Object.fromEntries(labels.map(([key, value]) => [key, String(value)]));
+}
+
 function isDeleting(object: Fields): boolean {
   return fields(object.metadata).deletionTimestamp !== undefined;
 }
@@ -167,6 +179,7 @@ export const readPool = reader((object): PoolRecord => {
   const pickerPort = fields(fields(spec.endpointPickerRef).port).number;
   return {
     ...record(object),
+    ownLabels: labelsOf(object),
     labels: exactLabels(fields(spec.selector).matchLabels, 'spec.selector.matchLabels'),
     ports,
     appProtocol: text(spec.appProtocol),
@@ -181,6 +194,7 @@ export const readLegacyPool = reader((object): PoolRecord => {
   const pickerPort = fields(spec.extensionRef).portNumber;
   return {
     ...record(object),
+    ownLabels: labelsOf(object),
     labels: exactLabels(spec.selector, 'spec.selector'),
     ports: [port(spec.targetPortNumber, 'spec.targetPortNumber')],
     appProtocol: undefined,
@@ -275,8 +289,48 @@ export const readObjective = reader((object): ObjectiveRecord => {
     throw new Unreadable(
       `spec.priority: ${JSON.stringify(priority)} is no whole number of 32 bits; give one or leave it out`,
     );
-  return { ...record(object), ...poolReference(spec), priority };
+  return { ...record(object), ...poolsOf(spec), priority };
 });
+
+/** Bound on `poolRefs`, of the API. */
+const POOL_REFERENCES_MAX = 16;
+
+/** The pools of an objective: `poolRefs` and `poolSelector`, or the one of `poolRef`. */
+function poolsOf(spec: Fields): Pick<ObjectiveRecord, 'pools' | 'poolSelector'> {
+  const references = list(spec.poolRefs);
+  if (references.length > POOL_REFERENCES_MAX)
+    throw new Unreadable(`spec.poolRefs: has ${references.length} entries; name at most ${POOL_REFERENCES_MAX} pools`);
+  const named = references.map((reference, i) => ({
+    poolName: required(fields(reference).name, `spec.poolRefs[${i}].name`, 'name an InferencePool'),
+    poolGroup: text(fields(reference).group) ?? POOL_GROUP,
+  }));
+  const poolSelector = spec.poolSelector === undefined ? undefined : labelSelector(fields(spec.poolSelector));
+  if (spec.poolRef === undefined && (named.length > 0 || poolSelector !== undefined)) {
+    return { pools: named, poolSelector };
+  }
+  return { pools: [poolReference(spec), ...named], poolSelector };
+}
+
+const OPERATORS = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+
+function labelSelector(given: Fields): LabelSelector {
+  const matchExpressions = list(given.matchExpressions).map((one, i) => {
+    const { key, operator, values } = fields(one);
+    const field = `spec.poolSelector.matchExpressions[${i}]`;
+    const known = OPERATORS.find((each) => each === operator);
+    if (known === undefined)
+      throw new Unreadable(`${field}.operator: ${JSON.stringify(operator)} is unknown; use ${OPERATORS.join(', ')}`);
+    return {
+      key: required(key, `${field}.key`, 'name the label'),
+      operator: known,
+      values: list(values).map(String),
+    };
+  });
+  const matchLabels = Object.fromEntries(
+    Object.entries(fields(given.matchLabels)).map(([key, value]) => [key, String(value)]),
+  );
+  return { matchLabels, matchExpressions };
+}
 
 /** InferenceModelRewrite of both groups. */
 export const readRewrite = reader((object): RewriteRecord => {

@@ -1,4 +1,5 @@
 import type { LegacyModel, ModelRewrite, PoolState } from '../../../contract/endpoint.js';
+import { selectorAccepts } from '../../../contract/label-selector.js';
 import type { ModelRecord, ObjectiveRecord, PodRecord, PoolRecord, RewriteRecord } from './objects.js';
 import { byAge, byName, PodEndpoints } from './pod-endpoints.js';
 
@@ -7,7 +8,7 @@ export interface ClusterView {
   /** Name and API group of the pool that objects refer to; undefined in selector mode, where none can. */
   readonly reference: { readonly name: string; readonly group: string } | undefined;
   /** Undefined = there is none, for the reason in `absent`. */
-  readonly pool: Pick<PoolRecord, 'ports' | 'appProtocol' | 'deleting'> | undefined;
+  readonly pool: Pick<PoolRecord, 'ports' | 'appProtocol' | 'deleting' | 'ownLabels'> | undefined;
   readonly absent: string;
   readonly pods: readonly PodRecord[];
   readonly objectives: readonly ObjectiveRecord[];
@@ -53,12 +54,15 @@ export function project(view: ClusterView, made?: PodEndpoints): Projection {
       ({ poolName, poolGroup }) =>
         poolName === reference?.name && (poolGroup === undefined || poolGroup === reference.group),
     );
+  const isNamed = ({ pools, poolSelector }: ObjectiveRecord) =>
+    ofPool(pools).length > 0 || (poolSelector !== undefined && selectorAccepts(poolSelector, pool.ownLabels));
   const rewrites = projectRewrites(ofPool(view.rewrites));
   const legacy = projectModels(ofPool(view.models), rewrites.length);
   const state: PoolState = {
     endpoints: pods.endpoints(),
     objectives: new Map(
-      ofPool(view.objectives)
+      view.objectives
+        .filter(isNamed)
         .sort(byName)
         .map(({ name, priority }) => [name, priority]),
     ),
