@@ -118,7 +118,10 @@ const flowControl = z.strictObject({
   enableEviction: z.boolean().default(false).describe('Let waiting requests of higher priority push out running ones.'),
 });
 
-/** An EndpointPickerConfig of `llm-d.ai/v1`, to which older ones are converted. References and plugin parameters are checked later. */
+/**
+ * An EndpointPickerConfig of `llm-d.ai/v1`, to which older ones are converted. References and plugin parameters are
+ * checked later.
+ */
 export const endpointPickerConfig = z.strictObject({
   apiVersion: z.string().optional().describe('llm-d.ai/v1, or llm-d.ai/v1alpha1.'),
   kind: z.string().optional().describe('EndpointPickerConfig.'),

@@ -13,8 +13,8 @@ import type { SegmentsState } from '../request/tokens/token-source.js';
 import type { Ticket } from '../scheduling/decision.js';
 import type {
   CompiledScheduling,
+  EstimatedOutput,
   HookPluginSettings,
-  OutputEstimate,
   PrefixSettings,
   ProfileFilter,
 } from '../scheduling/program.js';
@@ -44,7 +44,7 @@ export interface ReloadableSettings {
   /** Filters of the profiles, in the same order. */
   readonly filters: readonly (readonly ProfileFilter[])[];
   readonly prefix: PrefixSettings | undefined;
-  readonly estimateOutput: OutputEstimate | undefined;
+  readonly estimateOutput: EstimatedOutput | undefined;
   /** Latency objectives of requests, by objective. */
   readonly objectiveTimes: ObjectiveTimes;
   readonly saturation: SaturationSettings;

@@ -7,7 +7,7 @@ import type { Measures } from '../core/training-sample.js';
 import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
-import type { OutputEstimate, PrefixSettings, ProfileFilter } from './program.js';
+import type { EstimatedOutput, PrefixSettings, ProfileFilter } from './program.js';
 import type { ObjectiveTimes } from './wanted-times.js';
 
 /** Settings of decisions that a reload of the configuration can change. */
@@ -18,7 +18,7 @@ export interface DecisionSettings {
   readonly filters?: readonly (readonly ProfileFilter[])[] | undefined;
   readonly prefix: PrefixSettings | undefined;
   /** Undefined = output does not count as in-flight tokens. */
-  readonly estimateOutput: OutputEstimate | undefined;
+  readonly estimateOutput: EstimatedOutput | undefined;
   /** Latency objectives by objective name; absent = only the request's own headers count. */
   readonly objectiveTimes?: ObjectiveTimes | undefined;
 }

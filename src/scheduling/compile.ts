@@ -6,12 +6,12 @@ import { singleProfileHandler } from './profile-handlers/single-profile-handler.
 import type {
   CompiledProfile,
   CompiledScheduling,
+  EstimatedOutput,
   HandlerSettings,
   HookPluginSettings,
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
-  OutputEstimate,
   PrefixSettings,
   ProfileFilter,
   ProgramOperation,
@@ -119,7 +119,7 @@ export function sharedPrefixSettings(
 function outputEstimate(
   producers: readonly ConfiguredPlugin[],
   plugins: readonly ConfiguredPlugin[],
-): OutputEstimate | undefined {
+): EstimatedOutput | undefined {
   const classes = plugins.some(({ definition }) => definition.classifiesOutput);
   for (const { definition, parameters } of producers) {
     const estimate = definition.outputEstimate?.(parameters);

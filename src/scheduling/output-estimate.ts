@@ -1,12 +1,12 @@
 import type { OutputClass, ScheduleInput } from './decision.js';
-import type { OutputEstimate } from './program.js';
+import type { EstimatedOutput } from './program.js';
 
 /** Expected output tokens by class: llm-d-router's figures, from 22,575 requests of five data sets. */
 const CLASS_TOKENS: Readonly<Record<OutputClass, number>> = { long: 4_096, short: 100, unknown: 1_000 };
 
 /** Output that a request is charged with, in tokens: at most what the client and the configuration allow. */
 export function estimatedOutput(
-  { ratio, maxTokens, classes }: OutputEstimate,
+  { ratio, maxTokens, classes }: EstimatedOutput,
   promptTokens: number,
   { outputClass, maxOutputTokens }: Pick<ScheduleInput, 'outputClass' | 'maxOutputTokens'>,
 ): number {

@@ -9,10 +9,10 @@ import type { Scheduler } from './decision.js';
 import type { HookContext, HookPlugin, SchedulerContext } from './hooks/hooks.js';
 import type { HandlerContext, ProfileHandler, StageDecider } from './profile-handler.js';
 import type {
+  EstimatedOutput,
   LabelSpecification,
   MaskSpecification,
   MatchFormula,
-  OutputEstimate,
   PrefixSettings,
   ProgramOperation,
 } from './program.js';
@@ -80,6 +80,9 @@ export interface PluginReference {
   readonly path: readonly string[];
   readonly kinds: readonly PluginKind[];
 }
+
+/** Output that a producer of in-flight load counts, by its parameters. */
+export type OutputEstimate = Omit<EstimatedOutput, 'classes'>;
 
 /** What is to be said about the files that parameters name. */
 export interface FileFindings {

@@ -5,7 +5,7 @@ import type { TokenSettings } from '../contract/token-settings.js';
 import type { OperationName } from '../core/operations.js';
 
 /** Counts estimated output as in-flight tokens, at most `maxTokens`. */
-export interface OutputEstimate {
+export interface EstimatedOutput {
   /** Output tokens for each prompt token; undefined = by the class of the output. */
   readonly ratio: number | undefined;
   readonly maxTokens: number | undefined;
@@ -120,7 +120,7 @@ export interface CompiledScheduling {
   /** Undefined = tokens are estimated. */
   readonly tokens?: TokenSettings | undefined;
   /** Estimates output for the in-flight tokens (inflight-load-producer). */
-  readonly estimateOutput: OutputEstimate | undefined;
+  readonly estimateOutput: EstimatedOutput | undefined;
   /** Requests may ask for their endpoint alone. */
   readonly reserves: boolean;
   readonly handler: HandlerSettings;

@@ -37,6 +37,7 @@ const HEADS = [
   /\bnew (?:FlagError|ConfigurationError|InvalidArgumentError)\(\s*/g,
   /\bdocument\.error\((?:[^,()[\]]|\[[^\]]*\]|\([^()]*\))+,\s*/g,
   /\bconst message =\s+/g,
+  /\bthrow refuse\(\s*/g,
   /\bcode: '(?:BadRequest|Unauthorized|Forbidden|NotFound|PreconditionFailed|RequestTimeout|PayloadTooLarge|ResourceExhausted|Internal|ServiceUnavailable)',\s*message:\s*/g,
 ];
 

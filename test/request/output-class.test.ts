@@ -43,7 +43,7 @@ describe('the class of an answer', () => {
     ['the bound is 0', { max_tokens: 0 }, 'unknown'],
     ['thinking is on, whatever the bound', { ...template({ enable_thinking: true }), max_tokens: 10 }, 'long'],
     ['nothing tells', {}, 'unknown'],
-  ])('when %s', (_when, more, expected) => {
+  ])('an answer is classed when %s', (_when, more, expected) => {
     expect(classOf(more)).toBe(expected);
   });
 

@@ -148,7 +148,7 @@ describe('the estimated output of a request by its class', () => {
     expect(output(true, { outputClass })).toBe(tokens);
   });
 
-  it('without classes every answer counts as one of an unknown length', () => {
+  it('every answer counts as one of an unknown length without classes', () => {
     expect(output(false, { outputClass: 'long' })).toBe(1_000);
   });
 

@@ -7,8 +7,8 @@ export const reserveEndpoint = definePlugin({
   stability: 'Alpha',
   reservesEndpoints: true,
   doc:
-    'Answers a request with `Prefer: reserve-endpoint` with 204, its endpoint in x-llm-d-reserved-host-port, and the ' +
-    'headers that it would have brought to the model server; nothing is sent there. Without the plugin such a request ' +
-    'is refused.',
+    'Answers a request with `Prefer: reserve-endpoint` with 204, its endpoint in x-llm-d-reserved-host-port, and ' +
+    'the headers that it would have brought to the model server; nothing is sent there. Without the plugin such a ' +
+    'request is refused.',
   parameters: z.strictObject({}),
 });
