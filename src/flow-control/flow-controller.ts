@@ -2,6 +2,7 @@ import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacit
 import { plainBound, type RefusedBy, type RefusingBound } from '../core/refusing-bound.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
+import { type FlowTimers, threadTimers } from './flow-timers.js';
 import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
@@ -22,6 +23,8 @@ export interface FlowControllerOptions {
   readonly saturation: () => number | undefined;
   readonly counts: FlowCounts;
   readonly blockTokens: number;
+  /** Absent = those of this thread. */
+  readonly timers?: FlowTimers;
 }
 
 /** Rules of the capacity gate and the shares of its room. */
@@ -102,7 +105,8 @@ export class FlowController {
   readonly #evictions: Evictions;
   /** Whether running requests may be evicted for waiting ones of a higher band. */
   #evicts = false;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timers: FlowTimers;
+  #forgetTimer: () => void = () => undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
   #forgotMs = 0;
@@ -115,6 +119,7 @@ export class FlowController {
 
   constructor(options: FlowControllerOptions) {
     this.#options = options;
+    this.#timers = options.timers ?? threadTimers;
     const placeOf = (handle: number) => this.#waiting.get(handle)!;
     this.#evictions = new Evictions({
       ...options.evictions,
@@ -211,7 +216,7 @@ export class FlowController {
   /** Stops all timers. */
   stop(): void {
     this.#stopped = true;
-    clearTimeout(this.#timer);
+    this.#forgetTimer();
   }
 
   // Messages from the shards.
@@ -326,7 +331,7 @@ export class FlowController {
   #serveMore(): void {
     if (this.#more) return;
     this.#more = true;
-    setImmediate(() => {
+    this.#timers.soon(() => {
       this.#more = false;
       this.wake();
     });
@@ -405,7 +410,7 @@ export class FlowController {
   #retry(): void {
     if (this.#again) return;
     this.#again = true;
-    setTimeout(() => {
+    this.#timers.after(() => {
       this.#again = false;
       this.wake();
     }, LOCK_RETRY_MS);
@@ -447,11 +452,10 @@ export class FlowController {
     const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
     const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs);
     if (at === this.#timerAt) return;
-    clearTimeout(this.#timer);
+    this.#forgetTimer();
     this.#timerAt = at;
     if (at === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#due(), Math.ceil(Math.max(0, at - now)));
-    this.#timer.unref();
+    this.#forgetTimer = this.#timers.after(() => this.#due(), Math.ceil(Math.max(0, at - now)));
   }
 
   #due(): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/src/config/load.js';
-import { gateSettings } from '../../dist/src/picker/control/gate-settings.js';
+import { gateSettings } from '../../dist/src/flow-control/gate-settings.js';
 
 const CHILDREN =
   '{type: concurrency-detector, name: capacity, parameters: {concurrencyMode: tokens, maxTokenConcurrency: 5000}}, ' +

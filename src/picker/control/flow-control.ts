@@ -7,6 +7,7 @@ import { CapacityGate, type Evicted, type GateSettings } from '../../core/capaci
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
+import { gateSettings } from '../../flow-control/gate-settings.js';
 import { Ceilings, standingPriorities } from '../../flow-control/policies/usage-limits.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 import { QueueMachine } from '../../flow-control/queue-machine.js';
@@ -18,7 +19,6 @@ import { poolClockMs } from '../../runtime/pool-clock.js';
 import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
-import { gateSettings } from './gate-settings.js';
 
 /** Time before the end of a drain in which the remaining requests are answered. */
 const FAREWELL_MS = 500;

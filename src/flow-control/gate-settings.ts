@@ -1,5 +1,5 @@
-import type { SaturationSettings, SingleSettings, Stage } from '../../contract/saturation-settings.js';
-import type { GateSettings, StageLimits } from '../../core/capacity-gate.js';
+import type { SaturationSettings, SingleSettings, Stage } from '../contract/saturation-settings.js';
+import type { GateSettings, StageLimits } from '../core/capacity-gate.js';
 
 const NO_LIMITS: StageLimits = {
   queue: Number.POSITIVE_INFINITY,
