@@ -115,6 +115,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/runtime',
     'src/core',
     'src/scheduling',
+    'src/flow-control',
     'src/config',
     'src/adaptation',
     'src/serve',

@@ -17,7 +17,7 @@ export function resultsJson(suite: Suite, results: readonly RunResult[], compari
 
 /** A line per run; times in milliseconds. */
 export function resultsCsv(results: readonly RunResult[]): string {
-  const spreads = ['ttft', 'tpot', 'e2e'] as const;
+  const spreads = ['ttft', 'tpot', 'e2e', 'held'] as const;
   const points = ['mean', 'p50', 'p90', 'p99'] as const;
   const single = [
     'cost',
@@ -30,14 +30,18 @@ export function resultsCsv(results: readonly RunResult[]): string {
     'requestsPerSecond',
     'lost',
     'uncappedCost',
+    'heldShare',
   ] as const;
-  const head = ['workload', 'policy', 'seed', ...single, ...spreads.flatMap((s) => points.map((p) => `${s}_${p}`))];
+  const ofClients = ['turnsPerMinute', 'withoutTurn', 'progress', 'leastProgress', 'fairness'] as const;
+  const times = spreads.flatMap((s) => points.map((p) => `${s}_${p}`));
+  const head = ['workload', 'policy', 'seed', ...single, ...times, ...ofClients];
   const lines = results.map(({ workload, policy, seed, summary }) => [
     quoted(workload),
     quoted(policy),
     seed,
     ...single.map((name) => summary[name]),
     ...spreads.flatMap((s) => points.map((p) => summary[s][p])),
+    ...ofClients.map((name) => summary.clients?.[name] ?? ''),
   ]);
   return `${[head, ...lines].map((line) => line.join(',')).join('\n')}\n`;
 }

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { basename, dirname, extname, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { parsedCommand } from '../command-line/parsed-command.js';
+import { clientRows, clientText } from './report/client-figures.js';
 import { htmlReport } from './report/html-report.js';
 import { resultsCsv, resultsJson } from './results-file.js';
 import { type CapacityComparison, compareCapacity } from './suite/capacity-comparison.js';
@@ -50,6 +51,7 @@ export async function runSimulate(argv: readonly string[]): Promise<number> {
   process.stdout.write(
     suite.capacity === undefined ? comparisonText(comparisons) : capacityText(compareCapacity(results, suite)),
   );
+  process.stdout.write(clientText(clientRows(results, suite)));
   return 0;
 }
 

@@ -18,6 +18,13 @@ export interface RequestOutcome {
   readonly tpotMs: number;
   readonly e2eMs: number;
   readonly attempts: number;
+  /** Number of the client of a fixed number of them; -1 = none. */
+  readonly client: number;
+  /** Milliseconds that it waited in the picker's queues. */
+  readonly heldMs: number;
+  /** Milliseconds that its client thought before it, and those that it would take alone with its session's cache. */
+  readonly thinkMs: number;
+  readonly aloneMs: number;
 }
 
 /** Results of one run. */
@@ -29,6 +36,8 @@ export interface RunOutcome {
   /** Milliseconds of computing, per endpoint. */
   readonly busyMs: readonly number[];
   readonly endMs: number;
+  /** Number of clients of fixed numbers of them. */
+  readonly clients: number;
   readonly decisions: number;
   /** Of the first picker; undefined when it learns nothing. */
   readonly learning: readonly LearnerSample[] | undefined;

@@ -4,7 +4,7 @@ import type { AdaptationSettings } from '../../../src/config/adaptation.js';
 import type { Endpoint } from '../../../src/contract/endpoint.js';
 import { CostTable } from '../../../src/core/coefficients.js';
 import { CORE } from '../../../src/core/core-names.js';
-import { Decider, type Decision } from '../../../src/core/decider.js';
+import { Decider, type Decision, type GateRequest } from '../../../src/core/decider.js';
 import { EndpointTable } from '../../../src/core/endpoint-table.js';
 import {
   attachCore,
@@ -25,9 +25,13 @@ import { type ProgramVariant, programOf } from '../../../src/scheduling/program-
 import { rules } from '../../../src/scheduling/rules.js';
 import type { Ablation } from './ablation.js';
 import type { LoadSample } from './endpoint.js';
+import type { EventQueue } from './events.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
+import { type Dispatched, SimulatedFlow } from './flow.js';
 import { Learner } from './learner.js';
+import type { PickerConfiguration } from './picker-configuration.js';
 import { RandomStream } from './random-stream.js';
+import { refuseUnsimulated } from './refusals.js';
 import { trueCosts } from './true-costs.js';
 
 /** Charge of one request in one picker's ledger. */
@@ -38,19 +42,8 @@ export interface SimulatedCharge {
   /** Prompt tokens that the picker believed to be cached there. */
   readonly matchedTokens: number;
   readonly uncachedTokens: number;
-}
-
-/** Program of a picker: the part of a loaded configuration that takes part in decisions. */
-export interface PickerConfiguration {
-  readonly scheduling: CompiledScheduling;
-  readonly adaptation: AdaptationSettings;
-  /**
-   * Marginal cost is reckoned with the true costs of the engines; the prefix index is told of sent prompts and of
-   * events.
-   */
-  readonly omniscient?: boolean | undefined;
-  /** Differences from the real picker. */
-  readonly ablation?: Ablation | undefined;
+  /** The queues' handle of a request that waited there; undefined = it did not. */
+  readonly handle?: number | undefined;
 }
 
 /** A request as a picker sees it. */
@@ -59,9 +52,26 @@ export interface PickerRequest {
   readonly chain: Int32Array;
   /** Stands for the values of all headers that the profile looks at. */
   readonly session: number;
+  readonly outputTokens: number;
+  readonly priority?: number;
+  readonly tenant?: string;
+  /** Endpoints that may be picked; absent = all. */
+  readonly endpoints?: readonly number[] | undefined;
 }
 
 export type PickOutcome = SimulatedCharge | 'rejected' | 'unavailable';
+
+/** A pick that has to wait: `leave` ends the wait of a client that hangs up. */
+export interface Wait {
+  readonly leave: () => void;
+}
+
+/** Called when a request that waited has an outcome, or waits again. */
+export type Picked = (outcome: PickOutcome | Wait) => void;
+
+export function isWait(outcome: PickOutcome | Wait): outcome is Wait {
+  return typeof outcome === 'object' && 'leave' in outcome;
+}
 
 /** Threads of the pool memory: one that writes signals, one that decides. */
 const WRITER = 0;
@@ -70,6 +80,15 @@ const PROFILE = 0;
 /** A profile that takes any endpoint of the subset: the one that a sister replica has chosen, or one by lot. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
+/** Bound on the requests that wait in a picker's queues. */
+const WAITING_MAX = 2048;
+
+/** What is around a picker. */
+export interface PickerSurroundings {
+  readonly clock: EventQueue;
+  /** Share of every endpoint that it may fill. */
+  readonly share: number;
+}
 
 /**
  * One picker replica: the real core over a memory of its own, with the compiled profile of a configuration, in
@@ -94,9 +113,12 @@ export class SimulatedPicker {
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
   readonly #live = new Set<number>();
+  readonly #clock: EventQueue;
   readonly #hardwareLabel: string;
   /** Undefined when the configuration learns nothing. */
   readonly learner: Learner | undefined;
+  /** Undefined without flow control. */
+  readonly #flow: SimulatedFlow | undefined;
 
   /**
    * @param blockTokens tokens of the workload's blocks
@@ -104,16 +126,19 @@ export class SimulatedPicker {
    * @throws Error when the configuration needs something that the simulation does not have
    */
   constructor(
-    { scheduling, adaptation, omniscient, ablation }: PickerConfiguration,
+    configuration: PickerConfiguration,
     endpoints: readonly EndpointSettings[],
     blockTokens: number,
     outputTokens: number,
     events: KvEventSettings | undefined,
     seed: number,
+    { clock, share }: PickerSurroundings,
   ) {
-    refuseUnsimulated(scheduling, blockTokens, events !== undefined);
+    refuseUnsimulated(configuration, blockTokens, events !== undefined);
+    const { scheduling, adaptation, omniscient, ablation, flowControl } = configuration;
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
+    this.#clock = clock;
     this.#hardwareLabel = adaptation.hardwareLabel;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
     this.#group = this.#blockTokens / blockTokens;
@@ -127,7 +152,7 @@ export class SimulatedPicker {
         endpoints: Math.max(64, endpoints.length),
         indexBlocks: Math.max(65_536, Math.ceil(2 * held)),
         threads: 2,
-        scans: 4,
+        scans: flowControl === undefined ? 4 : WAITING_MAX,
         telemetryBytes: 65_536,
       },
       { hashSeed: 0n, module: coreModule() },
@@ -150,6 +175,18 @@ export class SimulatedPicker {
     });
     this.#open();
     if (omniscient === true) this.#knowCosts(control, adaptation, outputTokens);
+    this.#flow =
+      flowControl &&
+      new SimulatedFlow({
+        control,
+        shard: this.#core,
+        settings: flowControl,
+        detector: configuration.saturationDetector,
+        blockTokens: this.#blockTokens,
+        share,
+        slots: [...endpoints.keys()],
+        events: clock,
+      });
     if (adaptation.mode === 'off') return;
     const { operations } = scheduling.profiles[0]!;
     this.learner = new Learner({
@@ -216,6 +253,7 @@ export class SimulatedPicker {
 
   setState(slot: number, state: 'live' | 'draining'): void {
     this.#table.setState(slot, state);
+    this.#flow?.endpointsChanged(state === 'draining' ? [slot] : []);
     if (state === 'live') this.#live.add(slot);
     else this.#live.delete(slot);
     this.learner?.meet([...this.#live].map((live) => this.#met(live)));
@@ -239,19 +277,52 @@ export class SimulatedPicker {
       },
       nowMs,
     );
+    this.#flow?.look();
   }
 
   markStale(slot: number): void {
     this.#table.markStale(slot);
   }
 
-  pick(request: PickerRequest, nowMs: number): PickOutcome {
+  /** @param picked called later when the outcome is a wait */
+  pick(request: PickerRequest, nowMs: number, picked: Picked): PickOutcome | Wait {
     const { hidesPrefillRate, explores } = this.#ablation ?? {};
     if (hidesPrefillRate === true) this.#table.forgetPrefillRates();
     const anywhere = explores !== undefined && this.#random.uniform() < explores;
-    const decision = this.#decide(anywhere ? MIRROR : PROFILE, request, nowMs, undefined, request.promptTokens);
-    if (decision.status === 'decided') return this.#charge(decision);
-    return decision.status === 'filtered' ? 'rejected' : 'unavailable';
+    return this.#pickFor(request, anywhere ? MIRROR : PROFILE, nowMs, nowMs, undefined, picked);
+  }
+
+  /** @param held dispatch with which the request comes back from the queues */
+  #pickFor(
+    request: PickerRequest,
+    profile: number,
+    sinceMs: number,
+    nowMs: number,
+    held: Dispatched | undefined,
+    picked: Picked,
+  ): PickOutcome | Wait {
+    const flow = this.#flow;
+    const tenant = request.tenant ?? '';
+    const { promptTokens, endpoints } = request;
+    const gate = flow?.gateRequest(tenant, held);
+    const decision = this.#decide(profile, request, nowMs, endpoints, promptTokens, gate);
+    if (decision.status === 'decided') {
+      const charge = this.#charge(decision, held?.handle);
+      flow?.look();
+      return charge;
+    }
+    if (decision.status !== 'waiting') {
+      if (held !== undefined) flow!.ended(held.handle, 0);
+      return REJECTED.has(decision.status) ? 'rejected' : 'unavailable';
+    }
+    const turn = { tenant, sinceMs, maxOutputTokens: 0, handle: held?.handle };
+    const slot = flow!.join(turn, {
+      returned: (dispatch) => {
+        const { nowMs: now } = this.#clock;
+        picked(dispatch === undefined ? 'rejected' : this.#pickFor(request, profile, sinceMs, now, dispatch, picked));
+      },
+    });
+    return { leave: () => flow!.leave(slot) };
   }
 
   /** Charges what a sister replica decided. `blocks`: the prefix index is told of it too. */
@@ -272,6 +343,7 @@ export class SimulatedPicker {
     nowMs: number,
     subset: readonly number[] | undefined,
     tokens: number,
+    gate?: GateRequest,
   ) {
     const { prefix, estimateOutput, requestKeys } = this.#scheduling;
     const blocks = prefix === undefined ? 0 : this.#writePrompt(request, prefix.maxBlocks);
@@ -285,18 +357,20 @@ export class SimulatedPicker {
         estimateOutput === undefined
           ? 0
           : estimatedOutput(estimateOutput, tokens, { outputClass: 'unknown', maxOutputTokens: undefined }),
-      priority: 0,
+      priority: request.priority ?? 0,
       adapter: '',
       nowMs,
       subset,
       charged: true,
       explained: false,
+      gate,
       keys: requestKeys.length === 0 ? undefined : requestKeys.map(() => String(request.session)),
     });
   }
 
-  #charge(decision: Decision): SimulatedCharge {
+  #charge(decision: Decision, handle?: number): SimulatedCharge {
     return {
+      handle,
       slot: decision.slots[0] ?? -1,
       ticket: decision.ticket,
       generation: decision.ticketGeneration,
@@ -325,6 +399,17 @@ export class SimulatedPicker {
     // With output counted, the estimate stays until the end, as in the picker.
     const keep = this.#scheduling.estimateOutput !== undefined;
     if (ticket !== 0) this.#decider.prefillDone(ticket, generation, nowMs, keep);
+    this.#flow?.look();
+  }
+
+  /** A token came `ms` after the one before it. */
+  stepped({ slot }: SimulatedCharge, ms: number): void {
+    if (this.#flow !== undefined) this.#decider.stepped(slot, ms);
+  }
+
+  /** The answer is complete; the charge is released next. */
+  complete({ ticket, generation }: SimulatedCharge, tokens: number, nowMs: number): void {
+    if (ticket !== 0 && this.#flow !== undefined) this.#decider.complete(ticket, generation, tokens, nowMs);
   }
 
   /** Writes the training sample of a request; call it before its charge is released. */
@@ -332,12 +417,16 @@ export class SimulatedPicker {
     if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
   }
 
-  grow({ ticket, generation }: SimulatedCharge, tokens: number): void {
+  grow({ ticket, generation, handle }: SimulatedCharge, tokens: number): void {
     if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens), tokens);
+    if (handle !== undefined) this.#flow!.progressed(handle, tokens);
   }
 
-  release({ ticket, generation }: SimulatedCharge): void {
+  /** @param outputTokens of the request so far */
+  release({ ticket, generation, handle }: SimulatedCharge, outputTokens: number): void {
     if (ticket !== 0) this.#decider.release(ticket, generation);
+    if (handle !== undefined) this.#flow!.ended(handle, outputTokens);
+    this.#flow?.look();
   }
 
   outcome({ slot }: SimulatedCharge, failed: boolean, nowMs: number): void {
@@ -391,46 +480,12 @@ function coreModule(): WebAssembly.Module {
 }
 
 const NO_BLOCKS = new Int32Array(0);
+/** Ends of a decision that a client is told of; the others are tried again. */
+const REJECTED: ReadonlySet<string> = new Set(['filtered', 'no-wait-slot']);
 
 function mixed(value: number): number {
   let mix = value | 0;
   mix = Math.imul(mix ^ (mix >>> 16), 0x85ebca6b);
   mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
   return (mix ^ (mix >>> 16)) >>> 0;
-}
-
-/**
- * Refuses what the simulation does not have.
- * @param blockTokens tokens of the workload's blocks
- * @param events the engines tell KV events
- * @throws Error one line that names it
- */
-export function refuseUnsimulated(scheduling: CompiledScheduling, blockTokens: number, events: boolean): void {
-  const { profiles, host, attributes } = scheduling;
-  if (profiles.length !== 1) {
-    throw new Error(`the configuration has ${profiles.length} profiles: the fleet simulation runs exactly one`);
-  }
-  const hosted = host.find(({ filterColumn, scoreColumn }) => filterColumn !== undefined || scoreColumn !== undefined);
-  if (hosted !== undefined) {
-    throw new Error(
-      `the configuration uses "${hosted.name}", which runs on the picker's threads: it cannot be simulated`,
-    );
-  }
-  if (attributes.length > 0) {
-    throw new Error(
-      `the configuration reads the attribute "${attributes[0]}" of endpoints, which simulated engines do not have`,
-    );
-  }
-  checkBlocks(scheduling.prefix?.blockTokens ?? blockTokens, blockTokens, events);
-}
-
-function checkBlocks(own: number, workload: number, events: boolean): void {
-  if (own % workload !== 0) {
-    throw new Error(
-      `the picker's blocks of ${own} tokens are no multiple of the workload's of ${workload}: change blockTokens`,
-    );
-  }
-  if (events && own !== workload) {
-    throw new Error(`KV events need equal blocks: the picker has ${own} tokens in one, the engines ${workload}`);
-  }
 }

@@ -5,14 +5,20 @@ import type { FleetSettings, Incident } from './fleet-settings.js';
 import { KvEventFeed } from './kv-event-feed.js';
 import { LEARNER_TICK_MS } from './learner.js';
 import type { RequestOutcome, RunOutcome } from './outcome.js';
-import { type PickerConfiguration, type SimulatedCharge, SimulatedPicker } from './picker.js';
+import { isWait, type PickOutcome, type SimulatedCharge, SimulatedPicker, type Wait } from './picker.js';
+import type { PickerConfiguration } from './picker-configuration.js';
+import { type Play, Plays } from './plays.js';
 import { RandomStream } from './random-stream.js';
-import { meanOutputTokens, requestsOf, type Session, type Turn, type Workload } from './workload.js';
+import { meanOutputTokens, requestsOf, type Turn, type Workload } from './workload.js';
 
 /** A request on its way: what the client sent, where it went, what is charged for it. */
 interface Flight extends EngineRequest {
   readonly turn: Turn;
+  readonly play: Play;
   readonly session: number;
+  readonly priority: number;
+  readonly tenant: string;
+  readonly endpoints: readonly number[] | undefined;
   readonly sentMs: number;
   attempts: number;
   endpoint: number;
@@ -25,6 +31,11 @@ interface Flight extends EngineRequest {
   readonly mirrors: Map<number, SimulatedCharge>;
   sequence: Sequence<Flight> | undefined;
   firstTokenMs: number;
+  lastTokenMs: number;
+  /** The wait in the picker's queues that is under way, and when it began. */
+  wait: Wait | undefined;
+  waitsSinceMs: number;
+  heldMs: number;
   over: boolean;
 }
 
@@ -67,14 +78,18 @@ class Simulation implements EngineListener<Flight> {
   readonly #labelRandom: RandomStream;
   readonly #lastGoodScrape: number[][];
   #latestTimes: SampleTimes | undefined;
+  /** Requests after which the run is over; infinite with clients. */
   readonly #expected: number;
+  readonly #plays: Plays;
+  #stopped = false;
   #nextPicker = 0;
   #decisions = 0;
 
   constructor(workload: Workload, configuration: PickerConfiguration, fleet: FleetSettings, seed: number) {
     this.#workload = workload;
     this.#fleet = fleet;
-    this.#expected = requestsOf(workload);
+    this.#expected = workload.clients === undefined ? requestsOf(workload) : Number.POSITIVE_INFINITY;
+    this.#plays = new Plays(workload, fleet, this.#events, seed, (play) => this.#send(play));
     this.#random = new RandomStream(seed, 'fleet');
     const { endpoints, kvEvents, pickers } = fleet;
     const outputTokens = meanOutputTokens(workload);
@@ -88,6 +103,7 @@ class Simulation implements EngineListener<Flight> {
           outputTokens,
           kvEvents,
           seed * 1_000 + replica,
+          { clock: this.#events, share: pickers.sharing === 'none' ? 1 / pickers.replicas : 1 },
         ),
     );
     this.#endpoints = endpoints.map((settings, slot) => {
@@ -112,17 +128,22 @@ class Simulation implements EngineListener<Flight> {
       if (Number.isFinite(leaveMs)) this.#events.at(leaveMs, () => this.#leave(slot));
     }
     for (const incident of this.#fleet.incidents) this.#events.at(incident.atMs, () => this.#happen(incident));
-    for (const [number, session] of this.#workload.sessions.entries()) {
-      this.#events.at(session.startMs, () => this.#send(number, session, 0));
+    this.#plays.begin();
+    const { endMs } = this.#workload;
+    if (endMs !== undefined) {
+      this.#events.at(endMs, () => {
+        this.#stopped = true;
+      });
     }
     if (this.#pickers.some(({ learner }) => learner !== undefined)) this.#tickLearners();
-    while (this.#outcomes.length < this.#expected && this.#events.next());
+    while (!this.#stopped && this.#outcomes.length < this.#expected && this.#events.next());
     return {
       requests: this.#outcomes,
       preemptions: this.#endpoints.reduce((sum, { engine }) => sum + engine.preemptions, 0),
       steps: this.#endpoints.reduce((sum, { engine }) => sum + engine.steps, 0),
       busyMs: this.#endpoints.map(({ busyMs }) => busyMs),
       endMs: this.#events.nowMs,
+      clients: this.#plays.clients,
       decisions: this.#decisions,
       learning: this.#pickers[0]!.learner?.samples,
       transitions: this.#pickers[0]!.learner?.transitions,
@@ -178,14 +199,18 @@ class Simulation implements EngineListener<Flight> {
 
   // The way of a request.
 
-  #send(number: number, session: Session, turnNumber: number): void {
-    const turn = session.turns[turnNumber]!;
+  #send(play: Play): void {
+    const { session, turn } = play;
     const flight: Flight = {
       promptTokens: turn.promptTokens,
       outputTokens: turn.outputTokens,
       chain: turn.chain,
       turn,
-      session: number,
+      play,
+      session: play.number,
+      priority: session.priority ?? 0,
+      tenant: session.tenant ?? '',
+      endpoints: session.endpoints,
       sentMs: this.#events.nowMs,
       attempts: 0,
       endpoint: -1,
@@ -196,6 +221,10 @@ class Simulation implements EngineListener<Flight> {
       mirrors: new Map(),
       sequence: undefined,
       firstTokenMs: -1,
+      lastTokenMs: 0,
+      wait: undefined,
+      waitsSinceMs: 0,
+      heldMs: 0,
       over: false,
     };
     const { timeoutMs } = this.#fleet.client;
@@ -208,10 +237,19 @@ class Simulation implements EngineListener<Flight> {
     this.#nextPicker = (replica + 1) % this.#pickers.length;
     flight.attempts++;
     this.#decisions++;
-    const picked = this.#pickers[replica]!.pick(flight, this.#events.nowMs);
-    if (picked === 'rejected') this.#end(flight, 'rejected');
-    else if (picked === 'unavailable') this.#retry(flight);
-    else this.#place(flight, replica, picked);
+    const picked = (outcome: PickOutcome | Wait) => this.#picked(flight, replica, outcome);
+    picked(this.#pickers[replica]!.pick(flight, this.#events.nowMs, picked));
+  }
+
+  #picked(flight: Flight, replica: number, outcome: PickOutcome | Wait): void {
+    if (flight.wait !== undefined) flight.heldMs += this.#events.nowMs - flight.waitsSinceMs;
+    flight.wait = undefined;
+    if (outcome === 'rejected') this.#end(flight, 'rejected');
+    else if (outcome === 'unavailable') this.#retry(flight);
+    else if (isWait(outcome)) {
+      flight.wait = outcome;
+      flight.waitsSinceMs = this.#events.nowMs;
+    } else this.#place(flight, replica, outcome);
   }
 
   #place(flight: Flight, replica: number, picked: SimulatedCharge): void {
@@ -256,14 +294,17 @@ class Simulation implements EngineListener<Flight> {
       if (flight.firstTokenMs < 0) flight.firstTokenMs = this.#events.nowMs;
       this.#pickers[flight.picker]!.firstToken(flight.charge!, this.#events.nowMs);
       this.#toMirrors(flight, (picker, charge) => picker.firstToken(charge, this.#events.nowMs));
-    } else if (generated % blockTokens === 0) {
-      this.#pickers[flight.picker]!.grow(flight.charge!, generated);
+    } else {
+      this.#pickers[flight.picker]!.stepped(flight.charge!, this.#events.nowMs - flight.lastTokenMs);
+      if (generated % blockTokens === 0) this.#pickers[flight.picker]!.grow(flight.charge!, generated);
     }
+    flight.lastTokenMs = this.#events.nowMs;
   }
 
   finished({ request: flight }: Sequence<Flight>): void {
     this.#pickers[flight.picker]!.outcome(flight.charge!, false, this.#events.nowMs);
     this.#label(flight);
+    this.#pickers[flight.picker]!.complete(flight.charge!, flight.outputTokens, this.#events.nowMs);
     this.#end(flight, 'served');
   }
 
@@ -328,6 +369,9 @@ class Simulation implements EngineListener<Flight> {
   #hangUp(flight: Flight): void {
     if (flight.over) return;
     if (flight.sequence !== undefined) this.#endpoints[flight.endpoint]!.engine.abort(flight.sequence);
+    if (flight.wait !== undefined) flight.heldMs += this.#events.nowMs - flight.waitsSinceMs;
+    flight.wait?.leave();
+    flight.wait = undefined;
     this.#end(flight, 'timeout');
   }
 
@@ -338,7 +382,7 @@ class Simulation implements EngineListener<Flight> {
     const { outputTokens } = flight.turn;
     const served = status === 'served';
     this.#outcomes.push({
-      part: this.#workload.sessions[flight.session]!.part,
+      part: flight.play.session.part,
       session: flight.session,
       arrivalMs: flight.sentMs,
       status,
@@ -351,23 +395,20 @@ class Simulation implements EngineListener<Flight> {
       tpotMs: served && outputTokens > 1 ? (now - flight.firstTokenMs) / (outputTokens - 1) : 0,
       e2eMs: now - flight.sentMs,
       attempts: flight.attempts,
+      client: flight.play.client,
+      heldMs: flight.heldMs,
+      thinkMs: flight.turn.thinkMs,
+      aloneMs: this.#plays.aloneMs(flight.play),
     });
-    this.#continueSession(flight);
-  }
-
-  /** The next turn comes after the client has thought, also when this one was not served. */
-  #continueSession(flight: Flight): void {
-    const session = this.#workload.sessions[flight.session]!;
-    const next = session.turns.indexOf(flight.turn) + 1;
-    if (next >= session.turns.length) return;
-    this.#events.after(session.turns[next]!.thinkMs, () => this.#send(flight.session, session, next));
+    this.#plays.next(flight.play);
   }
 
   #release(flight: Flight): void {
     const { charge } = flight;
+    const generated = flight.sequence?.generated ?? 0;
     flight.charge = undefined;
-    if (charge !== undefined) this.#pickers[flight.picker]!.release(charge);
-    this.#toMirrors(flight, (picker, mirrored) => picker.release(mirrored));
+    if (charge !== undefined) this.#pickers[flight.picker]!.release(charge, generated);
+    this.#toMirrors(flight, (picker, mirrored) => picker.release(mirrored, generated));
     flight.mirrors.clear();
   }
 

@@ -7,6 +7,8 @@ export interface Turn {
   readonly chain: Int32Array;
   /** Milliseconds between the end of the turn before and this one. */
   readonly thinkMs: number;
+  /** Sessions that begin with the end of this turn; the next one comes when all of them have ended. */
+  readonly spawns?: readonly Session[];
 }
 
 /** Requests of one client, one after the other; an open-loop request is a session of one turn. */
@@ -15,6 +17,18 @@ export interface Session {
   readonly turns: readonly Turn[];
   /** Part of the workload that it belongs to: reports show parts apart. */
   readonly part: number;
+  /** Priority of its requests, absent = 0, and the tenant that they belong to, absent = none. */
+  readonly priority?: number;
+  readonly tenant?: string;
+  /** Endpoints that may serve it, by their numbers; absent = all. */
+  readonly endpoints?: readonly number[];
+}
+
+/** A fixed number of clients. Each plays one session after the other, and takes the next of the list when one ends. */
+export interface Clients {
+  readonly count: number;
+  /** Taken in this order; behind the last one comes the first again. */
+  readonly sessions: readonly Session[];
 }
 
 /** Traffic of one run. */
@@ -27,18 +41,34 @@ export interface Workload {
   readonly sessions: readonly Session[];
   /** Names of the parts. */
   readonly parts: readonly string[];
+  /** Fixed numbers of clients, whose traffic ends with the run only. */
+  readonly clients?: readonly Clients[];
+  /** Milliseconds at which the run ends, whatever is under way; absent = with the last request. */
+  readonly endMs?: number;
 }
 
-export function requestsOf(workload: Workload): number {
-  return workload.sessions.reduce((sum, { turns }) => sum + turns.length, 0);
+/** Number of the requests that a workload has by itself; clients have as many as time allows. */
+export function requestsOf({ sessions }: Pick<Workload, 'sessions'>): number {
+  return sessions.reduce((sum, { turns }) => sum + turnsOf(turns), 0);
 }
 
-export function meanOutputTokens(workload: Workload): number {
-  const tokens = workload.sessions.reduce(
+function turnsOf(turns: readonly Turn[]): number {
+  return turns.reduce((sum, { spawns = [] }) => sum + 1 + requestsOf({ sessions: spawns }), 0);
+}
+
+export function meanOutputTokens({ sessions, clients = [] }: Workload): number {
+  const all = [...sessions, ...clients.flatMap((group) => group.sessions)];
+  const tokens = all.reduce(
     (sum, { turns }) => sum + turns.reduce((own, { outputTokens }) => own + outputTokens, 0),
     0,
   );
-  return tokens / Math.max(1, requestsOf(workload));
+  return (
+    tokens /
+    Math.max(
+      1,
+      all.reduce((sum, { turns }) => sum + turns.length, 0),
+    )
+  );
 }
 
 /** Prompt tokens that an endless cache would have held already, over all prompt tokens. */

@@ -4,6 +4,7 @@ import { type Comparison, SLOW_TAIL } from '../suite/comparison.js';
 import type { Suite, SuiteWorkload } from '../suite/schema.js';
 import { kendall } from '../suite/significance.js';
 import type { RunResult } from '../suite/suite-run.js';
+import { clientCells, clientRows } from './client-figures.js';
 import { capacityTable, regretCurves, seedDots, tailDots } from './comparison-figures.js';
 import { regretFigure, sharesFigure, timelineFigure, variantsFigure } from './figures.js';
 import { STYLE } from './style.js';
@@ -34,6 +35,7 @@ export function htmlReport(
         ]
       : [capacitySection(suite, results)]),
     metricsTables(results, workloads, policies),
+    clientSection(results, suite),
     suiteSection(suite),
   ];
   return `<!doctype html>
@@ -382,6 +384,24 @@ function metricsTables(
 function overBelief(runs: readonly RunResult['summary'][]): string {
   const known = runs.flatMap((summary) => summary.overBelief ?? []);
   return known.length === 0 ? NOTHING : percent(mean(known));
+}
+
+/** What fixed numbers of clients got; '' when no workload has any. */
+function clientSection(results: readonly RunResult[], suite: Suite): string {
+  const rows = clientRows(results, suite);
+  if (rows.length === 0) return '';
+  const head = ['workload', 'clients', 'policy', ...clientCells.map(([name]) => name)];
+  const cell = (text: string) => `<td>${text}</td>`;
+  const lines = rows.map((row) => {
+    const numbers = clientCells.map(([, text]) => cell(text(row))).join('');
+    return `<tr>${cell(escaped(row.workload))}${cell(`${row.clients}`)}${cell(escaped(row.policy))}${numbers}</tr>`;
+  });
+  return (
+    '<h2>Fixed numbers of clients</h2><p class="note">Turns that ended, behind the warm-up. Progress: time that the ' +
+    'finished turns and their pauses would take on an idle fleet, over the time; fairness: Jain’s index of the ' +
+    'clients’ progress. Held: requests that waited in the picker’s queues.</p><div class="card"><table><thead><tr>' +
+    `${head.map((name) => `<th>${name}</th>`).join('')}</tr></thead><tbody>${lines.join('')}</tbody></table></div>`
+  );
 }
 
 function suiteSection(suite: Suite): string {

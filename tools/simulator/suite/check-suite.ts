@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { errorMessage } from '../../../src/runtime/error-message.js';
-import { refuseUnsimulated } from '../fleet/picker.js';
+import { refuseUnsimulated } from '../fleet/refusals.js';
 import { requestsOf, type Workload } from '../fleet/workload.js';
 import { workloadKinds } from '../workloads/kinds.js';
 import { fleetOf } from './fleet-of.js';
@@ -59,7 +59,8 @@ function usedWorkloads(
     if (workload === undefined || used.has(name)) return;
     used.add(name);
     if ('of' in workload) visit(workload.of as string);
-    if ('parts' in workload) for (const { workload: inner } of workload.parts as { workload: string }[]) visit(inner);
+    const { parts = [] } = workload as { readonly parts?: readonly (string | { readonly workload: string })[] };
+    for (const part of parts) visit(typeof part === 'string' ? part : part.workload);
   };
   for (const name of suite.run ?? byName.keys()) visit(name);
   return [...used].map((name) => byName.get(name)! as { name: string; kind: string; path?: string });
@@ -71,7 +72,7 @@ function checkPolicy(suite: Suite, policy: Suite['policies'][number], workload: 
   const { configuration, seen } = inContext(`policy "${policy.name}"`, () => policyOf(policy, workload, folder));
   const fleet = seen(text);
   inContext(`policy "${policy.name}"`, () =>
-    refuseUnsimulated(configuration.scheduling, suite.blockTokens, fleet.kvEvents !== undefined),
+    refuseUnsimulated(configuration, suite.blockTokens, fleet.kvEvents !== undefined),
   );
   inContext(`workload "${workload}"`, () => fleetOf(fleet, suite.blockTokens));
 }
@@ -87,6 +88,10 @@ function inContext<Result>(what: string, work: () => Result): Result {
 
 /** Refuses traffic of which nothing is left behind the warm-up. */
 function checkLength({ warmup }: Suite, name: string, workload: Workload): void {
+  if (workload.clients !== undefined) {
+    checkHorizon(warmup.seconds, name, workload.endMs! / 1e3);
+    return;
+  }
   const requests = requestsOf(workload);
   const lastMs = workload.sessions.at(-1)!.startMs;
   const turns = Math.max(...workload.sessions.map((session) => session.turns.length));
@@ -97,5 +102,13 @@ function checkLength({ warmup }: Suite, name: string, workload: Workload): void 
   throw new Error(
     `workload "${name}": all of its ${requests} requests lie in the warm-up, the first ${warmup.seconds} s or ` +
       `${warmup.requests} requests: they end after ${seconds} s; take a longer trace, or set warmup of the suite lower`,
+  );
+}
+
+function checkHorizon(warmupSeconds: number, name: string, seconds: number): void {
+  if (seconds > warmupSeconds) return;
+  throw new Error(
+    `workload "${name}": its ${seconds} s lie in the warm-up of ${warmupSeconds} s: raise its seconds, or set warmup ` +
+      'of the suite lower',
   );
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { builtinPlugins } from '../../../src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../../src/config/load.js';
-import type { PickerConfiguration } from '../fleet/picker.js';
+import type { PickerConfiguration } from '../fleet/picker-configuration.js';
 import { type Baseline, baselines, weightedProfile } from './policies.js';
 import type { FleetText, SuitePolicy } from './schema.js';
 
@@ -28,8 +28,8 @@ export function policyOf(policy: SuitePolicy, workload: string, folder: string):
     return { configuration, seen: policy.kvEvents === true ? withEvents : unchanged };
   }
   const { configuration: text, kvEvents, omniscient, ablation } = ownBaseline(policy, workload);
-  const { scheduling, adaptation } = loadConfiguration({ text }, options);
-  const configuration = { scheduling, adaptation, omniscient, ablation };
+  const { scheduling, adaptation, flowControl, saturationDetector } = loadConfiguration({ text }, options);
+  const configuration = { scheduling, adaptation, flowControl, saturationDetector, omniscient, ablation };
   if (omniscient === true) return { configuration, seen: atOnce };
   return { configuration, seen: (policy.kvEvents ?? kvEvents) === true ? withEvents : unchanged };
 }

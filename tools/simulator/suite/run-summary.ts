@@ -1,4 +1,5 @@
 import type { RequestOutcome, RunOutcome } from '../fleet/outcome.js';
+import { type ClientSummary, clientSummary } from './client-summary.js';
 import type { Suite } from './schema.js';
 
 /** Mean and percentiles in milliseconds. */
@@ -36,6 +37,11 @@ export interface RunSummary {
   readonly preemptions: number;
   /** Busiest endpoint over the mean, by time of computing. */
   readonly imbalance: number;
+  /** Share of the requests that waited in the picker's queues, and how long those did. */
+  readonly heldShare: number;
+  readonly held: Spread;
+  /** Null without a fixed number of clients. */
+  readonly clients: ClientSummary | null;
 }
 
 /** A request that was not served, and the bound of each part of the cost (design: min(·, 20)). */
@@ -46,6 +52,7 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
   const served = measured.filter(({ status }) => status === 'served');
   const cost = (requests: readonly RequestOutcome[]) => mean(requests.map((request) => costOf(request, suite)));
   const cached = sum(served.map(({ cachedTokens }) => cachedTokens));
+  const held = measured.map(({ heldMs }) => heldMs).filter((ms) => ms > 0);
   return {
     requests: measured.length,
     lost: measured.length - served.length,
@@ -65,6 +72,9 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
     overBelief: cached === 0 ? null : sum(served.map(({ expectedTokens }) => expectedTokens)) / cached - 1,
     preemptions: outcome.preemptions,
     imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
+    heldShare: held.length / Math.max(1, measured.length),
+    held: spread(held),
+    clients: clientSummary(outcome, suite.warmup.seconds * 1e3),
   };
 }
 

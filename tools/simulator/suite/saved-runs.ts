@@ -12,6 +12,7 @@ const ROOMS = [
   'src/config',
   'src/contract',
   'src/core',
+  'src/flow-control',
   'src/runtime',
   'src/scheduling',
   'tools/simulator/fleet',
@@ -88,6 +89,9 @@ function workloadsOf(suite: Suite, name: string): SuiteWorkload[] {
     if (workload === undefined || found.has(workload)) continue;
     found.add(workload);
     if (workload.kind === 'variant') wanted.push((workload as Extract<SuiteWorkload, { kind: 'variant' }>).of);
+    if (workload.kind === 'together') {
+      wanted.push(...(workload as Extract<SuiteWorkload, { kind: 'together' }>).parts);
+    }
     if (workload.kind !== 'sequence') continue;
     const { parts } = workload as Extract<SuiteWorkload, { kind: 'sequence' }>;
     wanted.push(...parts.map((part) => part.workload));

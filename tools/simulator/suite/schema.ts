@@ -118,6 +118,27 @@ const common = {
     .describe('Fields of this workload that differ where the oracle is chosen, such as the half of a trace.'),
 };
 
+/** Of traffic that is made, not of what is put together from other workloads. */
+const traffic = {
+  concurrency: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe(
+      'Fixed number of clients in the place of a rate: each plays one session after the other until `seconds` are over.',
+    ),
+  priority: z.int().optional().describe('Priority of its requests, for flow control; 0.'),
+  tenant: z.string().optional().describe('Fairness id of its requests, for flow control; none.'),
+  only: z.array(z.int().min(0)).min(1).optional().describe('Numbers of the endpoints that may serve it; all.'),
+};
+
+const together = z.strictObject({
+  ...common,
+  kind: z.literal('together'),
+  parts: z.array(z.string().min(1)).min(1).describe('Other workloads of the suite, all at the same time.'),
+});
+
 const sequence = z.strictObject({
   ...common,
   kind: z.literal('sequence'),
@@ -136,7 +157,7 @@ const variant = z.strictObject({
 });
 
 const plain = workloadKinds.map(({ kind, parameters }) =>
-  z.strictObject({ ...common, kind: z.literal(kind), ...parameters.shape }),
+  z.strictObject({ ...common, ...traffic, kind: z.literal(kind), ...parameters.shape }),
 );
 
 const weights = z.record(z.string().min(1), z.number().min(0));
@@ -175,7 +196,12 @@ export const suiteSchema = z.strictObject({
   fleet: fleet.prefault({}),
   workloads: z
     .array(
-      z.discriminatedUnion('kind', [sequence, variant, ...plain] as [typeof sequence, typeof variant, ...typeof plain]),
+      z.discriminatedUnion('kind', [sequence, together, variant, ...plain] as [
+        typeof sequence,
+        typeof together,
+        typeof variant,
+        ...typeof plain,
+      ]),
     )
     .min(1),
   run: z.array(z.string()).optional().describe('Names of the workloads to run; default: all.'),

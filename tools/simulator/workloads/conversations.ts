@@ -14,6 +14,8 @@ interface Dialogue {
   readonly thinkMs: () => number;
   /** Longest context; a dialogue ends before it. */
   readonly most: number;
+  /** Sessions that go on from the end of a turn beside it. */
+  readonly spawns?: (text: GrowingText) => readonly Session[];
 }
 
 /** A dialogue over a beginning: every turn sends all that was said before. */
@@ -27,7 +29,9 @@ function dialogue(beginning: GrowingText, settings: Dialogue, startMs: number, r
     if (turn > 0 && text.tokens + prompt + outputTokens > settings.most) break;
     const promptTokens = text.append(prompt).tokens;
     ends.push(text.append(outputTokens).tokens);
-    lengths.push({ promptTokens, outputTokens, thinkMs: turn === 0 ? 0 : settings.thinkMs() });
+    const thinkMs = turn === 0 ? 0 : settings.thinkMs();
+    const spawns = settings.spawns?.(text) ?? [];
+    lengths.push({ promptTokens, outputTokens, thinkMs, ...(spawns.length > 0 && { spawns }) });
   }
   // All turns look into one chain: each is the beginning of the next.
   const chain = text.chain();
@@ -73,41 +77,83 @@ export const chat = defineWorkload({
   },
 });
 
+const agentFields = {
+  ...arrivalFields(0.04),
+  tools: z.int().min(1).default(4).describe('Different sets of system prompt and tools.'),
+  system: length(15_000, 0.2, 40_000),
+  task: length(6_000, 1, 60_000),
+  turns: z.number().min(1).default(30).describe('Mean turns (geometric).'),
+  result: length(1_800, 1.2, 30_000),
+  output: length(439, 0.9, 4_000),
+  thinkSeconds: z.number().min(0).default(10).describe('Median pause before the next turn.'),
+  thinkMost: z.number().min(0).default(30).describe('Longer pauses are cut to this; seconds.'),
+  longest: z.int().min(1).default(131_000).describe('Context at which a session ends.'),
+};
+
+type AgentSettings = z.output<z.ZodObject<typeof agentFields>>;
+
+/** Pauses of agents are heavy-tailed: p50 10 s, p90 166 s in the traces, a sigma of 2.2. */
+function agentPauses({ thinkSeconds, thinkMost }: AgentSettings, random: RandomStream): () => number {
+  return () => 1e3 * Math.min(thinkMost, thinkSeconds * Math.exp(2.2 * random.normal()));
+}
+
+function agentDialogue(given: AgentSettings, random: RandomStream): Dialogue {
+  return {
+    turns: geometric(given.turns, random),
+    first: given.task,
+    prompt: given.result,
+    output: given.output,
+    thinkMs: agentPauses(given, random),
+    most: given.longest,
+  };
+}
+
 export const agentic = defineWorkload({
   kind: 'agentic',
   doc:
     'Coding agents, closed loop: a long shared system prompt with tools, dozens of turns that add tool results, ' +
     'contexts of tens of thousands of tokens (shape of the WEKA agentic traces).',
-  parameters: z.strictObject({
-    ...arrivalFields(0.04),
-    tools: z.int().min(1).default(4).describe('Different sets of system prompt and tools.'),
-    system: length(15_000, 0.2, 40_000),
-    task: length(6_000, 1, 60_000),
-    turns: z.number().min(1).default(30).describe('Mean turns (geometric).'),
-    result: length(1_800, 1.2, 30_000),
-    output: length(439, 0.9, 4_000),
-    thinkSeconds: z.number().min(0).default(10).describe('Median pause before the next turn.'),
-    thinkMost: z.number().min(0).default(30).describe('Longer pauses are cut to this; seconds.'),
-    longest: z.int().min(1).default(131_000).describe('Context at which a session ends.'),
-  }),
+  parameters: z.strictObject(agentFields),
   generate(given, context) {
     const { random, seconds } = context;
     const systems = Array.from({ length: given.tools }, () => context.text().append(drawLength(given.system, random)));
     return arrivals(given, seconds, random).map((at) =>
-      dialogue(
-        systems[random.below(given.tools)]!,
-        {
-          turns: geometric(given.turns, random),
-          first: given.task,
-          prompt: given.result,
-          output: given.output,
-          // Pauses of agents are heavy-tailed: p50 10 s, p90 166 s in the traces, a sigma of 2.2.
-          thinkMs: () => 1e3 * Math.min(given.thinkMost, given.thinkSeconds * Math.exp(2.2 * random.normal())),
-          most: given.longest,
-        },
-        at,
-        random,
-      ),
+      dialogue(systems[random.below(given.tools)]!, agentDialogue(given, random), at, random),
+    );
+  },
+});
+
+export const subAgents = defineWorkload({
+  kind: 'sub-agents',
+  doc:
+    'Coding agents that hand work to others: some turns end with a burst of sub-agents, which begin with all that was ' +
+    'said and work beside each other; the agent goes on when all of them are done.',
+  parameters: z.strictObject({
+    ...agentFields,
+    burstShare: z.number().min(0).max(1).default(0.05).describe('Share of the turns that end with a burst.'),
+    burst: z
+      .strictObject({
+        mean: z.number().min(1).default(8).describe('Mean of the sub-agents of a burst (lognormal).'),
+        sigma: z.number().min(0).max(3).default(1).describe('Standard deviation of the logarithm.'),
+        most: z.int().min(1).default(50),
+      })
+      .prefault({}),
+    subTurns: z.number().min(1).default(4).describe('Mean turns of a sub-agent (geometric).'),
+  }),
+  generate(given, context) {
+    const { random, seconds } = context;
+    const { burst, burstShare, subTurns } = given;
+    const systems = Array.from({ length: given.tools }, () => context.text().append(drawLength(given.system, random)));
+    const helper = (text: GrowingText) => {
+      const turns = { ...agentDialogue(given, random), turns: geometric(subTurns, random), first: given.result };
+      return dialogue(text, turns, 0, random);
+    };
+    const spawns = (text: GrowingText) => {
+      if (random.uniform() >= burstShare) return [];
+      return Array.from({ length: drawLength(burst, random) }, () => helper(text));
+    };
+    return arrivals(given, seconds, random).map((at) =>
+      dialogue(systems[random.below(given.tools)]!, { ...agentDialogue(given, random), spawns }, at, random),
     );
   },
 });

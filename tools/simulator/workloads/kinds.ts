@@ -1,4 +1,4 @@
-import { agentic, chat, reasoning, toolCalls } from './conversations.js';
+import { agentic, chat, reasoning, subAgents, toolCalls } from './conversations.js';
 import type { WorkloadKind } from './generator.js';
 import { crowd, documents, separate, sharedPrefix, tenants } from './single-requests.js';
 import { azure, csv, jsonl, mooncake } from './traces.js';
@@ -10,6 +10,7 @@ export const workloadKinds: readonly WorkloadKind[] = [
   documents,
   chat,
   agentic,
+  subAgents,
   reasoning,
   toolCalls,
   tenants,
