@@ -22,6 +22,7 @@ import type { RequestTracer } from './tracing/request-tracer.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
 import type { UnreadAnswers } from './unread-answers.js';
+import type { UnusableModes } from './unusable-modes.js';
 
 /** Streams of one pool of a shard. */
 export interface PoolUse {
@@ -151,6 +152,8 @@ export interface StreamServices {
   readonly recent: () => number;
   /** Counts answers whose bodies are sent although no decision depends on them. */
   readonly unreadAnswers: UnreadAnswers;
+  /** Logs that a proxy sends bodies in a mode of no use. */
+  readonly unusableModes: UnusableModes;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: StreamLog;

@@ -11,6 +11,7 @@ import {
   encodeRequestHeadersReply,
   encodeResponseHeadersReply,
   encodeTrailersReply,
+  encodeWholeBodyReply,
   Reply,
   removeHeader,
   setContentLength,
@@ -72,6 +73,21 @@ function placedReply(
   return encodeRequestHeadersReply([destination.header, ...length, ...further], destination.metadata);
 }
 
+/** The reply of a placed request whose body came whole: what a header reply says, and the body where it changes. */
+function wholeReply(
+  templates: DestinationTemplates,
+  placement: Placement,
+  headers: HeaderMap,
+  details: HeaderReplyDetails,
+  changed: readonly Uint8Array[] | undefined,
+): Buffer {
+  const destination = templates.encode(destinationOf(placement), details.emitScores ? placement.scores : undefined);
+  collectFurther(placement.headers, headers, details);
+  const length = changed === undefined ? [] : [setContentLength(details.contentLength)];
+  const mutations = [destination.header, ...length, ...further];
+  return encodeWholeBodyReply(Reply.requestBody, changed, mutations, destination.metadata);
+}
+
 /** @param added headers that plugins add, or remove with undefined, by lower-case name */
 function collectFurther(added: Placement['headers'], headers: HeaderMap, details: HeaderReplyDetails): void {
   further.length = 0;
@@ -128,7 +144,7 @@ export function evictionReply(): Buffer {
  */
 export function answerPlaced(
   { context: { services, templates }, stream }: Exchange,
-  { headers, body, endedBy }: RequestReader,
+  { headers, body, endedBy, isBuffered }: RequestReader,
   request: UnderstoodRequest,
   placement: Placement,
   added: Pick<HeaderReplyDetails, 'generatedRequestId' | 'traceParent'>,
@@ -139,9 +155,13 @@ export function answerPlaced(
   for (const chunk of chunks) contentLength += chunk.length;
   const { generatedRequestId, traceParent } = added;
   const { emitScores } = services.decide;
-  stream.send(
-    placedReply(templates, placement, headers, { contentLength, generatedRequestId, traceParent, emitScores }),
-  );
+  const details = { contentLength, generatedRequestId, traceParent, emitScores };
+  if (isBuffered) {
+    const changed = request.edit === undefined ? undefined : chunks;
+    stream.send(wholeReply(templates, placement, headers, details, changed));
+    return contentLength;
+  }
+  stream.send(placedReply(templates, placement, headers, details));
   if (endedBy === 'headers') return contentLength;
   const endsWithBody = endedBy === 'body';
   if (endsWithBody || contentLength > 0) {

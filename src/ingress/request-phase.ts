@@ -10,7 +10,7 @@ import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
-import { encodeTrailersReply, Reply } from './codec/process-response.js';
+import { encodeTrailersReply, REQUEST_HEADERS_CONTINUE, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decision.js';
 import type { Exchange, StreamContext } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-of-request.js';
@@ -114,7 +114,7 @@ export class RequestPhase {
 
   #read(message: ProcessMessage) {
     // A proxy that sends no body may send trailers: they are passed on.
-    if (message.phase === Phase.requestTrailers && this.#reader.endedByHeaders) {
+    if (message.phase === Phase.requestTrailers && this.#reader.passesTrailers) {
       return this.#exchange.stream.send(encodeTrailersReply(Reply.requestTrailers));
     }
     const refused = this.#enter(poolOfHead(this.#exchange.context.pools, message, this.#reader));
@@ -129,6 +129,8 @@ export class RequestPhase {
       return this.#exchange.turnAway('too many request bytes are held');
     }
     if (reading === 'complete') this.#complete();
+    // The proxy keeps the body until the head has its reply.
+    else if (this.#reader.isBuffered) this.#exchange.stream.send(REQUEST_HEADERS_CONTINUE);
   }
 
   /** Goes on in the pool that is chosen. @param chosen undefined = the request stays where it is */

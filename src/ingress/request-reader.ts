@@ -1,6 +1,6 @@
 import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
 import type { Dialect } from '../request/dialects.js';
-import { bodyTooLarge } from '../request/rejections.js';
+import { bodyTooLarge, unusableBodyMode } from '../request/rejections.js';
 import { RequestBody } from '../request/request-body.js';
 import {
   type Requester,
@@ -45,6 +45,8 @@ export class RequestReader {
   #path: string | undefined;
   #requester: KnownRequester | undefined;
   #state: 'expected' | 'body' | 'complete' = 'expected';
+  /** The body comes in one message, and the head waits for the reply to it. */
+  isBuffered = false;
 
   constructor(services: StreamServices) {
     this.#services = services;
@@ -72,9 +74,10 @@ export class RequestReader {
     return this.#path;
   }
 
-  /** The headers have come and nothing more of the request is read. */
-  get endedByHeaders(): boolean {
-    return this.#state === 'complete' && this.headers !== NO_HEADERS && this.dialect === undefined;
+  /** Trailers mean nothing any more: the headers have come and no body is read, or the body has come whole. */
+  get passesTrailers(): boolean {
+    if (this.#state !== 'complete' || this.headers === NO_HEADERS) return false;
+    return this.isBuffered || this.dialect === undefined;
   }
 
   read(message: ProcessMessage): Reading {
@@ -142,6 +145,9 @@ export class RequestReader {
     // A proxy that sends no bodies (request_body_mode NONE) passes the body on by itself.
     if (message.endOfStream || message.requestBodyMode === BodyMode.none) return this.#complete('headers');
     const { settings, bounds, scanner, blockBytes } = this.#services;
+    const refused = this.#refusedMode(message.requestBodyMode);
+    if (refused !== undefined) return refused;
+    this.isBuffered = message.requestBodyMode === BodyMode.buffered;
     const dialect = settings.current.dialects.find(this.path);
     if ('kind' in dialect) return dialect;
     const limit = bounds.maxRequestBodyBytes;
@@ -158,7 +164,15 @@ export class RequestReader {
     if (message.subset !== undefined) this.subset = message.subset;
     const refused = this.body!.append(message.body);
     if (refused !== undefined) return refused;
-    return message.endOfStream ? this.#complete('body') : 'more';
+    return message.endOfStream || this.isBuffered ? this.#complete('body') : 'more';
+  }
+
+  /** A mode in which the head goes on before the body has been read, or in which only a part of the body comes. */
+  #refusedMode(mode: number): Rejection | undefined {
+    if (mode !== BodyMode.streamed && mode !== BodyMode.bufferedPartial) return undefined;
+    const rejection = unusableBodyMode(mode === BodyMode.streamed ? 'STREAMED' : 'BUFFERED_PARTIAL');
+    this.#services.unusableModes.note(rejection.message);
+    return rejection;
   }
 
   /** Trailers end a body whose last chunk did not; behind a finished body they mean nothing. */

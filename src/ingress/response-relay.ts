@@ -1,7 +1,7 @@
 import { ResponsePhase } from '../response/response-phase.js';
 import { encodeMetadata } from './codec/dynamic-metadata.js';
 import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
-import { encodeBodyReplies, encodeTrailersReply, Reply } from './codec/process-response.js';
+import { encodeBodyReplies, encodeTrailersReply, encodeWholeBodyReply, Reply } from './codec/process-response.js';
 import type { Exchange } from './exchange.js';
 import { responseHeadReply } from './replies.js';
 import type { RequestPhase } from './request-phase.js';
@@ -80,9 +80,18 @@ export class ResponseRelay {
     if (response === undefined) return this.#exchange.fail('a response body came before its headers');
     if (response.ended) return;
     if (!this.#hasBody) this.#firstPiece(response);
-    const forward = response.body(message.body, message.endOfStream, at);
-    const metadata = message.endOfStream ? this.#reported(response) : undefined;
-    encodeBodyReplies(Reply.responseBody, [forward], message.endOfStream, this.#exchange.stream, metadata);
+    const mode = this.#exchange.responseBodyMode;
+    // A body that came whole has ended, also where trailers follow.
+    const ends = message.endOfStream || mode === BodyMode.buffered;
+    const forward = response.body(message.body, ends, at);
+    const metadata = ends ? this.#reported(response) : undefined;
+    const { stream } = this.#exchange;
+    if (waitsForReplies(mode)) {
+      const changed = forward === message.body ? undefined : [forward];
+      stream.send(encodeWholeBodyReply(Reply.responseBody, changed, [], metadata));
+    } else {
+      encodeBodyReplies(Reply.responseBody, [forward], message.endOfStream, stream, metadata);
+    }
   }
 
   #firstPiece(response: ResponsePhase): void {
@@ -94,10 +103,15 @@ export class ResponseRelay {
   #trailers() {
     const response = this.#response;
     if (response === undefined) return this.#exchange.fail('response trailers came before the headers');
-    if (response.ended) return;
-    const { stream } = this.#exchange;
+    const { stream, responseBodyMode } = this.#exchange;
+    if (response.ended) {
+      if (responseBodyMode === BodyMode.buffered) stream.send(encodeTrailersReply(Reply.responseTrailers));
+      return;
+    }
     const rest = response.trailers();
-    if (rest.length > 0) encodeBodyReplies(Reply.responseBody, [rest], false, stream);
+    // Where every piece has had its reply, nothing can follow: only a body that is cut within a model name leaves a rest.
+    if (rest.length > 0 && !waitsForReplies(responseBodyMode))
+      encodeBodyReplies(Reply.responseBody, [rest], false, stream);
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
   }
 
@@ -108,4 +122,9 @@ export class ResponseRelay {
     if (plugins === undefined || hosted === undefined || usage === undefined) return undefined;
     return encodeMetadata(plugins.report(hosted, usage));
   }
+}
+
+/** Whether each message of a body waits for one reply, which says what goes on in its place. */
+function waitsForReplies(mode: number): boolean {
+  return mode === BodyMode.streamed || mode === BodyMode.buffered || mode === BodyMode.bufferedPartial;
 }

@@ -59,6 +59,16 @@ export function bodyTooLarge(bytes: number, limit: number): Rejection {
   };
 }
 
+/** Rejects a request whose body the proxy sends in a mode that no placement by the body can work with. */
+export function unusableBodyMode(mode: string): Rejection {
+  return {
+    kind: 'rejected',
+    code: 'Internal',
+    message: `the proxy sends request bodies in mode ${mode}: set request_body_mode to FULL_DUPLEX_STREAMED or BUFFERED`,
+    reason: undefined,
+  };
+}
+
 /** Rejects a request of which the proxy sends no more bytes. */
 export function requestTimeout(): Rejection {
   return {

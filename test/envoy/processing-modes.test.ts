@@ -18,6 +18,7 @@ import { bytesField, numberField } from '../ingress/envoy-messages.ts';
 import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../tools/gateway/backend.ts';
 import { ask, begin, chatBody, eventually } from '../tools/gateway/client.ts';
 import { skipReason, startEnvoy } from './envoy.ts';
+import { startEnvoyWithModes } from './modes-envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 
 const NO_METADATA = Buffer.alloc(0);
@@ -124,6 +125,80 @@ describe.skipIf(skipReason !== '')(`Envoy with the heads of answers only${skipRe
     request.destroy();
     await eventually('the charge is released', async () => (await running(bed)) === 0);
     lastEvent.go();
+  });
+});
+
+const BUFFERED = {
+  request_body_mode: 'BUFFERED',
+  request_trailer_mode: 'SKIP',
+  response_body_mode: 'BUFFERED',
+  response_trailer_mode: 'SKIP',
+};
+
+describe.skipIf(skipReason !== '')(`Envoy with buffered bodies${skipReason}`, () => {
+  let bed: TestBed<Backend>;
+  beforeAll(async () => {
+    bed = await startTestBed(await servers(), {
+      startEnvoy: (port) => startEnvoyWithModes(BUFFERED, port),
+    });
+  });
+  afterAll(() => bed?.stop());
+
+  test('a buffered body is placed by its prompt and arrives to the byte', async () => {
+    const body = chatBody('0123456789abcdef'.repeat(1_024));
+    const first = await ask(bed.envoy.port, { body });
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+    const second = await ask(bed.envoy.port, { body });
+    for (const answer of [first, second]) {
+      expect(answer.status).toBe(200);
+      expect(JSON.parse(answer.body.toString()).received).toBe(sha(body));
+    }
+    expect(second.headers['x-inference-pod']).toBe(first.headers['x-inference-pod']);
+  });
+
+  test('a buffered body has its model rewritten on the way up and back on the way down', async () => {
+    const headers = { 'x-llm-d-model-name-rewrite': 'a-model-of-another-length' };
+    const answer = await ask(bed.envoy.port, { body: chatBody('rewrite'), headers });
+    expect(answer.status).toBe(200);
+    expect(JSON.parse(answer.body.toString()).model).toBe('m');
+    const received = bed.servers.flatMap((server) => server.received).at(-1)!;
+    expect(bed.servers.flatMap((s) => s.received).some(({ body }) => body.includes('another-length'))).toBe(true);
+    expect(received.headers['x-llm-d-model-name-rewrite']).toBeUndefined();
+  });
+
+  test('a buffered body that cannot be read is refused with its reason', async () => {
+    const answer = await ask(bed.envoy.port, { body: Buffer.from('{') });
+    expect(answer.status).toBe(400);
+  });
+});
+
+describe.skipIf(skipReason !== '')(`Envoy with streamed bodies of requests${skipReason}`, () => {
+  test('a streamed body is refused at once, with the mode that works', async () => {
+    const modes = { ...BUFFERED, request_body_mode: 'STREAMED', response_body_mode: 'STREAMED' };
+    const bed = await startTestBed(await servers(), { startEnvoy: (port) => startEnvoyWithModes(modes, port) });
+    try {
+      const answer = await ask(bed.envoy.port, { body: chatBody('anything') });
+      expect(answer.status).toBe(500);
+      expect(answer.body.toString()).toContain('set request_body_mode to FULL_DUPLEX_STREAMED or BUFFERED');
+    } finally {
+      await bed.stop();
+    }
+  });
+
+  test('answers that come in pieces, each with a reply of its own, arrive whole', async () => {
+    const modes = { ...BUFFERED, response_body_mode: 'STREAMED' };
+    const bed = await startTestBed(await servers(), { startEnvoy: (port) => startEnvoyWithModes(modes, port) });
+    try {
+      lastEvent.go();
+      const headers = { 'x-llm-d-model-name-rewrite': 'other' };
+      const answer = await ask(bed.envoy.port, { body: chatBody('stream', { stream: true }), headers });
+      const events = answer.body.toString();
+      expect(events).toContain('[DONE]');
+      expect(events).not.toContain('"other"');
+      await eventually('the charge is released', async () => (await running(bed)) === 0);
+    } finally {
+      await bed.stop();
+    }
   });
 });
 

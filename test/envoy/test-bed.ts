@@ -18,6 +18,8 @@ export interface Server {
 
 export interface HouseOptions {
   readonly configuration?: Configuration;
+  /** Starts another Envoy than that of the configuration. */
+  readonly startEnvoy?: (pickerPort: number) => Promise<Envoy>;
   /** `plugins` and `schedulingProfiles` as YAML; left out = the default profile. */
   readonly profile?: string;
   /** `objectives` of the endpoints file as YAML. */
@@ -69,7 +71,8 @@ export async function startTestBed<S extends Server>(
     });
   const picker = await start();
   const ports = servers.map((server) => server.port);
-  const envoy = await startEnvoy(options.configuration ?? 'envoy.yaml', grpcPort!, ports, options.socket);
+  const shipped = (port: number) => startEnvoy(options.configuration ?? 'envoy.yaml', port, ports, options.socket);
+  const envoy = await (options.startEnvoy ?? shipped)(grpcPort!);
   const bed: TestBed<S> = {
     envoy,
     servers,

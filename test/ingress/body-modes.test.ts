@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BodyMode, decodeProcessRequest } from '../../dist/src/ingress/codec/process-request.js';
+import { UnusableModes } from '../../dist/src/ingress/unusable-modes.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
 import {
   bodyModes,
@@ -13,6 +14,9 @@ import {
 import { FakeShard, type ProxySide } from './shard-fakes.js';
 
 const NONE = 0;
+const STREAMED = 1;
+const BUFFERED = 2;
+const BUFFERED_PARTIAL = 3;
 const FULL_DUPLEX = 4;
 const PATH = { ':method': 'POST', ':path': '/v1/chat/completions', 'x-request-id': 'r1' };
 const BODY = '{"model":"m","messages":[]}';
@@ -139,5 +143,85 @@ describe('answers whose bodies no decision depends on', () => {
     const bodiless = new FakeShard({ readsAnswers: false });
     placed(bodiless, NONE).say(responseHeaders(SSE), responseTrailers());
     expect([...reading.recorder.named('unreadAnswer'), ...bodiless.recorder.named('unreadAnswer')]).toEqual([]);
+  });
+});
+
+describe('a request whose body comes whole', () => {
+  const whole = (shard: FakeShard, headers: Record<string, string> = {}) =>
+    shard.open().say(head(BUFFERED, BUFFERED, headers), requestBody(BODY));
+
+  it('a request whose body comes whole has its head let go, and its destination with the body', () => {
+    const proxy = whole(new FakeShard());
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(proxy.replies[0]!.headers).toEqual({});
+    const [, body] = proxy.replies;
+    expect(body!.headers['x-gateway-destination-endpoint']).toBe('10.0.0.1:8000');
+    expect(body!.headers['Content-Length']).toBeUndefined();
+    expect(body).toMatchObject({ wholeBody: undefined, clearRouteCache: true });
+    expect(body!.metadata).toEqual({ 'envoy.lb': { 'x-gateway-destination-endpoint': '10.0.0.1:8000' } });
+  });
+
+  it('a request whose body comes whole is replaced with its length where its model is rewritten', () => {
+    const [, body] = whole(new FakeShard(), { 'x-llm-d-model-name-rewrite': 'other' }).replies;
+    expect(JSON.parse(body!.wholeBody!.toString())).toEqual({ model: 'other', messages: [] });
+    expect(body!.headers['Content-Length']).toBe(String(body!.wholeBody!.length));
+  });
+
+  it('a request whose body comes whole is placed before its trailers, which are passed on', () => {
+    const proxy = new FakeShard().open().say(head(BUFFERED, NONE), requestBody(BODY, false));
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(proxy.say(requestTrailers()).kinds).toEqual(['requestHeaders', 'requestBody', 'requestTrailers']);
+  });
+
+  it('a request whose body comes whole and cannot be read is refused', () => {
+    const proxy = new FakeShard().open().say(head(BUFFERED, NONE), requestBody('['));
+    expect(proxy.kinds).toEqual(['requestHeaders', 'immediate']);
+    expect(proxy.replies[1]!.status).toBe(400);
+  });
+
+  it.each([
+    ['STREAMED', STREAMED],
+    ['BUFFERED_PARTIAL', BUFFERED_PARTIAL],
+  ])('a request in mode %s is refused with its head, and the log says so', (name, mode) => {
+    const shard = new FakeShard();
+    const proxy = shard.open().say(head(mode, NONE));
+    expect(proxy.kinds).toEqual(['immediate']);
+    expect(proxy.replies[0]!.status).toBe(500);
+    expect(proxy.replies[0]!.body.toString()).toContain(`in mode ${name}: set request_body_mode`);
+    expect(shard.logged).toEqual([{ refused: 1 }]);
+  });
+});
+
+describe('requests in modes of no use', () => {
+  it('requests in modes of no use have a line a minute with their number', () => {
+    const lines: object[] = [];
+    let now = 0;
+    const modes = new UnusableModes({ warn: (details) => lines.push(details) }, () => now);
+    for (now of [0, 59_999, 60_000]) modes.note('a mode of no use');
+    expect(lines).toEqual([{ refused: 1 }, { refused: 2 }]);
+  });
+});
+
+describe('an answer whose pieces wait for replies', () => {
+  it.each([
+    ['STREAMED', STREAMED],
+    ['BUFFERED', BUFFERED],
+  ])('an answer in mode %s has one reply a message, which leaves it as it is', (_name, mode) => {
+    const proxy = placed(new FakeShard(), mode).say(responseHeaders(SSE), responseBody('data: 1\n\n', true));
+    expect(proxy.kinds).toEqual(['responseHeaders', 'responseBody']);
+    expect(proxy.replies[1]).toMatchObject({ wholeBody: undefined, headers: {} });
+  });
+
+  it('an answer whose pieces wait for replies has its model put back', () => {
+    const proxy = placed(new FakeShard(), STREAMED, { 'x-llm-d-model-name-rewrite': 'm2' });
+    proxy.say(responseHeaders(SSE), responseBody('data: {"model":"m2"}\n\n', true));
+    expect(proxy.replies[1]!.wholeBody!.toString()).toBe('data: {"model":"m"}\n\n');
+  });
+
+  it('an answer whose body came whole has ended, and its trailers are passed on', () => {
+    const shard = new FakeShard();
+    const proxy = placed(shard, BUFFERED).say(responseHeaders(SSE), responseBody('data: 1\n\n', false));
+    expect(shard.charges[0]).toMatchObject({ releases: 1 });
+    expect(proxy.say(responseTrailers()).kinds).toEqual(['responseHeaders', 'responseBody', 'responseTrailers']);
   });
 });

@@ -154,6 +154,8 @@ export interface ProxyReply {
   readonly clearRouteCache: boolean;
   readonly body: Buffer;
   readonly endOfStream: boolean;
+  /** The body that goes on in the place of a whole one; undefined = it goes on as it came. */
+  readonly wholeBody: Buffer | undefined;
   readonly metadata: unknown;
   readonly status: number;
 }
@@ -179,6 +181,11 @@ function struct(bytes: Buffer): Record<string, unknown> {
   return result;
 }
 
+/** `BodyMutation.body`, or nothing by `clear_body`. */
+function wholeBody(mutation: Buffer): Buffer | undefined {
+  return flag(mutation, 2) === 1 ? Buffer.alloc(0) : one(mutation, 1);
+}
+
 export function decodeReply(bytes: Buffer): ProxyReply {
   const member = fields(bytes).find((f) => f.number >= 1 && f.number <= 7)!;
   const kind = KINDS[member.number] as ProxyReply['kind'];
@@ -197,7 +204,8 @@ export function decodeReply(bytes: Buffer): ProxyReply {
       appendActions.push(flag(entry.bytes, 3));
     }
   }
-  const streamed = kind.endsWith('Body') ? one(one(common, 3)!, 3)! : empty;
+  const bodyMutation = kind.endsWith('Body') ? one(common, 3) : undefined;
+  const streamed = bodyMutation === undefined ? empty : (one(bodyMutation, 3) ?? empty);
   return {
     kind,
     headers,
@@ -206,6 +214,7 @@ export function decodeReply(bytes: Buffer): ProxyReply {
     clearRouteCache: kind !== 'immediate' && flag(common, 5) === 1,
     body: kind === 'immediate' ? (one(common, 3) ?? empty) : (one(streamed, 1) ?? empty),
     endOfStream: flag(streamed, 2) === 1,
+    wholeBody: bodyMutation === undefined ? undefined : wholeBody(bodyMutation),
     metadata: metadata === undefined ? undefined : struct(metadata),
     status: kind === 'immediate' ? flag(one(common, 1)!, 1) : 0,
   };

@@ -5,6 +5,7 @@ import type { StreamServices } from '../../dist/src/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/src/ingress/opener.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/src/ingress/transport.js';
 import { UnreadAnswers } from '../../dist/src/ingress/unread-answers.js';
+import { UnusableModes } from '../../dist/src/ingress/unusable-modes.js';
 import type { BodyScanner } from '../../dist/src/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/src/request/dialects.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
@@ -386,6 +387,7 @@ export class FakeShard {
         },
       },
       unreadAnswers: new UnreadAnswers(this.recorder, { warn: (details) => this.logged.push(details) }),
+      unusableModes: new UnusableModes({ warn: (details) => this.logged.push(details) }, () => this.clock),
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

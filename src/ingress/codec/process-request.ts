@@ -20,6 +20,13 @@ export const BodyMode = {
   unnamed: -1,
   /** No bodies are sent. */
   none: 0,
+  /** Pieces, each of which waits for its reply; the head goes on before the first one. */
+  streamed: 1,
+  /** One message with the whole body, and the head waits for its reply. */
+  buffered: 2,
+  /** As `buffered`, cut off at the proxy's bound. */
+  bufferedPartial: 3,
+  fullDuplexStreamed: 4,
 } as const;
 
 /** A decoded `ProcessingRequest`. Headers and body are views of the message's bytes. */

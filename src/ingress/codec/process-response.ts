@@ -181,6 +181,33 @@ function bodyReplyHead(reply: number, length: number, endOfStream: boolean): Buf
   return bytes;
 }
 
+/** An empty reply to request headers: the proxy sends the body that waits for it. */
+export const REQUEST_HEADERS_CONTINUE = field(Reply.requestHeaders);
+
+/**
+ * The reply to a body that came whole, or in pieces of which each waits for its reply.
+ * @param body bytes that go on in its place; undefined = it goes on unchanged
+ * @param mutations entries of `setHeader` and `removeHeader` for the head, which has waited for the body
+ * @param metadata the encoded `dynamic_metadata` field
+ */
+export function encodeWholeBodyReply(
+  reply: 3 | 4,
+  body: readonly Uint8Array[] | undefined,
+  mutations: readonly Buffer[] = [],
+  metadata: Buffer = EMPTY,
+): Buffer {
+  const head = mutations.length > 0 ? [field(2, ...mutations)] : [];
+  const route = reply === Reply.requestBody ? [CLEAR_ROUTE_CACHE] : [];
+  const bytes = body === undefined ? [] : [field(3, wholeBody(body))];
+  const common = head.length + route.length + bytes.length === 0 ? [] : [field(1, ...head, ...bytes, ...route)];
+  return Buffer.concat([field(reply, ...common), metadata]);
+}
+
+/** `BodyMutation.body`, or `clear_body` for no bytes: an empty `body` leaves the body as it is. */
+function wholeBody(body: readonly Uint8Array[]): Buffer {
+  return body.every((chunk) => chunk.length === 0) ? varintField(2, 1) : field(1, ...body);
+}
+
 /** An `ImmediateResponse`: the proxy answers its client with this and drops the request. */
 export function encodeImmediateReply(status: number, headers: readonly Buffer[], body: string): Buffer {
   const mutation = headers.length > 0 ? field(2, ...headers) : EMPTY;

@@ -15,6 +15,7 @@ import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices, StreamSettings } from '../../ingress/exchange.js';
 import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import { UnreadAnswers } from '../../ingress/unread-answers.js';
+import { UnusableModes } from '../../ingress/unusable-modes.js';
 import type { Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
@@ -338,6 +339,7 @@ export class PoolStack {
       trail: this.#trail,
       tracer: observe.sampler && new RequestTracer(observe.sampler, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
+      unusableModes: new UnusableModes(this.#log, threadClockMs),
       tokens,
       latency,
       rules: this.#rules,
