@@ -125,8 +125,8 @@ export const PROGRAM_BYTES: usize = 4096;
 // Masks over endpoint slots, kept by the control thread for label filters.
 export const MASK_COUNT: u32 = 256;
 
-// Label rings: one per thread, LABEL_COUNT records of 128 bytes behind a 64-byte head (response/label-ring.ts).
-export const LABEL_COUNT: u32 = 4096;
+// Sample rings: one per thread, SAMPLE_COUNT records of 128 bytes behind a 64-byte head (response/sample-ring.ts).
+export const SAMPLE_COUNT: u32 = 4096;
 export const SAMPLE_BYTES: usize = 128;
 export const SAMPLE_RING_BYTES: usize = 64 + 4096 * 128;
 

@@ -1,4 +1,4 @@
-// What learning costs: one label (estimators and the guard's bookkeeping), and a tick of the whole adapter as the
+// What learning costs: one sample (estimators and the guard's bookkeeping), and a tick of the whole adapter as the
 // control thread does it. Deciding by learned costs is measured in decide.ts (decide/chat-4k/…/marginal-cost against
 // decide/chat-4k/…).
 import { Adapter } from '../dist/src/adaptation/adapter.js';
@@ -10,7 +10,7 @@ import {
   createPoolMemory,
   defaultPoolSizes,
   EndpointTable,
-  type Label,
+  type TrainingSample,
 } from '../dist/src/core/index.js';
 
 const settings = { ...defaultAdaptation(), mode: 'auto' as const };
@@ -18,7 +18,7 @@ const TICK_MS = 250;
 const SIZES = [8, 100];
 
 /** Labels of different requests on `endpoints` endpoints, their times about what the prior says. */
-function makeLabels(endpoints: number): Label[] {
+function makeSamples(endpoints: number): TrainingSample[] {
   return Array.from({ length: 4096 }, (_, i) => {
     const promptTokens = 200 + ((i * 7919) % 8000);
     const uncachedTokens = (i * 31) % promptTokens;
@@ -60,15 +60,15 @@ function makeLabels(endpoints: number): Label[] {
   });
 }
 
-/** One label after the other into the model. */
-function labels(endpoints: number) {
+/** One sample after the other into the model. */
+function learning(endpoints: number) {
   const model = new CostModel(settings.model);
-  const all = makeLabels(endpoints);
+  const all = makeSamples(endpoints);
   let at = 0;
   return () => {
-    const label = all[at++ % all.length]!;
-    label.timeMs = at;
-    model.learn(label);
+    const sample = all[at++ % all.length]!;
+    sample.timeMs = at;
+    model.learn(sample);
   };
 }
 
@@ -77,20 +77,20 @@ function ticks(endpoints: number, rate: number) {
   const core = attachCore(createPoolMemory({ ...defaultPoolSizes, endpoints: Math.max(64, endpoints) }), 0);
   const table = new EndpointTable(core);
   for (let slot = 0; slot < endpoints; slot++) table.open(slot, 1);
-  const all = makeLabels(endpoints);
+  const all = makeSamples(endpoints);
   const perTick = (rate * TICK_MS) / 1000;
   let at = 0;
   let nowMs = 0;
   const adapter = new Adapter({
     settings,
-    labels: {
+    samples: {
       lost: 0,
       drain(visit) {
         for (let i = 0; i < perTick; i++) {
-          const label = all[at++ % all.length]!;
-          label.timeMs = nowMs - 50;
-          label.tag = adapter.drive.tag;
-          visit(label);
+          const sample = all[at++ % all.length]!;
+          sample.timeMs = nowMs - 50;
+          sample.tag = adapter.drive.tag;
+          visit(sample);
         }
         return perTick;
       },
@@ -109,7 +109,7 @@ function ticks(endpoints: number, rate: number) {
 }
 
 export const benches = SIZES.flatMap((endpoints) => [
-  { name: `adaptation/label/${endpoints}`, setup: async () => ({ run: labels(endpoints) }) },
+  { name: `adaptation/sample/${endpoints}`, setup: async () => ({ run: learning(endpoints) }) },
   {
     name: `adaptation/second-of-1000/${endpoints}`,
     async setup() {

@@ -210,7 +210,7 @@ export function entryOf(ticket: u32, generation: u32): LedgerEntry | null {
  * Charges a request to a slot. Commit lock held.
  * @param tokens what counts as in-flight tokens, estimated output included
  * @param prompt tokens of the prompt, and `uncached` those of them that the endpoint does not hold
- * @param tag what the request's label carries: profile and PROGRAM_TAG
+ * @param tag what the request's training sample carries: profile and PROGRAM_TAG
  * @returns the ticket (entry + 1), or 0 when the ledger is full: the request is routed all the same, and counted
  */
 export function charge(

@@ -3,14 +3,14 @@
 // Owns: REGION_SAMPLE_RING, one ring per thread, written by its thread only and read by any thread without a lock: the
 // record is complete before the count moves, and a reader that finds the count a round further drops its copy.
 //
-// A ring begins with the number of records ever written (u32, atomic); from byte 64 on LABEL_COUNT records follow.
+// A ring begins with the number of records ever written (u32, atomic); from byte 64 on SAMPLE_COUNT records follow.
 // Unknown times are NaN, unknown counts u32.MAX_VALUE.
 import { ASSERTIONS } from '../assertions';
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
 import { hearingAt } from '../load/hearing';
 import { entryOf, featuresOf } from '../load/ledger';
-import { LABEL_COUNT, SAMPLE_BYTES, SAMPLE_RING } from '../memory';
+import { SAMPLE_BYTES, SAMPLE_COUNT, SAMPLE_RING } from '../memory';
 import { isSlot, isTicket } from '../preconditions';
 
 /** Training sample of one request. */
@@ -104,7 +104,7 @@ export function sampleWrite(
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
-  const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % LABEL_COUNT) * SAMPLE_BYTES);
+  const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % SAMPLE_COUNT) * SAMPLE_BYTES);
   const slot = entry.slot;
   if (ASSERTIONS) assert(isSlot(slot), 'a charged entry is of a slot of the pool');
   record.time = entry.time;

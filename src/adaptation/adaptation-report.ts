@@ -32,6 +32,8 @@ export const scorersOf: Readonly<Record<CostTerm, readonly string[]>> = {
 export function shownAdaptation(report: AdapterReport, nameOf: (slot: number) => string): ShownAdaptation {
   const shown = {
     ...report,
+    fit: { ...report.fit, labels: report.fit.samples },
+    labels: report.samples,
     effectiveWeights: effectiveWeights(report.coefficients),
     inactive: costTerms
       .filter((term) => report.inactive.includes(term))

@@ -30,7 +30,7 @@ export interface Drive {
 
 export interface AdapterOptions {
   readonly settings: AdaptationSettings;
-  readonly labels: Pick<SampleReader, 'drain' | 'lost'>;
+  readonly samples: Pick<SampleReader, 'drain' | 'lost'>;
   readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
@@ -78,7 +78,7 @@ export interface AdapterReport {
   readonly inactive: readonly (typeof costTerms)[number][];
   /** Share of the decisions in which the other arm would have picked the same endpoint; undefined = not measured. */
   readonly agreement: number | undefined;
-  readonly labels: { readonly learned: number; readonly ignored: number; readonly lost: number };
+  readonly samples: { readonly learned: number; readonly ignored: number; readonly lost: number };
   /** Weights closest to marginal cost, and the number of decisions behind them; with `drive: weights` only. */
   readonly projection: { readonly weights: readonly number[]; readonly samples: number } | undefined;
   /** Results of each rule, and the active one; with `drive: rules` only. */
@@ -183,11 +183,11 @@ export class Adapter {
 
   /** Advances to `nowMs`, milliseconds of the clock of the samples. Called several times a second. */
   tick(nowMs: number): void {
-    const { labels, drive, changed } = this.#options;
+    const { samples, drive, changed } = this.#options;
     const passedMs = nowMs - this.#nowMs;
     this.#nowMs = nowMs;
     const every = this.#every;
-    const count = labels.drain(this.#learn, SAMPLES_PER_TICK_MAX, every);
+    const count = samples.drain(this.#learn, SAMPLES_PER_TICK_MAX, every);
     this.#ignored += count * (every - 1);
     this.#every = Math.max(1, Math.ceil((count * every) / LEARNED_PER_TICK));
     this.#noteRate(count, passedMs);
@@ -237,7 +237,7 @@ export class Adapter {
           : { weights: this.#projection.weights, samples: this.#projection.samples },
       rules: this.#ruleReport,
       agreement: this.#agreement,
-      labels: { learned: this.#learned, ignored: this.#ignored, lost: this.#options.labels.lost },
+      samples: { learned: this.#learned, ignored: this.#ignored, lost: this.#options.samples.lost },
       endpoints: [...this.model.endpoints].map(([slot, { reliability }]) => ({
         slot,
         speed: this.model.speedOf(slot),
@@ -330,9 +330,9 @@ export class Adapter {
   }
 
   #gather(): Evidence {
-    const { labels, correlation, bias } = this.model.fit;
+    const { samples, correlation, bias } = this.model.fit;
     return {
-      labels,
+      samples,
       correlation,
       bias,
       sampledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,

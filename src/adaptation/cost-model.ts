@@ -26,7 +26,7 @@ export interface Prediction {
 /** Quality of the predictions over the last WINDOW samples, of the time to the first output unless stated otherwise. */
 export interface Fit {
   /** Samples learned from since the last reset. */
-  readonly labels: number;
+  readonly samples: number;
   /** Spearman's rank correlation of predicted and observed times; undefined while it cannot be computed. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted); undefined without observations. */
@@ -79,7 +79,7 @@ const BUSY_MAX = 0.9;
 const WHOLE_ANSWER_WEIGHT = 0.3;
 /** Forgetting factor after an alarm, for the given number of samples. */
 const QUICK_FORGET = 0.995;
-const QUICK_LABELS = 200;
+const QUICK_SAMPLES = 200;
 const KEPT_AFTER_ALARM = 0.3;
 /** Memory of the mean output length, in requests. */
 const OUTPUT_MEMORY = 200;
@@ -105,7 +105,7 @@ export class CostModel {
   readonly #observedPerToken = new Window(WINDOW);
   #outputTokens: number;
   #outputs = 0;
-  #labels = 0;
+  #samples = 0;
   #quickLeft = 0;
   #alarms = 0;
 
@@ -133,7 +133,7 @@ export class CostModel {
     } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, sample.firstOutputMs);
     else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, output);
     else return false;
-    this.#labels++;
+    this.#samples++;
     if (this.#quickLeft > 0) this.#quickLeft--;
     return true;
   }
@@ -199,8 +199,8 @@ export class CostModel {
 
   get fit(): Fit {
     return {
-      labels: this.#labels,
-      correlation: this.#labels === 0 ? undefined : rankCorrelation(this.#predicted.values(), this.#observed.values()),
+      samples: this.#samples,
+      correlation: this.#samples === 0 ? undefined : rankCorrelation(this.#predicted.values(), this.#observed.values()),
       bias: this.#bias.quantile(0.5),
       firstOutput: beside(this.#predicted, this.#observed),
       perToken: beside(this.#predictedPerToken, this.#observedPerToken),
@@ -222,7 +222,7 @@ export class CostModel {
     this.#drawClasses();
     for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
     for (const window of [this.#predictedPerToken, this.#observedPerToken]) window.clear();
-    this.#labels = 0;
+    this.#samples = 0;
     this.#quickLeft = 0;
   }
 
@@ -356,7 +356,7 @@ export class CostModel {
     this.#bias.add(z);
     if (!this.#changes.observe(z)) return;
     this.#alarms++;
-    this.#quickLeft = QUICK_LABELS;
+    this.#quickLeft = QUICK_SAMPLES;
     this.#costs.firstOutput.soften(KEPT_AFTER_ALARM);
     this.#costs.perToken.soften(KEPT_AFTER_ALARM);
     this.#classes.soften(KEPT_AFTER_ALARM);

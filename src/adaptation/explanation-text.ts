@@ -28,7 +28,7 @@ function predictions({ fit }: Shown): string {
   if (fit.firstOutput === undefined) return 'No request has been learned from yet.';
   const perToken = fit.perToken === undefined ? '' : `; per output token ${times(fit.perToken)}`;
   return (
-    `Learned from ${fit.labels} requests. Of the last ones, time to first output ` +
+    `Learned from ${fit.samples} requests. Of the last ones, time to first output ` +
     `${times(fit.firstOutput)}${perToken}.`
   );
 }

@@ -4,7 +4,7 @@ import type { Comparison } from './comparison.js';
 /** Input of the guard at every tick. */
 export interface Evidence {
   /** Samples learned from since the model was reset. */
-  readonly labels: number;
+  readonly samples: number;
   /** Rank correlation of predicted and observed times to first output; undefined = cannot be computed. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted). */
@@ -58,8 +58,9 @@ const SAMPLED_MIN = 0.5;
 
 /** Reason why learned costs may not be tried yet. */
 export function obstacle(evidence: Evidence, settings: GuardSettings): string | undefined {
-  const { labels, correlation } = settings;
-  if (evidence.labels < labels) return `${evidence.labels} of ${labels} requests that have to be learned from first`;
+  const { samples, correlation } = settings;
+  if (evidence.samples < samples)
+    return `${evidence.samples} of ${samples} requests that have to be learned from first`;
   if ((evidence.correlation ?? -1) <= correlation) {
     return (
       `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, ` +
@@ -71,15 +72,15 @@ export function obstacle(evidence: Evidence, settings: GuardSettings): string | 
 
 /** Reason why the model is unreliable. */
 export function unreliable(evidence: Evidence, settings: GuardSettings): string | undefined {
-  const { sound, labels, correlation, bias, sampledShare } = evidence;
+  const { sound, samples, correlation, bias, sampledShare } = evidence;
   if (!sound) return 'a coefficient is not a number or out of range';
-  if (labels >= settings.labels && correlation !== undefined && correlation < CORRELATION_MIN) {
+  if (samples >= settings.samples && correlation !== undefined && correlation < CORRELATION_MIN) {
     return (
       'predicted and observed times to first output hardly go together (rank correlation ' +
       `${correlation.toFixed(2)})`
     );
   }
-  if (labels >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
+  if (samples >= BIAS_SAMPLES_MIN && bias !== undefined && Math.abs(bias) > BIAS_MAX) {
     return `observed times are ${Math.exp(bias).toFixed(1)} times the predicted ones`;
   }
   if (sampledShare !== undefined && sampledShare < SAMPLED_MIN) {

@@ -16,7 +16,11 @@ export interface EffectiveWeights {
 }
 
 /** A report with the endpoints' names and the terms of the documentation. */
-export interface ShownAdaptation extends Omit<AdapterReport, 'endpoints' | 'inactive'> {
+export interface ShownAdaptation extends Omit<AdapterReport, 'endpoints' | 'inactive' | 'fit'> {
+  /** `labels` is the former name of `samples`. */
+  readonly fit: AdapterReport['fit'] & { readonly labels: number };
+  /** Former name of `samples`. */
+  readonly labels: AdapterReport['samples'];
   /** Summary of the report as sentences. */
   readonly inWords: readonly string[];
   readonly effectiveWeights: EffectiveWeights;

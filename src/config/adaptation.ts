@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 import { duration } from '../scheduling/duration-schema.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
+import type { Path } from './document.js';
 
 /**
  * off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a
@@ -38,8 +39,8 @@ export interface GuardSettings {
   readonly epochMs: number;
   /** Loss against the static configuration that is accepted, as a share of its cost. */
   readonly budget: number;
-  /** Labels before anything is tried. */
-  readonly labels: number;
+  /** Training samples before anything is tried. */
+  readonly samples: number;
   /** Rank correlation of predicted and observed times before anything is tried. */
   readonly correlation: number;
   /** Shortest wait after a fallback; it doubles each time up to twelvefold. */
@@ -80,6 +81,9 @@ const prior = z
   })
   .prefault({});
 
+/** Training samples before anything is tried, in a configuration that does not say. */
+const SAMPLES = 500;
+
 const guard = z
   .strictObject({
     epoch: positiveDuration.default('20s').describe('Shortest time for which one way of deciding is kept.'),
@@ -89,7 +93,12 @@ const guard = z
       .max(1)
       .default(0.05)
       .describe('Loss against the configured weights that may be risked, as a share of their cost.'),
-    labels: z.int().min(1).default(500).describe('Finished requests to learn from before anything is tried.'),
+    samples: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(`Finished requests to learn from before anything is tried; ${SAMPLES} if absent.`),
+    labels: z.int().min(1).optional().describe('Deprecated name of samples.'),
     correlation: z
       .number()
       .min(-1)
@@ -171,16 +180,20 @@ export const adaptationConfig = z.strictObject({
 
 export type AdaptationConfig = z.output<typeof adaptationConfig>;
 
-/** The section with every default filled in. */
+/** The section with every default filled in and no deprecated name. `warn` is told of a deprecated field. */
 export function resolveAdaptation(
   config: AdaptationConfig | undefined,
   folder: string,
+  warn: (path: Path, message: string) => void = () => undefined,
 ): {
   readonly settings: AdaptationSettings;
   readonly effective: AdaptationConfig;
 } {
-  const effective = config ?? adaptationConfig.parse({});
-  const { prior: assumed, guard: guarded } = effective;
+  const given = config ?? adaptationConfig.parse({});
+  const samples = samplesOf(given.guard, warn);
+  const { labels: _, ...guarded } = given.guard;
+  const effective = { ...given, guard: { ...guarded, samples } };
+  const { prior: assumed } = effective;
   return {
     effective,
     settings: {
@@ -203,7 +216,7 @@ export function resolveAdaptation(
       guard: {
         epochMs: durationMilliseconds(guarded.epoch),
         budget: guarded.budget,
-        labels: guarded.labels,
+        samples,
         correlation: guarded.correlation,
         pauseMs: durationMilliseconds(guarded.pause),
       },
@@ -217,6 +230,17 @@ export function resolveAdaptation(
       stateFile: effective.stateFile === undefined ? undefined : resolve(folder, effective.stateFile),
     },
   };
+}
+
+function samplesOf(
+  { samples, labels }: AdaptationConfig['guard'],
+  warn: (path: Path, message: string) => void,
+): number {
+  if (labels !== undefined) {
+    const used = samples === undefined ? '' : ', and ignored because that is set';
+    warn(['adaptation', 'guard', 'labels'], `is deprecated: use adaptation.guard.samples${used}`);
+  }
+  return samples ?? labels ?? SAMPLES;
 }
 
 function milliseconds(text: string | undefined): number {

@@ -112,7 +112,9 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   const parsers = resolveParsers(config, plugins);
   const dataLayer = resolveDataLayer(config, plugins, document, warnings);
   addMissingProducers(plugins, options.registry, document);
-  const adaptation = resolveAdaptation(config.adaptation, document.folder);
+  const adaptation = resolveAdaptation(config.adaptation, document.folder, (path, message) =>
+    warnings.push(document.warning(path, message)),
+  );
   const replication = resolveReplication(config.replication, document.folder);
 
   return {

@@ -336,7 +336,7 @@ export class Decider {
    * per ticket.
    * @returns false when the ticket is not held any more; nothing is written then
    */
-  label(ticket: number, generation: number, measures: Measures): boolean {
+  noteSample(ticket: number, generation: number, measures: Measures): boolean {
     const { call } = this.#core;
     return (
       call.sampleWrite(

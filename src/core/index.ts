@@ -35,5 +35,5 @@ export { type ProgramOptions, ProgramTable } from './programs.js';
 export { RequestScanner } from './request-scanner.js';
 export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
 export { SampleReader } from './sample-reader.js';
-export type { Measures, Outcome, TrainingSample, TrainingSample as Label } from './training-sample.js';
+export type { Measures, Outcome, TrainingSample } from './training-sample.js';
 export { PromptKind, type RequestScanResult, type ScanRefusal, type Span, type Usage } from './types.js';

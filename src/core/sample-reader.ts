@@ -26,7 +26,7 @@ export class SampleReader {
     this.#core = core;
     this.#rings = core.call.regionAddress(CORE.REGION_SAMPLE_RING) >>> 0;
     this.#next = new Uint32Array(core.sizes.threads);
-    const kept = CORE.LABEL_COUNT - MARGIN;
+    const kept = CORE.SAMPLE_COUNT - MARGIN;
     for (let thread = 0; thread < this.#next.length; thread++) {
       const written = this.#written(thread);
       this.#next[thread] = from === 'now' ? written : written - Math.min(written, kept);
@@ -62,7 +62,7 @@ export class SampleReader {
   }
 
   #drainThread(thread: number, visit: (sample: TrainingSample) => void, limit: number, every: number): number {
-    const { LABEL_COUNT: size, SAMPLE_BYTES: bytes } = CORE;
+    const { SAMPLE_COUNT: size, SAMPLE_BYTES: bytes } = CORE;
     const kept = size! - MARGIN;
     let count = 0;
     for (let behind = this.#behind(thread); behind >= every && count < limit; behind = this.#behind(thread)) {

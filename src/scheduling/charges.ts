@@ -130,7 +130,7 @@ export class LedgerCharge implements Charge {
     const measures = this.#measures(now);
     if (record !== undefined) trail?.ended(record, measures);
     if (this.#ticket === 0) return;
-    decider.label(this.#ticket, this.#held.generation, measures);
+    decider.noteSample(this.#ticket, this.#held.generation, measures);
     if (measures.outcome === 'completed') this.heard();
     if (measures.outcome !== 'aborted') {
       const tokens = measures.outputTokens ?? 0;

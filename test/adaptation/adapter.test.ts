@@ -3,14 +3,14 @@ import { effectiveWeights, shownAdaptation } from '../../dist/src/adaptation/ada
 import { Adapter, type Drive } from '../../dist/src/adaptation/adapter.js';
 import type { Transition } from '../../dist/src/adaptation/guard.js';
 import type { AdaptationSettings } from '../../dist/src/config/adaptation.js';
-import type { Coefficients, CostTerm, HardwareCoefficients, Label } from '../../dist/src/core/index.js';
-import { label, measured, row, usual, type World } from './labels.ts';
+import type { Coefficients, CostTerm, HardwareCoefficients, TrainingSample } from '../../dist/src/core/index.js';
+import { measured, row, sample, usual, type World } from './samples.ts';
 
 const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };
 
-/** An adapter over labels that a test hands in, and whatever it writes. */
+/** An adapter over samples that a test hands in, and whatever it writes. */
 function adapting(settings: Partial<AdaptationSettings> = {}) {
-  const waiting: Label[] = [];
+  const waiting: TrainingSample[] = [];
   const written: Coefficients[] = [];
   const endpoints = new Map<
     number,
@@ -30,7 +30,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
   const state = { overloaded: false };
   const adapter = new Adapter({
     settings: { ...usual, ...settings },
-    labels: {
+    samples: {
       lost: 3,
       drain(visit, limit = Number.POSITIVE_INFINITY, every = 1) {
         const taken = waiting.splice(0, limit * every).filter((_, i) => i % every === 0);
@@ -113,9 +113,9 @@ describe('the adapter', () => {
     const random = row(1);
     const tick = (nowMs: number, samples: number) => {
       for (let i = 0; i < samples; i++) all.waiting.push({ ...measured(world, random, { tag: 1 }), timeMs: nowMs });
-      const { learned, ignored } = all.adapter.report().labels;
+      const { learned, ignored } = all.adapter.report().samples;
       all.adapter.tick(nowMs);
-      const after = all.adapter.report().labels;
+      const after = all.adapter.report().samples;
       return [after.learned - learned, after.ignored - ignored];
     };
     expect([tick(250, 3_500), tick(500, 3_600), tick(750, 40), tick(1_000, 40)]).toEqual([
@@ -166,7 +166,7 @@ describe('the adapter', () => {
       all.adapter.tick(end + i * 250);
     }
     expect(all.transitions.at(-1)).toMatchObject({ to: 'fallback' });
-    expect(all.adapter.report().fit.labels).toBe(0);
+    expect(all.adapter.report().fit.samples).toBe(0);
     expect(all.endpoints.get(1)).toEqual({ generation: 1, speed: 1, reliability: 1 });
     expect(all.written.at(-1)).toMatchObject({ prefillMsPerKiloToken: 55 });
   });
@@ -179,16 +179,16 @@ describe('the adapter', () => {
     expect(all.adapter.report()).toMatchObject({ standsAside: true, arm: 'static' });
   });
 
-  it('the adapter counts labels that it cannot learn from, and tells what was lost', () => {
+  it('the adapter counts samples that it cannot learn from, and tells what was lost', () => {
     const all = adapting();
-    all.waiting.push(label(), label({ outcome: 'aborted' }), label({ outcome: 'failed' }));
+    all.waiting.push(sample(), sample({ outcome: 'aborted' }), sample({ outcome: 'failed' }));
     all.adapter.tick(250);
-    expect(all.adapter.report().labels).toEqual({ learned: 1, ignored: 2, lost: 3 });
+    expect(all.adapter.report().samples).toEqual({ learned: 1, ignored: 2, lost: 3 });
   });
 
   it('the adapter tells how often both ways of deciding agree', () => {
     const all = adapting();
-    for (let i = 0; i < 4000; i++) all.waiting.push(label({ slot: 1, wouldPick: i % 4 === 0 ? 2 : 1 }));
+    for (let i = 0; i < 4000; i++) all.waiting.push(sample({ slot: 1, wouldPick: i % 4 === 0 ? 2 : 1 }));
     all.adapter.tick(250);
     expect(all.adapter.report().agreement).toBeCloseTo(0.75, 1);
   });
@@ -229,7 +229,7 @@ describe('the adapter', () => {
 
   it('the adapter leaves the coefficients in place when the model has nothing sound to say', () => {
     const all = adapting();
-    for (let i = 0; i < 100; i++) all.waiting.push(label({ firstOutputMs: Number.NaN, perTokenMs: Number.NaN }));
+    for (let i = 0; i < 100; i++) all.waiting.push(sample({ firstOutputMs: Number.NaN, perTokenMs: Number.NaN }));
     all.adapter.tick(1000);
     expect(all.written.at(-1)!.prefillMsPerKiloToken).toBeCloseTo(55, 6);
     expect(all.written.at(-1)!.stepMs).toBeCloseTo(13, 6);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Arm, Comparison } from '../../dist/src/adaptation/comparison.js';
-import { row } from './labels.ts';
+import { row } from './samples.ts';
 
 /** About normal, mean 0, standard deviation 1. */
 const normal = (random: () => number) => (random() + random() + random() + random() - 2) * Math.sqrt(3);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/src/adaptation/cost-model.js';
-import { label, measured, row, usual, type World } from './labels.ts';
+import { measured, row, sample, usual, type World } from './samples.ts';
 
 const world: World = { baseMs: 40, prefillMs: 30, stepMs: 20, growthMs: 6, noise: 0.15 };
 
@@ -64,19 +64,19 @@ describe('the cost model', () => {
     expect([0, 1, 2, 3].map((slot) => model.speedOf(slot))).toEqual([1, 1, 1, 1]);
   });
 
-  it('the cost model begins anew with an endpoint that takes over a slot, and ignores late labels of the one before', () => {
+  it('the cost model begins anew with an endpoint that takes over a slot, and ignores late samples of the one before', () => {
     const model = taught({ ...world, speeds: { 2: 2 } }, 1500);
-    expect(model.learn(label({ slot: 2, slotGeneration: 2 }))).toBe(true);
+    expect(model.learn(sample({ slot: 2, slotGeneration: 2 }))).toBe(true);
     expect(model.speedOf(2)).toBeLessThan(1.3);
-    expect(model.learn(label({ slot: 2, slotGeneration: 1 }))).toBe(false);
+    expect(model.learn(sample({ slot: 2, slotGeneration: 1 }))).toBe(false);
   });
 
   it('the cost model learns nothing from requests that did not end well', () => {
     const model = new CostModel(usual.model);
     for (const outcome of ['failed', 'refused', 'aborted', 'diverted'] as const) {
-      expect(model.learn(label({ outcome }))).toBe(false);
+      expect(model.learn(sample({ outcome }))).toBe(false);
     }
-    expect(model.fit.labels).toBe(0);
+    expect(model.fit.samples).toBe(0);
     expect(model.endpoints.size).toBe(0);
   });
 
@@ -96,7 +96,7 @@ describe('the cost model', () => {
   it('the cost model believes the prefix index as far as the engine confirms it', () => {
     const model = new CostModel(usual.model);
     for (let i = 0; i < 200; i++) {
-      model.learn(label({ promptTokens: 1000, uncachedTokens: 200, reportedPromptTokens: 2000, cachedTokens: 1200 }));
+      model.learn(sample({ promptTokens: 1000, uncachedTokens: 200, reportedPromptTokens: 2000, cachedTokens: 1200 }));
     }
     expect(model.endpoints.get(0)!.reliability).toBeCloseTo(0.75, 5);
   });
@@ -104,7 +104,7 @@ describe('the cost model', () => {
   it('the cost model believes it at least by half and at most by a tenth too much', () => {
     const model = new CostModel(usual.model);
     const cached = (slot: number, cachedTokens: number) =>
-      label({ slot, promptTokens: 1000, uncachedTokens: 500, reportedPromptTokens: 1000, cachedTokens });
+      sample({ slot, promptTokens: 1000, uncachedTokens: 500, reportedPromptTokens: 1000, cachedTokens });
     for (let i = 0; i < 100; i++) {
       model.learn(cached(0, 0));
       model.learn(cached(1, 1000));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Guard, type Transition } from '../../dist/src/adaptation/guard.js';
 import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
-import { goodEvidence, row, usual } from './labels.ts';
+import { goodEvidence, row, usual } from './samples.ts';
 
 interface Course {
   readonly guard: Guard;
@@ -65,8 +65,8 @@ describe('the guard', () => {
     expect(course.requests.static).toBe(0);
   });
 
-  it('the guard stays in shadow until there are labels enough and the predictions rank them', () => {
-    const early = live(0.8, 60, { evidence: () => ({ labels: 499 }) });
+  it('the guard stays in shadow until there are samples enough and the predictions rank them', () => {
+    const early = live(0.8, 60, { evidence: () => ({ samples: 499 }) });
     const blind = live(0.8, 60, { evidence: () => ({ correlation: 0.3 }) });
     const unknown = live(0.8, 60, { evidence: () => ({ correlation: undefined }) });
     for (const { guard, requests } of [early, blind, unknown]) {
@@ -195,7 +195,7 @@ describe('the guard', () => {
     ['predictions that do not rank', { correlation: 0.05 }],
     ['predictions five times too short', { bias: Math.log(5) }],
     ['predictions five times too long', { bias: -Math.log(5) }],
-    ['labels of less than half of the requests', { sampledShare: 0.4 }],
+    ['samples of less than half of the requests', { sampledShare: 0.4 }],
   ])('the guard falls back at once because of %s', (_what, trouble) => {
     const { guard } = live(0.85, 120);
     expect(guard.state).toBe('active');
@@ -236,7 +236,7 @@ describe('the guard', () => {
       let count = 0;
       for (let nowMs = 0; nowMs < 1_200_000; nowMs += 250) {
         // In shadow: a probe has a length of its own.
-        if (guard.tick(nowMs, () => ({ ...goodEvidence, labels: 0, ...evidence })).epoch) count++;
+        if (guard.tick(nowMs, () => ({ ...goodEvidence, samples: 0, ...evidence })).epoch) count++;
       }
       return count;
     };

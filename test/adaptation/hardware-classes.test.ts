@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/src/adaptation/cost-model.js';
 import { CLASSES_MAX } from '../../dist/src/adaptation/hardware-classes.js';
 import { decodeState, encodeState } from '../../dist/src/adaptation/saved-state.js';
-import { measured, row, usual, type World } from './labels.ts';
+import { measured, row, usual, type World } from './samples.ts';
 
 /** Much arithmetic and little memory bandwidth, and the other way round: no one factor tells them apart. */
 const computing: World = { baseMs: 20, prefillMs: 20, stepMs: 24, growthMs: 8, noise: 0.1 };

@@ -4,7 +4,7 @@ import { adaptationInWords } from '../../dist/src/adaptation/explanation-text.js
 import { Guard } from '../../dist/src/adaptation/guard.js';
 import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
 import type { ShownAdaptation } from '../../dist/src/adaptation/shown-adaptation.js';
-import { goodEvidence, measured, row, usual } from './labels.ts';
+import { goodEvidence, measured, row, usual } from './samples.ts';
 
 const shown = {
   mode: 'auto',
@@ -15,7 +15,7 @@ const shown = {
   gap: { mean: Math.log(0.95), halfWidth: 0.02 },
   tailGap: { mean: Math.log(1.1), halfWidth: 0.2 },
   fit: {
-    labels: 3410,
+    samples: 3410,
     correlation: 0.8,
     bias: 0,
     firstOutput: { predictedMs: { p50: 120, p90: 800 }, observedMs: { p50: 131.2, p90: 850 } },
@@ -58,7 +58,7 @@ describe('adaptation in words', () => {
 
   it('adaptation in words claims nothing of what is not known yet', () => {
     const arms = { static: shown.arms.static, learned: { ...shown.arms.learned, epochs: 0 } };
-    const fit = { ...shown.fit, labels: 0, firstOutput: undefined, perToken: undefined };
+    const fit = { ...shown.fit, samples: 0, firstOutput: undefined, perToken: undefined };
     const fresh = { ...shown, arms, fit, shares: undefined, inactive: [], endpoints: [] };
     expect(adaptationInWords(fresh)).toEqual(['Learned costs decide.', 'No request has been learned from yet.']);
     expect(adaptationInWords({ ...shown, mode: 'off' })).toEqual([
@@ -75,7 +75,7 @@ describe('the reason why the configured weights decide', () => {
   };
 
   it('the reason why the configured weights decide is what still keeps learned costs from being tried', () => {
-    expect(why({ labels: 120 })).toContain(`120 of ${usual.guard.labels} requests`);
+    expect(why({ samples: 120 })).toContain(`120 of ${usual.guard.samples} requests`);
     expect(why({ correlation: 0.2 })).toContain('rank correlation 0.20, wanted above 0.3');
     expect(why({ correlation: undefined })).toContain('rank correlation unknown');
   });
@@ -100,8 +100,8 @@ describe('the reason why the configured weights decide', () => {
         `${pause.toFixed(1)} minutes`,
     );
     const later = 1000 + usual.guard.pauseMs;
-    guard.tick(later, () => ({ ...goodEvidence, labels: 3 }));
-    expect(guard.why(later)).toContain(`not tried again yet: 3 of ${usual.guard.labels}`);
+    guard.tick(later, () => ({ ...goodEvidence, samples: 3 }));
+    expect(guard.why(later)).toContain(`not tried again yet: 3 of ${usual.guard.samples}`);
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Guard, type Transition } from '../../dist/src/adaptation/guard.js';
 import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
 import { type GuardNews, PeerGuards } from '../../dist/src/adaptation/peer-guards.js';
-import { goodEvidence, row, usual } from './labels.ts';
+import { goodEvidence, row, usual } from './samples.ts';
 
 const TICK_MS = 500;
 
@@ -88,7 +88,7 @@ describe('guards of several replicas', () => {
     const group = new Group();
     const [first, second] = [new Replica('a', 1), new Replica('b', 2)];
     group.live([first], 60);
-    second.evidence = { labels: 10 };
+    second.evidence = { samples: 10 };
     group.live([first, second], 10);
     expect([second.guard.state, second.guard.arm]).toEqual(['shadow', 'static']);
   });

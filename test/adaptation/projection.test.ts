@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Projection } from '../../dist/src/adaptation/projection.js';
 import type { ProjectionSums } from '../../dist/src/core/index.js';
-import { row } from './labels.ts';
+import { row } from './samples.ts';
 
 /** Sums of `count` decisions over six endpoints whose cost is -Σ truth × score, with noise. */
 function decisions(truth: readonly number[], count: number, before?: ProjectionSums, seed = 1): ProjectionSums {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AnchoredRidge } from '../../dist/src/adaptation/ridge.js';
-import { row } from './labels.ts';
+import { row } from './samples.ts';
 
 const terms = [
   { prior: 20, low: 0, high: 500, anchor: 50 / 200 ** 2 },

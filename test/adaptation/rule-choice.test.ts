@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { RuleChoice } from '../../dist/src/adaptation/rule-choice.js';
-import { row } from './labels.ts';
+import { row } from './samples.ts';
 
 /** Epochs whose results are known at once; how often each rule was played in the last `counted` of them. */
 function played(choice: RuleChoice, epochs: number, costs: readonly number[], counted: number, noise = 0.1): number[] {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CostModel } from '../../dist/src/adaptation/cost-model.js';
 import { believed, decodeState, encodeState } from '../../dist/src/adaptation/saved-state.js';
-import { measured, row, usual } from './labels.ts';
+import { measured, row, usual } from './samples.ts';
 
 function taught(): CostModel {
   const model = new CostModel(usual.model);

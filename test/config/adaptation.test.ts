@@ -17,7 +17,7 @@ describe('the section adaptation', () => {
     expect(adaptation).toMatchObject({
       mode: 'auto',
       model: { firstOutputTargetMs: 2000, perTokenTargetMs: 60, missPrice: 1.5, slots: 256 },
-      guard: { epochMs: 20_000, budget: 0.05, labels: 500, correlation: 0.3, pauseMs: 300_000 },
+      guard: { epochMs: 20_000, budget: 0.05, samples: 500, correlation: 0.3, pauseMs: 300_000 },
       stateFile: undefined,
     });
   });
@@ -47,9 +47,23 @@ describe('the section adaptation', () => {
   });
 
   it('the section adaptation stands in the effective configuration, which loads to the same', () => {
-    const { effective, adaptation } = load('adaptation: {mode: auto, guard: {labels: 9}}\n');
-    expect(effective.adaptation).toMatchObject({ mode: 'auto', timeToFirstToken: '2s', guard: { labels: 9 } });
+    const { effective, adaptation } = load('adaptation: {mode: auto, guard: {samples: 9}}\n');
+    expect(effective.adaptation).toMatchObject({ mode: 'auto', timeToFirstToken: '2s', guard: { samples: 9 } });
     expect(loadConfiguration({ text: JSON.stringify(effective) }, options).adaptation).toEqual(adaptation);
+  });
+
+  it('the former key guard.labels counts as guard.samples, with a warning that names it', () => {
+    const { adaptation, effective, warnings } = load('adaptation: {guard: {labels: 9}}\n');
+    expect(adaptation.guard.samples).toBe(9);
+    expect(effective.adaptation).toMatchObject({ guard: { samples: 9 } });
+    expect(effective.adaptation).not.toHaveProperty(['guard', 'labels']);
+    expect(warnings).toEqual([expect.stringMatching(/adaptation\.guard\.labels.*deprecated: use .*guard\.samples$/)]);
+  });
+
+  it('guard.samples counts where both keys are given', () => {
+    const { adaptation, warnings } = load('adaptation: {guard: {labels: 9, samples: 7}}\n');
+    expect(adaptation.guard.samples).toBe(7);
+    expect(warnings).toEqual([expect.stringContaining('ignored because that is set')]);
   });
 
   it.each([

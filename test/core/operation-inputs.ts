@@ -4,7 +4,7 @@ import { CostTable } from '../../dist/src/core/coefficients.js';
 import { CORE } from '../../dist/src/core/core-names.js';
 import { CoefficientTable } from '../../dist/src/core/latency-predictions.js';
 import type { Operation, ReadName } from '../../dist/src/core/operations.js';
-import { row } from '../adaptation/labels.ts';
+import { row } from '../adaptation/samples.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 const SLOTS = [0, 1, 2, 3];

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { type Label, type Measures, SampleReader } from '../../dist/src/core/index.js';
+import { type Measures, SampleReader, type TrainingSample } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const completed: Measures = {
@@ -18,35 +18,35 @@ const completed: Measures = {
 
 const byQueue = [scorer('OP_SCORE_QUEUE'), pickMax];
 
-function drained(reader: SampleReader): Label[] {
-  const labels: Label[] = [];
-  reader.drain((label) => labels.push({ ...label }));
-  return labels;
+function drained(reader: SampleReader): TrainingSample[] {
+  const samples: TrainingSample[] = [];
+  reader.drain((sample) => samples.push({ ...sample }));
+  return samples;
 }
 
-/** One endpoint, and what is needed to send requests there and to label them. */
+/** One endpoint, and what is needed to send requests there and to sample them. */
 function one() {
   const pool = makePool(byQueue, [{ waiting: 3, running: 5, kvUsage: 0.25 }]);
   const reader = new SampleReader(pool.control);
   const ask = (promptTokens: number, nowMs: number) =>
     ({ ...pool.decider.decide({ ...plainRequest, promptTokens, nowMs, priority: -2 }) }) as const;
   const end = ({ ticket, ticketGeneration }: { ticket: number; ticketGeneration: number }, measures = completed) => {
-    const written = pool.decider.label(ticket, ticketGeneration, measures);
+    const written = pool.decider.noteSample(ticket, ticketGeneration, measures);
     pool.decider.release(ticket, ticketGeneration);
     return written;
   };
   return { ...pool, reader, ask, end };
 }
 
-describe('a label', () => {
-  it('a label says whether other endpoints worked for the request before', () => {
+describe('a training sample', () => {
+  it('a training sample says whether other endpoints worked for the request before', () => {
     const { reader, ask, end } = one();
     end(ask(100, 1), { ...completed, staged: true });
     end(ask(100, 2), completed);
     expect(drained(reader).map(({ staged }) => staged)).toEqual([true, false]);
   });
 
-  it('a label tells what was known at the decision, before the request was charged, and what came of it', () => {
+  it('a training sample tells what was known at the decision, before the request was charged, and what came of it', () => {
     const { reader, ask, end } = one();
     ask(700, 1000);
     end(ask(1000, 1500));
@@ -79,11 +79,11 @@ describe('a label', () => {
     ]);
   });
 
-  it('a label leaves unreported fields unknown', () => {
+  it('a training sample leaves unreported fields unknown', () => {
     const pool = makePool(byQueue, [{}]);
     const reader = new SampleReader(pool.control);
     const { ticket, ticketGeneration } = pool.decider.decide(plainRequest);
-    pool.decider.label(ticket, ticketGeneration, {
+    pool.decider.noteSample(ticket, ticketGeneration, {
       outcome: 'aborted',
       firstOutputMs: undefined,
       perTokenMs: undefined,
@@ -99,7 +99,7 @@ describe('a label', () => {
     ]);
   });
 
-  it('a label is not written for a charge that has been released', () => {
+  it('a training sample is not written for a charge that has been released', () => {
     const { reader, ask, end } = one();
     const decision = ask(10, 0);
     expect(end(decision)).toBe(true);
@@ -107,7 +107,7 @@ describe('a label', () => {
     expect(drained(reader)).toHaveLength(1);
   });
 
-  it('a label counts a prompt as ahead of others until its first output has come', () => {
+  it('a training sample counts a prompt as ahead of others until its first output has come', () => {
     const { reader, decider, ask, end } = one();
     const first = ask(700, 0);
     decider.prefillDone(first.ticket, first.ticketGeneration, 1, true);
@@ -115,7 +115,7 @@ describe('a label', () => {
     expect(drained(reader)[0]).toMatchObject({ inflight: 1, prefillTokens: 0, promptTokensInFlight: 700 });
   });
 
-  it('a label tells the prefill rate, which decays with a time constant of 20 s', () => {
+  it('a training sample tells the prefill rate, which decays with a time constant of 20 s', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 100_000 }), fc.integer({ min: 0, max: 3_000_000 }), (tokens, age) => {
         const { reader, ask, end } = one();
@@ -129,14 +129,14 @@ describe('a label', () => {
     );
   });
 
-  it('a label carries the tag of the program that decided', () => {
+  it('a training sample carries the tag of the program that decided', () => {
     const { reader, programs, ask, end } = one();
     programs.publish(0, byQueue, { inserts: false, tag: 70_001 });
     end(ask(10, 0));
     expect(drained(reader)[0]).toMatchObject({ profile: 0, tag: 70_001 });
   });
 
-  it('a label tells the same halves of a hash for the same model, and others for another', () => {
+  it('a training sample tells the same halves of a hash for the same model, and others for another', () => {
     const { reader, decider, end } = one();
     for (const adapter of ['a', 'b', 'a']) end({ ...decider.decide({ ...plainRequest, adapter }) });
     const [first, other, again] = drained(reader).map(({ modelLow, modelHigh }) => `${modelLow} ${modelHigh}`);
@@ -145,8 +145,8 @@ describe('a label', () => {
   });
 });
 
-describe('a reader of labels', () => {
-  it('a reader of labels is handed each label once, whatever other readers do', () => {
+describe('a reader of samples', () => {
+  it('a reader of samples is handed each sample once, whatever other readers do', () => {
     const { reader, control, ask, end } = one();
     const other = new SampleReader(control);
     end(ask(1, 0));
@@ -157,7 +157,7 @@ describe('a reader of labels', () => {
     expect(drained(other)).toEqual([]);
   });
 
-  it('a reader of labels takes at most as many as it is asked to, and goes on from there', () => {
+  it('a reader of samples takes at most as many as it is asked to, and goes on from there', () => {
     const { reader, ask, end } = one();
     for (let i = 1; i <= 5; i++) end(ask(i, 0));
     const taken: number[] = [];
@@ -166,7 +166,7 @@ describe('a reader of labels', () => {
     expect(taken).toEqual([1, 2, 3, 4, 5]);
   });
 
-  it('a reader of labels takes one of so many, as it is asked to, and the rest when there are enough again', () => {
+  it('a reader of samples takes one of so many, as it is asked to, and the rest when there are enough again', () => {
     const { reader, ask, end } = one();
     const taken: number[] = [];
     const drain = (every: number) => reader.drain(({ promptTokens }) => taken.push(promptTokens), 100, every);
@@ -181,9 +181,9 @@ describe('a reader of labels', () => {
     expect(reader.lost).toBe(0);
   });
 
-  it('a reader of labels counts what was overwritten before it came, and takes what is left in order', () => {
+  it('a reader of samples counts what was overwritten before it came, and takes what is left in order', () => {
     const { reader, ask, end } = one();
-    const written = CORE.LABEL_COUNT + 100;
+    const written = CORE.SAMPLE_COUNT + 100;
     for (let i = 0; i < written; i++) end(ask(i, 0));
     const seen = drained(reader).map(({ promptTokens }) => promptTokens);
     expect(seen.length + reader.lost).toBe(written);
@@ -191,14 +191,14 @@ describe('a reader of labels', () => {
     expect(seen).toEqual(Array.from(seen, (_, i) => written - seen.length + i));
   });
 
-  it('a reader of labels finds what the rings still hold when it asks for the oldest', () => {
+  it('a reader of samples finds what the rings still hold when it asks for the oldest', () => {
     const { control, ask, end } = one();
     end(ask(9, 0));
     expect(drained(new SampleReader(control))).toEqual([]);
     expect(drained(new SampleReader(control, 'oldest'))).toHaveLength(1);
   });
 
-  it('a reader of labels gets whole records only, in order and none twice, while three threads write as fast as they can', async () => {
+  it('a reader of samples gets whole records only, in order and none twice, while three threads write as fast as they can', async () => {
     const pool = makePool(byQueue, [{ waiting: 0 }, { waiting: 0 }], { ...smallSizes, requests: 512 });
     const reader = new SampleReader(pool.control);
     const state = new SharedArrayBuffer(4);
@@ -219,7 +219,7 @@ describe('a reader of labels', () => {
     const last = new Map<number, number>();
     let torn = 0;
     let count = 0;
-    const check = ({ promptTokens, durationMs, outputTokens, timeMs, priority }: Label) => {
+    const check = ({ promptTokens, durationMs, outputTokens, timeMs, priority }: TrainingSample) => {
       count++;
       if (durationMs !== promptTokens || outputTokens !== promptTokens || timeMs !== promptTokens) torn++;
       if (promptTokens <= (last.get(priority) ?? -1)) torn++;

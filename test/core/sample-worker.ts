@@ -1,4 +1,4 @@
-// A shard as far as the label ring knows it: decides, labels with numbers that belong together, and releases.
+// A shard as far as the sample ring knows it: decides, notes samples with numbers that belong together, and releases.
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachCore, Decider, type DecisionRequest, type PoolMemory } from '../../dist/src/core/index.js';
 
@@ -21,7 +21,7 @@ for (let round = 0; round < rounds; round++) {
     nowMs: round,
     priority: thread,
   });
-  decider.label(ticket, ticketGeneration, {
+  decider.noteSample(ticket, ticketGeneration, {
     outcome: 'completed',
     firstOutputMs: round,
     perTokenMs: round,

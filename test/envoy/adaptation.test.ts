@@ -67,7 +67,7 @@ describe.skipIf(skipReason !== '')(`learned costs through Envoy${skipReason}`, (
     expect(windows.length).toBeGreaterThan(0);
     for (const run of [fixed!, learned!]) {
       expect(run.whole).toMatchObject({ answered: plan.length, failed: 0 });
-      expect(run.after.labels.learned).toBeGreaterThan(plan.length / 2);
+      expect(run.after.samples.learned).toBeGreaterThan(plan.length / 2);
       expect(run.after.effectiveWeights).not.toEqual(run.before.effectiveWeights);
     }
     expect([fixed!.after.arm, learned!.after.arm]).toEqual(['static', 'learned']);

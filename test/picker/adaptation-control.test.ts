@@ -6,7 +6,7 @@ import type { AdaptationSettings } from '../../dist/src/config/adaptation.js';
 import { createLogger } from '../../dist/src/operations/log.js';
 import { AdaptationControl } from '../../dist/src/picker/control/adaptation-control.js';
 import type { ProgramVariant } from '../../dist/src/scheduling/program-variants.js';
-import { usual } from '../adaptation/labels.ts';
+import { usual } from '../adaptation/samples.ts';
 import { makePool, pickMax, plainRequest, scorer } from '../core/pool.ts';
 
 let folder: string;
@@ -41,7 +41,7 @@ function controlled(settings: Partial<AdaptationSettings> = {}) {
     for (let i = 0; i < count; i++) {
       const promptTokens = 500 + ((i * 997) % 8000);
       const { ticket, ticketGeneration } = pool.decider.decide({ ...plainRequest, promptTokens });
-      pool.decider.label(ticket, ticketGeneration, {
+      pool.decider.noteSample(ticket, ticketGeneration, {
         outcome: 'completed',
         firstOutputMs: 40 + (30 * promptTokens) / 1000,
         perTokenMs: 20,

@@ -63,7 +63,7 @@ interface Shown {
   readonly mode: string;
   readonly state: string;
   readonly arm: string;
-  readonly labels: { readonly learned: number };
+  readonly samples: { readonly learned: number };
   readonly coefficients: { readonly stepMs: number };
   readonly agreement: number | undefined;
   readonly endpoints: readonly { readonly endpoint: string; readonly speed: number }[];
@@ -101,7 +101,7 @@ describe('adaptation', () => {
   it('adaptation learns nothing when it is off', async () => {
     const all = await bed([50, 50], 'adaptation: {mode: "off"}\n');
     await stream(all, 20);
-    expect(await shown(all)).toMatchObject({ mode: 'off', arm: 'static', labels: { learned: 0 }, endpoints: [] });
+    expect(await shown(all)).toMatchObject({ mode: 'off', arm: 'static', samples: { learned: 0 }, endpoints: [] });
     expect(await metric(all.metricsPort, 'pointsman_adaptation_state', 'state="off"')).toBe(1);
   });
 });

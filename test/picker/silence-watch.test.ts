@@ -57,7 +57,7 @@ function watched() {
       durationMs: 600,
       outputTokens: 50,
     } as const;
-    pool.decider.label(held.ticket, held.generation, { ...measures, promptTokens: 200, cachedTokens: 0 });
+    pool.decider.noteSample(held.ticket, held.generation, { ...measures, promptTokens: 200, cachedTokens: 0 });
     pool.decider.release(held.ticket, held.generation);
   };
   /** Looks four times a second, with fresh signals, for so many seconds. */
@@ -104,7 +104,7 @@ describe('the watch over silent endpoints', () => {
       pass(3);
       const none = { firstOutputMs: undefined, perTokenMs: undefined, outputTokens: undefined };
       const rest = { promptTokens: undefined, cachedTokens: undefined };
-      decider.label(ticket, generation, { outcome: 'aborted', durationMs: 3_000, ...none, ...rest });
+      decider.noteSample(ticket, generation, { outcome: 'aborted', durationMs: 3_000, ...none, ...rest });
       decider.release(ticket, generation);
     }
     pass(1);

@@ -33,7 +33,7 @@ function bed(count = 3, given: Partial<PredictionSettings> = {}) {
   /** A request that a slot answers in these times. */
   const answer = (slot: number, firstOutputMs: number | undefined, perTokenMs = 10, promptTokens = 1000) => {
     const { ticket, ticketGeneration } = pool.decider.decide({ ...plainRequest, promptTokens, subset: [slot] });
-    pool.decider.label(ticket, ticketGeneration, {
+    pool.decider.noteSample(ticket, ticketGeneration, {
       outcome: 'completed',
       firstOutputMs,
       perTokenMs,
@@ -140,7 +140,7 @@ describe('the trainer', () => {
   it('the trainer learns nothing from failures', () => {
     const { decider, trainer } = bed(1);
     const { ticket, ticketGeneration } = decider.decide({ ...plainRequest, promptTokens: 10 });
-    decider.label(ticket, ticketGeneration, {
+    decider.noteSample(ticket, ticketGeneration, {
       outcome: 'failed',
       firstOutputMs: 5,
       perTokenMs: 1,

@@ -277,7 +277,7 @@ describe('the training server', () => {
     cleanups.push(() => training.stop());
     const answer = (outcome: 'completed' | 'failed' = 'completed') => {
       const { ticket, ticketGeneration } = made.decider.decide({ ...plainRequest, promptTokens: 400 });
-      made.decider.label(ticket, ticketGeneration, {
+      made.decider.noteSample(ticket, ticketGeneration, {
         outcome,
         firstOutputMs: 80,
         perTokenMs: 12,

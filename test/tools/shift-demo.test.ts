@@ -190,8 +190,8 @@ const LEARNED = {
   arm: 'learned',
   state: 'canary',
   fallbacks: 0,
-  labels: { learned: 7, ignored: 0, lost: 0 },
-  fit: { labels: 7, correlation: 0.5, bias: 0 },
+  samples: { learned: 7, ignored: 0, lost: 0 },
+  fit: { samples: 7, correlation: 0.5, bias: 0 },
   effectiveWeights: { context: 0.0413, queue: 0.0275, waiting: 0.0025, activeRequest: 0.0002, kvTokens: 0.0667 },
 } as unknown as ShiftRun['after'];
 

@@ -8,7 +8,7 @@ import { CostModel } from '../../dist/src/adaptation/cost-model.js';
 import { encodeState } from '../../dist/src/adaptation/saved-state.js';
 import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/src/config/load.js';
-import { measured, row, usual } from '../adaptation/labels.ts';
+import { measured, row, usual } from '../adaptation/samples.ts';
 
 const program = fileURLToPath(new URL('../../bin/pointsman.js', import.meta.url));
 let folder: string;

@@ -156,7 +156,7 @@ function counters(exposition: MetricsExposition, read: () => ShownAdaptation): v
     name: 'pointsman_adaptation_labels_total',
     help: 'Finished requests by outcome of their training samples.',
     labels: ['outcome'],
-    read: () => Object.entries(read().labels).map(([outcome, value]) => ({ labels: { outcome }, value })),
+    read: () => Object.entries(read().samples).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });
   counter('fallbacks_total', 'Times that learned costs were taken back.', ({ fallbacks }) => fallbacks);
   counter('changes_total', 'Times that latencies were found to have changed.', ({ alarms }) => alarms);

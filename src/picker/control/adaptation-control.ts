@@ -102,7 +102,7 @@ export class AdaptationControl {
   #saveTimer: NodeJS.Timeout | undefined;
   #file: StateFile | undefined;
   /** Samples that the state file holds already. */
-  #savedLabels = 0;
+  #savedSamples = 0;
   readonly #saveProblems = new ReportOnce((problem) =>
     this.#log.error({ file: this.#file?.path }, `cannot keep what was learned: ${problem}`),
   );
@@ -154,7 +154,7 @@ export class AdaptationControl {
     const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
     this.#settings = settings;
     this.#file = fileOf(settings, this.#options.stateDir);
-    this.#savedLabels = 0;
+    this.#savedSamples = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
     this.#meet();
@@ -220,7 +220,7 @@ export class AdaptationControl {
   }
 
   #learnedNews(): { readonly samples: number; readonly state: string } | undefined {
-    const { learned } = this.#adapter.report().labels;
+    const { learned } = this.#adapter.report().samples;
     if (this.#settings.mode === 'off' || learned === 0) return undefined;
     return { samples: learned, state: encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()) };
   }
@@ -264,7 +264,7 @@ export class AdaptationControl {
    * @throws when it cannot be used
    */
   goOn(bytes: Uint8Array): void {
-    if (this.#settings.mode === 'off' || this.#adapter.report().labels.learned > 0) return;
+    if (this.#settings.mode === 'off' || this.#adapter.report().samples.learned > 0) return;
     const { samples, state = '' } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
     const saved = decodeState(state, this.#settings.model);
     const share = believed(saved, Date.now());
@@ -273,7 +273,7 @@ export class AdaptationControl {
   }
 
   #takeOver(samples: number, state: string): void {
-    const { learned } = this.#adapter.report().labels;
+    const { learned } = this.#adapter.report().samples;
     if (samples < ADOPTED_FACTOR * (learned + 1)) return;
     const { model } = decodeState(state, this.#settings.model);
     if (!this.#adapter.model.restore(model, 1)) throw new Error('its numbers do not fit together');
@@ -300,11 +300,11 @@ export class AdaptationControl {
 
   async #save(): Promise<void> {
     const file = this.#file;
-    const { learned } = this.#adapter.report().labels;
-    if (file === undefined || learned === this.#savedLabels) return;
+    const { learned } = this.#adapter.report().samples;
+    if (file === undefined || learned === this.#savedSamples) return;
     try {
       await file.write(encodeState(this.#adapter.model.save(), this.#settings.model, Date.now()));
-      this.#savedLabels = learned;
+      this.#savedSamples = learned;
       this.#saveProblems.over();
     } catch (error) {
       this.#saveProblems.problem(error);
@@ -316,7 +316,7 @@ export class AdaptationControl {
     const off = settings.mode === 'off';
     return new Adapter({
       settings,
-      labels: off ? { drain: () => 0, lost: 0 } : new SampleReader(core),
+      samples: off ? { drain: () => 0, lost: 0 } : new SampleReader(core),
       coefficients: new CostTable(core),
       projected: this.#options.projected(),
       rules: rules.map(({ name }) => name),
@@ -335,7 +335,7 @@ export class AdaptationControl {
 
   #tell({ from, to, reason }: Transition): void {
     const { fit, arms, gap } = this.#adapter.report();
-    const details = { from, to, labels: fit.labels, correlation: fit.correlation, gap, arms };
+    const details = { from, to, labels: fit.samples, correlation: fit.correlation, gap, arms };
     if (to === 'fallback') this.#log.warn(details, `the configured weights decide again: ${reason}`);
     else if (to === 'canary')
       this.#log.info(details, `learned costs are tried in turn with the configured weights: ${reason}`);

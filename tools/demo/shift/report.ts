@@ -60,9 +60,9 @@ export function comparison(first: ShiftRun, second: ShiftRun): string {
 
 /** Changes of the learned weights, and the state of the guard. */
 export function learnedText({ name, before, after }: ShiftRun): string {
-  const { labels, fit, arm, state, fallbacks } = after;
+  const { samples, fit, arm, state, fallbacks } = after;
   const correlation = fit.correlation === undefined ? 'unknown' : decimals(fit.correlation, 2);
-  return `  ${name}: learned from ${labels.learned} requests; predicted and observed times to first token
+  return `  ${name}: learned from ${samples.learned} requests; predicted and observed times to first token
     rank alike with ${correlation}
     weights before and after
     ${weightsText(before.effectiveWeights)}

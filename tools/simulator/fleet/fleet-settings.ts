@@ -61,7 +61,7 @@ export interface ClientSettings {
 }
 
 /** Faults of training samples on their way to the learner. */
-export interface LabelSettings {
+export interface SampleFaults {
   /**
    * Share that is lost, share whose times are off by a factor from 0.1 to 10, and share with the times of another
    * request.
@@ -79,7 +79,7 @@ export interface FleetSettings {
   readonly kvEvents: KvEventSettings | undefined;
   readonly pickers: PickerSettings;
   readonly client: ClientSettings;
-  readonly labels: LabelSettings;
+  readonly samples: SampleFaults;
   /** Milliseconds between the client's request and the engine, decision included. */
   readonly pathMs: number;
   /** Standard deviation of the logarithm of a step's time. */
@@ -96,7 +96,7 @@ export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
   kvEvents: undefined,
   pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
   client: { timeoutMs: 0, retries: 2, backoffMs: 100 },
-  labels: { lost: 0, distorted: 0, shuffled: 0 },
+  samples: { lost: 0, distorted: 0, shuffled: 0 },
   pathMs: 1,
   stepNoise: 0.03,
   pauseShare: 0,

@@ -31,7 +31,7 @@ export interface LearnerSample {
   readonly shares: AdapterReport['shares'];
   /** Slowness of every endpoint, by its number: 2 = twice the times of the pool. */
   readonly speeds: readonly number[];
-  readonly labels: number;
+  readonly samples: number;
   readonly correlation: number | undefined;
 }
 
@@ -53,7 +53,7 @@ export class Learner {
     this.#adapter = new Adapter({
       ...options,
       settings,
-      labels: alteration === undefined ? reader : this.#overheard(reader, alteration),
+      samples: alteration === undefined ? reader : this.#overheard(reader, alteration),
       coefficients: alteredTable(new CostTable(core), ablation?.ignoresSpeed === true, alteration),
       changed: ({ to, reason }) => this.transitions.push({ timeMs: this.#nowMs, to, reason }),
       random: () => random.uniform(),
@@ -61,7 +61,7 @@ export class Learner {
     this.#adapter.start(0);
   }
 
-  #overheard(reader: SampleReader, alteration: Alteration): AdapterOptions['labels'] {
+  #overheard(reader: SampleReader, alteration: Alteration): AdapterOptions['samples'] {
     return {
       drain: (take, most, every) => {
         const altered = (sample: TrainingSample): void => {
@@ -88,7 +88,7 @@ export class Learner {
   }
 
   #sample(timeMs: number): LearnerSample {
-    const { state, arm, coefficients, shares, endpoints, labels, fit } = this.#adapter.report();
+    const { state, arm, coefficients, shares, endpoints, samples, fit } = this.#adapter.report();
     return {
       timeMs,
       state,
@@ -96,7 +96,7 @@ export class Learner {
       coefficients: { ...coefficients },
       shares: shares === undefined ? undefined : { ...shares },
       speeds: [...endpoints].sort((a, b) => a.slot - b.slot).map(({ speed }) => speed),
-      labels: labels.learned,
+      samples: samples.learned,
       correlation: fit.correlation,
     };
   }

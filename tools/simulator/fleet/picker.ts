@@ -413,8 +413,8 @@ export class SimulatedPicker {
   }
 
   /** Writes the training sample of a request; call it before its charge is released. */
-  label({ ticket, generation }: SimulatedCharge, measures: Measures): void {
-    if (ticket !== 0 && this.learner !== undefined) this.#decider.label(ticket, generation, measures);
+  noteSample({ ticket, generation }: SimulatedCharge, measures: Measures): void {
+    if (ticket !== 0 && this.learner !== undefined) this.#decider.noteSample(ticket, generation, measures);
   }
 
   grow({ ticket, generation, handle }: SimulatedCharge, tokens: number): void {

@@ -75,7 +75,7 @@ class Simulation implements EngineListener<Flight> {
   readonly #pickers: readonly SimulatedPicker[];
   readonly #random: RandomStream;
   readonly #outcomes: RequestOutcome[] = [];
-  readonly #labelRandom: RandomStream;
+  readonly #sampleRandom: RandomStream;
   readonly #lastGoodScrape: number[][];
   #latestTimes: SampleTimes | undefined;
   /** Requests after which the run is over; infinite with clients. */
@@ -118,7 +118,7 @@ class Simulation implements EngineListener<Flight> {
       engine.kv.listen(feed);
       return feed;
     });
-    this.#labelRandom = new RandomStream(seed, 'labels');
+    this.#sampleRandom = new RandomStream(seed, 'labels');
     this.#lastGoodScrape = this.#pickers.map(() => endpoints.map(() => 0));
   }
 
@@ -303,15 +303,15 @@ class Simulation implements EngineListener<Flight> {
 
   finished({ request: flight }: Sequence<Flight>): void {
     this.#pickers[flight.picker]!.outcome(flight.charge!, false, this.#events.nowMs);
-    this.#label(flight);
+    this.#noteSample(flight);
     this.#pickers[flight.picker]!.complete(flight.charge!, flight.outputTokens, this.#events.nowMs);
     this.#end(flight, 'served');
   }
 
-  /** Tells the learner what was measured, unless the label is lost. */
-  #label(flight: Flight): void {
-    const { lost } = this.#fleet.labels;
-    if (lost > 0 && this.#labelRandom.uniform() < lost) return;
+  /** Tells the learner what was measured, unless the sample is lost. */
+  #noteSample(flight: Flight): void {
+    const { lost } = this.#fleet.samples;
+    if (lost > 0 && this.#sampleRandom.uniform() < lost) return;
     const now = this.#events.nowMs;
     const { promptTokens, outputTokens, firstTokenMs, decidedMs } = flight;
     const cachedTokens = Math.max(0, flight.sequence!.cachedTokens);
@@ -320,7 +320,7 @@ class Simulation implements EngineListener<Flight> {
       perTokenMs: outputTokens > 1 ? (now - firstTokenMs) / (outputTokens - 1) : undefined,
       durationMs: now - decidedMs,
     });
-    this.#pickers[flight.picker]!.label(flight.charge!, {
+    this.#pickers[flight.picker]!.noteSample(flight.charge!, {
       outcome: 'completed',
       ...times,
       outputTokens,
@@ -331,12 +331,12 @@ class Simulation implements EngineListener<Flight> {
 
   /** A share of the samples has the times of the request before; a distorted one is off by up to ten times. */
   #spoilt(own: SampleTimes): SampleTimes {
-    const { distorted, shuffled } = this.#fleet.labels;
+    const { distorted, shuffled } = this.#fleet.samples;
     const before = this.#latestTimes ?? own;
     this.#latestTimes = own;
-    if (shuffled > 0 && this.#labelRandom.uniform() < shuffled) return before;
-    if (!(distorted > 0 && this.#labelRandom.uniform() < distorted)) return own;
-    const factor = () => 10 ** (2 * this.#labelRandom.uniform() - 1);
+    if (shuffled > 0 && this.#sampleRandom.uniform() < shuffled) return before;
+    if (!(distorted > 0 && this.#sampleRandom.uniform() < distorted)) return own;
+    const factor = () => 10 ** (2 * this.#sampleRandom.uniform() - 1);
     const firstOutputMs = own.firstOutputMs * factor();
     return {
       ...own,

@@ -46,7 +46,7 @@ export function fleetOf(text: FleetText, blockTokens: number): FleetSettings {
     kvEvents: text.kvEvents,
     pickers: text.pickers,
     client: text.client,
-    labels: text.labels,
+    samples: text.labels ?? text.samples,
     pathMs: text.pathMs,
     stepNoise: text.stepNoise,
     pauseShare: text.pauseShare,

@@ -63,6 +63,12 @@ const incident = z.strictObject({
   factor: positive.default(0.5).describe('Factor on the speed while slow.'),
 });
 
+const sampleFaults = z.strictObject({
+  lost: share.default(0).describe('Share of the measurements that pickers never learn of.'),
+  distorted: share.default(0).describe('Share of them whose times are off by a factor from 0.1 to 10.'),
+  shuffled: share.default(0).describe('Share of them whose times are those of the request before.'),
+});
+
 const fleet = z.strictObject({
   ...engineFields,
   endpoints: z.int().min(1).max(512).default(8).describe('Equal endpoints, when there are no groups.'),
@@ -94,13 +100,8 @@ const fleet = z.strictObject({
       backoffMs: z.number().min(0).default(100),
     })
     .prefault({}),
-  labels: z
-    .strictObject({
-      lost: share.default(0).describe('Share of the measurements that pickers never learn of.'),
-      distorted: share.default(0).describe('Share of them whose times are off by a factor from 0.1 to 10.'),
-      shuffled: share.default(0).describe('Share of them whose times are those of the request before.'),
-    })
-    .prefault({}),
+  samples: sampleFaults.prefault({}),
+  labels: sampleFaults.optional().describe('Deprecated name of samples.'),
   incidents: z.array(incident).default([]),
   pathMs: z.number().min(0).default(1).describe('Milliseconds from the client to the engine.'),
   stepNoise: share.default(0.03).describe('Standard deviation of the logarithm of a step time.'),

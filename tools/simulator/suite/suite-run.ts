@@ -32,7 +32,7 @@ export interface RunResult extends SuiteRun {
   /** Of the first seed. */
   readonly learning: RunOutcome['learning'];
   readonly transitions: RunOutcome['transitions'];
-  /** Labels until the learned coefficients were where they stayed; undefined when nothing was learned. */
+  /** Training samples until the learned coefficients were where they stayed; undefined when nothing was learned. */
   readonly settledAfter?: number | undefined;
   /** Of a suite that looks for it; the summary is that of the run at this load. */
   readonly capacity?: Capacity | undefined;
@@ -92,7 +92,7 @@ function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number
 const SETTLED = 0.1;
 
 /**
- * Labels that had been learned from at the first sample after which prefill and step stayed within a tenth of their
+ * Training samples that had been learned from at the first sample after which prefill and step stayed within a tenth of their
  * end.
  */
 export function settledAfter(samples: NonNullable<RunOutcome['learning']>): number | undefined {
@@ -103,7 +103,7 @@ export function settledAfter(samples: NonNullable<RunOutcome['learning']>): numb
     ({ coefficients: { prefillMsPerKiloToken, stepMs } }) =>
       !near(prefillMsPerKiloToken, last.coefficients.prefillMsPerKiloToken) || !near(stepMs, last.coefficients.stepMs),
   );
-  return samples[far + 1]?.labels;
+  return samples[far + 1]?.samples;
 }
 
 /** The traffic made last: the cells of one workload and seed follow each other. */

@@ -166,8 +166,8 @@ describe('a simulated fleet behind the real core', () => {
   test('a learning picker finds the constants of its engines and the slow endpoint', () => {
     const slowed = fleet(4, { incidents: [{ kind: 'slow', endpoint: 2, atMs: 0, forMs: 1e9, factor: 0.5 }] });
     const { learning } = simulate(traffic(3_000, 12, 400), configurationOf('learned'), slowed, 1);
-    const { coefficients, speeds, labels, correlation } = learning!.at(-1)!;
-    expect(labels).toBeGreaterThan(2_500);
+    const { coefficients, speeds, samples, correlation } = learning!.at(-1)!;
+    expect(samples).toBeGreaterThan(2_500);
     expect(correlation).toBeGreaterThan(0.5);
     // 8,192 tokens take 0.16 s by the engine's constants, 20 ms per thousand; the prior is 55.
     expect(coefficients.prefillMsPerKiloToken).toBeGreaterThan(12);
@@ -211,11 +211,11 @@ describe('a simulated fleet behind the real core', () => {
     expect(slots(driven)).not.toEqual(slots({ scheduling, adaptation } as never));
   });
 
-  test('labels with the times of other requests teach nothing true', () => {
-    const labels = { lost: 0, distorted: 0, shuffled: 1 };
+  test('samples with the times of other requests teach nothing true', () => {
+    const samples = { lost: 0, distorted: 0, shuffled: 1 };
     const correlation = (changed: Partial<FleetSettings>) =>
       simulate(traffic(1_500, 8), configurationOf('learned'), fleet(4, changed), 3).learning!.at(-1)!.correlation!;
-    expect(correlation({ labels })).toBeLessThan(correlation({}) - 0.2);
+    expect(correlation({ samples })).toBeLessThan(correlation({}) - 0.2);
   });
 
   test('a policy that learns nothing has nothing to tell', () => {
@@ -230,11 +230,11 @@ describe('a simulated fleet behind the real core', () => {
     expect(JSON.stringify(on)).toBe(JSON.stringify(off));
   });
 
-  test('labels that are lost are not learned from', () => {
-    const lossy = fleet(4, { labels: { lost: 0.5, distorted: 0, shuffled: 0 } });
+  test('samples that are lost are not learned from', () => {
+    const lossy = fleet(4, { samples: { lost: 0.5, distorted: 0, shuffled: 0 } });
     const { learning } = simulate(traffic(1_000, 12), configurationOf('learned'), lossy, 1);
-    expect(learning!.at(-1)!.labels).toBeLessThan(600);
-    expect(learning!.at(-1)!.labels).toBeGreaterThan(350);
+    expect(learning!.at(-1)!.samples).toBeLessThan(600);
+    expect(learning!.at(-1)!.samples).toBeGreaterThan(350);
   });
 
   test('an endpoint that lies draws what looks only at its metrics', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Decider, type Label, type Measures, SampleReader } from '../../dist/src/core/index.js';
+import { type Decider, type Measures, SampleReader, type TrainingSample } from '../../dist/src/core/index.js';
 import { LedgerCharge, StagedCharge } from '../../dist/src/scheduling/charges.js';
 import type { AnswerMeasures, Placement } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
@@ -44,12 +44,12 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
         path: '/',
       }) as Placement
     ).charge;
-  const labels = () => {
-    const taken: Label[] = [];
-    reader.drain((label) => taken.push({ ...label }));
+  const samples = () => {
+    const taken: TrainingSample[] = [];
+    reader.drain((sample) => taken.push({ ...sample }));
     return taken;
   };
-  return { clock, place, labels };
+  return { clock, place, samples };
 }
 
 const answer: AnswerMeasures = {
@@ -60,11 +60,11 @@ const answer: AnswerMeasures = {
   cachedTokens: 0,
 };
 
-describe('the label of a charge', () => {
-  it('the label of a charge says when other endpoints worked for the request before', () => {
-    const labels: Measures[] = [];
+describe('the training sample of a charge', () => {
+  it('the training sample of a charge says when other endpoints worked for the request before', () => {
+    const samples: Measures[] = [];
     const decider = {
-      label: (_ticket: number, _generation: number, measures: Measures) => labels.push(measures),
+      noteSample: (_ticket: number, _generation: number, measures: Measures) => samples.push(measures),
       complete: () => {},
       release: () => true,
     } as unknown as Decider;
@@ -88,12 +88,12 @@ describe('the label of a charge', () => {
     const alone = charge(2);
     alone.answered(answer);
     alone.release();
-    // The one that worked before gives back its charge without a label.
-    expect(labels.map(({ staged }) => staged)).toEqual([true, false]);
+    // The one that worked before releases its charge without a sample.
+    expect(samples.map(({ staged }) => staged)).toEqual([true, false]);
   });
 
-  it('the label of a charge measures a stream from the decision to its first output, and from there to its end per token', () => {
-    const { clock, place, labels } = scheduling();
+  it('the training sample of a charge measures a stream from the decision to its first output, and from there to its end per token', () => {
+    const { clock, place, samples } = scheduling();
     const charge = place();
     clock.ms = 1200;
     charge.prefillDone();
@@ -101,50 +101,50 @@ describe('the label of a charge', () => {
     charge.answered!(answer);
     charge.release();
     const measured = { firstOutputMs: 200, perTokenMs: 50, durationMs: 700, outputTokens: 11, promptTokens: 100 };
-    expect(labels()).toMatchObject([{ outcome: 'completed', ...measured }]);
+    expect(samples()).toMatchObject([{ outcome: 'completed', ...measured }]);
   });
 
-  it('the label of a charge takes events for tokens when the engine reports no usage', () => {
-    const { clock, place, labels } = scheduling();
+  it('the training sample of a charge takes events for tokens when the engine reports no usage', () => {
+    const { clock, place, samples } = scheduling();
     const charge = place();
     charge.prefillDone();
     charge.grow(5);
     clock.ms = 1400;
     charge.answered!({ ...answer, outputTokens: undefined });
     charge.release();
-    expect(labels()).toMatchObject([{ outputTokens: 5, perTokenMs: 100 }]);
+    expect(samples()).toMatchObject([{ outputTokens: 5, perTokenMs: 100 }]);
   });
 
-  it('the label of a charge knows no first token of an answer in one piece', () => {
-    const { clock, place, labels } = scheduling();
+  it('the training sample of a charge knows no first token of an answer in one piece', () => {
+    const { clock, place, samples } = scheduling();
     const charge = place();
     clock.ms = 1500;
     charge.prefillDone();
     charge.answered!({ ...answer, streamed: false });
     charge.release();
-    expect(labels()).toMatchObject([{ firstOutputMs: undefined, perTokenMs: undefined, durationMs: 500 }]);
+    expect(samples()).toMatchObject([{ firstOutputMs: undefined, perTokenMs: undefined, durationMs: 500 }]);
   });
 
-  it('the label of a charge says that the request was aborted when no answer ended', () => {
-    const { place, labels } = scheduling();
+  it('the training sample of a charge says that the request was aborted when no answer ended', () => {
+    const { place, samples } = scheduling();
     place().release();
-    expect(labels()).toMatchObject([{ outcome: 'aborted', outputTokens: undefined }]);
+    expect(samples()).toMatchObject([{ outcome: 'aborted', outputTokens: undefined }]);
   });
 
-  it('the label of a charge is written once, however often the charge is released', () => {
-    const { place, labels } = scheduling();
+  it('the training sample of a charge is written once, however often the charge is released', () => {
+    const { place, samples } = scheduling();
     const charge = place();
     charge.release();
     charge.release();
-    expect(labels()).toHaveLength(1);
+    expect(samples()).toHaveLength(1);
   });
 
-  it('the label of a charge leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
-    const { place, labels } = scheduling({
+  it('the training sample of a charge leaves the prefill of others alone when estimated output keeps the tokens charged', () => {
+    const { place, samples } = scheduling({
       settings: singleProfileSettings({ estimateOutput: { ratio: 1, maxTokens: undefined, classes: false } }),
     });
     place().prefillDone();
     place().release();
-    expect(labels()).toMatchObject([{ inflight: 1, prefillTokens: 0 }]);
+    expect(samples()).toMatchObject([{ inflight: 1, prefillTokens: 0 }]);
   });
 });

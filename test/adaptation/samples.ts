@@ -1,12 +1,12 @@
 import type { Evidence } from '../../dist/src/adaptation/guard-rules.js';
 import { defaultAdaptation } from '../../dist/src/config/adaptation.js';
-import type { Label } from '../../dist/src/core/index.js';
+import type { TrainingSample } from '../../dist/src/core/index.js';
 
 export const usual = defaultAdaptation();
 
 /** Evidence of a sound model on a pool with room, with which a guard may try learned costs. */
 export const goodEvidence: Evidence = {
-  labels: 1000,
+  samples: 1000,
   correlation: 0.8,
   bias: 0,
   sampledShare: 1,
@@ -18,7 +18,7 @@ export const goodEvidence: Evidence = {
 };
 
 /** A finished request on an idle endpoint, with whatever a test cares about. */
-export function label(given: Partial<Label> = {}): Label {
+export function sample(given: Partial<TrainingSample> = {}): TrainingSample {
   return {
     timeMs: 0,
     slot: 0,
@@ -79,7 +79,7 @@ export interface World {
 }
 
 /** A request of random size in a random state, with the times that such a pool gives it. */
-export function measured(world: World, random: () => number, given: Partial<Label> = {}): Label {
+export function measured(world: World, random: () => number, given: Partial<TrainingSample> = {}): TrainingSample {
   const promptTokens = Math.round(100 + 8000 * random() ** 2);
   const uncachedTokens = random() < 0.5 ? promptTokens : Math.round(promptTokens * random());
   const inflight = Math.floor(random() * 20);
@@ -101,7 +101,7 @@ export function measured(world: World, random: () => number, given: Partial<Labe
   const perTokenMs = speed * (world.stepMs + world.growthMs * tokens) * error();
   const durationMs = firstOutputMs + (outputTokens - 1) * perTokenMs;
   const streamed = world.streamed ?? true;
-  return label({
+  return sample({
     ...state,
     outputTokens,
     inflightAtEnd: inflight + 1,
