@@ -36,7 +36,7 @@ export class Request {
   /** Tokens of a block · host · none. */
   blockTokens: u32;
   /** Slot + 1 that an earlier profile of the same request picked, 0 = none · host · none. */
-  peer: u32;
+  earlier: u32;
   /** First word of the generator's state (xoroshiro128+) · host · none. */
   randomLow: u64;
   /** Second word of the generator's state · host · none. */
@@ -164,7 +164,7 @@ export const REQUEST_PRIORITY: usize = offsetof<Request>('priority');
 export const REQUEST_NOW: usize = offsetof<Request>('now');
 export const REQUEST_ADAPTER: usize = offsetof<Request>('adapter');
 export const REQUEST_BLOCK_TOKENS: usize = offsetof<Request>('blockTokens');
-export const REQUEST_PEER: usize = offsetof<Request>('peer');
+export const REQUEST_EARLIER: usize = offsetof<Request>('earlier');
 export const REQUEST_RANDOM: usize = offsetof<Request>('randomLow');
 export const REQUEST_WANTED_TTFT: usize = WANTED + offsetof<WantedTimes>('ttft');
 export const REQUEST_WANTED_TPOT: usize = WANTED + offsetof<WantedTimes>('tpot');

@@ -101,13 +101,13 @@ function placements(): readonly Placement[] {
 
 const SCAN_RESULT = {
   model: 'llama',
-  modelSpan: { start: 9, end: 16 },
+  modelRange: { start: 9, end: 16 },
   stream: false,
   maxOutputTokens: 100,
-  promptSpan: { start: 20, end: 4_050 },
+  promptRange: { start: 20, end: 4_050 },
   promptBytes: 4_030,
-  toolsSpan: undefined,
-  templateSpan: undefined,
+  toolsRange: undefined,
+  templateRange: undefined,
   cacheSalt: undefined,
   media: [],
   hasMedia: false,

@@ -2,7 +2,7 @@
 // --short.
 //
 // Runs all benchmarks of bench/ at the commit that is checked out, then whole pickers as processes of their own. With
-// POINTSMAN_PEER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core
+// LLM_D_ROUTER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core
 // for the load.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -53,9 +53,9 @@ if (bench.status !== 0) throw new Error(`the benchmarks ended with ${bench.statu
 const results = readResults(readFileSync(file, 'utf8'));
 rmSync(folder, { recursive: true });
 const times = values.short ? { warmMs: 6_000, measuredMs: 4_000 } : { warmMs: 8_000, measuredMs: 8_000 };
-const peer = process.env.POINTSMAN_PEER;
-if (peer === undefined)
-  console.error('performance: POINTSMAN_PEER names no llm-d-router picker: it does not take part');
-const figures = await processFigures({ peer, times, rounds: values.short ? 1 : 3 }, (line) => console.error(line));
+const router = process.env.LLM_D_ROUTER;
+if (router === undefined)
+  console.error('performance: LLM_D_ROUTER names no llm-d-router picker: it does not take part');
+const figures = await processFigures({ router, times, rounds: values.short ? 1 : 3 }, (line) => console.error(line));
 const parts = [machine(results, [before, noise()]), '## Whole pickers', processTable(figures), tables(results)];
 writeFileSync(page, renew(readFileSync(page, 'utf8'), parts.join('\n\n')));

@@ -28,13 +28,13 @@ export {
   EXPORT_AGE,
   EXPORT_BYTES,
   EXPORT_DEPTH,
+  EXPORT_EXTENTS,
   EXPORT_HEAD_BYTES,
   EXPORT_LENGTH,
   EXPORT_NEXT,
   EXPORT_PARENT,
   EXPORT_PARENT_HASH,
   EXPORT_SEGMENT_BYTES,
-  EXPORT_SPANS,
   prefixExport,
 } from '../prefix/export';
 export { prefixHeadAddress } from '../prefix/index';

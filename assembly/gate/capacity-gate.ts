@@ -454,7 +454,7 @@ function lookAtCharges(now: f64): void {
  * @param passed ms since the last look
  * @returns 0, or 1 when the lock could not be had
  */
-export function gateLook(now: f64, passed: f64): u32 {
+export function gateUpdate(now: f64, passed: f64): u32 {
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (ASSERTIONS) assert(passed >= 0, 'the time that has passed is not negative');
   if (!gateOn()) return 0;

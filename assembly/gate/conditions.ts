@@ -204,8 +204,8 @@ function concurrency(used: u32, mode: u32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
   // Divided, not multiplied by an inverse: n of n must be exactly 1.
-  const mostRequests = f32x4.splat(mode == GATE_CONCURRENCY_TOKENS ? Infinity : shareOf(gateHead().requests));
-  const mostTokens = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(gateHead().tokens));
+  const requestsMax = f32x4.splat(mode == GATE_CONCURRENCY_TOKENS ? Infinity : shareOf(gateHead().requests));
+  const tokensMax = f32x4.splat(mode == GATE_CONCURRENCY_REQUESTS ? Infinity : shareOf(gateHead().tokens));
   const others = roomColumn(ROOM_REMOTE_REQUESTS);
   const othersTokens = roomColumn(ROOM_REMOTE_TOKENS);
   const counted = columnAddress(COLUMN_PEER_PREFILL);
@@ -214,8 +214,8 @@ function concurrency(used: u32, mode: u32): void {
     // The column already includes the load that replicas report.
     const uncounted = i32x4.sub(v128.load(othersTokens + at), v128.load(counted + at));
     const work = i32x4.add(v128.load(tokens + at), uncounted);
-    const requests = f32x4.div(f32x4.convert_i32x4_s(n), mostRequests);
-    v128.store(KEYS + at, f32x4.pmax(requests, f32x4.div(f32x4.convert_i32x4_s(work), mostTokens)));
+    const requests = f32x4.div(f32x4.convert_i32x4_s(n), requestsMax);
+    v128.store(KEYS + at, f32x4.pmax(requests, f32x4.div(f32x4.convert_i32x4_s(work), tokensMax)));
   }
 }
 

@@ -234,7 +234,7 @@ export class WaitSlot {
    */
   deadline: f64;
   /** Output tokens that the client allows, 0 = not said · shard before it enqueues · none. */
-  mostOutput: u32;
+  outputMax: u32;
   /** Bytes of the body · shard before it enqueues · none. */
   body: u32;
   /** Reason of a rejection, or its position when it was queued · control thread before it returns the slot · none. */
@@ -270,7 +270,7 @@ export const WAIT_SLOT_TICKET_GENERATION: usize = offsetof<WaitSlot>('ticketGene
 export const WAIT_SLOT_SINCE: usize = offsetof<WaitSlot>('since');
 export const WAIT_SLOT_TTL: usize = offsetof<WaitSlot>('ttl');
 export const WAIT_SLOT_DEADLINE: usize = offsetof<WaitSlot>('deadline');
-export const WAIT_SLOT_MOST_OUTPUT: usize = offsetof<WaitSlot>('mostOutput');
+export const WAIT_SLOT_OUTPUT_MAX: usize = offsetof<WaitSlot>('outputMax');
 export const WAIT_SLOT_BODY: usize = offsetof<WaitSlot>('body');
 export const WAIT_SLOT_OUTCOME: usize = offsetof<WaitSlot>('outcome');
 export const WAIT_SLOT_RETRY: usize = offsetof<WaitSlot>('retry');

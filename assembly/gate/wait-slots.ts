@@ -188,7 +188,7 @@ function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
   leave(at, WAIT_SLOT_DISPATCHED);
 }
 
-function giveBack(thread: u32, slot: u32): void {
+function returnSlot(thread: u32, slot: u32): void {
   ringPush(returnRing(thread), SCANS, slot);
   ringShard(returnRing(thread));
 }
@@ -245,7 +245,7 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
     }
   }
   lockRelease(COMMIT_LOCK);
-  if (result == DISPATCH_DONE) giveBack(thread, slot);
+  if (result == DISPATCH_DONE) returnSlot(thread, slot);
   return result;
 }
 
@@ -262,15 +262,15 @@ export function waitSlotReject(thread: u32, slot: u32): u32 {
   if (waits) leave(at, WAIT_SLOT_REJECTED);
   lockRelease(COMMIT_LOCK);
   if (!waits) return DISPATCH_GONE;
-  giveBack(thread, slot);
+  returnSlot(thread, slot);
   return DISPATCH_DONE;
 }
 
-/** The control thread has forgotten a request that was given up: its slot may go back. */
+/** The control thread has forgotten a request that was given up: its slot is free again. */
 export function waitSlotForget(thread: u32, slot: u32): void {
   if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
-  giveBack(thread, slot);
+  returnSlot(thread, slot);
 }
 
 /** Counts the waiting requests again from the wait slots. Commit lock held. */

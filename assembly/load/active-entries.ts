@@ -11,7 +11,7 @@ import { ACTIVE_HEAD, COUNTS, COUNTS_BYTES, COUNTS_COUNT, ENTRIES, ENTRY_BYTES, 
 class ActiveHead {
   /** Entries in use · any thread · index lock. */
   used: u32;
-  /** First list of counts that was given back, 0 = none · any thread · index lock. */
+  /** First free list of counts, 0 = none · any thread · index lock. */
   countsFree: u32;
   /** Lists of counts handed out for the first time so far · any thread · index lock. */
   countsTop: u32;

@@ -342,7 +342,7 @@ export function entryIndex(entry: LedgerEntry): u32 {
 }
 
 /**
- * Takes an entry out of the load and gives it back to the free list. Commit lock held; its active blocks are gone
+ * Takes an entry out of the load and puts it into the free list. Commit lock held; its active blocks are gone
  * already, and the gate has been told (gateReleased), while the entry was still charged.
  */
 export function releaseEntry(entry: LedgerEntry): void {

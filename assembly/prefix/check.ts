@@ -25,7 +25,7 @@ import {
   SLOT_LIMIT,
 } from './layout';
 import { sentTick } from './recency';
-import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
+import { extentAt, extentEnd, extentList, extentSet, Segment, segmentAt } from './segment';
 import { setHolds, setReferences } from './sets';
 import { tableFind } from './table';
 
@@ -42,22 +42,22 @@ function checkSegment(segment: u32, at: Segment): u32 {
   for (let i: u32 = 0; i < registered; i++) {
     if (tableFind(load<u64>(at.content + ((<usize>i) << 3))) != ((segment << SEGMENT_SHIFT) | i)) return 7;
   }
-  return checkSpans(segment, at, registered);
+  return checkExtents(segment, at, registered);
 }
 
-function checkSpans(segment: u32, at: Segment, registered: u32): u32 {
+function checkExtents(segment: u32, at: Segment, registered: u32): u32 {
   let from: u32 = 0;
   let before: u32 = 0xffffffff;
-  for (let i: u32 = 0; i < at.spans; i++) {
-    const span = spanAt(spanList(at), i);
-    if (spanEnd(span) <= from) return 8; // out of order
-    if (spanEnd(span) > registered) return 9; // held but not in the table
-    if (spanSet(span) == before) return 10; // not merged
-    if (spanSet(span) >= SET_COUNT) return 11;
-    if (i == <u32>at.spans - 1 && spanSet(span) == 0) return 12; // no endpoint holds the last span
-    if (!checkMembers(segment, spanSet(span))) return 13;
-    from = spanEnd(span);
-    before = spanSet(span);
+  for (let i: u32 = 0; i < at.extents; i++) {
+    const extent = extentAt(extentList(at), i);
+    if (extentEnd(extent) <= from) return 8; // out of order
+    if (extentEnd(extent) > registered) return 9; // held but not in the table
+    if (extentSet(extent) == before) return 10; // not merged
+    if (extentSet(extent) >= SET_COUNT) return 11;
+    if (i == <u32>at.extents - 1 && extentSet(extent) == 0) return 12; // no endpoint holds the last extent
+    if (!checkMembers(segment, extentSet(extent))) return 13;
+    from = extentEnd(extent);
+    before = extentSet(extent);
   }
   // Content without holders that no child and no live request needs must have been dropped.
   const needed = at.children == 0 ? 0 : <u32>at.needed;
@@ -106,7 +106,7 @@ function checkCounts(top: u32): u32 {
     for (let segment: u32 = 1; segment <= top; segment++) {
       const at = segmentAt(segment);
       if (at.length == 0) continue;
-      for (let i: u32 = 0; i < at.spans; i++) if (spanSet(spanAt(spanList(at), i)) == set) references++;
+      for (let i: u32 = 0; i < at.extents; i++) if (extentSet(extentAt(extentList(at), i)) == set) references++;
     }
     if (references != setReferences(set)) return 31; // the word of a free set is 0
     if (references != 0) sets++;
@@ -123,10 +123,10 @@ function checkHeld(top: u32): u32 {
       const at = segmentAt(segment);
       let from: u32 = 0;
       if (at.length == 0) continue;
-      for (let i: u32 = 0; i < at.spans; i++) {
-        const span = spanAt(spanList(at), i);
-        if (setHolds(spanSet(span), slot)) held += spanEnd(span) - from;
-        from = spanEnd(span);
+      for (let i: u32 = 0; i < at.extents; i++) {
+        const extent = extentAt(extentList(at), i);
+        if (setHolds(extentSet(extent), slot)) held += extentEnd(extent) - from;
+        from = extentEnd(extent);
       }
     }
     if (held != column.u32(COLUMN_PREFIX_BLOCKS, slot)) return 40;

@@ -14,7 +14,7 @@ import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SEGMENT_COUNT, STAMPS 
 import { LOSS_CAPACITY } from './losses';
 import { dropOldest, keepOldest, oldestKept } from './oldest';
 import { sentTick } from './recency';
-import { Segment, segmentAt, spanAt, spanList, spanSet } from './segment';
+import { extentAt, extentList, extentSet, Segment, segmentAt } from './segment';
 import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
 import { ageKey, beginVictims, insertVictim, offerVictim, sortVictims, tooYoung, victimAt, victims } from './victims';
@@ -25,10 +25,10 @@ function usedTick(segment: u32): u32 {
 
 /** Returns whether one of the segment's sets is named by it alone, so that evicting it frees a set. */
 function ownsSet(at: Segment): bool {
-  const list = spanList(at);
-  const spans = <u32>at.spans;
-  for (let i: u32 = 0; i < spans; i++) {
-    const set = spanSet(spanAt(list, i));
+  const list = extentList(at);
+  const extents = <u32>at.extents;
+  for (let i: u32 = 0; i < extents; i++) {
+    const set = extentSet(extentAt(list, i));
     if (set != 0 && setReferences(set) == 1) return true;
   }
   return false;
@@ -95,7 +95,7 @@ export function makeRoom(blocks: u32, wantSegment: bool): u32 {
   return min(blocks, BLOCK_LIMIT - <u32>counted(PREFIX_COUNTER_BLOCKS));
 }
 
-/** Free sets that one operation may need at one segment: every span may split and change. */
+/** Free sets that one operation may need at one segment: every extent may split and change. */
 const SETS_AT_ONCE: u32 = 72;
 
 /** Sees to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
@@ -161,11 +161,11 @@ function collectHeld(slot: u32): void {
   keepOldest(slot);
 }
 
-/** Evicts the blocks that one endpoint was longest not sent until it holds at most `most`. */
-export function evictHeld(slot: u32, most: u32): void {
+/** Evicts the blocks that one endpoint was longest not sent until it holds at most `blocksMax`. */
+export function evictHeld(slot: u32, blocksMax: u32): void {
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
-  if (load<u32>(held) <= most) return;
-  const target = most - min(most, slack(most));
+  if (load<u32>(held) <= blocksMax) return;
+  const target = blocksMax - min(blocksMax, slack(blocksMax));
   while (load<u32>(held) > target) {
     const segment = oldestKept(slot);
     if (segment == 0) {

@@ -7,7 +7,7 @@ import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { isMapped } from '../preconditions';
 import { indexHead } from './head';
 import { SET_WORDS, STAMPS } from './layout';
-import { Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
+import { extentAt, extentEnd, extentList, extentSet, Segment, segmentAt } from './segment';
 import { setBits } from './sets';
 
 const PATIENCE: u32 = 100;
@@ -22,7 +22,7 @@ class PieceHead {
 }
 
 /**
- * One exported segment. Its held blocks' hashes follow, then its spans: each the end (u64) and the holders, a bit for
+ * One exported segment. Its held blocks' hashes follow, then its extents: each the end (u64) and the holders, a bit for
  * each endpoint slot.
  */
 @unmanaged
@@ -39,8 +39,8 @@ class ExportedSegment {
   depth: u16;
   /** Held blocks · exporting thread · none. */
   length: u8;
-  /** Spans · exporting thread · none. */
-  spans: u8;
+  /** Extents · exporting thread · none. */
+  extents: u8;
 }
 
 export const EXPORT_NEXT: usize = offsetof<PieceHead>('next');
@@ -51,10 +51,10 @@ export const EXPORT_PARENT_HASH: usize = offsetof<ExportedSegment>('parentHash')
 export const EXPORT_AGE: usize = offsetof<ExportedSegment>('age');
 export const EXPORT_DEPTH: usize = offsetof<ExportedSegment>('depth');
 export const EXPORT_LENGTH: usize = offsetof<ExportedSegment>('length');
-export const EXPORT_SPANS: usize = offsetof<ExportedSegment>('spans');
+export const EXPORT_EXTENTS: usize = offsetof<ExportedSegment>('extents');
 export const EXPORT_SEGMENT_BYTES: usize = offsetof<ExportedSegment>();
 
-function spanBytes(): usize {
+function extentBytes(): usize {
   return (<usize>SET_WORDS + 1) << 3;
 }
 
@@ -68,9 +68,9 @@ function parentHash(at: Segment): u64 {
 
 /** Writes one segment. @returns bytes written */
 function exportSegment(segment: u32, at: Segment, address: usize): usize {
-  const list = spanList(at);
-  const spans = <u32>at.spans;
-  const length = spanEnd(spanAt(list, spans - 1));
+  const list = extentList(at);
+  const extents = <u32>at.extents;
+  const length = extentEnd(extentAt(list, extents - 1));
   const record = changetype<ExportedSegment>(address);
   record.segment = segment;
   record.parent = at.parent;
@@ -78,15 +78,15 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
   record.age = indexHead().tick - load<u32>(STAMPS + ((<usize>segment) << 2));
   record.depth = at.depth;
   record.length = <u8>length;
-  record.spans = <u8>spans;
+  record.extents = <u8>extents;
   let to = address + offsetof<ExportedSegment>();
   memory.copy(to, at.content, (<usize>length) << 3);
   to += (<usize>length) << 3;
-  for (let i: u32 = 0; i < spans; i++) {
-    const span = spanAt(list, i);
-    store<u64>(to, spanEnd(span));
-    memory.copy(to + sizeof<u64>(), setBits(spanSet(span)), (<usize>SET_WORDS) << 3);
-    to += spanBytes();
+  for (let i: u32 = 0; i < extents; i++) {
+    const extent = extentAt(list, i);
+    store<u64>(to, extentEnd(extent));
+    memory.copy(to + sizeof<u64>(), setBits(extentSet(extent)), (<usize>SET_WORDS) << 3);
+    to += extentBytes();
   }
   return to - address;
 }
@@ -95,10 +95,10 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
  * Writes the segments with holders, from number `from` on, to `address`: a PieceHead and records. Segments without
  * holders are left out, and what hangs on them is not found again either.
  * @param bytes space at `address`
- * @param most bound on the segments that are looked at, so that the lock is not held for long
+ * @param segmentsMax bound on the segments that are looked at, so that the lock is not held for long
  * @returns 0, or 1 when the lock could not be had: call again
  */
-export function prefixExport(from: u32, address: usize, bytes: u32, most: u32): u32 {
+export function prefixExport(from: u32, address: usize, bytes: u32, segmentsMax: u32): u32 {
   if (ASSERTIONS) assert(isMapped(address, bytes), 'the piece is in the memory');
   if (ASSERTIONS) assert(bytes >= <u32>offsetof<PieceHead>(), 'the piece has room for its head');
   if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 1;
@@ -107,11 +107,11 @@ export function prefixExport(from: u32, address: usize, bytes: u32, most: u32): 
   const end = address + bytes;
   let to = address + offsetof<PieceHead>();
   let segment = from;
-  for (let looks: u32 = 0; segment <= top && looks < most; looks++, segment++) {
+  for (let looks: u32 = 0; segment <= top && looks < segmentsMax; looks++, segment++) {
     const at = segmentAt(segment);
-    const spans = <usize>at.spans;
-    if (at.length == 0 || spans == 0) continue;
-    const need = offsetof<ExportedSegment>() + ((<usize>at.length) << 3) + spans * spanBytes();
+    const extents = <usize>at.extents;
+    if (at.length == 0 || extents == 0) continue;
+    const need = offsetof<ExportedSegment>() + ((<usize>at.length) << 3) + extents * extentBytes();
     if (end - to < need) break;
     to += exportSegment(segment, at, to);
   }

@@ -6,7 +6,7 @@
 //   table      buckets of 64 bytes: block hash -> (segment, position)              index lock      any, no lock
 //   segments   header of 64 bytes + SEGMENT_BLOCKS hashes                          index lock      any, by version
 //   stamps     u32 per segment: when it was last looked up or inserted             any, plain      index lock
-//   overflow   SEGMENT_BLOCKS spans, for segments with more than INLINE_SPANS      index lock      any, by version
+//   overflow   SEGMENT_BLOCKS extents, for segments with more than INLINE_EXTENTS      index lock      any, by version
 //   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by version
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
 //   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
@@ -14,7 +14,7 @@
 //   tails      partial last blocks                                                 index lock      any, self-checking
 //   losses     u64 per lost run of blocks: why it was lost                         index lock      any, no lock
 //   beginnings u64 per first block of a prompt: what stood in front of it          index lock      any, no lock
-//   scratch    the path, spans and victims of the operation under way              index lock      index lock
+//   scratch    the path, extents and victims of the operation under way              index lock      index lock
 //   readers    per thread: segments visited and endpoints still alive              its thread      its thread
 
 /** Blocks in one segment. A segment never crosses a depth that is a multiple of it. */
@@ -161,7 +161,7 @@ export let LOSSES: usize = 0;
 export let LOSS_MASK: usize = 0;
 export let BEGINNINGS: usize = 0;
 export let BEGINNING_MASK: usize = 0;
-export let SCRATCH: usize = 0; // spans under construction, then victims
+export let SCRATCH: usize = 0; // extents under construction, then victims
 export let MARKS: usize = 0; // one bit per overflow list, for a repair
 export let PATH: usize = 0; // 16 bytes per step of the path
 export let VISITED: usize = 0; // this thread's

@@ -27,7 +27,16 @@ import {
   VISITED,
 } from './layout';
 import { agree } from './path';
-import { INLINE_SPANS, inlineSpans, overflowList, Segment, segmentAt, spanAt, spanEnd, spanSet } from './segment';
+import {
+  extentAt,
+  extentEnd,
+  extentSet,
+  INLINE_EXTENTS,
+  inlineExtents,
+  overflowList,
+  Segment,
+  segmentAt,
+} from './segment';
 import { NO_SET, setBits } from './sets';
 import { tableFind, tableGuess } from './table';
 
@@ -87,17 +96,17 @@ function narrow(set: u32, depth: u32): void {
   anyAlive = any != 0;
 }
 
-/** Narrows by the spans over the first `blocks` blocks of a segment at `depth`. */
-function narrowBySpans(at: Segment, depth: u32, blocks: u32): void {
-  const spans = min(<u32>at.spans, SEGMENT_BLOCKS);
+/** Narrows by the extents over the first `blocks` blocks of a segment at `depth`. */
+function narrowByExtents(at: Segment, depth: u32, blocks: u32): void {
+  const extents = min(<u32>at.extents, SEGMENT_BLOCKS);
   // A writer may be at work here: what is read may be nonsense, but must not lead out of the memory.
-  if (spans > INLINE_SPANS && at.span0 > OVERFLOW_COUNT) return narrow(0, depth);
-  const list = spans <= INLINE_SPANS ? inlineSpans(at) : overflowList(at.span0);
+  if (extents > INLINE_EXTENTS && at.extent0 > OVERFLOW_COUNT) return narrow(0, depth);
+  const list = extents <= INLINE_EXTENTS ? inlineExtents(at) : overflowList(at.extent0);
   let from: u32 = 0;
-  for (let i: u32 = 0; i < spans; i++) {
-    const span = spanAt(list, i);
-    narrow(spanSet(span) < SET_COUNT ? spanSet(span) : 0, depth + from);
-    from = spanEnd(span);
+  for (let i: u32 = 0; i < extents; i++) {
+    const extent = extentAt(list, i);
+    narrow(extentSet(extent) < SET_COUNT ? extentSet(extent) : 0, depth + from);
+    from = extentEnd(extent);
     if (from >= blocks || !anyAlive) return;
   }
   narrow(0, depth + from);
@@ -161,7 +170,7 @@ function walk(from: usize, blocks: u32): u32 {
     const most = min(min(<u32>at.length, SEGMENT_BLOCKS), blocks - depth);
     if (most == 0) return depth;
     const same = agree(at, 0, hashes, most);
-    narrowBySpans(at, depth, same);
+    narrowByExtents(at, depth, same);
     if (!anyAlive) return depth;
     depth += same;
     parent = segment;

@@ -30,7 +30,7 @@ import {
   SET_WORDS,
   SLOT_LIMIT,
 } from './layout';
-import { INLINE_SPANS, Segment, segmentAt, spanAt, spanEnd, spanList, spanSet } from './segment';
+import { extentAt, extentEnd, extentList, extentSet, INLINE_EXTENTS, Segment, segmentAt } from './segment';
 import { giveOverflow, giveSegment, markMember, trim } from './segments';
 import { setBits, setKeep, setsForget, setsRelink } from './sets';
 import { tableClear, tableEnter } from './table';
@@ -40,7 +40,7 @@ function giveUp(at: Segment): void {
   const version = at.version | 1;
   at.setVersion(version);
   at.length = 0;
-  at.spans = 0;
+  at.extents = 0;
   at.registered = 0;
   at.needed = 0;
   at.setVersion(version + 1);
@@ -73,15 +73,15 @@ function markOverflow(list: u32): bool {
   return true;
 }
 
-function spansStand(at: Segment): bool {
-  const spans = <u32>at.spans;
-  if (spans > SEGMENT_BLOCKS) return false;
-  if (spans > INLINE_SPANS && !markOverflow(at.span0)) return false;
+function extentsStand(at: Segment): bool {
+  const extents = <u32>at.extents;
+  if (extents > SEGMENT_BLOCKS) return false;
+  if (extents > INLINE_EXTENTS && !markOverflow(at.extent0)) return false;
   let from: u32 = 0;
-  for (let i: u32 = 0; i < spans; i++) {
-    const span = spanAt(spanList(at), i);
-    if (spanEnd(span) <= from || spanSet(span) > indexHead().setTop) return false;
-    from = spanEnd(span);
+  for (let i: u32 = 0; i < extents; i++) {
+    const extent = extentAt(extentList(at), i);
+    if (extentEnd(extent) <= from || extentSet(extent) > indexHead().setTop) return false;
+    from = extentEnd(extent);
   }
   return from <= at.registered;
 }
@@ -98,7 +98,7 @@ function enterBlocks(segment: u32, at: Segment): bool {
   return registered != 0;
 }
 
-/** Counts the holders of one span and notes the segment in their rows. */
+/** Counts the holders of one extent and notes the segment in their rows. */
 function countHolders(segment: u32, set: u32, blocks: u32): void {
   const bits = setBits(set);
   for (let word: u32 = 0; word < SET_WORDS; word++) {
@@ -121,18 +121,18 @@ function restoreSegment(segment: u32): void {
     giveUp(at);
     return;
   }
-  if (!spansStand(at)) {
+  if (!extentsStand(at)) {
     // Readers between must not see half of it: change it as a writer would.
     at.begin();
-    at.spans = 0;
+    at.extents = 0;
     at.end();
   }
   let from: u32 = 0;
-  for (let i: u32 = 0; i < at.spans; i++) {
-    const span = spanAt(spanList(at), i);
-    setKeep(spanSet(span));
-    countHolders(segment, spanSet(span), spanEnd(span) - from);
-    from = spanEnd(span);
+  for (let i: u32 = 0; i < at.extents; i++) {
+    const extent = extentAt(extentList(at), i);
+    setKeep(extentSet(extent));
+    countHolders(segment, extentSet(extent), extentEnd(extent) - from);
+    from = extentEnd(extent);
   }
   count(PREFIX_COUNTER_BLOCKS, <u32>at.length);
   count(PREFIX_COUNTER_SEGMENTS, 1);

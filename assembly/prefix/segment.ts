@@ -1,12 +1,12 @@
-// One segment as it stands in memory, and its list of spans.
+// One segment as it stands in memory, and its list of extents.
 //
 // Owns no words of its own: segments.ts writes what is laid out here, under the index lock; readers read it without a
 // lock between two equal even versions.
 import { OVERFLOW, SEGMENT_BLOCKS, SEGMENT_BYTES, SEGMENTS } from './layout';
 
-/** Spans that fit into the segment itself; a longer list stands in the overflow part. */
-export const INLINE_SPANS: u32 = 6;
-const SPAN_LIST_BYTES: usize = (<usize>SEGMENT_BLOCKS) << 2;
+/** Extents that fit into the segment itself; a longer list stands in the overflow part. */
+export const INLINE_EXTENTS: u32 = 6;
+const EXTENT_LIST_BYTES: usize = (<usize>SEGMENT_BLOCKS) << 2;
 const SET_MASK: u32 = 0xffffff;
 
 /** Header of 64 bytes; SEGMENT_BLOCKS hashes follow. */
@@ -16,8 +16,8 @@ export class Segment {
   version: u32;
   /** Blocks · any thread · index lock. */
   length: u8;
-  /** Spans · any thread · index lock. */
-  spans: u8;
+  /** Extents · any thread · index lock. */
+  extents: u8;
   /** Leading blocks that stand in the table · any thread · index lock. */
   registered: u8;
   /** Leading blocks that children hang on · any thread · index lock. */
@@ -35,13 +35,13 @@ export class Segment {
   parent: u32;
   /** Live requests whose prompt ends here · any thread · index lock. */
   pins: u32;
-  /** First of INLINE_SPANS spans, or number of an overflow list when there are more · any thread · index lock. */
-  span0: u32;
-  private span1: u32;
-  private span2: u32;
-  private span3: u32;
-  private span4: u32;
-  private span5: u32;
+  /** First of INLINE_EXTENTS extents, or number of an overflow list when there are more · any thread · index lock. */
+  extent0: u32;
+  private extent1: u32;
+  private extent2: u32;
+  private extent3: u32;
+  private extent4: u32;
+  private extent5: u32;
 
   /** The version as readers see it. */
   get seenVersion(): u32 {
@@ -84,27 +84,27 @@ export function segmentOf(at: Segment): u32 {
 
 /** Address of an overflow list. */
 export function overflowList(list: u32): usize {
-  return OVERFLOW + <usize>list * SPAN_LIST_BYTES;
+  return OVERFLOW + <usize>list * EXTENT_LIST_BYTES;
 }
 
-/** Address of the spans inside the segment. */
-export function inlineSpans(at: Segment): usize {
-  return changetype<usize>(at) + offsetof<Segment>('span0');
+/** Address of the extents inside the segment. */
+export function inlineExtents(at: Segment): usize {
+  return changetype<usize>(at) + offsetof<Segment>('extent0');
 }
 
-/** Address of a segment's spans. */
-export function spanList(at: Segment): usize {
-  return at.spans <= INLINE_SPANS ? inlineSpans(at) : overflowList(at.span0);
+/** Address of a segment's extents. */
+export function extentList(at: Segment): usize {
+  return at.extents <= INLINE_EXTENTS ? inlineExtents(at) : overflowList(at.extent0);
 }
 
-export function spanAt(list: usize, i: u32): u32 {
+export function extentAt(list: usize, i: u32): u32 {
   return load<u32>(list + ((<usize>i) << 2));
 }
 
-export function spanEnd(span: u32): u32 {
-  return span >> 24;
+export function extentEnd(extent: u32): u32 {
+  return extent >> 24;
 }
 
-export function spanSet(span: u32): u32 {
-  return span & SET_MASK;
+export function extentSet(extent: u32): u32 {
+  return extent & SET_MASK;
 }

@@ -1,9 +1,9 @@
-// Segments: chains of blocks, each stored once, and the spans that say who holds which of their blocks.
+// Segments: chains of blocks, each stored once, and the extents that say who holds which of their blocks.
 //
 // Owns: the segment, overflow and members parts of REGION_PREFIX. Written under the index lock; read by anyone between
-// two equal even versions. The fields are in segment.ts. A span is `end << 24 | set`: the blocks from the end of the
-// span before it up to `end` are held by `set`; behind the last span there are no holders. A segment never crosses a
-// multiple of SEGMENT_BLOCKS and is never split, moved or merged. A fork begins a new one. Content is appended at the
+// two equal even versions. The fields are in segment.ts. An extent is `end << 24 | set`: the blocks from the end of the
+// extent before it up to `end` are held by `set`; behind the last extent there are no holders. A segment never crosses
+// a multiple of SEGMENT_BLOCKS and is never split, moved or merged. A fork begins a new one. Content is appended at the
 // end only, and dropped from the end only when no endpoint holds it and neither a child nor a live request needs it. So
 // a chain is stored once, which is what makes counts exact.
 import { ASSERTIONS } from '../assertions';
@@ -30,15 +30,15 @@ import {
 } from './layout';
 import { LOSS_INDEX_FULL, LOSS_NONE, noteLoss } from './losses';
 import {
-  INLINE_SPANS,
+  extentAt,
+  extentEnd,
+  extentList,
+  extentSet,
+  INLINE_EXTENTS,
   overflowList,
   Segment,
   segmentAt,
   segmentOf,
-  spanAt,
-  spanEnd,
-  spanList,
-  spanSet,
 } from './segment';
 import { NO_SET, setBits, setHolds, setKeep, setLetGo, setWith, setWithout } from './sets';
 import { tableEnter, tableLeave, tableTouch } from './table';
@@ -59,8 +59,8 @@ export function unpin(segment: u32): void {
 
 /** Number of blocks up to and including the last one with a holder. */
 function heldEnd(at: Segment): u32 {
-  const spans = <u32>at.spans;
-  return spans == 0 ? 0 : spanEnd(spanAt(spanList(at), spans - 1));
+  const extents = <u32>at.extents;
+  return extents == 0 ? 0 : extentEnd(extentAt(extentList(at), extents - 1));
 }
 
 // ---- members: where an endpoint may hold something
@@ -77,19 +77,19 @@ export function markMember(slot: u32, segment: u32): void {
   if ((word & bit) == 0) store<u64>(at, word | bit);
 }
 
-// ---- spans
+// ---- extents
 
-// Lists in SCRATCH. One under construction has up to two spans more than there are blocks.
-const NEW_SPANS: usize = 0;
-const OLD_SPANS: usize = 512;
-let made: u32 = 0; // spans in it
+// Lists in SCRATCH. One under construction has up to two extents more than there are blocks.
+const NEW_EXTENTS: usize = 0;
+const OLD_EXTENTS: usize = 512;
+let made: u32 = 0; // extents in it
 
-function pushSpan(spanEndAt: u32, set: u32): void {
-  const next = SCRATCH + NEW_SPANS + ((<usize>made) << 2);
+function pushExtent(extentEndAt: u32, set: u32): void {
+  const next = SCRATCH + NEW_EXTENTS + ((<usize>made) << 2);
   const last = next - sizeof<u32>();
-  const span = (spanEndAt << 24) | set;
-  if (made != 0 && spanSet(load<u32>(last)) == set) return store<u32>(last, span);
-  store<u32>(next, span);
+  const extent = (extentEndAt << 24) | set;
+  if (made != 0 && extentSet(load<u32>(last)) == set) return store<u32>(last, extent);
+  store<u32>(next, extent);
   made++;
 }
 
@@ -127,61 +127,61 @@ export function giveOverflow(list: u32): void {
   indexHead().overflowFree = list;
 }
 
-/** Keeps the spans that fit inline, as no overflow list is free; the blocks behind them lose their holders. */
+/** Keeps the extents that fit inline, as no overflow list is free; the blocks behind them lose their holders. */
 function cutToInline(): void {
-  const list = SCRATCH + NEW_SPANS;
-  let from = spanEnd(spanAt(list, INLINE_SPANS - 1));
-  for (let i = INLINE_SPANS; i < made; i++) {
-    const span = spanAt(list, i);
-    count(PREFIX_COUNTER_DROPPED, discount(spanSet(span), spanEnd(span) - from));
-    setLetGo(spanSet(span));
-    from = spanEnd(span);
+  const list = SCRATCH + NEW_EXTENTS;
+  let from = extentEnd(extentAt(list, INLINE_EXTENTS - 1));
+  for (let i = INLINE_EXTENTS; i < made; i++) {
+    const extent = extentAt(list, i);
+    count(PREFIX_COUNTER_DROPPED, discount(extentSet(extent), extentEnd(extent) - from));
+    setLetGo(extentSet(extent));
+    from = extentEnd(extent);
   }
-  made = INLINE_SPANS;
+  made = INLINE_EXTENTS;
   stripEmpty();
 }
 
 function stripEmpty(): void {
-  while (made != 0 && spanSet(spanAt(SCRATCH + NEW_SPANS, made - 1)) == 0) made--;
+  while (made != 0 && extentSet(extentAt(SCRATCH + NEW_EXTENTS, made - 1)) == 0) made--;
 }
 
 /**
- * Puts the list under construction in the place of a segment's spans and cuts the segment to `length` blocks. New sets
- * get their references first and old ones lose theirs last, so a thread that dies between leaves no span without its
- * set.
+ * Puts the list under construction in the place of a segment's extents and cuts the segment to `length` blocks. New
+ * sets get their references first and old ones lose theirs last, so a thread that dies between leaves no extent without
+ * its set.
  */
-function writeSpans(at: Segment, length: u32): void {
-  const list = SCRATCH + NEW_SPANS;
-  const old = SCRATCH + OLD_SPANS;
-  const before = <u32>at.spans;
-  const had: u32 = before > INLINE_SPANS ? at.span0 : 0;
+function writeExtents(at: Segment, length: u32): void {
+  const list = SCRATCH + NEW_EXTENTS;
+  const old = SCRATCH + OLD_EXTENTS;
+  const before = <u32>at.extents;
+  const had: u32 = before > INLINE_EXTENTS ? at.extent0 : 0;
   let overflow = had;
   stripEmpty();
-  for (let i: u32 = 0; i < made; i++) setKeep(spanSet(spanAt(list, i)));
-  if (made > INLINE_SPANS && had == 0) {
+  for (let i: u32 = 0; i < made; i++) setKeep(extentSet(extentAt(list, i)));
+  if (made > INLINE_EXTENTS && had == 0) {
     overflow = takeOverflow();
     if (overflow == 0) cutToInline();
   }
-  memory.copy(old, spanList(at), (<usize>before) << 2);
+  memory.copy(old, extentList(at), (<usize>before) << 2);
   at.begin();
-  at.spans = <u8>made;
-  if (made > INLINE_SPANS) at.span0 = overflow;
-  memory.copy(spanList(at), list, (<usize>made) << 2);
+  at.extents = <u8>made;
+  if (made > INLINE_EXTENTS) at.extent0 = overflow;
+  memory.copy(extentList(at), list, (<usize>made) << 2);
   if (length < at.length) cutContent(at, length);
   at.end();
-  for (let i: u32 = 0; i < before; i++) setLetGo(spanSet(spanAt(old, i)));
-  if (made <= INLINE_SPANS && had != 0) giveOverflow(had);
+  for (let i: u32 = 0; i < before; i++) setLetGo(extentSet(extentAt(old, i)));
+  if (made <= INLINE_EXTENTS && had != 0) giveOverflow(had);
 }
 
 /** Returns whether `slot` holds all of the blocks [from, to). */
 export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
-  const list = spanList(at);
-  const spans = <u32>at.spans;
+  const list = extentList(at);
+  const extents = <u32>at.extents;
   let start: u32 = 0;
-  for (let i: u32 = 0; i < spans; i++) {
-    const span = spanAt(list, i);
-    if (spanEnd(span) > from && start < to && !setHolds(spanSet(span), slot)) return false;
-    start = spanEnd(span);
+  for (let i: u32 = 0; i < extents; i++) {
+    const extent = extentAt(list, i);
+    if (extentEnd(extent) > from && start < to && !setHolds(extentSet(extent), slot)) return false;
+    start = extentEnd(extent);
     if (start >= to) return true;
   }
   return from >= to;
@@ -189,25 +189,25 @@ export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
 
 /** Returns the end of the last block that `slot` holds, in blocks from the first one; 0 when it holds none. */
 export function heldEndBy(at: Segment, slot: u32): u32 {
-  const list = spanList(at);
-  for (let i = <u32>at.spans; i != 0; i--) {
-    const span = spanAt(list, i - 1);
-    if (setHolds(spanSet(span), slot)) return spanEnd(span);
+  const list = extentList(at);
+  for (let i = <u32>at.extents; i != 0; i--) {
+    const extent = extentAt(list, i - 1);
+    if (setHolds(extentSet(extent), slot)) return extentEnd(extent);
   }
   return 0;
 }
 
-/** One piece [start, to) of a span, all inside the range that changes. @returns blocks whose holder changed */
+/** One piece [start, to) of an extent, all inside the range that changes. @returns blocks whose holder changed */
 function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32, lost: u32): u32 {
   const add = lost == LOSS_NONE;
   const next = add ? setWith(set, slot) : setWithout(set, slot);
   if (!add && next != set) noteLoss(at.hash(start), lost);
   if (next != NO_SET) {
-    pushSpan(to, next);
+    pushExtent(to, next);
     return next == set ? 0 : to - start;
   }
   if (add) {
-    pushSpan(to, set);
+    pushExtent(to, set);
     return 0;
   }
   // No number is free for the smaller set: no holder is better than a wrong one.
@@ -215,27 +215,27 @@ function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32, lost
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
   store<u32>(held, load<u32>(held) + (to - start));
   count(PREFIX_COUNTER_MEMBERSHIPS, to - start);
-  pushSpan(to, 0);
+  pushExtent(to, 0);
   return to - start;
 }
 
-/** Builds the spans with [from, to) changed for `slot`. @returns blocks whose holder changed */
+/** Builds the extents with [from, to) changed for `slot`. @returns blocks whose holder changed */
 function buildChanged(at: Segment, from: u32, to: u32, slot: u32, lost: u32): u32 {
-  const list = spanList(at);
-  const spans = <u32>at.spans;
+  const list = extentList(at);
+  const extents = <u32>at.extents;
   let changed: u32 = 0;
   let start: u32 = 0;
   made = 0;
-  for (let i: u32 = 0; i <= spans; i++) {
-    // The last piece stands for the blocks without holders behind the spans.
-    const span = i < spans ? spanAt(list, i) : to << 24;
-    const stop = spanEnd(span);
-    const set = spanSet(span);
+  for (let i: u32 = 0; i <= extents; i++) {
+    // The last piece stands for the blocks without holders behind the extents.
+    const extent = i < extents ? extentAt(list, i) : to << 24;
+    const stop = extentEnd(extent);
+    const set = extentSet(extent);
     if (stop <= start) break;
-    if (start < from) pushSpan(min(stop, from), set);
+    if (start < from) pushExtent(min(stop, from), set);
     const inside = max(start, from);
     if (inside < min(stop, to)) changed += changePiece(at, inside, min(stop, to), set, slot, lost);
-    if (stop > to) pushSpan(stop, set);
+    if (stop > to) pushExtent(stop, set);
     start = stop;
   }
   return changed;
@@ -256,7 +256,7 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, lost: u
   const pairs: i64 = add ? <i64>changed : -(<i64>changed);
   store<u32>(held, load<u32>(held) + <u32>pairs);
   count(PREFIX_COUNTER_MEMBERSHIPS, pairs);
-  writeSpans(at, <u32>at.length);
+  writeExtents(at, <u32>at.length);
   return changed;
 }
 
@@ -264,19 +264,19 @@ export function changeRange(segment: u32, from: u32, to: u32, slot: u32, lost: u
  * Forgets the holders of all blocks from `from` on, as the index is full. Leaves the shortened list under construction.
  */
 function buildCut(at: Segment, from: u32): u32 {
-  const list = spanList(at);
-  const spans = <u32>at.spans;
+  const list = extentList(at);
+  const extents = <u32>at.extents;
   let start: u32 = 0;
   let pairs: u32 = 0;
   made = 0;
-  for (let i: u32 = 0; i < spans; i++) {
-    const span = spanAt(list, i);
-    const stop = spanEnd(span);
-    if (start < from) pushSpan(min(stop, from), spanSet(span));
+  for (let i: u32 = 0; i < extents; i++) {
+    const extent = extentAt(list, i);
+    const stop = extentEnd(extent);
+    if (start < from) pushExtent(min(stop, from), extentSet(extent));
     if (stop > from) {
       const cut = max(start, from);
-      if (spanSet(span) != 0) noteLoss(at.hash(cut), LOSS_INDEX_FULL);
-      pairs += discount(spanSet(span), stop - cut);
+      if (extentSet(extent) != 0) noteLoss(at.hash(cut), LOSS_INDEX_FULL);
+      pairs += discount(extentSet(extent), stop - cut);
     }
     start = stop;
   }
@@ -357,7 +357,7 @@ export function createSegment(parent: u32, fork: u32, depth: u32, hashes: usize,
   const segment = takeSegment();
   const at = segmentAt(segment);
   at.begin();
-  at.spans = 0;
+  at.extents = 0;
   at.registered = 0;
   at.needed = 0;
   at.depth = <u16>depth;
@@ -425,6 +425,6 @@ export function evictTail(segment: u32, blocks: u32): void {
   const at = segmentAt(segment);
   const keep = blocks >= at.length ? 0 : <u32>at.length - blocks;
   count(PREFIX_COUNTER_EVICTED, buildCut(at, keep));
-  writeSpans(at, keep == 0 ? <u32>at.length : keep);
+  writeExtents(at, keep == 0 ? <u32>at.length : keep);
   trim(segment);
 }

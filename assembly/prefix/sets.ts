@@ -1,6 +1,6 @@
 // Interned holder sets: which endpoints hold a run of blocks, one number for every different set.
 //
-// Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while a span names its
+// Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while an extent names its
 // set, so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash
 // is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
 import { ASSERTIONS } from '../assertions';
@@ -14,7 +14,7 @@ const CACHE_MASK: u32 = 65535;
 
 @unmanaged
 class SetMeta {
-  /** Spans that name the set · any thread · index lock. */
+  /** Extents that name the set · any thread · index lock. */
   references: u32;
   /** Number of the next set of the same head, or of the next free one · any thread · index lock. */
   next: u32;
@@ -152,7 +152,7 @@ export function setWithout(set: u32, slot: u32): u32 {
   return setHolds(set, slot) ? flipped(set, slot) : set;
 }
 
-/** A span names the set. */
+/** An extent names the set. */
 export function setKeep(set: u32): void {
   if (set == 0) return;
   const meta = metaOf(set);
@@ -189,7 +189,7 @@ function release(set: u32): void {
   indexHead().setFree = set;
 }
 
-/** A span names the set no more; the last one frees it. */
+/** An extent names the set no more; the last one frees it. */
 export function setLetGo(set: u32): void {
   if (set == 0) return;
   const meta = metaOf(set);
@@ -202,7 +202,7 @@ export function setLetGo(set: u32): void {
   count(PREFIX_COUNTER_SETS, -1);
 }
 
-/** Forgets all references and hashes, keeping the bitmaps that live spans name: first step of a repair. */
+/** Forgets all references and hashes, keeping the bitmaps that live extents name: first step of a repair. */
 export function setsForget(): void {
   const top = indexHead().setTop;
   for (let set: u32 = 0; set <= top && set < SET_COUNT; set++) {

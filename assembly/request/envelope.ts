@@ -69,7 +69,7 @@ export function envelopeEnd(scan: RequestScan): u32 {
   if (!wireComplete(scan.wire)) return SCAN_REASON_MESSAGE;
   const seen = scan.envelopeSeen;
   if (scan.envelope == ENVELOPE_VERTEX) return seen == 0 ? SCAN_REASON_BARE : grammarEnd(scan);
-  // The span of an engine's prompt is all of its message: only that there is one matters.
+  // The range of an engine's prompt is all of its message: only that there is one matters.
   if (seen != 0) scan.promptEnd = scan.messageBytes;
   return 0;
 }

@@ -61,8 +61,8 @@ export function takeString(scan: RequestScan, sink: u32, from: usize, length: u3
 }
 
 /** Appends what fits of `length` bytes. @returns the length that the whole would have. */
-function keep(to: usize, kept: u32, most: u32, from: usize, length: u32): u32 {
-  const room = kept < most ? most - kept : 0;
+function keep(to: usize, kept: u32, bytesMax: u32, from: usize, length: u32): u32 {
+  const room = kept < bytesMax ? bytesMax - kept : 0;
   const taken = length < room ? length : room;
   to += kept;
   for (let i: u32 = 0; i < taken; i++) store<u8>(to + i, load<u8>(from + i));

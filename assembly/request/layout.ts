@@ -2,7 +2,7 @@
 //
 // Owns: the part's size and every offset in it. Only the thread itself writes it, without a lock; after its death the
 // next thread with the same number starts with scanReset(). Nothing needs to be written before first use: the two
-// free lists hand out untouched places until something has been given back.
+// free lists hand out untouched places until something has been freed.
 //
 //   +0                 head: counters, then the name that the host wants at the root of the next chain
 //   +4,096             `scans` scan states of SCAN_BYTES

@@ -102,7 +102,7 @@ export function scanOpen(kind: u32, blockBytes: u32): i32 {
   return <i32>id;
 }
 
-/** Closes a scan and gives back what it holds; does nothing when no open scan has the number. */
+/** Closes a scan and frees what it holds; does nothing when no open scan has the number. */
 export function scanClose(id: u32): void {
   if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   const scan = openScan(id);

@@ -322,7 +322,7 @@ function readString(at: ResponseScan, p: usize, end: usize): usize {
 
 /** `n` decoded bytes of the open string. */
 function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
-  if (at.surrogate != 0) spoil(at, kind);
+  if (at.surrogate != 0) dropString(at, kind);
   if (kind == STRING_NAME) {
     nameTake(at, p, n);
     return;
@@ -340,7 +340,7 @@ function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
 }
 
 /** Marks the open string as no known name, as it holds half a surrogate pair. */
-function spoil(at: ResponseScan, kind: u32): void {
+function dropString(at: ResponseScan, kind: u32): void {
   at.surrogate = 0;
   if (kind == STRING_NAME) nameDrop(at);
   else if (kind == STRING_KEY || kind == STRING_TYPE) at.taken = KEY_BYTES_MAX + 1;
@@ -349,7 +349,7 @@ function spoil(at: ResponseScan, kind: u32): void {
 
 /** The open string closes; `p` is the address behind its quote. */
 function closeString(at: ResponseScan, kind: u32, p: usize): void {
-  if (at.surrogate != 0) spoil(at, kind);
+  if (at.surrogate != 0) dropString(at, kind);
   STATE = kind == STRING_KEY ? STATE_COLON : STATE_AFTER;
   if (kind == STRING_KEY) KEY = keyOf(at.keyText, <usize>at.taken);
   else if (kind == STRING_NAME) nameClose(at, p);
@@ -404,7 +404,7 @@ function takeUnit(at: ResponseScan, unit: u32): void {
     at.surrogate = 0;
     takeCharacter(at, 0x10000 + ((high & 0x3ff) << 10) + (unit & 0x3ff));
   } else if (unit >> 11 == 0x1b) {
-    if (high != 0 || unit >> 10 == 0x37) spoil(at, at.string);
+    if (high != 0 || unit >> 10 == 0x37) dropString(at, at.string);
     if (unit >> 10 == 0x36) at.surrogate = unit;
   } else {
     takeCharacter(at, unit);

@@ -278,7 +278,7 @@ export function decide(): u32 {
   return status;
 }
 
-/** Gives back the active blocks of an entry. Takes the index lock. */
+/** Releases the active blocks of an entry. Takes the index lock. */
 function releaseBlocks(entry: LedgerEntry): bool {
   if (entry.handle == 0) return true;
   if (!lockAcquire(INDEX_LOCK, patience())) return false;

@@ -93,7 +93,7 @@ import {
 } from './decision-record';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
 import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
-import { mostMatchedNoted, noteMostMatched } from './score-column';
+import { longestMatchNoted, noteLongestMatch } from './score-column';
 
 /** Records of this thread's part. */
 let kept: u32 = 0;
@@ -180,7 +180,7 @@ export function logBegin(): bool {
   written = 0;
   aside = 0;
   closed = false;
-  noteMostMatched(u32.MAX_VALUE);
+  noteLongestMatch(u32.MAX_VALUE);
   if ((request().flags & DECIDE_FURTHER) != 0) return keeps || asides;
   const asked = load<u32>(REQUEST + TRACE_COLUMNS);
   keeps = asked == 1;
@@ -378,8 +378,8 @@ function removedBy(used: u32, reason: u32): u32 {
 }
 
 /** Most blocks of the prompt that any endpoint holds. */
-function mostMatched(used: u32): u32 {
-  if (mostMatchedNoted != u32.MAX_VALUE) return mostMatchedNoted;
+function longestMatch(used: u32): u32 {
+  if (longestMatchNoted != u32.MAX_VALUE) return longestMatchNoted;
   let most = i32x4.splat(0);
   for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) most = i32x4.max_s(most, v128.load(MATCH + at));
   return <u32>laneMaxOfIntegers(most);
@@ -387,7 +387,7 @@ function mostMatched(used: u32): u32 {
 
 /** Notes the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
 function recordBest(record: DecisionRecord, used: u32): void {
-  const best = mostMatched(used);
+  const best = longestMatch(used);
   record.bestMatched = best;
   record.bestSlot = u32.MAX_VALUE;
   record.bestRemoved = 0;

@@ -150,10 +150,10 @@ function keepUtilized(used: u32, op: Operation): void {
   const waits = i32x4.splat(SIGNAL_WAITING);
   const runs = i32x4.splat(SIGNAL_RUNNING);
   const uses = i32x4.splat(SIGNAL_KV_USAGE);
-  const mostActive = f32x4.splat(op.p0);
-  const mostRunning = f32x4.splat(op.p1);
-  const mostWaiting = f32x4.splat(op.p2);
-  const mostUsage = f32x4.splat(op.p3);
+  const activeMax = f32x4.splat(op.p0);
+  const runningMax = f32x4.splat(op.p1);
+  const waitingMax = f32x4.splat(op.p2);
+  const usageMax = f32x4.splat(op.p3);
   waitingKeys(used);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const bits = v128.load(known + at);
@@ -161,8 +161,8 @@ function keepUtilized(used: u32, op: Operation): void {
     const run = v128.and(v128.load(running + at), i32x4.eq(v128.and(bits, runs), runs));
     const use = v128.and(v128.load(usage + at), i32x4.eq(v128.and(bits, uses), uses));
     const requests = f32x4.convert_i32x4_s(v128.load(active + at));
-    const own = v128.and(f32x4.le(requests, mostActive), f32x4.le(run, mostRunning));
-    v128.store(KEPT + at, v128.and(own, v128.and(f32x4.le(waiting, mostWaiting), f32x4.le(use, mostUsage))));
+    const own = v128.and(f32x4.le(requests, activeMax), f32x4.le(run, runningMax));
+    v128.store(KEPT + at, v128.and(own, v128.and(f32x4.le(waiting, waitingMax), f32x4.le(use, usageMax))));
   }
 }
 
@@ -173,24 +173,24 @@ function keepUnsaturated(used: u32, waitingLimit: f32, usageLimit: f32, stalenes
   const times = columnAddress(COLUMN_SIGNAL_TIME);
   const oldest = f64x2.splat(request().now - <f64>stalenessMs);
   const both = i32x4.splat(SIGNAL_WAITING | SIGNAL_KV_USAGE);
-  const mostWaiting = f32x4.splat(waitingLimit);
-  const mostUsage = f32x4.splat(usageLimit);
+  const waitingMax = f32x4.splat(waitingLimit);
+  const usageMax = f32x4.splat(usageLimit);
   waitingKeys(used);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const early = f64x2.ge(v128.load(times + at * 2), oldest);
     const late = f64x2.ge(v128.load(times + at * 2, 16), oldest);
     const fresh = v128.shuffle<i32>(early, late, 0, 2, 4, 6);
-    const calm = v128.and(f32x4.lt(v128.load(KEYS + at), mostWaiting), f32x4.lt(v128.load(usage + at), mostUsage));
+    const calm = v128.and(f32x4.lt(v128.load(KEYS + at), waitingMax), f32x4.lt(v128.load(usage + at), usageMax));
     const seen = i32x4.eq(v128.and(v128.load(known + at), both), both);
     v128.store(KEPT + at, v128.and(fresh, v128.and(seen, calm)));
   }
 }
 
-function keepConcurrency(used: u32, mostRequests: f32, mostTokens: f32): void {
+function keepConcurrency(used: u32, requestsMax: f32, tokensMax: f32): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
-  const requests = f32x4.splat(mostRequests);
-  const limit = f32x4.splat(mostTokens);
+  const requests = f32x4.splat(requestsMax);
+  const limit = f32x4.splat(tokensMax);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const few = f32x4.lt(f32x4.convert_i32x4_s(v128.load(inflight + at)), requests);
     v128.store(KEPT + at, v128.and(few, f32x4.lt(f32x4.convert_i32x4_s(v128.load(tokens + at)), limit)));

@@ -26,7 +26,7 @@ import {
 } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
-import { NEVER, noteBestMatch, noteHighest, noteMostMatched, noteSignal } from './score-column';
+import { NEVER, noteBestMatch, noteHighest, noteLongestMatch, noteSignal } from './score-column';
 
 /** Position of a term in the sum: its place among the terms in their usual order. */
 const FEWEST: u32 = 0;
@@ -189,7 +189,7 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
   const lowest = f32x4.neg(f32x4.splat(never32));
   let best = lowest;
   let most = i32x4.splat(0);
-  let mostOfAll = most;
+  let longest = most;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
     const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
@@ -211,11 +211,11 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
     const lanes = v128.load(candidates + at);
     best = f32x4.pmax(best, ofCandidates(score, lanes));
     most = i32x4.max_s(most, v128.and(blocks, lanes));
-    mostOfAll = i32x4.max_s(mostOfAll, blocks);
+    longest = i32x4.max_s(longest, blocks);
   }
   noteHighest(laneMax(best));
   noteBestMatch(<u32>laneMaxOfIntegers(most));
-  noteMostMatched(<u32>laneMaxOfIntegers(mostOfAll));
+  noteLongestMatch(<u32>laneMaxOfIntegers(longest));
 }
 
 /**

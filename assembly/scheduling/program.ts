@@ -108,7 +108,7 @@ export const OP_SCORE_RENDEZVOUS: u32 = 30; // [request key, label column, load 
 export const OP_SCORE_CONSISTENT_HASH: u32 = 31; // [request key, label column, load factor, virtual nodes]
 export const OP_SCORE_LMETRIC: u32 = 32; // []
 export const OP_SCORE_CACHE_AWARE: u32 = 33; // [cache threshold, absolute threshold, relative threshold]
-// Label columns of host, rack, zone and region; compared with those of REQUEST_PEER.
+// Label columns of host, rack, zone and region; compared with those of REQUEST_EARLIER.
 /** [farthest level: 1 host, 2 rack, 3 zone, 4 region, host, rack, zone, region] */
 export const OP_FILTER_TOPOLOGY: u32 = 64;
 export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]

@@ -185,14 +185,14 @@ export function endpointSignals(
 /**
  * Writes how many adapters an engine runs, has waiting, and can hold; their hashes stand in REGION_ADAPTERS already.
  */
-export function endpointAdapters(slot: u32, running: u32, waiting: u32, most: u32): u32 {
+export function endpointAdapters(slot: u32, running: u32, waiting: u32, adaptersMax: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(running + waiting <= ADAPTERS_PER_ENDPOINT, 'the adapters fit into the row of the endpoint');
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   column.setU32(COLUMN_ADAPTERS_RUNNING, slot, running);
   column.setU32(COLUMN_ADAPTERS_WAITING, slot, waiting);
-  column.setU32(COLUMN_ADAPTERS_MAX, slot, most);
+  column.setU32(COLUMN_ADAPTERS_MAX, slot, adaptersMax);
   lockRelease(COMMIT_LOCK);
   return 0;
 }

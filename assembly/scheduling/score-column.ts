@@ -40,11 +40,11 @@ export function noteBestMatch(blocks: u32): void {
 }
 
 /** Most blocks that any endpoint holds, candidate or not, as bestMatchNoted. */
-export let mostMatchedNoted: u32 = u32.MAX_VALUE;
+export let longestMatchNoted: u32 = u32.MAX_VALUE;
 
 /** Most blocks of the prompt that any endpoint holds; u32.MAX_VALUE at the beginning of a decision. */
-export function noteMostMatched(blocks: u32): void {
-  mostMatchedNoted = blocks;
+export function noteLongestMatch(blocks: u32): void {
+  longestMatchNoted = blocks;
 }
 
 /** The highest score of the candidates, found while SCORE was written. */

@@ -16,11 +16,13 @@ const NEAR_RACK: f32 = <f32>0.2;
 const NEAR_ZONE: f32 = <f32>0.05;
 const NEAR_REGION: f32 = <f32>0.02;
 
-/** Raises KEYS to `nearness` where an endpoint's label is that of the peer. @returns whether the peer has the label */
-function raise(used: u32, peer: u32, column: u32, nearness: f32): bool {
+/**
+ * Raises KEYS to `nearness` where an endpoint's label is that of the earlier pick. @returns whether that has the label
+ */
+function raise(used: u32, earlier: u32, column: u32, nearness: f32): bool {
   const first = labelAddress(column);
   const second = first + slotOffset(SLOTS);
-  const at = slotOffset(peer);
+  const at = slotOffset(earlier);
   if ((load<u32>(first + at) | load<u32>(second + at)) == 0) return false;
   const low = i32x4.splat(<i32>load<u32>(first + at));
   const high = i32x4.splat(<i32>load<u32>(second + at));
@@ -46,18 +48,18 @@ class LevelColumns {
 }
 
 /**
- * Fills KEYS with the nearness of every endpoint to the peer; 0 = none.
- * @returns false when there is no peer, or nothing is known about where it is
+ * Fills KEYS with the nearness of every endpoint to the earlier pick; 0 = none.
+ * @returns false when there is no earlier pick, or nothing is known about where it is
  */
 function nearnessKeys(used: u32, columns: LevelColumns): bool {
   memory.fill(KEYS, 0, slotOffset(used));
-  const peer = request().peer;
-  if (peer == 0 || peer > used) return false;
+  const earlier = request().earlier;
+  if (earlier == 0 || earlier > used) return false;
   // From far to near, so that the nearest level stays.
-  let known = raise(used, peer - 1, <u32>columns.region, NEAR_REGION);
-  known = raise(used, peer - 1, <u32>columns.zone, NEAR_ZONE) || known;
-  known = raise(used, peer - 1, <u32>columns.rack, NEAR_RACK) || known;
-  return raise(used, peer - 1, <u32>columns.host, NEAR_HOST) || known;
+  let known = raise(used, earlier - 1, <u32>columns.region, NEAR_REGION);
+  known = raise(used, earlier - 1, <u32>columns.zone, NEAR_ZONE) || known;
+  known = raise(used, earlier - 1, <u32>columns.rack, NEAR_RACK) || known;
+  return raise(used, earlier - 1, <u32>columns.host, NEAR_HOST) || known;
 }
 
 /**
@@ -74,7 +76,7 @@ export function keepNear(op: Operation, used: u32): bool {
   return true;
 }
 
-/** Host 1, rack 0.2, zone 0.05, region 0.02, else 0; 0 for all without a peer. */
+/** Host 1, rack 0.2, zone 0.05, region 0.02, else 0; 0 for all without an earlier pick. */
 export function scoreNear(op: Operation, used: u32): void {
   nearnessKeys(used, changetype<LevelColumns>(op.parameters(0)));
   addKeys(used);

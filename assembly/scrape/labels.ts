@@ -1,25 +1,25 @@
 // The labels of one sample: do they match, and where are the wanted ones.
 //
-// Owns: SCRAPE_LABEL_SPANS while a line is read (layout.ts); its own thread only, no lock.
-import { MatcherHead, Metric, Span } from './scan-state';
+// Owns: SCRAPE_LABEL_RANGES while a line is read (layout.ts); its own thread only, no lock.
+import { MatcherHead, Metric, TextRange } from './scan-state';
 
 const QUOTE: u32 = 0x22;
 const BACKSLASH: u32 = 0x5c;
 
 let MATCHED: u32 = 0; // bit per matcher
-let SPANS: usize = 0;
+let RANGES: usize = 0;
 let TEXT: usize = 0; // the query's text
 
-export function spanOf(spans: usize, i: usize): Span {
-  return changetype<Span>(spans + i * offsetof<Span>());
+export function rangeOf(ranges: usize, i: usize): TextRange {
+  return changetype<TextRange>(ranges + i * offsetof<TextRange>());
 }
 
-/** A sample of `metric` is going to be read; wanted labels are noted at `spans`. */
-export function labelsBegin(metric: Metric, text: usize, spans: usize): void {
+/** A sample of `metric` is going to be read; wanted labels are noted at `ranges`. */
+export function labelsBegin(metric: Metric, text: usize, ranges: usize): void {
   MATCHED = metric.absentMatch;
-  SPANS = spans;
+  RANGES = ranges;
   TEXT = text;
-  memory.fill(spans, 0, (<usize>metric.labelCount) << 3);
+  memory.fill(ranges, 0, (<usize>metric.labelCount) << 3);
 }
 
 /** All labels that must match did. */
@@ -100,9 +100,9 @@ function noteLabel(metric: Metric, name: usize, nameBytes: usize, value: usize, 
     const wantName = <usize>load<u16>(at);
     at += sizeof<u16>();
     if (wantName == nameBytes && memory.compare(at, name, nameBytes) == 0) {
-      const span = spanOf(SPANS, i);
-      span.from = <u32>value;
-      span.bytes = <u32>valueBytes;
+      const range = rangeOf(RANGES, i);
+      range.from = <u32>value;
+      range.bytes = <u32>valueBytes;
     }
     at += wantName;
   }

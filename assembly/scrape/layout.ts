@@ -2,7 +2,7 @@
 //
 // Owns: the last SCRAPE_BYTES of a thread's part of REGION_RESPONSES. Only its own thread reads and writes it, so there
 // is no lock. The thread's successor writes the queries again, so there is nothing to repair.
-import { Metric, MetricResult, MetricsScan, Query, Span } from './scan-state';
+import { Metric, MetricResult, MetricsScan, Query, TextRange } from './scan-state';
 
 export const SCRAPE_QUERIES: u32 = 32; // compiled queries per thread
 export const QUERY_METRICS: u32 = 32; // wanted metrics per query
@@ -42,13 +42,13 @@ export const AGGREGATE_NAMES: u32 = 3; // the distinct names of comma lists in t
 
 // The scan under way.
 export const SCRAPE_UNUSABLE: usize = offsetof<MetricsScan>('unusable');
-export const SCRAPE_LABEL_SPANS: usize = offsetof<MetricsScan>(); // Span × METRIC_LABELS of the line under way
-export const SCRAPE_RESULTS: usize = SCRAPE_LABEL_SPANS + <usize>METRIC_LABELS * offsetof<Span>();
+export const SCRAPE_LABEL_RANGES: usize = offsetof<MetricsScan>(); // TextRange × METRIC_LABELS of the line under way
+export const SCRAPE_RESULTS: usize = SCRAPE_LABEL_RANGES + <usize>METRIC_LABELS * offsetof<TextRange>();
 
 // A wanted metric's result.
 export const SCRAPE_RESULT_VALUE: usize = offsetof<MetricResult>('value');
 export const SCRAPE_RESULT_FOUND: usize = offsetof<MetricResult>('found');
-export const SCRAPE_RESULT_LABELS: usize = offsetof<MetricResult>(); // Span × METRIC_LABELS in the metric's capture
+export const SCRAPE_RESULT_LABELS: usize = offsetof<MetricResult>(); // TextRange × METRIC_LABELS in its capture
 export const SCRAPE_RESULT_BYTES: usize = 128;
 
 export const SCRAPE_QUERY_LIST: usize = SCRAPE_RESULTS + <usize>QUERY_METRICS * SCRAPE_RESULT_BYTES;

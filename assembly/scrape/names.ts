@@ -6,17 +6,17 @@
 // An engine keeps a series per set of adapters that it ever ran at once, so a page repeats few names in many lists: a
 // table of hashes tells the known ones. Two names with one hash count as one.
 import { hashBytes } from '../request/hash';
-import { blanksEnd, copyLabel, spanOf } from './labels';
+import { blanksEnd, copyLabel, rangeOf } from './labels';
 import {
   SCRAPE_CAPTURE_BYTES,
   SCRAPE_CAPTURES,
-  SCRAPE_LABEL_SPANS,
+  SCRAPE_LABEL_RANGES,
   SCRAPE_NAME_CELLS,
   SCRAPE_NAME_HASHES,
   SCRAPE_NAMES,
   SCRAPE_RESULT_LABELS,
 } from './layout';
-import { Metric, MetricResult, MetricsScan, Span } from './scan-state';
+import { Metric, MetricResult, MetricsScan, TextRange } from './scan-state';
 
 const COMMA: u8 = 0x2c;
 
@@ -35,10 +35,10 @@ export function namesBegin(scrape: usize): void {
 /** Adds the names of the line being read to the metric's capture, a comma between two; false when one does not fit. */
 export function addNames(scrape: usize, metric: Metric, result: MetricResult): bool {
   const capture = scrape + SCRAPE_CAPTURES + <usize>metric.capture * SCRAPE_CAPTURE_BYTES;
-  const kept = spanOf(changetype<usize>(result) + SCRAPE_RESULT_LABELS, 0);
+  const kept = rangeOf(changetype<usize>(result) + SCRAPE_RESULT_LABELS, 0);
   let fits = true;
   for (let i: usize = 0, n = <usize>metric.labelCount; i < n; i++) {
-    const list = spanOf(scrape + SCRAPE_LABEL_SPANS, i);
+    const list = rangeOf(scrape + SCRAPE_LABEL_RANGES, i);
     const end = <usize>list.from + list.bytes;
     for (let p = <usize>list.from; p < end; ) {
       const comma = commaOrEnd(p, end);
@@ -56,7 +56,7 @@ function commaOrEnd(start: usize, end: usize): usize {
 }
 
 /** Adds the name in [start, end), blanks around it left out; false when there is no room. */
-function addName(scrape: usize, salt: u64, capture: usize, kept: Span, start: usize, end: usize): bool {
+function addName(scrape: usize, salt: u64, capture: usize, kept: TextRange, start: usize, end: usize): bool {
   const from = blanksEnd(start, end);
   if (from == end) return true;
   while (load<u8>(end - 1) == 0x20 || load<u8>(end - 1) == 0x09) end--;

@@ -83,14 +83,14 @@ export class MetricsScan {
 
 /** A wanted label in the line under way, or in a metric's capture. */
 @unmanaged
-export class Span {
+export class TextRange {
   /** Address of its value, or offset in bytes in the capture · its thread · none. */
   from: u32;
   /** Bytes of its value · its thread · none. */
   bytes: u32;
 }
 
-/** Result for a wanted metric of a page; a Span of each wanted label follows. */
+/** Result for a wanted metric of a page; a TextRange of each wanted label follows. */
 @unmanaged
 export class MetricResult {
   /** Value, aggregated · its thread · none. */

@@ -8,7 +8,7 @@ import { ASSERTIONS } from '../assertions';
 import { INPUT, RESPONSE_REGION, SCANS } from '../memory';
 import { fitsInput } from '../preconditions';
 import { responseRegionBytes } from '../response/layout';
-import { blanksEnd, copyLabel, labelsBegin, labelsMatch, readLabels, spanOf } from './labels';
+import { blanksEnd, copyLabel, labelsBegin, labelsMatch, rangeOf, readLabels } from './labels';
 import {
   AGGREGATE_LATEST_LABELS,
   AGGREGATE_NAMES,
@@ -19,7 +19,7 @@ import {
   QUERY_TEXT,
   SCRAPE_CAPTURE_BYTES,
   SCRAPE_CAPTURES,
-  SCRAPE_LABEL_SPANS,
+  SCRAPE_LABEL_RANGES,
   SCRAPE_LINE,
   SCRAPE_LINE_BYTES,
   SCRAPE_QUERIES,
@@ -171,7 +171,7 @@ function isNamed(metric: Metric, p: usize, end: usize): bool {
 
 /** Reads labels and value; skips a timestamp or an exemplar behind them. */
 function readSample(metric: Metric, behindName: usize, end: usize): void {
-  labelsBegin(metric, TEXT, SCRAPE + SCRAPE_LABEL_SPANS);
+  labelsBegin(metric, TEXT, SCRAPE + SCRAPE_LABEL_RANGES);
   let p = blanksEnd(behindName, end);
   if (p < end && load<u8>(p) == 0x7b) p = readLabels(metric, p + 1, end);
   if (p == 0) {
@@ -215,18 +215,18 @@ function addSample(metric: Metric, value: f64): void {
 
 /** Keeps the wanted labels of the line being read; false when they do not fit. */
 function captureLabels(metric: Metric, result: MetricResult): bool {
-  const spans = SCRAPE + SCRAPE_LABEL_SPANS;
+  const ranges = SCRAPE + SCRAPE_LABEL_RANGES;
   const count = <usize>metric.labelCount;
   let bytes: usize = 0;
-  for (let i: usize = 0; i < count; i++) bytes += spanOf(spans, i).bytes;
+  for (let i: usize = 0; i < count; i++) bytes += rangeOf(ranges, i).bytes;
   if (bytes > SCRAPE_CAPTURE_BYTES) return false;
   const capture = SCRAPE + SCRAPE_CAPTURES + <usize>metric.capture * SCRAPE_CAPTURE_BYTES;
   let used: usize = 0;
   for (let i: usize = 0; i < count; i++) {
-    const span = spanOf(spans, i);
-    const kept = spanOf(changetype<usize>(result) + SCRAPE_RESULT_LABELS, i);
+    const range = rangeOf(ranges, i);
+    const kept = rangeOf(changetype<usize>(result) + SCRAPE_RESULT_LABELS, i);
     kept.from = <u32>used;
-    kept.bytes = <u32>copyLabel(capture + used, span.from, span.bytes);
+    kept.bytes = <u32>copyLabel(capture + used, range.from, range.bytes);
     used += kept.bytes;
   }
   return true;

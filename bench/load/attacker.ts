@@ -1,5 +1,5 @@
-// A hostile peer as a process of its own: `node attacker.ts '{"port":…,"attack":"rapid-reset","seconds":5}'`. Loopback
-// only.
+// A hostile client as a process of its own: `node attacker.ts '{"port":…,"attack":"rapid-reset","seconds":5}'`.
+// Loopback only.
 import { connect, type Socket } from 'node:net';
 import {
   data,

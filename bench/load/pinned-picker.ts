@@ -106,8 +106,8 @@ export class PinnedPicker {
   }
 
   /**
-   * A hostile peer in a process of its own. It shares the core of the good load, which goes first: what is measured are
-   * the answers.
+   * A hostile client in a process of its own. It shares the core of the good load, which goes first: what is measured
+   * are the answers.
    * @param port another server to attack in the place of the picker
    */
   async attack(attack: Attack, seconds: number, port = this.port): Promise<void> {

@@ -5,7 +5,7 @@ import { steadyFigures } from './steady.ts';
 
 export interface ProcessPlan {
   /** Program of llm-d-router's picker; undefined = it does not take part. */
-  readonly peer: string | undefined;
+  readonly router: string | undefined;
   readonly times: LoadTimes;
   /** Every scenario is run so often on each picker, in turn; the best run counts. */
   readonly rounds: number;
@@ -27,7 +27,7 @@ function isBetter(figure: ProcessFigure, than: ProcessFigure): boolean {
 /** Runs every scenario on every picker, one after the other. */
 export async function processFigures(plan: ProcessPlan, tell: (line: string) => void): Promise<ProcessFigure[]> {
   const pickers: (readonly [string, readonly string[]])[] = [['pointsman', OWN_COMMAND]];
-  if (plan.peer !== undefined) pickers.push(['llm-d-router', [plan.peer]]);
+  if (plan.router !== undefined) pickers.push(['llm-d-router', [plan.router]]);
   const best = new Map<string, ProcessFigure>();
   const note = (figure: ProcessFigure) => {
     const key = `${figure.picker} ${figure.scenario}`;

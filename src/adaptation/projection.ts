@@ -110,10 +110,10 @@ export class Projection {
     const sum = target.reduce((all, weight) => all + weight, 0);
     if (!(sum > 0) || !Number.isFinite(sum)) return;
     const least = SHARE_MIN * total;
-    const most = (1 + CHANGE_MAX) ** seconds;
+    const factorMax = (1 + CHANGE_MAX) ** seconds;
     const moved = this.#weights.map((weight, i) => {
       const wanted = Math.max(least, (target[i]! / sum) * total);
-      return Math.min(weight * most, Math.max(weight / most, wanted));
+      return Math.min(weight * factorMax, Math.max(weight / factorMax, wanted));
     });
     const movedSum = moved.reduce((all, weight) => all + weight, 0);
     this.#weights = moved.map((weight) => Math.max(least, (weight / movedSum) * total));

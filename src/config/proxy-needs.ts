@@ -73,7 +73,7 @@ const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | '
   model: 'prompt',
   headers: 'nothing',
   wantedTimes: 'nothing',
-  peer: 'nothing',
+  earlierPick: 'nothing',
 };
 
 /** Needs of a configuration. Metrics are not among them: they count what there is. */

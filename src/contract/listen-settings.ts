@@ -19,7 +19,7 @@ export interface KeyPair {
 export interface TlsMaterial extends KeyPair {
   readonly minVersion?: 'TLSv1.2' | 'TLSv1.3' | undefined;
   readonly ciphers?: string | undefined;
-  /** Peers must show a certificate of these authorities (PEM); absent = peers show none. */
+  /** Clients must show a certificate of these authorities (PEM); absent = clients show none. */
   readonly clientCa?: string | undefined;
 }
 

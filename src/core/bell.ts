@@ -9,21 +9,21 @@ import type { CoreInstance } from './memory.js';
 export class Bell {
   readonly #core: CoreInstance;
   readonly #index: number;
-  readonly #look: () => void;
+  readonly #rung: () => void;
   #stopped = false;
 
-  /** @param look takes all work that has been left; it may be called without need */
-  constructor(core: CoreInstance, look: () => void) {
+  /** @param rung takes all work that has been left; it may be called without need */
+  constructor(core: CoreInstance, rung: () => void) {
     this.#core = core;
     this.#index = (core.call.bellAddress(core.thread) >>> 0) >>> 2;
-    this.#look = look;
+    this.#rung = rung;
   }
 
   start(): void {
     this.#listen();
   }
 
-  /** Ends the calls of `look`. */
+  /** Ends the calls of `rung`. */
   stop(): void {
     this.#stopped = true;
     Atomics.add(this.#core.i32, this.#index, 1);
@@ -36,7 +36,7 @@ export class Bell {
       if (thread === 0) call.controlWakes();
       else call.shardWakes();
       const seen = Atomics.load(i32, this.#index);
-      this.#look();
+      this.#rung();
       if (thread === 0) call.controlDozes();
       else call.shardDozes();
       const waiting = Atomics.waitAsync(i32, this.#index, seen);

@@ -265,7 +265,7 @@ export class CapacityGate {
       priority: view.getInt32(at + CORE.WAIT_SLOT_PRIORITY, true),
       promptTokens: number(CORE.WAIT_SLOT_PROMPT),
       uncachedTokens: number(CORE.WAIT_SLOT_UNCACHED),
-      maxOutputTokens: number(CORE.WAIT_SLOT_MOST_OUTPUT),
+      maxOutputTokens: number(CORE.WAIT_SLOT_OUTPUT_MAX),
       bodyBytes: number(CORE.WAIT_SLOT_BODY),
       sinceMs: time(CORE.WAIT_SLOT_SINCE),
       ttlMs: time(CORE.WAIT_SLOT_TTL),
@@ -344,11 +344,11 @@ export class CapacityGate {
   }
 
   /** Updates the conditions that close endpoints; called every 50 ms while requests wait. */
-  look(nowMs: number, passedMs: number): boolean {
-    return this.#core.call.gateLook(nowMs, passedMs) === 0;
+  updateConditions(nowMs: number, passedMs: number): boolean {
+    return this.#core.call.gateUpdate(nowMs, passedMs) === 0;
   }
 
-  /** Time of the next useful `releaseUnseen`, as of the last look; Infinity = never. */
+  /** Time of the next useful `releaseUnseen`, as of the last update; Infinity = never. */
   get nextUnseenMs(): number {
     return this.#core.call.gateNextUnseen();
   }

@@ -228,13 +228,13 @@ export const CORE = {
   EXPORT_AGE: 16,
   EXPORT_BYTES: 4,
   EXPORT_DEPTH: 20,
+  EXPORT_EXTENTS: 23,
   EXPORT_HEAD_BYTES: 8,
   EXPORT_LENGTH: 22,
   EXPORT_NEXT: 0,
   EXPORT_PARENT: 4,
   EXPORT_PARENT_HASH: 8,
   EXPORT_SEGMENT_BYTES: 24,
-  EXPORT_SPANS: 23,
   FEATURE_ACTIVE_BLOCKS: 48,
   FEATURE_BEST_CACHED: 12,
   FEATURE_INFLIGHT: 16,
@@ -478,13 +478,13 @@ export const CORE = {
   REQUEST_BEGINNING_FRONT: 2320,
   REQUEST_BLOCKS: 8,
   REQUEST_BLOCK_TOKENS: 40,
+  REQUEST_EARLIER: 44,
   REQUEST_FLAGS: 4,
   REQUEST_HELD: 3072,
   REQUEST_HELD_GENERATION: 3076,
   REQUEST_KEYS: 1024,
   REQUEST_NOW: 24,
   REQUEST_OUTPUT_TOKENS: 16,
-  REQUEST_PEER: 44,
   REQUEST_PRIORITY: 20,
   REQUEST_PROFILE: 0,
   REQUEST_PROMPT_TOKENS: 12,
@@ -647,8 +647,8 @@ export const CORE = {
   WAIT_SLOT_FLOW_LENGTH: 88,
   WAIT_SLOT_FREE: 0,
   WAIT_SLOT_HANDLE: 92,
-  WAIT_SLOT_MOST_OUTPUT: 64,
   WAIT_SLOT_OUTCOME: 72,
+  WAIT_SLOT_OUTPUT_MAX: 64,
   WAIT_SLOT_POSITION: 80,
   WAIT_SLOT_PRIORITY: 8,
   WAIT_SLOT_PROMPT: 12,
@@ -694,7 +694,7 @@ export interface CoreFunctions {
   deadEndpoints(): U32;
   decide(): U32;
   decisionLogStride(): Usize;
-  endpointAdapters(slot: U32, running: U32, waiting: U32, most: U32): U32;
+  endpointAdapters(slot: U32, running: U32, waiting: U32, adaptersMax: U32): U32;
   endpointAlive(slot: U32, generation: U32, now: F64): U32;
   endpointAttribute(slot: U32, attribute: U32, value: F32): U32;
   endpointCost(
@@ -750,7 +750,6 @@ export interface CoreFunctions {
   ): U32;
   gateDrains(priority: I32, seconds: F32): U32;
   gateDrainsIn(priority: I32): F32;
-  gateLook(now: F64, passed: F64): U32;
   gateNextUnseen(): F64;
   gateRanks(): U32;
   gateRemote(slot: U32, requests: U32, tokens: U32, count: U32, held: U32): U32;
@@ -768,6 +767,7 @@ export interface CoreFunctions {
   gateStagesOf(slot: U32, stages: U32): Bool;
   gateStep(slot: U32, ms: F32): void;
   gateUnseen(now: F64): F64;
+  gateUpdate(now: F64, passed: F64): U32;
   grow(ticket: U32, generation: U32, blocks: U32, tokens: U32): U32;
   hashBlocks(length: U32, blockBytes: U32): U32;
   hashBytesTo(from: Usize, length: U32, to: Usize): void;
@@ -820,7 +820,7 @@ export interface CoreFunctions {
   prefixCheck(): U32;
   prefixClear(slot: U32, lost: U32): I32;
   prefixCounter(counter: U32): F64;
-  prefixExport(from: U32, address: Usize, bytes: U32, most: U32): U32;
+  prefixExport(from: U32, address: Usize, bytes: U32, segmentsMax: U32): U32;
   prefixHeadAddress(): Usize;
   prefixHeld(slot: U32): U32;
   prefixInsert(slot: U32, blocks: U32): I32;
@@ -969,7 +969,6 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     gateConfigure: exports.gateConfigure,
     gateDrains: exports.gateDrains,
     gateDrainsIn: exports.gateDrainsIn,
-    gateLook: exports.gateLook,
     gateNextUnseen: exports.gateNextUnseen,
     gateRanks: exports.gateRanks,
     gateRemote: exports.gateRemote,
@@ -978,6 +977,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     gateStagesOf: exports.gateStagesOf,
     gateStep: exports.gateStep,
     gateUnseen: exports.gateUnseen,
+    gateUpdate: exports.gateUpdate,
     grow: exports.grow,
     hashBlocks: exports.hashBlocks,
     hashBytesTo: exports.hashBytesTo,

@@ -40,7 +40,7 @@ export interface DecisionRequest {
   /** Marks a further profile for the request of the last decision, whose match remains valid. */
   readonly further?: boolean | undefined;
   /** Slot picked by an earlier profile of the request, for topology operations. */
-  readonly peer?: number | undefined;
+  readonly earlier?: number | undefined;
 }
 
 /** Input of a gated decision that enqueues its request when there is no room. */
@@ -183,8 +183,8 @@ export class Decider {
     if (request.baseModel === true) u32[at.flags]! |= CORE.DECIDE_BASE_MODEL;
     if (request.unstored === true) u32[at.flags]! |= CORE.DECIDE_UNSTORED;
     if (request.further === true) u32[at.flags]! |= CORE.DECIDE_FURTHER;
-    if (request.peer !== undefined) this.#core.asserts?.slot(request.peer);
-    u32[at.peer] = request.peer === undefined ? 0 : request.peer + 1;
+    if (request.earlier !== undefined) this.#core.asserts?.slot(request.earlier);
+    u32[at.earlier] = request.earlier === undefined ? 0 : request.earlier + 1;
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
     return this.#read(call.decide());
@@ -403,7 +403,7 @@ function offsets(request: number) {
     outputTokens: word(CORE.REQUEST_OUTPUT_TOKENS),
     priority: word(CORE.REQUEST_PRIORITY),
     blockTokens: word(CORE.REQUEST_BLOCK_TOKENS),
-    peer: word(CORE.REQUEST_PEER),
+    earlier: word(CORE.REQUEST_EARLIER),
     now: request + CORE.REQUEST_NOW,
     waitSlots: word(CORE.REQUEST_WAIT_SLOT),
     held: word(CORE.REQUEST_HELD),

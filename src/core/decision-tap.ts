@@ -139,7 +139,7 @@ export class DecisionTap {
     word(DECISION.outputTokens, request.outputTokens);
     buffer.writeInt32LE(request.priority, from + DECISION.priority);
     word(DECISION.blockTokens, request.blockTokens);
-    word(DECISION.peer, request.peer === undefined ? 0 : request.peer + 1);
+    word(DECISION.earlier, request.earlier === undefined ? 0 : request.earlier + 1);
     buffer.writeFloatLE(request.wantedTtftMs ?? 0, from + DECISION.wantedTtftMs);
     buffer.writeFloatLE(request.wantedTpotMs ?? 0, from + DECISION.wantedTpotMs);
     this.#copyWords(from + DECISION.adapter, (this.#request + CORE.REQUEST_ADAPTER) >>> 2, 2);

@@ -85,7 +85,7 @@ export class DecisionTrail {
     this.#writeId(id);
   }
 
-  /** Bounds the time that a busy thread spends on columns that are probably let go. */
+  /** Bounds the time that a busy thread spends on columns that are probably not kept. */
   #mayHold(nowMs: number | undefined): boolean {
     if (this.#held === undefined || nowMs === undefined) return false;
     const second = Math.floor(nowMs / 1000);
@@ -125,7 +125,7 @@ export class DecisionTrail {
   refused(number: number, refusal: LoggedRefusal): boolean {
     const at = this.#recordOf(number);
     if (at === undefined) return false;
-    this.#letGo(number, at, true);
+    this.#release(number, at, true);
     this.#endRefused(at, refusal);
     return true;
   }
@@ -155,7 +155,7 @@ export class DecisionTrail {
     u32[(at + CORE.DECISION_ENGINE_PROMPT) >>> 2] = measures.promptTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_CACHED) >>> 2] = measures.cachedTokens ?? UNKNOWN_COUNT;
     u32[(at + CORE.DECISION_END) >>> 2] = OUTCOMES[measures.outcome] + 1;
-    this.#letGo(number, at, this.#isNotable(at, measures));
+    this.#release(number, at, this.#isNotable(at, measures));
     if (this.#lost !== undefined && u32[(at + CORE.DECISION_TOTAL) >>> 2] !== 0)
       this.#tellLoss(at, measures.cachedTokens);
   }
@@ -167,8 +167,8 @@ export class DecisionTrail {
     return slow || outcome !== 'completed' || this.#core.u32[(at + CORE.DECISION_BEST_SLOT) >>> 2] !== NO_SLOT;
   }
 
-  /** Lets the held columns of a record go, into the log where they are kept. */
-  #letGo(number: number, at: number, kept: boolean): void {
+  /** Releases the held columns of a record, into the log when `kept`. */
+  #release(number: number, at: number, kept: boolean): void {
     const unit = this.#held?.release(number, kept) ?? 0;
     if (unit !== 0) this.#core.u32[(at + CORE.DECISION_COLUMNS) >>> 2] = unit;
   }
@@ -193,7 +193,7 @@ export class DecisionTrail {
   abandoned(number: number): void {
     const at = this.#recordOf(number);
     if (at === undefined) return;
-    this.#letGo(number, at, true);
+    this.#release(number, at, true);
     this.#core.u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_ABANDONED;
   }
 

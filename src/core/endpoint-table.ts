@@ -130,19 +130,19 @@ export class EndpointTable {
 
   #writeAdapters(slot: number, adapters: NonNullable<EndpointSignals['adapters']>): void {
     const { call, bytes } = this.#core;
-    const most = CORE.ADAPTERS_PER_ENDPOINT;
+    const adaptersMax = CORE.ADAPTERS_PER_ENDPOINT;
     const region = call.regionAddress(CORE.REGION_ADAPTERS) >>> 0;
     const input = call.inputAddress() >>> 0;
-    const names = [...adapters.running, ...adapters.waiting].slice(0, most);
+    const names = [...adapters.running, ...adapters.waiting].slice(0, adaptersMax);
     for (const [i, name] of names.entries()) {
       const { written } = encoder.encodeInto(name.slice(0, 1024), scratch);
       bytes.set(scratch.subarray(0, written), input);
-      call.hashBytesTo(input, written, region + (slot * most + i) * 8);
+      call.hashBytesTo(input, written, region + (slot * adaptersMax + i) * 8);
     }
     call.endpointAdapters(
       slot,
-      Math.min(adapters.running.length, most),
-      Math.min(adapters.waiting.length, most - Math.min(adapters.running.length, most)),
+      Math.min(adapters.running.length, adaptersMax),
+      Math.min(adapters.waiting.length, adaptersMax - Math.min(adapters.running.length, adaptersMax)),
       adapters.max,
     );
   }

@@ -55,7 +55,7 @@ export class IndexExport {
     const runBytes = 8 + sizes.endpoints / 8;
     for (let at = from; at < from + bytes; ) {
       const length = view.getUint8(at + CORE.EXPORT_LENGTH);
-      const count = view.getUint8(at + CORE.EXPORT_SPANS);
+      const count = view.getUint8(at + CORE.EXPORT_EXTENTS);
       const hashes = at + CORE.EXPORT_SEGMENT_BYTES;
       const runs = hashes + 8 * length;
       const parent = view.getUint32(at + CORE.EXPORT_PARENT, true);

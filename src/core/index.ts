@@ -36,4 +36,4 @@ export { RequestScanner } from './request-scanner.js';
 export { ResponseScanner, type ResponseScanOptions } from './response-scanner.js';
 export { SampleReader } from './sample-reader.js';
 export type { Measures, Outcome, TrainingSample } from './training-sample.js';
-export { PromptKind, type RequestScanResult, type ScanRefusal, type Span, type Usage } from './types.js';
+export { type ByteRange, PromptKind, type RequestScanResult, type ScanRefusal, type Usage } from './types.js';

@@ -65,7 +65,7 @@ export type ReadName =
   | 'model'
   | 'headers'
   | 'wantedTimes'
-  | 'peer';
+  | 'earlierPick';
 
 /** Inputs by the parameters of an operation. */
 type Reads = readonly ReadName[] | ((parameters: readonly number[]) => readonly ReadName[]);
@@ -198,7 +198,7 @@ export const OPERATIONS: Facts = {
       ]),
   },
   OP_FILTER_STICKY: { reads: ['matches', 'inflightTokens'] },
-  OP_FILTER_TOPOLOGY: { reads: ['labels', 'peer'] },
+  OP_FILTER_TOPOLOGY: { reads: ['labels', 'earlierPick'] },
   OP_FILTER_TIER: { reads: ['predictions'] },
 
   OP_SCORE_QUEUE: loadOrCache(WAITING, QUEUED, 'fewest'),
@@ -242,7 +242,7 @@ export const OPERATIONS: Facts = {
   OP_SCORE_CONTEXT_LENGTH: besideCost(['labels', 'promptLength'], shown('prompt tokens', 'promptTokens')),
   OP_SCORE_RENDEZVOUS: besideCost(hashed, INFLIGHT),
   OP_SCORE_CONSISTENT_HASH: besideCost(hashed, INFLIGHT),
-  OP_SCORE_TOPOLOGY: besideCost(['labels', 'peer'], shown('nearness: 1 host, 0.2 rack, 0.05 zone', 'score')),
+  OP_SCORE_TOPOLOGY: besideCost(['labels', 'earlierPick'], shown('nearness: 1 host, 0.2 rack, 0.05 zone', 'score')),
 
   OP_PICK_MAX_SCORE: { reads: ['known', 'inflight'] },
   OP_PICK_RANDOM: { reads: [] },

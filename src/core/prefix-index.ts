@@ -14,7 +14,7 @@ export interface PrefixCounters {
   readonly stored: number;
   readonly removed: number;
   readonly evicted: number;
-  /** Pairs lost to a full table of sets or spans, or to a repair. */
+  /** Pairs lost to a full table of sets or extents, or to a repair. */
   readonly dropped: number;
   /** Blocks of events with an unknown parent. */
   readonly orphans: number;

@@ -19,7 +19,7 @@ export const DECISION = {
   outputTokens: 32,
   priority: 36,
   blockTokens: 40,
-  peer: 44,
+  earlier: 44,
   wantedTtftMs: 48,
   wantedTpotMs: 52,
   adapter: 56,

@@ -4,12 +4,12 @@ import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 import {
+  type ByteRange,
   type Medium,
   PromptKind,
   type RequestScanResult,
   type ScanFlaw,
   type ScanRefusal,
-  type Span,
 } from './types.js';
 
 /** Chain hashes of a prompt, written by scanner.chain() into the thread's HASHES area. */
@@ -215,13 +215,13 @@ export class RequestScanner {
     const hasModel = this.#word(state, CORE.SCAN_MODEL_KNOWN) === 1;
     return {
       model: hasModel ? this.#model(state) : undefined,
-      modelSpan: this.#span(state, CORE.SCAN_MODEL_START, CORE.SCAN_MODEL_END),
+      modelRange: this.#range(state, CORE.SCAN_MODEL_START, CORE.SCAN_MODEL_END),
       stream: this.#word(state, CORE.SCAN_STREAM) === 1,
       maxOutputTokens: this.#limit(state, LIMITS[0]) ?? this.#limit(state, LIMITS[1]),
-      promptSpan: this.#span(state, CORE.SCAN_PROMPT_START, CORE.SCAN_PROMPT_END),
+      promptRange: this.#range(state, CORE.SCAN_PROMPT_START, CORE.SCAN_PROMPT_END),
       promptBytes: this.#core.call.scanPromptBytes(id) >>> 0,
-      toolsSpan: this.#span(state, CORE.SCAN_TOOLS_START, CORE.SCAN_TOOLS_END),
-      templateSpan: this.#span(state, CORE.SCAN_TEMPLATE_START, CORE.SCAN_TEMPLATE_END),
+      toolsRange: this.#range(state, CORE.SCAN_TOOLS_START, CORE.SCAN_TOOLS_END),
+      templateRange: this.#range(state, CORE.SCAN_TEMPLATE_START, CORE.SCAN_TEMPLATE_END),
       cacheSalt: this.#word(state, CORE.SCAN_SALT_KNOWN) === 1 ? this.#string(state, SALT) : undefined,
       media: this.#word(state, CORE.SCAN_PROMPT_END) === 0 ? NO_MEDIA : this.#media(state),
       hasMedia: this.#core.call.scanMediaSeen(id) === 1,
@@ -284,8 +284,8 @@ export class RequestScanner {
     }));
   }
 
-  /** An end of 0 means no span: a span ends after its first byte at the earliest. */
-  #span(state: number, startOffset: number, endOffset: number): Span | undefined {
+  /** An end of 0 means no range: a range ends after its first byte at the earliest. */
+  #range(state: number, startOffset: number, endOffset: number): ByteRange | undefined {
     const end = this.#word(state, endOffset);
     return end === 0 ? undefined : { start: this.#word(state, startOffset), end };
   }

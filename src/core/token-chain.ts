@@ -100,14 +100,14 @@ export class TokenChain {
   add(tokens: Uint32Array, blockTokens: number, extras: BlockExtras): number {
     const { call } = this.#core;
     const whole = Math.floor(tokens.length / blockTokens);
-    const most = Math.floor(this.#inputTokens / blockTokens);
+    const blocksMax = Math.floor(this.#inputTokens / blockTokens);
     // A block that does not fit into INPUT is not hashed; the prompt has no match then.
-    if (most === 0) return 0;
+    if (blocksMax === 0) return 0;
     let blocks = 0;
     let at = 0;
     while (at < whole) {
       this.#mix(extras.get(at));
-      let end = Math.min(whole, at + most);
+      let end = Math.min(whole, at + blocksMax);
       for (let next = at + 1; next < end; next++) if (extras.has(next)) end = next;
       this.#writeTokens(tokens, at * blockTokens, end * blockTokens);
       blocks = call.tokenChainAdd((end - at) * blockTokens * 4, blockTokens * 4);

@@ -1,7 +1,7 @@
 import { CORE } from './core-names.js';
 
 /** A byte range [start, end) of a request body, counted over all its chunks. */
-export interface Span {
+export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
@@ -38,25 +38,25 @@ export interface Medium {
   readonly modality: 'image' | 'video' | 'audio';
 }
 
-/** Result of a scan at the end of the body. Spans cover the raw JSON value, quotes and brackets included. */
+/** Result of a scan at the end of the body. Ranges cover the raw JSON value, quotes and brackets included. */
 export interface RequestScanResult {
   /** The decoded model name; undefined when the key is absent or no string. At most 1,024 bytes are kept. */
   readonly model: string | undefined;
   /** The last value of `model`, of any type. */
-  readonly modelSpan: Span | undefined;
+  readonly modelRange: ByteRange | undefined;
   readonly stream: boolean;
   /** Client's bound on output tokens, by the rule of the prompt kind; undefined when absent, negative or fractional. */
   readonly maxOutputTokens: number | undefined;
   /**
-   * Span of the prompt value (prompt, messages, input or items); undefined when the key is absent or its shape is not
+   * Range of the prompt value (prompt, messages, input or items); undefined when the key is absent or its shape is not
    * allowed.
    */
-  readonly promptSpan: Span | undefined;
+  readonly promptRange: ByteRange | undefined;
   /** Bytes of prompt content behind the hashes and the token estimate (tools and system included). */
   readonly promptBytes: number;
-  readonly toolsSpan: Span | undefined;
-  /** Span of `chat_template_kwargs` of a chat. */
-  readonly templateSpan: Span | undefined;
+  readonly toolsRange: ByteRange | undefined;
+  /** Range of `chat_template_kwargs` of a chat. */
+  readonly templateRange: ByteRange | undefined;
   readonly cacheSalt: string | undefined;
   /** Distinct images, videos and sounds of the prompt, at most 32; empty for kinds whose parts are not read. */
   readonly media: readonly Medium[];

@@ -118,7 +118,7 @@ function describe({ view, bytes }: CoreInstance, at: number, request: WaitDescri
   time(CORE.WAIT_SLOT_SINCE, request.sinceMs);
   time(CORE.WAIT_SLOT_TTL, request.ttlMs ?? NOTHING);
   time(CORE.WAIT_SLOT_DEADLINE, request.firstTokenDueMs ?? NOTHING);
-  number(CORE.WAIT_SLOT_MOST_OUTPUT, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
+  number(CORE.WAIT_SLOT_OUTPUT_MAX, Math.min(request.maxOutputTokens ?? 0, 0xffff_ffff));
   number(CORE.WAIT_SLOT_BODY, Math.min(request.bodyBytes, 0xffff_ffff));
   let flags = view.getUint32(at + CORE.WAIT_SLOT_FLAGS, true);
   if (request.handle !== undefined) flags |= CORE.WAIT_FLAG_BEFORE;

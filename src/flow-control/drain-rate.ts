@@ -35,17 +35,17 @@ export class DrainRate {
 
   /** Stops the measurement: the band has no waiting request. */
   stop(nowMs: number): void {
-    this.look(nowMs);
+    this.update(nowMs);
     this.#stepStartMs = undefined;
   }
 
   dispatched(tokens: number, nowMs: number): void {
-    this.look(nowMs);
+    this.update(nowMs);
     this.#tokens += tokens;
   }
 
   /** Adds the steps that have passed to the average. */
-  look(nowMs: number): void {
+  update(nowMs: number): void {
     if (this.#stepStartMs === undefined) return;
     const steps = Math.floor((nowMs - this.#stepStartMs) / STEP_MS);
     if (steps < 1) return;

@@ -19,7 +19,7 @@ export class EvictableRequests {
   }
 
   /** Removes a request that has ended. A ticket that another request has by now stays with that request. */
-  letGo(tickets: readonly Ticket[]): void {
+  remove(tickets: readonly Ticket[]): void {
     for (const { ticket, generation } of tickets) {
       if (this.#byTicket.get(ticket)?.generation === generation) this.#byTicket.delete(ticket);
     }

@@ -26,7 +26,7 @@ export function tokensAhead(band: Band, flows: FlowTable, flow: number, id: stri
 /** Milliseconds in which a band serves `tokens` tokens; undefined while its rate is unknown. */
 export function drainMs(band: Band, tokens: number, nowMs: number): number | undefined {
   if (tokens === 0) return 0;
-  band.drain.look(nowMs);
+  band.drain.update(nowMs);
   const rate = band.drain.tokensPerSecond;
   return rate === undefined ? undefined : (tokens / rate) * 1000;
 }
@@ -43,7 +43,7 @@ export function expectedWaitMs(
   nowMs: number,
 ): number | undefined {
   if (band.waiting === 0) return 0;
-  band.drain.look(nowMs);
+  band.drain.update(nowMs);
   if (band.drain.tokensPerSecond === undefined) return undefined;
   return drainMs(band, tokensAhead(band, flows, flow, id), nowMs);
 }

@@ -463,7 +463,7 @@ export class FlowController {
     this.#timerAt = Number.POSITIVE_INFINITY;
     const now = nowMs();
     if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
-      gate.look(now, Math.min(now - this.#lastLookMs, 1_000));
+      gate.updateConditions(now, Math.min(now - this.#lastLookMs, 1_000));
       this.#lastLookMs = now;
       this.#tellDrains(now);
       this.#unseenMs = gate.nextUnseenMs;

@@ -127,8 +127,8 @@ export class FlowTable {
   }
 
   /** Drops flows that have been idle since before `beforeMs`, at most `most`. */
-  collect(beforeMs: number, most: number): void {
-    for (let i = 0; i < most; i++) {
+  collect(beforeMs: number, flowsMax: number): void {
+    for (let i = 0; i < flowsMax; i++) {
       const flow = this.#idleFirst;
       if (flow === NONE || this.#idleSinceMs[flow]! > beforeMs) return;
       this.#close(flow);

@@ -194,7 +194,7 @@ export interface Queues {
    * not call back.
    * @returns the number of dispatched requests
    */
-  dispatch(tryDispatch: TryDispatch, nowMs: number, most: number): number;
+  dispatch(tryDispatch: TryDispatch, nowMs: number, dispatchesMax: number): number;
   /**
    * Returns a dispatched request that could not use its endpoint to the head of its flow, with its old deadline.
    * @returns false when the handle has ended

@@ -61,7 +61,7 @@ export class QueueMachine implements Queues {
   readonly #room: WaitingRoom;
   readonly #running: RunningRequests;
   readonly #retryAfter: RetryAfter;
-  readonly #mostRunning: number;
+  readonly #runningMax: number;
   /** Requests of the overflow set that a dispatch has tried without success and will put back. */
   readonly #aside: number[] = [];
   #settings: FlowControlSettings;
@@ -83,7 +83,7 @@ export class QueueMachine implements Queues {
     this.#running = new RunningRequests(this.#tables, (priority) => this.#bands.get(priority));
     this.#buckets = new TokenBuckets(settings.tenantLimits);
     this.#retryAfter = new RetryAfter(seed);
-    this.#mostRunning = bounds.requests >> 1;
+    this.#runningMax = bounds.requests >> 1;
     this.#bandsCollectedMs = nowMs;
   }
 
@@ -151,27 +151,27 @@ export class QueueMachine implements Queues {
     return true;
   }
 
-  dispatch(tryDispatch: TryDispatch, nowMs: number, most: number): number {
+  dispatch(tryDispatch: TryDispatch, nowMs: number, dispatchesMax: number): number {
     this.unfinished = false;
     this.#stopped = false;
     let dispatched = 0;
     for (const band of this.#bands.sorted) {
       if (band.waiting === 0) continue;
       band.fairness.at(nowMs);
-      dispatched += this.#dispatchBand(band, tryDispatch, nowMs, most - dispatched);
+      dispatched += this.#dispatchBand(band, tryDispatch, nowMs, dispatchesMax - dispatched);
       this.#putBack(band);
       if (this.unfinished || this.#stopped) break;
     }
     return dispatched;
   }
 
-  #dispatchBand(band: Band, tryDispatch: TryDispatch, nowMs: number, most: number): number {
+  #dispatchBand(band: Band, tryDispatch: TryDispatch, nowMs: number, dispatchesMax: number): number {
     const { requests, lanes } = this.#tables;
     let dispatched = 0;
     for (;;) {
       const [low, high] = [band.openLow, band.openHigh];
       if ((low | high) === 0) return dispatched;
-      if (dispatched === most) {
+      if (dispatched === dispatchesMax) {
         this.unfinished = true;
         return dispatched;
       }
@@ -190,7 +190,7 @@ export class QueueMachine implements Queues {
     band.drain.dispatched(tokens, nowMs);
     this.#room.leave(index, band, nowMs);
     // Beyond the bound the request runs all the same; its flow's account keeps the estimate.
-    if (this.#running.count < this.#mostRunning) this.#running.start(index, band);
+    if (this.#running.count < this.#runningMax) this.#running.start(index, band);
     else this.#free(index, nowMs);
     this.totals.dispatched++;
   }

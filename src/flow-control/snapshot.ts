@@ -3,10 +3,10 @@ import { CANDIDATE_SETS_MAX, type CandidateSets } from './candidate-sets.js';
 import type { BandSnapshot, FlowSnapshot, QueueSnapshot } from './queue-contract.js';
 import { NONE } from './request-slab.js';
 
-/** @param mostFlows bound on the flows listed, those with most waiting requests */
-export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mostFlows: number): BandSnapshot {
+/** @param flowsMax bound on the flows listed, those with most waiting requests */
+export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, flowsMax: number): BandSnapshot {
   const { flows } = tables;
-  const shown = mostWaiting(flows.ofBand(band.priority), flows.waiting, mostFlows);
+  const shown = longestQueues(flows.ofBand(band.priority), flows.waiting, flowsMax);
   return {
     priority: band.priority,
     configured: band.configured,
@@ -27,12 +27,12 @@ export function bandSnapshot(band: Band, tables: QueueTables, nowMs: number, mos
 }
 
 /** The flows with most waiting requests, most first. Visits each flow once, because there may be 100,000. */
-function mostWaiting(all: Iterable<number>, waiting: Int32Array, most: number): readonly number[] {
+function longestQueues(all: Iterable<number>, waiting: Int32Array, flowsMax: number): readonly number[] {
   const found: number[] = [];
-  if (most === 0) return found;
+  if (flowsMax === 0) return found;
   for (const flow of all) {
-    if (found.length === most && waiting[flow]! <= waiting[found[most - 1]!]!) continue;
-    if (found.length === most) found.pop();
+    if (found.length === flowsMax && waiting[flow]! <= waiting[found[flowsMax - 1]!]!) continue;
+    if (found.length === flowsMax) found.pop();
     let place = found.length;
     while (place > 0 && waiting[found[place - 1]!]! < waiting[flow]!) place--;
     found.splice(place, 0, flow);

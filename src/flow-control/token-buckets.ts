@@ -64,8 +64,8 @@ export class TokenBuckets {
     this.#buckets.set(fairnessId, { tokens: level, sinceMs: nowMs });
   }
 
-  /** Tokens that are missing in the buckets that are not full, most first. @param most bound on the tenants */
-  missing(most: number, nowMs: number): { readonly tenant: string; readonly tokens: number }[] {
+  /** Tokens that are missing in the buckets that are not full, most first. @param tenantsMax bound on the tenants */
+  missing(tenantsMax: number, nowMs: number): { readonly tenant: string; readonly tokens: number }[] {
     const all = [...this.#buckets.keys()].map((tenant) => {
       const settings = this.#settingsOf(tenant);
       return {
@@ -76,7 +76,7 @@ export class TokenBuckets {
     return all
       .filter(({ tokens }) => tokens > 0)
       .sort((a, b) => b.tokens - a.tokens)
-      .slice(0, most);
+      .slice(0, tenantsMax);
   }
 
   /** Takes tokens that were missing in a bucket `ageMs` ago. */
@@ -93,11 +93,14 @@ export class TokenBuckets {
     this.#news.add(fairnessId);
   }
 
-  /** Tokens since the start of each tenant that has used some since the last call. @param most bound on the tenants */
-  takeNews(most: number): { readonly tenant: string; readonly tokens: number }[] {
+  /**
+   * Tokens since the start of each tenant that has used some since the last call. @param tenantsMax bound on the
+   * tenants
+   */
+  takeNews(tenantsMax: number): { readonly tenant: string; readonly tokens: number }[] {
     const news: { tenant: string; tokens: number }[] = [];
     for (const tenant of this.#news) {
-      if (news.length === most) break;
+      if (news.length === tenantsMax) break;
       this.#news.delete(tenant);
       news.push({ tenant, tokens: this.#used.get(tenant)! });
     }

@@ -113,7 +113,7 @@ export class WaitingLine {
   }
 
   /** Releases the charge of a dispatch unless a decision has taken it over. */
-  giveBack(dispatch: Dispatch): void {
+  release(dispatch: Dispatch): void {
     this.#options.release(dispatch);
   }
 
@@ -172,7 +172,7 @@ export class WaitingLine {
 
   /** Releases a dispatch whose client has left meanwhile. */
   #unwanted(dispatch: Dispatch): void {
-    this.giveBack(dispatch);
+    this.release(dispatch);
     this.end(dispatch.handle, 0);
   }
 }

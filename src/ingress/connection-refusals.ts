@@ -18,8 +18,8 @@ export type RefusalTexts = Readonly<Record<Refusal, string>>;
 
 /** What is known of a refused connection. */
 export interface RefusedConnection {
-  /** Address of the peer; undefined = it is gone already. */
-  readonly peer: string | undefined;
+  /** Address of the client; undefined = it is gone already. */
+  readonly address: string | undefined;
   /** Error of the handshake. */
   readonly error?: string | undefined;
 }
@@ -69,7 +69,10 @@ export class ConnectionRefusals {
     this.#reports = new Map(
       REFUSALS.map((reason) => [
         reason,
-        new PacedReport<RefusedConnection>((details, count) => warn(texts[reason], { ...details, count })),
+        // The field is called `peer` in the log since the first version.
+        new PacedReport<RefusedConnection>(({ address, ...rest }, count) =>
+          warn(texts[reason], { peer: address, ...rest, count }),
+        ),
       ]),
     );
   }

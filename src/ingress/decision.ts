@@ -29,14 +29,14 @@ export interface DecisionInput {
   readonly dispatch?: Dispatch | undefined;
 }
 
-/** Admit and schedule one request, and record both. A dispatch that was not used is given back. */
+/** Admit and schedule one request, and record both. A dispatch that was not used is released. */
 export function decide(services: StreamServices, input: DecisionInput): Placement | Rejection | Waiting {
   const { dispatch } = input;
   const { line } = services;
   const outcome = admitAndSchedule(services, input);
   if (dispatch === undefined || line === undefined) return outcome;
   // The ticket of the decision has been replaced.
-  line.giveBack(dispatch);
+  line.release(dispatch);
   if (outcome.kind === 'placed') {
     return { ...outcome, charge: new QueuedCharge(outcome.charge, line, dispatch.handle) };
   }

@@ -59,7 +59,7 @@ export interface Exchange extends Evictable {
   hold(bytes: number): boolean;
   /** Ends the stream. Everything that it holds is released before the proxy is told of the end. */
   finish(): void;
-  /** The peer broke the protocol. */
+  /** The proxy broke the protocol. */
   fail(why: string): void;
   /** Reports an unexpected exception: it ends this stream and no other. */
   broken(error: unknown): void;

@@ -53,8 +53,8 @@ const LIGHT_MAX = 16;
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
 
-/** Handler of a stream that has failed as it was opened. */
-const DEAF: ProcessHandler = {
+/** Handler of a stream that was refused as it was opened: it ignores all that comes. */
+const IGNORING: ProcessHandler = {
   message: () => {},
   halfClosed: () => {},
   overflowed: () => {},
@@ -94,7 +94,7 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     if (!refused || load.silentStreams < SILENT_MAX) return new ExchangeStream(context, stream, refused);
     services.recorder.overloaded();
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
-    return DEAF;
+    return IGNORING;
   };
   const entry: StreamContext =
     pools === undefined

@@ -71,7 +71,7 @@ export class RequestPhase {
   }
 
   /** The request is not complete. */
-  get isComing(): boolean {
+  get isArriving(): boolean {
     return this.#state === 'reading';
   }
 
@@ -204,12 +204,12 @@ export class RequestPhase {
   #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
     const mine = this.#preparing;
     answer.then((found) => {
-      if (this.#preparing === mine) this.#goOn(() => next(found));
+      if (this.#preparing === mine) this.#resume(() => next(found));
     });
   }
 
   /** Continues a request whose preparation is complete. */
-  #goOn(work: () => void): void {
+  #resume(work: () => void): void {
     const startedAt = this.#exchange.context.services.now();
     this.#observer.prepared(startedAt);
     this.#preparing = undefined;
@@ -298,7 +298,7 @@ export class RequestPhase {
     if (evictable === undefined || !settings.current.evicts) return;
     const { tickets = [] } = charge;
     evictable.hold(tickets, this.#exchange);
-    this.#unevictable = () => evictable.letGo(tickets);
+    this.#unevictable = () => evictable.remove(tickets);
   }
 
   /** Holds the request until an endpoint has room. */

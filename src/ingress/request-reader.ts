@@ -27,7 +27,7 @@ export type Reading =
   /** The request is complete: `understand` comes next. */
   | 'complete'
   | Rejection
-  /** The peer broke the order of the protocol. */
+  /** The proxy broke the order of the protocol. */
   | { readonly kind: 'fault'; readonly why: string };
 
 /** Headers of a request that has let them go. */

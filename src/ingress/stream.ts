@@ -125,7 +125,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
 
   /** A request that does not come to its end gives its place to another one; an answer may take as long as it likes. */
   stalled(): void {
-    if (this.#state === 'opened' || (this.#state === 'under way' && this.#request?.isComing !== false)) {
+    if (this.#state === 'opened' || (this.#state === 'under way' && this.#request?.isArriving !== false)) {
       this.#reject(requestTimeout());
     }
   }

@@ -45,7 +45,7 @@ export interface StreamEntry {
   behind?(): void;
 }
 
-/** Memory that is counted and given back for other use. It does not change while it is retained. */
+/** Memory that is counted and freed for other use. It does not change while it is retained. */
 export interface HeldMemory {
   retain(): void;
   release(): void;

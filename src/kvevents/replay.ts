@@ -20,7 +20,7 @@ export class ReplayTurns {
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  giveBack(): void {
+  release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free++;
     else next();

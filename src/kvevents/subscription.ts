@@ -140,7 +140,7 @@ export class Subscription {
       this.#noReplayBefore = performance.now() + COOLDOWN_MS;
       report(`lost events cannot be fetched from ${replayAddress}: ${errorMessage(error)}`);
     } finally {
-      turns.giveBack();
+      turns.release();
     }
   }
 }

@@ -10,7 +10,7 @@ const GOLDEN = 0x9e3779b1;
  */
 export class U64Table {
   readonly #width: number;
-  readonly #most: number;
+  readonly #entriesMax: number;
   #places = FIRST_PLACES;
   #size = 0;
   #keys: BigUint64Array;
@@ -21,11 +21,11 @@ export class U64Table {
 
   /**
    * @param width 64-bit values of one entry
-   * @param most entries that the table may have
+   * @param entriesMax entries that the table may have
    */
-  constructor(width: number, most: number) {
+  constructor(width: number, entriesMax: number) {
     this.#width = width;
-    this.#most = most;
+    this.#entriesMax = entriesMax;
     [this.#keys, this.#halves, this.#values, this.#marks] = this.#arrays(FIRST_PLACES);
   }
 
@@ -41,7 +41,7 @@ export class U64Table {
 
   /** Enters a key that is not there yet, with mark and values of 0. @returns its place, or -1 when the table is full */
   add(key: bigint): number {
-    if (this.#size >= this.#most) return -1;
+    if (this.#size >= this.#entriesMax) return -1;
     if (this.#size + 1 > this.#places * LOAD) this.#grow();
     const place = this.#search(key);
     this.#keys[place] = key;

@@ -306,7 +306,7 @@ export class PoolParts {
       sharesIndex: prefix !== undefined && (prefix.knownBy ?? 'decisions') === 'decisions',
       state: sharedState(this.adaptation, () => this.flow, settings.hashKey !== ''),
       outliving: outlivingState(this.adaptation, () => this.flow),
-      hinted: (slot, generation) => this.deaths?.watch.look(slot, generation),
+      hinted: (slot, generation) => this.deaths?.watch.check(slot, generation),
       log,
     });
   }
@@ -455,7 +455,7 @@ export class PoolParts {
     else if (message.kind === 'segments') this.#segments.set(message.thread, message.state);
     else if (message.kind === 'speculated') {
       this.events.feed?.speculated(message.slot, message.generation, message.hashes);
-    } else if (message.kind === 'doubted') this.deaths?.watch.look(message.slot, message.generation);
+    } else if (message.kind === 'doubted') this.deaths?.watch.check(message.slot, message.generation);
     else {
       this.#ejections++;
       const { endpoint } = message;

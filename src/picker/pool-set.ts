@@ -80,23 +80,23 @@ export class PoolSet implements Part {
     const text = await readBoundedFile(followed.file);
     await this.#apply(text);
     this.#started = true;
-    if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#lookInTurn());
+    if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#readInTurn());
   }
 
   /** Reads the file and the configurations of all pools again. Entries that could not be opened are tried again. */
   async reload(): Promise<void> {
     this.#text = undefined;
-    await this.#lookInTurn();
+    await this.#readInTurn();
     for (const { reload } of this.#running.values()) await reload?.reload();
   }
 
   /** Looks when the looks before it have ended. */
-  #lookInTurn(): Promise<void> {
-    this.#turn = this.#turn.then(() => this.#look());
+  #readInTurn(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#readFile());
     return this.#turn;
   }
 
-  async #look(): Promise<void> {
+  async #readFile(): Promise<void> {
     try {
       const text = await readBoundedFile(this.#options.followed.file);
       if (text !== this.#text) await this.#apply(text);

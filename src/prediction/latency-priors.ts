@@ -14,8 +14,8 @@ const HOUR_MS = 3_600_000;
 const TYPICAL = [1, 1, 1, 1, 4, 0.3, 1] as const;
 
 /** Coefficients are at least 0: every feature of the model delays the answer. */
-function priors(values: readonly number[], most: readonly number[]): readonly CoefficientPrior[] {
-  return values.map((value, i) => ({ value, magnitude: TYPICAL[i]!, least: 0, most: most[i]! }));
+function priors(values: readonly number[], maxima: readonly number[]): readonly CoefficientPrior[] {
+  return values.map((value, i) => ({ value, magnitude: TYPICAL[i]!, min: 0, max: maxima[i]! }));
 }
 
 /**

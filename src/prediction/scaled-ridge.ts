@@ -5,8 +5,8 @@ export interface CoefficientPrior {
   readonly value: number;
   /** Size of the feature in a typical observation. Above 0. */
   readonly magnitude: number;
-  readonly least: number;
-  readonly most: number;
+  readonly min: number;
+  readonly max: number;
 }
 
 export interface RidgeOptions {
@@ -38,7 +38,7 @@ export class ScaledRidge {
   constructor(options: RidgeOptions) {
     const { priors } = options;
     this.#options = options;
-    this.#equations = new RidgeEquations(priors.map(({ least, most }) => ({ low: least, high: most })));
+    this.#equations = new RidgeEquations(priors.map(({ min, max }) => ({ low: min, high: max })));
     this.#anchors = Float64Array.from(priors, ({ value }) => value);
     this.#squares = Float64Array.from(priors, ({ magnitude }) => magnitude ** 2);
     this.#equations.theta.set(this.#anchors);

@@ -127,7 +127,7 @@ export class PeerView {
     if (isFarBehind(peer, update)) this.#beginAnew(peer, update.sequence);
     const gap = noteSequence(peer, update.sequence);
     this.#takeLoads(peer, update);
-    return { ignored: false, appeared, gap, spent: takeSpendings(peer, update) };
+    return { ignored: false, appeared, gap, spent: takeSpent(peer, update) };
   }
 
   /** Notes that the prefix index of the peer at its update `sequence` has been taken over. */
@@ -337,7 +337,7 @@ function advance(peer: Peer): void {
 }
 
 /** New tokens of each tenant. The sums only grow, so a late update adds nothing. */
-function takeSpendings({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { tenant: string; tokens: number }[] {
+function takeSpent({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { tenant: string; tokens: number }[] {
   const news: { tenant: string; tokens: number }[] = [];
   for (const { tenant, tokens } of spendings) {
     const known = spent.get(tenant);

@@ -5,7 +5,7 @@ export interface DialectErrors {
   /** Text for a body that is no document of its kind; undefined = it is JSON, but no object. */
   unreadable(refusal: ScanRefusal | undefined): string;
   /** Text for a field of a wrong shape that the dialect needs. */
-  unfit(flaw: ScanFlaw): string;
+  wrongContent(flaw: ScanFlaw): string;
 }
 
 function place(refusal: ScanRefusal | undefined): string {
@@ -15,13 +15,13 @@ function place(refusal: ScanRefusal | undefined): string {
 function openai(name: string, field: string): DialectErrors {
   return {
     unreadable: (refusal) => `error unmarshaling request bodyMap: ${place(refusal)}`,
-    unfit: () => `invalid ${name} request: must have ${field} field`,
+    wrongContent: () => `invalid ${name} request: must have ${field} field`,
   };
 }
 
 const anthropic: DialectErrors = {
   unreadable: (refusal) => `error unmarshaling request body: ${place(refusal)}`,
-  unfit(flaw) {
+  wrongContent(flaw) {
     if (flaw === 'missing' || flaw === 'empty') return 'invalid messages request: must have at least one message';
     const what = flaw === 'system' ? 'system' : 'messages';
     const shape =
@@ -34,7 +34,7 @@ const anthropic: DialectErrors = {
 
 const vllmHttp: DialectErrors = {
   unreadable: place,
-  unfit: (flaw) =>
+  wrongContent: (flaw) =>
     flaw === 'shape'
       ? 'invalid generate request: token_ids must be an array of uint32 integers'
       : 'invalid generate request: must have non-empty token_ids field',
@@ -51,7 +51,7 @@ const SGLANG_FLAWS: Readonly<Record<ScanFlaw, string>> = {
 
 const sglang: DialectErrors = {
   unreadable: (refusal) => `invalid generate request: ${place(refusal)}`,
-  unfit: (flaw) => SGLANG_FLAWS[flaw],
+  wrongContent: (flaw) => SGLANG_FLAWS[flaw],
 };
 
 const BAD_FRAME = 'invalid or unsupported gRPC payload';
@@ -60,7 +60,7 @@ function engine(message: string): DialectErrors {
   return {
     unreadable: (refusal) =>
       refusal?.layer === 'frame' ? BAD_FRAME : `unmarshaling ${message}: proto: ${refusal?.reason}`,
-    unfit: () =>
+    wrongContent: () =>
       message === 'EmbedRequest' ? `missing tokenized input in ${message}` : 'not supported request inputType',
   };
 }
@@ -74,7 +74,7 @@ function vertex(message: string, inner: DialectErrors): DialectErrors {
         ? `${message} has no HttpBody`
         : `parsing ${message}: ${inner.unreadable(refusal)}`;
     },
-    unfit: (flaw) => `parsing ${message}: ${inner.unfit(flaw)}`,
+    wrongContent: (flaw) => `parsing ${message}: ${inner.wrongContent(flaw)}`,
   };
 }
 

@@ -30,7 +30,7 @@ export function lendBuffer(buffer: Buffer): void {
   lent = buffer;
 }
 
-/** Ends the loan. @returns false when a reader has kept the buffer, and will give it back itself */
+/** Ends the loan. @returns false when a reader has kept the buffer, and ends the loan itself later */
 export function takeBackBuffer(): boolean {
   const isBack = lent !== undefined;
   lent = undefined;

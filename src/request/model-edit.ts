@@ -1,4 +1,4 @@
-import type { Span } from '../core/types.js';
+import type { ByteRange } from '../core/types.js';
 import type { ModelEdit } from './understand.js';
 
 const OPENING_BRACE = 0x7b;
@@ -9,7 +9,7 @@ const OPENING_BRACE = 0x7b;
  */
 export function writeModel(chunks: readonly Uint8Array[], edit: ModelEdit, model: string): Uint8Array[] {
   const name = jsonString(model);
-  if (edit.kind === 'replace') return editBody(chunks, edit.span, name);
+  if (edit.kind === 'replace') return editBody(chunks, edit.range, name);
   const at = behindOpeningBrace(chunks);
   return editBody(chunks, { start: at, end: at }, Buffer.concat([Buffer.from('"model":'), name, Buffer.from(',')]));
 }
@@ -28,13 +28,13 @@ function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
 /**
  * Replaces a byte range of a body in chunks. The other bytes are not copied: the new list shares the memory of the old
  * chunks.
- * @param span over all chunks; it may begin and end in any of them, and be empty.
- * @throws RangeError when the span does not lie within the body.
+ * @param range over all chunks; it may begin and end in any of them, and be empty.
+ * @throws RangeError when the range does not lie within the body.
  */
-export function editBody(chunks: readonly Uint8Array[], span: Span, replacement: Uint8Array): Uint8Array[] {
+export function editBody(chunks: readonly Uint8Array[], span: ByteRange, replacement: Uint8Array): Uint8Array[] {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   if (span.start < 0 || span.end < span.start || span.end > length)
-    throw new RangeError(`span ${span.start}..${span.end} does not lie within a body of ${length} bytes`);
+    throw new RangeError(`range ${span.start}..${span.end} does not lie within a body of ${length} bytes`);
   return [
     ...slice(chunks, 0, span.start),
     ...slice([replacement], 0, replacement.length),

@@ -7,47 +7,47 @@ import { threadClockMs } from '../runtime/pool-clock.js';
  */
 
 /** Part of a slab that holds buffers of one size: 16 of 64 KB with a head of 256 bytes each. */
-const SPAN_BYTES = 16 * 65_792 + 4_096;
-const SPANS = 32;
+const SHELF_BYTES = 16 * 65_792 + 4_096;
+const SHELVES = 32;
 /**
  * Above 32 MiB, the largest bound from which glibc's malloc maps memory of its own (mallopt(3), M_MMAP_THRESHOLD): so
  * the pages go back to the kernel with the slab, and those that were never used take no memory.
  */
-const SLAB_BYTES = SPANS * SPAN_BYTES;
-/** Longest buffer: eight of them fill a span. */
-export const SLAB_BUFFER_BYTES_MAX = SPAN_BYTES / 8;
+const SLAB_BYTES = SHELVES * SHELF_BYTES;
+/** Longest buffer: eight of them fill a shelf. */
+export const SLAB_BUFFER_BYTES_MAX = SHELF_BYTES / 8;
 /** A slab is kept for this long behind its last use. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
 
 /** Buffers of one size behind each other. */
-interface Span {
+interface Shelf {
   readonly slab: Slab;
   readonly from: number;
-  /** Size class; undefined = the span is free. */
+  /** Size class; undefined = the shelf is free. */
   size: SizeClass | undefined;
   /** Buffers that were made and are not in use. */
   readonly free: Buffer[];
   made: number;
   inUse: number;
-  /** Place in the size's list of spans with room; -1 = it is full. */
+  /** Place in the size's list of shelves with room; -1 = it is full. */
   place: number;
 }
 
 interface Slab {
   readonly memory: ArrayBuffer;
-  readonly spans: readonly Span[];
-  readonly freeSpans: Span[];
+  readonly shelves: readonly Shelf[];
+  readonly freeShelves: Shelf[];
   inUse: number;
   emptyAt: number;
 }
 
-/** Spans of one size. */
+/** Shelves of one size. */
 interface SizeClass {
   readonly bytes: number;
-  readonly perSpan: number;
-  /** Spans with room. */
-  readonly open: Span[];
+  readonly perShelf: number;
+  /** Shelves with room. */
+  readonly open: Shelf[];
 }
 
 const sizes = new Map<number, SizeClass>();
@@ -60,21 +60,21 @@ let sweeping: NodeJS.Timeout | undefined;
 export function takeFromSlab(bytes: number): Buffer {
   const size = sizes.get(bytes) ?? newSize(bytes);
   const { open } = size;
-  const span = open.length > 0 ? open[open.length - 1]! : openSpan(size);
-  span.slab.inUse++;
-  if (++span.inUse === size.perSpan) closeSpan(span, size);
-  return span.free.pop() ?? Buffer.from(span.slab.memory, span.from + bytes * span.made++, bytes);
+  const shelf = open.length > 0 ? open[open.length - 1]! : openShelf(size);
+  shelf.slab.inUse++;
+  if (++shelf.inUse === size.perShelf) closeShelf(shelf, size);
+  return shelf.free.pop() ?? Buffer.from(shelf.slab.memory, shelf.from + bytes * shelf.made++, bytes);
 }
 
 /** Gives a buffer back that nothing reads any more. */
 export function giveToSlab(buffer: Buffer): void {
   const slab = slabOf.get(buffer.buffer)!;
-  const span = slab.spans[Math.floor(buffer.byteOffset / SPAN_BYTES)]!;
-  const size = span.size!;
-  span.free.push(buffer);
-  if (span.place < 0) span.place = size.open.push(span) - 1;
-  // The last span with room stays: as a rule a buffer of this size is asked for at once.
-  if (--span.inUse === 0 && size.open.length > 1) freeSpan(span, size);
+  const shelf = slab.shelves[Math.floor(buffer.byteOffset / SHELF_BYTES)]!;
+  const size = shelf.size!;
+  shelf.free.push(buffer);
+  if (shelf.place < 0) shelf.place = size.open.push(shelf) - 1;
+  // The last shelf with room stays: as a rule a buffer of this size is asked for at once.
+  if (--shelf.inUse === 0 && size.open.length > 1) freeShelf(shelf, size);
   if (--slab.inUse === 0) slab.emptyAt = threadClockMs();
 }
 
@@ -87,7 +87,7 @@ export function slabBytes(): number {
 export function sweepSlabs(now: number): void {
   slabs = slabs.filter((slab) => {
     if (slab.inUse > 0 || now - slab.emptyAt < IDLE_MS) return true;
-    for (const span of slab.spans) if (span.size !== undefined) freeSpan(span, span.size);
+    for (const shelf of slab.shelves) if (shelf.size !== undefined) freeShelf(shelf, shelf.size);
     slabOf.delete(slab.memory);
     // Frees the memory now, and not when the object is collected.
     slab.memory.transfer(0);
@@ -100,45 +100,45 @@ export function sweepSlabs(now: number): void {
 
 function newSize(bytes: number): SizeClass {
   if (bytes > SLAB_BUFFER_BYTES_MAX) throw new RangeError(`a buffer of ${bytes} bytes is none of a slab`);
-  const size = { bytes, perSpan: Math.floor(SPAN_BYTES / bytes), open: [] };
+  const size = { bytes, perShelf: Math.floor(SHELF_BYTES / bytes), open: [] };
   sizes.set(bytes, size);
   return size;
 }
 
-function openSpan(size: SizeClass): Span {
-  const slab = slabs.find(({ freeSpans }) => freeSpans.length > 0) ?? newSlab();
-  const span = slab.freeSpans.pop()!;
-  span.size = size;
-  span.place = size.open.push(span) - 1;
-  return span;
+function openShelf(size: SizeClass): Shelf {
+  const slab = slabs.find(({ freeShelves }) => freeShelves.length > 0) ?? newSlab();
+  const shelf = slab.freeShelves.pop()!;
+  shelf.size = size;
+  shelf.place = size.open.push(shelf) - 1;
+  return shelf;
 }
 
-/** Takes a span out of those with room. */
-function closeSpan(span: Span, { open }: SizeClass): void {
+/** Takes a shelf out of those with room. */
+function closeShelf(shelf: Shelf, { open }: SizeClass): void {
   const last = open.pop()!;
-  if (last !== span) {
-    open[span.place] = last;
-    last.place = span.place;
+  if (last !== shelf) {
+    open[shelf.place] = last;
+    last.place = shelf.place;
   }
-  span.place = -1;
+  shelf.place = -1;
 }
 
-function freeSpan(span: Span, size: SizeClass): void {
-  closeSpan(span, size);
-  span.size = undefined;
-  span.free.length = 0;
-  span.made = 0;
-  span.slab.freeSpans.push(span);
+function freeShelf(shelf: Shelf, size: SizeClass): void {
+  closeShelf(shelf, size);
+  shelf.size = undefined;
+  shelf.free.length = 0;
+  shelf.made = 0;
+  shelf.slab.freeShelves.push(shelf);
 }
 
 function newSlab(): Slab {
   const memory = Buffer.allocUnsafeSlow(SLAB_BYTES).buffer as ArrayBuffer;
-  const spans: Span[] = [];
-  const slab: Slab = { memory, spans, freeSpans: [], inUse: 0, emptyAt: threadClockMs() };
-  for (let index = SPANS - 1; index >= 0; index--) {
-    const span: Span = { slab, from: index * SPAN_BYTES, size: undefined, free: [], made: 0, inUse: 0, place: -1 };
-    slab.freeSpans.push(span);
-    spans[index] = span;
+  const shelves: Shelf[] = [];
+  const slab: Slab = { memory, shelves, freeShelves: [], inUse: 0, emptyAt: threadClockMs() };
+  for (let index = SHELVES - 1; index >= 0; index--) {
+    const shelf: Shelf = { slab, from: index * SHELF_BYTES, size: undefined, free: [], made: 0, inUse: 0, place: -1 };
+    slab.freeShelves.push(shelf);
+    shelves[index] = shelf;
   }
   slabs.push(slab);
   slabOf.set(memory, slab);

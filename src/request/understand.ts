@@ -1,4 +1,4 @@
-import { type Medium, PromptKind, type RequestScanResult, type Span } from '../core/types.js';
+import { type ByteRange, type Medium, PromptKind, type RequestScanResult } from '../core/types.js';
 import type { OutputClass, Rejection } from '../scheduling/decision.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { objectiveName } from '../scheduling/wanted-times.js';
@@ -33,8 +33,8 @@ export interface UnderstoodRequest {
   readonly fairnessId: string;
 }
 
-/** A model name to write over a span of the body, or to insert as the object's first member. */
-export type ModelEdit = { readonly kind: 'replace'; readonly span: Span } | { readonly kind: 'insert' };
+/** A model name to write over a range of the body, or to insert as the object's first member. */
+export type ModelEdit = { readonly kind: 'replace'; readonly range: ByteRange } | { readonly kind: 'insert' };
 
 /** The client's side of a request: what the headers say about priority and flow. */
 export interface Requester {
@@ -96,7 +96,7 @@ export function understand(
   chunks: BodyChunks,
 ): UnderstoodRequest | Rejection {
   if (scan.flaw !== undefined && dialect.countsOnly === true) return understandOpaque(requester, rules);
-  if (scan.flaw !== undefined) return badRequest(dialect.errors.unfit(scan.flaw));
+  if (scan.flaw !== undefined) return badRequest(dialect.errors.wrongContent(scan.flaw));
   if (!dialect.namesModel) {
     const unnamed = understandOpaque(requester, rules);
     return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan, chunks) };
@@ -149,5 +149,5 @@ function payload(scan: RequestScanResult, chunks: BodyChunks) {
 
 function placeOfModel(scan: RequestScanResult): ModelEdit {
   // A body without a model gets one as its first member. Another member follows, because the scan has found a prompt.
-  return scan.modelSpan === undefined ? { kind: 'insert' } : { kind: 'replace', span: scan.modelSpan };
+  return scan.modelRange === undefined ? { kind: 'insert' } : { kind: 'replace', range: scan.modelRange };
 }

@@ -40,8 +40,8 @@ export function loadProgram<Exports>(
     filename: file,
     ...(code === undefined ? {} : { cachedData: code }),
   });
-  giveBack(bytes);
-  if (code !== undefined) giveBack(code);
+  freeBuffer(bytes);
+  if (code !== undefined) freeBuffer(code);
   const module = { exports: {} };
   const run = script.runInThisContext() as (...parts: readonly unknown[]) => void;
   run(module.exports, createRequire(file), module, file, dirname(file), importModule);
@@ -54,7 +54,7 @@ export function loadProgram<Exports>(
  * Frees the memory of a file at once: a thread with little garbage would keep it for long. Memory shared with other
  * buffers stays.
  */
-function giveBack({ buffer, byteOffset, byteLength }: Buffer): void {
+function freeBuffer({ buffer, byteOffset, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && byteOffset + byteLength === buffer.byteLength && byteOffset <= HEAD_BYTES) {
     buffer.transfer(0);
   }

@@ -32,7 +32,7 @@ export interface RunRequest extends DecisionRequest {
   profile: number;
   outputTokens: number;
   further: boolean;
-  peer: number | undefined;
+  earlier: number | undefined;
 }
 
 const noEndpoints: Rejection = {
@@ -162,7 +162,7 @@ export class ChargedRuns implements ProfileRuns {
     request.profile = number;
     request.outputTokens = work === 'answer' ? this.#outputTokens : 0;
     request.further = this.#decisions++ > 0;
-    request.peer = peer?.endpoints[0]?.slot;
+    request.earlier = peer?.endpoints[0]?.slot;
     this.#options.tap?.before();
     const decision = this.#options.decider.decide(request);
     this.#options.tap?.after(request, decision);
@@ -192,7 +192,7 @@ export class ChargedRuns implements ProfileRuns {
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
     const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);
     if (endpoints.length === 0) {
-      charge.giveBack();
+      charge.releaseUnsampled();
       return noEndpoints;
     }
     const pick: ChargedPick = {
@@ -237,8 +237,8 @@ export class ChargedRuns implements ProfileRuns {
     return scores;
   }
 
-  /** Gives back a dispatch that no stage has used; one that was used is gone already. */
-  returnGrant(): void {
+  /** Releases a dispatch that no stage has used; one that was used is gone already. */
+  releaseDispatch(): void {
     const held = this.input.gate?.held;
     if (held === undefined) return;
     const { decider, later } = this.#options;
@@ -249,7 +249,7 @@ export class ChargedRuns implements ProfileRuns {
   /** Releases all charges of the runs. */
   abandon(): void {
     for (const { charge, held } of this.#picks) {
-      charge.giveBack();
+      charge.releaseUnsampled();
       if (held.record !== undefined) this.#options.trail?.abandoned(held.record);
     }
     this.#picks = NO_PICKS;

@@ -136,11 +136,11 @@ export class LedgerCharge implements Charge {
       const tokens = measures.outputTokens ?? 0;
       decider.complete(this.#ticket, this.#held.generation, tokens, now);
     }
-    this.giveBack();
+    this.releaseUnsampled();
   }
 
   /** Releases without a training sample, because the endpoint did not answer the request. Idempotent. */
-  giveBack(): void {
+  releaseUnsampled(): void {
     const ticket = this.#ticket;
     if (ticket === 0) return;
     this.#ticket = 0;
@@ -229,7 +229,7 @@ export class StagedCharge implements Charge {
   }
 
   prefillDone(): void {
-    for (const charge of this.#before) charge.giveBack();
+    for (const charge of this.#before) charge.releaseUnsampled();
     this.#answer.prefillDone();
   }
 
@@ -251,7 +251,7 @@ export class StagedCharge implements Charge {
   }
 
   release(): void {
-    for (const charge of this.#before) charge.giveBack();
+    for (const charge of this.#before) charge.releaseUnsampled();
     this.#answer.release();
   }
 

@@ -193,7 +193,13 @@ function compileProfile(
 }
 
 /** Inputs that do not change with load. */
-const STEADY: ReadonlySet<ReadName> = new Set<ReadName>(['mask', 'hookColumn', 'labels', 'promptLength', 'peer']);
+const STEADY: ReadonlySet<ReadName> = new Set<ReadName>([
+  'mask',
+  'hookColumn',
+  'labels',
+  'promptLength',
+  'earlierPick',
+]);
 
 function profileFilter(operation: ProgramOperation): ProfileFilter {
   return { name: operation.name, judgesLoad: !readsOf(operation).every((read) => STEADY.has(read)) };

@@ -29,9 +29,9 @@ export interface ProfileRuns {
   /**
    * Runs a profile. @returns its pick or a rejection. A handler runs a profile at most once, and no further one after a
    * rejection with another reason than a lack of endpoints.
-   * @param peer pick of an earlier profile, with which topology plugins compare
+   * @param earlier pick of an earlier profile, with which topology plugins compare
    */
-  run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection;
+  run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection;
 }
 
 /** Result of a handler for a request. */

@@ -63,7 +63,7 @@ export class CoreScheduler implements GatedScheduler {
     } finally {
       // After a rejection or an exception.
       if (outcome?.kind !== 'placed') runs.abandon();
-      runs.returnGrant();
+      runs.releaseDispatch();
     }
     return runs.waiting ? WAITING : outcome;
   }
@@ -148,7 +148,7 @@ export class CoreScheduler implements GatedScheduler {
       gate: input.gate,
       unstored: true,
       further: false,
-      peer: undefined,
+      earlier: undefined,
     };
   }
 

@@ -53,16 +53,16 @@ export function parseBoolean(text: string, flag: string): boolean {
   return BOOLEANS.get(text) ?? refuse(flag, 'expected true or false', text);
 }
 
-/** A whole number in [least, most]. */
-export function parseInteger(least: number, most: number): FlagParser<number> {
+/** A whole number in [min, max]. */
+export function parseInteger(min: number, max: number): FlagParser<number> {
   return (text, flag) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    return value >= least && value <= most ? value : refuse(flag, `expected a number from ${least} to ${most}`, text);
+    return value >= min && value <= max ? value : refuse(flag, `expected a number from ${min} to ${max}`, text);
   };
 }
 
-export function parseOptionalInteger(least: number, most: number): FlagParser<number | undefined> {
-  const parse = parseInteger(least, most);
+export function parseOptionalInteger(min: number, max: number): FlagParser<number | undefined> {
+  const parse = parseInteger(min, max);
   return (text, flag) => parse(text, flag, 0);
 }
 

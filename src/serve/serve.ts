@@ -6,13 +6,13 @@ import { errorMessage } from '../runtime/error-message.js';
 import { parseServeFlags } from './flags.js';
 
 /**
- * Time after the start at which the memory of the start is given back: health checks and the first requests go before.
+ * Time after the start at which the memory of the start is freed: health checks and the first requests go before.
  */
 const START_GARBAGE_MS = 1_000;
 
 /**
  * `pointsman serve`: run a picker until SIGTERM or SIGINT.
- * @param served called when the picker has served for a while, before the memory of its start is given back
+ * @param served called when the picker has served for a while, before the memory of its start is freed
  */
 export async function runServe(argv: readonly string[], served: () => void = () => undefined): Promise<void> {
   const flags = parseServeFlags(argv, process.env);

@@ -44,9 +44,9 @@ describe('a pool that queues requests which this picker did not send', () => {
   it('a pool that queues requests which this picker did not send is open again when its signals are older than a second: unknown metrics do not shut it', () => {
     const { ask, gate } = reporting(10, 10);
     const waiting = ask();
-    gate.look(1500, 50);
+    gate.updateConditions(1500, 50);
     expect(gate.dispatch(1, waiting.waitSlot, -1, 1500)).toBe('closed');
-    gate.look(2200, 50);
+    gate.updateConditions(2200, 50);
     expect(gate.dispatch(1, waiting.waitSlot, -1, 2200)).toBe('done');
   });
 

@@ -236,7 +236,7 @@ export function gateProtocol(scene: Scene): Model<State> {
     s.shards[shard]!.doing = [...inside, { what: 'push cancel', request: at }, ...ringing(at, -1)];
   }
 
-  /** A charge is given back: who waits is told first, but looks only when the lock is free. */
+  /** A charge is released: who waits is told first, but looks only when the lock is free. */
   function release(s: State, shard: number, at: number): void {
     s.lock = shard;
     const request = s.requests[at]!;
@@ -340,10 +340,10 @@ export function gateProtocol(scene: Scene): Model<State> {
     }
     const [at, givenUp] = ring.shift()!;
     s.requests[at]!.queued = !givenUp;
-    if (givenUp) giveBack(s, at);
+    if (givenUp) returnSlot(s, at);
   }
 
-  function giveBack(s: State, at: number): void {
+  function returnSlot(s: State, at: number): void {
     const { shard } = asked(at);
     s.back[shard]!.push(at);
     s.control.doing = ringing(at, shard);
@@ -375,7 +375,7 @@ export function gateProtocol(scene: Scene): Model<State> {
         charge(s, request, open);
         s.endpoints[open]!.inflight++;
       }
-      giveBack(s, at);
+      returnSlot(s, at);
       return;
     }
     rest(s.control);
@@ -416,7 +416,7 @@ export function gateProtocol(scene: Scene): Model<State> {
   function expire(s: State, at: number): void {
     Object.assign(s.requests[at]!, { place: 'rejected', queued: false });
     s.waiting[asked(at).band]--;
-    giveBack(s, at);
+    returnSlot(s, at);
     runTimer(s.control);
   }
 

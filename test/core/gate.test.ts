@@ -349,7 +349,7 @@ describe('a picker that is one of several', () => {
 
 describe('the learned limit', () => {
   const look = (gate: ReturnType<typeof makeGate>['gate'], from: number, count: number) => {
-    for (let i = 1; i <= count; i++) gate.look(from + 50 * i, 50);
+    for (let i = 1; i <= count; i++) gate.updateConditions(from + 50 * i, 50);
     return from + 50 * count;
   };
 
@@ -361,9 +361,9 @@ describe('the learned limit', () => {
       one.decider.prefillDone(ticket, ticketGeneration, 0);
     }
     table.publish(0, { waiting: 8, running: 32, kvUsage: 0.2 }, 1000);
-    gate.look(1001, 50);
+    gate.updateConditions(1001, 50);
     expect(gate.room(0).limit).toBe(Number.POSITIVE_INFINITY);
-    gate.look(1051, 50);
+    gate.updateConditions(1051, 50);
     expect(gate.room(0).limit).toBeCloseTo(32 * 0.97, 3);
     expect(one.ask({ nowMs: 1100 }).status).toBe('waiting');
   });
@@ -397,12 +397,12 @@ describe('the learned limit', () => {
     const blocked = (now: number) => gate.dispatch(1, waitSlot, -1, now);
     for (let now = 1150; now < 11_100; now += 50) {
       blocked(now);
-      gate.look(now, 50);
+      gate.updateConditions(now, 50);
     }
     expect(gate.room(0).limit).toBe(limit);
     for (let now = 11_150; now <= 13_100; now += 50) {
       blocked(now);
-      gate.look(now, 50);
+      gate.updateConditions(now, 50);
     }
     expect(gate.room(0).limit).toBeGreaterThan(limit + 1.5);
     expect(gate.room(0).limit).toBeLessThan(limit + 2.5);
@@ -451,10 +451,10 @@ describe('first tokens', () => {
     const one = shard(1);
     one.ask({ promptTokens: 1000, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
     expect(gate.room(0).pendingTokens).toBe(1000);
-    gate.look(180, 50);
+    gate.updateConditions(180, 50);
     expect(gate.room(0).pendingTokens).toBe(1000);
     // 2 steps of 20 ms and 1,000 tokens of 0.05 ms.
-    gate.look(191, 50);
+    gate.updateConditions(191, 50);
     expect(gate.room(0)).toMatchObject({ pendingTokens: 0, pendingRequests: 0 });
   });
 
@@ -477,7 +477,7 @@ describe('first tokens', () => {
     expect(gate.releaseUnseen(90)).toBe(Number.POSITIVE_INFINITY);
     one.ask({ promptTokens: 1000, nowMs: 100, gate: blind, subset: [0] });
     one.ask({ promptTokens: 200, nowMs: 130, gate: blind, subset: [1] });
-    gate.look(140, 50);
+    gate.updateConditions(140, 50);
     // 40 ms and 0.05 ms for each token: 190 for the first one, 180 for the second.
     expect(gate.nextUnseenMs).toBeCloseTo(180, 3);
     expect(gate.releaseUnseen(180)).toBeCloseTo(190, 3);
@@ -493,7 +493,7 @@ describe('first tokens', () => {
       one.ask({ promptTokens: 0, nowMs: 100, gate: { waitSlots: -1, held: undefined, blind: true } });
     }
     const stretch = () => control.f32[(control.call.room(CORE.ROOM_STRETCH, 0) >>> 0) >>> 2];
-    gate.look(110, 50);
+    gate.updateConditions(110, 50);
     expect(stretch()).toBeCloseTo(1.02, 5);
   });
 });

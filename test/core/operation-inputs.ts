@@ -34,7 +34,7 @@ export class PoisonedPool {
   };
   #adapter = '';
   #key: string | undefined;
-  #peer: number | undefined;
+  #earlier: number | undefined;
 
   constructor() {
     const { control, programs } = this.#pool;
@@ -209,8 +209,8 @@ export class PoisonedPool {
         this.#request.wantedTtftMs = some(100)(random);
         this.#request.wantedTpotMs = some(100)(random);
       },
-      peer: (random) => {
-        this.#peer = random() < 0.3 ? undefined : Math.floor(4 * random());
+      earlierPick: (random) => {
+        this.#earlier = random() < 0.3 ? undefined : Math.floor(4 * random());
       },
     };
   }
@@ -238,7 +238,7 @@ export class PoisonedPool {
       ...plainRequest,
       ...this.#request,
       ...{ profile: NONE, blocks: 16, priority: -1, nowMs: NOW_MS, explained: true, charged: false },
-      ...{ adapter: this.#adapter, keys: [this.#key], peer: this.#peer },
+      ...{ adapter: this.#adapter, keys: [this.#key], earlier: this.#earlier },
     });
     u32[request + (CORE.REQUEST_PROFILE >>> 2)] = 0;
     u32[request + (CORE.REQUEST_FLAGS >>> 2)]! |= CORE.DECIDE_GIVEN;

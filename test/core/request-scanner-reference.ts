@@ -1,14 +1,14 @@
 // What a scan must find, worked out slowly: the body is parsed into a tree that keeps duplicate keys and byte ranges.
 import {
+  type ByteRange,
   type Medium,
   PromptKind,
   type RequestScanResult,
   type ScanFlaw,
-  type Span,
 } from '../../dist/src/core/types.js';
 import { contentHash, requestChain } from './block-hash-reference.ts';
 
-type Node = Span & {
+type Node = ByteRange & {
   readonly type: 'object' | 'array' | 'string' | 'number' | 'literal';
   /** Decoded bytes of a string. */
   readonly bytes?: Buffer;
@@ -128,15 +128,15 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
   return {
     result: {
       model,
-      modelSpan: span(fields.get('model')),
+      modelRange: span(fields.get('model')),
       stream: member('stream') === true,
       maxOutputTokens: limitKeys[kind]!.map((key) => limit(bounds[key])).find(
         (value) => isObject && value !== undefined,
       ),
-      promptSpan: content && span(prompt),
+      promptRange: content && span(prompt),
       promptBytes: (content?.length ?? 0) + (tools ? tools.end - tools.start : 0) + (systemBytes?.length ?? 0),
-      toolsSpan: span(tools),
-      templateSpan: kind === PromptKind.chat ? span(fields.get('chat_template_kwargs')) : undefined,
+      toolsRange: span(tools),
+      templateRange: kind === PromptKind.chat ? span(fields.get('chat_template_kwargs')) : undefined,
       cacheSalt: string(saltKey),
       media: content === undefined ? [] : promptMedia(kind, prompt!, raw, seed),
       hasMedia: prompt !== undefined && MEDIUM.test(raw(prompt).toString()),

@@ -192,7 +192,7 @@ describe('the shape of a prompt', () => {
   ];
   it.each(rows)('%s %j: allowed is %s', (name, value, allowed) => {
     const { result, hashes } = found(PromptKind[name], value);
-    expect(result!.promptSpan !== undefined).toBe(allowed);
+    expect(result!.promptRange !== undefined).toBe(allowed);
     if (!allowed) expect(hashes).toEqual([]);
   });
 });
@@ -205,7 +205,7 @@ describe('the model of a body', () => {
       const { result } = scan(PromptKind.completions, [Buffer.from(body)]);
       expect(result!.model).toBeUndefined();
       const start = body.lastIndexOf(value);
-      expect(result!.modelSpan).toEqual({ start, end: start + value.length });
+      expect(result!.modelRange).toEqual({ start, end: start + value.length });
     },
   );
 });

@@ -128,7 +128,7 @@ function end(w: World, name: string, how: string): void {
   const generation = w.ticketOwner!.generation;
   w.ends.get(name)!.push(how);
   w.ticketOwner = undefined;
-  w.shard.letGo([{ ticket: 1, generation }]);
+  w.shard.remove([{ ticket: 1, generation }]);
 }
 
 function begin(w: World, name: string, generation: number): void {

@@ -76,7 +76,7 @@ export function pay(fairness: FairnessSettings, flow: PlainFlow, tokens: number,
 }
 
 /** So many tokens that it paid for were not used. */
-export function giveBack(fairness: FairnessSettings, flow: PlainFlow, tokens: number): void {
+export function refund(fairness: FairnessSettings, flow: PlainFlow, tokens: number): void {
   if (fairness.kind === 'start-time' || fairness.kind === 'deficit-round-robin') flow.credit += tokens;
 }
 

@@ -4,7 +4,7 @@
 import type { BandSettings, FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
 import type { QueuedRequest, RefusalCause } from '../../dist/src/flow-control/queue-contract.js';
 import type { QueueBounds } from '../../dist/src/flow-control/queue-machine.js';
-import { giveBack, learnOutput, type PlainFlow, PlainOutputs, pay, rebase, wake } from './plain-accounts.ts';
+import { learnOutput, type PlainFlow, PlainOutputs, pay, rebase, refund, wake } from './plain-accounts.ts';
 import { type PlainClass, PlainClasses } from './plain-classes.ts';
 
 export interface PlainItem {
@@ -372,7 +372,7 @@ export class PlainQueues {
     const output = Math.max(told, running.seen);
     this.#see(running, output, 1, nowMs);
     learnOutput(flow, output);
-    if (paid > output) giveBack(fairness, flow, paid - output);
+    if (paid > output) refund(fairness, flow, paid - output);
     else if (paid < output) this.#change(flow, () => pay(fairness, flow, output - paid, false));
     flow.service += item.request.promptTokens + 2 * output;
     this.#stop(running, nowMs);
@@ -391,7 +391,7 @@ export class PlainQueues {
   requeue(handle: number, nowMs: number): void {
     const running = this.running.get(handle)!;
     const { item, paid } = running;
-    giveBack(this.#bandOf(item).settings.fairness, item.flow, item.request.uncachedTokens + paid);
+    refund(this.#bandOf(item).settings.fairness, item.flow, item.request.uncachedTokens + paid);
     this.#stop(running, nowMs);
     item.own = this.classes.find(item.slots);
     item.at = item.own;

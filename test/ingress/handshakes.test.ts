@@ -114,7 +114,7 @@ describe('unfinished TLS handshakes', () => {
     expect(port.refusals.counts).toMatchObject({ plain_text: 0, handshake_failed: 1 });
   });
 
-  it('a peer that goes before its handshake has ended is no refusal', async () => {
+  it('a client that goes before its handshake has ended is no refusal', async () => {
     const port = await open();
     const [quiet, begun] = [await silent(port), await silent(port)];
     begun.write(Buffer.of(0x16, 0x03, 0x01));

@@ -577,7 +577,7 @@ describe('a request that waits in the queues', () => {
       nowMs: () => clock.ms,
       mustQueue: () => false,
       join: (_wait: unknown, waiter: Waiter) => waiters.push(waiter),
-      giveBack: () => undefined,
+      release: () => undefined,
     };
     const decidedAt: number[] = [];
     const now = () => {

@@ -77,13 +77,13 @@ export class PlainScanner implements BodyScanner {
     const start = modelText === undefined ? -1 : scan.text.indexOf(modelText, scan.text.indexOf('"model"') + 7);
     return {
       model,
-      modelSpan: start < 0 ? undefined : byteSpan(scan.text, start, start + modelText.length),
+      modelRange: start < 0 ? undefined : byteSpan(scan.text, start, start + modelText.length),
       stream: members.stream === true,
       maxOutputTokens: typeof members.max_tokens === 'number' ? members.max_tokens : undefined,
-      promptSpan: members[field] === undefined ? undefined : { start: 0, end: 1 },
+      promptRange: members[field] === undefined ? undefined : { start: 0, end: 1 },
       promptBytes: JSON.stringify(members[field] ?? '').length,
-      toolsSpan: undefined,
-      templateSpan: undefined,
+      toolsRange: undefined,
+      templateRange: undefined,
       cacheSalt: undefined,
       media: [],
       hasMedia: false,

@@ -345,7 +345,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     await draining;
   });
 
-  it('the transport closes although a peer keeps its half of a connection open', async () => {
+  it('the transport closes although a client keeps its half of a connection open', async () => {
     const { transport, port } = await serve(() => SILENT);
     const idle = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     idle.on('error', () => undefined);

@@ -46,7 +46,7 @@ function watching(everyMs = 60_000) {
   watch.changeEndpoints({ set, removed: [] });
   /** Looks at an endpoint and waits for what follows. */
   const look = async (slot: number) => {
-    watch.look(slot, 1);
+    watch.check(slot, 1);
     await new Promise((done) => setImmediate(done));
   };
   const pass = (ms: number) => {
@@ -153,8 +153,8 @@ describe('a look at an endpoint', () => {
 
   it('a look at an endpoint is made again when a request failed while it was under way', async () => {
     const { watch, check } = watching();
-    watch.look(0, 1);
-    watch.look(0, 1);
+    watch.check(0, 1);
+    watch.check(0, 1);
     await new Promise((done) => setImmediate(done));
     expect(check).toHaveBeenCalledTimes(2);
   });
@@ -163,7 +163,7 @@ describe('a look at an endpoint', () => {
     const { watch, found, news, look, check } = watching();
     watch.scraped(0, 1);
     found[0] = 'refused';
-    watch.look(0, 1);
+    watch.check(0, 1);
     const endpoint = endpointOf('e0', '10.0.0.1', 8000);
     watch.changeEndpoints({ set: [], removed: [{ slot: 0, generation: 1, endpoint }] });
     await look(0);

@@ -17,7 +17,7 @@ schedulingProfiles: [{name: p, plugins: [{pluginRef: header-based-testing-filter
 `;
 
 describe('p2p-source-producer over the wire', () => {
-  it('p2p-source-producer over the wire names the peer that holds the prompt, and takes out what a client sends', async () => {
+  it('p2p-source-producer over the wire names the endpoint that holds the prompt, and takes out what a client sends', async () => {
     const endpoints = [2, 3].map((last) => ({ name: `pod-${last}`, address: `127.0.0.${last}`, port: 9 }));
     const setting = await Setting.create(endpoints, PROFILE);
     cleanups.push(() => setting.remove());

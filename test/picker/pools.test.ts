@@ -234,7 +234,7 @@ describe('pools of one process', () => {
     ]);
   });
 
-  it('a shard that dies gives back its charges in every pool, and serves all of them again', async () => {
+  it('a shard that dies releases its charges in every pool, and serves all of them again', async () => {
     const { client, picker, ports } = await start(TWO);
     for (const pool of ['alpha', 'beta']) await firstReply(ask(client, inPool(pool)));
     await picker.shards.workers.threads[0]!.terminate();

@@ -65,7 +65,7 @@ function watched() {
     for (let i = 0; i < seconds * 4; i++) {
       now += 250;
       for (const [slot, signal] of signals.entries()) pool.table.publish(slot, signal, now);
-      watch.look();
+      watch.checkAll();
     }
   };
   /** Answers from every endpoint, so that it is known what answers take. */

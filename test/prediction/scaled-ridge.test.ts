@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CoefficientPrior, ScaledRidge } from '../../dist/src/prediction/scaled-ridge.js';
 
-const prior = (value: number, magnitude = 1, least = 0, most = 1e6): CoefficientPrior => ({
+const prior = (value: number, magnitude = 1, min = 0, max = 1e6): CoefficientPrior => ({
   value,
   magnitude,
-  least,
-  most,
+  min,
+  max,
 });
 const ridge = (priors: readonly CoefficientPrior[], memory = 500) =>
   new ScaledRidge({ priors, worth: 2, memory, floor: 1 });

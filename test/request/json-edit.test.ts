@@ -26,10 +26,10 @@ describe('an edit of a body', () => {
     expect(edited[3]).toBe(chunks[2]);
   });
 
-  it('an edit of a body refuses a span outside the body', () => {
+  it('an edit of a body refuses a range outside the body', () => {
     const chunks = [Buffer.from('{}')];
     expect(() => editBody(chunks, { start: 1, end: 3 }, jsonString('x'))).toThrow(
-      'span 1..3 does not lie within a body of 2 bytes',
+      'range 1..3 does not lie within a body of 2 bytes',
     );
     expect(() => editBody(chunks, { start: -1, end: 1 }, jsonString('x'))).toThrow(RangeError);
     expect(() => editBody(chunks, { start: 2, end: 1 }, jsonString('x'))).toThrow(RangeError);

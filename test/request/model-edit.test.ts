@@ -13,13 +13,13 @@ function cutAt(text: string, cuts: readonly number[]): Buffer[] {
 describe('writing a model into a body', () => {
   const body = ' {"a":"é","model":"small","b":1}\n';
   const start = Buffer.from(body).indexOf('"small"');
-  const span = { start, end: start + 7 };
+  const range = { start, end: start + 7 };
   const cuts = fc.array(fc.nat(Buffer.byteLength(body)), { maxLength: 6 });
 
   it('writing a model into a body replaces the name and nothing else, however the body is cut', () => {
     fc.assert(
       fc.property(cuts, fc.string({ unit: 'grapheme', maxLength: 12 }), (places, name) => {
-        const edited = join(writeModel(cutAt(body, places), { kind: 'replace', span }, name));
+        const edited = join(writeModel(cutAt(body, places), { kind: 'replace', range }, name));
         expect(edited).toBe(body.replace('"small"', () => JSON.stringify(name)));
       }),
       { numRuns: 200 },

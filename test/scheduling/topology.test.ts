@@ -70,7 +70,12 @@ describe('topology-affinity-filter', () => {
 
   it.each([
     ['nobody is near enough', filterWith('{}'), [POOL[0]!, POOL[4]!, POOL[5]!], ['pod-1', 'pod-2']],
-    ['nothing is known about the peer', filterWith('{}'), [role('decode'), POOL[1]!, POOL[5]!], ['pod-1', 'pod-2']],
+    [
+      'nothing is known about the earlier pick',
+      filterWith('{}'),
+      [role('decode'), POOL[1]!, POOL[5]!],
+      ['pod-1', 'pod-2'],
+    ],
     ['there is no topology-extractor', filterWith('{}', ''), [POOL[0]!, POOL[1]!, POOL[5]!], ['pod-1', 'pod-2']],
   ])('topology-affinity-filter keeps all when %s', (_what, configuration, labels, kept) => {
     expect(prefills(configuration, labels)).toEqual(kept);
@@ -89,7 +94,7 @@ describe('topology-affinity-filter', () => {
     );
   });
 
-  it('topology-affinity-filter keeps all in the first profile of a request, which has no peer', () => {
+  it('topology-affinity-filter keeps all in the first profile of a request, which has no earlier pick', () => {
     const configuration = text('', { plugins: `${EXTRACTOR}- {type: topology-affinity-filter}\n` }).replace(
       'plugins: [{pluginRef: decode-filter}]',
       'plugins: [{pluginRef: decode-filter}, {pluginRef: topology-affinity-filter}]',
@@ -128,7 +133,7 @@ describe('topology-affinity-scorer', () => {
   });
 
   it.each([
-    ['nothing is known about the peer', [role('decode'), POOL[1]!, POOL[2]!], [0, 0]],
+    ['nothing is known about the earlier pick', [role('decode'), POOL[1]!, POOL[2]!], [0, 0]],
     ['there is one endpoint', [POOL[0]!, POOL[3]!], [0.05]],
     ['all are equal', [POOL[0]!, POOL[1]!, POOL[1]!], [1, 1]],
     ['they say nothing', [POOL[0]!, role('prefill'), role('prefill')], [0, 0]],
@@ -140,13 +145,13 @@ describe('topology-affinity-scorer', () => {
     const name = fc.constantFrom('', 'a', 'b', 'c');
     const place = fc.tuple(name, name, name, name);
     fc.assert(
-      fc.property(place, fc.array(place, { minLength: 1, maxLength: 9 }), (peer, others) => {
+      fc.property(place, fc.array(place, { minLength: 1, maxLength: 9 }), (first, others) => {
         const levels = [1, 0.2, 0.05, 0.02];
         const expected = others.map((other) => {
-          const level = levels.findIndex((_, i) => other[i] !== '' && other[i] === peer[i]);
+          const level = levels.findIndex((_, i) => other[i] !== '' && other[i] === first[i]);
           return level < 0 ? 0 : levels[level]!;
         });
-        expect(scores([at('decode', peer), ...others.map((other) => at('prefill', other))])).toEqual(expected);
+        expect(scores([at('decode', first), ...others.map((other) => at('prefill', other))])).toEqual(expected);
       }),
       { numRuns: 40 },
     );

@@ -11,8 +11,8 @@ export interface ExplainedRun {
   readonly decision: Pick<Decision, 'slots' | 'matchedBlocks' | 'totalBlocks'>;
 }
 
-/** Runs a profile. `peer`: slot that an earlier profile picked, with which topology plugins compare. */
-export type RunProfile = (profile: string, work: PickWork | undefined, peer: number | undefined) => ExplainedRun;
+/** Runs a profile. `earlier`: slot that an earlier profile picked, with which topology plugins compare. */
+export type RunProfile = (profile: string, work: PickWork | undefined, earlier: number | undefined) => ExplainedRun;
 
 /** The profiles of one request as a handler runs them, each explained; nothing is charged. */
 export class ExplainedRuns implements ProfileRuns {
@@ -40,8 +40,8 @@ export class ExplainedRuns implements ProfileRuns {
     this.#blockTokens = blockTokens;
   }
 
-  run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
-    const { explained, decision } = this.#run(profile, work, peer?.endpoints[0]?.slot);
+  run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection {
+    const { explained, decision } = this.#run(profile, work, earlier?.endpoints[0]?.slot);
     this.#ran.push(explained);
     if (explained.status !== 'decided') return undecided(explained.status, explained.leftNoneBy);
     const { slots, matchedBlocks, totalBlocks } = decision;

@@ -214,9 +214,9 @@ class ExplainBench {
       input,
       decision.promptTokens,
       profiles.map(({ name }) => name),
-      (name, work, peer) => {
+      (name, work, earlier) => {
         this.#plugins.fill(input, name);
-        return this.#profile(profiles.find((profile) => profile.name === name)!, work, { ...decision, peer });
+        return this.#profile(profiles.find((profile) => profile.name === name)!, work, { ...decision, earlier });
       },
       this.#directory,
       this.#blockTokens,

@@ -31,7 +31,7 @@ export interface ExchangeContext {
 
 /**
  * One HTTP request on its way: client → picker → model server → picker → client. Every header and body message goes
- * to the picker as Envoy sends it in FULL_DUPLEX_STREAMED mode, and only what the picker gives back goes on.
+ * to the picker as Envoy sends it in FULL_DUPLEX_STREAMED mode, and only what the picker returns goes on.
  */
 export class Exchange implements ProcessListener, UpstreamListener {
   readonly #context: ExchangeContext;
@@ -378,7 +378,7 @@ class KeptBytes {
     return this.#pieces;
   }
 
-  /** The picker gave back `replied` bytes: all there were, so nothing needs to be kept. */
+  /** The picker returned `replied` bytes: all there were, so nothing needs to be kept. */
   dropIfAtMost(replied: number): void {
     if (replied !== this.#bytes) return;
     this.#pieces = [];
@@ -386,8 +386,8 @@ class KeptBytes {
   }
 
   /**
-   * Bytes that are still to be forwarded when the picker gave back `replied` bytes. Undefined when it cannot be told:
-   * the picker may have edited what it gave back, so only "all of it" and "none of it" are certain.
+   * Bytes that are still to be forwarded when the picker returned `replied` bytes. Undefined when it cannot be told:
+   * the picker may have edited what it returned, so only "all of it" and "none of it" are certain.
    */
   rest(replied: number): readonly Buffer[] | undefined {
     if (replied === this.#bytes) return [];

@@ -34,7 +34,7 @@ export async function atOnce(run: TestRun): Promise<ProbeResult> {
   const name = `${concurrency} at once`;
   if (bad.length > 0) {
     const text = `${bad.length} failed (${kinds(bad)}); ${together} ran at the same time`;
-    return failed(name, text, suspectsOf(mostFrequent(bad)));
+    return failed(name, text, suspectsOf(commonest(bad)));
   }
   if (together < concurrency) {
     const text = `only ${together} came to the endpoint at the same time; the others waited`;
@@ -44,7 +44,7 @@ export async function atOnce(run: TestRun): Promise<ProbeResult> {
 }
 
 /** An answer of the most frequent kind. */
-function mostFrequent(answers: readonly Answer[]): Answer {
+function commonest(answers: readonly Answer[]): Answer {
   const groups = [...Map.groupBy(answers, briefly).values()];
   return groups.sort((a, b) => b.length - a.length)[0]![0]!;
 }

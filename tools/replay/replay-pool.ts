@@ -127,7 +127,7 @@ export class ReplayPool {
     u32[at(CORE.REQUEST_OUTPUT_TOKENS)] = decision.outputTokens;
     i32[at(CORE.REQUEST_PRIORITY)] = decision.priority;
     u32[at(CORE.REQUEST_BLOCK_TOKENS)] = decision.blockTokens;
-    u32[at(CORE.REQUEST_PEER)] = decision.peer;
+    u32[at(CORE.REQUEST_EARLIER)] = decision.earlier;
     f32[at(CORE.REQUEST_WANTED_TTFT)] = decision.wantedTtftMs;
     f32[at(CORE.REQUEST_WANTED_TPOT)] = decision.wantedTpotMs;
     view.setFloat64(this.#request + CORE.REQUEST_NOW, decision.timeMs, true);

@@ -43,8 +43,8 @@ function raiseReceiveWindows(server: Server): void {
 /**
  * A proxy ends a stream with a reset when its request was answered by us or its client went away. Node.js takes more
  * than 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an
- * overload in which requests are turned away would do that within seconds. The peer is the proxy, so this shuts out no
- * client.
+ * overload in which requests are turned away would do that within seconds. The client is the proxy, so this shuts out
+ * no client.
  */
 const RESETS = 2 ** 30;
 
@@ -126,7 +126,7 @@ export class GrpcServer {
   }
 
   /**
-   * Stops accepting and tells the peers (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection
+   * Stops accepting and tells the clients (GOAWAY); streams go on for at most `graceMs`. Resolves when every connection
    * has ended; a health watch keeps its connection until `endHealth`.
    */
   async drain(graceMs: number): Promise<void> {

@@ -126,7 +126,7 @@ function serve(
   call.on('cancelled', close);
 }
 
-/** After the last stream of a drain, for connections that the peers do not close at once. */
+/** After the last stream of a drain, for connections that the clients do not close at once. */
 const FLUSH_MS = 250;
 
 /** For broken connections to be gone: a close that hangs must not keep a shard from ending. */

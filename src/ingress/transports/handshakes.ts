@@ -29,7 +29,7 @@ interface TlsSocketParts {
 
 /**
  * Bounds the time and the number of a server's unfinished handshakes, which do not count as connections. The handshake
- * begins with the first byte of the peer, so a connection that says nothing costs no more than one without TLS; plain
+ * begins with the first byte of the client, so a connection that says nothing costs no more than one without TLS; plain
  * text is told apart there.
  *
  * Node tells of a handshake that takes too long (`tlsClientError`), and leaves its connection open.
@@ -80,11 +80,11 @@ export class Handshakes {
     this.#sweeps ??= setTimeout(() => this.#sweep(), SWEEP_MS).unref();
     socket.once('close', () => this.#unfinished.delete(socket));
     socket.on('error', () => undefined);
-    socket.once('readable', () => this.#look(socket));
+    socket.once('readable', () => this.#sortByFirstByte(socket));
   }
 
   /** Looks at the first byte of a connection. */
-  #look(socket: Socket): void {
+  #sortByFirstByte(socket: Socket): void {
     const first = socket.read(1) as Buffer | null;
     if (first === null || socket.destroyed) return;
     socket.unshift(first);
@@ -99,7 +99,7 @@ export class Handshakes {
     const { connectionsMax, refusals } = this.#options;
     this.#unfinished.delete(socket);
     if (this.#established >= connectionsMax) {
-      refusals?.note('connections', { peer: secure.remoteAddress });
+      refusals?.note('connections', { address: secure.remoteAddress });
       secure.destroy();
       return;
     }
@@ -113,7 +113,7 @@ export class Handshakes {
     const certificate = certificateProblem(error, secure);
     if (certificate !== undefined) this.#refuse(socket, 'client_certificate', certificate);
     else if (error.code !== 'ECONNRESET') this.#refuse(socket, 'handshake_failed', error.message);
-    // The peer has gone: a probe, or a proxy that gave up.
+    // The client has gone: a probe, or a proxy that gave up.
     else this.#unfinished.delete(socket);
   }
 
@@ -129,7 +129,7 @@ export class Handshakes {
 
   #refuse(socket: Socket, reason: Refusal, error?: string): void {
     this.#unfinished.delete(socket);
-    this.#options.refusals?.note(reason, { peer: socket.remoteAddress, error });
+    this.#options.refusals?.note(reason, { address: socket.remoteAddress, error });
     socket.destroy();
   }
 

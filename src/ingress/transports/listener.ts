@@ -63,7 +63,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
   if (secure === undefined) {
     server.on('connection', (socket: Socket) => {
       if (sockets.size < connectionsMax) return track(accept(socket));
-      refusals?.note('connections', { peer: socket.remoteAddress });
+      refusals?.note('connections', { address: socket.remoteAddress });
       socket.destroy();
     });
   }
@@ -73,7 +73,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
     server.listen({ host, port, reusePort, backlog: BACKLOG }, resolve);
   });
   server.removeAllListeners('error');
-  // A failed accept (no file descriptors left) concerns one connection; its peer sees it closed.
+  // A failed accept (no file descriptors left) concerns one connection; its client sees it closed.
   server.on('error', () => undefined);
   const address = server.address();
   return {

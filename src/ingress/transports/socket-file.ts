@@ -22,7 +22,7 @@ export async function listenOnFile(file: SocketFile, accept: (socket: Socket) =>
     server.listen({ path: file.path }, resolve);
   });
   server.removeAllListeners('error');
-  // A failed accept (no file descriptors left) concerns one connection; its peer sees it closed.
+  // A failed accept (no file descriptors left) concerns one connection; its client sees it closed.
   server.on('error', () => undefined);
   try {
     chmodSync(file.path, file.mode);

@@ -114,9 +114,9 @@ function addBands(exposition: MetricsExposition, flow: FlowControlFigures, pool:
 /** Used shares of the bounds on all bands together; absent without such a bound. */
 function addWhole(exposition: MetricsExposition, flow: FlowControlFigures, pool: string): void {
   const share = (limit: 'requests' | 'bytes', used: 'waiting' | 'bytes') => () => {
-    const most = flow.limits[limit];
-    if (most === Number.POSITIVE_INFINITY) return [];
-    return [{ labels: { inference_pool: pool }, value: flow.snapshot(0)[used] / most }];
+    const bound = flow.limits[limit];
+    if (bound === Number.POSITIVE_INFINITY) return [];
+    return [{ labels: { inference_pool: pool }, value: flow.snapshot(0)[used] / bound }];
   };
   exposition.addGauge({
     name: name('global_capacity_utilization_requests'),

@@ -18,7 +18,7 @@ export interface RecordedDecision {
   readonly outputTokens: number;
   readonly priority: number;
   readonly blockTokens: number;
-  readonly peer: number;
+  readonly earlier: number;
   readonly wantedTtftMs: number;
   readonly wantedTpotMs: number;
   /** Hash of the model name, and generator before the pick: 8 and 16 bytes. */
@@ -132,7 +132,7 @@ function decisionOf(payload: Buffer): RecordedDecision {
     outputTokens: word(DECISION.outputTokens),
     priority: payload.readInt32LE(DECISION.priority),
     blockTokens: word(DECISION.blockTokens),
-    peer: word(DECISION.peer),
+    earlier: word(DECISION.earlier),
     wantedTtftMs: payload.readFloatLE(DECISION.wantedTtftMs),
     wantedTpotMs: payload.readFloatLE(DECISION.wantedTpotMs),
     adapter: payload.subarray(DECISION.adapter, DECISION.random),

@@ -29,12 +29,12 @@ export class Environment {
   }
 
   /** A number in [least, most]. */
-  number(least: number, most: number, ...names: readonly string[]): number | undefined {
+  number(min: number, max: number, ...names: readonly string[]): number | undefined {
     const [name, value] = this.#first(names) ?? [];
     if (value === undefined) return undefined;
     const number = Number(value);
-    if (number >= least && number <= most) return number;
-    this.#warn(name!, value, `expected a number from ${least} to ${most}`);
+    if (number >= min && number <= max) return number;
+    this.#warn(name!, value, `expected a number from ${min} to ${max}`);
     return undefined;
   }
 

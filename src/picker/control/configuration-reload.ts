@@ -62,13 +62,13 @@ export class ConfigurationReload {
   async start(): Promise<void> {
     const { followed } = this.#options;
     if (!followed.watched) return;
-    await this.#look();
-    this.#watch = new FileWatch(followed.file, followed, () => this.#look());
+    await this.#readFile();
+    this.#watch = new FileWatch(followed.file, followed, () => this.#readFile());
   }
 
   /** Reads the file now. */
   reload(): Promise<void> {
-    return this.#look();
+    return this.#readFile();
   }
 
   /** Ends when a look under way has ended. */
@@ -76,7 +76,7 @@ export class ConfigurationReload {
     await this.#watch?.stop();
   }
 
-  async #look(): Promise<void> {
+  async #readFile(): Promise<void> {
     const { file } = this.#options.followed;
     try {
       const text = await readBoundedFile(file);

@@ -81,7 +81,7 @@ export class DeathWatch implements Part {
   }
 
   /** Looks at an endpoint now: a request to it got no answer of its own, or a peer says that it is out. */
-  look(slot: number, generation: number): void {
+  check(slot: number, generation: number): void {
     const watched = this.#find(slot, generation);
     if (watched !== undefined) void this.#visit(watched);
   }

@@ -258,8 +258,8 @@ export class FlowControl {
   }
 
   /** Tokens since the start of each tenant with a bucket that has used some since the last call. */
-  takeSpendings(most: number): readonly { readonly tenant: string; readonly tokens: number }[] {
-    return this.queues.buckets.takeNews(most);
+  takeSpent(tenantsMax: number): readonly { readonly tenant: string; readonly tokens: number }[] {
+    return this.queues.buckets.takeNews(tenantsMax);
   }
 
   /**
@@ -273,8 +273,8 @@ export class FlowControl {
   }
 
   /** Tokens that are missing in the buckets of tenants, most first. */
-  missingTokens(most: number): readonly { readonly tenant: string; readonly tokens: number }[] {
-    return this.queues.buckets.missing(most, poolClockMs());
+  missingTokens(tenantsMax: number): readonly { readonly tenant: string; readonly tokens: number }[] {
+    return this.queues.buckets.missing(tenantsMax, poolClockMs());
   }
 
   /** Takes tokens that were missing in the buckets of tenants `ageMs` ago. */

@@ -115,7 +115,7 @@ export class IndexKeeper implements Part {
   async #enter(): Promise<void> {
     const kept = this.#kept;
     if (kept === undefined) return;
-    const slots = this.#newSlots(kept);
+    const slots = this.#claimSlots(kept);
     if (slots.size === 0) return;
     const log = new IndexLog(this.#options.core);
     const blocks = await importSegments(log, kept.segments, (endpoint) => slots.get(endpoint));
@@ -123,8 +123,10 @@ export class IndexKeeper implements Part {
     this.#log.info(details, 'goes on with the prefix index of an earlier run');
   }
 
-  /** Slots by position in the kept list, of endpoints that are in the pool and have not been restored. */
-  #newSlots({ endpoints }: KeptIndex): Map<number, number> {
+  /**
+   * Slots, by position in the kept list, of endpoints of the pool that have not been restored; notes them as restored.
+   */
+  #claimSlots({ endpoints }: KeptIndex): Map<number, number> {
     const positions = new Map(endpoints.map((key, position) => [key, position]));
     const slots = new Map<number, number>();
     for (const { slot, endpoint } of this.#options.assignments()) {

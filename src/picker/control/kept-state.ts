@@ -23,7 +23,7 @@ export interface OutlivingState {
   /** Goes on from a kept learned state. @throws when it cannot be used */
   readonly goOn: (learned: Uint8Array) => void;
   /** Tokens that are missing in the buckets of tenants, most first. */
-  readonly missing: (most: number) => readonly { readonly tenant: string; readonly tokens: number }[];
+  readonly missing: (tenantsMax: number) => readonly { readonly tenant: string; readonly tokens: number }[];
   /** Takes tokens that were missing `ageMs` ago out of the buckets. */
   readonly restore: (missing: readonly { readonly tenant: string; readonly tokens: number }[], ageMs: number) => void;
 }

@@ -109,8 +109,10 @@ export class ProgramPublisher {
     const first = [0, ...ranges.map((range) => range.firstMask + range.masks)].sort((a, b) => a - b).find(isFree);
     if (first !== undefined) return first;
     const used = ranges.reduce((sum, range) => sum + range.masks, 0);
-    const most = Math.floor(this.#maskCount / 2);
-    throw new RangeError(`no room for ${masks} label filters beside ${used} others: restart, or use at most ${most}`);
+    const masksMax = Math.floor(this.#maskCount / 2);
+    throw new RangeError(
+      `no room for ${masks} label filters beside ${used} others: restart, or use at most ${masksMax}`,
+    );
   }
 }
 

@@ -179,10 +179,10 @@ function recordedEndpoint({ slot, generation, endpoint }: SlotAssignment): Recor
   return { slot, generation, endpoint };
 }
 
-function wholeNumber(text: string | null, initial: number, most: number): number | undefined {
+function wholeNumber(text: string | null, initial: number, max: number): number | undefined {
   if (text === null) return initial;
   const number = Number(text);
-  return Number.isInteger(number) && number >= 1 && number <= most ? number : undefined;
+  return Number.isInteger(number) && number >= 1 && number <= max ? number : undefined;
 }
 
 function plain(response: ServerResponse, status: number, text: string): void {

@@ -36,14 +36,14 @@ export class ReturnWatch implements Part {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#look(), this.#options.everyMs ?? EVERY_MS).unref();
+    this.#timer = setInterval(() => this.#checkAll(), this.#options.everyMs ?? EVERY_MS).unref();
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  #look(): void {
+  #checkAll(): void {
     const { table, assignments } = this.#options;
     if (table.ejected === 0) {
       this.#unreachable.clear();

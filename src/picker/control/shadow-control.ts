@@ -69,7 +69,7 @@ export class ShadowControl implements Part {
     const { candidate, every } = this.#options;
     const { followed } = candidate;
     this.#log.info({ file: followed.file, every }, 'a candidate configuration decides in shadow, without effect');
-    if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#look());
+    if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#readFile());
   }
 
   /** Looks whether the candidate can still decide, after the running configuration has changed. */
@@ -85,14 +85,14 @@ export class ShadowControl implements Part {
 
   /** Reads the file now. */
   reload(): Promise<void> {
-    return this.#look();
+    return this.#readFile();
   }
 
   async stop(): Promise<void> {
     await this.#watch?.stop();
   }
 
-  async #look(): Promise<void> {
+  async #readFile(): Promise<void> {
     const { file } = this.#options.candidate.followed;
     try {
       const text = await readBoundedFile(file);

@@ -23,7 +23,7 @@ export function sharedState(
   let toldMs = performance.now();
   return {
     spendings: () => {
-      const spendings = flow()?.takeSpendings(TENANTS_MAX) ?? [];
+      const spendings = flow()?.takeSpent(TENANTS_MAX) ?? [];
       return spendings.filter(({ tenant }) => Buffer.byteLength(tenant) <= NAME_BYTES_MAX);
     },
     applySpent: (spent) => flow()?.spentElsewhere(spent, isSigned),
@@ -43,7 +43,7 @@ export function outlivingState(adaptation: AdaptationControl, flow: () => FlowCo
   return {
     learned: () => adaptation.kept(),
     goOn: (learned) => adaptation.goOn(learned),
-    missing: (most) => flow()?.missingTokens(most) ?? [],
+    missing: (tenantsMax) => flow()?.missingTokens(tenantsMax) ?? [],
     restore: (missing, ageMs) => flow()?.restoreMissing(missing, ageMs),
   };
 }

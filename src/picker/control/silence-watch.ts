@@ -78,14 +78,14 @@ export class SilenceWatch implements Part {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.look(), this.#options.everyMs ?? EVERY_MS).unref();
+    this.#timer = setInterval(() => this.checkAll(), this.#options.everyMs ?? EVERY_MS).unref();
   }
 
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  look(): void {
+  checkAll(): void {
     const { samples, silences, assignments, now } = this.#options;
     samples.drain((sample) => this.#learn(sample), SAMPLES_MAX);
     const nowMs = now();

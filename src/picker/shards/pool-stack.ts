@@ -229,7 +229,7 @@ export class PoolStack {
   }
 
   /** Tells what changes without a request. */
-  look(): void {
+  tellSegments(): void {
     const state = this.#tokens?.segments;
     if (state !== undefined) this.#send({ kind: 'segments', thread: this.#core.thread, state });
   }

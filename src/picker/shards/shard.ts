@@ -162,7 +162,7 @@ class Shard {
     },
     look: () => {
       this.#send({ kind: 'going', use: this.#use });
-      for (const stack of this.#pools.values()) stack.look();
+      for (const stack of this.#pools.values()) stack.tellSegments();
     },
     drain: ({ timeoutMs }) => this.#drain(timeoutMs).then(this.#drained.resolve, this.#drained.reject),
   };

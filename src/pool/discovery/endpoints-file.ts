@@ -60,8 +60,8 @@ const name = z
   .transform(String)
   .refine((text) => /^[^\s/\p{Cc}]{1,253}$/u.test(text), 'must be 1 to 253 characters without blanks or "/"');
 const nonEmpty = z.string('must be a text').min(1, 'must not be empty').max(1024, 'must be at most 1024 characters');
-const wholeNumber = (least: number, most: number, hint: string) =>
-  z.number(hint).refine((value) => Number.isInteger(value) && value >= least && value <= most, hint);
+const wholeNumber = (min: number, max: number, hint: string) =>
+  z.number(hint).refine((value) => Number.isInteger(value) && value >= min && value <= max, hint);
 
 const PORT_HINT = 'must be a whole number from 1 to 65535';
 const port = z

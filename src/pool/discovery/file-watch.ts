@@ -50,9 +50,9 @@ export class FileWatch {
     this.#path = path;
     this.#read = read;
     this.#settleMs = options.settleMs ?? 50;
-    this.#poll = setInterval(() => void this.#look(), options.pollMs ?? 1_000);
+    this.#poll = setInterval(() => void this.#compare(), options.pollMs ?? 1_000);
     this.#poll.unref();
-    void this.#look();
+    void this.#compare();
   }
 
   /** Ends when a reading under way has ended. */
@@ -65,7 +65,7 @@ export class FileWatch {
   }
 
   /** Compares what the file system says with what it said when the file was last read. */
-  async #look(): Promise<void> {
+  async #compare(): Promise<void> {
     await this.#watchDirectory();
     const state = await fileState(this.#path);
     if (!this.#stopped && state !== this.#seen) this.#readSoon();

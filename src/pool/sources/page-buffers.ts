@@ -17,7 +17,7 @@ export class PageBuffers {
     if (this.#spare.length < SPARE_MAX && buffer.length <= SPARE_BYTES_MAX) this.#spare.push(buffer);
   }
 
-  /** A buffer of at least `bytes` that begins with the first `used` bytes of `buffer`, which is given back. */
+  /** A buffer of at least `bytes` that begins with the first `used` bytes of `buffer`, which is freed. */
   grow(buffer: Uint8Array, used: number, bytes: number): Uint8Array {
     let size = buffer.length;
     while (size < bytes) size *= 2;

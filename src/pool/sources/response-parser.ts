@@ -36,7 +36,7 @@ export class ResponseParser {
     this.#pageBytesMax = pageBytesMax;
   }
 
-  /** Ready for the next response; the page is given back. */
+  /** Ready for the next response; the page's buffer is free again. */
   reset(): void {
     this.#state = 'head';
     this.#line = '';

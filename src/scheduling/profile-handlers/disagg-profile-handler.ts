@@ -177,11 +177,11 @@ function decodeFirst(stages: Stages): ProfileHandler {
   const handle = (runs: ProfileRuns): Handled => {
     const primary = answerStage(runs, stages.decode);
     if (primary.kind === 'rejected') return primary;
-    const encode = optionalStage(runs, stages.encode, 'encode', { decode: primary, peer: primary });
+    const encode = optionalStage(runs, stages.encode, 'encode', { decode: primary, earlier: primary });
     if (encode?.kind === 'rejected') return encode;
     const prefill = optionalStage(runs, stages.prefill, 'prefill', {
       decode: primary,
-      peer: primary,
+      earlier: primary,
       must: stages.mustPrefill,
     });
     if (prefill?.kind === 'rejected') return prefill;
@@ -195,7 +195,7 @@ function prefillFirst(stages: Stages): ProfileHandler {
   const handle = (runs: ProfileRuns): Handled => {
     const prefill = optionalStage(runs, stages.prefill, 'prefill', { must: stages.mustPrefill });
     if (prefill?.kind === 'rejected') return prefill;
-    const encode = optionalStage(runs, stages.encode, 'encode', { peer: prefill });
+    const encode = optionalStage(runs, stages.encode, 'encode', { earlier: prefill });
     if (encode?.kind === 'rejected') return encode;
     const primary = answerStage(runs, stages.decode, prefill);
     if (primary.kind === 'rejected') return primary;

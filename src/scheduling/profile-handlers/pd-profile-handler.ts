@@ -52,7 +52,7 @@ export const pdProfileHandler = definePlugin({
     const handle = (runs: ProfileRuns): Handled => {
       const primary = answerStage(runs, decodeProfile);
       if (primary.kind === 'rejected') return primary;
-      const prefill = optionalStage(runs, stage, 'prefill', { decode: primary, peer: primary });
+      const prefill = optionalStage(runs, stage, 'prefill', { decode: primary, earlier: primary });
       if (prefill?.kind === 'rejected') return prefill;
       return { kind: 'handled', primary, stages: stagesUsed(prefill, undefined), ...ranked(primary, port) };
     };

@@ -20,7 +20,7 @@ export interface StageCircumstances {
   /** The decode pick for the decider; undefined before it is made. */
   readonly decode?: ProfilePick | undefined;
   /** Pick of an earlier stage, for topology plugins. */
-  readonly peer?: ProfilePick | undefined;
+  readonly earlier?: ProfilePick | undefined;
   /** Whether a wanted stage without an endpoint ends the request. */
   readonly must?: boolean;
 }
@@ -30,10 +30,10 @@ export function optionalStage(
   runs: ProfileRuns,
   stage: Stage,
   work: Exclude<PickWork, 'answer'>,
-  { decode, peer, must = false }: StageCircumstances,
+  { decode, earlier, must = false }: StageCircumstances,
 ): ProfilePick | Rejection | undefined {
   if (!runs.profiles.includes(stage.profile) || !stage.decide({ runs, decode })) return undefined;
-  const pick = runs.run(stage.profile, work, peer);
+  const pick = runs.run(stage.profile, work, earlier);
   return pick.kind === 'rejected' && !must && isForWantOfEndpoints(pick) ? undefined : pick;
 }
 

@@ -38,7 +38,7 @@ function completion(prompt: string): PromptBody {
   const text = JSON.stringify({ model: 'adapter', prompt });
   const start = text.indexOf('"adapter"');
   const chunks = [Buffer.from(text.slice(0, start + 3)), Buffer.from(text.slice(start + 3))];
-  return { prompt: PromptKind.completions, chunks, modelPlace: { kind: 'replace', span: { start, end: start + 9 } } };
+  return { prompt: PromptKind.completions, chunks, modelPlace: { kind: 'replace', range: { start, end: start + 9 } } };
 }
 
 const chat: PromptBody = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { mostLoad } from '../../../dist/tools/simulator/suite/capacity.js';
+import { highestLoad } from '../../../dist/tools/simulator/suite/capacity.js';
 
 const settings = { goodput: 0.9, from: 0.25, to: 4, steps: 10 };
 const until = (limit: number) => (load: number) => ({
@@ -8,13 +8,13 @@ const until = (limit: number) => (load: number) => ({
 
 describe('the most load that is carried', () => {
   test.each([0.3, 1, 1.7, 3.9])('the most load that is carried is found by halving the range: %d', (limit) => {
-    const { run, capacity } = mostLoad(settings, until(limit));
+    const { run, capacity } = highestLoad(settings, until(limit));
     expect(capacity.load).toBeLessThanOrEqual(limit);
     expect(capacity.load).toBeGreaterThan(limit * 0.99);
     expect(capacity.requestsPerSecond).toBe(run.summary.requestsPerSecond);
   });
 
   test('the most load that is carried is none when even the lowest is too much', () => {
-    expect(mostLoad(settings, until(0.1)).capacity).toEqual({ load: 0, requestsPerSecond: 0 });
+    expect(highestLoad(settings, until(0.1)).capacity).toEqual({ load: 0, requestsPerSecond: 0 });
   });
 });

@@ -107,13 +107,13 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
       const at = row.indexOf(sequence);
       if (at >= 0) row.splice(at, 1);
     }
-    this.#giveBack(sequence);
+    this.#release(sequence);
   }
 
   /** Drops all sequences and the cache. @returns the sequences that were lost */
   crash(): readonly Sequence<Request>[] {
     const lost = [...this.#running.splice(0), ...this.#waiting.splice(0)];
-    for (const sequence of lost) this.#giveBack(sequence);
+    for (const sequence of lost) this.#release(sequence);
     this.kv.clear();
     return lost;
   }
@@ -167,14 +167,14 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
   }
 
   #preempt(sequence: Sequence<Request>): void {
-    this.#giveBack(sequence);
+    this.#release(sequence);
     sequence.preemptions++;
     this.preemptions++;
     this.#waiting.unshift(sequence);
   }
 
   /** Blocks go back last first, so that the end of a prompt is forgotten before its beginning. */
-  #giveBack(sequence: Sequence<Request>): void {
+  #release(sequence: Sequence<Request>): void {
     while (sequence.held > 0) this.kv.release(sequence.blocks[--sequence.held]!);
     sequence.computed = 0;
     sequence.scheduled = 0;
@@ -256,7 +256,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     }
     running.length = kept;
     for (const sequence of done) {
-      this.#giveBack(sequence);
+      this.#release(sequence);
       listener.finished(sequence);
     }
   }

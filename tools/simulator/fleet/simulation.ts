@@ -315,7 +315,7 @@ class Simulation implements EngineListener<Flight> {
     const now = this.#events.nowMs;
     const { promptTokens, outputTokens, firstTokenMs, decidedMs } = flight;
     const cachedTokens = Math.max(0, flight.sequence!.cachedTokens);
-    const times = this.#spoilt({
+    const times = this.#withFaults({
       firstOutputMs: firstTokenMs - decidedMs,
       perTokenMs: outputTokens > 1 ? (now - firstTokenMs) / (outputTokens - 1) : undefined,
       durationMs: now - decidedMs,
@@ -330,7 +330,7 @@ class Simulation implements EngineListener<Flight> {
   }
 
   /** A share of the samples has the times of the request before; a distorted one is off by up to ten times. */
-  #spoilt(own: SampleTimes): SampleTimes {
+  #withFaults(own: SampleTimes): SampleTimes {
     const { distorted, shuffled } = this.#fleet.samples;
     const before = this.#latestTimes ?? own;
     this.#latestTimes = own;

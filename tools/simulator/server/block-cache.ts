@@ -59,11 +59,11 @@ export class BlockCache {
     this.#hold(hash);
   }
 
-  /** A sequence lets go of its filled blocks and of what it reserved and did not fill. */
+  /** Releases a sequence's filled blocks, and what it reserved and did not fill. */
   release(hashes: readonly number[], unfilled: number): void {
     this.#reserved -= unfilled;
     // Backwards: the tail of a prompt becomes idle first and is evicted first, as a prefix is of use without its tail.
-    for (let index = hashes.length - 1; index >= 0; index--) this.#letGo(hashes[index]!);
+    for (let index = hashes.length - 1; index >= 0; index--) this.#release(hashes[index]!);
   }
 
   #has(hash: number): boolean {
@@ -75,7 +75,7 @@ export class BlockCache {
     this.#held.set(hash, (this.#held.get(hash) ?? 0) + 1);
   }
 
-  #letGo(hash: number): void {
+  #release(hash: number): void {
     const holders = this.#held.get(hash)! - 1;
     if (holders > 0) {
       this.#held.set(hash, holders);

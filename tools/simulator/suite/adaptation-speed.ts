@@ -8,12 +8,13 @@ export interface AdaptationSpeed {
   /** Mean of the log ratios of cost to the reference over the second half of the part; below 0 = cheaper. */
   readonly steady: number;
   /**
-   * Seconds after which a span of 30 s had 90 % of that; undefined when there is no gain to speak of, or it never had.
+   * Seconds after which a window of 30 s had 90 % of that; undefined when there is no gain to speak of, or it never
+   * had.
    */
   readonly seconds: number | undefined;
 }
 
-const SPAN_SECONDS = 30;
+const WINDOW_SECONDS = 30;
 /** Share of the steady gain that counts as reached. */
 const REACHED = 0.9;
 /** A steady gain below this is none. */
@@ -68,8 +69,8 @@ function speedOf(gains: readonly Gain[]): Pick<AdaptationSpeed, 'steady' | 'seco
   const steady = half.length === 0 ? 0 : mean(half.map(({ log }) => log));
   if (steady > -GAIN_MIN) return { steady, seconds: undefined };
   const reached = gains.find(({ seconds }) => {
-    const span = gains.filter((other) => other.seconds >= seconds && other.seconds < seconds + SPAN_SECONDS);
-    return mean(span.map(({ log }) => log)) <= REACHED * steady;
+    const window = gains.filter((other) => other.seconds >= seconds && other.seconds < seconds + WINDOW_SECONDS);
+    return mean(window.map(({ log }) => log)) <= REACHED * steady;
   });
   return { steady, seconds: reached?.seconds };
 }

@@ -18,7 +18,7 @@ interface LoadedRun {
  * same.
  * @returns the run at the highest load that was carried, or at the lowest when none was
  */
-export function mostLoad<Run extends LoadedRun>(
+export function highestLoad<Run extends LoadedRun>(
   { goodput, from, to, steps }: NonNullable<Suite['capacity']>,
   runAt: (load: number) => Run,
 ): { readonly run: Run; readonly capacity: Capacity } {

@@ -4,7 +4,7 @@ import { errorMessage } from '../../../src/runtime/error-message.js';
 import type { RunOutcome } from '../fleet/outcome.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';
-import { type Capacity, mostLoad } from './capacity.js';
+import { type Capacity, highestLoad } from './capacity.js';
 import { fleetOf } from './fleet-of.js';
 import { policyOf } from './policy-of.js';
 import { type RunSummary, summarise } from './run-summary.js';
@@ -56,7 +56,7 @@ export function runOne(suite: Suite, cell: SuiteRun, folders: SuiteFolders): Run
   if (suite.capacity === undefined) return runAt(suite, cell, folders, 1);
   const begin = performance.now();
   let simulated = 0;
-  const { run, capacity } = mostLoad(suite.capacity, (load) => {
+  const { run, capacity } = highestLoad(suite.capacity, (load) => {
     const tried = runAt(suite, cell, folders, load);
     simulated += tried.simulated;
     return tried;
@@ -92,8 +92,8 @@ function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number
 const SETTLED = 0.1;
 
 /**
- * Training samples that had been learned from at the first sample after which prefill and step stayed within a tenth of their
- * end.
+ * Training samples that had been learned from at the first sample after which prefill and step stayed within a tenth of
+ * their end.
  */
 export function settledAfter(samples: NonNullable<RunOutcome['learning']>): number | undefined {
   const last = samples.at(-1);

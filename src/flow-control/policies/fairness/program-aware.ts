@@ -128,7 +128,7 @@ export class ProgramAware implements Fairness {
     for (const heap of this.#heaps) {
       if (heap === undefined || heap.size === 0) continue;
       least = Math.min(least, heap.leastService);
-      most = Math.max(most, heap.mostService);
+      most = Math.max(most, heap.serviceMax);
       earliest = Math.min(earliest, heap.earliestHeadMs);
       latest = Math.max(latest, heap.latestHeadMs);
     }

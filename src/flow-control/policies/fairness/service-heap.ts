@@ -45,7 +45,7 @@ export class ServiceHeap {
     return this.#service(this.#heap[0]!);
   }
 
-  get mostService(): number {
+  get serviceMax(): number {
     return this.#most[0]!;
   }
 

@@ -2,7 +2,7 @@ import type { ByteBudget } from '../../transport.js';
 import { RELAXED_BYTES } from './limits.js';
 import type { MessageMemory } from './message-reader.js';
 
-/** One connection's part of a budget: one hostile peer cannot hold all of it. */
+/** One connection's part of a budget: one hostile client cannot hold all of it. */
 export class ConnectionBudget implements ByteBudget {
   readonly #whole: ByteBudget;
   readonly bytesMax: number;

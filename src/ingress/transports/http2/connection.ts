@@ -1,5 +1,6 @@
 import { bufferSize } from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
+import { ClientFrames, type ClientFramesOwner } from './client-frames.js';
 import { ConnectionBudget, UnfinishedMessages } from './connection-budget.js';
 import { FixedAnswer } from './fixed-answer.js';
 import { FrameReader } from './frame-reader.js';
@@ -16,7 +17,6 @@ import {
   UNSENT_CONTROL_BYTES_MAX,
 } from './limits.js';
 import { OutBuffer, type Wire } from './out-buffer.js';
-import { PeerFrames, type PeerFramesOwner } from './peer-frames.js';
 import {
   ConnectionError,
   ErrorCode,
@@ -32,7 +32,7 @@ import type { RequestHead } from './request-head.js';
 import { ResetStreams } from './reset-streams.js';
 import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
 
-/** Data of the PING that asks whether the peer is still there; anything that comes is an answer. */
+/** Data of the PING that asks whether the client is still there; anything that comes is an answer. */
 const KEEPALIVE_DATA = Buffer.alloc(8);
 const OVERLOADED = errorTrailers(GrpcStatus.unavailable, 'picker overloaded', true);
 /** Longest time of a timer. */
@@ -65,7 +65,8 @@ export interface ConnectionOptions {
 export interface ConnectionWire extends Wire {
   /**
    * Sends what was written, then closes.
-   * @param linger what still comes is read and thrown away for a while: a peer whose bytes meet a closed socket gets a
+   * @param linger what still comes is read and thrown away for a while: a client whose bytes meet a closed socket gets
+   * a
    *   reset, which takes from it what it has not read yet
    */
   end(linger: boolean): void;
@@ -74,14 +75,14 @@ export interface ConnectionWire extends Wire {
 /** Step of closing the connection from this side. */
 type Closing =
   | 'open'
-  /** The peer was told that the end is near; streams are still taken. */
+  /** The client was told that the end is near; streams are still taken. */
   | 'announced'
   /** Streams that are open are finished, new ones refused. */
   | 'draining'
   | 'closed';
 
 /** HTTP/2 of one connection, the server's side, for gRPC: bytes in, streams with their handlers, bytes out. */
-export class Http2Connection implements PeerFramesOwner, StreamOwner {
+export class Http2Connection implements ClientFramesOwner, StreamOwner {
   readonly out: OutBuffer;
   readonly budget: ConnectionBudget;
   readonly unfinished: UnfinishedMessages;
@@ -89,7 +90,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   readonly replyBytesMax: number;
   readonly #options: ConnectionOptions;
   readonly #wire: ConnectionWire;
-  readonly #peer: PeerFrames;
+  readonly #client: ClientFrames;
   readonly #reader: FrameReader;
   readonly #windows: ReceiveWindows;
   readonly #streams = new Map<number, ServerStream>();
@@ -107,11 +108,11 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   /** Streams that have ended or are gone: their handlers hear of it when the turn ends. */
   #leaving: ServerStream[] = [];
   #closing: Closing = 'open';
-  /** Bytes that the peer takes, over all streams. */
+  /** Bytes that the client takes, over all streams. */
   #window = WINDOW_BYTES_DEFAULT;
   readonly #openedAt: number;
   heardAt: number;
-  /** Streams that the peer has opened so far. */
+  /** Streams that the client has opened so far. */
   opened = 0;
   arrivedAt: number;
   #now: number;
@@ -134,8 +135,8 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     this.#openedAt = this.#now;
     this.heardAt = this.#now;
     this.arrivedAt = this.#now;
-    this.#peer = new PeerFrames(this, this.#now);
-    this.#reader = new FrameReader(this.#peer);
+    this.#client = new ClientFrames(this, this.#now);
+    this.#reader = new FrameReader(this.#client);
     writeSettings(this.out, [
       [Setting.maxConcurrentStreams, options.streamsMax],
       [Setting.initialWindowSize, STREAM_WINDOW_BYTES],
@@ -222,7 +223,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
 
   // Closing.
 
-  /** Tells the peer that the connection will close; nothing is refused yet. */
+  /** Tells the client that the connection will close; nothing is refused yet. */
   announceEnd(): void {
     if (this.#closing !== 'open') return;
     this.#closing = 'announced';
@@ -233,19 +234,19 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   drain(): void {
     if (this.#closing === 'closed' || this.#closing === 'draining') return;
     this.#closing = 'draining';
-    this.#turn(() => writeGoaway(this.out, this.#peer.last, ErrorCode.noError, 'the picker shuts down'));
+    this.#turn(() => writeGoaway(this.out, this.#client.last, ErrorCode.noError, 'the picker shuts down'));
   }
 
   /** Closes now. */
   destroy(): void {
     if (this.isClosed) return;
-    writeGoaway(this.out, this.#peer.last, ErrorCode.noError, '');
+    writeGoaway(this.out, this.#client.last, ErrorCode.noError, '');
     this.#end(false);
   }
 
   #fail(code: ErrorCode, why: string): void {
     if (this.isClosed) return;
-    writeGoaway(this.out, this.#peer.last, code, why);
+    writeGoaway(this.out, this.#client.last, code, why);
     this.#end();
   }
 
@@ -310,7 +311,7 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
     }
   }
 
-  /** A stream that this side ended while the peer had not: the peer need not go on. */
+  /** A stream that this side ended while the client had not: the client need not go on. */
   #closeRemote(stream: ServerStream): void {
     if (this.#streams.get(stream.id) !== stream) return;
     this.#forget(stream);
@@ -322,10 +323,10 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   #forget(stream: ServerStream): void {
     this.#streams.delete(stream.id);
     this.#windows.leave(stream);
-    this.#peer.ended(stream.id);
+    this.#client.ended(stream.id);
   }
 
-  // Effects of the peer's frames.
+  // Effects of the client's frames.
 
   stream(id: number): ServerStream | undefined {
     return this.#streams.get(id);
@@ -421,18 +422,18 @@ export class Http2Connection implements PeerFramesOwner, StreamOwner {
   /** Ends a call that has no stream with one header block. */
   #refuse(id: number, block: Buffer, endStream: boolean): void {
     writeHeaders(this.out, id, block, true);
-    this.#peer.ended(id);
+    this.#client.ended(id);
     if (!endStream) this.resetStream(id, ErrorCode.noError);
   }
 
-  /** Answers a call with one message, without a stream; a peer that takes no data gets a status. */
+  /** Answers a call with one message, without a stream; a client that takes no data gets a status. */
   #turnAway(id: number, message: Uint8Array, endStream: boolean, window: number) {
     if (this.#fixed?.message !== message) this.#fixed = new FixedAnswer(message);
     const { dataBytes } = this.#fixed;
     if (dataBytes > Math.min(window, this.sendRoom)) return this.#refuse(id, OVERLOADED, endStream);
     this.#fixed.write(this.out, id, !endStream);
     this.sent(dataBytes);
-    this.#peer.ended(id);
+    this.#client.ended(id);
     if (!endStream) this.#reset.add(id);
   }
 

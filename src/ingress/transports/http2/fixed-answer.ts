@@ -28,7 +28,7 @@ function prefixed(message: Uint8Array): Buffer {
  */
 export class FixedAnswer {
   readonly message: Uint8Array;
-  /** Bytes that count against the peer's windows. */
+  /** Bytes that count against the client's windows. */
   readonly dataBytes: number;
   readonly #frames: Buffer;
   readonly #streams: readonly number[];
@@ -49,7 +49,7 @@ export class FixedAnswer {
     this.#streams = frames.map((_, i) => STREAM_AT + Buffer.concat(frames.slice(0, i)).length);
   }
 
-  /** @param resets the peer has not ended the stream: it is told that it need not go on */
+  /** @param resets the client has not ended the stream: it is told that it need not go on */
   write(out: OutBuffer, stream: number, resets: boolean): void {
     const length = this.#frames.length - (resets ? 0 : RESET_BYTES);
     const start = out.reserve(length);

@@ -57,12 +57,12 @@ export class LeanTransport implements Transport {
     const server = new Http2Server({
       methods: new Map([[PROCESS_PATH, process], ...(this.#health?.methods ?? [])]),
       budget: options.budget,
-      // One hostile peer cannot hold all of it.
+      // One hostile client cannot hold all of it.
       heldBytesMax: Math.floor(options.budget.bytesMax / 2),
       messageBytesMax: options.maxReceiveBytes,
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
-      // As with bytes: one of several peers cannot have all of them.
+      // As with bytes: one of several clients cannot have all of them.
       streamsShare: Math.ceil(options.streamsMax / 2),
       stallMs: options.stallMs,
       behind: () => open.behind?.(),

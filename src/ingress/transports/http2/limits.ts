@@ -28,7 +28,7 @@ export const NARROW_WINDOW_BYTES = 16_384;
 export const LEADING_BYTES_MAX = 4 * 1024 * 1024;
 /**
  * Memory that one connection's unfinished messages may take: what is under way when windows become narrow, and what is
- * given then, in buffers twice as large as their bytes. A peer that keeps to its windows reaches it with some 2,000
+ * given then, in buffers twice as large as their bytes. A client that keeps to its windows reaches it with some 2,000
  * messages at a time.
  */
 export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
@@ -45,7 +45,7 @@ export const SHORT_REPLIES_BYTES = 4_096;
 
 /** Bytes that the kernel has not taken yet: above this, bodies wait in their streams. */
 export const UNSENT_BYTES_MAX = 1024 * 1024;
-/** Beyond this even acknowledgements are too many: the peer sends and does not read. */
+/** Beyond this even acknowledgements are too many: the client sends and does not read. */
 export const UNSENT_CONTROL_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface Rate {
@@ -81,6 +81,6 @@ export const LINGER_MS_MAX = 1_000;
 export const SOCKET_BYTES_MAX = 6 * 1024 * 1024;
 /**
  * Work on one connection's bytes in one turn of the event loop; then the others are read. A request waits for no more
- * of a busy peer.
+ * of a busy client.
  */
 export const TURN_MS = 1;

@@ -42,7 +42,7 @@ export class OutBuffer {
     this.#wire = wire;
   }
 
-  /** Bytes that the peer has not been sent, here and in the socket. */
+  /** Bytes that the client has not been sent, here and in the socket. */
   get unsent(): number {
     return this.#fullBytes + this.#at + this.#wire.unsent;
   }

@@ -61,7 +61,7 @@ export const WINDOW_BYTES_DEFAULT = 65_535;
 export const WINDOW_BYTES_MAX = 0x7fff_ffff;
 export const STREAM_ID_MAX = 0x7fff_ffff;
 
-/** The peer broke the protocol in a way that ends the connection (section 5.4.1). */
+/** The client broke the protocol in a way that ends the connection (section 5.4.1). */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError';
   readonly code: ErrorCode;

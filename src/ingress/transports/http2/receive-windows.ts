@@ -3,7 +3,7 @@ import { CROWDED_BYTES, LEADING_BYTES_MAX, NARROW_WINDOW_BYTES, RELAXED_BYTES, S
 import type { OutBuffer } from './out-buffer.js';
 import { Setting } from './protocol.js';
 
-/** Stream whose peer may send as many bytes as this side allows. */
+/** Stream whose client may send as many bytes as this side allows. */
 export interface ReceivingStream {
   readonly id: number;
   /** The handler takes no more at present. */
@@ -13,22 +13,22 @@ export interface ReceivingStream {
   readonly over: boolean;
   /** Bytes that are missing of the message under way; 0 = none is, or its length is not known yet. */
   readonly missing: number;
-  /** Bytes that came and that the peer has not been given new room for; below 0 = it was given more. */
+  /** Bytes that came and that the client has not been given new room for; below 0 = it was given more. */
   uncredited: number;
 }
 
 /**
  * Receive windows of the streams of one connection. As a rule each is wide. While unfinished messages take
  * CROWDED_BYTES, new windows are narrow (SETTINGS_INITIAL_WINDOW_SIZE, which changes those of open streams as well, RFC
- * 9113 section 6.9.2), and messages that need more get it one after another: what a peer sends at a time is finished
- * first, so that a peer that keeps to its windows is never refused for its unfinished messages, however many streams it
- * sends at once.
+ * 9113 section 6.9.2), and messages that need more get it one after another: what a client sends at a time is finished
+ * first, so that a client that keeps to its windows is never refused for its unfinished messages, however many streams
+ * it sends at once.
  */
 export class ReceiveWindows {
   readonly #out: OutBuffer;
   readonly #unfinished: { readonly bytes: number };
   #narrow = false;
-  /** The peer has not acknowledged the latest settings. The first ones are the connection's own. */
+  /** The client has not acknowledged the latest settings. The first ones are the connection's own. */
   #isAsked = true;
   /** Streams inside a message that does not fit into their windows, in the order in which they are served. */
   readonly #waiting = new Set<ReceivingStream>();
@@ -64,7 +64,7 @@ export class ReceiveWindows {
     this.#leadingBytes -= bytes;
   }
 
-  /** The peer has acknowledged settings. */
+  /** The client has acknowledged settings. */
   acknowledged(): void {
     this.#isAsked = false;
   }

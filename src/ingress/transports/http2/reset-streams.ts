@@ -4,7 +4,7 @@
 const REMEMBERED_MAX = 8_192;
 
 /**
- * The latest streams that this side has reset, each in the place of its number. What the peer says on them until it
+ * The latest streams that this side has reset, each in the place of its number. What the client says on them until it
  * ends them means nothing, and is no error.
  */
 export class ResetStreams {

@@ -55,7 +55,7 @@ export interface StreamOwner {
   finished(stream: ServerStream): void;
   /** Resets the stream: what was sent of it is cut off. */
   cut(stream: ServerStream, code: ErrorCode): void;
-  /** The stream is read again: the peer may send more. */
+  /** The stream is read again: the client may send more. */
   credit(stream: ServerStream): void;
   /** Called after a write: the connection flushes in this turn. */
   touch(): void;
@@ -78,7 +78,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   #plain: PlainAnswer | undefined;
   #method: Method | undefined;
   #handler: ProcessHandler | undefined;
-  /** Bytes that the peer takes of this stream; below 0 when it has made its windows smaller. */
+  /** Bytes that the client takes of this stream; below 0 when it has made its windows smaller. */
   #window: number;
   #headersSent = false;
   #ending: Ending | undefined;
@@ -94,7 +94,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Data that came while the stream was not read. */
   #unread: Buffer[] | undefined;
   #unreadBytes = 0;
-  /** Bytes that came and that the peer has not been given new room for. */
+  /** Bytes that came and that the client has not been given new room for. */
   uncredited = 0;
   /** Bytes of data so far, and as many as the request announced. */
   received = 0;
@@ -123,7 +123,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     if (method.opensLate !== true) this.#handler = method.open(this);
   }
 
-  // Frames of the peer.
+  // Frames of the client.
 
   get remoteEnded(): boolean {
     return this.#remoteEnded;
@@ -151,7 +151,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#unreadBytes += to - at;
   }
 
-  /** The peer has half-closed. */
+  /** The client has half-closed. */
   remoteEnd(): void {
     this.#remoteEnded = true;
     if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
@@ -170,7 +170,9 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     else this.#opened.stalled();
   }
 
-  /** The window that the peer gives grows, or shrinks by a change of its settings. @returns false when it overflows */
+  /**
+   * The window that the client gives grows, or shrinks by a change of its settings. @returns false when it overflows
+   */
   widen(bytes: number): boolean {
     this.#window += bytes;
     if (this.#window > WINDOW_BYTES_MAX) return false;
@@ -178,7 +180,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return true;
   }
 
-  /** While the handler does not take more, the peer's window is not opened again. */
+  /** While the handler does not take more, the client's window is not opened again. */
   get paused(): boolean {
     return this.#paused;
   }
@@ -421,8 +423,8 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     const { fault, length } = this.#reader;
     if (fault === 'compressed') this.abort(GrpcStatus.unimplemented, 'compressed messages are not taken');
     else if (fault === 'too large') {
-      const most = this.#owner.messageBytesMax;
-      this.abort(GrpcStatus.resourceExhausted, `a message of ${length} bytes is longer than the bound of ${most}`);
+      const bytesMax = this.#owner.messageBytesMax;
+      this.abort(GrpcStatus.resourceExhausted, `a message of ${length} bytes is longer than the bound of ${bytesMax}`);
     } else this.#opened.overflowed();
     if (this.#ending === undefined) this.abort(GrpcStatus.resourceExhausted, 'too many bytes are held');
   }

@@ -59,7 +59,7 @@ export class Http2Server {
     const { connectionsMax = Number.POSITIVE_INFINITY, refusals } = options;
     this.#file = await listenOnFile(file, (socket) => {
       if (this.#sockets.size < connectionsMax) return void this.#accept(socket);
-      refusals?.note('connections', { peer: file.path });
+      refusals?.note('connections', { address: file.path });
       socket.destroy();
     });
   }
@@ -70,7 +70,7 @@ export class Http2Server {
 
   /**
    * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing,
-   * so that a stream that the peer opens before it has read it is served (RFC 9113, section 6.8).
+   * so that a stream that the client opens before it has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();
@@ -126,7 +126,7 @@ export class Http2Server {
     return socket;
   }
 
-  /** A peer has sent its first bytes. */
+  /** A client has sent its first bytes. */
   #begin(link: SocketLink): Http2Connection {
     this.#silent.delete(link.socket);
     const connection = new Http2Connection(link, this.#options);

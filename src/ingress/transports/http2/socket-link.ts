@@ -88,7 +88,7 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Reads from now on. @param begin makes the connection with the first bytes: a peer that says nothing has none */
+  /** Reads from now on. @param begin makes the connection with the first bytes: a client that says nothing has none */
   start(begin: () => Http2Connection): void {
     this.#begin = begin;
     this.socket.on('drain', () => this.#connection?.drained());
@@ -106,7 +106,7 @@ export class SocketLink implements ConnectionWire {
   }
 
   end(linger: boolean) {
-    // Written output leaves first; a peer that does not take it is not waited for.
+    // Written output leaves first; a client that does not take it is not waited for.
     if (!linger) return this.socket.destroySoon();
     this.#lingers = true;
     this.socket.end();

@@ -30,7 +30,7 @@ const SETTING_BYTES = 6;
 /**
  * Reads the payload of a SETTINGS frame (section 6.5).
  * @returns the initial window that the last of its settings names; undefined when none does. The rest concerns what
- * this side never does: it pushes nothing, adds nothing to the peer's header table, and sends frames and lists of the
+ * this side never does: it pushes nothing, adds nothing to the client's header table, and sends frames and lists of the
  * least size.
  * @throws ConnectionError when a value is out of its range
  */
@@ -83,38 +83,38 @@ class TokenBucket {
   }
 }
 
-/** The connection, as the frames of its peer see it. */
-export interface PeerFramesOwner {
+/** The connection, as the frames of its client see it. */
+export interface ClientFramesOwner {
   readonly out: OutBuffer;
   /** Time at which the bytes came that are being read. */
   readonly heardAt: number;
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
   streams(): Iterable<ServerStream>;
-  /** Closed by a reset of this side; frames of the peer may still arrive. */
+  /** Closed by a reset of this side; frames of the client may still arrive. */
   wasReset(id: number): boolean;
-  /** The peer has ended a stream that this side has reset. @returns whether it was one, and the first end of it */
+  /** The client has ended a stream that this side has reset. @returns whether it was one, and the first end of it */
   forgetReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Resets a stream, whether it is open or not. */
   resetStream(id: number, code: ErrorCode): void;
-  /** The peer has reset an open stream. */
+  /** The client has reset an open stream. */
   gone(stream: ServerStream): void;
   /** Data of the stream has been read. */
   credit(stream: ServerStream): void;
-  /** The peer acts by the settings that it was sent. */
+  /** The client acts by the settings that it was sent. */
   acknowledged(): void;
-  /** The peer takes `bytes` more over all streams. @returns false when that is more than a window holds */
+  /** The client takes `bytes` more over all streams. @returns false when that is more than a window holds */
   widen(bytes: number): boolean;
 }
 
 /** The latest streams whose end is remembered, to name the error of a frame that comes behind it. */
 const ENDED_REMEMBERED = 64;
 
-/** Obeys the frames of one peer, in their order, and checks that they may come (RFC 9113, sections 5 and 6). */
-export class PeerFrames implements FrameSink, HeadSink {
-  readonly #owner: PeerFramesOwner;
+/** Obeys the frames of one client, in their order, and checks that they may come (RFC 9113, sections 5 and 6). */
+export class ClientFrames implements FrameSink, HeadSink {
+  readonly #owner: ClientFramesOwner;
   readonly #blocks = new HeaderBlocks(this);
   readonly #answered: TokenBucket;
   readonly #empty: TokenBucket;
@@ -122,24 +122,24 @@ export class PeerFrames implements FrameSink, HeadSink {
   readonly #ended = new Int32Array(ENDED_REMEMBERED);
   #endedCount = 0;
   #settled = false;
-  /** Highest stream that the peer has opened. */
+  /** Highest stream that the client has opened. */
   #last = 0;
-  /** Send window of new streams, from the peer's settings. */
+  /** Send window of new streams, from the client's settings. */
   #initialWindow = WINDOW_BYTES_DEFAULT;
-  /** Bytes that came and that the peer has not been given new room for. */
+  /** Bytes that came and that the client has not been given new room for. */
   #uncredited = 0;
   /** The DATA frame that is being read. */
   #stream: ServerStream | undefined;
   #endStream = false;
 
-  constructor(owner: PeerFramesOwner, now: number) {
+  constructor(owner: ClientFramesOwner, now: number) {
     this.#owner = owner;
     this.#answered = new TokenBucket(ANSWERED_FRAMES, now);
     this.#empty = new TokenBucket(EMPTY_FRAMES, now);
     this.#resets = new TokenBucket(RESETS, now);
   }
 
-  /** Highest stream that the peer has opened. */
+  /** Highest stream that the client has opened. */
   get last(): number {
     return this.#last;
   }
@@ -196,7 +196,7 @@ export class PeerFrames implements FrameSink, HeadSink {
     this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
 
-  /** The peer has half-closed a stream. */
+  /** The client has half-closed a stream. */
   #endRemote(stream: ServerStream) {
     if (stream.announced !== undefined && stream.announced !== stream.received) {
       return this.#owner.resetStream(stream.id, ErrorCode.protocol);
@@ -255,7 +255,7 @@ export class PeerFrames implements FrameSink, HeadSink {
       case FrameType.priority:
         return this.#priority(id, length, length === 5 ? bytes.readUInt32BE(from) & WINDOW_BYTES_MAX : 0);
       case FrameType.goaway:
-        // The peer opens no more streams; it closes the connection when it has what it waits for.
+        // The client opens no more streams; it closes the connection when it has what it waits for.
         if (id !== 0) throw protocolError('GOAWAY on a stream');
         if (length < 8) throw sizeError('GOAWAY');
         return;
