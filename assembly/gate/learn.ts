@@ -120,7 +120,7 @@ function updateWindow(slot: u32): void {
 /** Nothing is known about the endpoint of a slot. */
 export function learnForget(slot: u32): void {
   for (let column: u32 = ROOM_WINDOW; column <= ROOM_OVERDUE; column++) {
-    // The tokens in the cache are not learned: they belong to the notes.
+    // ROOM_KV_NOW counts the tokens of charges (charges.ts): it is not learned.
     if (column != ROOM_KV_NOW && column != ROOM_KV_NOW + 1) room.setU32(column, slot, 0);
   }
   for (let column: u32 = ROOM_REMOTE_REQUESTS; column <= ROOM_REMOTE_KV; column++) room.setU32(column, slot, 0);

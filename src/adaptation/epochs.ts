@@ -67,7 +67,7 @@ export class OpenEpochs {
 
   /**
    * Adds a finished request to its epoch, unless the epoch has been judged.
-   * @param standsFor requests that it is one of
+   * @param standsFor requests that this sample stands for
    */
   note(number: number, decidedAtMs: number, request: RequestCost, standsFor = 1): void {
     const { cost, reference, promptTokens, firstOutputMs } = request;

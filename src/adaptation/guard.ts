@@ -177,7 +177,7 @@ export class Guard {
     };
   }
 
-  /** Adds the cost of a request that was decided in `epoch`. @param standsFor requests that it is one of */
+  /** Adds the cost of a request that was decided in `epoch`. @param standsFor requests that this sample stands for */
   note(epoch: number, decidedAtMs: number, cost: RequestCost, standsFor = 1): void {
     this.#open.note(epoch, decidedAtMs, cost, standsFor);
   }

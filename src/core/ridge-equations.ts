@@ -71,7 +71,7 @@ export class RidgeEquations {
     }
   }
 
-  /** Pulls each coefficient to its anchor by `share` of its pull. */
+  /** Adds `share × pulls[i]` observations of coefficient i that have the value of its anchor. */
   pull(share: number, pulls: ArrayLike<number>, anchors: ArrayLike<number>): void {
     for (let i = 0; i < this.size; i++) {
       const pull = share * pulls[i]!;

@@ -94,8 +94,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Tokens since the start of each tenant that has used some since the last call. @param tenantsMax bound on the
-   * tenants
+   * Tenants that have used tokens since the last call, with the total of each since the start of the process.
+   * @param tenantsMax bound on the tenants that are returned
    */
   takeNews(tenantsMax: number): { readonly tenant: string; readonly tokens: number }[] {
     const news: { tenant: string; tokens: number }[] = [];

@@ -26,7 +26,7 @@ const TEMPLATE_CAPACITY = 8_192;
 const NEW_WORK_SLICE_MS = 5;
 /** Far above a burst that clears in time, far below what would fill the memory. */
 const WAITING_MAX = 4_096;
-/** Age at which a new request is refused: with the turn that it still takes, no answer is older than a second. */
+/** Age at which a new request of a burst is refused. */
 const WAIT_MS_MAX = 2_000;
 /** Time for which sockets with new requests are read before waiting ones go on. */
 const READ_MS_MAX = 10;

@@ -123,7 +123,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (!this.#isFinished) this.turnAway('too many request bytes are held');
   }
 
-  /** A request that does not come to its end gives its place to another one; an answer may take as long as it likes. */
+  /** Refuses a request of whose rest nothing came for `--request-idle-timeout`. An answer has no such bound. */
   stalled(): void {
     if (this.#state === 'opened' || (this.#state === 'under way' && this.#request?.isArriving !== false)) {
       this.#reject(requestTimeout());

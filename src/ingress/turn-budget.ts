@@ -37,7 +37,7 @@ export interface TurnBudgetOptions {
 
 /** Bound on the time of new work in a long turn, in slices: each piece makes work for the turns after it. */
 const SLICES_MAX = 2;
-/** Part of `standingWaitMs` below which a wait is none. */
+/** Waits below this share of `standingWaitMs` count as no wait. */
 const CALM_SHARE = 0.25;
 /**
  * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed

@@ -1,4 +1,4 @@
-import type { RequestScanResult, Span } from '../core/types.js';
+import type { ByteRange, RequestScanResult } from '../core/types.js';
 import type { OutputClass } from '../scheduling/decision.js';
 
 /** Thinking tokens above which llm-d-router expects a long answer (its plugin outlen-bucket). */
@@ -14,7 +14,7 @@ const FALSE: ReadonlySet<unknown> = new Set(['0', 'f', 'F', 'false', 'False', 'F
 /** The body's bytes, in pieces. */
 export type BodyChunks = () => readonly Uint8Array[];
 
-type Signs = Pick<RequestScanResult, 'maxOutputTokens' | 'templateSpan' | 'toolsSpan'>;
+type Signs = Pick<RequestScanResult, 'maxOutputTokens' | 'templateRange' | 'toolsRange'>;
 
 /**
  * The expected length of the answer, by the rules of llm-d-router's outlen-bucket. Thinking and tools are read of chats
@@ -24,19 +24,19 @@ type Signs = Pick<RequestScanResult, 'maxOutputTokens' | 'templateSpan' | 'tools
  */
 export function outputClassOf(scan: Signs, chat: boolean, chunks: BodyChunks): OutputClass {
   if (chat) {
-    const { thinking, budget } = thinkingOf(scan.templateSpan, chunks);
+    const { thinking, budget } = thinkingOf(scan.templateRange, chunks);
     if (thinking === true) return 'long';
     if (thinking === undefined && budget > LONG_BUDGET) return 'long';
-    if (scan.toolsSpan !== undefined && hasElement(bytesOf(scan.toolsSpan, chunks, 64))) return 'short';
+    if (scan.toolsRange !== undefined && hasElement(bytesOf(scan.toolsRange, chunks, 64))) return 'short';
   }
   const bound = scan.maxOutputTokens;
   return bound !== undefined && bound > 0 && bound < SHORT_BOUND ? 'short' : 'unknown';
 }
 
-function thinkingOf(span: Span | undefined, chunks: BodyChunks) {
+function thinkingOf(range: ByteRange | undefined, chunks: BodyChunks) {
   const none = { thinking: undefined, budget: 0 };
-  if (span === undefined || span.end - span.start > ARGUMENTS_BYTES_MAX) return none;
-  const given = parsed(bytesOf(span, chunks, ARGUMENTS_BYTES_MAX));
+  if (range === undefined || range.end - range.start > ARGUMENTS_BYTES_MAX) return none;
+  const given = parsed(bytesOf(range, chunks, ARGUMENTS_BYTES_MAX));
   if (given === null || typeof given !== 'object') return none;
   const { enable_thinking: thinking, thinking_budget: budget } = given as Readonly<Record<string, unknown>>;
   const tokens = typeof budget === 'number' || typeof budget === 'string' ? Number(budget) : 0;
@@ -64,8 +64,8 @@ function hasElement(list: Uint8Array): boolean {
   return list[0] === 0x5b && list.some((byte) => byte === 0x7b);
 }
 
-/** At most `most` bytes of a span of the body. */
-function bytesOf({ start, end }: Span, chunks: BodyChunks, most: number): Uint8Array {
+/** At most `most` bytes of a range of the body. */
+function bytesOf({ start, end }: ByteRange, chunks: BodyChunks, most: number): Uint8Array {
   const length = Math.min(end - start, most);
   const bytes = new Uint8Array(length);
   let at = 0;

@@ -48,7 +48,7 @@ export class Sequence<Request extends EngineRequest = EngineRequest> {
 
 /** Hears what becomes of the sequences. All calls come from `endStep`, in the order of the batch. */
 export interface EngineListener<Request extends EngineRequest> {
-  /** One more token came; the first and the last one are told as well. */
+  /** Called for every generated token, the first and the last one included. */
   token(sequence: Sequence<Request>): void;
   finished(sequence: Sequence<Request>): void;
 }

@@ -20,7 +20,7 @@ import type { Method } from './server-stream.js';
 const REFUSED_STREAMS = 8_192;
 /** Streams of a connection to the health port. */
 const HEALTH_STREAMS_MAX = 128;
-/** Connections to the health port: a kubelet, and people who look. */
+/** Connections to the health port: kubelets, and operators who check by hand. */
 const HEALTH_CONNECTIONS_MAX = 256;
 /** Bytes of health requests that are not complete. */
 const HEALTH_HELD_BYTES_MAX = 16 * 1024 * 1024;

@@ -38,7 +38,7 @@ export interface Method {
 /** Services of a connection for its streams. */
 export interface StreamOwner {
   readonly out: OutBuffer;
-  /** Earliest time at which the bytes can have come that are being read. */
+  /** Earliest time at which the bytes under way can have arrived. */
   readonly arrivedAt: number;
   readonly budget: ConnectionBudget;
   /** For messages that are not whole. */

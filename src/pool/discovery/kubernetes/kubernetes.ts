@@ -79,7 +79,7 @@ export class KubernetesDiscovery implements Discovery {
   readonly #served: ServedWatch | undefined;
   #changed: (update: PoolUpdate) => void = () => {};
   #report: (problem: string) => void = () => {};
-  /** Ends what keeps the memory of the first state small. */
+  /** Ends the small young generation that is set while the first state is read. */
   #letGrow: () => void = () => {};
   #selector: string | undefined;
   /** Selector mode: always this pool. */
