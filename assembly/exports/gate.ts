@@ -90,6 +90,7 @@ export {
   waitSlotMaskAddress,
 } from '../gate/layout';
 export { heldTokens, peerLoad, pendingRequests } from '../gate/peer-load';
+export { gateStageLimits, gateStagesOf } from '../gate/stages';
 export {
   bellAddress,
   controlDozes,
@@ -112,4 +113,3 @@ export {
   waitSlotReject,
   waitSlotReturned,
 } from '../gate/wait-slots';
-export { gateStageLimits, gateStagesOf } from '../gate/stages';

@@ -54,7 +54,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   gateCeiling: ['`ceiling` is a number from 0 on', 0, Number.NaN],
   gateConfigure: ['the mode is one of the gate', CORE.GATE_CONCURRENCY_HYBRID + 1, 0, 0, 0, 0, 0, 0, 0, 0],
   gateDrains: ['`seconds` is a number from 0 on', 0, -1],
-  gateLook: ['the time that has passed is not negative', 0, -1],
+  gateUpdate: ['the time that has passed is not negative', 0, -1],
   gateRemote: ['the slot is one of the pool', SLOT, 0, 0, 0, 0],
   gateSaturation: ['the time is one of the pool clock', TIME],
   gateStep: ['the slot is one of the pool', SLOT, 1],
