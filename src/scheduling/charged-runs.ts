@@ -153,7 +153,7 @@ export class ChargedRuns implements ProfileRuns {
     return this.#waiting;
   }
 
-  run(profile: string, work: PickWork, peer?: ProfilePick): ProfilePick | Rejection {
+  run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection {
     if (this.#waiting) return noRoom;
     const number = this.profiles.indexOf(profile);
     if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
@@ -162,7 +162,7 @@ export class ChargedRuns implements ProfileRuns {
     request.profile = number;
     request.outputTokens = work === 'answer' ? this.#outputTokens : 0;
     request.further = this.#decisions++ > 0;
-    request.earlier = peer?.endpoints[0]?.slot;
+    request.earlier = earlier?.endpoints[0]?.slot;
     this.#options.tap?.before();
     const decision = this.#options.decider.decide(request);
     this.#options.tap?.after(request, decision);

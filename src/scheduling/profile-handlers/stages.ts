@@ -44,9 +44,9 @@ function isForWantOfEndpoints({ reason, leftWaiting }: Rejection): boolean {
 }
 
 /** Runs the profile that answers the request; it must exist. */
-export function answerStage(runs: ProfileRuns, profile: string, peer?: ProfilePick): ProfilePick | Rejection {
+export function answerStage(runs: ProfileRuns, profile: string, earlier?: ProfilePick): ProfilePick | Rejection {
   if (!runs.profiles.includes(profile)) return noProfile(`there is no profile "${profile}"`);
-  return runs.run(profile, 'answer', peer);
+  return runs.run(profile, 'answer', earlier);
 }
 
 /** The stages that took part, in the terms of llm-d-router's metrics. */
