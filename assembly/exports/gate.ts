@@ -3,7 +3,6 @@ export {
   gateBand,
   gateBandsForget,
   gateCeiling,
-  gateCheck,
   gateConfigure,
   gateDrains,
   gateDrainsIn,
@@ -15,6 +14,7 @@ export {
   gateUnseen,
   gateUpdate,
 } from '../gate/capacity-gate';
+export { gateCheck } from '../gate/check';
 export {
   evictedGeneration,
   evictedPriority,

@@ -39,10 +39,10 @@ import {
 import { saturationKeys } from './conditions';
 import {
   GATE,
-  GATE_CONCURRENCY_HYBRID,
   GATE_OFF,
   GATE_RANKS,
   GATE_WAIT_MASK,
+  GATE_WORST,
   gateChargeAt,
   gateHead,
   gateOn,
@@ -90,7 +90,8 @@ function slotIsCurrent(entry: LedgerEntry): bool {
   return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
-function sumPendingAgain(): void {
+/** Sums the columns of pending requests again from the charges of the live entries. */
+export function sumPendingAgain(): void {
   for (let slot: u32 = 0; slot < SLOTS; slot++) notesClear(slot);
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const entry = entryAt(i);
@@ -255,7 +256,7 @@ export function gateConfigure(
   tokens: f32,
   now: f64,
 ): u32 {
-  if (ASSERTIONS) assert(mode <= GATE_CONCURRENCY_HYBRID, 'the mode is one of the gate');
+  if (ASSERTIONS) assert(mode <= GATE_WORST, 'the mode is one of the gate');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (ASSERTIONS) assert(isAmount(share), '`share` is a number from 0 on');
   if (ASSERTIONS) assert(isAmount(queueThreshold), '`queueThreshold` is a number from 0 on');
@@ -467,33 +468,6 @@ export function gateUpdate(now: f64, passed: f64): u32 {
   }
   lockRelease(COMMIT_LOCK);
   return 0;
-}
-
-/**
- * Checks that the columns equal the charges of the live entries and that the waiting counts equal the wait slots.
- * Commit lock held, or no other thread at work.
- * @returns 0, or the first thing that does not add up: 1 pending tokens, 2 pending requests, 3 tokens in the cache,
- * 4 unanswered requests
- */
-export function gateCheck(): u32 {
-  if (!gateOn()) return 0;
-  const bands = gateHead().bands;
-  let tokens: u64 = 0;
-  let requests: u64 = 0;
-  let held: u64 = 0;
-  const lowest = bands == 0 ? 0 : bands - 1;
-  const tokensBefore = roomSum(ROOM_PENDING + lowest);
-  const requestsBefore = roomSum(ROOM_PENDING_COUNT + lowest);
-  const heldBefore = roomSum(ROOM_KV_NOW);
-  const unansweredBefore = roomSum(ROOM_UNANSWERED);
-  sumPendingAgain();
-  tokens = roomSum(ROOM_PENDING + lowest);
-  requests = roomSum(ROOM_PENDING_COUNT + lowest);
-  held = roomSum(ROOM_KV_NOW);
-  if (tokens != tokensBefore) return 1;
-  if (requests != requestsBefore) return 2;
-  if (held != heldBefore) return 3;
-  return roomSum(ROOM_UNANSWERED) == unansweredBefore ? 0 : 4;
 }
 
 export function gateRanks(): u32 {

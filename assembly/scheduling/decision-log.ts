@@ -92,7 +92,7 @@ import {
   TRACE_LENGTH,
 } from './decision-record';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
-import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
+import { isScorer, OP_PREDICT, Program } from './program';
 import { longestMatchNoted, noteLongestMatch } from './score-column';
 
 /** Records of this thread's part. */
@@ -231,11 +231,6 @@ export function logAllClosed(used: u32, open: u32, shut: u32): void {
     const mine = v128.bitselect(ofOpen, ofShut, v128.load(KEPT + at));
     v128.store(REMOVED + at, v128.or(before, v128.and(mine, i32x4.eq(before, zero))));
   }
-}
-
-/** Returns whether operation `code` adds a column of scores. */
-function isScorer(code: u32): bool {
-  return !isFilter(code) && !isPicker(code) && code != OP_WOULD_PICK && code != OP_PREDICT && code != OP_ADMIT_LATENCY;
 }
 
 /** Position among the picks + 1, 0 = not picked. */

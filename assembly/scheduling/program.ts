@@ -150,6 +150,11 @@ export function isPicker(code: u32): bool {
   return code >= OP_PICK_MAX_SCORE && code <= OP_PICK_LAST;
 }
 
+/** Returns whether operation `code` adds a column of scores. */
+export function isScorer(code: u32): bool {
+  return !isFilter(code) && !isPicker(code) && code != OP_WOULD_PICK && code != OP_PREDICT && code != OP_ADMIT_LATENCY;
+}
+
 /** The program that a profile runs now, or null. */
 export function activeProgram(profile: u32): Program | null {
   if (profile >= PROFILES_MAX) return null;
