@@ -191,7 +191,7 @@ export function resolveAdaptation(
 } {
   const given = config ?? adaptationConfig.parse({});
   const samples = samplesOf(given.guard, warn);
-  const { labels: _, ...guarded } = given.guard;
+  const { labels: _, samples: __, ...guarded } = given.guard;
   const effective = { ...given, guard: { ...guarded, samples } };
   const { prior: assumed } = effective;
   return {

@@ -4,10 +4,11 @@ import { findings } from '../../dist/src/config/findings.js';
 import { BUILTIN_ENGINES } from '../../dist/src/pool/engines/builtin-engines.js';
 
 const HEAD = 'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n';
+const CURRENT = 'apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\n';
 
-function look(text: string) {
+function look(text: string, head = HEAD) {
   const options = { registry: builtinPlugins, allowExperimental: false, engines: BUILTIN_ENGINES };
-  const { errors, warnings, notes } = findings({ text: HEAD + text }, options);
+  const { errors, warnings, notes } = findings({ text: head + text }, options);
   return { errors: errors.map(({ message }) => message), warnings, notes };
 }
 
@@ -190,7 +191,7 @@ describe('one system prompt for all requests', () => {
     const plugins = Object.keys(scorers).map((type) => `- type: ${type}\n`);
     const members = Object.entries(scorers).map(([type, weight]) => `{pluginRef: ${type}, weight: ${weight}}`);
     const profiles = `schedulingProfiles:\n- {name: a, plugins: [${members.join(', ')}]}\n`;
-    return look(`${adaptation}plugins:\n${plugins.join('')}${profiles}`);
+    return look(`${adaptation}plugins:\n${plugins.join('')}${profiles}`, CURRENT);
   };
   const SHIPPED = { 'queue-scorer': 2, 'kv-cache-utilization-scorer': 2, 'prefix-cache-scorer': 3 };
 
@@ -202,11 +203,11 @@ describe('one system prompt for all requests', () => {
         /:8:3: schedulingProfiles\[0\]: "prefix-cache-scorer" of profile "a" outweighs requests in flight: .*marginal-cost-scorer/,
       ),
     ]);
-    expect(look('featureGates: [flowControl]\n').notes).toHaveLength(1);
+    expect(look('featureGates: [flowControl]\n', CURRENT).notes).toHaveLength(1);
   });
 
   it('lint notes nothing where requests in flight, learned costs or marginal cost decide', () => {
-    expect(look('plugins:\n- type: marginal-cost-scorer\n').notes).toEqual([]);
+    expect(look('plugins:\n- type: marginal-cost-scorer\n', CURRENT).notes).toEqual([]);
     expect(profile({ 'active-request-scorer': 1, 'prefix-cache-scorer': 1 }).notes).toEqual([]);
     expect(profile({ 'active-request-scorer': 1, 'prefix-cache-scorer': 2 }).notes).toHaveLength(1);
     expect(profile(SHIPPED, 'adaptation: {mode: auto}\n').notes).toEqual([]);
