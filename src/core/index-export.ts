@@ -92,16 +92,13 @@ export class IndexExport {
 export function parentsFirst(segments: readonly ExportedSegment[]): ExportedSegment[] {
   const byNumber = new Map(segments.map((segment) => [segment.segment, segment]));
   const rootAges = new Map<number, number>();
-  const rootAge = (of: ExportedSegment): number => {
-    const known = rootAges.get(of.segment);
-    if (known !== undefined) return known;
-    const parent = byNumber.get(of.parent);
-    const age = parent === undefined || parent.depth >= of.depth ? of.age : rootAge(parent);
-    rootAges.set(of.segment, age);
-    return age;
-  };
+  // In a file of others a chain may be as long as depths go, so no recursion follows it.
+  for (const { segment, parent, depth, age } of [...segments].sort((a, b) => a.depth - b.depth)) {
+    const above = byNumber.get(parent);
+    rootAges.set(segment, above === undefined || above.depth >= depth ? age : rootAges.get(above.segment)!);
+  }
   return segments
-    .map((segment) => ({ segment, age: rootAge(segment) }))
+    .map((segment) => ({ segment, age: rootAges.get(segment.segment)! }))
     .sort((a, b) => b.age - a.age || a.segment.depth - b.segment.depth)
     .map(({ segment }) => segment);
 }

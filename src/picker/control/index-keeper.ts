@@ -117,10 +117,21 @@ export class IndexKeeper implements Part {
     if (kept === undefined) return;
     const slots = this.#claimSlots(kept);
     if (slots.size === 0) return;
-    const log = new IndexLog(this.#options.core);
-    const blocks = await importSegments(log, kept.segments, (endpoint) => slots.get(endpoint));
+    const blocks = await this.#import(kept, slots);
+    if (blocks === undefined) return;
     const details = { endpoints: slots.size, of: kept.endpoints.length, blocks, savedAtMs: kept.savedAtMs };
     this.#log.info(details, 'goes on with the prefix index of an earlier run');
+  }
+
+  /** @returns pairs of block and endpoint that were entered; undefined = the index cannot be entered, and is forgotten */
+  async #import({ segments }: KeptIndex, slots: ReadonlyMap<number, number>): Promise<number | undefined> {
+    try {
+      return await importSegments(new IndexLog(this.#options.core), segments, (endpoint) => slots.get(endpoint));
+    } catch (error) {
+      this.#log.warn({ file: this.#file.path }, `goes on without the kept prefix index: ${errorMessage(error)}`);
+      this.#forget();
+      return undefined;
+    }
   }
 
   /**
