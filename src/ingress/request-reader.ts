@@ -1,5 +1,6 @@
-import { DEFAULT_FAIRNESS_ID, namedFairnessId, requestPath } from '../request/control-headers.js';
+import { DEFAULT_FAIRNESS_ID, namedFairnessId, namedPath, requestPath } from '../request/control-headers.js';
 import type { Dialect } from '../request/dialects.js';
+import { pathOfBody } from '../request/path-of-body.js';
 import { bodyTooLarge, unusableBodyMode } from '../request/rejections.js';
 import { RequestBody } from '../request/request-body.js';
 import {
@@ -164,7 +165,7 @@ export class RequestReader {
     if (message.subset !== undefined) this.subset = message.subset;
     const refused = this.body!.append(message.body);
     if (refused !== undefined) return refused;
-    return message.endOfStream || this.isBuffered ? this.#complete('body') : 'more';
+    return message.endOfStream || this.isBuffered ? this.#completeBody('body') : 'more';
   }
 
   /** A mode in which the head goes on before the body has been read, or in which only a part of the body comes. */
@@ -180,7 +181,23 @@ export class RequestReader {
     if (this.#state === 'expected') return fault('request trailers came before the headers');
     if (this.#state !== 'body') return 'more';
     if (message.subset !== undefined) this.subset = message.subset;
-    return this.#complete('trailers');
+    return this.#completeBody('trailers');
+  }
+
+  /** The body is whole. Without a path its fields say what kind of request it is. */
+  #completeBody(endedBy: EndOfRequest): Reading {
+    const refused = namedPath(this.headers) === undefined ? this.#readByFields() : undefined;
+    return refused ?? this.#complete(endedBy);
+  }
+
+  #readByFields(): Rejection | undefined {
+    const path = pathOfBody(this.body!.chunks);
+    if (path === undefined || path === this.path) return undefined;
+    const { settings, scanner, blockBytes } = this.#services;
+    const dialect = settings.current.dialects.find(path);
+    if ('kind' in dialect) return dialect;
+    this.#path = path;
+    return this.body!.move(dialect, scanner, blockBytes());
   }
 
   #complete(endedBy: EndOfRequest): Reading {

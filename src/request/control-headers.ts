@@ -62,7 +62,12 @@ export function requestedRewrite(headers: RequestHeaders): string | undefined {
   return headers.get('x-llm-d-model-name-rewrite') || headers.get('x-gateway-model-name-rewrite');
 }
 
-/** The path that decides the dialect, query included. */
+/** Path that the headers name, query included; undefined = the proxy sends none, as NGINX Gateway Fabric. */
+export function namedPath(headers: RequestHeaders): string | undefined {
+  return headers.get(':path') || headers.get('x-original-path') || headers.get('x-forwarded-path') || undefined;
+}
+
+/** The path that decides the dialect, query included. Without one, fields of the body may say better later. */
 export function requestPath(headers: RequestHeaders): string {
-  return headers.get(':path') || headers.get('x-original-path') || headers.get('x-forwarded-path') || DEFAULT_PATH;
+  return namedPath(headers) ?? DEFAULT_PATH;
 }

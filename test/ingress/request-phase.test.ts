@@ -55,6 +55,24 @@ describe('a request with a body', () => {
     expect(proxy.replies[0]?.headers['x-gateway-destination-endpoint']).toBe('10.0.0.1:1,[fd00::1]:2');
   });
 
+  it.each([
+    ['a chat', '{"model":"m","messages":[]}'],
+    ['a response', '{"model":"m","input":[{"role":"user","content":"hello"}]}'],
+    ['an embedding', '{"model":"m","input":["hello"]}'],
+    ['a completion', BODY],
+  ])('a request with a body and without a path is read as %s by its fields', (_kind, body) => {
+    const shard = new FakeShard();
+    const proxy = shard.open().say(requestHeaders({ 'x-request-id': 'r1' }), requestBody(body));
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(shard.decisions[0]).toMatchObject({ model: 'm' });
+  });
+
+  it('a request with a body is read by its path where it has one', () => {
+    const proxy = new FakeShard().open().say(requestHeaders(PATH), requestBody('{"model":"m","messages":[]}'));
+    expect(proxy.kinds).toEqual(['immediate']);
+    expect(proxy.replies[0]!.status).toBe(400);
+  });
+
   it('a request with a body gets a request id when it has none, and keeps its own', () => {
     const shard = new FakeShard();
     const without = shard.open().say(requestHeaders({ ':path': '/v1/completions' }), requestBody(BODY));
