@@ -89,6 +89,31 @@ describe('the shipped configurations of Envoy', () => {
   });
 });
 
+describe('a list of destinations', () => {
+  const needs = { queueWaitMs: 0, requestBody: true, answerBody: true };
+
+  it('a list of destinations is an error over ORIGINAL_DST by header, which takes one address', () => {
+    expect(named(tree(), { ...needs, destinations: 2 })).toEqual(['error use_http_header']);
+    expect(named(tree(), { ...needs, destinations: 1 })).toEqual([]);
+  });
+
+  it('a list of destinations is no error over override_host', () => {
+    expect(named(tree('envoy-fail-open.yaml'), { ...needs, destinations: 2 })).toEqual(['warning failure_mode_allow']);
+  });
+
+  it('a list of destinations follows from the largest picker of the configuration', () => {
+    const config = written(
+      'two.yaml',
+      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: queue-scorer\n- type: max-score-picker\n' +
+        '  parameters: {maxNumOfEndpoints: 2}\nschedulingProfiles:\n- name: default\n  plugins:\n  - pluginRef: queue-scorer\n' +
+        '  - pluginRef: max-score-picker\n',
+    );
+    const { stdout, status } = pointsman('lint', config, '--envoy', shipped('envoy.yaml'));
+    expect(stdout).toContain('the picker names up to 2 destinations, and ORIGINAL_DST takes one address');
+    expect(status).toBe(1);
+  });
+});
+
 type Change = (parts: ReturnType<typeof partsOf>) => void;
 
 const CASES: readonly (readonly [string, string, Change])[] = [
@@ -131,6 +156,13 @@ const CASES: readonly (readonly [string, string, Change])[] = [
     'error request_body_mode',
     ({ processor }) => {
       processor.processing_mode.request_body_mode = 'STREAMED';
+    },
+  ],
+  [
+    'buffered request bodies',
+    'warning request_body_mode',
+    ({ processor }) => {
+      processor.processing_mode.request_body_mode = 'BUFFERED';
     },
   ],
   [

@@ -1,5 +1,5 @@
 import { DESTINATION } from '../gateway/headers.js';
-import { type EnvoyFinding, finding, seconds } from './finding.js';
+import { type EnvoyFinding, finding, type PickerNeeds, seconds } from './finding.js';
 import { child, durationMsOf, entries, isSet, items, numberOf, type Setting, textOf, typeOf } from './setting.js';
 
 /** Envoy's bound on connections, pending requests and requests of a cluster without circuit breakers. */
@@ -39,12 +39,26 @@ export function pickerClusterFindings(cluster: Setting): readonly EnvoyFinding[]
 }
 
 /** Findings of a cluster of model servers. @param spare the cluster serves only requests that nothing was picked for */
-export function engineClusterFindings(cluster: Setting, spare: boolean): readonly EnvoyFinding[] {
+export function engineClusterFindings(
+  cluster: Setting,
+  spare: boolean,
+  { destinations = 1 }: PickerNeeds,
+): readonly EnvoyFinding[] {
   return [
+    ...(destinations > 1 ? listFindings(cluster, destinations) : []),
     ...breakerFindings(cluster, 'the model servers', false),
     ...lifetimeFindings(httpOptions(cluster), 'the model servers'),
     ...(spare || honours(cluster) ? [] : [balanceFinding(cluster)]),
   ];
+}
+
+/** A cluster that goes by one address cannot be given a list: Envoy takes it for an address that is none. */
+function listFindings(cluster: Setting, destinations: number): readonly EnvoyFinding[] {
+  const original = child(cluster, 'original_dst_lb_config');
+  if (textOf(child(cluster, 'type')) !== 'ORIGINAL_DST' || !isSet(child(original, 'use_http_header'))) return [];
+  const limits = `the picker names up to ${destinations} destinations, and ORIGINAL_DST takes one address: requests get 503`;
+  const remedy = 'use the policy override_host, or set maxNumOfEndpoints: 1 in the configuration of the picker';
+  return [finding('error', 'use_http_header', child(original, 'use_http_header'), limits, remedy)];
 }
 
 /** Whether a cluster sends a request to the destination that the picker has put into it. */

@@ -25,6 +25,8 @@ export interface PickerNeeds {
   readonly requestBody: boolean | undefined;
   /** Whether decisions read bodies of answers; undefined = not known. */
   readonly answerBody: boolean | undefined;
+  /** Most destinations that it names for a request; undefined = not known. */
+  readonly destinations?: number | undefined;
 }
 
 export const NEEDS_UNKNOWN: PickerNeeds = { queueWaitMs: undefined, requestBody: undefined, answerBody: undefined };

@@ -34,14 +34,18 @@ export function envoyFindings(
     ...listenerFindings(gateway, needs),
     ...routeFindings(gateway, needs),
     ...requestBufferFindings(gateway),
-    ...clusterFindings(gateway, configuration),
+    ...clusterFindings(gateway, configuration, needs),
   ]);
   const all = [...found, ...others.map(otherFinding)];
   const once = new Map(all.map((one) => [`${one.setting} ${pathText(one.path)} ${one.limits}`, one]));
   return [...once.values()].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }
 
-function clusterFindings(gateway: EnvoyGateway, { clusters }: EnvoyConfiguration): readonly EnvoyFinding[] {
+function clusterFindings(
+  gateway: EnvoyGateway,
+  { clusters }: EnvoyConfiguration,
+  needs: PickerNeeds,
+): readonly EnvoyFinding[] {
   const byName = new Map(clusters.map((cluster) => [textOf(nameOf(cluster)), cluster]));
   const services = [gateway.processor, ...gateway.routes.flatMap(({ overrides }) => overrides ?? [])]
     .map((place) => child(place, 'grpc_service', 'envoy_grpc', 'cluster_name'))
@@ -58,7 +62,7 @@ function clusterFindings(gateway: EnvoyGateway, { clusters }: EnvoyConfiguration
     }),
     ...[...engines].flatMap(([name, action]) => {
       const cluster = byName.get(name);
-      return cluster === undefined ? [unknownCluster(action, name)] : engineClusterFindings(cluster, spare);
+      return cluster === undefined ? [unknownCluster(action, name)] : engineClusterFindings(cluster, spare, needs);
     }),
   ];
 }

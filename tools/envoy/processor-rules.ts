@@ -102,7 +102,8 @@ function examineBodies({ value, say }: ExaminedMode): void {
   for (const name of ['request_body_mode', 'response_body_mode']) {
     const body = value(name);
     if (body === 'NONE' || body === FULL_DUPLEX) continue;
-    say('error', name, `${body}: ${wrongBody(name, body)}`, `set ${FULL_DUPLEX}, or NONE where no decision reads it`);
+    const severity = name === 'request_body_mode' && body === 'BUFFERED' ? 'warning' : 'error';
+    say(severity, name, `${body}: ${wrongBody(name, body)}`, `set ${FULL_DUPLEX}, or NONE where no decision reads it`);
   }
 }
 
@@ -145,7 +146,11 @@ function examineTrailers({ value, say }: ExaminedMode): void {
 
 function wrongBody(name: string, value: string): string {
   if (value === 'STREAMED')
-    return 'Envoy passes each chunk on in step with a reply, which the picker gives when it has picked';
+    return name === 'request_body_mode'
+      ? 'the head goes on before the body has been read: the picker refuses each request with 500'
+      : 'Envoy passes each chunk on in step with a reply';
+  if (value === 'BUFFERED' && name === 'request_body_mode')
+    return 'Envoy holds bodies up to per_connection_buffer_limit_bytes, 413 beyond, and message_timeout bounds each wait';
   if (name === 'response_body_mode') return 'a streamed answer is held back until its end';
   return 'bodies above per_connection_buffer_limit_bytes are refused with 413, or cut when partial';
 }

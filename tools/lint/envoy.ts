@@ -73,7 +73,17 @@ function needsOf(configuration: LoadedConfiguration | undefined): PickerNeeds {
     queueWaitMs: flowControl === undefined ? 0 : Math.max(flowControl.ttlMs, flowControl.noEndpointTtlMs),
     requestBody: needs.prompt.length > 0,
     answerBody: readsAnswerBodies(needs),
+    destinations: destinationsOf(configuration),
   };
+}
+
+/** Most destinations that a profile picks. */
+function destinationsOf({ scheduling }: LoadedConfiguration): number {
+  const operations = scheduling.profiles.flatMap((profile) => profile.operations);
+  const picks = operations
+    .filter(({ code }) => code.startsWith('OP_PICK_'))
+    .map(({ parameters }) => parameters[0] ?? 1);
+  return Math.max(1, ...picks);
 }
 
 async function readEnvoy({ envoy: file, pickerCluster }: EnvoyLintFlags, needs: PickerNeeds) {
