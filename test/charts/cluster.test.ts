@@ -96,6 +96,9 @@ describe.skipIf(reason !== '')(`what is installed, on a real API server${reason}
     const { chart, values } = VALUE_SETS[name];
     const { stdout } = await onServer(namespace, 'install', RELEASE, chartFolder(chart), ...valueArguments(values));
     expect(stdout).toContain('STATUS: deployed');
+    const { provider } = values as { readonly provider?: { readonly name?: string } };
+    const isUnnamed = chart === 'gateway' && (provider?.name ?? 'none') === 'none';
+    expect(stdout.includes('No gateway is named')).toBe(isUnnamed);
     await onServer(namespace, 'uninstall', RELEASE);
   });
 
