@@ -109,7 +109,7 @@ export class ResponseRelay {
       return;
     }
     const rest = response.trailers();
-    // Where every piece has had its reply, nothing can follow: only a body that is cut within a model name leaves a rest.
+    // Where every piece has had its reply, nothing can follow. A body that is cut within a model name leaves a rest.
     if (rest.length > 0 && !waitsForReplies(responseBodyMode))
       encodeBodyReplies(Reply.responseBody, [rest], false, stream);
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));

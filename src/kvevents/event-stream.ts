@@ -14,8 +14,9 @@ export type Arrival =
  * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to
  * count anew has been restarted, and with it the engine: what it held is gone.
  *
- * A message that cannot be read proves nothing: it is counted and dropped, and its number fills the place of one message
- * at most. What it may have told of removals is the price; that messages are missing shows at the next one that is read.
+ * A message that cannot be read proves nothing: it is counted and dropped, and its number fills the place of one
+ * message at most. What it may have told of removals is the price. That messages are missing shows at the next one that
+ * is read.
  *
  * A call that throws IndexBusyError may be made again with the same message.
  */

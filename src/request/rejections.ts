@@ -64,7 +64,7 @@ export function unusableBodyMode(mode: string): Rejection {
   return {
     kind: 'rejected',
     code: 'Internal',
-    message: `the proxy sends request bodies in mode ${mode}: set request_body_mode to FULL_DUPLEX_STREAMED or BUFFERED`,
+    message: `bodies of requests come in mode ${mode}: set request_body_mode to FULL_DUPLEX_STREAMED or BUFFERED`,
     reason: undefined,
   };
 }

@@ -123,7 +123,7 @@ export class IndexKeeper implements Part {
     this.#log.info(details, 'goes on with the prefix index of an earlier run');
   }
 
-  /** @returns pairs of block and endpoint that were entered; undefined = the index cannot be entered, and is forgotten */
+  /** @returns pairs of block and endpoint that were entered; undefined = none can be, and the index is forgotten */
   async #import({ segments }: KeptIndex, slots: ReadonlyMap<number, number>): Promise<number | undefined> {
     try {
       return await importSegments(new IndexLog(this.#options.core), segments, (endpoint) => slots.get(endpoint));
