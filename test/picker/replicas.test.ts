@@ -19,7 +19,7 @@ plugins:
 - type: queue-scorer
 flowControl:
   tenantLimits:
-  - {fairnessId: free, tokensPerSecond: 0.001, burstTokens: 1000}
+  - {fairnessId: free, tokensPerSecond: 0.001, burstTokens: 600}
 `;
 const ENDPOINTS = Array.from({ length: 4 }, (_, i) => ({ name: `s${i}`, port: 20_100 + i }));
 const PROMPTS = Array.from({ length: 30 }, (_, i) => `${i} tells a story of its own. `.repeat(60));
