@@ -161,14 +161,16 @@ describe('a client that hangs up', () => {
 
 describe('metrics', () => {
   test('queue, batch and cache are those of the engine', async () => {
-    const { port, stats } = await server({ engine: { speedup: 1, maxRunning: 1, blocks: 1_000 } });
-    const long = { body: chatBody('hi', { stream: true, max_tokens: 800, ignore_eos: true }) };
+    const { port, stats } = await server({ engine: { speedup: 1, maxRunning: 1, blocks: 10_000 } });
+    // An answer takes over a minute: neither ends while the page is read.
+    const long = { body: chatBody('hi', { stream: true, max_tokens: 8_000, ignore_eos: true }) };
     const streams = [await begin(port, long), await begin(port, long)];
     await eventually('one runs, one waits', () => stats().running === 1 && stats().waiting === 1);
+    // The page tells what the last step left waiting, as that of the engine does.
+    await eventually('the page tells who waits', async () => (await metric(port, 'vllm:num_requests_waiting')) === 1);
     expect(await metric(port, 'vllm:num_requests_running')).toBe(1);
-    expect(await metric(port, 'vllm:num_requests_waiting')).toBe(1);
-    // 17 bytes of prompt and 800 tokens of four bytes: 51 blocks.
-    expect(await metric(port, 'vllm:kv_cache_usage_perc')).toBeCloseTo(0.051, 6);
+    // 17 bytes of prompt and 8,000 tokens of four bytes: 501 blocks.
+    expect(await metric(port, 'vllm:kv_cache_usage_perc')).toBeCloseTo(0.0501, 6);
     for (const { request } of streams) request.destroy();
   });
 
