@@ -88,6 +88,8 @@ export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get 
 /** commit: requests in flight that scrapes have left out for some time; control thread */
 export const COLUMN_UNSEEN: u32 = 66;
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
+/** control: 1 = its engine tells nothing of its blocks; what is sent there counts as held by it, in every program */
+export const COLUMN_UNTOLD: u32 = 67;
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 /** commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try */

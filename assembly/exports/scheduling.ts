@@ -228,6 +228,7 @@ export {
   endpointSignals,
   endpointStale,
   endpointState,
+  endpointUntold,
   initialise,
   reclaimThread,
 } from '../scheduling/publish';

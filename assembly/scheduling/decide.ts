@@ -8,7 +8,14 @@ import { ASSERTIONS } from '../assertions';
 import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_STATE, DEATH_DEAD, STATE_FREE } from '../endpoints';
+import {
+  COLUMN_ACTIVE_BLOCKS,
+  COLUMN_GENERATION,
+  COLUMN_STATE,
+  COLUMN_UNTOLD,
+  DEATH_DEAD,
+  STATE_FREE,
+} from '../endpoints';
 import {
   gateCharged,
   gateEnded,
@@ -172,6 +179,11 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   }
 }
 
+/** Whether what is sent to the slot counts as held by it. */
+function insertsFor(needs: u32, slot: u32): bool {
+  return (needs & PROGRAM_INSERTS) != 0 || column.u32(COLUMN_UNTOLD, slot) != 0;
+}
+
 /**
  * Accounts the prompt's blocks on the picked endpoint and enters them into the prefix index as held there. Takes the
  * index lock. Notes the prompt for other replicas, if there are any.
@@ -207,7 +219,7 @@ export function storePick(profile: u32, slot: u32, ticket: u32, generation: u32)
   if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   const program = activeProgram(profile);
   if (program == null || slot >= SLOTS) return;
-  storePrompt(slot, entryOf(ticket, generation), (program.needs & PROGRAM_INSERTS) != 0);
+  storePrompt(slot, entryOf(ticket, generation), insertsFor(program.needs, slot));
 }
 
 function clearAnswer(total: u32): void {
@@ -272,7 +284,7 @@ export function decide(): u32 {
   logDecision(status, program, used);
   if (picked && (flags & (DECIDE_UNCHARGED | DECIDE_UNSTORED)) == 0) {
     const ticket = answer().ticket;
-    storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), (needs & PROGRAM_INSERTS) != 0);
+    storePrompt(slot, ticket == 0 ? null : entryAt(ticket - 1), insertsFor(needs, slot));
   }
   if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'a decision leaves no lock behind');
   return status;

@@ -27,6 +27,7 @@ import {
   COLUMN_SIGNAL_TIME,
   COLUMN_SPEED,
   COLUMN_STATE,
+  COLUMN_UNTOLD,
   COLUMN_WAITING,
   cell,
   STATE_DRAINING,
@@ -45,7 +46,7 @@ import { silenceForget } from '../load/silence';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockOwner, lockRelease, lockSeize } from '../lock';
 import { ADAPTERS_PER_ENDPOINT, REQUESTS, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
-import { isSlot, isThread, isTime } from '../preconditions';
+import { isSlot, isThread, isTime, isTruth } from '../preconditions';
 import { prefixInitialise } from '../prefix/index';
 import { LOSS_UNCONFIRMED } from '../prefix/losses';
 import { prefixRepairRest } from '../prefix/repair';
@@ -116,6 +117,7 @@ function clearSignals(slot: u32): void {
   column.setF32(COLUMN_PREFILL_RATE, slot, 0);
   column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, 0);
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, 0);
+  column.setU32(COLUMN_UNTOLD, slot, 0);
   clearAttributes(slot);
 }
 
@@ -139,6 +141,13 @@ export function endpointState(slot: u32, state: u32): u32 {
   lockRelease(COMMIT_LOCK);
   gateOpened();
   return 0;
+}
+
+/** Counts what is sent to an endpoint as held by it (1), because its engine tells nothing, or no longer (0). */
+export function endpointUntold(slot: u32, untold: u32): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(isTruth(untold), '`untold` is 0 or 1');
+  column.setU32(COLUMN_UNTOLD, slot, untold);
 }
 
 /** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */

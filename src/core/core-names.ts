@@ -302,7 +302,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 26,
+  LAYOUT_VERSION: 27,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -605,16 +605,16 @@ export const CORE = {
   SILENCE_IN: 2,
   SILENCE_OUT: 1,
   SLOT_TOKENS: 130,
-  STATE_ADAPTER: 70,
+  STATE_ADAPTER: 71,
   STATE_COEFFICIENTS: 64,
-  STATE_COLUMNS: 72,
+  STATE_COLUMNS: 73,
   STATE_DRAINING: 2,
   STATE_FREE: 0,
   STATE_LIVE: 1,
-  STATE_MATCH: 67,
-  STATE_OVERLAP: 68,
-  STATE_REMOVED: 69,
-  STATE_WORDS: 71,
+  STATE_MATCH: 68,
+  STATE_OVERLAP: 69,
+  STATE_REMOVED: 70,
+  STATE_WORDS: 72,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRACE_COLUMNS: 4100,
@@ -726,6 +726,7 @@ export interface CoreFunctions {
   endpointSilent(slot: U32, generation: U32, now: F64): U32;
   endpointStale(slot: U32): U32;
   endpointState(slot: U32, state: U32): U32;
+  endpointUntold(slot: U32, untold: U32): void;
   evictRequest(thread: U32, waiting: U32, now: F64): U32;
   evictedGeneration(): U32;
   evictedPriority(): I32;
@@ -955,6 +956,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     endpointSilent: exports.endpointSilent,
     endpointStale: exports.endpointStale,
     endpointState: exports.endpointState,
+    endpointUntold: exports.endpointUntold,
     evictRequest: exports.evictRequest,
     evictedGeneration: exports.evictedGeneration,
     evictedPriority: exports.evictedPriority,

@@ -100,6 +100,13 @@ export class EndpointTable {
     return this.#core.call.prefixClear(slot, TOLD_LOSSES[lost]) !== CORE.PREFIX_BUSY;
   }
 
+  /** Whether what is sent to an endpoint counts as held by it, because its engine tells nothing of its blocks. */
+  setUntold(slot: number, untold: boolean): void {
+    this.#core.asserts?.control();
+    this.#core.asserts?.slot(slot);
+    this.#core.call.endpointUntold(slot, untold ? 1 : 0);
+  }
+
   publish(slot: number, signals: EndpointSignals, nowMs: number): boolean {
     this.#core.asserts?.control();
     this.#core.asserts?.slot(slot);

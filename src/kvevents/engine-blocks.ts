@@ -51,10 +51,15 @@ export class EngineBlocks {
   #appliedMs: number | undefined;
   /** Whether the blocks of a process that has ended are gone, of which the start of the next one has not been told. */
   #isRestartKnown = false;
+  /** Whether what was sent to the endpoint counts as held, because the engine has told nothing. */
+  #isPlaced = false;
+  readonly #told: () => void;
 
-  constructor(slot: number, services: BlockServices) {
+  /** @param told called when the engine tells of its blocks after `judgeByPlacements` */
+  constructor(slot: number, services: BlockServices, told: () => void = () => {}) {
     this.#slot = slot;
     this.#services = services;
+    this.#told = told;
     this.#held = new U64Table(0, Number.MAX_SAFE_INTEGER);
   }
 
@@ -75,6 +80,7 @@ export class EngineBlocks {
 
   /** @param model model of the engine; undefined = unknown, so only blocks of adapters can be stored */
   apply({ events, unknown }: KvBatch, model: string | undefined): void {
+    if (this.#isPlaced) this.#forgetPlacements();
     if (unknown > 0) this.#services.counts.drop('unknown event', unknown);
     for (const event of events) {
       if (event.kind === 'stored') this.#store(event, model);
@@ -82,6 +88,23 @@ export class EngineBlocks {
       else this.clear('cache-cleared');
     }
     this.#appliedMs = performance.now();
+  }
+
+  /** From now on what is sent to the endpoint counts as held by it, until the engine tells of its blocks. */
+  judgeByPlacements(): void {
+    this.#isPlaced = true;
+  }
+
+  /** Whether what is sent to the endpoint counts as held by it. */
+  get isPlaced(): boolean {
+    return this.#isPlaced;
+  }
+
+  /** What the engine did not tell of may be gone. */
+  #forgetPlacements(): void {
+    this.#told();
+    this.clear('unconfirmed');
+    this.#isPlaced = false;
   }
 
   /** The engine holds nothing that is known. */
@@ -96,7 +119,10 @@ export class EngineBlocks {
   /** Removes the blocks of a process that has ended, unless its events have shown that before. */
   restarted(sign: RestartSign): void {
     const isNews = sign === 'ended' || !this.#isRestartKnown;
-    if (isNews) this.clear('engine-restarted');
+    if (isNews) {
+      this.clear('engine-restarted');
+      this.#appliedMs = undefined;
+    }
     if (sign === 'started') this.#isRestartKnown = false;
   }
 

@@ -7,6 +7,7 @@ import { PacedReport } from '../runtime/paced-report.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
 import { EngineBlocks, type RestartSign } from './engine-blocks.js';
 import { EventCounts } from './event-counts.js';
+import { rankOf } from './event-sources.js';
 import { EventStream } from './event-stream.js';
 import { ReplayTurns } from './replay.js';
 import { Speculations } from './speculations.js';
@@ -36,13 +37,18 @@ export interface EventFeedOptions {
   readonly chain: TokenChain;
   /** Blocks of the engine that one endpoint may have. */
   readonly blocksMost: number;
+  /** Whether what is sent to an endpoint counts as held by it in every program. */
+  readonly placed: (slot: number, isPlaced: boolean) => void;
   readonly report: (problem: string) => void;
 }
+
+/** `untold`: it serves requests and has told nothing; what is sent there counts as held by it. */
+export type FeedState = SubscriptionState | 'untold';
 
 /** State of the events of one endpoint. */
 export interface FeedReading {
   readonly endpoint: string;
-  readonly state: SubscriptionState;
+  readonly state: FeedState;
   /** Blocks of the engine that it is known to hold. */
   readonly blocks: number;
 }
@@ -128,6 +134,7 @@ export class EventFeed {
     if (watched?.assignment.generation !== generation) return;
     watched.subscription?.close();
     this.#bound?.forget(slot);
+    if (watched.blocks.isPlaced) this.#options.placed(slot, false);
     this.#watched.delete(slot);
     this.#problems.delete(watched.assignment.endpoint.id);
   }
@@ -139,7 +146,7 @@ export class EventFeed {
   #watch(assignment: SlotAssignment): void {
     const { index, chain, blocksMost, settings } = this.#options;
     const services = { index, chain, blockTokens: settings.blockTokens, blocksMost, counts: this.counts };
-    const blocks = new EngineBlocks(assignment.slot, services);
+    const blocks = new EngineBlocks(assignment.slot, services, () => this.#tells(assignment));
     this.#watched.set(assignment.slot, { assignment, blocks, subscription: this.#subscribe(assignment, blocks) });
   }
 
@@ -159,6 +166,27 @@ export class EventFeed {
       turns: this.#turns,
       report: (problem) => this.#report(endpoint.id, problem),
     });
+  }
+
+  /** Endpoints that have told nothing since they are followed, or since their process has ended. */
+  silent(): readonly SlotAssignment[] {
+    const silent = [...this.#watched.values()].filter(
+      ({ blocks }) => blocks.appliedMs === undefined && !blocks.isPlaced,
+    );
+    return silent.map(({ assignment }) => assignment);
+  }
+
+  /** From now on an endpoint counts as holding what is sent to it, until its engine tells of its blocks. */
+  judgeByPlacements({ slot, generation }: SlotAssignment): void {
+    const watched = this.#watched.get(slot);
+    if (watched?.assignment.generation !== generation) return;
+    watched.blocks.judgeByPlacements();
+    this.#options.placed(slot, true);
+  }
+
+  #tells({ slot, endpoint }: SlotAssignment): void {
+    this.#options.placed(slot, false);
+    this.#options.report(`${endpoint.id}: its engine tells of its blocks now`);
   }
 
   /** A topic names an endpoint by `ip:port`, by its name, or by its IP when only one endpoint has it. */
@@ -208,7 +236,7 @@ export class EventFeed {
     this.#expiries.run(() => {
       const watched = this.#watched.get(slot);
       // The endpoint is gone, and with it everything that it was believed to hold.
-      if (watched?.assignment.generation !== generation) return true;
+      if (watched?.assignment.generation !== generation || watched.blocks.isPlaced) return true;
       try {
         this.counts.expired += watched.blocks.dropUnconfirmed(hashes);
         return true;
@@ -222,7 +250,9 @@ export class EventFeed {
   readings(): readonly FeedReading[] {
     return [...this.#watched.values()].map(({ assignment, blocks, subscription }) => ({
       endpoint: assignment.endpoint.name,
-      state: subscription?.state ?? (blocks.appliedMs === undefined ? 'waiting' : 'live'),
+      state: blocks.isPlaced
+        ? 'untold'
+        : (subscription?.state ?? (blocks.appliedMs === undefined ? 'waiting' : 'live')),
       blocks: blocks.size,
     }));
   }
@@ -248,9 +278,4 @@ export class EventFeed {
     this.#bound?.close();
     this.#speculations?.close();
   }
-}
-
-/** Engines with several data-parallel ranks publish each on a port of its own; discovery names them `…-rank-<n>`. */
-function rankOf(name: string): number {
-  return Number(/-rank-(\d+)$/.exec(name)?.[1] ?? 0);
 }

@@ -78,6 +78,7 @@ export class Subscription {
   /** The engine's process has ended: its next one counts its messages anew, and may be asked at once. */
   restarted(): void {
     this.#options.stream.forget();
+    this.#state = 'waiting';
     this.#noReplayBefore = 0;
   }
 

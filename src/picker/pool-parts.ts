@@ -128,6 +128,7 @@ export class PoolParts {
     this.learning = this.#makeLearning();
     this.informers = this.#makeInformers();
     this.events = new EngineEvents({
+      table: this.#table,
       scheduling: options.configuration.scheduling,
       core: this.#core,
       report: (problem) => options.log.warn({ part: 'KV events' }, problem),

@@ -44,6 +44,37 @@ describe('a decision that stores nothing yet', () => {
   });
 });
 
+describe('an endpoint whose engine tells nothing of its blocks', () => {
+  it('an endpoint whose engine tells nothing holds what is sent there, in a profile that waits for engines to tell', () => {
+    const { decider, programs, table, request } = prefixPool();
+    programs.publish(0, [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), pickMax], { inserts: false });
+    const first = decider.decide(request).slots[0]!;
+    expect(table.read(first).prefixBlocks).toBe(0);
+    table.setUntold(first, true);
+    table.setUntold(1 - first, true);
+    const second = decider.decide(request).slots[0]!;
+    expect(table.read(second).prefixBlocks).toBe(3);
+    table.setUntold(second, false);
+    expect(table.clearPrefix(second, 'unconfirmed')).toBe(true);
+    const third = decider.decide({ ...request, unstored: true });
+    decider.storePick(0, second, third.ticket, third.ticketGeneration);
+    expect(table.read(second).prefixBlocks).toBe(0);
+  });
+
+  it("an endpoint whose engine tells nothing is known for it no longer once its slot is another one's", () => {
+    const { decider, programs, table, request } = prefixPool();
+    programs.publish(0, [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), pickMax], { inserts: false });
+    for (const slot of [0, 1]) {
+      table.setUntold(slot, true);
+      table.setState(slot, 'free');
+      table.open(slot, 2);
+      table.setState(slot, 'live');
+    }
+    const { slots } = decider.decide(request);
+    expect(table.read(slots[0]!).prefixBlocks).toBe(0);
+  });
+});
+
 describe('a further profile of the same request', () => {
   it('a further profile of the same request sees the prompt matched as the first one did', () => {
     const { decider, request } = prefixPool();

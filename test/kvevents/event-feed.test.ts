@@ -30,6 +30,7 @@ async function engine(address?: string, connects = false): Promise<EnginePublish
 function feed(settings: Partial<EventFeedSettings>) {
   const pool = eventPool();
   const problems: string[] = [];
+  const placed: [slot: number, isPlaced: boolean][] = [];
   const defaults: EventFeedSettings = {
     blockTokens: 4,
     bind: undefined,
@@ -44,12 +45,13 @@ function feed(settings: Partial<EventFeedSettings>) {
     index: pool.index,
     chain: pool.chain,
     blocksMost: 1_000,
+    placed: (slot, isPlaced) => placed.push([slot, isPlaced]),
     report: (problem) => problems.push(problem),
   });
   closers.push(() => made.close());
   const holds = (slot: number, blocks: number, tokens = run(0, 40)) =>
     eventually(`slot ${slot} holds ${blocks} blocks`, () => pool.matched(tokens)[slot] === blocks);
-  return { ...pool, made, problems, holds, counts: made.counts };
+  return { ...pool, made, problems, placed, holds, counts: made.counts };
 }
 
 /** A feed that follows one engine, whose first message has arrived. */
@@ -200,6 +202,63 @@ describe('the events of an endpoint', () => {
     const silent = assignment(1);
     made.setEndpoints([assignment(0), { ...silent, endpoint: { ...silent.endpoint, labels: { silent: '' } } }]);
     expect(made.readings().map(({ endpoint }) => endpoint)).toEqual(['pod-0']);
+  });
+});
+
+describe('an endpoint that tells nothing', () => {
+  it('an endpoint that tells nothing is named until its first event, and again when its process has ended', async () => {
+    const { publisher, made } = await following(false);
+    expect(made.silent()).toEqual([]);
+    made.setEndpoints([assignment(0), assignment(1)]);
+    expect(made.silent().map(({ slot }) => slot)).toEqual([1]);
+    made.restarted(0, 1, 'ended');
+    expect(made.silent().map(({ slot }) => slot)).toEqual([0, 1]);
+    expect(made.readings()[0]?.state).toBe('waiting');
+    publisher.next = 0;
+    await publisher.send([cleared]);
+    await eventually('the event', () => made.silent().every(({ slot }) => slot !== 0));
+  });
+
+  it('an endpoint that tells nothing keeps what was sent to it, until an event of its engine takes its place', async () => {
+    const publisher = await engine();
+    const connect = { port: portOf(publisher.address), replayPort: undefined };
+    const { made, index, chain, matched, placed, problems, holds } = feed({ connect, speculativeTtlMs: 20 });
+    made.setEndpoints([assignment(0)]);
+    made.judgeByPlacements(assignment(0));
+    expect(made.readings()[0]?.state).toBe('untold');
+    expect(placed).toEqual([[0, true]]);
+    const { blocks: sent } = chain.chain({ ids: Uint32Array.from(run(0, 40)), features: [] }, 'm', undefined, 4);
+    index.store(0, undefined, sent);
+    const hashes = BigUint64Array.from({ length: sent }, (_, block) => chain.hash(block));
+    made.speculated(0, 1, hashes);
+    made.setEndpoints([assignment(0), assignment(1)]);
+    made.speculated(1, 1, hashes);
+    await eventually('the end of what was sent after it', () => made.counts.expired === hashes.length);
+    expect(matched(run(0, 40))[0]).toBe(10);
+    await eventually('the first event', async () => {
+      await publisher.send(blocks(0, 2));
+      return made.counts.messages > 0;
+    });
+    await holds(0, 2);
+    expect(placed).toEqual([
+      [0, true],
+      [0, false],
+    ]);
+    expect(made.readings()[0]?.state).toBe('live');
+    expect(problems).toEqual(['default/pod-0: its engine tells of its blocks now']);
+  });
+
+  it('an endpoint that tells nothing and leaves is no longer judged by what was sent', () => {
+    const { made, placed } = feed({ connect: { port: 1, replayPort: undefined } });
+    made.setEndpoints([assignment(0)]);
+    made.judgeByPlacements({ ...assignment(0), generation: 2 });
+    expect(placed).toEqual([]);
+    made.judgeByPlacements(assignment(0));
+    made.setEndpoints([]);
+    expect(placed).toEqual([
+      [0, true],
+      [0, false],
+    ]);
   });
 });
 

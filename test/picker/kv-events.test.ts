@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { decodeReply } from '../ingress/envoy-messages.ts';
-import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
+import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
+import { collect, dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { EnginePublisher, removed, stored } from '../kvevents/engine-publisher.ts';
 import { RenderServer } from '../request/tokens/render-server.ts';
 import { eventually } from '../tools/gateway/client.ts';
@@ -51,6 +51,16 @@ async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 
     call.cancel();
     return HOSTS.indexOf(reply.headers['x-gateway-destination-endpoint']!.split(':')[0]!);
   };
+  /** A request with its whole answer. */
+  const answered = async (prompt: string) => {
+    const call = ask(client, prompt);
+    await firstReply(call);
+    const end = collect(call);
+    call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+    call.write(responseBody('{"usage":{"prompt_tokens":26,"completion_tokens":1,"total_tokens":27}}', true));
+    call.end();
+    await end;
+  };
   const destinations = async (prompt: string) => {
     const seen: number[] = [];
     for (let i = 0; i < 4; i++) seen.push(await destination(prompt));
@@ -64,7 +74,7 @@ async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 
       await engines[engine]!.send(events);
       return (await count('pointsman_kv_events_messages_total'))! > before;
     });
-  return { destination, destinations, count, tell };
+  return { destination, destinations, answered, count, tell };
 }
 
 const PROMPT = 'a prompt of several blocks';
@@ -101,4 +111,31 @@ it('what was sent counts with speculative indexing until its time is over', asyn
     async () => (await count('pointsman_kv_events_speculated_blocks_total', 'outcome="expired"')) === 6,
   );
   expect(await count('pointsman_prefix_index', 'what="memberships"')).toBe(0);
+});
+
+it('what was sent counts for an engine that serves and tells nothing, until its first event', async () => {
+  const { destination, destinations, answered, count, tell } = await serve();
+  const states: (number | undefined)[] = [];
+  const read = async () => {
+    for (const index of HOSTS.keys())
+      states[index] = await count('pointsman_kv_events_state', `endpoint="pod-${index}"`);
+  };
+  // Each of the three engines has served prompts for longer than an event takes.
+  await eventually(
+    'the judgement of all engines',
+    async () => {
+      for (let i = 0; i < 6; i++) await answered(PROMPT);
+      await read();
+      return states.every((state) => state === 3);
+    },
+    25_000,
+  );
+  const home = await destination(PROMPT);
+  expect(await destinations(PROMPT)).toEqual([home, home, home, home]);
+  await tell(home, stored([1], null, tokensOf('else'), 4));
+  await eventually('the first event', async () => {
+    await read();
+    return states[home] === 1;
+  });
+  expect(await count('pointsman_kv_events_engine_blocks', `endpoint="pod-${home}"`)).toBe(1);
 });

@@ -127,6 +127,13 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     },
   ],
   [
+    'engines that serve and tell nothing',
+    'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
+    {
+      page: `${PAGE}${['a', 'b', 'c', 'd'].map((name) => `pointsman_kv_events_state{endpoint="${name}"} 3\n`).join('')}`,
+    },
+  ],
+  [
     'an ejected endpoint',
     'warning ejections: 1 of 2 endpoints are out because their answers failed: a',
     { page: PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1') },

@@ -7,7 +7,7 @@ const PROMPTS_MIN = 20;
 
 /** What engines tell of their caches, and whether prompts can match it. */
 export function engineConditions(reading: PickerReading): readonly Condition[] {
-  return [...estimated(reading), ...unconfirmed(reading)];
+  return [...estimated(reading), ...untold(reading), ...unconfirmed(reading)];
 }
 
 /** Engines tell of their own tokens: a prompt whose tokens are estimated matches none of their blocks. */
@@ -24,6 +24,24 @@ function estimated({ samples, earlier }: PickerReading): readonly Condition[] {
   const remedy =
     "the log has the token source's answer; a vLLM server renders with --enable-scale-out (docs/tokens.md)";
   return [condition('error', 'token sources', text, remedy)];
+}
+
+/** Value of pointsman_kv_events_state. */
+const UNTOLD = 3;
+const NAMES_MAX = 3;
+
+function untold({ samples }: PickerReading): readonly Condition[] {
+  const names = (samples.get('pointsman_kv_events_state') ?? [])
+    .filter(({ value }) => value === UNTOLD)
+    .map(({ labels }) => labels.endpoint ?? '');
+  if (names.length === 0) return [];
+  const some =
+    names.slice(0, NAMES_MAX).join(', ') + (names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : '');
+  const text = `${some} served requests and told of no KV block; what is sent there counts as held`;
+  const remedy =
+    "the log names the engine's sockets and what to set; see --kv-events-config of the engine and kvEventsConfig " +
+    '(docs/kv-events.md)';
+  return [condition('error', 'KV events', text, remedy)];
 }
 
 /** Blocks from which on, and the share of them, that may end without an event of the engine. */

@@ -1,7 +1,7 @@
 import type { EventFeed } from '../../kvevents/event-feed.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
-const STATES = { waiting: 0, live: 1, replaying: 2 } as const;
+const STATES = { waiting: 0, live: 1, replaying: 2, untold: 3 } as const;
 
 /** Registers the metrics of the engines' KV events. */
 export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed): void {
@@ -18,7 +18,11 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
       labels: ['endpoint'],
       read: () => feed.readings().map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) })),
     });
-  gauge('state', '0 nothing has come yet, 1 live, 2 lost events are being fetched.', ({ state }) => STATES[state]);
+  gauge(
+    'state',
+    '0 nothing has come yet, 1 live, 2 lost events are being fetched, 3 requests are served and nothing comes.',
+    ({ state }) => STATES[state],
+  );
   exposition.addGauge({
     name: 'pointsman_kv_events_age_seconds',
     help: 'Time since the last events of an endpoint; no series before the first ones. An idle engine sends none.',

@@ -1,4 +1,5 @@
 import type { EndpointTable } from '../../core/endpoint-table.js';
+import type { FeedReading } from '../../kvevents/event-feed.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { Informers } from './informers.js';
@@ -45,7 +46,7 @@ export function partStates(sources: PartSources): PartState[] {
       ok: informers.failures === 0 || signals(sources).ok,
       text: `${informers.failures} failed since the start`,
     },
-    ...(events.feed === undefined ? [] : [{ name: 'KV events', ok: true, text: 'engines tell what they hold' }]),
+    ...(events.feed === undefined ? [] : [engineEvents(events.feed.readings())]),
     ...(reload === undefined
       ? []
       : [
@@ -56,6 +57,15 @@ export function partStates(sources: PartSources): PartState[] {
           },
         ]),
   ];
+}
+
+function engineEvents(readings: readonly FeedReading[]): PartState {
+  const untold = readings.filter(({ state }) => state === 'untold').length;
+  const text =
+    untold === 0
+      ? 'engines tell what they hold'
+      : `${untold} of ${readings.length} engines tell nothing of what they hold`;
+  return { name: 'KV events', ok: untold === 0, text };
 }
 
 function signals({ table, pool }: PartSources): PartState {
