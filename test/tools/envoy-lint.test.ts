@@ -114,6 +114,50 @@ describe('a list of destinations', () => {
   });
 });
 
+/** Clusters as a control plane gives them: hosts by EDS, the destination by override_host. */
+function ofControlPlane(change: (parts: ReturnType<typeof partsOf>) => void = () => {}): Tree {
+  return changed((parts) => {
+    const { manager, engines, picker } = parts;
+    manager.http_filters.shift();
+    delete engines.original_dst_lb_config;
+    Object.assign(engines, { type: 'EDS', eds_cluster_config: { eds_config: { ads: {} } } });
+    engines.lb_policy = 'ROUND_ROBIN';
+    const source = { header: 'x-gateway-destination-endpoint' };
+    const typed = {
+      '@type': 'type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost',
+      override_host_sources: [source],
+    };
+    engines.load_balancing_policy = { policies: [{ typed_extension_config: { name: 'o', typed_config: typed } }] };
+    delete picker.health_checks;
+    delete picker.load_assignment;
+    picker.type = 'EDS';
+    change(parts);
+    // The processor is the first filter now.
+    parts.manager.http_filters[0].typed_config = parts.processor;
+  });
+}
+
+describe('a configuration of a control plane', () => {
+  it("a configuration of a control plane has no error about a client's own header and no warning about health checks", () => {
+    expect(named(ofControlPlane())).toEqual([]);
+  });
+
+  it("a configuration of a control plane that fails open has a note about a client's own header", () => {
+    const open = ofControlPlane(({ processor }) => {
+      processor.failure_mode_allow = true;
+    });
+    expect(named(open)).toEqual(['warning failure_mode_allow']);
+    expect(found(open).filter(({ setting }) => setting === 'header_mutation')).toMatchObject([{ severity: 'note' }]);
+  });
+
+  it('a configuration of a control plane keeps the warning where a cluster is not in the file', () => {
+    const unknown = ofControlPlane(({ route }) => {
+      route.route.cluster = 'elsewhere';
+    });
+    expect(named(unknown)).toContain('warning header_mutation');
+  });
+});
+
 type Change = (parts: ReturnType<typeof partsOf>) => void;
 
 const CASES: readonly (readonly [string, string, Change])[] = [

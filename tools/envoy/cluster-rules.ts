@@ -30,7 +30,8 @@ export function pickerClusterFindings(cluster: Setting): readonly EnvoyFinding[]
   } else {
     found.push(...windowFindings(http2), ...streamFindings(http2));
   }
-  if (!isSet(child(cluster, 'health_checks'))) {
+  // A control plane leaves out the hosts of EDS that are not ready.
+  if (!isSet(child(cluster, 'health_checks')) && textOf(child(cluster, 'type')) !== 'EDS') {
     const limits = 'a picker that drains still gets requests, because Envoy does not ask it';
     const remedy = 'add a grpc_health_check of envoy.service.ext_proc.v3.ExternalProcessor';
     found.push(finding('warning', 'health_checks', child(cluster, 'health_checks'), limits, remedy));
@@ -72,6 +73,13 @@ export function honours(cluster: Setting): boolean {
   return overrideSources(cluster).some(
     (source) => textOf(child(source, 'header')) === DESTINATION || isSet(child(source, 'metadata')),
   );
+}
+
+/** Whether a cluster sends a request to whatever address its destination header names. */
+export function takesAnyAddress(cluster: Setting): boolean {
+  const original = child(cluster, 'original_dst_lb_config');
+  const byHeader = child(original, 'use_http_header').value === true && headerOf(original) === DESTINATION;
+  return textOf(child(cluster, 'type')) === 'ORIGINAL_DST' && byHeader;
 }
 
 function headerOf(original: Setting): string {

@@ -1,4 +1,4 @@
-import { engineClusterFindings, honours, pickerClusterFindings } from './cluster-rules.js';
+import { engineClusterFindings, honours, pickerClusterFindings, takesAnyAddress } from './cluster-rules.js';
 import type { EnvoyConfiguration } from './configuration.js';
 import { type EnvoyFinding, NEEDS_UNKNOWN, type PickerNeeds, type Severity } from './finding.js';
 import { type EnvoyGateway, gatewaysOf, nameOf } from './gateway.js';
@@ -31,7 +31,7 @@ export function envoyFindings(
   const { pickers, others } = processorsOf(gateways, configuration, pickerClusters);
   const found = pickers.flatMap((gateway) => [
     ...processorFindings(gateway, needs),
-    ...listenerFindings(gateway, needs),
+    ...listenerFindings(gateway, needs, isBounded(gateway, configuration)),
     ...routeFindings(gateway, needs),
     ...requestBufferFindings(gateway),
     ...clusterFindings(gateway, configuration, needs),
@@ -39,6 +39,13 @@ export function envoyFindings(
   const all = [...found, ...others.map(otherFinding)];
   const once = new Map(all.map((one) => [`${one.setting} ${pathText(one.path)} ${one.limits}`, one]));
   return [...once.values()].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
+}
+
+/** Whether all clusters of model servers are known and send requests to hosts of their own only. */
+function isBounded({ routes }: EnvoyGateway, { clusters }: EnvoyConfiguration): boolean {
+  const byName = new Map(clusters.map((cluster) => [textOf(nameOf(cluster)), cluster]));
+  const engines = routes.flatMap(({ clusters: names }) => names.map((name) => byName.get(name)));
+  return engines.length > 0 && engines.every((cluster) => cluster !== undefined && !takesAnyAddress(cluster));
 }
 
 function clusterFindings(

@@ -16,8 +16,15 @@ const STREAMS_MIN = 100;
 const ANSWER_MS_MIN = 600_000;
 const QUEUE_WAIT_MS = 60_000;
 
-/** Findings of a listener, its connection manager and the filters around the processor. */
-export function listenerFindings(gateway: EnvoyGateway, needs: PickerNeeds): readonly EnvoyFinding[] {
+/**
+ * Findings of a listener, its connection manager and the filters around the processor.
+ * @param isBounded the clusters send requests to hosts of their own only, whatever a header names
+ */
+export function listenerFindings(
+  gateway: EnvoyGateway,
+  needs: PickerNeeds,
+  isBounded: boolean,
+): readonly EnvoyFinding[] {
   const { listener, manager } = gateway;
   const http2 = child(manager, 'http2_protocol_options');
   return [
@@ -26,7 +33,7 @@ export function listenerFindings(gateway: EnvoyGateway, needs: PickerNeeds): rea
     ...lifetimeFindings(manager),
     ...streamFindings(http2),
     ...windowFindings(http2),
-    ...stripFindings(gateway),
+    ...stripFindings(gateway, isBounded),
     ...filterFindings(gateway),
   ];
 }
@@ -85,13 +92,18 @@ function streamFindings(http2: Setting): readonly EnvoyFinding[] {
   return [finding('warning', 'max_concurrent_streams', setting, limits, `set ${STREAMS_MIN} or more`)];
 }
 
-/** The destination of a client must not reach the cluster: it names any address that Envoy can reach. */
-function stripFindings({ manager, before, processor }: EnvoyGateway): readonly EnvoyFinding[] {
+/**
+ * The destination of a client must not reach a cluster that goes to any address. Elsewhere it chooses one of the
+ * cluster's hosts, and only when the picker is away.
+ */
+function stripFindings({ manager, before, processor }: EnvoyGateway, isBounded: boolean): readonly EnvoyFinding[] {
   if (before.some(strips) || items(child(manager, 'early_header_mutation_extensions')).some(strips)) return [];
   const open = isOn(child(processor, 'failure_mode_allow'));
+  if (isBounded && !open) return [];
   const limits = `a client's own ${DESTINATION} is not removed${open ? ', and counts when the picker is away' : ''}`;
   const remedy = 'add a header_mutation filter that removes it before ext_proc (deploy/envoy/envoy.yaml)';
-  return [finding(open ? 'error' : 'warning', 'header_mutation', child(manager, 'http_filters'), limits, remedy)];
+  const severity = isBounded ? 'note' : open ? 'error' : 'warning';
+  return [finding(severity, 'header_mutation', child(manager, 'http_filters'), limits, remedy)];
 }
 
 function strips(filter: Setting): boolean {
