@@ -5,9 +5,8 @@
 
 import { decodeProcessRequest } from '../dist/src/ingress/codec/process-request.js';
 import { createStreamOpener, type StreamOpener } from '../dist/src/ingress/opener.js';
+import { UnreadAnswers, unusableModes } from '../dist/src/ingress/processing-modes.js';
 import type { ProcessStream } from '../dist/src/ingress/transport.js';
-import { UnreadAnswers } from '../dist/src/ingress/unread-answers.js';
-import { UnusableModes } from '../dist/src/ingress/unusable-modes.js';
 import { createDialects, DEFAULT_PARSERS } from '../dist/src/request/dialects.js';
 import { RequestRules } from '../dist/src/request/rules.js';
 import type { RequestRecorder } from '../dist/src/response/recorder.js';
@@ -139,7 +138,7 @@ export function quietOpener(now: () => number): StreamOpener {
       current: { dialects: createDialects(DEFAULT_PARSERS), evicts: false, reserves: false, readsAnswers: true },
     },
     unreadAnswers: new UnreadAnswers(QUIET, { warn: nothing }),
-    unusableModes: new UnusableModes({ warn: nothing }, now),
+    unusableModes: unusableModes({ warn: nothing }),
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,

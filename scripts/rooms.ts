@@ -9,7 +9,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   'src/runtime': [],
   'src/kubernetes': ['src/runtime'],
   'src/remote': [],
-  'src/core': ['src/runtime'],
+  'src/core': ['src/contract', 'src/runtime'],
   'src/kvevents': ['src/contract', 'src/runtime', 'src/core'],
   'src/pool': ['src/contract', 'src/kubernetes', 'src/runtime', 'src/core'],
   'src/replication': ['src/contract', 'src/runtime', 'src/core'],
@@ -28,7 +28,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/request',
   ],
   'src/response': ['src/core', 'src/scheduling', 'src/flow-control'],
-  'src/adaptation': ['src/core', 'src/scheduling', 'src/config'],
+  'src/adaptation': ['src/runtime', 'src/core', 'src/scheduling', 'src/config'],
   'src/ingress': [
     'src/contract',
     'src/runtime',

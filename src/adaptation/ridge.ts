@@ -1,4 +1,4 @@
-import { RidgeEquations, relativeWeight } from '../core/ridge-equations.js';
+import { RidgeEquations, relativeWeight } from '../runtime/ridge-equations.js';
 
 /** One coefficient of a model: prior, range, and weight of the prior in observations. */
 export interface RidgeTerm {

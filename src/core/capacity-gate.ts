@@ -1,6 +1,6 @@
+import { boundNumber, type RefusingBound } from '../contract/refusing-bound.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-import { boundNumber, type RefusingBound } from './refusing-bound.js';
 
 /** The rule by which an endpoint has room (assembly/gate/conditions.ts). */
 export type GateSettings =

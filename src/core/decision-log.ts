@@ -1,9 +1,9 @@
+import { boundOf, type RefusingBound } from '../contract/refusing-bound.js';
 import { type CacheLoss, type CacheLossCause, cacheLossOf, type FormerLoss, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
 import { areColumnsKept, type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
-import { boundOf, type RefusingBound } from './refusing-bound.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
 /** End of a logged request; undefined while it is open. `abandoned`: a later profile failed. */

@@ -1,7 +1,7 @@
+import { closeFrame, DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from '../contract/recorded-frames.js';
 import { CORE } from './core-names.js';
 import type { Decision, DecisionRequest } from './decider.js';
 import type { CoreInstance } from './memory.js';
-import { closeFrame, DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from './recorded-frames.js';
 import { cellWord, stateCells, stateRanges } from './recorded-state.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 

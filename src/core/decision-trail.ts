@@ -1,3 +1,4 @@
+import { boundNumber, type RefusingBound } from '../contract/refusing-bound.js';
 import { type CacheLoss, cacheLossOf, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { removalOf } from './decision-columns.js';
@@ -5,7 +6,6 @@ import { lossCauseOf } from './decision-log.js';
 import type { DecisionTap } from './decision-tap.js';
 import { HeldColumns, SlowTail } from './held-columns.js';
 import type { CoreInstance } from './memory.js';
-import { boundNumber, type RefusingBound } from './refusing-bound.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
 /**

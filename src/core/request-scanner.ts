@@ -1,6 +1,6 @@
+import { type FrameFault, GrpcFrames } from '../runtime/grpc-frames.js';
 import { RememberedTexts } from '../runtime/remembered-texts.js';
 import { CORE } from './core-names.js';
-import { type FrameFault, GrpcFrames } from './grpc-frames.js';
 import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 import {

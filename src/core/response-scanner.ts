@@ -1,5 +1,5 @@
+import { GrpcFrames } from '../runtime/grpc-frames.js';
 import { CORE } from './core-names.js';
-import { GrpcFrames } from './grpc-frames.js';
 import { InputBytes } from './input-bytes.js';
 import type { CoreInstance } from './memory.js';
 import { AnswerForm, type Usage } from './types.js';

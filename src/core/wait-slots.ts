@@ -1,6 +1,6 @@
+import { boundOf, type RefusingBound } from '../contract/refusing-bound.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-import { boundOf, type RefusingBound } from './refusing-bound.js';
 
 /** A shard's description of a request that has to wait. The core has recorded its size and its candidates already. */
 export interface WaitDescription {

@@ -1,5 +1,5 @@
+import { plainBound, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
-import { plainBound, type RefusedBy, type RefusingBound } from '../core/refusing-bound.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import { type FlowTimers, threadTimers } from './flow-timers.js';

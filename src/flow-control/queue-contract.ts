@@ -1,5 +1,5 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
-import type { RefusedBy } from '../core/refusing-bound.js';
+import type { RefusedBy } from '../contract/refusing-bound.js';
 
 /** A request without room. The machine copies its fields, so the object may be used again. */
 export interface QueuedRequest {

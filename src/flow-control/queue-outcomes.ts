@@ -1,4 +1,4 @@
-import type { RefusingBound } from '../core/refusing-bound.js';
+import type { RefusingBound } from '../contract/refusing-bound.js';
 import type { Rejection } from '../scheduling/decision.js';
 import type { QueueOutcome } from './queue-contract.js';
 

@@ -1,6 +1,6 @@
+import { plainBound, type RefusingBound } from '../contract/refusing-bound.js';
 import { Bell } from '../core/bell.js';
 import type { CoreInstance } from '../core/memory.js';
-import { plainBound, type RefusingBound } from '../core/refusing-bound.js';
 import { type QueuePlace, type Return, type WaitDescription, WaitSlots } from '../core/wait-slots.js';
 import type { QueueOutcome } from './queue-contract.js';
 import { QUEUE_OUTCOMES } from './queue-outcomes.js';

@@ -12,17 +12,17 @@ import type { RequestRules } from '../request/rules.js';
 import type { TokenSource } from '../request/tokens/token-source.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
+import type { PacedReport } from '../runtime/paced-report.js';
 import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
 import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { PoolChoice } from './pool-choice.js';
+import type { UnreadAnswers } from './processing-modes.js';
 import type { RequestTracer } from './tracing/request-tracer.js';
 import type { ProcessStream } from './transport.js';
 import type { TurnBudget } from './turn-budget.js';
-import type { UnreadAnswers } from './unread-answers.js';
-import type { UnusableModes } from './unusable-modes.js';
 
 /** Streams of one pool of a shard. */
 export interface PoolUse {
@@ -153,7 +153,7 @@ export interface StreamServices {
   /** Counts answers whose bodies are sent although no decision depends on them. */
   readonly unreadAnswers: UnreadAnswers;
   /** Logs that a proxy sends bodies in a mode of no use. */
-  readonly unusableModes: UnusableModes;
+  readonly unusableModes: PacedReport<string>;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: StreamLog;

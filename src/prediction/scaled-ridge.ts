@@ -1,4 +1,4 @@
-import { RidgeEquations, relativeWeight } from '../core/ridge-equations.js';
+import { RidgeEquations, relativeWeight } from '../runtime/ridge-equations.js';
 
 /** Prior of one coefficient. */
 export interface CoefficientPrior {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
+import { plainBound } from '../../dist/src/contract/refusing-bound.js';
 import { Bell } from '../../dist/src/core/bell.js';
 import type { CapacityGate } from '../../dist/src/core/capacity-gate.js';
-import { plainBound } from '../../dist/src/core/refusing-bound.js';
 import { makeGate } from './gate-pool.ts';
 
 const REJECTION = { outcome: 3, retryAfterSeconds: 2, bound: plainBound('shutting-down') };

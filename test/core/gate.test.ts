@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { plainBound } from '../../dist/src/contract/refusing-bound.js';
 import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { plainBound } from '../../dist/src/core/refusing-bound.js';
 import { makeGate } from './gate-pool.ts';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BodyMode, decodeProcessRequest } from '../../dist/src/ingress/codec/process-request.js';
-import { UnusableModes } from '../../dist/src/ingress/unusable-modes.js';
+import { unusableModes } from '../../dist/src/ingress/processing-modes.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
 import {
   bodyModes,
@@ -195,9 +195,8 @@ describe('a request whose body comes whole', () => {
 describe('requests in modes of no use', () => {
   it('requests in modes of no use have a line a minute with their number', () => {
     const lines: object[] = [];
-    let now = 0;
-    const modes = new UnusableModes({ warn: (details) => lines.push(details) }, () => now);
-    for (now of [0, 59_999, 60_000]) modes.note('a mode of no use');
+    const modes = unusableModes({ warn: (details) => lines.push(details) });
+    for (const nowMs of [0, 59_999, 60_000]) modes.note('a mode of no use', nowMs);
     expect(lines).toEqual([{ refused: 1 }, { refused: 2 }]);
   });
 });

@@ -3,9 +3,8 @@ import type { Usage } from '../../dist/src/core/types.js';
 import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/src/core/types.js';
 import type { StreamServices } from '../../dist/src/ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../dist/src/ingress/opener.js';
+import { UnreadAnswers, unusableModes } from '../../dist/src/ingress/processing-modes.js';
 import type { ProcessHandler, ProcessStream } from '../../dist/src/ingress/transport.js';
-import { UnreadAnswers } from '../../dist/src/ingress/unread-answers.js';
-import { UnusableModes } from '../../dist/src/ingress/unusable-modes.js';
 import type { BodyScanner } from '../../dist/src/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/src/request/dialects.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
@@ -387,7 +386,7 @@ export class FakeShard {
         },
       },
       unreadAnswers: new UnreadAnswers(this.recorder, { warn: (details) => this.logged.push(details) }),
-      unusableModes: new UnusableModes({ warn: (details) => this.logged.push(details) }, () => this.clock),
+      unusableModes: unusableModes({ warn: (details) => this.logged.push(details) }),
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

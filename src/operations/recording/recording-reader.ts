@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from '../../core/recorded-frames.js';
+import { DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from '../../contract/recorded-frames.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from '../../core/training-sample.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { MAGIC, type RecordedEndpoint, type RecordingHeader, type RecordingTrailer } from './recording-format.js';

@@ -1,5 +1,5 @@
+import type { RefusedBy, RefusingBound } from '../../contract/refusing-bound.js';
 import type { DecisionRecord } from '../../core/decision-log.js';
-import type { RefusedBy, RefusingBound } from '../../core/refusing-bound.js';
 
 /** The bound that refused a request, for readers. */
 export interface ShownRefusal {

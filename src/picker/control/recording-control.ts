@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
+import { FRAME, jsonFrame } from '../../contract/recorded-frames.js';
 import { CORE } from '../../core/core-names.js';
 import type { TapCounts } from '../../core/decision-tap.js';
-import { FRAME, jsonFrame } from '../../core/recorded-frames.js';
 import {
   type RecordedEndpoint,
   type RecordingHeader,

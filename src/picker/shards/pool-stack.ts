@@ -13,9 +13,8 @@ import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices, StreamSettings } from '../../ingress/exchange.js';
+import { UnreadAnswers, unusableModes } from '../../ingress/processing-modes.js';
 import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
-import { UnreadAnswers } from '../../ingress/unread-answers.js';
-import { UnusableModes } from '../../ingress/unusable-modes.js';
 import type { Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
@@ -339,7 +338,7 @@ export class PoolStack {
       trail: this.#trail,
       tracer: observe.sampler && new RequestTracer(observe.sampler, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
-      unusableModes: new UnusableModes(this.#log, threadClockMs),
+      unusableModes: unusableModes(this.#log),
       tokens,
       latency,
       rules: this.#rules,

@@ -1,6 +1,7 @@
+// What the log says of processing modes that cost requests, or work (docs/guides/processing-modes.md).
 import type { RequestRecorder } from '../response/recorder.js';
+import { PacedReport } from '../runtime/paced-report.js';
 
-/** Log that names the first answer. */
 interface WarningLog {
   warn(details: object, message: string): void;
 }
@@ -27,4 +28,9 @@ export class UnreadAnswers {
         'and with it the metrics of tokens and of first tokens (docs/guides/processing-modes.md)',
     );
   }
+}
+
+/** Requests that are refused since their proxy sends bodies in a mode of no use; each of them has a 500. */
+export function unusableModes(log: WarningLog): PacedReport<string> {
+  return new PacedReport((problem, refused) => log.warn({ refused }, `${problem} (docs/guides/processing-modes.md)`));
 }

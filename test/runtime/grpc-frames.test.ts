@@ -1,8 +1,8 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { GrpcFrames } from '../../dist/src/core/grpc-frames.js';
-import { frame, packedFrame } from './grpc-messages.ts';
+import { GrpcFrames } from '../../dist/src/runtime/grpc-frames.js';
+import { frame, packedFrame } from '../core/grpc-messages.ts';
 
 /** The messages that come out of these pieces. */
 function read(pieces: readonly Uint8Array[], maxBytes = 1000) {
