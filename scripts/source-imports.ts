@@ -32,7 +32,11 @@ export function readImports(folders: readonly string[]): Imports {
   );
 }
 
-/** The source file of an import: AssemblyScript names it without an extension, TypeScript by its compiled name. */
+/**
+ * The source file of an import: AssemblyScript names it without an extension, TypeScript by its compiled name, scripts
+ * and benchmarks by the compiled file.
+ */
 function sourceOf(path: string): string {
-  return `${normalize(path).replace(/\.(js|ts)$/, '')}.ts`;
+  const source = normalize(path).replace(/^dist\//, '');
+  return `${source.replace(/\.(js|ts)$/, '')}.ts`;
 }

@@ -1,7 +1,10 @@
+import { requestPath } from '../request/control-headers.js';
 import { createDialects, type Dialect, type Dialects, MODEL_PARSERS } from '../request/dialects.js';
 import { noPool, noPoolOfModel, unknownPool } from '../request/rejections.js';
 import type { Rejection } from '../scheduling/decision.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
+import { type HeaderMap, NO_HEADERS } from './codec/header-map.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 
 /** Header by which a proxy names the pool of a request. */
 export const POOL_HEADER = 'x-pointsman-pool';
@@ -129,4 +132,41 @@ export class PoolChoice<Context extends ScannedContext> {
     }
     return [...pools].sort(([, a], [, b]) => b - a)[0]?.[0];
   }
+}
+
+/** The reader of a request, as the choice of its pool needs it. */
+interface ChosenReader {
+  take(headers: HeaderMap): void;
+  model(): string | Rejection | undefined;
+}
+
+/**
+ * Pool of a request as its head says it, or the reason of its refusal.
+ * @param pools undefined = the pool has been chosen, or there is one only
+ * @returns undefined = nothing is to be chosen, or the model decides when it has been read
+ */
+export function poolOfHead<Context extends ScannedContext>(
+  pools: PoolChoice<Context> | undefined,
+  { phase, headers, pool, endOfStream, requestBodyMode }: ProcessMessage,
+  reader: ChosenReader,
+): Context | Rejection | undefined {
+  if (pools === undefined || phase !== Phase.requestHeaders || headers === NO_HEADERS) return undefined;
+  const found = pools.ofProxy({ headers, pool });
+  const bodyComes = !endOfStream && requestBodyMode !== BodyMode.none;
+  if (found === undefined && bodyComes && pools.readsModels && pools.dialectOf(requestPath(headers)) !== undefined)
+    return undefined;
+  const chosen = found ?? pools.byDefault();
+  // A refusal is found in the log by the id of its request.
+  if ('kind' in chosen) reader.take(headers);
+  return chosen;
+}
+
+/** Pool of a complete request by its model, or the reason of its refusal; undefined = the pool has been chosen. */
+export function poolOfModel<Context extends ScannedContext>(
+  pools: PoolChoice<Context> | undefined,
+  reader: ChosenReader,
+): Context | Rejection | undefined {
+  if (pools === undefined) return undefined;
+  const model = reader.model();
+  return typeof model === 'object' ? model : pools.ofModel(model);
 }

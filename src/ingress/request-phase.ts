@@ -2,6 +2,7 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
+import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
@@ -12,9 +13,8 @@ import { NO_HEADERS } from './codec/header-map.js';
 import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, REQUEST_HEADERS_CONTINUE, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decision.js';
-import type { Exchange, StreamContext } from './exchange.js';
-import { poolOfHead, poolOfModel } from './pool-of-request.js';
-import { askForTokens } from './prompt-tokens.js';
+import type { Exchange, StreamContext, StreamServices } from './exchange.js';
+import { poolOfHead, poolOfModel } from './pool-choice.js';
 import { QueuedRequest } from './queued-request.js';
 import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
 import { RequestObserver } from './request-observer.js';
@@ -396,4 +396,26 @@ export class RequestPhase {
     this.#reader.body?.close();
     this.#exchange.hold(0);
   }
+}
+
+/**
+ * Asks for the tokens of a prompt.
+ * @param preparation is begun when there is a source to ask, which its signal aborts
+ * @returns undefined without a source to ask; a promise of undefined when the search found nothing
+ */
+function askForTokens(
+  { tokens, recorder }: StreamServices,
+  body: RequestBody,
+  { modelPlace }: UnderstoodRequest,
+  preparation: { begin(): AbortSignal },
+): Promise<PromptTokens | undefined> | undefined {
+  const { prompt } = body.dialect;
+  if (tokens === undefined || prompt === undefined || modelPlace === undefined || !tokens.reads(prompt)) {
+    return undefined;
+  }
+  const signal = preparation.begin();
+  return tokens.tokenise({ prompt, chunks: body.chunks, modelPlace }, signal).then((tokenised) => {
+    if (!signal.aborted) recorder.tokenised(tokenised.outcome);
+    return tokenised.outcome === 'tokenised' ? tokenised.tokens : undefined;
+  });
 }

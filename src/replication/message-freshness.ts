@@ -3,6 +3,8 @@ import { WireError } from './wire.js';
 
 /** Difference of two clocks, and time under way, that is accepted; as Kerberos has it. */
 const CLOCK_MS_MAX = 300_000;
+/** Difference from the system's clock from which on it is followed: the machine slept, or its clock was wrong. */
+const STEP_MS = 60_000;
 /** Numbers behind the highest one of a process that are told apart. Older ones are refused. */
 const WINDOW = 1_024;
 /** Bound on the processes that are remembered; the one heard least lately gives way. */
@@ -14,7 +16,7 @@ interface Heard {
   readonly serials: Set<number>;
 }
 
-/** Refuses messages that are old, far ahead or, where they are signed, were received before. Has no clock. */
+/** Refuses messages that are old, far ahead or, where they are signed, were received before. Is told the time. */
 export class MessageFreshness {
   readonly #heard = new Map<string, Heard>();
   readonly #isSigned: boolean;
@@ -53,4 +55,22 @@ function assertNear(what: string, aheadMs: number): void {
   const side = aheadMs > 0 ? 'ahead of' : 'behind';
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
   throw new WireError(`${what} is ${seconds} s ${side} the clock here: set the clocks of both machines`, 'clock');
+}
+
+/**
+ * Makes a clock of milliseconds since 1970 that goes on evenly while the system's clock is corrected by less than a
+ * minute: late messages are told by it. @param systemMs @param elapsedMs clock that only goes forward
+ */
+export function steadyClock(
+  systemMs: () => number = Date.now,
+  elapsedMs: () => number = () => performance.now(),
+): () => number {
+  let offsetMs = systemMs() - elapsedMs();
+  return () => {
+    const now = offsetMs + elapsedMs();
+    const stepMs = systemMs() - now;
+    if (Math.abs(stepMs) < STEP_MS) return now;
+    offsetMs += stepMs;
+    return now + stepMs;
+  };
 }

@@ -1,11 +1,12 @@
 import type { Envelope, LoadRow, UpdateBody } from './messages.js';
-import { UsualLag } from './usual-lag.js';
 
 /** Load of all live peers on an endpoint. */
 export type LoadSum = Omit<LoadRow, 'endpoint'>;
 
 /** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
 export const SILENCE_MS = 700;
+/** Interval of which the least lag is kept, together with the one before. */
+const LAG_INTERVAL_MS = 10_000;
 /** Silence after which a peer is forgotten. */
 const FORGET_MS = 60_000;
 /** Age of a process, at its first update, up to which all tokens used there count as new. */
@@ -348,4 +349,25 @@ function takeSpent({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { ten
     news.push({ tenant, tokens: tokens - before });
   }
   return news;
+}
+
+/**
+ * Least lag of the messages of one sender within the last 10 to 20 s. The clocks of two machines differ by an unknown
+ * constant, so a lag says nothing by itself; its excess over the least one is time under way.
+ */
+class UsualLag {
+  #leastMs = Number.POSITIVE_INFINITY;
+  #leastBeforeMs = Number.POSITIVE_INFINITY;
+  #sinceMs = Number.NEGATIVE_INFINITY;
+
+  /** Notes the lag of a message. @returns milliseconds by which it exceeds the least one */
+  excess(lagMs: number, nowMs: number): number {
+    if (nowMs - this.#sinceMs > LAG_INTERVAL_MS) {
+      this.#leastBeforeMs = this.#leastMs;
+      this.#leastMs = lagMs;
+      this.#sinceMs = nowMs;
+    }
+    this.#leastMs = Math.min(this.#leastMs, lagMs);
+    return lagMs - Math.min(this.#leastMs, this.#leastBeforeMs);
+  }
 }

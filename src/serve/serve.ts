@@ -1,5 +1,6 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { Logger } from '../operations/log.js';
-import { collectStartGarbage } from '../operations/start-garbage.js';
 import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { errorMessage } from '../runtime/error-message.js';
@@ -84,4 +85,19 @@ function stopOnSignal(picker: Picker, drainMs: number, log: Logger): void {
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+}
+
+/** A collection that gives the memory of free pages back, also that of code that has not run since. */
+type Collector = (options: { type: 'major'; execution: 'sync'; flavor: 'last-resort' }) => void;
+
+/**
+ * Returns the memory that the start of this thread has left behind: modules that were parsed, the configuration's text
+ * and checks. V8 keeps it until its heap grows again, which on an idle control thread does not happen. Measured: 12 MB,
+ * in 15 to 30 ms in which the thread does nothing else. Not for shards: their optimised code would be dropped as well.
+ */
+export function collectStartGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as Collector;
+  setFlagsFromString('--no-expose-gc');
+  collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
 }

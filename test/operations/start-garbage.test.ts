@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { collectStartGarbage } from '../../dist/src/operations/start-garbage.js';
+import { collectStartGarbage } from '../../dist/src/serve/serve.js';
 
 const GARBAGE_BYTES = 64 * 1024 * 1024;
 

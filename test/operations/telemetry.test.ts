@@ -11,8 +11,8 @@ import {
   type PoolMemory,
 } from '../../dist/src/core/memory.js';
 import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { boundText, labelText, numberText } from '../../dist/src/operations/telemetry/cell-families.js';
 import { MetricsExposition } from '../../dist/src/operations/telemetry/exposition.js';
-import { boundText, labelText, numberText } from '../../dist/src/operations/telemetry/exposition-text.js';
 import { cellsOf } from '../../dist/src/operations/telemetry/metric-kind.js';
 import { attemptKind, requestKind, seriesKinds } from '../../dist/src/operations/telemetry/metric-table.js';
 import { spread } from '../../dist/src/operations/telemetry/pool-gauges.js';

@@ -5,8 +5,7 @@ import { LoadTable } from '../../dist/src/core/load-table.js';
 import { SampleReader } from '../../dist/src/core/sample-reader.js';
 import { SilenceTable } from '../../dist/src/core/silence-table.js';
 import type { AnswerSign } from '../../dist/src/core/types.js';
-import { silenceLog } from '../../dist/src/picker/control/silence-log.js';
-import { type SilenceNews, SilenceWatch } from '../../dist/src/picker/control/silence-watch.js';
+import { type SilenceNews, SilenceWatch, silenceLog } from '../../dist/src/picker/control/silence-watch.js';
 import { makePool, pickMax, plainRequest } from '../core/pool.ts';
 import { endpointOf } from '../pool/endpoints.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { steadyClock } from '../../dist/src/replication/steady-clock.js';
+import { steadyClock } from '../../dist/src/replication/message-freshness.js';
 
 describe('the clock of a replica', () => {
   const times = { system: 1_000_000, elapsed: 500 };

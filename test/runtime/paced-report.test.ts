@@ -33,7 +33,7 @@ describe('a report that is made once a minute', () => {
     ]);
   });
 
-  it('as many notes of a minute are reported at once as it was told', () => {
+  it('a report of several notes at once makes as many of them in a minute', () => {
     expect(
       reported(
         [

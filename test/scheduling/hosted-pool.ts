@@ -8,9 +8,8 @@ import { compileScheduling, type ProfilePlugin } from '../../dist/src/scheduling
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import { CustomScheduler } from '../../dist/src/scheduling/hooks/custom-scheduler.js';
-import { HookPlugins, type HookServices } from '../../dist/src/scheduling/hooks/hook-plugins.js';
+import { HookPlugins, HookScheduler, type HookServices } from '../../dist/src/scheduling/hooks/hook-plugins.js';
 import type { HookRequestRecord } from '../../dist/src/scheduling/hooks/hook-request-record.js';
-import { HookScheduler } from '../../dist/src/scheduling/hooks/hook-scheduler.js';
 import { PoolViews } from '../../dist/src/scheduling/hooks/pool-views.js';
 import { writeLabels } from '../../dist/src/scheduling/label-columns.js';
 import { maxScorePicker } from '../../dist/src/scheduling/pickers/max-score-picker.js';

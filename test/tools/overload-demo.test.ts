@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TurnOutcome } from '../../dist/tools/demo/load.js';
 import { type OverloadSecond, runOverload } from '../../dist/tools/demo/overload.js';
+import { waitingRequests } from '../../dist/tools/demo/picker-process.js';
 import { OverloadTable, SharedPromptTable, TurnTable } from '../../dist/tools/demo/report.js';
-import { waitingRequests } from '../../dist/tools/demo/waiting-requests.js';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

@@ -7,10 +7,10 @@ import { engineOf } from '../simulator/server/engine.js';
 import { type DemoStack, type HouseOptions, MODEL, startDemoStack } from './demo-stack.js';
 import { keepTalking, runLoad } from './load.js';
 import { runOverload } from './overload.js';
+import { waitingRequests } from './picker-process.js';
 import { OverloadTable, SharedPromptTable, TurnTable } from './report.js';
 import { BETTER_SCORER, runSharedPrompt } from './shared-prompt.js';
 import { showShift } from './shift/show.js';
-import { waitingRequests } from './waiting-requests.js';
 
 interface DemoFlags {
   readonly port: number;

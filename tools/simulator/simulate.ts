@@ -8,8 +8,7 @@ import { resultsCsv, resultsJson } from './results-file.js';
 import { type CapacityComparison, compareCapacity } from './suite/capacity-comparison.js';
 import { checkOutput, checkSuite } from './suite/check-suite.js';
 import { type Comparison, compare, SLOW_TAIL } from './suite/comparison.js';
-import { loadSuite } from './suite/load-suite.js';
-import { narrowed, type Part } from './suite/narrowed.js';
+import { loadSuite, narrowed, type Part } from './suite/load-suite.js';
 import { SavedRuns } from './suite/saved-runs.js';
 import { evaluate, type SweepProgress } from './suite/sweep.js';
 

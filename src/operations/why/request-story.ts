@@ -6,7 +6,9 @@ import { type ShownRefusal, shownRefusal, waitOf, whyNoPick } from './refusal-te
 import { type RoomJudge, roomText } from './room-text.js';
 import type { CandidateScores } from './scorer-use.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
-import { type TieBreak, tieBreakOf } from './tie-break.js';
+
+/** Scores are sums of 32-bit numbers; what differs by less is equal to the picker's eye. */
+const SAME_SCORE = 1e-6;
 
 /** Signal that a scorer reads, with the value that it had. */
 export interface ShownSignal {
@@ -366,4 +368,31 @@ function endOf(record: DecisionRecord, refusal: ShownRefusal | null): ShownEnd |
     promptTokens: tokens.enginePromptTokens ?? null,
     cachedTokens: tokens.cachedTokens ?? null,
   };
+}
+
+/** Rule by which the pick was chosen among candidates with the same score. */
+export interface TieBreak {
+  /** Candidates with the highest score. */
+  readonly tied: number;
+  /** Rule that decided between them; `score`: there was one only. */
+  readonly by: 'score' | 'known signals' | 'requests in flight' | 'lot';
+}
+
+/** The rule of the pickers: known signals first, then the fewest requests in flight, then by lot. */
+function tieBreakOf(endpoints: readonly LoggedEndpoint[]): TieBreak | undefined {
+  const pick = endpoints.find(({ rank }) => rank === 1);
+  if (pick?.score === undefined) return undefined;
+  const { score } = pick;
+  const tied = endpoints.filter(
+    (endpoint) => endpoint.removed === undefined && Math.abs((endpoint.score ?? Number.NaN) - score) < SAME_SCORE,
+  );
+  if (tied.length <= 1) return { tied: 1, by: 'score' };
+  const known = tied.filter((endpoint) => isKnown(endpoint) === isKnown(pick));
+  if (known.length === 1) return { tied: tied.length, by: 'known signals' };
+  const fewest = known.filter(({ inflight }) => inflight === pick.inflight);
+  return { tied: tied.length, by: fewest.length === 1 ? 'requests in flight' : 'lot' };
+}
+
+function isKnown({ waiting, kvUsage }: LoggedEndpoint): boolean {
+  return waiting !== undefined || kvUsage !== undefined;
 }

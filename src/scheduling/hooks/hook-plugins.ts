@@ -1,6 +1,6 @@
 import type { Usage } from '../../core/types.js';
 import { messageWithPlace } from '../../runtime/error-place.js';
-import type { PickedEndpoint, Placement, Rejection, ScheduleInput } from '../decision.js';
+import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from '../decision.js';
 import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';
 import { TOKEN_BYTES } from '../prompt-sizes.js';
@@ -350,4 +350,25 @@ function makeInstance(
 function requireHook(plugin: HookPlugin, hook: 'filter' | 'score' | 'match', name: string): void {
   if (plugin[hook] !== undefined) return;
   throw new Error(`plugin "${name}" stands in a profile, but has no ${hook}(): add it, or take the kind away`);
+}
+
+/**
+ * A scheduler that reports its placements to hook plugins. Their filters and scores are in the columns of each profile.
+ */
+export class HookScheduler implements GatedScheduler {
+  readonly #inner: GatedScheduler;
+  readonly #plugins: HookPlugins;
+
+  constructor(inner: GatedScheduler, plugins: HookPlugins) {
+    this.#inner = inner;
+    this.#plugins = plugins;
+  }
+
+  schedule(input: ScheduleInput): Placement | Rejection | Waiting {
+    const request = input.hosted;
+    if (!(request instanceof HookRequestRecord)) return this.#inner.schedule(input);
+    request.understand(input);
+    const outcome = this.#inner.schedule(input);
+    return outcome.kind === 'placed' ? this.#plugins.placed(request, outcome, input.subset) : outcome;
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { highestLoad } from '../../../dist/tools/simulator/suite/capacity.js';
+import { highestLoad } from '../../../dist/tools/simulator/suite/suite-run.js';
 
 const settings = { goodput: 0.9, from: 0.25, to: 4, steps: 10 };
 const until = (limit: number) => (load: number) => ({

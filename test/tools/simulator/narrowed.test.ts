@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { narrowed } from '../../../dist/tools/simulator/suite/narrowed.js';
+import { narrowed } from '../../../dist/tools/simulator/suite/load-suite.js';
 import { suiteSchema } from '../../../dist/tools/simulator/suite/schema.js';
 
 const suite = suiteSchema.parse({

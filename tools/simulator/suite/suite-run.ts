@@ -4,7 +4,6 @@ import { errorMessage } from '../../../src/runtime/error-message.js';
 import type { RunOutcome } from '../fleet/outcome.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';
-import { type Capacity, highestLoad } from './capacity.js';
 import { fleetOf } from './fleet-of.js';
 import { policyOf } from './policy-of.js';
 import { type RunSummary, summarise } from './run-summary.js';
@@ -124,4 +123,40 @@ export function readTrace(path: string): string {
   } catch (error) {
     throw new Error(`the trace cannot be read: ${errorMessage(error)}`);
   }
+}
+
+/** Highest load that a policy was found to carry. */
+export interface Capacity {
+  /** Factor on the rate of the workload; 0 = not even the lowest that was tried. */
+  readonly load: number;
+  /** Requests per second that came at that load. */
+  readonly requestsPerSecond: number;
+}
+
+/** Result of a run at one load. */
+interface LoadedRun {
+  readonly summary: { readonly goodput: number; readonly requestsPerSecond: number };
+}
+
+/**
+ * Bisection over the logarithm of the load. Goodput falls with the load but for noise, of which equal seeds have the
+ * same.
+ * @returns the run at the highest load that was carried, or at the lowest when none was
+ */
+export function highestLoad<Run extends LoadedRun>(
+  { goodput, from, to, steps }: NonNullable<Suite['capacity']>,
+  runAt: (load: number) => Run,
+): { readonly run: Run; readonly capacity: Capacity } {
+  let [low, high] = [from, to];
+  let run = runAt(low);
+  if (run.summary.goodput < goodput) return { run, capacity: { load: 0, requestsPerSecond: 0 } };
+  for (let step = 0; step < steps; step++) {
+    const middle = Math.sqrt(low * high);
+    const tried = runAt(middle);
+    if (tried.summary.goodput >= goodput) {
+      low = middle;
+      run = tried;
+    } else high = middle;
+  }
+  return { run, capacity: { load: low, requestsPerSecond: run.summary.requestsPerSecond } };
 }

@@ -91,10 +91,6 @@ export interface ClientFramesOwner {
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
   streams(): Iterable<ServerStream>;
-  /** Closed by a reset of this side; frames of the client may still arrive. */
-  wasReset(id: number): boolean;
-  /** The client has ended a stream that this side has reset. @returns whether it was one, and the first end of it */
-  forgetReset(id: number): boolean;
   /** A new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Resets a stream, whether it is open or not. */
@@ -112,6 +108,11 @@ export interface ClientFramesOwner {
 /** The latest streams whose end is remembered, to name the error of a frame that comes behind it. */
 const ENDED_REMEMBERED = 64;
 
+/**
+ * Streams that are remembered after this side has reset them: frames of them may be on their way still. A power of two.
+ */
+const RESET_REMEMBERED = 8_192;
+
 /** Obeys the frames of one client, in their order, and checks that they may come (RFC 9113, sections 5 and 6). */
 export class ClientFrames implements FrameSink, HeadSink {
   readonly #owner: ClientFramesOwner;
@@ -121,6 +122,7 @@ export class ClientFrames implements FrameSink, HeadSink {
   readonly #resets: TokenBucket;
   readonly #ended = new Int32Array(ENDED_REMEMBERED);
   #endedCount = 0;
+  readonly #resetHere = new ResetStreams();
   #settled = false;
   /** Highest stream that the client has opened. */
   #last = 0;
@@ -147,6 +149,11 @@ export class ClientFrames implements FrameSink, HeadSink {
   /** A stream is not open any more. */
   ended(id: number): void {
     this.#ended[this.#endedCount++ % ENDED_REMEMBERED] = id;
+  }
+
+  /** This side has reset a stream; frames of the client may still arrive. */
+  wasResetHere(id: number): void {
+    this.#resetHere.add(id);
   }
 
   // DATA.
@@ -191,7 +198,7 @@ export class ClientFrames implements FrameSink, HeadSink {
   /** What was on its way when this side reset the stream is free: as many streams as are refused may have some. */
   #dataOfNoStream(id: number): void {
     this.#refuseIdle(id, 'DATA');
-    if (this.#endStream ? this.#owner.forgetReset(id) : this.#owner.wasReset(id)) return;
+    if (this.#endStream ? this.#resetHere.delete(id) : this.#resetHere.has(id)) return;
     this.#spendEmpty();
     this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
@@ -219,7 +226,7 @@ export class ClientFrames implements FrameSink, HeadSink {
   #laterHead(id: number, endStream: boolean, head: RequestHead) {
     const stream = this.#owner.stream(id);
     if (stream !== undefined) return this.#trailers(stream, endStream, head);
-    if (this.#owner.wasReset(id)) return this.#spendEmpty();
+    if (this.#resetHere.has(id)) return this.#spendEmpty();
     if (!this.#ended.includes(id)) throw protocolError('a stream behind a later one');
     throw new ConnectionError(ErrorCode.streamClosed, 'HEADERS of a stream that has ended');
   }
@@ -292,7 +299,7 @@ export class ClientFrames implements FrameSink, HeadSink {
     const stream = this.#owner.stream(id);
     if (stream === undefined) {
       this.#refuseIdle(id, 'RST_STREAM');
-      if (!this.#owner.forgetReset(id)) this.#spendEmpty();
+      if (!this.#resetHere.delete(id)) this.#spendEmpty();
       return;
     }
     if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
@@ -364,4 +371,33 @@ function protocolError(message: string): ConnectionError {
 
 function sizeError(what: string): ConnectionError {
   return new ConnectionError(ErrorCode.frameSize, `${what} of a wrong size`);
+}
+
+/**
+ * The latest streams that this side has reset, each in the place of its number. What the client says on them until it
+ * ends them means nothing, and is no error.
+ */
+class ResetStreams {
+  #streams: Int32Array | undefined;
+
+  add(stream: number): void {
+    this.#streams ??= new Int32Array(RESET_REMEMBERED);
+    this.#streams[place(stream)] = stream;
+  }
+
+  has(stream: number): boolean {
+    return this.#streams?.[place(stream)] === stream;
+  }
+
+  /** @returns whether the stream was remembered */
+  delete(stream: number): boolean {
+    if (!this.has(stream)) return false;
+    this.#streams![place(stream)] = 0;
+    return true;
+  }
+}
+
+/** Place of a reset stream: streams of a client have odd numbers. */
+function place(stream: number): number {
+  return (stream >>> 1) & (RESET_REMEMBERED - 1);
 }

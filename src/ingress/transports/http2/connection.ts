@@ -26,10 +26,8 @@ import {
   WINDOW_BYTES_MAX,
 } from './protocol.js';
 import { ReceiveWindows } from './receive-windows.js';
-import { plainAnswer, refusalOf } from './refusals.js';
-import { errorTrailers, GrpcStatus, type PlainAnswer } from './reply-headers.js';
+import { errorTrailers, GrpcStatus, type PlainAnswer, plainAnswer, refusalOf } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
-import { ResetStreams } from './reset-streams.js';
 import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
 
 /** Data of the PING that asks whether the client is still there; anything that comes is an answer. */
@@ -94,7 +92,6 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   readonly #reader: FrameReader;
   readonly #windows: ReceiveWindows;
   readonly #streams = new Map<number, ServerStream>();
-  readonly #reset = new ResetStreams();
   /** Head of the latest call of a method that is served; equal heads are one object as a rule. */
   #callHead: RequestHead | undefined;
   #callMethod: Method | undefined;
@@ -316,7 +313,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     if (this.#streams.get(stream.id) !== stream) return;
     this.#forget(stream);
     if (stream.remoteEnded) return;
-    this.#reset.add(stream.id);
+    this.#client.wasResetHere(stream.id);
     writeReset(this.out, stream.id, ErrorCode.noError);
   }
 
@@ -336,14 +333,6 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     return this.#streams.values();
   }
 
-  wasReset(id: number): boolean {
-    return this.#reset.has(id);
-  }
-
-  forgetReset(id: number): boolean {
-    return this.#reset.delete(id);
-  }
-
   widen(bytes: number): boolean {
     this.#window += bytes;
     return this.#window <= WINDOW_BYTES_MAX;
@@ -357,7 +346,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   }
 
   resetStream(id: number, code: ErrorCode): void {
-    this.#reset.add(id);
+    this.#client.wasResetHere(id);
     writeReset(this.out, id, code);
     const stream = this.#streams.get(id);
     if (stream !== undefined) this.gone(stream);
@@ -434,7 +423,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.#fixed.write(this.out, id, !endStream);
     this.sent(dataBytes);
     this.#client.ended(id);
-    if (!endStream) this.#reset.add(id);
+    if (!endStream) this.#client.wasResetHere(id);
   }
 
   #limit(stream: ServerStream, ms: number): void {
