@@ -207,3 +207,19 @@ export function weightOf(settings: FairnessSettings, flow: string): number {
   if (settings.kind !== 'start-time' && settings.kind !== 'deficit-round-robin') return 1;
   return Object.hasOwn(settings.weights, flow) ? settings.weights[flow]! : 1;
 }
+
+/**
+ * The flows of a replaced band keep the differences between their accounts if the policy is the same.
+ * @param next settings of the band in its place; undefined = there is none
+ */
+export function adoptAccounts(flows: FlowTable, old: Band, next: FairnessSettings | undefined): void {
+  const all = [...flows.ofBand(old.priority)];
+  const kept = next?.kind === old.settings.fairness.kind;
+  const base = Math.min(...all.map((flow) => flows.tag[flow]!));
+  for (const flow of all) {
+    flows.tag[flow] = kept ? flows.tag[flow]! - base : 0;
+    flows.service[flow] = 0;
+    if (!kept) flows.credit[flow] = 0;
+    if (next !== undefined) flows.weight[flow] = weightOf(next, flows.id[flow]!);
+  }
+}

@@ -1,8 +1,8 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
-import { type Band, type QueueTables, weightOf } from './band.js';
+import { adoptAccounts, type Band, type QueueTables, weightOf } from './band.js';
 import { BANDS_MAX, BandDirectory } from './band-directory.js';
 import { OVERFLOW } from './candidate-sets.js';
-import { drainMs, expectedWaitMs, RetryAfter, tokensAhead } from './expected-wait.js';
+import { drainMs, expectedWaitMs, tokensAhead } from './expected-wait.js';
 import { FlowTable } from './flow-table.js';
 import { Lanes } from './lanes.js';
 import {
@@ -20,6 +20,7 @@ import {
   type TryDispatch,
 } from './queue-contract.js';
 import { type BrokenBound, beyond, brokenBound, brokenRate } from './queue-limits.js';
+import { QueueOutlook } from './queue-outlook.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
 import { bandSnapshot, setSnapshots } from './snapshot.js';
@@ -60,7 +61,7 @@ export class QueueMachine implements Queues {
   readonly #bands: BandDirectory;
   readonly #room: WaitingRoom;
   readonly #running: RunningRequests;
-  readonly #retryAfter: RetryAfter;
+  readonly #outlook: QueueOutlook;
   readonly #runningMax: number;
   /** Requests of the overflow set that a dispatch has tried without success and will put back. */
   readonly #aside: number[] = [];
@@ -82,7 +83,7 @@ export class QueueMachine implements Queues {
     });
     this.#running = new RunningRequests(this.#tables, (priority) => this.#bands.get(priority));
     this.#buckets = new TokenBuckets(settings.tenantLimits);
-    this.#retryAfter = new RetryAfter(seed);
+    this.#outlook = new QueueOutlook(this.#tables, this.#bands, seed);
     this.#runningMax = bounds.requests >> 1;
     this.#bandsCollectedMs = nowMs;
   }
@@ -319,7 +320,7 @@ export class QueueMachine implements Queues {
         this.totals.evicted++;
         evicted++;
         // Retry-After grows with the tokens served before, so the clients return in the order of service.
-        onEvicted(handle, reference, band.priority, this.#retryAfter.seconds(drainMs(band, tokens, nowMs)));
+        onEvicted(handle, reference, band.priority, this.#outlook.retrySeconds(drainMs(band, tokens, nowMs)));
       }
     }
     return evicted;
@@ -334,7 +335,8 @@ export class QueueMachine implements Queues {
     for (const index of moved) this.#room.leave(index, this.#bandOf(index), nowMs);
     this.#settings = settings;
     this.#bands.configure(settings, nowMs, used);
-    for (const band of replaced) this.#adoptAccounts(band);
+    for (const band of replaced)
+      adoptAccounts(this.#tables.flows, band, this.#bands.get(band.priority)?.settings.fairness);
     for (const index of moved) {
       const band = this.#bandOf(index);
       requests.stickySlot[index] = NONE;
@@ -345,21 +347,6 @@ export class QueueMachine implements Queues {
     this.#buckets = new TokenBuckets(settings.tenantLimits);
     this.openedAll();
     return true;
-  }
-
-  /** The flows of a replaced band keep the differences between their accounts if the policy is the same. */
-  #adoptAccounts(old: Band): void {
-    const { flows } = this.#tables;
-    const next = this.#bands.get(old.priority)?.settings.fairness;
-    const all = [...flows.ofBand(old.priority)];
-    const kept = next?.kind === old.settings.fairness.kind;
-    const base = Math.min(...all.map((flow) => flows.tag[flow]!));
-    for (const flow of all) {
-      flows.tag[flow] = kept ? flows.tag[flow]! - base : 0;
-      flows.service[flow] = 0;
-      if (!kept) flows.credit[flow] = 0;
-      if (next !== undefined) flows.weight[flow] = weightOf(next, flows.id[flow]!);
-    }
   }
 
   blocked(visit: (handle: number, priority: number) => boolean): void {
@@ -383,38 +370,19 @@ export class QueueMachine implements Queues {
   }
 
   position(handle: number, nowMs: number): QueuePosition | undefined {
-    const { requests, flows } = this.#tables;
-    const index = requests.find(handle, WAITING);
-    if (index === NONE) return undefined;
-    const flow = requests.flow[index]!;
-    const band = this.#bandOf(index);
-    return {
-      ahead: this.#waitingFrom(band) - 1,
-      expectedWaitMs: expectedWaitMs(band, flows, flow, flows.id[flow]!, nowMs),
-    };
+    return this.#outlook.position(handle, nowMs);
   }
 
   outlook(priority: number, id: string, nowMs: number): QueuePosition | undefined {
-    const { flows } = this.#tables;
-    const band = this.#bands.get(priority);
-    if (band === undefined) return undefined;
-    const expected = expectedWaitMs(band, flows, flows.find(priority, id), id, nowMs);
-    return { ahead: this.#waitingFrom(band), expectedWaitMs: expected };
-  }
-
-  /** Waiting requests of a band and of all higher ones. */
-  #waitingFrom({ priority }: Band): number {
-    const above = this.#bands.sorted.filter((band) => band.priority >= priority);
-    return above.reduce((sum, { waiting }) => sum + waiting, 0);
+    return this.#outlook.ofFlow(priority, id, nowMs);
   }
 
   retryAfterSeconds(handle: number, nowMs: number): number {
-    return this.#retryAfter.seconds(this.position(handle, nowMs)?.expectedWaitMs);
+    return this.#outlook.retryAfterSeconds(handle, nowMs);
   }
 
   drainMs(priority: number, nowMs: number): number | undefined {
-    const band = this.#bands.get(priority);
-    return band === undefined ? undefined : drainMs(band, band.tokens, nowMs);
+    return this.#outlook.drainMs(priority, nowMs);
   }
 
   snapshot(nowMs: number, flows: number): QueueSnapshot {
@@ -435,7 +403,7 @@ export class QueueMachine implements Queues {
 
   #refuse(bound: BrokenBound, waitMs: number | undefined): number {
     const outcome = this.#room.poolEmpty ? 'RejectedNoEndpoints' : 'RejectedCapacity';
-    Object.assign(this.refusal, bound, { outcome, retryAfterSeconds: this.#retryAfter.seconds(waitMs) } as const);
+    Object.assign(this.refusal, bound, { outcome, retryAfterSeconds: this.#outlook.retrySeconds(waitMs) } as const);
     this.totals.refused[bound.cause]++;
     return NO_HANDLE;
   }

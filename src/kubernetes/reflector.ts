@@ -3,6 +3,7 @@ import { errorText } from './error-text.js';
 import { type KeptFields, unionOfFields } from './kept-fields.js';
 import { type Kind, kindPath, resourceName } from './kinds.js';
 import { Batch, FirstState, metadataOf, ObjectCopy, type ObjectProblem } from './object-copy.js';
+import { RetryPauses } from './retry-pauses.js';
 import { BrokenStream, readWatch, type WatchEvent } from './watch-stream.js';
 
 export type ReflectorState = 'probing' | 'listing' | 'watching' | 'waiting' | 'absent' | 'forbidden';
@@ -59,21 +60,11 @@ export interface ReflectorCounts {
   running: number;
 }
 
-const BACKOFF_MS_MIN = 100;
 const RETRY_AFTER_MS_MAX = 30_000;
 /** A stream that lived so long has shown that the server is well. */
 const HEALTHY_LIFE_MS = 10_000;
 /** A stream that ends sooner without an event counts as failed. */
 const SHORT_LIFE_MS = 1_000;
-/**
- * Pause after the first 403, doubled for each further one. A server that has just started refuses everything for up to
- * a second, until it has read its roles (seen with 1.36).
- */
-const FORBIDDEN_RETRY_MS = 1_000;
-const FORBIDDEN_RETRY_MS_MAX = 30_000;
-const ABSENT_RETRY_MS = 5_000;
-/** A server that has just started can answer 404 for custom resources: the second answer counts. */
-const ABSENT_CONFIRM_MS = 1_000;
 const SILENCE_MS = 90_000;
 /**
  * A server that does not know `sendInitialEvents` never marks the end of the first state; others send it without a
@@ -113,10 +104,7 @@ export class Reflector<Value> {
   #doubtful = false;
   #state: ReflectorState = 'probing';
   #synced = false;
-  #failures = 0;
-  #misses = 0;
-  #refusals = 0;
-  #unauthorised = 0;
+  readonly #pauses: RetryPauses;
   #eventful = false;
   #heardMs: number;
   #complaint = '';
@@ -126,6 +114,7 @@ export class Reflector<Value> {
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
+    this.#pauses = new RetryPauses(options, this.#random);
     this.#copy = new ObjectCopy(options);
     this.#counts = options.counts ?? { relists: new Map(), reconnects: new Map(), running: 0 };
     this.#fields = options.fields && unionOfFields(options.fields, OWN_FIELDS);
@@ -192,11 +181,11 @@ export class Reflector<Value> {
       try {
         await (this.#version === undefined ? this.#firstState() : this.#resume(this.#version));
         // The server ended the stream, as it does every few minutes.
-        if (this.#eventful || this.#now() - began >= SHORT_LIFE_MS) this.#failures = 0;
-        else pauseMs = this.#backoffMs();
+        if (this.#eventful || this.#now() - began >= SHORT_LIFE_MS) this.#pauses.streamed();
+        else pauseMs = this.#pauses.backoffMs();
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
-        if (this.#now() - began >= HEALTHY_LIFE_MS) this.#failures = 0;
+        if (this.#now() - began >= HEALTHY_LIFE_MS) this.#pauses.streamed();
         pauseMs = this.#recover(error);
       }
       if (pauseMs > 0) await pause(pauseMs, this.#stopping.signal);
@@ -285,7 +274,7 @@ export class Reflector<Value> {
     }
     if (resourceVersion !== undefined) this.#version = resourceVersion;
     this.#eventful = true;
-    this.#failures = 0;
+    this.#pauses.streamed();
   }
 
   /** A server that does not apply a selector, as small test servers do, must not bring in other objects. */
@@ -348,9 +337,7 @@ export class Reflector<Value> {
   /** The server has answered well. */
   #answered(): void {
     this.#heardMs = this.#now();
-    this.#misses = 0;
-    this.#refusals = 0;
-    this.#unauthorised = 0;
+    this.#pauses.answered();
     if (this.#complaint !== '' && this.#state === 'forbidden') this.#options.report(`${this.#resource()}: allowed now`);
     this.#complaint = '';
   }
@@ -362,13 +349,13 @@ export class Reflector<Value> {
       this.#doubtful ||= error.kind === 'silence' || error.kind === 'connection';
       count(this.#counts.reconnects, error.kind);
       if (inFirstState && error.kind === 'silence') this.#pages = true;
-      return this.#wait(error.message, this.#backoffMs());
+      return this.#wait(error.message, this.#pauses.backoffMs());
     }
     if (!(error instanceof ApiFailure)) {
       // An exception in a reader or receiver: nothing may be lost by it, so the stream opens again.
       count(this.#counts.reconnects, 'exception');
       this.#complain(`unexpected: ${errorText(error)}`);
-      return this.#wait(String(error), this.#backoffMs());
+      return this.#wait(String(error), this.#pauses.backoffMs());
     }
     count(this.#counts.reconnects, error.status === 0 ? 'no answer' : String(error.status));
     if (error.status !== 0) this.#heardMs = this.#now();
@@ -378,20 +365,19 @@ export class Reflector<Value> {
 
   #recoverFrom(error: ApiFailure, inFirstState: boolean): number {
     const { status, causes, message } = error;
-    if (status !== 404) this.#misses = 0;
-    if (status !== 403) this.#refusals = 0;
+    this.#pauses.failedWith(status);
     if (status === 410) return this.#relist('expired', message);
     // The server's versions are behind ours: etcd came back from a backup. It would wait for ever.
     if (causes.includes('ResourceVersionTooLarge')) return this.#relist('version too large', message);
     if (status === 403) return this.#forbidden(message);
     if (status === 404) return this.#missing();
     if (status === 429)
-      return this.#wait(message, Math.min(error.retryAfterMs ?? this.#backoffMs(), RETRY_AFTER_MS_MAX));
+      return this.#wait(message, Math.min(error.retryAfterMs ?? this.#pauses.backoffMs(), RETRY_AFTER_MS_MAX));
     if (inFirstState && (status === 400 || status === 422 || status === 500)) this.#pages = true;
     // Two in a row: fresh credentials were refused as well.
-    if (status === 401 && ++this.#unauthorised >= 2)
+    if (status === 401 && this.#pauses.isUnauthorised())
       this.#complain(`the API server does not accept the credentials: ${message}`);
-    return this.#wait(message, this.#backoffMs());
+    return this.#wait(message, this.#pauses.backoffMs());
   }
 
   /** The first state again, at once unless that has just failed as well; the old copy serves meanwhile. */
@@ -399,47 +385,38 @@ export class Reflector<Value> {
     this.#version = undefined;
     this.#doubtful = false;
     this.#relistReason = reason;
-    const pauseMs = this.#failures === 0 ? 0 : this.#backoffMs();
-    if (pauseMs === 0) this.#failures++;
-    return this.#wait(message, pauseMs);
+    return this.#wait(message, this.#pauses.relistMs());
   }
 
   #forbidden(message: string): number {
     const { namespace } = this.#options;
-    const full = Math.min(FORBIDDEN_RETRY_MS * 2 ** this.#refusals, FORBIDDEN_RETRY_MS_MAX);
-    this.#refusals = Math.min(this.#refusals + 1, 16);
-    if (this.#refusals >= 2) {
+    const { pauseMs, isLasting } = this.#pauses.forbidden();
+    if (isLasting) {
       this.#complain(
         `${this.#resource()}: get, list, watch in namespace ${namespace}: forbidden; ` +
           `add the rule to the Role of the service account (deploy/rbac). The server says: ${message}`,
       );
     }
     this.#become('forbidden', `${this.#resource()}: list, watch in namespace ${namespace}: forbidden`);
-    return full * (0.9 + 0.2 * this.#random());
+    return pauseMs;
   }
 
   /** The cluster does not have the kind: what was there of it is gone. */
   #missing(): number {
-    const first = this.#misses++ === 0;
-    if (first && this.#copy.size > 0) return ABSENT_CONFIRM_MS;
+    const { pauseMs, isConfirmed } = this.#pauses.missing();
+    if (!isConfirmed && this.#copy.size > 0) return pauseMs;
     this.#version = undefined;
     this.#relistReason = 'served again';
     const batch = new Batch<Value>();
     this.#swap(new FirstState(), batch);
     this.#become('absent', `the cluster does not have ${this.#resource()}; install its CRD`);
     this.#tell(batch);
-    return first ? ABSENT_CONFIRM_MS : (this.#options.absentRetryMs ?? ABSENT_RETRY_MS);
+    return pauseMs;
   }
 
   #wait(problem: string, pauseMs: number): number {
     this.#become('waiting', problem);
     return pauseMs;
-  }
-
-  #backoffMs(): number {
-    const full = Math.min(this.#options.backoffMsMax, BACKOFF_MS_MIN * 2 ** Math.min(this.#failures, 16));
-    this.#failures++;
-    return full / 2 + (full / 2) * this.#random();
   }
 
   #become(state: ReflectorState, problem = ''): void {

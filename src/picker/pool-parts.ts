@@ -3,8 +3,8 @@ import type { LoadedConfiguration } from '../config/load.js';
 import type { CurrentSettings } from '../contract/current-settings.js';
 import type { SlotUpdate } from '../contract/endpoint.js';
 import { DecisionLog } from '../core/decision-log.js';
-import { EndpointTable } from '../core/endpoint-table.js';
-import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
+import type { EndpointTable } from '../core/endpoint-table.js';
+import type { CoreInstance, PoolMemory } from '../core/memory.js';
 import { SampleReader } from '../core/sample-reader.js';
 import { SilenceTable } from '../core/silence-table.js';
 import type { PoolRoute } from '../ingress/pool-choice.js';
@@ -41,18 +41,8 @@ import type { JobPool } from './jobs/job-pool.js';
 import type { FromPool } from './messages.js';
 import type { Part } from './part.js';
 import type { PickerOptions } from './picker-options.js';
+import { openMemory } from './pool-memory.js';
 import type { PoolLink, ServedPool } from './shards/shard-pool.js';
-
-/** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
-const JOB_THREADS = 4;
-
-/** Bound on scans and wait slots over all threads. Each takes about 8 KB once it is touched. */
-const SCANS_MAX = 131_072;
-
-/** One scan and one wait slot for each stream of a shard, so that the bound on streams is reached first. */
-function scansOf(maxStreams: number, shards: number): number {
-  return Math.min(Math.ceil(maxStreams / shards), Math.floor(SCANS_MAX / (1 + shards + JOB_THREADS)));
-}
 
 /** Services of the process for its pools. */
 export interface ProcessServices {
@@ -116,10 +106,10 @@ export class PoolParts {
     this.#process = process;
     this.#configuration = { current: options.configuration };
     this.hashSeed = hashSeedOf(options, process.hashSeed);
-    this.memory = poolMemory(options, this.hashSeed);
-    this.#core = attachCore(this.memory, 0);
-    this.#table = new EndpointTable(this.#core);
-    if (!options.decide.ejection) this.#table.disableEjection();
+    const { memory, core, table } = openMemory(options, this.hashSeed);
+    this.memory = memory;
+    this.#core = core;
+    this.#table = table;
     this.#programs = new ProgramPublisher(this.#core);
     const placed = this.#programs.place(options.configuration.scheduling);
     this.#programs.publish(placed);
@@ -462,29 +452,4 @@ export class PoolParts {
       this.#options.log.warn({ endpoint }, 'endpoint ejected: its answers failed repeatedly');
     }
   }
-}
-
-/**
- * Bytes for the columns of decisions, over all shards. Decisions about 8 endpoints take 1.2 KB, about 256 some 33 KB.
- */
-const DECISION_COLUMN_BYTES = 16 << 20;
-
-/** Ring of placed prompts of each shard: 10 ms of a million blocks per second, ten times over. */
-const CHANGE_BYTES = 1 << 20;
-
-function poolMemory({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'replica'>, hashSeed: bigint): PoolMemory {
-  const { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions } = bounds;
-  const sizes = {
-    ...defaultPoolSizes,
-    endpoints: maxEndpoints,
-    indexBlocks,
-    requests: maxCharges,
-    threads: 1 + shards + JOB_THREADS,
-    scans: scansOf(maxStreams, shards),
-    decisions: Math.ceil(decisions / shards),
-    decisionThreads: 1 + shards,
-    changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
-    decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
-  };
-  return createPoolMemory(sizes, { hashSeed });
 }

@@ -1,4 +1,3 @@
-import type { ExportedSegment } from '../core/index-export.js';
 import { errorMessage } from '../runtime/error-message.js';
 import { PacedReport } from '../runtime/paced-report.js';
 import type { ReplicaLink } from './link.js';
@@ -15,13 +14,14 @@ import {
   type PieceBody,
   type Placement,
   type SnapshotRequest,
-  type Spending,
   type Update,
   type UpdateBody,
 } from './messages.js';
-import { type LoadSum, PEERS_MAX, type PeerReading, PeerView } from './peer-view.js';
+import { PEERS_MAX, type PeerReading, PeerView } from './peer-view.js';
+import type { ReplicatedPool } from './replicated-pool.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { Snapshots } from './snapshots.js';
+import { ToldLoads } from './told-loads.js';
 import { BAD_MESSAGES, type BadMessage, WireError } from './wire.js';
 
 /** Silence of this replica after which it sends an empty update. */
@@ -33,41 +33,6 @@ const NOTHING: readonly never[] = [];
 const HASHES_MAX = 32_768;
 /** Bound on the segments of one piece: some 200 KiB. */
 const PIECE_SEGMENTS_MAX = 256;
-
-/** Pool as replication reads and writes it. */
-export interface ReplicatedPool {
-  /**
-   * Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick.
-   */
-  changed(): boolean;
-  /**
-   * Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found
-   * it.
-   */
-  loads(all: boolean): Iterable<LoadRow>;
-  /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
-  placements(visit: (placement: Placement) => void): number;
-  /** Endpoints that were ejected or taken back here since the last call. */
-  ejections(): readonly EjectionNews[];
-  /** Endpoints that are out now. */
-  ejected(): readonly EjectionNews[];
-  /** Tokens of tenants that have used some since the last call. */
-  spendings(): readonly Spending[];
-  /** Learned state; undefined = not yet time to send it again. */
-  learned(): Uint8Array | undefined;
-  applyLoad(endpoint: bigint, load: LoadSum): void;
-  applyPlacements(placements: readonly Placement[]): void;
-  applyEjection(news: EjectionNews): void;
-  applySpent(spent: readonly Spending[]): void;
-  applyLearned(bytes: Uint8Array): void;
-  /** Reports a change of the number of live peers, or of the connection to them. */
-  peersChanged(live: number, connected: boolean): void;
-  /** Reads the prefix index; slots are positions in `endpoints`. */
-  exportIndex(
-    piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
-  ): Promise<void>;
-  importIndex(endpoints: readonly bigint[], segments: readonly ExportedSegment[]): Promise<void>;
-}
 
 export interface ReplicatorOptions {
   readonly replica: string;
@@ -123,7 +88,7 @@ export class Replicator {
   readonly #options: ReplicatorOptions;
   readonly #view = new PeerView();
   readonly #snapshots = new Snapshots();
-  readonly #told = new Map<bigint, LoadRow>();
+  readonly #told = new ToldLoads();
   readonly #freshness: MessageFreshness;
   #sequence = 0;
   #serial = 0;
@@ -222,7 +187,7 @@ export class Replicator {
     // Before the loads, which count the requests of these records.
     const placements = this.#takePlacements();
     const changed = pool.changed();
-    const loads: readonly LoadRow[] = changed || full ? this.#changedLoads(full) : NOTHING;
+    const loads: readonly LoadRow[] = changed || full ? this.#told.changed(pool.loads(full), full) : NOTHING;
     const ejections = changed ? pool.ejections() : NOTHING;
     const spendings = pool.spendings();
     const learned = pool.learned();
@@ -234,22 +199,6 @@ export class Replicator {
     this.#send(this.#update({ ...first, ejections: unique([...first.ejections, ...ejections]), placements: some }));
     for (const more of rest) this.#send(this.#update({ placements: more }));
     return news;
-  }
-
-  #changedLoads(full: boolean): LoadRow[] {
-    const changed: LoadRow[] = [];
-    const present = full ? new Set<bigint>() : undefined;
-    for (const row of this.#options.pool.loads(full)) {
-      present?.add(row.endpoint);
-      const before = this.#told.get(row.endpoint);
-      const same = before === undefined ? isEmpty(row) : sameLoad(before, row);
-      if (!same) this.#told.set(row.endpoint, row);
-      if (full ? !isEmpty(row) : !same) changed.push(row);
-    }
-    if (present !== undefined) {
-      for (const endpoint of this.#told.keys()) if (!present.has(endpoint)) this.#told.delete(endpoint);
-    }
-    return changed;
   }
 
   #takePlacements(): Placement[] {
@@ -443,23 +392,6 @@ export class Replicator {
 /** The number of what a line of the log stands for, where that is not one. */
 function more(count: number): object {
   return count === 1 ? {} : { count };
-}
-
-function isEmpty(row: LoadRow): boolean {
-  return row.requests === 0 && row.tokens === 0 && row.output === 0 && row.held === 0 && row.charged === 0;
-}
-
-function sameLoad(a: LoadRow, b: LoadRow): boolean {
-  return (
-    a.requests === b.requests &&
-    a.tokens === b.tokens &&
-    a.prefill === b.prefill &&
-    a.prompt === b.prompt &&
-    a.output === b.output &&
-    a.pending === b.pending &&
-    a.held === b.held &&
-    a.charged === b.charged
-  );
 }
 
 /** Last entry for each endpoint. */

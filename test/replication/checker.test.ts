@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LinkEvents, ReplicaLink } from '../../dist/src/replication/link.js';
 import type { LoadRow, Placement } from '../../dist/src/replication/messages.js';
-import { type ReplicatedPool, Replicator } from '../../dist/src/replication/replicator.js';
+import type { ReplicatedPool } from '../../dist/src/replication/replicated-pool.js';
+import { Replicator } from '../../dist/src/replication/replicator.js';
 import { stress } from '../core/index-pool.ts';
 
 const TICK_MS = 10;

@@ -1,6 +1,7 @@
 import type { ReplicaLink } from '../../dist/src/replication/link.js';
 import type { Envelope, LoadRow, Message, Spending, UpdateBody } from '../../dist/src/replication/messages.js';
-import { type ReplicatedPool, Replicator, type ReplicatorOptions } from '../../dist/src/replication/replicator.js';
+import type { ReplicatedPool } from '../../dist/src/replication/replicated-pool.js';
+import { Replicator, type ReplicatorOptions } from '../../dist/src/replication/replicator.js';
 
 /** Start of every process here, in milliseconds since 1970. */
 export const START_MS = 1_800_000_000_000;

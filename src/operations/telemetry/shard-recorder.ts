@@ -5,25 +5,17 @@ import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { DecisionCounts } from './decision-counts.js';
-import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
-import type { Metric } from './metric-kind.js';
 import {
   attemptKind,
-  enqueueKind,
   errorKind,
   PREFIX_PRODUCER,
   pluginCounterKinds,
   pluginHistogramKinds,
   pluginKind,
-  predictionKind,
-  predictionServerKind,
   prefillDecodeKind,
   prefixKind,
-  queueEndKind,
-  queueKind,
-  queueTotalKind,
   refusalKind,
   requestKind,
   rewriteKind,
@@ -34,8 +26,10 @@ import {
   threadKind,
   tokenKind,
 } from './metric-table.js';
+import { type PredictingPlugin, PredictionRecorder } from './prediction-recorder.js';
 import { SeriesTable } from './series-table.js';
 import { ShownNames, UNVOUCHED_MAX, type VouchedNames } from './shown-names.js';
+import { WaitRecorder } from './wait-recorder.js';
 
 export interface ShardRecorderOptions {
   /** Endpoint of a slot; undefined when the slot is free. */
@@ -45,7 +39,7 @@ export interface ShardRecorderOptions {
   /** The plugin whose prefix matches are counted. */
   readonly prefixProducer?: { readonly name: string; readonly type: string } | undefined;
   /** The plugin that predicts latency; undefined = none. */
-  readonly prediction?: { readonly name: string; readonly type: string; readonly streaming: boolean } | undefined;
+  readonly prediction?: PredictingPlugin | undefined;
   /** Shards of the picker, which share the places of names without a voucher. Default 1. */
   readonly shards?: number | undefined;
   /** Fairness ids that are shown in the whole picker; undefined = as many as names without a voucher have places. */
@@ -57,7 +51,6 @@ export interface ShardRecorderOptions {
 const request = requestKind.at;
 const thread = threadKind.at;
 const stream = streamKind.at;
-const predicted = predictionKind.at;
 
 const limits = {
   requestBytes: boundsOf(request.requestBytes),
@@ -73,49 +66,9 @@ const limits = {
   requestPhase: boundsOf(thread.requestPhase),
   responsePhase: boundsOf(thread.responsePhase),
   stream: boundsOf(stream.duration),
-  predictedTtft: boundsOf(predicted.predictedTtft),
-  predictedTpot: boundsOf(predicted.predictedTpot),
-  predictionTook: boundsOf(predicted.ttftTook),
-  accuracy: boundsOf(predicted.ttftAccuracy),
   ratio: boundsOf(prefixKind.at.ratio),
   bytes: boundsOf(prefixKind.at.bytes),
-  queued: boundsOf(queueEndKind.at.duration),
-  entered: boundsOf(enqueueKind.at.duration),
 };
-
-/** Cells of the two times of a prediction. */
-const ttftCells = {
-  limit: limits.predictedTtft,
-  predicted: predicted.predictedTtft,
-  accuracy: predicted.ttftAccuracy,
-  missed: predicted.ttftMissed,
-  took: predicted.ttftTook,
-  last: predicted.lastTtft,
-  lastPredicted: predicted.lastPredictedTtft,
-  lastMissed: predicted.lastTtftMissed,
-  lastTook: predicted.lastTtftTook,
-};
-const tpotCells: typeof ttftCells = {
-  limit: limits.predictedTpot,
-  predicted: predicted.predictedTpot,
-  accuracy: predicted.tpotAccuracy,
-  missed: predicted.tpotMissed,
-  took: predicted.tpotTook,
-  last: predicted.lastTpot,
-  lastPredicted: predicted.lastPredictedTpot,
-  lastMissed: predicted.lastTpotMissed,
-  lastTook: predicted.lastTpotTook,
-};
-
-/** First cells of the waits of one series' requests. */
-interface QueueCells {
-  /** Values of the labels of `queueKind`. */
-  readonly values: readonly string[];
-  readonly waiting: number;
-  /** Of requests that never waited. */
-  readonly entered: Map<QueueOutcome, number>;
-  readonly ends: Map<QueueOutcome, { readonly duration: number; readonly total: number }>;
-}
 
 /** Cells of the scheduling attempts for one target model: of failures, then by slot. */
 type Attempts = { endpoint: Endpoint | undefined; base: number }[];
@@ -123,12 +76,13 @@ type Attempts = { endpoint: Endpoint | undefined; base: number }[];
 /** Counters of a shard, in its thread's cells in shared memory. See RequestRecorder for each call. */
 export class ShardRecorder implements RequestRecorder {
   readonly decisions: DecisionCounts;
+  readonly #waits: WaitRecorder;
+  /** Undefined = nothing predicts latency. */
+  readonly #predictions: PredictionRecorder | undefined;
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;
   readonly #options: ShardRecorderOptions;
-  readonly #queues = new Map<number, QueueCells>();
   readonly #errors = new Map<number, Map<string, number>>();
-  readonly #predictions = new Map<number, number>();
   readonly #attempts = new Map<string, Attempts>();
   readonly #names: ShownNames;
   /** By counter and label. */
@@ -156,6 +110,9 @@ export class ShardRecorder implements RequestRecorder {
     this.#names = new ShownNames(share(UNVOUCHED_MAX), options.now, fairnessIds);
     this.#series = new SeriesTable(core, seriesKinds);
     this.decisions = new DecisionCounts(core.f64, this.#series);
+    this.#waits = new WaitRecorder(core.f64, this.#series, options.poolName ?? '');
+    const { prediction } = options;
+    this.#predictions = prediction && new PredictionRecorder(core.f64, this.#series, prediction);
     this.#adopt();
     const producer = options.prefixProducer ?? PREFIX_PRODUCER;
     this.#thread = this.#series.resolve(threadKind, []);
@@ -221,54 +178,20 @@ export class ShardRecorder implements RequestRecorder {
   }
 
   queued(series: number, by: 1 | -1, bodyBytes: number): void {
-    const { waiting } = this.#queueOf(series);
-    this.#cells[waiting + queueKind.at.size.offset]! += by;
-    this.#cells[waiting + queueKind.at.bytes.offset]! += by * bodyBytes;
+    this.#waits.queued(series, by, bodyBytes);
   }
 
   queueLeft(series: number, outcome: QueueOutcome, seconds: number): void {
-    const queue = this.#queueOf(series);
-    let end = queue.ends.get(outcome);
-    if (end === undefined) {
-      const [, priority, pool] = queue.values;
-      end = {
-        duration: this.#series.resolve(queueEndKind, [outcome, ...queue.values]),
-        total: this.#series.resolve(queueTotalKind, [outcome, priority!, pool!]),
-      };
-      queue.ends.set(outcome, end);
-    }
-    this.#cells[queue.waiting + queueKind.at.left.offset]! += 1;
-    observe(this.#cells, end.duration + queueEndKind.at.duration.offset, limits.queued, seconds);
-    this.#cells[end.total]! += 1;
+    this.#waits.queueLeft(series, outcome, seconds);
   }
 
   passedQueue(series: number, outcome: QueueOutcome): void {
-    const queue = this.#queueOf(series);
-    let entered = queue.entered.get(outcome);
-    if (entered === undefined) {
-      const [fairness, priority] = queue.values;
-      entered = this.#series.resolve(enqueueKind, [fairness!, enqueueOutcome(outcome), priority!]);
-      queue.entered.set(outcome, entered);
-    }
-    observe(this.#cells, entered + enqueueKind.at.duration.offset, limits.entered, 0);
-    this.queueLeft(series, outcome, 0);
+    this.#waits.passedQueue(series, outcome);
   }
 
   leftWaiting(series: number): void {
     const [, , priority] = this.#series.valuesOf(series);
     this.#cells[this.#series.resolve(refusalKind, ['no-parking-slot', priority!])]! += 1;
-  }
-
-  /** Cells of the waits of a series' requests. */
-  #queueOf(series: number): QueueCells {
-    let queue = this.#queues.get(series);
-    if (queue === undefined) {
-      const [fairness, model, priority, target] = this.#series.valuesOf(series);
-      const values = [fairness!, priority!, this.#options.poolName ?? '', model!, target!];
-      queue = { values, waiting: this.#series.resolve(queueKind, values), entered: new Map(), ends: new Map() };
-      this.#queues.set(series, queue);
-    }
-    return queue;
   }
 
   running(series: number, by: number): void {
@@ -390,65 +313,12 @@ export class ShardRecorder implements RequestRecorder {
   }
 
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void {
-    const { prediction: plugin } = this.#options;
-    if (plugin === undefined) return;
-    const base = this.#predictionSeries(series, plugin);
-    const ttft = plugin.streaming ? observed.firstTokenSeconds : observed.durationSeconds;
-    this.#compare(base, ttftCells, prediction.ttftMs, ttft, prediction.wantedTtftMs);
-    if (plugin.streaming) {
-      this.#compare(base, tpotCells, prediction.tpotMs, observed.perTokenSeconds, prediction.wantedTpotMs);
-    }
+    this.#predictions?.predicted(series, prediction, observed);
   }
 
   predictionAsked(outcome: string, labels: RequestSamples, seconds: number): void {
-    const { prediction: plugin } = this.#options;
-    if (plugin === undefined) return;
-    this.#cells[this.#series.resolve(predictionServerKind, [outcome])]! += 1;
-    if (outcome !== 'predicted' && outcome !== 'partial') return;
-    const base = this.#predictionSeries(this.series(labels), plugin);
-    for (const { took, lastTook } of [ttftCells, tpotCells]) {
-      observe(this.#cells, base + took.offset, limits.predictionTook, seconds);
-      this.#set(base, lastTook, seconds);
-    }
-  }
-
-  #predictionSeries(series: number, { name, type }: { readonly name: string; readonly type: string }): number {
-    let base = this.#predictions.get(series);
-    if (base === undefined) {
-      const [, model, , target] = this.#series.valuesOf(series);
-      base = this.#series.resolve(predictionKind, [model!, name, type, target!]);
-      this.#predictions.set(series, base);
-    }
-    return base;
-  }
-
-  /** Records one time of one request: predicted, observed and wanted (0 = no objective). */
-  #compare(
-    base: number,
-    cells: typeof ttftCells,
-    predictedMs: number | undefined,
-    seconds: number | undefined,
-    wantedMs: number,
-  ): void {
-    if (seconds === undefined) return;
-    this.#set(base, cells.last, seconds);
-    if (predictedMs !== undefined) {
-      observe(this.#cells, base + cells.predicted.offset, cells.limit, predictedMs / 1000);
-      this.#set(base, cells.lastPredicted, predictedMs / 1000);
-      if (predictedMs > 0) {
-        observe(this.#cells, base + cells.accuracy.offset, limits.accuracy, (seconds * 1000) / predictedMs);
-      }
-    }
-    if (wantedMs <= 0) return;
-    const missed = seconds * 1000 > wantedMs;
-    if (missed) this.#cells[base + cells.missed.offset]! += 1;
-    this.#set(base, cells.lastMissed, missed ? 1 : 0);
-  }
-
-  #set(base: number, metric: Metric, value: number): void {
-    this.#cells[base + metric.offset] = value;
-    // All threads share this clock, so that the page can find the last value.
-    this.#cells[base + metric.offset + 1] = performance.timeOrigin + performance.now();
+    const predictions = this.#predictions;
+    if (predictions?.counts(outcome) === true) predictions.took(this.series(labels), seconds);
   }
 
   tokenised(outcome: string): void {

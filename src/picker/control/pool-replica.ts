@@ -8,7 +8,7 @@ import { endpointKey } from '../../replication/endpoint-key.js';
 import { exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
 import type { LoadSum } from '../../replication/peer-view.js';
-import type { ReplicatedPool } from '../../replication/replicator.js';
+import type { ReplicatedPool } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 

@@ -58,15 +58,15 @@ export class KvEventFeed implements CacheListener {
   }
 
   #apply(picker: SimulatedPicker, batch: Batch): void {
-    if (batch.kind === 'stored') picker.stored(this.#slot, batch.parent, batch.contents);
-    else picker.removed(this.#slot, batch.contents);
+    if (batch.kind === 'stored') picker.blocks.stored(this.#slot, batch.parent, batch.contents);
+    else picker.blocks.removed(this.#slot, batch.contents);
   }
 
   /** The engine has lost everything: nothing of what was still to be sent counts. */
   clear(): void {
     this.#batches = [];
     this.#events.after(this.#settings.delayMs, () => {
-      for (const picker of this.#pickers) picker.cleared(this.#slot);
+      for (const picker of this.#pickers) picker.blocks.cleared(this.#slot);
     });
   }
 }

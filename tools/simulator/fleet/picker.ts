@@ -14,7 +14,6 @@ import {
   loadCoreModule,
 } from '../../../src/core/memory.js';
 import type { Operation } from '../../../src/core/operations.js';
-import { PrefixIndex } from '../../../src/core/prefix-index.js';
 import { ProgramTable } from '../../../src/core/programs.js';
 import type { Measures } from '../../../src/core/training-sample.js';
 import { writeLabels } from '../../../src/scheduling/label-columns.js';
@@ -24,6 +23,7 @@ import type { CompiledScheduling } from '../../../src/scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../../src/scheduling/program-variants.js';
 import { rules } from '../../../src/scheduling/rules.js';
 import type { Ablation } from './ablation.js';
+import { BlockIndex } from './block-index.js';
 import type { LoadSample } from './endpoint.js';
 import type { EventQueue } from './events.js';
 import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
@@ -100,12 +100,9 @@ export class SimulatedPicker {
   readonly #core: CoreInstance;
   readonly #table: EndpointTable;
   readonly #decider: Decider;
-  readonly #index: PrefixIndex;
+  /** Blocks of prompts, as the picker knows them. */
+  readonly blocks: BlockIndex;
   readonly #blockTokens: number;
-  /** Blocks of the workload in one block of the picker. */
-  readonly #group: number;
-  readonly #hashes: BigUint64Array;
-  readonly #hashWords: Uint32Array;
   readonly #programs: ProgramTable;
   readonly #inserts: boolean;
   /** Engines say how large their blocks are, and matches count whole ones only. */
@@ -141,7 +138,6 @@ export class SimulatedPicker {
     this.#clock = clock;
     this.#hardwareLabel = adaptation.hardwareLabel;
     this.#blockTokens = scheduling.prefix?.blockTokens ?? blockTokens;
-    this.#group = this.#blockTokens / blockTokens;
     const held = endpoints.reduce(
       (sum, { limits }) => sum + (limits.blocks * limits.blockTokens) / this.#blockTokens,
       0,
@@ -161,9 +157,7 @@ export class SimulatedPicker {
     this.#core = attachCore(memory, DECIDER);
     this.#table = new EndpointTable(control);
     this.#decider = new Decider(this.#core, BigInt(seed));
-    this.#index = new PrefixIndex(this.#core);
-    this.#hashes = new BigUint64Array(this.#index.longest);
-    this.#hashWords = new Uint32Array(this.#hashes.buffer);
+    this.blocks = new BlockIndex(this.#core, this.#blockTokens, blockTokens);
     this.#programs = new ProgramTable(control);
     this.#inserts = scheduling.prefix !== undefined && (events === undefined || omniscient === true);
     this.#wholeBlocks = scheduling.prefix?.autoTune === true;
@@ -346,7 +340,7 @@ export class SimulatedPicker {
     gate?: GateRequest,
   ) {
     const { prefix, estimateOutput, requestKeys } = this.#scheduling;
-    const blocks = prefix === undefined ? 0 : this.#writePrompt(request, prefix.maxBlocks);
+    const blocks = prefix === undefined ? 0 : this.blocks.writePrompt(request, prefix.maxBlocks);
     return this.#decider.decide({
       profile,
       blocks,
@@ -377,22 +371,6 @@ export class SimulatedPicker {
       matchedTokens: decision.matchedBlocks * this.#blockTokens,
       uncachedTokens: decision.uncachedTokens,
     };
-  }
-
-  /** @returns blocks of the prompt whose hashes were written */
-  #writePrompt({ promptTokens, chain }: PickerRequest, most: number): number {
-    const whole = Math.floor(promptTokens / this.#blockTokens);
-    const blocks = Math.min(whole, Math.floor(chain.length / this.#group), most, this.#hashes.length);
-    for (let i = 0; i < blocks; i++) this.#hash(i, chain[(i + 1) * this.#group - 1]!);
-    this.#index.writeHashes(this.#hashes.subarray(0, blocks));
-    return blocks;
-  }
-
-  /** A hash that stands for a content in every replica: two rounds of the mixer of MurmurHash3 (Austin Appleby). */
-  #hash(at: number, content: number): void {
-    const low = mixed(content + 0x9e3779b9);
-    this.#hashWords[2 * at] = low;
-    this.#hashWords[2 * at + 1] = mixed(low ^ 0x85ebca6b) | 1;
   }
 
   firstToken({ ticket, generation }: SimulatedCharge, nowMs: number): void {
@@ -433,33 +411,6 @@ export class SimulatedPicker {
     this.#decider.noteOutcome(slot, FIRST_GENERATION, failed ? 'failed' : 'answered', nowMs);
   }
 
-  /** An engine stored blocks behind `parent`, -1 = at the beginning of a prompt. */
-  stored(slot: number, parent: number, contents: readonly number[]): void {
-    let before = parent;
-    for (let from = 0; from < contents.length; from += this.#hashes.length - 1) {
-      const piece = contents.slice(from, from + this.#hashes.length - 1);
-      this.#hash(0, before);
-      const behind = before < 0 ? undefined : this.#hashes[0]!;
-      for (const [i, content] of piece.entries()) this.#hash(i, content);
-      this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
-      this.#index.store(slot, behind, piece.length);
-      before = piece.at(-1)!;
-    }
-  }
-
-  removed(slot: number, contents: readonly number[]): void {
-    for (let from = 0; from < contents.length; from += this.#hashes.length) {
-      const piece = contents.slice(from, from + this.#hashes.length);
-      for (const [i, content] of piece.entries()) this.#hash(i, content);
-      this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
-      this.#index.remove(slot, piece.length, 'evicted-told');
-    }
-  }
-
-  cleared(slot: number): void {
-    this.#index.removeEndpoint(slot);
-  }
-
   /** Requests in flight by slot as the ledger counts them. */
   inflight(slot: number): number {
     return this.#table.read(slot).inflight;
@@ -482,10 +433,3 @@ function coreModule(): WebAssembly.Module {
 const NO_BLOCKS = new Int32Array(0);
 /** Ends of a decision that a client is told of; the others are tried again. */
 const REJECTED: ReadonlySet<string> = new Set(['filtered', 'no-wait-slot']);
-
-function mixed(value: number): number {
-  let mix = value | 0;
-  mix = Math.imul(mix ^ (mix >>> 16), 0x85ebca6b);
-  mix = Math.imul(mix ^ (mix >>> 13), 0xc2b2ae35);
-  return (mix ^ (mix >>> 16)) >>> 0;
-}

@@ -1,5 +1,6 @@
 import { bufferSize } from '../../../request/kept-buffers.js';
 import type { ByteBudget } from '../../transport.js';
+import { CallRoutes } from './call-routes.js';
 import { ClientFrames, type ClientFramesOwner } from './client-frames.js';
 import { ConnectionBudget, UnfinishedMessages } from './connection-budget.js';
 import { FixedAnswer } from './fixed-answer.js';
@@ -26,7 +27,7 @@ import {
   WINDOW_BYTES_MAX,
 } from './protocol.js';
 import { ReceiveWindows } from './receive-windows.js';
-import { errorTrailers, GrpcStatus, type PlainAnswer, plainAnswer, refusalOf } from './reply-headers.js';
+import { errorTrailers, GrpcStatus, type PlainAnswer } from './reply-headers.js';
 import type { RequestHead } from './request-head.js';
 import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
 
@@ -92,12 +93,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   readonly #reader: FrameReader;
   readonly #windows: ReceiveWindows;
   readonly #streams = new Map<number, ServerStream>();
-  /** Head of the latest call of a method that is served; equal heads are one object as a rule. */
-  #callHead: RequestHead | undefined;
-  #callMethod: Method | undefined;
-  /** Head of the latest call that was refused, and the answer to it. */
-  #refusedHead: RequestHead | undefined;
-  #refusal: Buffer | undefined;
+  readonly #routes: CallRoutes;
   /** Answer to the stream that was turned away last. */
   #fixed: FixedAnswer | undefined;
   /** Streams with replies that their own window lets through, in the order in which they are served. */
@@ -132,6 +128,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.#openedAt = this.#now;
     this.heardAt = this.#now;
     this.arrivedAt = this.#now;
+    this.#routes = new CallRoutes(options.methods);
     this.#client = new ClientFrames(this, this.#now);
     this.#reader = new FrameReader(this.#client);
     writeSettings(this.out, [
@@ -357,35 +354,13 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     if (this.#streams.size >= this.#options.streamsMax || this.#closing === 'draining') {
       return this.resetStream(id, ErrorCode.refusedStream);
     }
-    const method = head === this.#callHead ? this.#callMethod : this.#methodOf(id, head, endStream, window);
-    if (method === undefined) return;
-    const answer = method.turnAway?.(this.arrivedAt, this.#isCrowded);
-    if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
-    this.#start(this.#newStream(id, head, window), method, head, endStream);
-  }
-
-  /** Method that a call names; undefined when it is refused, which has been done then. */
-  #methodOf(id: number, head: RequestHead, endStream: boolean, window: number): Method | undefined {
-    if (head === this.#refusedHead) {
-      this.#refuse(id, this.#refusal!, endStream);
-      return undefined;
+    const found = this.#routes.find(head);
+    if (found instanceof Uint8Array) return this.#refuse(id, found, endStream);
+    if ('open' in found) {
+      const answer = found.turnAway?.(this.arrivedAt, this.#isCrowded);
+      if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
     }
-    const plain = plainAnswer(head);
-    if (plain !== undefined) {
-      this.#start(this.#newStream(id, head, window), plain, head, endStream);
-      return undefined;
-    }
-    const method = this.#options.methods.get(head.path!);
-    const refusal = refusalOf(head, method !== undefined);
-    if (refusal !== undefined) {
-      this.#refusedHead = head;
-      this.#refusal = refusal;
-      this.#refuse(id, refusal, endStream);
-      return undefined;
-    }
-    this.#callHead = head;
-    this.#callMethod = method;
-    return method;
+    this.#start(this.#newStream(id, head, window), found, head, endStream);
   }
 
   #newStream(id: number, head: RequestHead, window: number): ServerStream {

@@ -1,0 +1,38 @@
+import type { ExportedSegment } from '../core/index-export.js';
+import type { EjectionNews, LoadRow, Placement, Spending } from './messages.js';
+import type { LoadSum } from './peer-view.js';
+
+/** Pool as replication reads and writes it. */
+export interface ReplicatedPool {
+  /**
+   * Whether the own load on an endpoint, or an ejection, has changed since the last call. Cheap: called in every tick.
+   */
+  changed(): boolean;
+  /**
+   * Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found
+   * it.
+   */
+  loads(all: boolean): Iterable<LoadRow>;
+  /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
+  placements(visit: (placement: Placement) => void): number;
+  /** Endpoints that were ejected or taken back here since the last call. */
+  ejections(): readonly EjectionNews[];
+  /** Endpoints that are out now. */
+  ejected(): readonly EjectionNews[];
+  /** Tokens of tenants that have used some since the last call. */
+  spendings(): readonly Spending[];
+  /** Learned state; undefined = not yet time to send it again. */
+  learned(): Uint8Array | undefined;
+  applyLoad(endpoint: bigint, load: LoadSum): void;
+  applyPlacements(placements: readonly Placement[]): void;
+  applyEjection(news: EjectionNews): void;
+  applySpent(spent: readonly Spending[]): void;
+  applyLearned(bytes: Uint8Array): void;
+  /** Reports a change of the number of live peers, or of the connection to them. */
+  peersChanged(live: number, connected: boolean): void;
+  /** Reads the prefix index; slots are positions in `endpoints`. */
+  exportIndex(
+    piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,
+  ): Promise<void>;
+  importIndex(endpoints: readonly bigint[], segments: readonly ExportedSegment[]): Promise<void>;
+}
