@@ -75,6 +75,7 @@ const QUIET: RequestRecorder = {
   streamOpened: nothing,
   streamClosed: nothing,
   tokenised: () => undefined,
+  tokensCounted: () => undefined,
   overloaded: nothing,
   unreadAnswer: nothing,
 };

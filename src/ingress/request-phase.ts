@@ -357,6 +357,7 @@ export class RequestPhase {
       answer: this.#answerForm,
       picks: placement?.endpoints,
       charge: placement?.charge,
+      countedPromptTokens: this.#tokens?.ids.length,
       placedAt: this.#observer.placedAt,
       prediction: placement?.prediction,
       trace: this.#observer.trace,

@@ -58,6 +58,8 @@ export interface RequestRecorder {
   prefix(matchedBlocks: number, totalBlocks: number, blockBytes: number): void;
   /** Counts a prompt whose tokens were requested: `tokenised`, or the reason of the estimate. */
   tokenised(outcome: 'tokenised' | 'late' | 'failed' | 'busy' | 'paused'): void;
+  /** Compares the tokens of a prompt that the picker counted with those of the engine's usage. */
+  tokensCounted(own: number, engine: number): void;
   /** Records the picker's own time in the request phase or the response phase. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;

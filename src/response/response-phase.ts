@@ -35,6 +35,8 @@ export interface AnsweredRequest {
   /** Picks for the answer in order of preference; undefined without a decision. */
   readonly picks: readonly PickedEndpoint[] | undefined;
   readonly charge: Charge | undefined;
+  /** Tokens of the prompt by the model's tokeniser; undefined = they were estimated. */
+  readonly countedPromptTokens?: number | undefined;
   /**
    * Time of the placement, by `now`, and the prediction made then; undefined when the request was not placed or nothing
    * predicts.
@@ -175,6 +177,10 @@ export class ResponsePhase {
     this.#comparePrediction(usage, at);
     this.close();
     if (isKnown(usage)) recorder.tokens(series, usage);
+    const { countedPromptTokens } = this.#request;
+    if (countedPromptTokens !== undefined && usage.promptTokens > 0) {
+      recorder.tokensCounted(countedPromptTokens, usage.promptTokens);
+    }
     this.#request.trace?.answered(usage, this.#bytes, at);
     const durationSeconds = (at - arrivedAt) / 1_000;
     if (!this.#streaming && this.#firstByteAt !== undefined) recorder.firstToken(series, false, durationSeconds);

@@ -192,6 +192,9 @@ export class RecordedCalls implements RequestRecorder {
   processing(...rest: unknown[]): void {
     this.calls.push(['processing', ...rest]);
   }
+  tokensCounted(...rest: unknown[]): void {
+    this.calls.push(['tokensCounted', ...rest]);
+  }
   tokenised(...rest: unknown[]): void {
     this.calls.push(['tokenised', ...rest]);
   }

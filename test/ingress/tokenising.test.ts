@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PromptKind } from '../../dist/src/core/types.js';
 import type { PromptBody, Tokenised, TokenSource } from '../../dist/src/request/tokens/token-source.js';
-import { requestBody, requestHeaders, responseHeaders } from './envoy-messages.js';
+import { requestBody, requestHeaders, responseBody, responseHeaders } from './envoy-messages.js';
 import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
 
 const PATH = { ':path': '/v1/completions', 'x-request-id': 'r1' };
@@ -52,6 +52,29 @@ describe('a prompt whose tokens are asked for', () => {
     expect(shard.recorder.named('tokenised')).toEqual([['tokenised', 'tokenised']]);
     expect(shard.recorder.named('processing')).toHaveLength(1);
     expect(shard.scanner.open_.size).toBe(0);
+  });
+
+  it.each([
+    ['counted by the engine too', { outcome: 'tokenised', tokens: TOKENS }, [['tokensCounted', 3, 7]]],
+    ['counted by the engine alone', { outcome: 'late', why: 'too slow' }, []],
+  ] as const)(
+    'a prompt whose tokens are asked for is compared with the usage of its answer: %s',
+    async (_what, tokens, counts) => {
+      const { source, shard, proxy } = waiting();
+      await source.answer(tokens);
+      proxy.say(
+        responseHeaders({ ':status': '200', 'content-type': 'application/json' }),
+        responseBody('{"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}}', true),
+      );
+      expect(shard.recorder.named('tokensCounted')).toEqual(counts);
+    },
+  );
+
+  it('a prompt whose tokens are asked for is not compared with an answer without usage', async () => {
+    const { source, shard, proxy } = waiting();
+    await source.answer({ outcome: 'tokenised', tokens: TOKENS });
+    proxy.say(responseHeaders({ ':status': '200', 'content-type': 'application/json' }), responseBody('{}', true));
+    expect(shard.recorder.named('tokensCounted')).toEqual([]);
   });
 
   it('a prompt whose tokens are asked for is decided by its estimate when they do not come', async () => {

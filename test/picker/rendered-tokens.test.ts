@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest';
-import { decodeReply } from '../ingress/envoy-messages.ts';
+import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { RenderServer } from '../request/tokens/render-server.ts';
 import { eventually } from '../tools/gateway/client.ts';
@@ -77,4 +77,20 @@ it('a prompt is placed by its estimate when the render server is away', async ()
   expect(reply.headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:1');
   expect(await count('pointsman_token_requests_total', 'outcome="failed"')).toBe(1);
   expect(await count('pointsman_endpoint_inflight_tokens')).toBe(251);
+});
+
+it('the last prompt that the engine counts otherwise is on the page with both counts', async () => {
+  const server = await renderServer();
+  server.behave = (_call, response) => response.end(JSON.stringify({ token_ids: new Array(26).fill(5) }));
+  const { place, count } = await serve(`{modelName: base, vllm: {url: "${server.url}"}}`);
+  for (const engine of [26, 31]) {
+    const { call } = await place('a prompt');
+    call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
+    call.write(responseBody(`{"usage":{"prompt_tokens":${engine},"completion_tokens":1,"total_tokens":32}}`, true));
+    call.end();
+  }
+  await eventually('both counts', async () => (await count('pointsman_token_counts_total')) === 2);
+  expect(await count('pointsman_token_counts_total', 'agreement="same"')).toBe(1);
+  expect(await count('pointsman_token_count_differing', 'counted_by="picker"')).toBe(26);
+  expect(await count('pointsman_token_count_differing', 'counted_by="engine"')).toBe(31);
 });

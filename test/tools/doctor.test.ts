@@ -127,6 +127,15 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     },
   ],
   [
+    'tokens that the engine counts otherwise',
+    'warning token counts: 2 of 20 prompts have other token counts at the engine; the last one 31 there and 26 here',
+    {
+      page:
+        `${PAGE}pointsman_token_counts_total{agreement="same"} 18\npointsman_token_counts_total{agreement="differs"} 2\n` +
+        'pointsman_token_count_differing{counted_by="picker"} 26\npointsman_token_count_differing{counted_by="engine"} 31\n',
+    },
+  ],
+  [
     'engines that serve and tell nothing',
     'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
     {

@@ -7,7 +7,7 @@ const PROMPTS_MIN = 20;
 
 /** What engines tell of their caches, and whether prompts can match it. */
 export function engineConditions(reading: PickerReading): readonly Condition[] {
-  return [...estimated(reading), ...untold(reading), ...unconfirmed(reading)];
+  return [...estimated(reading), ...untold(reading), ...miscounted(reading), ...unconfirmed(reading)];
 }
 
 /** Engines tell of their own tokens: a prompt whose tokens are estimated matches none of their blocks. */
@@ -24,6 +24,24 @@ function estimated({ samples, earlier }: PickerReading): readonly Condition[] {
   const remedy =
     "the log has the token source's answer; a vLLM server renders with --enable-scale-out (docs/tokens.md)";
   return [condition('error', 'token sources', text, remedy)];
+}
+
+const COUNTS = 'pointsman_token_counts_total';
+/** Share of the prompts from which on other counts of the engine are no exception. */
+const DIFFERING_SHARE_MAX = 0.05;
+
+/** A tokeniser that is not quite the engine's hashes other blocks, which match nothing that the engine tells of. */
+function miscounted({ samples }: PickerReading): readonly Condition[] {
+  const differs = sumOf(samples, COUNTS, { agreement: 'differs' });
+  const counted = differs + sumOf(samples, COUNTS, { agreement: 'same' });
+  if (counted < PROMPTS_MIN || differs <= counted * DIFFERING_SHARE_MAX) return [];
+  const last = (by: string) => sumOf(samples, 'pointsman_token_count_differing', { counted_by: by });
+  const text =
+    `${differs} of ${counted} prompts have other token counts at the engine; the last one ${last('engine')} there and ` +
+    `${last('picker')} here`;
+  const remedy =
+    "give the token source the engine's own tokeniser files and chat template, or render at the engine (docs/tokens.md)";
+  return [condition('warning', 'token counts', text, remedy)];
 }
 
 /** Value of pointsman_kv_events_state. */

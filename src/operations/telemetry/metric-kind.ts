@@ -55,7 +55,12 @@ export function gauge(name: string, help: string, olderName?: OlderName): Draft 
 }
 
 /** A gauge that shows the value set last by any thread. */
-export function latest(name: string, help: string, olderName: OlderName, fixed: readonly [string, string]): Draft {
+export function latest(
+  name: string,
+  help: string,
+  olderName: OlderName | undefined,
+  fixed: readonly [string, string],
+): Draft {
   return { name, type: 'gauge', help, latest: true, buckets: [], fixed, older: olderName };
 }
 

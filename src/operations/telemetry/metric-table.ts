@@ -326,6 +326,20 @@ export const tokenKind = kind(40, ['outcome'], {
     'Prompts sent to a token source, by outcome; all but `tokenised` were estimated.',
   ),
 });
+
+export const tokenCountKind = kind(41, ['agreement'], {
+  prompts: counter(
+    'pointsman_token_counts_total',
+    "Prompts with tokens, by whether the engine's usage counts as many: `same` or `differs`.",
+  ),
+});
+
+const DIFFERING = ['pointsman_token_count_differing', 'Tokens of the last prompt whose counts differ.'] as const;
+
+export const differingCountKind = kind(42, [], {
+  own: latest(...DIFFERING, undefined, ['counted_by', 'picker']),
+  engine: latest(...DIFFERING, undefined, ['counted_by', 'engine']),
+});
 /**
  * Counters of hook plugins by name. The labels `plugin`, `plugin_name` and `plugin_type` are the plugin's own; the
  * plugin sets the others.
@@ -434,6 +448,8 @@ export const seriesKinds: readonly SeriesKind[] = [
   predictionKind,
   predictionServerKind,
   tokenKind,
+  tokenCountKind,
+  differingCountKind,
   ...Object.values(pluginCounterKinds),
   ...Object.values(pluginHistogramKinds),
 ];

@@ -1,7 +1,7 @@
 import type { ObservedLatency } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { boundsOf, observe } from './histogram-cells.js';
-import type { Metric } from './metric-kind.js';
+import { setLatest } from './latest-cells.js';
 import { predictionKind, predictionServerKind } from './metric-table.js';
 import type { SeriesTable } from './series-table.js';
 
@@ -75,7 +75,7 @@ export class PredictionRecorder {
     const base = this.#seriesOf(series);
     for (const { took, lastTook } of [ttftCells, tpotCells]) {
       observe(this.#cells, base + took.offset, TOOK, seconds);
-      this.#set(base, lastTook, seconds);
+      setLatest(this.#cells, base, lastTook, seconds);
     }
   }
 
@@ -99,10 +99,10 @@ export class PredictionRecorder {
     wantedMs: number,
   ): void {
     if (seconds === undefined) return;
-    this.#set(base, cells.last, seconds);
+    setLatest(this.#cells, base, cells.last, seconds);
     if (predictedMs !== undefined) {
       observe(this.#cells, base + cells.predicted.offset, cells.limit, predictedMs / 1000);
-      this.#set(base, cells.lastPredicted, predictedMs / 1000);
+      setLatest(this.#cells, base, cells.lastPredicted, predictedMs / 1000);
       if (predictedMs > 0) {
         observe(this.#cells, base + cells.accuracy.offset, ACCURACIES, (seconds * 1000) / predictedMs);
       }
@@ -110,12 +110,6 @@ export class PredictionRecorder {
     if (wantedMs <= 0) return;
     const missed = seconds * 1000 > wantedMs;
     if (missed) this.#cells[base + cells.missed.offset]! += 1;
-    this.#set(base, cells.lastMissed, missed ? 1 : 0);
-  }
-
-  #set(base: number, metric: Metric, value: number): void {
-    this.#cells[base + metric.offset] = value;
-    // All threads share this clock, so that the page can find the last value.
-    this.#cells[base + metric.offset + 1] = performance.timeOrigin + performance.now();
+    setLatest(this.#cells, base, cells.lastMissed, missed ? 1 : 0);
   }
 }

@@ -7,8 +7,10 @@ import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import { DecisionCounts } from './decision-counts.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
+import { setLatest } from './latest-cells.js';
 import {
   attemptKind,
+  differingCountKind,
   errorKind,
   PREFIX_PRODUCER,
   pluginCounterKinds,
@@ -24,6 +26,7 @@ import {
   streamEndKind,
   streamKind,
   threadKind,
+  tokenCountKind,
   tokenKind,
 } from './metric-table.js';
 import { type PredictingPlugin, PredictionRecorder } from './prediction-recorder.js';
@@ -323,6 +326,15 @@ export class ShardRecorder implements RequestRecorder {
 
   tokenised(outcome: string): void {
     this.#cells[this.#series.resolve(tokenKind, [outcome])]! += 1;
+  }
+
+  tokensCounted(own: number, engine: number): void {
+    const isSame = own === engine;
+    this.#cells[this.#series.resolve(tokenCountKind, [isSame ? 'same' : 'differs'])]! += 1;
+    if (isSame) return;
+    const base = this.#series.resolve(differingCountKind, []);
+    setLatest(this.#cells, base, differingCountKind.at.own, own);
+    setLatest(this.#cells, base, differingCountKind.at.engine, engine);
   }
 
   /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */
