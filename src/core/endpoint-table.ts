@@ -12,6 +12,8 @@ export interface EndpointSignals {
   readonly model?: string | undefined;
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
+  /** Whether the engine sleeps: it takes no requests until it is woken. Undefined = it does not tell. */
+  readonly asleep?: boolean | undefined;
   /** Start of the engine's process, in seconds of its clock. */
   readonly startSeconds?: number | undefined;
   /** Named values in the order of the configuration; undefined = unknown, null = written by another source. */

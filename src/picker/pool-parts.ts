@@ -252,6 +252,10 @@ export class PoolParts {
       },
       applied: (version) => this.#process.link().hasApplied(version),
       changed: (update) => this.#slotsChanged(update),
+      slept: ({ id: endpoint }, asleep) => {
+        if (asleep) log.warn({ endpoint }, 'the engine sleeps: it gets no requests until it is woken (POST /wake_up)');
+        else log.info({ endpoint }, 'the engine is awake again');
+      },
       restarted: (slot, generation, sign) => this.events.feed?.restarted(slot, generation, sign),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });

@@ -26,6 +26,11 @@ describe.each(recordedVersions())('%s, as it was recorded', (version) => {
     });
   });
 
+  it('its metrics page tells whether it sleeps', () => {
+    expect(signals(recording.page('idle')).asleep).toBe(false);
+    expect(signals(recording.page('asleep')).asleep).toBe(true);
+  });
+
   it('its metrics page names the adapters that it has room for', () => {
     expect(signals(recording.page('adapter')).adapters).toMatchObject({ max: 1 });
   });

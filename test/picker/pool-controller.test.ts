@@ -172,6 +172,46 @@ describe('an update that leaves a live endpoint', () => {
   });
 });
 
+describe('an engine that sleeps', () => {
+  it('an engine that sleeps is no candidate until its page says that it is awake, and has nothing in the index', () => {
+    const prefix = { blockTokens: 16, maxBlocks: 64, capacityBlocks: 500, autoTune: false };
+    const { core, pool, set, acknowledge, live } = makePool(64, prefix);
+    set(pod('a', 1), pod('b', 2));
+    acknowledge();
+    const index = new PrefixIndex(core);
+    index.writeHashes(BigUint64Array.of(11n, 22n));
+    index.insert(0, 2);
+    pool.publish(0, 1, { asleep: true }, 1);
+    expect([live(), pool.isAsleep(0), index.held(0)]).toEqual([[2], true, 0]);
+    pool.publish(0, 1, {}, 2);
+    expect(live()).toEqual([1, 2]);
+  });
+
+  it('an engine that sleeps is live no earlier than all shards know it', () => {
+    const { pool, set, acknowledge, live } = makePool();
+    set(pod('a', 1));
+    pool.publish(0, 1, { asleep: true }, 1);
+    pool.publish(0, 1, { asleep: false }, 2);
+    expect(live()).toEqual([]);
+    acknowledge();
+    expect(live()).toEqual([1]);
+  });
+
+  it('an engine that sleeps stays out when its endpoint drains, and leaves its state to no later endpoint of the slot', () => {
+    const { pool, set, acknowledge, live } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    pool.publish(0, 1, { asleep: true }, 1);
+    set(pod('a', 1, true));
+    pool.publish(0, 1, { asleep: false }, 2);
+    expect(live()).toEqual([]);
+    pool.publish(0, 1, { asleep: true }, 3);
+    set(pod('b', 2));
+    acknowledge();
+    expect(live()).toEqual([2]);
+  });
+});
+
 describe('the start time of an engine', () => {
   const known = (knownBy: PrefixSettings['knownBy']): PrefixSettings => ({
     blockTokens: 16,

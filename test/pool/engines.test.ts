@@ -91,6 +91,12 @@ describe('signals of a page', () => {
     expect(signalsOf(engine, page.replace(/\{.*\}/, '')).model).toBeUndefined();
   });
 
+  it('the use of the cache is read under its earlier name where the present one is not on the page', () => {
+    const earlier = 'vllm:num_requests_running 1\nvllm:gpu_cache_usage_perc 0.4\n';
+    expect(signalsOf('vllm', earlier).kvUsage).toBe(0.4);
+    expect(signalsOf('vllm', `${earlier}vllm:kv_cache_usage_perc 0\n`).kvUsage).toBe(0);
+  });
+
   it('signals of a page sum the queues of several series and take the fullest cache', () => {
     const page =
       'vllm:num_requests_waiting{engine="0"} 1\nvllm:num_requests_waiting{engine="1"} ' +

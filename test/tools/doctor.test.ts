@@ -136,6 +136,11 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     },
   ],
   [
+    'an engine that sleeps',
+    'note sleep: the engines of 1 of 2 endpoints sleep and get no requests: b',
+    { page: `${PAGE}pointsman_endpoint_asleep{endpoint="b"} 1\n` },
+  ],
+  [
     'engines that serve and tell nothing',
     'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
     {

@@ -22,6 +22,7 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
     ...dead(reading, endpoints),
     ...ejected(reading, endpoints),
     ...silent(reading, endpoints),
+    ...asleep(reading, endpoints),
     ...leftOut(reading),
   ];
 }
@@ -94,6 +95,14 @@ function silent({ samples }: PickerReading, endpoints: readonly string[]): reado
   const remedy =
     'the engine hangs although its health and metrics answer: read its log, restart it; it is back with the first byte';
   return [condition(severity, 'silence', text + still, remedy)];
+}
+
+function asleep({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const sleeping = marked(samples, 'pointsman_endpoint_asleep');
+  if (sleeping.length === 0) return [];
+  const severity = sleeping.length === endpoints.length ? 'error' : 'note';
+  const text = `the engines of ${sleeping.length} of ${endpoints.length} endpoints sleep and get no requests: ${named(sleeping)}`;
+  return [condition(severity, 'sleep', text, 'wake them with POST /wake_up; each gets requests after its next scrape')];
 }
 
 function deadOf(samples: Samples): readonly string[] {

@@ -29,6 +29,8 @@ export interface EndpointShown {
   readonly reading: EndpointReading;
   /** Undefined = metrics are not fetched. */
   readonly polled: { readonly isScraped: boolean; readonly ageMs: number } | undefined;
+  /** Whether its engine sleeps. */
+  readonly asleep: boolean;
 }
 
 /** Figures of the control thread. */
@@ -194,7 +196,7 @@ function addLatencyCounters(exposition: MetricsExposition, trainer: LatencyCount
 const endpointGauges: readonly (readonly [
   string,
   string,
-  (reading: EndpointReading, polled: EndpointShown['polled']) => number | undefined,
+  (reading: EndpointReading, shown: EndpointShown) => number | undefined,
 ])[] = [
   [
     'active_blocks',
@@ -216,15 +218,20 @@ const endpointGauges: readonly (readonly [
     (r) => Number(r.silent),
   ],
   [
+    'asleep',
+    '1 while its engine sleeps and gets no requests, as its metrics page tells.',
+    (_, { asleep }) => Number(asleep),
+  ],
+  [
     'signal_age_seconds',
     'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics ' +
       'are not fetched.',
-    (_, polled) => (polled === undefined ? undefined : Math.max(0, polled.ageMs) / 1000),
+    (_, { polled }) => (polled === undefined ? undefined : Math.max(0, polled.ageMs) / 1000),
   ],
   [
     'scraped',
     '1 = its metrics page has been read since it joined, 0 = never; no series where metrics are not fetched.',
-    (_, polled) => (polled === undefined ? undefined : Number(polled.isScraped)),
+    (_, { polled }) => (polled === undefined ? undefined : Number(polled.isScraped)),
   ],
 ];
 
@@ -235,9 +242,9 @@ function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSo
       help,
       labels: ['endpoint'],
       read: () =>
-        sources.endpoints().flatMap(({ name: endpoint, reading, polled }) => {
-          const value = pick(reading, polled);
-          return value === undefined ? [] : [{ labels: { endpoint }, value }];
+        sources.endpoints().flatMap((shown) => {
+          const value = pick(shown.reading, shown);
+          return value === undefined ? [] : [{ labels: { endpoint: shown.name }, value }];
         }),
     });
   }

@@ -30,6 +30,8 @@ export interface PoolControllerOptions {
   /** Called when slots have changed. */
   readonly changed: (update: SlotUpdate) => void;
   readonly report: (problem: string) => void;
+  /** Called when an engine has fallen asleep, or is awake again. */
+  readonly slept?: (endpoint: Endpoint, asleep: boolean) => void;
   /** Called when an engine that tells of its blocks has ended, or has another process than before. */
   readonly restarted?: (slot: number, generation: number, sign: 'ended' | 'started') => void;
 }
@@ -55,6 +57,8 @@ export class PoolController {
   readonly #capacities = new Map<number, number>();
   /** Start of the engine's process by slot, in seconds of its clock. */
   readonly #starts = new Map<number, number>();
+  /** Slots whose engines sleep. */
+  readonly #asleep = new Set<number>();
   #restarts = 0;
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   /** Names of past and present endpoints by slot and generation, oldest first. */
@@ -219,7 +223,7 @@ export class PoolController {
   }
 
   #writeState({ slot, endpoint }: SlotAssignment): void {
-    const state = endpoint.draining === true ? 'draining' : 'live';
+    const state = endpoint.draining === true || this.#asleep.has(slot) ? 'draining' : 'live';
     if (state === 'live') this.#serving.add(slot);
     else this.#serving.delete(slot);
     this.#writes.run(() => this.#options.table.setState(slot, state));
@@ -248,6 +252,7 @@ export class PoolController {
     this.#serving.delete(slot);
     this.#retiring.delete(slot);
     this.#starts.delete(slot);
+    this.#asleep.delete(slot);
     const lost = restarted.has(assignment.endpoint.id) ? 'engine-restarted' : 'endpoint-gone';
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot, lost));
@@ -262,6 +267,7 @@ export class PoolController {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
     this.#followStart(slot, generation, signals.startSeconds);
+    this.#followSleep(slot, signals.asleep);
     return this.#options.table.publish(slot, signals, nowMs);
   }
 
@@ -290,6 +296,25 @@ export class PoolController {
     if (prefix === undefined) return;
     if ((prefix.knownBy ?? 'decisions') !== 'decisions') this.#options.restarted?.(slot, generation, 'started');
     else this.#writes.run(() => this.#options.table.clearPrefix(slot, 'engine-restarted'));
+  }
+
+  /** Whether the engine of a slot sleeps. */
+  isAsleep(slot: number): boolean {
+    return this.#asleep.has(slot);
+  }
+
+  /** An engine that sleeps has dropped its cache, and answers nothing until it is woken: it gets no requests. */
+  #followSleep(slot: number, asleep = false): void {
+    if (this.#asleep.has(slot) === asleep) return;
+    if (asleep) this.#asleep.add(slot);
+    else this.#asleep.delete(slot);
+    const assignment = this.#assignments.get(slot)!;
+    this.#options.slept?.(assignment.endpoint, asleep);
+    const isAnnounced = ({ added }: { added: readonly SlotAssignment[] }) => added.some((one) => one.slot === slot);
+    if (!this.#waiting.some(isAnnounced)) this.#writeState(assignment);
+    const { prefix } = this.#settings;
+    if (!asleep || prefix === undefined || (prefix.knownBy ?? 'decisions') !== 'decisions') return;
+    this.#writes.run(() => this.#options.table.clearPrefix(slot, 'cache-cleared'));
   }
 
   /**

@@ -238,6 +238,7 @@ export class PoolPages implements Part {
           name: endpoint.name,
           reading: table.read(slot),
           polled: informers.polled(slot),
+          asleep: pool.isAsleep(slot),
         })),
     };
   }

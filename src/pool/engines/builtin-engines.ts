@@ -7,6 +7,10 @@ export interface EngineConfig {
   readonly queuedRequestsSpec?: string | undefined;
   readonly runningRequestsSpec?: string | undefined;
   readonly kvUsageSpec?: string | undefined;
+  /** The same value under the name of earlier versions; read where kvUsageSpec is not on the page. */
+  readonly earlierKvUsageSpec?: string | undefined;
+  /** 1 while the engine is awake, 0 while it sleeps. */
+  readonly awakeSpec?: string | undefined;
   readonly loraSpec?: string | undefined;
   /** One series for each loaded adapter, with its name and level in labels. */
   readonly loraLoadedSpec?: string | undefined;
@@ -32,6 +36,8 @@ export const BUILTIN_ENGINES: readonly EngineConfig[] = [
     queuedRequestsSpec: 'vllm:num_requests_waiting',
     runningRequestsSpec: 'vllm:num_requests_running',
     kvUsageSpec: 'vllm:kv_cache_usage_perc',
+    earlierKvUsageSpec: 'vllm:gpu_cache_usage_perc',
+    awakeSpec: 'vllm:engine_sleep_state{sleep_state=awake}',
     loraSpec: 'vllm:lora_requests_info',
     cacheInfoSpec: 'vllm:cache_config_info',
   },

@@ -57,6 +57,8 @@ export class Engine {
   readonly #waiting: number;
   readonly #running: number;
   readonly #kvUsage: number;
+  readonly #earlierKvUsage: number;
+  readonly #awake: number;
   readonly #model: number;
   readonly #adapters: number;
   readonly #shown: number;
@@ -87,6 +89,8 @@ export class Engine {
     this.#waiting = want('queuedRequestsSpec', 'sum');
     this.#running = want('runningRequestsSpec', 'sum');
     this.#kvUsage = want('kvUsageSpec', 'max');
+    this.#earlierKvUsage = want('earlierKvUsageSpec', 'max');
+    this.#awake = want('awakeSpec', 'max');
     const named = config.runningRequestsSpec ? 'runningRequestsSpec' : 'queuedRequestsSpec';
     this.#model = want(named, 'latest-labels', [MODEL_LABEL]);
     this.#adapters = want('loraSpec', 'latest-labels', ADAPTER_LABELS);
@@ -119,7 +123,8 @@ export class Engine {
     return {
       waiting: value(page, this.#waiting, REQUESTS_MAX),
       running: value(page, this.#running, REQUESTS_MAX),
-      kvUsage: value(page, this.#kvUsage, KV_USAGE_MAX),
+      kvUsage: value(page, this.#kvUsage, KV_USAGE_MAX) ?? value(page, this.#earlierKvUsage, KV_USAGE_MAX),
+      asleep: asleep(value(page, this.#awake, 1)),
       model: (this.#model < 0 ? undefined : page.labels[this.#model]?.[0]) || undefined,
       blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens, WHOLE_MAX)),
       blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount, WHOLE_MAX)),
@@ -142,6 +147,10 @@ export class Engine {
     memory.shown = shown;
     return names(shown);
   }
+}
+
+function asleep(awake: number | undefined): boolean | undefined {
+  return awake === undefined ? undefined : awake === 0;
 }
 
 /** An attribute may be negative. */
