@@ -84,3 +84,12 @@ export function healthRoute(read: () => Promise<HealthReport>): Route {
     response.end(`${JSON.stringify(report, undefined, 2)}\n`);
   };
 }
+
+/** Intervals between scrapes that pass unseen, and the age that signals of shorter ones may have. */
+const OLD_INTERVALS = 3;
+const OLD_MS_MIN = 1_000;
+
+/** Age from which on signals are old. @param refreshMs from one scrape of an endpoint to the next */
+export function oldSignalsMs(refreshMs: number): number {
+  return Math.max(OLD_MS_MIN, OLD_INTERVALS * refreshMs);
+}

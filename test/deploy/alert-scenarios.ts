@@ -115,6 +115,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '14x60' },
     labels: { ...TARGET, endpoint: 'e' },
   },
+  PointsmanMetricsFrozen: {
+    minute: 10,
+    fires: { [of('pointsman_endpoint_metrics_frozen', 'endpoint="e"')]: '0x5 1x60' },
+    quiet: { [of('pointsman_endpoint_metrics_frozen', 'endpoint="e"')]: '0x9 1 0x60' },
+    labels: { ...TARGET, endpoint: 'e' },
+  },
   PointsmanShardRestarted: {
     minute: 20,
     fires: { [of('pointsman_shard_deaths_total', 'shard="1"')]: '0x10 1x50' },

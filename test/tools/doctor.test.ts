@@ -232,8 +232,28 @@ const CASES: readonly (readonly [string, string, Given])[] = [
   ],
   [
     'waiting requests',
-    'note queues: 7 requests wait: no endpoint has room',
-    { rest: { waiting: { count: 7, why: 'no endpoint has room' } } },
+    'note queues: 7 requests wait: 1 of 2 endpoints have no room',
+    { rest: { waiting: { count: 7, why: '1 of 2 endpoints have no room', isFull: false, longestMs: 40 } } },
+  ],
+  [
+    'requests that wait for a full pool',
+    'warning saturated pool: no endpoint has room: 7 requests wait, the first for 2.5 s',
+    { rest: { waiting: { count: 7, why: 'no endpoint has room', isFull: true, longestMs: 2_500 } } },
+  ],
+  [
+    'requests that were refused for want of room',
+    'warning saturated pool: 14 requests of the last 60 s were refused because endpoints had no room for them ' +
+      '(pool-saturation 12, queue-deadline 2)',
+    {
+      health: {
+        traffic: { ...HEALTHY.traffic, refused: { 'queue-deadline': 2, 'pool-saturation': 12, 'tenant-limit': 3 } },
+      },
+    },
+  ],
+  [
+    'a metrics page that stands still',
+    'warning frozen metrics: the metrics page of 1 of 2 endpoints stands still although requests end there: b',
+    { page: `${PAGE}pointsman_endpoint_metrics_frozen{endpoint="b"} 1\n` },
   ],
   [
     'a clock that is ahead',

@@ -70,6 +70,16 @@ describe('pointsman top', () => {
     expect(topText(emptySnapshot(null), 16)).not.toContain('candidate');
   });
 
+  it('a part of the picker that is not well has a line, as replicas without NATS', () => {
+    const parts = [
+      { name: 'Shards', ok: true, text: 'none has died' },
+      { name: 'Replicas', ok: false, text: 'NATS is away' },
+    ];
+    const text = topText({ ...emptySnapshot(null), parts }, 16);
+    expect(text).toContain('\nReplicas: NATS is away\n');
+    expect(text).not.toContain('Shards');
+  });
+
   it('a pool larger than the terminal shows the busiest and says how many are left out', () => {
     const endpoint = {
       state: 'live',
@@ -93,6 +103,7 @@ describe('pointsman top', () => {
       queues: null,
       candidate: null,
       decisions: [],
+      parts: [],
     } as unknown as Snapshot;
     const text = topText(snapshot, 16);
     expect(text).toContain('ns/e9');

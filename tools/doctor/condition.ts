@@ -15,6 +15,16 @@ export interface Condition {
   readonly remedy: string;
 }
 
+/** Requests in the queues. */
+export interface WaitingRequests {
+  readonly count: number;
+  readonly why: string;
+  /** Whether no endpoint has room. */
+  readonly isFull: boolean;
+  /** Wait of the oldest of them so far, in milliseconds. */
+  readonly longestMs: number;
+}
+
 /** Readings of one picker. */
 export interface PickerReading {
   readonly samples: Samples;
@@ -25,7 +35,7 @@ export interface PickerReading {
   /** Reason why `health` is missing. */
   readonly unreadable: string | undefined;
   /** Reason why requests wait in the queues; undefined = none wait, or flow control is off. */
-  readonly waiting: { readonly count: number; readonly why: string } | undefined;
+  readonly waiting: WaitingRequests | undefined;
   /** Other pools of the process that are not ready, with the reasons. */
   readonly otherPools: readonly { readonly name: string; readonly unready: readonly string[] }[];
   /** Reason why the file of --pools is not in effect; undefined = it is, or there is none. */
@@ -49,4 +59,9 @@ export function named(names: readonly string[]): string {
 /** Bytes as a rounded text with its unit. */
 export function bytesText(bytes: number): string {
   return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(1)} GB` : `${Math.round(bytes / 1e6)} MB`;
+}
+
+/** A time as a rounded text with its unit. */
+export function durationText(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -1,4 +1,4 @@
-import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
+import { type Condition, condition, durationText, type PickerReading, type Severity } from './condition.js';
 import { endpointConditions } from './endpoint-checks.js';
 import { engineConditions } from './engine-checks.js';
 import { errorConditions } from './error-checks.js';
@@ -39,6 +39,10 @@ function chunks(reading: PickerReading): readonly Condition[] {
 function waits({ waiting }: PickerReading): readonly Condition[] {
   if (waiting === undefined) return [];
   const remedy = 'add model servers if it lasts; /debug/flow-control says what closes each endpoint';
+  if (waiting.isFull) {
+    const text = `no endpoint has room: ${waiting.count} requests wait, the first for ${durationText(waiting.longestMs)}`;
+    return [condition('warning', 'saturated pool', text, remedy)];
+  }
   return [condition('note', 'queues', `${waiting.count} requests wait: ${waiting.why}`, remedy)];
 }
 

@@ -65,7 +65,7 @@ async function readPicker(flags: DoctorFlags): Promise<PickerReading> {
     poolsProblem: problem ?? undefined,
     health,
     unreadable: why,
-    waiting: queues?.whyTheHeadWaits === undefined ? undefined : { count: queues.waiting, why: queues.whyTheHeadWaits },
+    waiting: queues && waitingOf(queues),
     clock: health && { skewMs: health.timeMs - (asked + answered) / 2, uncertainMs: (answered - asked) / 2 },
   };
 }
@@ -80,6 +80,15 @@ interface PoolsPage {
 interface QueuePage {
   readonly waiting: number;
   readonly whyTheHeadWaits?: string;
+  readonly bands: readonly { readonly flows: readonly { readonly headAgeMs?: number }[] }[];
+  readonly endpoints: readonly { readonly closedBy: readonly string[] }[];
+}
+
+function waitingOf({ waiting, whyTheHeadWaits: why, bands, endpoints }: QueuePage): PickerReading['waiting'] {
+  if (why === undefined) return undefined;
+  const ages = bands.flatMap(({ flows }) => flows.map(({ headAgeMs }) => headAgeMs ?? 0));
+  const isFull = endpoints.length > 0 && endpoints.every(({ closedBy }) => closedBy.length > 0);
+  return { count: waiting, why, isFull, longestMs: Math.max(0, ...ages) };
 }
 
 async function metrics(flags: DoctorFlags): Promise<Samples> {

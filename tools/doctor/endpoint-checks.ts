@@ -1,11 +1,9 @@
+import { oldSignalsMs } from '../../src/operations/health-report.js';
 import { type Condition, condition, named, type PickerReading } from './condition.js';
 import type { Samples } from './exposition.js';
 
 /** Age of signals that is unknown to the doctor: the default of --metrics-staleness-threshold. */
 const STALENESS_MS = 2_000;
-/** Intervals between scrapes that pass unseen, and the age that shorter ones never reach. */
-const OLD_INTERVALS = 3;
-const OLD_MS_MIN = 1_000;
 
 /** Value of `pointsman_endpoint_ejection_state` of a dead endpoint. */
 const DEAD = 3;
@@ -19,6 +17,7 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
   }
   return [
     ...signals(reading, endpoints),
+    ...frozen(reading, endpoints),
     ...dead(reading, endpoints),
     ...ejected(reading, endpoints),
     ...silent(reading, endpoints),
@@ -40,7 +39,7 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
       .map(({ labels }) => labels.endpoint!),
   );
   const staleMs = health?.stalenessMs ?? STALENESS_MS;
-  const oldMs = Math.max(OLD_MS_MIN, OLD_INTERVALS * (health?.refreshMs ?? 0));
+  const oldMs = oldSignalsMs(health?.refreshMs ?? 0);
   // The age of an endpoint that was never read counts from the time at which it joined.
   const isUnknown = (name: string) => never.has(name) || (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs;
   const unknown = endpoints.filter(isUnknown);
@@ -59,6 +58,17 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
     found.push(condition('note', 'signals', text, remedy));
   }
   return found;
+}
+
+function frozen({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const still = marked(samples, 'pointsman_endpoint_metrics_frozen');
+  if (still.length === 0) return [];
+  const text =
+    `the metrics page of ${still.length} of ${endpoints.length} endpoints stands still although requests end there: ` +
+    named(still);
+  const remedy =
+    'picks go by its last figures: look for a cache or an exporter in front of the page; else restart the engine';
+  return [condition('warning', 'frozen metrics', text, remedy)];
 }
 
 function dead({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {

@@ -1,5 +1,6 @@
+import { BOUNDS_OF_LOAD } from '../../src/operations/why/refusal-text.js';
 import type { RecentTraffic } from '../../src/operations/why/traffic-figures.js';
-import { type Condition, condition, type PickerReading } from './condition.js';
+import { type Condition, condition, durationText, named, type PickerReading } from './condition.js';
 
 /** Decisions from which on their distribution is judged. */
 const DECISIONS_MIN = 20;
@@ -19,7 +20,19 @@ export function trafficConditions({ health }: PickerReading): readonly Condition
   const traffic = health?.traffic;
   if (traffic === undefined) return [];
   const types = new Map((health?.plugins ?? []).map(({ name, type }) => [name, type]));
-  return [...hot(traffic, types), ...slow(traffic)];
+  return [...hot(traffic, types), ...slow(traffic), ...refused(traffic)];
+}
+
+function refused({ refused: counts, windowSeconds }: RecentTraffic): readonly Condition[] {
+  const byLoad = Object.entries(counts).filter(([bound]) => BOUNDS_OF_LOAD.has(bound));
+  if (byLoad.length === 0) return [];
+  const sum = byLoad.reduce((all, [, count]) => all + count, 0);
+  const bounds = byLoad.sort(([, a], [, b]) => b - a).map(([bound, count]) => `${bound} ${count}`);
+  const text =
+    `${sum} requests of the last ${windowSeconds} s were refused because endpoints had no room for them ` +
+    `(${named(bounds)})`;
+  const remedy = 'add model servers, or have clients send less; pointsman why REQUEST names the bound of each';
+  return [condition('warning', 'saturated pool', text, remedy)];
 }
 
 function hot(traffic: RecentTraffic, types: ReadonlyMap<string, string>): readonly Condition[] {
@@ -88,12 +101,8 @@ function slow({ endpoints }: RecentTraffic): readonly Condition[] {
     if (others.length === 0) return [];
     const usual = [...others].sort((a, b) => a - b)[others.length >> 1]!;
     if (medianMs! < usual * SLOW_FACTOR || medianMs! - usual < SLOW_MS_MIN) return [];
-    const text = `${endpoint} takes ${time(medianMs!)} to answer where the others take ${time(usual)}`;
+    const text = `${endpoint} takes ${durationText(medianMs!)} to answer where the others take ${durationText(usual)}`;
     const remedy = 'look at its hardware and its log; drain it until it is as fast as the others';
     return [condition('warning', 'slow endpoint', text, remedy)];
   });
-}
-
-function time(ms: number): string {
-  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

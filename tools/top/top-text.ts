@@ -22,6 +22,7 @@ export function topText(snapshot: Snapshot, rows: number): string {
         `refused ${refused} in ${windowSeconds} s  `) +
       `endpoints ${live}/${endpoints.length}`,
     lossText(snapshot),
+    ...snapshot.parts.filter(({ ok }) => !ok).map(({ name, text }) => `${name}: ${text}`),
     ...(snapshot.candidate === null ? [] : [candidateText(snapshot.candidate)]),
   ];
   const listed = Math.max(3, Math.floor((rows - head.length - 6) / 2));

@@ -28,7 +28,7 @@ export interface EndpointShown {
   readonly name: string;
   readonly reading: EndpointReading;
   /** Undefined = metrics are not fetched. */
-  readonly polled: { readonly isScraped: boolean; readonly ageMs: number } | undefined;
+  readonly polled: { readonly isScraped: boolean; readonly ageMs: number; readonly isFrozen: boolean } | undefined;
   /** Whether its engine sleeps. */
   readonly asleep: boolean;
 }
@@ -232,6 +232,11 @@ const endpointGauges: readonly (readonly [
     'scraped',
     '1 = its metrics page has been read since it joined, 0 = never; no series where metrics are not fetched.',
     (_, { polled }) => (polled === undefined ? undefined : Number(polled.isScraped)),
+  ],
+  [
+    'metrics_frozen',
+    '1 while its metrics page stands still although requests end there; no series where metrics are not fetched.',
+    (_, { polled }) => (polled === undefined ? undefined : Number(polled.isFrozen)),
   ],
 ];
 

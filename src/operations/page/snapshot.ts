@@ -6,9 +6,18 @@ export interface Times {
 
 /**
  * never reached: its metrics page has not been read once, so nothing is known of its load. dead: it takes no
- * connections. silent: its requests in flight get no byte.
+ * connections. silent: its requests in flight get no byte. metrics frozen: its metrics page stands still although
+ * requests end there.
  */
-export type EndpointState = 'live' | 'never reached' | 'draining' | 'ejected' | 'probed' | 'dead' | 'silent';
+export type EndpointState =
+  | 'live'
+  | 'never reached'
+  | 'metrics frozen'
+  | 'draining'
+  | 'ejected'
+  | 'probed'
+  | 'dead'
+  | 'silent';
 
 /** One endpoint. Signals are null while they are unknown. */
 export interface EndpointShown {

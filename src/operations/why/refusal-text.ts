@@ -62,6 +62,13 @@ const TEXTS: Readonly<Record<RefusedBy, Text>> = {
   'no-wait-slot': () => 'no endpoint had room, and its shard had as many waiting requests as it can (--max-streams)',
 };
 
+/** Bounds that refuse requests while endpoints have no room. */
+export const BOUNDS_OF_LOAD: ReadonlySet<string> = new Set<RefusedBy>([
+  ...(['pool-saturation', 'pool-requests', 'pool-bytes', 'pool-tokens'] as const),
+  ...(['band-requests', 'band-bytes', 'band-tokens', 'band-rate'] as const),
+  ...(['too-many-waiting', 'expected-wait', 'queue-deadline', 'no-wait-slot'] as const),
+]);
+
 /** Bounds that end a wait; all others refuse a request as it comes. */
 const ENDS_OF_WAITS: readonly RefusedBy[] = ['queue-deadline', 'no-endpoints', 'shutting-down'];
 

@@ -102,7 +102,7 @@ export class HealthReports {
 }
 
 /** Times of the informer of the engines' metrics, which may have an interval of its own. */
-function scrapeTimes({ decide, configuration }: PickerOptions): Pick<HealthReport, 'stalenessMs' | 'refreshMs'> {
+export function scrapeTimes({ decide, configuration }: PickerOptions): Pick<HealthReport, 'stalenessMs' | 'refreshMs'> {
   const { intervalMs } = configuration.metricsSource;
   return {
     stalenessMs: Math.max(decide.stalenessMs, 3 * (intervalMs ?? 0)),

@@ -3,6 +3,7 @@ import type { Endpoint, SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { SampleReader } from '../../core/sample-reader.js';
 import { EngineTable } from '../../pool/engines/engine-table.js';
 import { AttributeReader } from '../../pool/sources/attribute-reader.js';
 import {
@@ -20,6 +21,7 @@ import { PEM_BYTES_MAX, readPlainText } from '../../runtime/plain-file.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { readProblem } from '../../runtime/read-problem.js';
 import type { PickerOptions } from '../picker-options.js';
+import { AnsweredRequests } from './answered-requests.js';
 
 /** Bound on a page of a model server, another picker or an exporter. */
 const PAGE_BYTES_MAX = 8 * 1024 * 1024;
@@ -124,7 +126,7 @@ export function createInformers(options: PickerOptions, core: CoreInstance, sink
   const models = configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter);
   const sources: readonly PolledSource[] = [
     ...(configuration.metricsSource.enabled
-      ? [{ types: CORE_METRICS, informer: metricsInformer(options, scanner, sinks) }]
+      ? [{ types: CORE_METRICS, informer: metricsInformer(options, core, scanner, sinks) }]
       : []),
     ...configuration.attributeSources.flatMap((source) => attributeInformer(options, source, scanner, sinks)),
     ...(models === undefined
@@ -137,7 +139,13 @@ export function createInformers(options: PickerOptions, core: CoreInstance, sink
 const CORE_METRICS: SourceTypes = { source: 'metrics-data-source', extractors: ['core-metrics-extractor'] };
 const MODELS: SourceTypes = { source: 'models-data-source', extractors: ['models-data-extractor'] };
 
-function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sinks: InformerSinks): MetricsInformer {
+function metricsInformer(
+  options: PickerOptions,
+  core: CoreInstance,
+  scanner: ExpositionScanner,
+  sinks: InformerSinks,
+): MetricsInformer {
+  const answered = new AnsweredRequests(new SampleReader(core), poolClockMs);
   const { metricsSource, extractor, attributeSources, scheduling } = options.configuration;
   const elsewhere = new Set(attributeSources.flatMap(({ metrics }) => metrics.map(({ attribute }) => attribute)));
   const engines = new EngineTable({
@@ -150,6 +158,7 @@ function metricsInformer(options: PickerOptions, scanner: ExpositionScanner, sin
     ...informerOptions(options, 'metrics-data-source', metricsSource),
     reader: new PageReader(scanner, engines, PAGE_BYTES_MAX, options.log, sinks.showAdapter),
     sink: sinks,
+    answered: (slot, generation) => answered.of(slot, generation),
     pageBytesMax: PAGE_BYTES_MAX,
   });
 }

@@ -31,6 +31,12 @@ export interface PartState {
   readonly text: string;
 }
 
+/** What the polls of an endpoint's metrics page say of it. */
+interface PolledState {
+  readonly isScraped: boolean;
+  readonly isFrozen: boolean;
+}
+
 /** Sources of the page's snapshots. */
 export interface PageSources {
   readonly core: CoreInstance;
@@ -48,7 +54,7 @@ export interface PageSources {
   readonly unready: () => readonly string[];
   readonly parts: () => readonly PartState[];
   /** Polls of a slot's metrics page; undefined = metrics are not fetched. */
-  readonly polled: (slot: number) => { readonly isScraped: boolean } | undefined;
+  readonly polled: (slot: number) => PolledState | undefined;
 }
 
 /** Makes the snapshots of the page from shared memory. Decisions of a waiting request count once. */
@@ -100,7 +106,7 @@ export class PageSnapshots {
     const { share = 0, hitRate = null, ttftMs = null } = traffic.get(slot) ?? {};
     return {
       id,
-      state: stateOf(reading, this.#sources.polled(slot)?.isScraped),
+      state: stateOf(reading, this.#sources.polled(slot)),
       inflight,
       tokens,
       waiting: waiting ?? null,
@@ -172,12 +178,13 @@ export class PageSnapshots {
   }
 }
 
-/** @param isScraped whether its metrics page has ever been read; undefined = metrics are not fetched */
-function stateOf({ state, ejection, death, silent }: EndpointReading, isScraped: boolean | undefined): EndpointState {
+/** @param polled undefined = metrics are not fetched */
+function stateOf({ state, ejection, death, silent }: EndpointReading, polled: PolledState | undefined): EndpointState {
   if (state === 2) return 'draining';
   if (death === CORE.DEATH_DEAD) return 'dead';
   if (silent) return 'silent';
-  if (ejection === 0) return isScraped === false ? 'never reached' : 'live';
+  if (ejection === 0 && polled?.isScraped === false) return 'never reached';
+  if (ejection === 0) return polled?.isFrozen === true ? 'metrics frozen' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
 }
 

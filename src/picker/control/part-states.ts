@@ -1,5 +1,6 @@
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { FeedReading } from '../../kvevents/event-feed.js';
+import { oldSignalsMs } from '../../operations/health-report.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { Informers } from './informers.js';
@@ -7,14 +8,15 @@ import type { EngineEvents } from './kv-events.js';
 import type { PartState } from './page-snapshots.js';
 import type { PoolController } from './pool-controller.js';
 
-/** Age of signals from which the page names it; they are scraped every 50 ms and unknown after 2 s. */
-const OLD_SIGNALS_MS = 1000;
-
 /** Parts of the picker whose state the page shows. */
 export interface PartSources {
   readonly table: EndpointTable;
   readonly pool: PoolController;
-  readonly informers: Informers;
+  readonly informers: Pick<Informers, 'failures' | 'polled'>;
+  /** Milliseconds from one scrape of an endpoint to the next. */
+  readonly refreshMs: number;
+  /** Whether NATS is connected; undefined = without replication. */
+  readonly connected: () => boolean | undefined;
   readonly events: EngineEvents;
   readonly reload: ConfigurationReload | undefined;
   /** Deaths of each shard by its thread. */
@@ -46,6 +48,7 @@ export function partStates(sources: PartSources): PartState[] {
       ok: informers.failures === 0 || signals(sources).ok,
       text: `${informers.failures} failed since the start`,
     },
+    ...replicas(sources),
     ...(events.feed === undefined ? [] : [engineEvents(events.feed.readings())]),
     ...(reload === undefined
       ? []
@@ -68,13 +71,19 @@ function engineEvents(readings: readonly FeedReading[]): PartState {
   return { name: 'KV events', ok: untold === 0, text };
 }
 
-function signals({ table, pool }: PartSources): PartState {
+function signals({ table, pool, informers, refreshMs }: PartSources): PartState {
+  const oldMs = oldSignalsMs(refreshMs);
   const readings = pool.assignments.map(({ slot }) => table.read(slot));
   const now = poolClockMs();
   const unknown = readings.filter(({ signalTimeMs }) => signalTimeMs === 0).length;
-  const old = readings.filter(({ signalTimeMs }) => signalTimeMs > 0 && now - signalTimeMs > OLD_SIGNALS_MS).length;
-  if (unknown + old > 0) {
-    const bad = [...(unknown > 0 ? [`${unknown} unknown`] : []), ...(old > 0 ? [`${old} old`] : [])].join(', ');
+  const old = readings.filter(({ signalTimeMs }) => signalTimeMs > 0 && now - signalTimeMs > oldMs).length;
+  const frozen = pool.assignments.filter(({ slot }) => informers.polled(slot)?.isFrozen === true).length;
+  if (unknown + old + frozen > 0) {
+    const counts = [[unknown, 'unknown'] as const, [old, 'old'] as const, [frozen, 'frozen'] as const];
+    const bad = counts
+      .filter(([count]) => count > 0)
+      .map(([count, name]) => `${count} ${name}`)
+      .join(', ');
     const endpoints = readings.length === 1 ? '1 endpoint' : `${readings.length} endpoints`;
     return { name: 'Signals', ok: false, text: `of ${endpoints} ${bad}` };
   }
@@ -83,4 +92,11 @@ function signals({ table, pool }: PartSources): PartState {
     ok: true,
     text: readings.length === 0 ? 'no endpoints to scrape' : 'of all endpoints fresh',
   };
+}
+
+function replicas({ connected }: PartSources): readonly PartState[] {
+  const isConnected = connected();
+  if (isConnected === undefined) return [];
+  const apart = 'NATS is away: what other replicas charge and place is not known';
+  return [{ name: 'Replicas', ok: isConnected, text: isConnected ? 'NATS is connected' : apart }];
 }

@@ -42,7 +42,7 @@ import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
 import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
-import { HealthReports } from './health-reports.js';
+import { HealthReports, scrapeTimes } from './health-reports.js';
 import type { Informers } from './informers.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
@@ -303,8 +303,9 @@ export class PoolPages implements Part {
       adaptation: () => this.#adaptation(),
       decided: this.#sources.adaptation,
       shadow,
+    const connected = () => this.#sources.replication?.report().connected;
       unready,
-      parts: () => partStates(this.#sources),
+      parts: () => partStates({ ...this.#sources, ...scrapeTimes(options), connected }),
       polled: (slot) => informers.polled(slot),
     });
     const report = (problem: unknown) => options.log.error({ part: 'page', err: problem }, 'a snapshot failed');

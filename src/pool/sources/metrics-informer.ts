@@ -1,6 +1,7 @@
 import { type Endpoint, endpointAddress, type SlotAssignment, type SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { PageBuffers } from './page-buffers.js';
+import { PageWatch } from './page-watch.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
 import {
   ScrapeConnection,
@@ -49,6 +50,11 @@ export interface MetricsInformerOptions {
    * themselves.
    */
   readonly tls?: ScrapeTlsOptions | undefined;
+  /**
+   * Requests that the endpoint of a slot has answered so far. With it, pages that stand still while requests end are
+   * found.
+   */
+  readonly answered?: ((slot: number, generation: number) => number) | undefined;
   /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */
   readonly now?: (() => number) | undefined;
   /** From [0, 1). Default Math.random. */
@@ -89,6 +95,8 @@ export interface PolledSlot {
   readonly isScraped: boolean;
   /** Milliseconds since the last good page, or since it is polled. */
   readonly ageMs: number;
+  /** Whether the page stands still although requests end at the endpoint. */
+  readonly isFrozen: boolean;
 }
 
 /** Types of the plugins that a page is fetched and read by: label values of the error counters. */
@@ -115,9 +123,16 @@ interface Target {
   fresh: boolean;
   /** Said once: the page has none of the engine's metrics. */
   toldEmpty: boolean;
+  /** Undefined = the requests that end are not known. */
+  readonly watch: PageWatch | undefined;
+  /** The log says that the page stands still, and since when. */
+  toldFrozen: boolean;
+  toldFrozenMs: number;
 }
 
 const READ_BYTES = 64 * 1024;
+/** Least time between two lines of the log that an endpoint's page stands still. */
+const TELL_FROZEN_MS = 60_000;
 /** Bound on the delay of an endpoint's first poll, with any interval. */
 const FIRST_POLL_MS_MAX = 50;
 
@@ -138,6 +153,7 @@ export class MetricsInformer {
   readonly #tls: ScrapeTls | undefined;
   readonly #now: () => number;
   readonly #random: () => number;
+  readonly #answered: MetricsInformerOptions['answered'];
   readonly #means: ScrapeMeans;
   readonly #targets = new Map<number, Target>();
   /** The same targets in polling order, and where the next tick goes on. */
@@ -163,6 +179,7 @@ export class MetricsInformer {
     this.#tls = options.scheme === 'https' ? scrapeTls(options.tls ?? { insecureSkipVerify: true }) : undefined;
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
+    this.#answered = options.answered;
     this.#means = {
       buffers: new PageBuffers(),
       pageBytesMax: positive('pageBytesMax', options.pageBytesMax ?? 8 * 1024 * 1024),
@@ -195,7 +212,11 @@ export class MetricsInformer {
   polled(slot: number): PolledSlot | undefined {
     const target = this.#targets.get(slot);
     if (target === undefined) return undefined;
-    return { isScraped: target.everScraped, ageMs: this.#now() - target.lastGoodMs };
+    return {
+      isScraped: target.everScraped,
+      ageMs: this.#now() - target.lastGoodMs,
+      isFrozen: target.watch?.isFrozen ?? false,
+    };
   }
 
   /** Polls exactly these endpoints from now on. Those that are polled already go on undisturbed. */
@@ -260,6 +281,9 @@ export class MetricsInformer {
       lastFault: '',
       fresh: false,
       toldEmpty: false,
+      watch: this.#answered === undefined ? undefined : new PageWatch(),
+      toldFrozen: false,
+      toldFrozenMs: Number.NEGATIVE_INFINITY,
     };
     return target;
   }
@@ -314,6 +338,7 @@ export class MetricsInformer {
     try {
       const read = this.#reader.read(target.reading, page);
       empty = read.empty;
+      if (!empty) this.#watch(target, read.signals, page, now);
       applied = this.#sink.publish(target.slot, target.generation, read.signals, now);
     } catch (error) {
       this.#failed(target, new ScrapeFault('scan', String(error)));
@@ -336,6 +361,24 @@ export class MetricsInformer {
       target.fresh = true;
       target.lastGoodMs = now;
     }
+  }
+
+  #watch(target: Target, signals: EndpointSignals, page: Uint8Array, now: number): void {
+    const { watch, slot, generation } = target;
+    if (watch === undefined) return;
+    const { isFrozen, ended, stillMs } = watch.note(signals, page, this.#answered!(slot, generation), now);
+    if (isFrozen === target.toldFrozen) return;
+    if (!isFrozen) this.#log.info(this.#fields(target), 'the metrics page changes again');
+    else if (now - target.toldFrozenMs < TELL_FROZEN_MS) return;
+    else {
+      target.toldFrozenMs = now;
+      this.#log.warn(
+        { ...this.#fields(target), ended, seconds: Math.round(stillMs / 1_000) },
+        'the metrics page stands still although requests end: its load counts as what it last said; look for a ' +
+          'cache in front of the page, or restart the engine',
+      );
+    }
+    target.toldFrozen = isFrozen;
   }
 
   #tellEmpty(target: Target): void {

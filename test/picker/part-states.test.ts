@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import type { EndpointReading } from '../../dist/src/core/endpoint-table.js';
+import { type PartSources, partStates } from '../../dist/src/picker/control/part-states.js';
+import { poolClockMs } from '../../dist/src/runtime/pool-clock.js';
+
+/** A picker with one endpoint that was scraped so long ago. */
+function sources(ageMs: number, rest: Partial<PartSources> = {}): PartSources {
+  const reading = { signalTimeMs: poolClockMs() - ageMs } as EndpointReading;
+  return {
+    table: { read: () => reading } as unknown as PartSources['table'],
+    pool: { assignments: [{ slot: 0 }] } as unknown as PartSources['pool'],
+    informers: { failures: 0, polled: () => ({ isScraped: true, ageMs, isFrozen: false }) },
+    refreshMs: 50,
+    connected: () => undefined,
+    events: { feed: undefined } as unknown as PartSources['events'],
+    reload: undefined,
+    shardDeaths: () => new Map(),
+    ejections: () => 0,
+    ...rest,
+  };
+}
+
+const part = (given: PartSources, name: string) => partStates(given).find((each) => each.name === name);
+
+describe('the parts that the page shows', () => {
+  it('signals are old by the interval between scrapes, and by a second at least', () => {
+    expect(part(sources(900), 'Signals')).toMatchObject({ ok: true });
+    expect(part(sources(60_000), 'Signals')).toMatchObject({ ok: false, text: 'of 1 endpoint 1 old' });
+    expect(part(sources(60_000, { refreshMs: 30_000 }), 'Signals')).toMatchObject({ ok: true });
+    expect(part(sources(100_000, { refreshMs: 30_000 }), 'Signals')).toMatchObject({ ok: false });
+  });
+
+  it('signals of a page that stands still are named', () => {
+    const informers = { failures: 0, polled: () => ({ isScraped: true, ageMs: 0, isFrozen: true }) };
+    expect(part(sources(0, { informers }), 'Signals')).toMatchObject({ ok: false, text: 'of 1 endpoint 1 frozen' });
+  });
+
+  it('replicas are not well while NATS is away, and are no part of a picker without replication', () => {
+    expect(part(sources(0), 'Replicas')).toBeUndefined();
+    expect(part(sources(0, { connected: () => true }), 'Replicas')).toMatchObject({ ok: true });
+    expect(part(sources(0, { connected: () => false }), 'Replicas')).toMatchObject({ ok: false });
+  });
+});
