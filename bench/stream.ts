@@ -59,6 +59,7 @@ const QUIET: RequestRecorder = {
   failed: nothing,
   running: nothing,
   tokens: nothing,
+  estimatedTokens: nothing,
   firstToken: nothing,
   interTokenLatency: nothing,
   responseEnded: nothing,

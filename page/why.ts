@@ -46,7 +46,7 @@ function endText(end: RequestStory['end']): string {
   if (end.end === 'rejected') return `refused with ${end.httpStatus}`;
   const parts = [
     end.firstTokenMs === null ? undefined : `first token after ${ms(end.firstTokenMs)}`,
-    end.outputTokens === null ? undefined : `${end.outputTokens} tokens`,
+    end.outputTokens === null ? undefined : `${end.outputTokens} tokens${end.outputEstimated ? ' (estimated)' : ''}`,
     end.cachedTokens === null
       ? undefined
       : `${count(end.cachedTokens)} of ${count(end.promptTokens)} prompt tokens cached`,

@@ -32,6 +32,8 @@ export interface ObserveSettings {
   readonly columnsEvery: number;
   /** Whether requests with `x-pointsman-explain: 1` keep all columns of their decisions. */
   readonly allowExplain: boolean;
+  /** Whether streams are asked for their usage, which is taken out of answers whose clients did not ask. */
+  readonly asksUsage: boolean;
   /** Sampling of traces; undefined = no request is traced. */
   readonly sampler: SamplerSettings | undefined;
   /** Files with the usage of each tenant, and the days that they are kept; undefined = none. */

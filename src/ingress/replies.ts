@@ -1,5 +1,5 @@
 import { CONTROL_HEADERS } from '../request/control-headers.js';
-import { writeModel } from '../request/model-edit.js';
+import { type BodyEdit, editAll, modelBytes } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
@@ -140,6 +140,7 @@ export function evictionReply(): Buffer {
 /**
  * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
  * @param added what the picker adds to the request of its own
+ * @param usage edit of the body that asks for the usage; undefined = nothing asks for it
  * @returns bytes of the body that goes on
  */
 export function answerPlaced(
@@ -148,16 +149,18 @@ export function answerPlaced(
   request: UnderstoodRequest,
   placement: Placement,
   added: Pick<HeaderReplyDetails, 'generatedRequestId' | 'traceParent'>,
+  usage: BodyEdit | undefined,
 ): number {
   const received = body?.chunks ?? [];
-  const chunks = request.edit === undefined ? received : writeModel(received, request.edit, request.targetModel);
+  const edits = editsOf(received, request, usage);
+  const chunks = edits.length === 0 ? received : editAll(received, edits);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
   const { generatedRequestId, traceParent } = added;
   const { emitScores } = services.decide;
   const details = { contentLength, generatedRequestId, traceParent, emitScores };
   if (isBuffered) {
-    const changed = request.edit === undefined ? undefined : chunks;
+    const changed = edits.length === 0 ? undefined : chunks;
     stream.send(wholeReply(templates, placement, headers, details, changed));
     return contentLength;
   }
@@ -169,4 +172,16 @@ export function answerPlaced(
   }
   if (!endsWithBody) stream.send(encodeTrailersReply(Reply.requestTrailers));
   return contentLength;
+}
+
+const NO_EDITS: readonly BodyEdit[] = [];
+
+function editsOf(
+  received: readonly Uint8Array[],
+  { edit, targetModel }: UnderstoodRequest,
+  usage: BodyEdit | undefined,
+): readonly BodyEdit[] {
+  if (edit === undefined) return usage === undefined ? NO_EDITS : [usage];
+  const model = modelBytes(received, edit, targetModel);
+  return usage === undefined ? [model] : [model, usage];
 }

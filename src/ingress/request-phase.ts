@@ -1,16 +1,18 @@
 import type { PromptTokens } from '../core/token-chain.js';
-import { AnswerForm } from '../core/types.js';
+import { AnswerForm, PromptKind } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
+import type { BodyEdit } from '../request/model-edit.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
+import { usageEdit } from '../request/usage-edit.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
 import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
-import { Phase, type ProcessMessage } from './codec/process-request.js';
+import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, REQUEST_HEADERS_CONTINUE, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decision.js';
 import type { Exchange, StreamContext, StreamServices } from './exchange.js';
@@ -48,6 +50,8 @@ export class RequestPhase {
   #predictions: EndpointPredictions | undefined;
   #queued: QueuedRequest | undefined;
   #placement: Placement | undefined;
+  /** The picker asks for the usage, and the client does not. */
+  #asksUsage = false;
   /** The shard forgets that the request may be ended for another one; undefined = it may not. */
   #unevictable: (() => void) | undefined;
 
@@ -268,11 +272,25 @@ export class RequestPhase {
     expectAnswer(request, outcome, this.#exchange.responseBodyMode);
     this.#makeEvictable(outcome);
     const { generatedId: generatedRequestId, traceParent } = this.#observer;
-    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, { generatedRequestId, traceParent });
+    const usage = this.#askForUsage(request);
+    const added = { generatedRequestId, traceParent };
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, added, usage);
     this.#observer.routed(bytes);
     this.#close();
     if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
     this.#reader.forget();
+  }
+
+  /** Edit of the body that asks for the usage of a stream, where it can be taken out of the answer again. */
+  #askForUsage({ stream }: UnderstoodRequest): BodyEdit | undefined {
+    const { asksUsage } = this.#exchange.context.services.observe;
+    if (!asksUsage || !stream || this.#exchange.responseBodyMode === BodyMode.none) return undefined;
+    const { dialect, body } = this.#reader;
+    if (body === undefined || (dialect?.prompt !== PromptKind.chat && dialect?.prompt !== PromptKind.completions))
+      return undefined;
+    const edit = usageEdit(body.chunks);
+    this.#asksUsage = edit !== undefined;
+    return edit;
   }
 
   /** Tells the client its endpoint; the end of the exchange gives its room back. */
@@ -355,6 +373,7 @@ export class RequestPhase {
       targetModel: request?.targetModel ?? '',
       stream: request?.stream ?? false,
       answer: this.#answerForm,
+      dropsUsage: this.#asksUsage,
       picks: placement?.endpoints,
       charge: placement?.charge,
       countedPromptTokens: this.#tokens?.ids.length,

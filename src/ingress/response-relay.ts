@@ -64,6 +64,7 @@ export class ResponseRelay {
     const response = new ResponsePhase(services, this.#request.answered(), {
       status,
       contentType,
+      isEncoded: services.observe.asksUsage && (headers.get('content-encoding') ?? 'identity') !== 'identity',
       served,
       bodyComes: !this.#withoutBody,
     });
@@ -96,8 +97,9 @@ export class ResponseRelay {
 
   #firstPiece(response: ResponsePhase): void {
     this.#hasBody = true;
-    const { settings, unreadAnswers } = this.#exchange.context.services;
-    if (!settings.current.readsAnswers && !response.changesLength) unreadAnswers.note();
+    const { settings, observe, unreadAnswers } = this.#exchange.context.services;
+    const isRead = settings.current.readsAnswers || observe.asksUsage || response.changesLength;
+    if (!isRead) unreadAnswers.note();
   }
 
   #trailers() {

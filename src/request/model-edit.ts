@@ -3,19 +3,38 @@ import type { ModelEdit } from './understand.js';
 
 const OPENING_BRACE = 0x7b;
 
+/** Bytes to write in the place of a range of a body. */
+export interface BodyEdit {
+  readonly range: ByteRange;
+  readonly bytes: Uint8Array;
+}
+
 /**
  * Writes `model` into a JSON object in `chunks`. All other bytes stay unchanged.
  * @throws RangeError when an insertion finds no object
  */
 export function writeModel(chunks: readonly Uint8Array[], edit: ModelEdit, model: string): Uint8Array[] {
-  const name = jsonString(model);
-  if (edit.kind === 'replace') return editBody(chunks, edit.range, name);
-  const at = behindOpeningBrace(chunks);
-  return editBody(chunks, { start: at, end: at }, Buffer.concat([Buffer.from('"model":'), name, Buffer.from(',')]));
+  const { range, bytes } = modelBytes(chunks, edit, model);
+  return editBody(chunks, range, bytes);
 }
 
-/** Only white space may precede the brace of a JSON object, so the first brace is the object's. */
-function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
+/** Bytes that write `model` into a JSON object, and the range whose place they take. */
+export function modelBytes(chunks: readonly Uint8Array[], edit: ModelEdit, model: string): BodyEdit {
+  const name = jsonString(model);
+  if (edit.kind === 'replace') return { range: edit.range, bytes: name };
+  const at = behindOpeningBrace(chunks);
+  return { range: { start: at, end: at }, bytes: Buffer.concat([Buffer.from('"model":'), name, Buffer.from(',')]) };
+}
+
+/** Writes several edits of ranges that do not overlap. */
+export function editAll(chunks: readonly Uint8Array[], edits: readonly BodyEdit[]): readonly Uint8Array[] {
+  // The last one first: the ranges before it stay where they are.
+  const sorted = [...edits].sort((a, b) => b.range.start - a.range.start);
+  return sorted.reduce<readonly Uint8Array[]>((body, { range, bytes }) => editBody(body, range, bytes), chunks);
+}
+
+/** Position behind the opening brace of a JSON object: only white space may precede it, so the first brace is it. */
+export function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
   let offset = 0;
   for (const chunk of chunks) {
     const brace = chunk.indexOf(OPENING_BRACE);

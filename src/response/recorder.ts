@@ -44,6 +44,8 @@ export interface RequestRecorder {
   running(series: number, by: number): void;
   /** Counts input, output and cached tokens; once per answer. */
   tokens(series: number, usage: Usage): void;
+  /** Counts output tokens of a stream without usage, as its chunks tell; once per answer. */
+  estimatedTokens(series: number, outputTokens: number): void;
   /** Records the seconds to the first byte of a streamed answer, or to the end of another one. */
   firstToken(series: number, streaming: boolean, seconds: number): void;
   interTokenLatency(series: number, seconds: number): void;

@@ -1,9 +1,10 @@
 import type { RequestResult } from '../core/decider.js';
-import type { AnswerForm, Usage } from '../core/types.js';
+import { AnswerForm, type Usage } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
+import { UsageEvents } from './usage-events.js';
 
 /** Takes what a trace tells of an answer. Times are those of `now`, in milliseconds. */
 export interface AnswerTrace {
@@ -32,6 +33,8 @@ export interface AnsweredRequest {
   readonly stream: boolean;
   /** Form of the usage in the dialect's answers; undefined = the body is not read. */
   readonly answer: AnswerForm | undefined;
+  /** Whether the picker asked for the usage of the stream and the client did not; absent = no. */
+  readonly dropsUsage?: boolean;
   /** Picks for the answer in order of preference; undefined without a decision. */
   readonly picks: readonly PickedEndpoint[] | undefined;
   readonly charge: Charge | undefined;
@@ -52,6 +55,8 @@ export interface ResponseHead {
   /** HTTP status; undefined when the proxy names none. */
   readonly status: number | undefined;
   readonly contentType: string | undefined;
+  /** Whether the body is compressed, and so not read; absent = it is not. */
+  readonly isEncoded?: boolean;
   /** `ip:port` of the endpoint that answered, when the proxy reports it. */
   readonly served: string | undefined;
   /** Whether the proxy sends the body; absent = it does. */
@@ -97,12 +102,16 @@ export class ResponsePhase {
   #lastEventAt = 0;
   #usage: Usage | undefined;
   readonly #bodyComes: boolean;
+  /** Takes the usage out again; undefined = it stays. */
+  readonly #usageEvents: UsageEvents | undefined;
 
   constructor(services: ResponseServices, request: AnsweredRequest, head: ResponseHead) {
     this.#services = services;
     this.#request = request;
     this.#status = head.status ?? 0;
     this.#bodyComes = head.bodyComes !== false;
+    const dropsUsage = request.dropsUsage === true && this.#bodyComes && head.isEncoded !== true;
+    this.#usageEvents = dropsUsage && head.contentType?.includes('event-stream') ? new UsageEvents() : undefined;
     this.#contentType = head.contentType;
     this.#streaming = request.stream || this.#isOfType('text/event-stream');
     this.#judge(head);
@@ -113,7 +122,7 @@ export class ResponsePhase {
 
   /** Whether the answer's length may change, so that the announced length must not be forwarded. */
   get changesLength(): boolean {
-    return this.#renames;
+    return this.#renames || this.#usageEvents !== undefined;
   }
 
   get ended(): boolean {
@@ -138,7 +147,8 @@ export class ResponsePhase {
   body(chunk: Uint8Array, end: boolean, at = this.#services.now()): Uint8Array {
     if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte(chunk, at);
     this.#bytes += chunk.length;
-    const forward = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
+    const read = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
+    const forward = this.#usageEvents === undefined ? read : this.#usageEvents.feed(read, end);
     // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
     const kept = forward === chunk ? chunk : forward.slice();
     if (this.#scan >= 0 && this.#streaming) this.#countEvents(at);
@@ -151,7 +161,8 @@ export class ResponsePhase {
   trailers(): Uint8Array {
     if (this.#ended) return NO_BYTES;
     // The bytes must be copied to outlive the scan.
-    const rest = this.#scan < 0 ? NO_BYTES : this.#services.responses.feed(this.#scan, NO_BYTES, true).slice();
+    const read = this.#scan < 0 ? NO_BYTES : this.#services.responses.feed(this.#scan, NO_BYTES, true);
+    const rest = (this.#usageEvents?.feed(read, true) ?? read).slice();
     this.end();
     return rest;
   }
@@ -167,6 +178,7 @@ export class ResponsePhase {
         ? { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 }
         : responses.usage(this.#scan);
     this.#usage = usage;
+    this.#estimateTokens(usage.completionTokens);
     this.#request.charge?.answered?.({
       outcome: this.#outcome,
       streamed: this.#streaming,
@@ -194,6 +206,17 @@ export class ResponsePhase {
     });
   }
 
+  /**
+   * Counts the tokens of a successful stream without usage from its chunks, of a stream that broke off too: the engine
+   * has made them. Events of other forms than OpenAI's are not tokens.
+   * @param told output tokens as the engine told; below 0 = it told none
+   */
+  #estimateTokens(told: number): void {
+    if (told >= 0 || this.#events === 0 || this.#outcome !== 'completed') return;
+    const { series, answer } = this.#request;
+    if (answer === AnswerForm.usage) this.#services.recorder.estimatedTokens(series, this.#events);
+  }
+
   /** Compares the prediction with the observed latency. Only successful answers of the predicted endpoint count. */
   #comparePrediction({ completionTokens }: Usage, end: number): void {
     const { prediction, placedAt, arrivedAt, series } = this.#request;
@@ -211,6 +234,7 @@ export class ResponsePhase {
 
   /** Releases everything, whether the response is complete or not. Idempotent. */
   close(): void {
+    if (!this.#ended && this.#scan >= 0) this.#estimateTokens(-1);
     this.#ended = true;
     if (this.#scan >= 0) this.#services.responses.close(this.#scan);
     this.#scan = -1;

@@ -51,6 +51,11 @@ export const OBSERVE_FLAGS = {
     parseInteger(1, 3_660),
     'Days that files of --usage-dir are kept.',
   ),
+  'stream-usage': toggle(
+    OBSERVING,
+    false,
+    'Ask engines for the usage of streams (stream_options.include_usage); clients that did not ask do not see it.',
+  ),
   ui: toggle(OBSERVING, true, 'Serve the page /ui/ on the metrics port.'),
   'decision-columns-every': flag(
     OBSERVING,
@@ -81,6 +86,7 @@ export function observeSettings(
     fairnessIds: flags.fairnessIdMetricLabelLimit,
     columnsEvery: flags.decisionColumnsEvery,
     allowExplain: flags.allowExplainHeader,
+    asksUsage: flags.streamUsage,
     sampler,
     usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
   };

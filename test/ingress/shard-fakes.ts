@@ -168,6 +168,9 @@ export class RecordedCalls implements RequestRecorder {
   tokens(...rest: unknown[]): void {
     this.calls.push(['tokens', ...rest]);
   }
+  estimatedTokens(...rest: unknown[]): void {
+    this.calls.push(['estimatedTokens', ...rest]);
+  }
   firstToken(...rest: unknown[]): void {
     this.calls.push(['firstToken', ...rest]);
   }

@@ -12,7 +12,8 @@ import { NO_USAGE, type TenantTotals } from '../../dist/src/operations/usage/ten
 const count = fc.integer({ min: 0, max: 1_000_000 });
 const totals = fc.record({
   requests: fc.integer({ min: 1, max: 1_000_000 }),
-  ...{ errors: count, inputTokens: count, outputTokens: count, cachedTokens: count, waits: count, waitSeconds: count },
+  ...{ errors: count, inputTokens: count, outputTokens: count, estimatedOutputTokens: count, cachedTokens: count },
+  ...{ waits: count, waitSeconds: count },
 });
 const tenants = fc.dictionary(fc.string(), totals).map((found) => new Map(Object.entries(found)));
 const used = (tokens: number): TenantTotals => ({ ...NO_USAGE, requests: 1, inputTokens: tokens });
@@ -29,12 +30,18 @@ describe('usage of a day', () => {
   it('a line says pool, day, tenant, counts and the cached share of the input', () => {
     const found = new Map([
       ['idle', NO_USAGE],
-      ['a', { ...used(200), outputTokens: 30, cachedTokens: 50, waits: 2, waitSeconds: 1.5 }],
+      ['a', { ...used(200), outputTokens: 30, estimatedOutputTokens: 4, cachedTokens: 50, waits: 2, waitSeconds: 1.5 }],
     ]);
     expect(usageLines('llama', '2026-11-22', found)).toBe(
       '{"day":"2026-11-22","pool":"llama","tenant":"a","requests":1,"errors":0,"input_tokens":200,"output_tokens":30,' +
-        '"cached_tokens":50,"cached_share":0.25,"waits":2,"wait_seconds":1.5}\n',
+        '"output_tokens_estimated":4,"cached_tokens":50,"cached_share":0.25,"waits":2,"wait_seconds":1.5}\n',
     );
+  });
+
+  it('a line of 0.1, which has no estimated tokens, is read', () => {
+    const line = usageLines('p', 'd', new Map([['a', used(5)]])).replace('"output_tokens_estimated":0,', '');
+    expect(line).not.toContain('estimated');
+    expect(readUsageLines(line).get('a')).toEqual(used(5));
   });
 
   it('tenants with the most tokens come first', () => {

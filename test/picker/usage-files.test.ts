@@ -105,9 +105,18 @@ describe('the files of --usage-dir', () => {
       call.end();
       await collected;
     }
+    const stream = ask(client, 'a prompt', { 'x-llm-d-inference-fairness-id': 'b' });
+    decodeReply(await firstReply(stream));
+    const ended = collect(stream);
+    stream.write(responseHeaders({ ':status': '200', 'content-type': 'text/event-stream' }));
+    stream.write(responseBody('data: {"choices":[{}]}\n\ndata: {"choices":[{}]}\n\ndata: [DONE]\n\n', true));
+    stream.end();
+    await ended;
     const tokens = (labels: string) => metric(ports.metricsPort, 'pointsman_tenant_tokens_total', labels);
     expect(await tokens('fairness_id="a",kind="input"')).toBe(200);
     expect(await tokens('fairness_id="b",kind="cached"')).toBe(40);
+    expect(await tokens('fairness_id="b",kind="output"')).toBe(7);
+    expect(await tokens('fairness_id="b",kind="output_estimated"')).toBe(2);
     expect(await metric(ports.metricsPort, 'pointsman_tenant_requests_total', 'fairness_id="a"')).toBe(2);
     client.close();
     const day = utcDay(Date.now());
@@ -115,6 +124,6 @@ describe('the files of --usage-dir', () => {
     await setting.remove();
     const found = readUsageLines(await readFile(join(folder, `usage-${day}.ndjson`), 'utf8'));
     expect(found.get('a')).toMatchObject({ requests: 2, inputTokens: 200, outputTokens: 14, cachedTokens: 80 });
-    expect(found.get('b')).toMatchObject({ requests: 1, inputTokens: 100 });
+    expect(found.get('b')).toMatchObject({ requests: 2, inputTokens: 100, estimatedOutputTokens: 2 });
   });
 });

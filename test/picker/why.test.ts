@@ -69,7 +69,7 @@ describe.each([1, 2])('GET /debug/requests/{x-request-id} of a picker with %i sh
     expect(told).toMatchObject({
       requestId: 'req-1',
       model: 'm',
-      end: { end: 'completed', outputTokens: 2, promptTokens: 800, cachedTokens: 64 },
+      end: { end: 'completed', outputTokens: 2, outputEstimated: false, promptTokens: 800, cachedTokens: 64 },
       decisions: [{ status: 'decided', profile: 'default', endpoint: `default/${picked.name}`, candidates: 2 }],
     });
     const [decision] = told.decisions;

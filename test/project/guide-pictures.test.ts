@@ -187,6 +187,7 @@ process_open_fds 10
       errors: 0,
       inputTokens: 10,
       outputTokens: 1,
+      estimatedOutputTokens: 0,
       cachedTokens: 5,
       waits: 0,
       waitSeconds: 0,

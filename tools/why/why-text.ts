@@ -33,7 +33,7 @@ function endText(end: ShownEnd | null): string {
   if (end.end === 'abandoned') return 'the client went away, or a later profile failed';
   const parts = [
     end.firstTokenMs === null ? undefined : `first token after ${milliseconds(end.firstTokenMs)}`,
-    end.outputTokens === null ? undefined : `${end.outputTokens} tokens`,
+    end.outputTokens === null ? undefined : `${end.outputTokens} tokens${end.outputEstimated ? ' (estimated)' : ''}`,
     end.cachedTokens === null ? undefined : `${end.cachedTokens} of ${end.promptTokens ?? '?'} prompt tokens cached`,
     `${milliseconds(end.durationMs)} in all`,
   ];

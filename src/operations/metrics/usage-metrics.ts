@@ -5,6 +5,7 @@ import type { TenantTotals, TenantUsage } from '../usage/tenant-usage.js';
 const TOKEN_KINDS: readonly (readonly [string, (totals: TenantTotals) => number])[] = [
   ['input', ({ inputTokens }) => inputTokens],
   ['output', ({ outputTokens }) => outputTokens],
+  ['output_estimated', ({ estimatedOutputTokens }) => estimatedOutputTokens],
   ['cached', ({ cachedTokens }) => cachedTokens],
 ];
 
@@ -20,7 +21,9 @@ export function addUsageMetrics(exposition: MetricsExposition, usage: TenantUsag
   counter('requests', 'Requests of a tenant that were given a destination.', ({ requests }) => requests);
   exposition.addCounter({
     name: 'pointsman_tenant_tokens_total',
-    help: 'Tokens of a tenant as model servers reported them: input, output, and cached, which are part of the input.',
+    help:
+      'Tokens of a tenant as model servers reported them: input, output, and cached, which are part of the input; ' +
+      'output_estimated: those of streams without usage, counted from their chunks, no part of output.',
     labels: ['fairness_id', 'kind'],
     read: () =>
       [...usage.read()].flatMap(([id, totals]) =>

@@ -91,6 +91,10 @@ export const requestKind = kind(1, ['fairness_id', 'model_name', 'priority', 'ta
     tokenCounts,
     older('inference_objective_prompt_cached_tokens', byModel),
   ),
+  estimatedTokens: counter(
+    'pointsman_request_estimated_output_tokens_total',
+    'Output tokens of streams that ended without usage, counted from their chunks; no part of the reported ones.',
+  ),
   normalisedTime: histogram(
     'llm_d_epp_request_ntpot_seconds',
     'Duration of a request divided by its output tokens.',

@@ -215,6 +215,10 @@ export class ShardRecorder implements RequestRecorder {
     }
   }
 
+  estimatedTokens(series: number, outputTokens: number): void {
+    this.#cells[series + request.estimatedTokens.offset]! += outputTokens;
+  }
+
   firstToken(series: number, streaming: boolean, seconds: number): void {
     const metric = streaming ? request.firstTokenStreamed : request.firstTokenWhole;
     observe(this.#cells, series + metric.offset, limits.firstToken, seconds);

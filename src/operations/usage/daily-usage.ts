@@ -70,6 +70,7 @@ function line(pool: string, day: string, tenant: string, totals: TenantTotals) {
     errors: totals.errors,
     input_tokens: inputTokens,
     output_tokens: outputTokens,
+    output_tokens_estimated: totals.estimatedOutputTokens,
     cached_tokens: cachedTokens,
     cached_share: inputTokens === 0 ? null : Math.round((cachedTokens / inputTokens) * 1e4) / 1e4,
     waits: totals.waits,
@@ -97,10 +98,16 @@ const NAMES: readonly (readonly [keyof TenantTotals, string])[] = [
   ['errors', 'errors'],
   ['inputTokens', 'input_tokens'],
   ['outputTokens', 'output_tokens'],
+  ['estimatedOutputTokens', 'output_tokens_estimated'],
   ['cachedTokens', 'cached_tokens'],
   ['waits', 'waits'],
   ['waitSeconds', 'wait_seconds'],
 ];
+
+/** Files of 0.1 have no estimated tokens. */
+function absent(name: string): number | undefined {
+  return name === 'output_tokens_estimated' ? 0 : undefined;
+}
 
 function parsed(text: string): [string, TenantTotals] | undefined {
   let value: Readonly<Record<string, unknown>> | null;
@@ -110,7 +117,7 @@ function parsed(text: string): [string, TenantTotals] | undefined {
     return undefined;
   }
   if (typeof value?.tenant !== 'string') return undefined;
-  const totals = NAMES.map(([field, name]) => [field, value[name]] as const);
+  const totals = NAMES.map(([field, name]) => [field, value[name] ?? absent(name)] as const);
   if (!totals.every(([, count]) => typeof count === 'number' && count >= 0)) return undefined;
   return [value.tenant, Object.fromEntries(totals) as unknown as TenantTotals];
 }

@@ -10,6 +10,8 @@ export interface TenantTotals {
   readonly errors: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** Output tokens of streams without usage, counted from their chunks; no part of the others. */
+  readonly estimatedOutputTokens: number;
   readonly cachedTokens: number;
   /** Requests that passed flow control, and the seconds that they waited there together. */
   readonly waits: number;
@@ -21,6 +23,7 @@ export const NO_USAGE: TenantTotals = {
   errors: 0,
   inputTokens: 0,
   outputTokens: 0,
+  estimatedOutputTokens: 0,
   cachedTokens: 0,
   waits: 0,
   waitSeconds: 0,
@@ -56,10 +59,11 @@ const SOURCES: readonly Source[] = [
   {
     kind: requestKind,
     add: (totals, cells, base) => {
-      const { total, inputTokens, outputTokens, cachedTokens } = requestKind.at;
+      const { total, inputTokens, outputTokens, estimatedTokens, cachedTokens } = requestKind.at;
       totals.requests += cells[base + total.offset]!;
       totals.inputTokens += sumOf(cells, base, inputTokens);
       totals.outputTokens += sumOf(cells, base, outputTokens);
+      totals.estimatedOutputTokens += cells[base + estimatedTokens.offset]!;
       totals.cachedTokens += sumOf(cells, base, cachedTokens);
     },
   },

@@ -105,6 +105,8 @@ export interface ShownEnd {
   readonly firstTokenMs: number | null;
   readonly durationMs: number;
   readonly outputTokens: number | null;
+  /** Whether the output tokens are counted from the chunks of a stream, because the engine told no usage. */
+  readonly outputEstimated: boolean;
   readonly promptTokens: number | null;
   readonly cachedTokens: number | null;
 }
@@ -365,6 +367,7 @@ function endOf(record: DecisionRecord, refusal: ShownRefusal | null): ShownEnd |
     firstTokenMs: firstOutputMs ?? null,
     durationMs,
     outputTokens: tokens.outputTokens ?? null,
+    outputEstimated: tokens.outputTokens !== undefined && tokens.enginePromptTokens === undefined,
     promptTokens: tokens.enginePromptTokens ?? null,
     cachedTokens: tokens.cachedTokens ?? null,
   };

@@ -77,7 +77,7 @@ export class HealthReports {
       plugins: configured(),
       traffic: this.#recentTraffic(),
       lastMinute: lastMinute.rises,
-      readsAnswers: readsAnswerBodies(proxyNeeds(options.configuration)),
+      readsAnswers: options.observe.asksUsage || readsAnswerBodies(proxyNeeds(options.configuration)),
       configuration: { lastReload: reload?.last ?? null, warnings: warnings() },
     };
   }
