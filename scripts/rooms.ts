@@ -131,7 +131,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/serve',
     'tools/command-line',
   ],
-  'tools/why': ['src/core', 'src/operations', 'tools/command-line'],
+  'tools/why': ['src/contract', 'src/core', 'src/operations', 'tools/command-line'],
   'tools/bench': [
     'src/contract',
     'src/runtime',

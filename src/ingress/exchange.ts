@@ -18,6 +18,7 @@ import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
+import type { ColumnRequests } from './kept-columns.js';
 import type { PoolChoice } from './pool-choice.js';
 import type { UnreadAnswers } from './processing-modes.js';
 import type { RequestTracer } from './tracing/request-tracer.js';
@@ -129,6 +130,8 @@ export interface StreamServices {
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;
+  /** Requests whose decisions keep their columns on request; undefined = there are none. */
+  readonly columns?: ColumnRequests | undefined;
   /** Chooses the requests that are traced; undefined = none is. */
   readonly tracer?: RequestTracer | undefined;
   /** Hook plugins; undefined when the configuration has none. */

@@ -1,6 +1,7 @@
 import { DEFAULT_FAIRNESS_ID, requestedRewrite } from '../request/control-headers.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
+import { recentPoolClockMs } from '../runtime/pool-clock.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import type { Exchange, StreamServices } from './exchange.js';
@@ -88,7 +89,9 @@ export class RequestObserver {
     this.#series = this.#seriesOf(request);
     const { trace } = this;
     this.#decidesSince = trace === undefined ? 0 : this.#services.now();
-    this.#firstRecord = this.#trail.begin(this.#reader.headers, trace !== undefined);
+    const { headers } = this.#reader;
+    const keeps = this.#services.columns?.keeps(request, headers, recentPoolClockMs()) ?? false;
+    this.#firstRecord = this.#trail.begin(headers, keeps || trace !== undefined);
   }
 
   decided(queued: QueuedRequest | undefined): void {

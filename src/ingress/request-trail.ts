@@ -39,14 +39,14 @@ export class RequestTrail {
 
   /**
    * Names the request whose decision comes next.
-   * @param traced whether its records keep all columns for a trace
+   * @param keeps whether its records keep all columns, for a trace or for somebody who has asked
    * @returns number of the record that it makes first
    */
-  begin(headers: HeaderMap, traced: boolean): number {
+  begin(headers: HeaderMap, keeps: boolean): number {
     const { trail, observe } = this.#services;
     this.#id ??= headers.get('x-request-id') ?? this.#generate();
     if (trail === undefined) return 0;
-    const asked = traced || (observe.allowExplain && headers.get('x-pointsman-explain') === '1');
+    const asked = keeps || (observe.allowExplain && headers.get('x-pointsman-explain') === '1');
     trail.begin(this.#id, asked, recentPoolClockMs());
     return trail.made;
   }

@@ -1,4 +1,5 @@
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../contract/endpoint.js';
+import type { KeptColumns } from '../contract/kept-columns.js';
 import type { KeyPair } from '../contract/listen-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
 import type { TapCounts } from '../core/decision-tap.js';
@@ -153,6 +154,8 @@ export type ToPool =
   /** Answers `traces`: the shard may send the next ones. */
   | { readonly kind: 'tracesTaken' }
   /** Records decisions until the next such message; undefined = no longer. */
+  /** Requests whose decisions keep their columns from now on, all of them. */
+  | { readonly kind: 'keepColumns'; readonly wanted: readonly KeptColumns[] }
   | { readonly kind: 'record'; readonly recording: number; readonly bytesMax: number | undefined };
 
 /** Control thread → shard. */

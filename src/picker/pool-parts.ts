@@ -163,6 +163,7 @@ export class PoolParts {
       reload: this.reload,
       shadow: this.shadow,
       recording: this.recording,
+      broadcast: (message) => this.#process.link().broadcast(message),
       ejections: () => this.#ejections,
       deaths: () => this.deaths?.count ?? 0,
       silences: () => this.silence.silences,

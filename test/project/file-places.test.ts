@@ -31,7 +31,6 @@ const SMALL_ON_THEIR_OWN: Readonly<Record<string, string>> = {
   'src/pool/sources/poll-schedule.ts': 'arithmetic of times, tested without an informer',
   'src/scheduling/profile-handlers/requested-profile.ts': 'a profile handler as its neighbours, which a flag chooses',
   'src/serve/serve-program.ts': 'first module of the bundled program (scripts/bundle.ts)',
-  'tools/why/why.ts': 'a command, loaded when it runs (tools/commands.ts)',
 };
 
 const linesOf = (file: string) => readFileSync(file, 'utf8').trimEnd().split('\n').length;

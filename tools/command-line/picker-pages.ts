@@ -36,6 +36,11 @@ export function askPicker(flags: PickerAddressFlags, path: string): Promise<Resp
   return request(flags, path, AbortSignal.timeout(ANSWER_TIMEOUT_MS));
 }
 
+/** As `askPicker`, for a page with an effect. */
+export function tellPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
+  return request(flags, path, AbortSignal.timeout(ANSWER_TIMEOUT_MS), 'POST');
+}
+
 /** As `askPicker`, for a page that does not end. */
 export function openPicker(flags: PickerAddressFlags, path: string): Promise<Response> {
   return request(flags, path, undefined);
@@ -45,13 +50,14 @@ async function request(
   { picker, tokenFile, pool }: PickerAddressFlags,
   path: string,
   signal: AbortSignal | undefined,
+  method: 'GET' | 'POST' = 'GET',
 ): Promise<Response> {
   const headers: Record<string, string> = {};
   const url = new URL(path, picker);
   if (pool !== undefined) url.searchParams.set('pool', pool);
   if (tokenFile !== undefined) headers.authorization = `Bearer ${readToken(tokenFile)}`;
   try {
-    return await fetch(url, { headers, ...(signal === undefined ? {} : { signal }) });
+    return await fetch(url, { method, headers, ...(signal === undefined ? {} : { signal }) });
   } catch (error) {
     const cause = (error as { cause?: unknown }).cause ?? error;
     throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);

@@ -37,6 +37,7 @@ import type { RequestStories, RequestStory } from '../../operations/why/request-
 import type { SegmentsState } from '../../request/tokens/token-source.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { CompiledProfile } from '../../scheduling/program.js';
+import type { ToPool } from '../messages.js';
 import type { Part } from '../part.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { AdaptationControl } from './adaptation-control.js';
@@ -44,6 +45,7 @@ import { type ConfigurationReload, NO_RELOADS } from './configuration-reload.js'
 import type { FlowControl } from './flow-control.js';
 import { HealthReports, scrapeTimes } from './health-reports.js';
 import type { Informers } from './informers.js';
+import { ColumnKeeper } from './kept-columns.js';
 import type { EngineEvents } from './kv-events.js';
 import type { LatencyLearning } from './latency-learning.js';
 import { PageSnapshots } from './page-snapshots.js';
@@ -88,6 +90,7 @@ export interface PoolPageSources {
   readonly usage: TenantUsage;
   readonly reload: ConfigurationReload | undefined;
   readonly recording: RecordingControl;
+  readonly broadcast: (message: ToPool) => void;
   /** Undefined = nothing decides in shadow. */
   readonly shadow: ShadowControl | undefined;
   /** Deaths of each shard by its thread. */
@@ -118,6 +121,7 @@ export interface PoolPageSources {
 /** Metrics and debug pages of one pool. Starts after the parts that it shows. */
 export class PoolPages implements Part {
   readonly #sources: PoolPageSources;
+  readonly #columns: ColumnKeeper;
   #stories: RequestStories | undefined;
   #routes: ReadonlyMap<string, Route> = new Map();
   /** Set from the first reader on. */
@@ -128,6 +132,9 @@ export class PoolPages implements Part {
 
   constructor(sources: PoolPageSources) {
     this.#sources = sources;
+    const { broadcast, core, options } = sources;
+    const logged = (core.sizes.decisions ?? 0) > 0;
+    this.#columns = new ColumnKeeper({ broadcast, logged, nowMs: poolClockMs, log: options.log });
   }
 
   /** Requests so far, answered and refused. */
@@ -162,7 +169,10 @@ export class PoolPages implements Part {
 
   /** Paths with an effect on the pool. */
   get actions(): ReadonlyMap<string, Route> {
-    return new Map([['/debug/recording', this.#sources.recording.route]]);
+    return new Map([
+      ['/debug/recording', this.#sources.recording.route],
+      ['/debug/columns', this.#columns.route],
+    ]);
   }
 
   /** The pool in a few words. */
@@ -185,6 +195,7 @@ export class PoolPages implements Part {
 
   stop(): void {
     this.#lastMinute.stop();
+    this.#columns.stop();
     this.#feed?.close();
   }
 
@@ -292,6 +303,7 @@ export class PoolPages implements Part {
   #pageRoutes(): (readonly [string, Route])[] {
     const { options, core, table, pool, flow, shadow, unready, configuration, informers } = this.#sources;
     if (!options.observe.ui) return [];
+    const connected = () => this.#sources.replication?.report().connected;
     const snapshots = new PageSnapshots({
       core,
       table,
@@ -303,7 +315,6 @@ export class PoolPages implements Part {
       adaptation: () => this.#adaptation(),
       decided: this.#sources.adaptation,
       shadow,
-    const connected = () => this.#sources.replication?.report().connected;
       unready,
       parts: () => partStates({ ...this.#sources, ...scrapeTimes(options), connected }),
       polled: (slot) => informers.polled(slot),

@@ -13,6 +13,7 @@ import { TokenChain } from '../../core/token-chain.js';
 import { EvictableRequests } from '../../flow-control/evictable-requests.js';
 import { WaitingLine } from '../../flow-control/waiting-line.js';
 import type { StreamServices, StreamSettings } from '../../ingress/exchange.js';
+import { ColumnRequests } from '../../ingress/kept-columns.js';
 import { UnreadAnswers, unusableModes } from '../../ingress/processing-modes.js';
 import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import type { Logger } from '../../operations/log.js';
@@ -150,6 +151,7 @@ export class PoolStack {
   /** Waiting requests; undefined while flow control is off, which only a restart changes. */
   readonly #line: WaitingLine | undefined;
   readonly #evictable = new EvictableRequests();
+  readonly #columns = new ColumnRequests();
   #tokens: TokenSource | undefined;
   #latency: ReturnType<typeof createLatencySource>;
 
@@ -163,6 +165,7 @@ export class PoolStack {
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
     tracesTaken: () => this.#traces.taken(),
+    keepColumns: ({ wanted }) => this.#columns.replace(wanted),
     record: ({ recording, bytesMax }) => this.#record(recording, bytesMax),
   };
 
@@ -335,6 +338,7 @@ export class PoolStack {
       plugins: this.#plugins.plugins,
       line: this.#line,
       evictable: this.#evictable,
+      columns: this.#columns,
       trail: this.#trail,
       tracer: observe.sampler && new RequestTracer(observe.sampler, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
