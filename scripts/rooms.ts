@@ -83,7 +83,15 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/picker',
   ],
   'tools/plugin-testing': ['src/contract', 'src/runtime', 'src/core', 'src/scheduling', 'src/flow-control'],
-  'tools/command-line': ['src/contract', 'src/runtime', 'src/pool', 'src/scheduling', 'src/config', 'src/serve'],
+  'tools/command-line': [
+    'src/contract',
+    'src/runtime',
+    'src/pool',
+    'src/scheduling',
+    'src/config',
+    'src/operations',
+    'src/serve',
+  ],
   'tools/doctor': ['src/operations', 'tools/command-line'],
   'tools/explain': [
     'src/contract',
@@ -176,7 +184,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'tools/envoy',
   ],
   tools: [
-    'src/config',
+    'src/runtime',
     'src/serve',
     'tools/doctor',
     'tools/explain',

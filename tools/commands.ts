@@ -32,10 +32,10 @@ export const COMMANDS: readonly CommandEntry[] = [
         return runPreflight(argv.filter((argument) => argument !== '--kubernetes'));
       }
       if (argv.some((argument) => /^--envoy(=|$)/.test(argument))) {
-        return (await import('./lint/envoy.js')).runEnvoyLint(argv);
+        return (await import('./lint/envoy.js')).runEnvoyLint(withoutValue(argv));
       }
       if (argv.some((argument) => /^--pools(=|$)/.test(argument))) {
-        return (await import('./lint/pools.js')).runPoolsLint(argv);
+        return (await import('./lint/pools.js')).runPoolsLint(withoutValue(argv));
       }
       return (await import('./lint/lint.js')).runLint(argv);
     },
@@ -46,7 +46,7 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'what a picker would serve from its cluster; with --gateway, which settings of a gateway limit it',
     run: async (argv) =>
       argv.some((argument) => /^--gateway(=|$)/.test(argument))
-        ? (await import('./preflight/gateway.js')).runGatewayPreflight(argv)
+        ? (await import('./preflight/gateway.js')).runGatewayPreflight(withoutValue(argv))
         : (await import('./preflight/preflight.js')).runPreflight(argv),
   },
   {
@@ -116,6 +116,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     run: async (argv) => done((await import('./gateway/gateway-command.js')).runGateway(argv)),
   },
 ];
+
+/** `--envoy --help` asks for the help with `--envoy`: no file is called so. */
+function withoutValue(argv: readonly string[]): readonly string[] {
+  const help = argv.find((argument) => argument === '--help' || argument === '-h');
+  return help === undefined ? argv : [help];
+}
 
 async function done(command: Promise<void>): Promise<number> {
   await command;

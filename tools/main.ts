@@ -1,4 +1,4 @@
-import { didYouMean } from '../src/config/nearest-name.js';
+import { didYouMean } from '../src/runtime/nearest-name.js';
 import { runProgram } from '../src/serve/program-run.js';
 import { COMMANDS, commandList } from './commands.js';
 

@@ -1,6 +1,6 @@
+import { didYouMean } from '../runtime/nearest-name.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { pathText } from './document.js';
-import { didYouMean } from './nearest-name.js';
 import { type EndpointPickerConfig, endpointPickerConfig } from './schema.js';
 import { shown, validate, violations } from './validation.js';
 
@@ -104,7 +104,10 @@ function versionWarnings(data: Fields, document: ConfigurationDocument): string[
   }
   if (typeof apiVersion === 'string' && ![API_VERSION, OLDER_VERSION, DEPRECATED_VERSION].includes(apiVersion)) {
     const hint = didYouMean(apiVersion, [API_VERSION, OLDER_VERSION]);
-    throw document.error(['apiVersion'], `expected ${API_VERSION}, got ${shown(apiVersion)}${hint}`);
+    throw document.error(
+      ['apiVersion'],
+      `expected ${API_VERSION} or ${OLDER_VERSION}, got ${shown(apiVersion)}${hint}`,
+    );
   }
   if (apiVersion === DEPRECATED_VERSION) {
     warnings.push(document.warning(['apiVersion'], `${DEPRECATED_VERSION} is deprecated: use ${API_VERSION}`));

@@ -1,5 +1,5 @@
+import { didYouMean } from '../runtime/nearest-name.js';
 import type { ConfigurationDocument } from './document.js';
-import { didYouMean } from './nearest-name.js';
 import { shown } from './validation.js';
 
 /** Feature gates and whether they are on by default. */

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
+import { didYouMean } from '../runtime/nearest-name.js';
 import type { ConfiguredPlugin, PluginDefinition, PluginKind } from '../scheduling/plugin.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { ConfigurationError } from './error.js';
-import { didYouMean } from './nearest-name.js';
 import type { EndpointPickerConfig } from './schema.js';
 import { violations } from './validation.js';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { didYouMean, nearestName } from '../runtime/nearest-name.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { ConfigurationError } from './error.js';
-import { didYouMean } from './nearest-name.js';
 
 type Issue = z.core.$ZodIssue;
 
@@ -18,7 +18,7 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(data);
   if (result.success) return result.data;
-  throw issueError(result.error.issues[0]!, schema, data, document, path, subject);
+  throw issueError(untold(result.error.issues, schema, data)[0]!, schema, data, document, path, subject);
 }
 
 /** All errors that `validate` would throw one by one, in the order of the schema. */
@@ -29,8 +29,25 @@ export function violations(
   path: Path = [],
   subject = '',
 ): readonly ConfigurationError[] {
-  const issues = schema.safeParse(data).error?.issues ?? [];
+  const issues = untold(schema.safeParse(data).error?.issues ?? [], schema, data);
   return issues.map((issue) => issueError(issue, schema, data, document, path, subject));
+}
+
+/** The issues without missing fields that an unknown field beside them is meant to be: that one names them. */
+function untold(issues: readonly Issue[], schema: z.ZodType, data: unknown): readonly Issue[] {
+  const meant = new Set(
+    issues.flatMap((issue) => {
+      if (issue.code !== 'unrecognized_keys') return [];
+      const fields = fieldsAt(schema, data, inDocument(issue.path));
+      return issue.keys.map((key) => JSON.stringify([...issue.path, nearestName(key, fields)]));
+    }),
+  );
+  const isTold = ({ path }: Issue) => meant.has(JSON.stringify(path)) && valueAt(data, inDocument(path)) === undefined;
+  return issues.filter((issue) => !isTold(issue));
+}
+
+function inDocument(path: readonly PropertyKey[]): Path {
+  return path.map((part) => (typeof part === 'symbol' ? String(part) : part));
 }
 
 function issueError(
@@ -41,7 +58,7 @@ function issueError(
   base: Path,
   subject: string,
 ): ConfigurationError {
-  const inner = issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+  const inner = inDocument(issue.path);
   const prefix = subject === '' ? '' : `${subject}: `;
   if (issue.code === 'unrecognized_keys') {
     const key = issue.keys[0]!;
@@ -64,6 +81,7 @@ function describe(issue: Issue, value: unknown): string {
   if (value === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
+      if (typeof value === 'number' && !Number.isFinite(value)) return `expected a finite number, got ${shown(value)}`;
       return `${ownMessage(issue) ?? `expected ${article(issue.expected)}`}, got ${shown(value)}`;
     case 'too_small':
       if (issue.origin === 'string') return 'must not be empty';
@@ -121,7 +139,9 @@ function isPlain(value: unknown): boolean {
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (value !== null && typeof value === 'object') return 'a mapping';
-  const text = JSON.stringify(value) ?? 'nothing';
+  // JSON has no such numbers and would say null.
+  const isEndless = typeof value === 'number' && !Number.isFinite(value);
+  const text = isEndless ? String(value) : (JSON.stringify(value) ?? 'nothing');
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;
 }
 

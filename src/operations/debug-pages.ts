@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ShownAdaptation } from '../adaptation/shown-adaptation.js';
 import type { Endpoint } from '../contract/endpoint.js';
 import type { DecisionLog } from '../core/decision-log.js';
+import { didYouMean } from '../runtime/nearest-name.js';
 import { poolClockMs } from '../runtime/pool-clock.js';
 import type { Route } from './telemetry/metrics-server.js';
 import type { RequestStory } from './why/request-story.js';
@@ -87,6 +88,20 @@ export function requestRoute(stories: Stories): Route {
 export function poolsRoute(read: () => unknown, problem: () => string | undefined): Route {
   return (_request, response) => answerJson(response, { pools: read(), problem: problem() ?? null });
 }
+
+/** Bound on the pools that an answer names. */
+const POOLS_NAMED_MAX = 8;
+
+/** Says that a request names none of the pools. `pointsman top` and others repeat it. */
+export function noSuchPool(name: string, pools: readonly string[]): string {
+  const listed = pools.slice(0, POOLS_NAMED_MAX).join(', ');
+  const others = `; there ${pools.length === 1 ? 'is' : 'are'} ${listed}`;
+  const hint = didYouMean(name, pools) || (pools.length > POOLS_NAMED_MAX ? '; see /debug/pools' : others);
+  return `${NO_SUCH_POOL} ${JSON.stringify(name)}${hint}`;
+}
+
+/** Beginning of the text about a pool that there is not. */
+export const NO_SUCH_POOL = 'there is no pool';
 
 /** Path of the pages of single requests. */
 export const REQUESTS_PATH = '/debug/requests/';

@@ -1,4 +1,4 @@
-import { nearestName } from '../config/nearest-name.js';
+import { nearestName } from '../runtime/nearest-name.js';
 
 /** A command line that cannot be used. The message is one line that names the flag and the remedy. */
 export class FlagError extends Error {

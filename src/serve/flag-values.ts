@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { type GateEntry, parseGate } from '../config/feature-gates.js';
-import { didYouMean } from '../config/nearest-name.js';
 import { parseQuantity } from '../config/quantity.js';
 import { selectorAccepts } from '../contract/label-selector.js';
 import type { SelectedLabels } from '../kubernetes/reflector.js';
+import { didYouMean } from '../runtime/nearest-name.js';
 import { DURATION_EXPECTED, parseDuration } from '../scheduling/duration.js';
 import { BadSelector, parseSelector as readSelector } from '../scheduling/screeners/selector-text.js';
 import { OPENSSL_CIPHERS } from './cipher-suites.js';

@@ -68,7 +68,11 @@ describe('the shape of a configuration', () => {
     ],
     ['a list', '- testing\n', '--config-text:1:1: expected a mapping, got a list'],
     ['text that is no YAML', 'plugins: [\n', '--config-text:2:1: not valid YAML or JSON'],
-    ['another version', 'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n', 'expected llm-d.ai/v1,'],
+    [
+      'another version',
+      'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n',
+      'expected llm-d.ai/v1 or llm-d.ai/v1alpha1, got',
+    ],
     ['two documents', 'a: 1\n---\nb: 1\n', 'not valid YAML or JSON'],
     ['a key twice', 'a: 1\na: 2\n', '--config-text:2:1: not valid YAML or JSON'],
   ])('the shape of a configuration refuses %s', (_name, text, message) => {
@@ -106,6 +110,14 @@ describe('the shape of a configuration', () => {
     ['plugins: {}', '--config-text:3:10: plugins: expected a list, got a mapping'],
     ['plugins:\n- {type: 1}', '--config-text:4:10: plugins[0].type: expected a string, got 1'],
     ['plugins:\n- {type: queue-scorer, nme: a}', 'plugins[0].nme: unknown field "nme"; did you mean "name"?'],
+    [
+      'schedulingProfiles: [{name: a, plugins: [{pluginref: queue-scorer}]}]',
+      'schedulingProfiles[0].plugins[0].pluginref: unknown field "pluginref"; did you mean "pluginRef"?',
+    ],
+    [
+      'schedulingProfiles: [{name: a, plugins: [{pluginRef: queue-scorer, weight: 1e999}]}]',
+      'schedulingProfiles[0].plugins[0].weight: expected a finite number, got Infinity',
+    ],
     ['dataLayer: {sorces: []}', 'dataLayer.sorces: unknown field "sorces"; did you mean "sources"?'],
     ['schedulingProfiles:\n- {plugins: []}', 'schedulingProfiles[0].name: is required'],
     [

@@ -68,9 +68,17 @@ describe('an unknown key', () => {
   );
 
   it('an unknown key of an endpoint in a file of signals is named with the nearest key', () => {
+    const endpoint = {
+      id: 'default/server-0',
+      name: 'server-0',
+      namespace: 'default',
+      address: '10.0.0.1',
+      port: 1,
+      labels: {},
+    };
     const text = JSON.stringify({ 'server-0': { runningRequest: 1 } });
     const meant = 'server-0.runningRequest: unknown field "runningRequest"; did you mean "runningRequests"?';
-    expect(() => readSignals(text, 'signals', [])).toThrow(meant);
+    expect(() => readSignals(text, 'signals', [endpoint])).toThrow(meant);
   });
 
   const suiteSections = sectionsOf(z.toJSONSchema(suiteSchema, { io: 'input' }) as JsonSchema);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { nearestName } from '../../dist/src/config/nearest-name.js';
 import { parseQuantity } from '../../dist/src/config/quantity.js';
+import { nearestName } from '../../dist/src/runtime/nearest-name.js';
 import { parseDuration } from '../../dist/src/scheduling/duration.js';
 
 describe('a duration', () => {
@@ -57,6 +57,7 @@ describe('the nearest name', () => {
     ['Queue-Scorer', 'queue-scorer'],
     ['queeu-scorer', 'queue-scorer'],
     ['scorer', 'queue-scorer'],
+    ['randm', 'random-picker'],
     ['Picker', 'random-picker'],
     ['pick', undefined],
     ['prefix-scorer', undefined],

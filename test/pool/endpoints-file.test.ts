@@ -138,6 +138,11 @@ describe('an endpoints file', () => {
       'endpoints[1] "b": address: is missing: it must be an IPv4 address, an IPv6 address without zone, or a host name',
     ],
     ['address: 10.0.0.2, port: 80', 'endpoints[1]: name: is missing'],
+    [
+      'name: b, adress: 10.0.0.2, port: 80',
+      'endpoints[1] "b": adress: is an unknown field: correct or remove it; did you mean "address"?',
+    ],
+    ['name: b, address: 10.0.0.2, port: 1e999', 'port: Infinity must be a whole number'],
     ['name: "", address: 10.0.0.2, port: 80', 'endpoints[1] "": name: "" must be 1 to 253 characters'],
     ['name: a/b, address: 10.0.0.2, port: 80', 'name: "a/b" must be 1 to 253 characters without blanks or "/"'],
     ['name: b, address: 10.0.0.2, port: x', 'endpoints[1] "b": port: "x" must be a whole number from 1 to 65535'],

@@ -103,6 +103,35 @@ describe('a start that fails says why in one line and exits with 1', () => {
     );
   });
 
+  it.each([
+    ['bind-address', '--metrics-bind-address or --bind-address'],
+    ['metrics-bind-address', '--metrics-bind-address or --bind-address'],
+    ['grpc-bind-address', '--grpc-bind-address or --bind-address'],
+    ['grpc-health-bind-address', '--grpc-health-bind-address or --bind-address'],
+  ])('the start fails on a --%s that the machine does not have', async (flag, remedy) => {
+    // TEST-NET-1 (RFC 5737), which no machine has.
+    const said = await serve(`--${flag}=192.0.2.1`);
+    expect(said).toContain('this machine has no address 192.0.2.1');
+    expect(said.endsWith(`choose another with ${remedy}`)).toBe(true);
+  });
+
+  it('the start fails on a --grpc-socket in a folder that is not there', async () => {
+    const folder = join(setting.folder, 'missing');
+    expect(await serve(`--grpc-socket=${folder}/picker.sock`)).toBe(
+      `--grpc-socket: ${folder}/picker.sock: there is no folder ${folder}: make it, or choose another path`,
+    );
+  });
+
+  it.each(['state-dir', 'usage-dir'])('the start fails on a --%s that cannot be made or written', async (flag) => {
+    // A file system in which nothing can be made: Node.js would try for ever.
+    expect(await serve(`--${flag}=/proc/pointsman/state`)).toBe(
+      `--${flag}: /proc/pointsman/state cannot be made there: name a folder of another file system`,
+    );
+    const path = await file('a-file', '');
+    expect(await serve(`--${flag}=${path}`)).toBe(`--${flag}: ${path} is a file: name a folder`);
+    expect(await serve(`--${flag}=${path}/below`)).toBe(`--${flag}: ${path}/below lies below a file: correct the path`);
+  });
+
   it('the start fails on a certificate that cannot be read or used', async () => {
     const secure = (...flags: string[]) => serve('--secure-serving=true', ...flags);
     expect(await secure('--cert-path=/nowhere')).toMatch(/^--cert-path: \/nowhere\/tls\.crt does not exist: create it/);

@@ -34,6 +34,24 @@ describe('pointsman lint', () => {
     expect(stdout).toMatch(/profile handler +single-profile-handler\n/);
   });
 
+  it('the help of pointsman lint names the flags of every form, and each form has a help', () => {
+    const { stdout } = pointsman('lint', '--help');
+    for (const flag of ['--envoy', '--pools', '--picker-cluster', '--pool-name', '--max-pools', '--kubernetes']) {
+      expect(stdout).toContain(flag);
+    }
+    expect(pointsman('lint', '--envoy', '--help')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('Name the settings of an Envoy configuration'),
+    });
+    expect(pointsman('lint', '--pools', '--help').stdout).toContain('Check a pools file');
+  });
+
+  it('an option of a list of names says which there are', () => {
+    expect(pointsman('demo', '--mode', 'foo').stderr).toBe(
+      'pointsman: --mode: expected one of auto, always, got "foo"\n',
+    );
+  });
+
   it('pointsman lint ends with 0 for warnings, with 1 under --strict', () => {
     const path = file('idle.yaml', IDLE);
     expect(pointsman('lint', path)).toMatchObject({

@@ -302,3 +302,13 @@ schedulingProfiles:
     expect(explanationText(explanation)).toContain('goes to     no endpoint:');
   });
 });
+
+describe('a file of signals', () => {
+  it.each([
+    ['a: {waitng: 3}', 'signals.yaml:1:5: a.waitng: unknown field "waitng"; did you mean "waitingRequests"?'],
+    ['a: {kvUsge: 1}', 'signals.yaml:1:5: a.kvUsge: unknown field "kvUsge"; did you mean "kvUsage"?'],
+    ['endpoints: {a: {kvUsage: 1}}', 'signals.yaml:1:1: endpoints: there is no such endpoint; known: a, b, c'],
+  ])('a file of signals with %s is refused with what was meant', (text, message) => {
+    expect(() => readSignals(text, 'signals.yaml', endpoints)).toThrow(message);
+  });
+});

@@ -51,12 +51,26 @@ describe('pointsman preflight --gateway', () => {
     expect(code).toBe(texts.get('failures')!.startsWith('ok') ? 0 : 1);
   });
 
-  it('a gateway that does not answer fails the first probe and no other is made', async () => {
-    const { code, stdout } = await preflight('--gateway=http://127.0.0.1:9', '--wait=1', '--json');
+  it('a port without a gateway fails the first probe at once, whatever --wait, and blames no setting', async () => {
+    const { code, stdout } = await preflight('--gateway=http://127.0.0.1:9', '--wait=3600', '--json');
     expect(code).toBe(1);
     const { probes } = JSON.parse(stdout);
-    expect(probes).toMatchObject([{ probe: 'way', ok: false }]);
-    expect(probes[0].text).toMatch(/ECONNREFUSED; nothing came to the test endpoint/);
+    const text = 'nothing listens there (ECONNREFUSED): start the gateway, or correct --gateway';
+    expect(probes).toMatchObject([{ probe: 'way', ok: false, text, settings: [] }]);
+  });
+
+  it.each(['endpoints-file', 'token-file'])(
+    'a --%s that is not there ends the command before a request',
+    async (flag) => {
+      const { code, stderr } = await preflight('--gateway=http://127.0.0.1:9', `--${flag}=/nowhere/file`);
+      const text = `pointsman: --${flag}: /nowhere/file does not exist: create it or correct the path\n`;
+      expect([code, stderr]).toEqual([1, text]);
+    },
+  );
+
+  it('the help of the gateway part is shown without an address', async () => {
+    const { code, stdout } = await preflight('--gateway', '--help');
+    expect([code, stdout]).toEqual([0, expect.stringContaining('--admin <url>')]);
   });
 
   it('an admin port that does not answer ends the command with one line', async () => {

@@ -46,6 +46,18 @@ describe('pointsman top', () => {
     });
   });
 
+  it.each(['top', 'doctor', 'why'])(
+    '%s names the pool that there is in the place of an unknown --pool',
+    async (verb) => {
+      const url = await serve();
+      const args = [verb, ...(verb === 'why' ? ['some-request'] : []), '--pool', 'defalt', '--picker', url];
+      await expect(run(process.execPath, [PROGRAM, ...args])).rejects.toMatchObject({
+        code: 1,
+        stderr: `pointsman: --pool: there is no pool "defalt"; did you mean "default"? on ${url}\n`,
+      });
+    },
+  );
+
   it('a port without a picker is answered with the flag', async () => {
     await expect(run(process.execPath, [PROGRAM, 'top', '--picker', 'http://127.0.0.1:9'])).rejects.toMatchObject({
       stderr: expect.stringContaining('--picker names its metrics port'),

@@ -69,11 +69,17 @@ function explained({ code, message }: CommanderError, command: Command): FlagErr
       return new FlagError(`--${flag}: needs a value: --${flag}=${placeholder}`);
     case 'commander.invalidArgument': {
       const [, given = '', why = text] = /argument '(.*)' is invalid\. (.*)$/.exec(text) ?? [];
-      return badValue(flag, why, given);
+      return badValue(flag, inOurWords(why), given);
     }
     default:
       return new FlagError(text);
   }
+}
+
+/** What an option takes, in the words of `parseChoice`. */
+function inOurWords(why: string): string {
+  const [, choices] = /^Allowed choices are (.*)\.$/.exec(why) ?? [];
+  return choices === undefined ? why : `expected one of ${choices}`;
 }
 
 function unexpected({ args, registeredArguments }: Command): string {

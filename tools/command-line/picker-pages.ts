@@ -1,7 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { NO_SUCH_POOL } from '../../src/operations/debug-pages.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
 import { readPlainText, SECRET_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
+import { FlagError } from '../../src/serve/flag-error.js';
 
 /** Flags of commands that read the metrics port of a running picker. */
 export interface PickerAddressFlags {
@@ -47,21 +49,30 @@ export function openPicker(flags: PickerAddressFlags, path: string): Promise<Res
 }
 
 async function request(
-  { picker, tokenFile, pool }: PickerAddressFlags,
+  flags: PickerAddressFlags,
   path: string,
   signal: AbortSignal | undefined,
   method: 'GET' | 'POST' = 'GET',
 ): Promise<Response> {
+  const { picker, tokenFile, pool } = flags;
   const headers: Record<string, string> = {};
   const url = new URL(path, picker);
   if (pool !== undefined) url.searchParams.set('pool', pool);
   if (tokenFile !== undefined) headers.authorization = `Bearer ${readToken(tokenFile)}`;
-  try {
-    return await fetch(url, { method, headers, ...(signal === undefined ? {} : { signal }) });
-  } catch (error) {
+  const asked = fetch(url, { method, headers, ...(signal === undefined ? {} : { signal }) });
+  const answer = await asked.catch((error: unknown) => {
     const cause = (error as { cause?: unknown }).cause ?? error;
     throw new Error(`no picker answers on ${picker.origin}: ${errorMessage(cause)}; --picker names its metrics port`);
-  }
+  });
+  await refuseOtherPool(answer, flags);
+  return answer;
+}
+
+/** @throws when the picker says that it has no such pool: every page would say so */
+async function refuseOtherPool(answer: Response, { picker, pool }: PickerAddressFlags): Promise<void> {
+  if (pool === undefined || answer.status !== 404) return;
+  const text = await answer.clone().text();
+  if (text.startsWith(NO_SUCH_POOL)) throw new FlagError(`--pool: ${text.trim()} on ${picker.origin}`);
 }
 
 function readToken(path: string): string {

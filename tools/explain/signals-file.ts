@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ConfigurationDocument } from '../../src/config/document.js';
-import { didYouMean } from '../../src/config/nearest-name.js';
 import { validate } from '../../src/config/validation.js';
 import type { Endpoint } from '../../src/contract/endpoint.js';
+import { didYouMean } from '../../src/runtime/nearest-name.js';
 
 const count = z
   .int()
@@ -41,12 +41,19 @@ const UNKNOWN: EndpointState = endpointState.parse({});
  */
 export function readSignals(text: string, file: string, endpoints: readonly Endpoint[]): readonly EndpointState[] {
   const document = new ConfigurationDocument(text, file);
+  // Names first: below a name that is none, every field would be called unknown.
+  refuseOtherNames(document, endpoints);
   const states = validate(signalsFile, document.data ?? {}, document);
+  return endpoints.map(({ id, name }) => states[id] ?? states[name] ?? UNKNOWN);
+}
+
+function refuseOtherNames(document: ConfigurationDocument, endpoints: readonly Endpoint[]): void {
+  const { data } = document;
+  if (data === null || typeof data !== 'object' || Array.isArray(data)) return;
   const names = new Set(endpoints.flatMap(({ id, name }) => [id, name]));
-  for (const name of Object.keys(states)) {
+  for (const name of Object.keys(data)) {
     if (names.has(name)) continue;
     const hint = didYouMean(name, names) || `; known: ${endpoints.map((endpoint) => endpoint.name).join(', ')}`;
     throw document.error([name], `there is no such endpoint${hint}`, 'key');
   }
-  return endpoints.map(({ id, name }) => states[id] ?? states[name] ?? UNKNOWN);
 }

@@ -57,6 +57,17 @@ export function withRouting(
   }
 }
 
+const HELP = `
+Further flags, with --envoy:
+  --picker-cluster <name>       cluster of the picker, where several external processors are asked
+With --pools:
+  --pool-name <name>            name of the process's own pool, where it has one beside those of the file
+  --max-pools <number>          as the flag of pointsman serve (256)
+With --kubernetes: every flag of pointsman serve, see pointsman preflight --help.
+
+Exit code: 0 without errors, 1 with errors (with --strict: or warnings).
+`;
+
 function lintCommand(): Command {
   return new Command('pointsman lint')
     .description('Check a configuration file without starting anything, and show what it makes the picker do.')
@@ -69,7 +80,7 @@ function lintCommand(): Command {
     .option('--pools <file>', 'a pools file and the configurations of its pools; <file> must be left out then')
     .option('--envoy <file>', 'settings of an Envoy configuration that limit the picker; <file> may be left out then')
     .option('--json', 'print one JSON document', false)
-    .addHelpText('after', '\nExit code: 0 without errors, 1 with errors (with --strict: or warnings).\n');
+    .addHelpText('after', HELP);
 }
 
 /** `file:line:column: error: …`, which editors and CI systems know how to read. */

@@ -1,6 +1,9 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
+import { readPlainText, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
+import { readProblem } from '../../src/runtime/read-problem.js';
+import { FlagError } from '../../src/serve/flag-error.js';
 import { repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
 import { askPicker } from '../command-line/picker-pages.js';
@@ -81,6 +84,7 @@ export async function runGatewayPreflight(argv: readonly string[]): Promise<numb
   const parsed = parsedCommand<GatewayFlags>(gatewayCommand(), argv);
   if (parsed === undefined) return 0;
   const { options: flags } = parsed;
+  refuseMissingFiles(flags);
   const { host, port } = flags.listen;
   const endpoint = await startTestEndpoint(host, port);
   process.stderr.write(`test endpoint on ${endpoint.address}:${endpoint.port}\n`);
@@ -94,6 +98,18 @@ export async function runGatewayPreflight(argv: readonly string[]): Promise<numb
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
     await borrowed?.give();
     await endpoint.stop();
+  }
+}
+
+/** Files that are needed later: a run of minutes ends with them otherwise. */
+function refuseMissingFiles({ endpointsFile, tokenFile }: GatewayFlags): void {
+  for (const [flag, file] of Object.entries({ 'endpoints-file': endpointsFile, 'token-file': tokenFile })) {
+    if (file === undefined) continue;
+    try {
+      readPlainText(file, TEXT_BYTES_MAX);
+    } catch (error) {
+      throw new FlagError(`--${flag}: ${file} ${readProblem(error)}`);
+    }
   }
 }
 
@@ -151,7 +167,7 @@ async function reached(run: TestRun, waitSeconds: number): Promise<ProbeResult> 
   const deadline = performance.now() + waitSeconds * 1000;
   for (;;) {
     const result = await reach(run);
-    if (result.ok || performance.now() > deadline) return result;
+    if (result.ok || result.isFinal === true || performance.now() > deadline) return result;
     await pause(RETRY_MS);
   }
 }

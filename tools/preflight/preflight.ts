@@ -34,7 +34,7 @@ const PREFLIGHT_HELP = `Usage: pointsman preflight [flags]
        pointsman preflight --gateway <url> [flags]
 
 With --gateway: send test requests through a gateway to an endpoint of its own, and name the settings that limit; its flags are listed
-by pointsman preflight --gateway http://127.0.0.1:8081 --help. Without it:
+by pointsman preflight --gateway --help. Without it:
 
 Read the cluster with the picker's credentials and show what a picker would serve: pool, pods, objectives, rewrite rules, and
 the rights that are missing. Changes nothing.

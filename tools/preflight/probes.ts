@@ -1,5 +1,15 @@
 import { digestOf, ENDPOINT_HEADER } from './test-endpoint.js';
-import { briefly, chatOf, exchange, failed, type ProbeResult, passed, suspectsOf, type TestRun } from './test-run.js';
+import {
+  briefly,
+  chatOf,
+  exchange,
+  failed,
+  type ProbeResult,
+  passed,
+  suspectsOf,
+  type TestRun,
+  unreached,
+} from './test-run.js';
 
 const BODY_BYTES = [1_000, 32_000, 100_000, 400_000, 1_000_000, 4_000_000];
 
@@ -13,6 +23,8 @@ export async function reach(run: TestRun): Promise<ProbeResult> {
   if (answer.status === 200) {
     return failed('way', 'another endpoint has answered: give the picker a pool with the test endpoint alone', []);
   }
+  const away = unreached(answer);
+  if (away !== undefined) return { ...failed('way', away, []), isFinal: true };
   const came =
     run.endpoint.seen(id) === undefined ? 'nothing came to the test endpoint' : 'it came to the test endpoint';
   return failed('way', `${briefly(answer)}; ${came}`, suspectsOf(answer));

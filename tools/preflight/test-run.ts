@@ -9,6 +9,8 @@ export interface ProbeResult {
   readonly text: string;
   /** Settings that can be the cause, the likeliest first; empty of a probe that is ok. */
   readonly suspects: readonly string[];
+  /** Whether another try would not help. */
+  readonly isFinal?: boolean;
 }
 
 /** Tools and settings of the probes. */
@@ -56,6 +58,19 @@ export function exchange(
   const body = question.body ?? chatOf(model, 1_000, plan.pieces !== undefined);
   endpoint.expect(id, plan);
   return { id, body, answer: client.ask({ ...question, id, body }) };
+}
+
+const UNREACHED: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'there is no such host',
+  EHOSTUNREACH: 'no way leads there',
+  ENETUNREACH: 'no way leads there',
+};
+
+/** Reason why no gateway was reached at all; undefined = one was, or it is not known. */
+export function unreached({ status, broken = '' }: Answer): string | undefined {
+  const why = status === 0 ? UNREACHED[broken] : undefined;
+  return why && `${why} (${broken}): start the gateway, or correct --gateway`;
 }
 
 /** An answer in few words, for a message. */

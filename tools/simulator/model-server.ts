@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { didYouMean } from '../../src/config/nearest-name.js';
+import { didYouMean } from '../../src/runtime/nearest-name.js';
 import { factor, listenFailure, portNumber } from '../../src/serve/port.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
 import { HARDWARE } from './fleet/hardware.js';

@@ -17,10 +17,7 @@ export async function runTop(argv: readonly string[]): Promise<number> {
   const { options } = parsed;
   const answer = await openPicker(options, '/ui/events');
   if (!answer.ok || answer.body === null) {
-    const reason =
-      answer.status === 404
-        ? `${NO_PAGE}${options.pool === undefined ? '' : '; or --pool names none'}`
-        : await answer.text();
+    const reason = answer.status === 404 ? NO_PAGE : await answer.text();
     throw new Error(`${options.picker.origin}: ${answer.status}: ${reason.trim()}`);
   }
   for await (const snapshot of snapshots(answer.body)) {

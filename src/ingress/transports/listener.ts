@@ -124,11 +124,20 @@ function secureContext({ key, cert, minVersion, ciphers, clientCa }: TlsMaterial
   };
 }
 
+/** The flags that say on which address the port of a flag is opened. */
+export function addressFlags(portFlag: string | undefined): string {
+  const own = portFlag?.endsWith('-port') ? `--${portFlag.replace(/-port$/, '-bind-address')} or ` : '';
+  return `${own}--bind-address`;
+}
+
 function bindProblem({ host, port, flag }: ListenOptions, error: NodeJS.ErrnoException): string {
   const where = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   const remedy = flag === undefined ? '' : ` with --${flag}`;
   if (error.code === 'EADDRINUSE') {
     return `port ${port} is in use (${where}): choose another${remedy} or stop its owner`;
+  }
+  if (error.code === 'EADDRNOTAVAIL') {
+    return `this machine has no address ${host}: choose another with ${addressFlags(flag)}`;
   }
   if (error.code === 'EACCES') return `port ${port} needs more rights (${where}): choose one above 1023${remedy}`;
   const chosen = flag === undefined ? '' : ` (--${flag})`;

@@ -1,5 +1,6 @@
-import { chmodSync, chownSync, lstatSync, unlinkSync } from 'node:fs';
+import { chmodSync, chownSync, lstatSync, statSync, unlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import type { SocketFile } from '../../contract/listen-settings.js';
 import { errorMessage } from '../../runtime/error-message.js';
 
@@ -18,7 +19,7 @@ export async function listenOnFile(file: SocketFile, accept: (socket: Socket) =>
   await removeStale(file.path);
   const server = createServer({ pauseOnConnect: true }, accept);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new Error(`--grpc-socket: ${file.path}: ${error.message}`)));
+    server.once('error', (error) => reject(new Error(`--grpc-socket: ${file.path}: ${bindProblem(error, file.path)}`)));
     server.listen({ path: file.path }, resolve);
   });
   server.removeAllListeners('error');
@@ -32,6 +33,16 @@ export async function listenOnFile(file: SocketFile, accept: (socket: Socket) =>
     throw new Error(`--grpc-socket: ${file.path}: mode or owner cannot be set: ${errorMessage(error)}`);
   }
   return { stop: () => server.close() };
+}
+
+/** Of a folder that is not there, the system says that it may not be written. */
+function bindProblem(error: Error, path: string): string {
+  const folder = dirname(path);
+  const found = statSync(folder, { throwIfNoEntry: false });
+  if (found === undefined) return `there is no folder ${folder}: make it, or choose another path`;
+  if (!found.isDirectory()) return `${folder} is no folder: choose another path`;
+  if ((error as NodeJS.ErrnoException).code !== 'EACCES') return error.message;
+  return `the folder ${folder} may not be written: give this process the right, or choose another path`;
 }
 
 /** Removes a stale socket. @throws when a process listens on it, or the file is no socket */

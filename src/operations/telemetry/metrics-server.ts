@@ -10,6 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
+import { addressFlags } from '../../ingress/transports/listener.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { MetricsText } from './merged-pages.js';
@@ -144,12 +145,18 @@ function tlsServer(
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason =
-        error.code === 'EADDRINUSE' ? 'the port is already in use (address already in use)' : error.message;
-      reject(new Error(`cannot serve metrics on port ${port}: ${reason}; choose another with --metrics-port`));
+      reject(new Error(`cannot serve metrics on port ${port}: ${bindProblem(host, error)}`));
     });
     server.listen(port, host, resolve);
   });
+}
+
+function bindProblem(host: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EADDRNOTAVAIL') {
+    return `this machine has no address ${host}; choose another with ${addressFlags('metrics-port')}`;
+  }
+  const reason = code === 'EADDRINUSE' ? 'the port is already in use (address already in use)' : message;
+  return `${reason}; choose another with --metrics-port`;
 }
 
 /** What an answer is made of. */

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../../runtime/error-message.js';
+import { folderProblem, usableFolder } from '../../runtime/folder.js';
 import { readPlainText, replaceFileSync, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { PickerOptions } from '../picker-options.js';
 
@@ -15,14 +14,14 @@ const FILE = 'hash-seed';
 function keptSeed(folder: string): bigint {
   const path = join(folder, FILE);
   try {
-    mkdirSync(folder, { recursive: true });
+    usableFolder(folder);
     const found = readSeed(path);
     if (found !== undefined) return found;
     const seed = newSeed();
     replaceFileSync(path, `${seedText(seed)}\n`, 0o600);
     return seed;
   } catch (error) {
-    throw new Error(`--state-dir: ${folder} cannot be used: ${errorMessage(error)}`);
+    throw new Error(`--state-dir: ${folderProblem(folder, error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { ConnectionRefusals, METRICS_REFUSALS } from '../../ingress/connection-refusals.js';
 import { Handshakes } from '../../ingress/transports/handshakes.js';
-import { poolsRoute, REQUESTS_PATH, requestRoute } from '../../operations/debug-pages.js';
+import { noSuchPool, poolsRoute, REQUESTS_PATH, requestRoute } from '../../operations/debug-pages.js';
 import { type MetricsText, mergedPages } from '../../operations/telemetry/merged-pages.js';
 import {
   type MetricsServer,
@@ -61,8 +61,8 @@ export class MetricsPage implements Part {
       tls: metricsTls,
       boundHandshakes: (server, connectionsMax) => new Handshakes(server, { connectionsMax, refusals }),
       hosts: listen.metricsHosts,
-      routes: further === undefined ? own.routes : this.#routes(further),
-      actions: further === undefined ? own.actions : this.#actions(further),
+      routes: this.#routes(),
+      actions: this.#actions(),
       mayRead: metricsAccess ?? kubernetes?.mayRead,
       report: (problem) => lines.error(problem),
       refused: (details) => refusedPages.note(details),
@@ -74,34 +74,37 @@ export class MetricsPage implements Part {
     await this.#server?.close();
   }
 
-  #pools(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, PoolPages> {
-    const { own } = this.#options;
-    return new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...further()]);
+  #pools(): ReadonlyMap<string, PoolPages> {
+    const { own, further } = this.#options;
+    return new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...(further?.() ?? [])]);
   }
 
   /** Answers as the pool that a request names (`?pool=`), the first one without. */
-  #ofPool(further: () => ReadonlyMap<string, PoolPages>, routeOf: (pages: PoolPages) => Route | undefined): Route {
+  #ofPool(routeOf: (pages: PoolPages) => Route | undefined): Route {
     const { own } = this.#options;
     return (request, response) => {
-      const all = this.#pools(further);
+      const all = this.#pools();
       const name = new URL(request.url ?? '/', 'http://localhost').searchParams.get('pool');
       const pages = name === null ? (all.values().next().value ?? own) : all.get(name);
       const route = pages && routeOf(pages);
       if (route !== undefined) return route(request, response);
       response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' });
-      response.end(pages === undefined ? `there is no such pool: see /debug/pools\n` : 'not found\n');
+      response.end(pages === undefined ? `${noSuchPool(name ?? '', [...all.keys()])}\n` : 'not found\n');
     };
   }
 
-  #actions(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
+  #actions(): ReadonlyMap<string, Route> {
     const paths = [...this.#options.own.actions.keys()];
-    return new Map(paths.map((path) => [path, this.#ofPool(further, ({ actions }) => actions.get(path))]));
+    return new Map(paths.map((path) => [path, this.#ofPool(({ actions }) => actions.get(path))]));
   }
 
   /** The debug pages of every pool. */
-  #routes(further: () => ReadonlyMap<string, PoolPages>): ReadonlyMap<string, Route> {
-    const { own, poolsProblem } = this.#options;
-    const pools = () => this.#pools(further);
+  #routes(): ReadonlyMap<string, Route> {
+    const { own, further, poolsProblem } = this.#options;
+    const paths = [...own.routes.keys()];
+    if (further === undefined)
+      return new Map(paths.map((path) => [path, this.#ofPool(({ routes }) => routes.get(path))]));
+    const pools = () => this.#pools();
     const anyStory = requestRoute({
       tell(id, pool) {
         for (const [name, pages] of pools()) {
@@ -111,9 +114,9 @@ export class MetricsPage implements Part {
         return undefined;
       },
     });
-    const paths = [...new Set([...own.routes.keys(), '/debug/flow-control'])];
+    const all = [...new Set([...paths, '/debug/flow-control'])];
     return new Map<string, Route>([
-      ...paths.map((path) => [path, this.#ofPool(further, ({ routes }) => routes.get(path))] as const),
+      ...all.map((path) => [path, this.#ofPool(({ routes }) => routes.get(path))] as const),
       [REQUESTS_PATH, anyStory],
       ['/debug/pools', poolsRoute(() => [...pools().values()].map(({ summary }) => summary), poolsProblem)],
     ]);

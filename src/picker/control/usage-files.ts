@@ -1,9 +1,10 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../../operations/log.js';
 import { DailyUsage, readUsageLines, untilMidnight, usageLines, utcDay } from '../../operations/usage/daily-usage.js';
 import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
 import { errorMessage } from '../../runtime/error-message.js';
+import { folderProblem, usableFolder } from '../../runtime/folder.js';
 import { STATE_BYTES_MAX } from '../../runtime/plain-file.js';
 import type { Part } from '../part.js';
 import { StateFile } from './state-file.js';
@@ -40,13 +41,13 @@ export class UsageFiles implements Part {
   async start(): Promise<void> {
     const { folder, read, now } = this.#options;
     try {
-      await mkdir(folder, { recursive: true });
+      usableFolder(folder);
       const day = utcDay(now());
       this.#usage = new DailyUsage(read, day, await this.#before(day));
       await this.#write();
       await this.#removeOld();
     } catch (error) {
-      throw new Error(`--usage-dir: ${errorMessage(error)}`);
+      throw new Error(`--usage-dir: ${folderProblem(folder, error)}`);
     }
     this.#wait();
   }

@@ -2,6 +2,7 @@ import { isIP, SocketAddress } from 'node:net';
 import { isMap, isNode, isSeq, LineCounter, type ParsedNode, parseDocument, type YAMLMap } from 'yaml';
 import { z } from 'zod';
 import type { ModelRewrite } from '../../contract/endpoint.js';
+import { didYouMean } from '../../runtime/nearest-name.js';
 
 /** Value of an address field: an IP in its canonical text (IPv6 without brackets), or a name to be resolved. */
 type HostAddress = { readonly ip: string } | { readonly hostName: string };
@@ -111,7 +112,7 @@ export function readEndpointsFile(text: string, file: string): EndpointsFile {
   const lines = new LineCounter();
   const { root, values } = readSections(text, file, lines);
   const problems: string[] = [];
-  const read = <T>(section: string, schema: z.ZodType<T>, key: (entry: T) => string) =>
+  const read = <T>(section: string, schema: EntrySchema<T>, key: (entry: T) => string) =>
     readEntries(
       { file, lines, section, node: root.get(section, true), values: values[section], problems },
       schema,
@@ -180,13 +181,16 @@ interface Section {
   readonly problems: string[];
 }
 
+/** Schema of an entry, with its fields. */
+type EntrySchema<T> = z.ZodType<T> & { readonly shape: Readonly<Record<string, unknown>> };
+
 interface Entry<T> {
   readonly entry: T;
   readonly id: string;
   readonly origin: string;
 }
 
-function readEntries<T>(where: Section, schema: z.ZodType<T>, key: (entry: T) => string): Entry<T>[] {
+function readEntries<T>(where: Section, schema: EntrySchema<T>, key: (entry: T) => string): Entry<T>[] {
   const { file, lines, section, node, values, problems } = where;
   if (node === undefined) return [];
   if (!isSeq(node) || !Array.isArray(values)) {
@@ -199,9 +203,11 @@ function readEntries<T>(where: Section, schema: z.ZodType<T>, key: (entry: T) =>
     const origin = `${file}:${lineOf(item, lines)}: ${section}[${i}]${nameOf(raw)}`;
     const result = schema.safeParse(raw);
     if (!result.success) {
-      const issue = result.error.issues[0]!;
+      const issue = firstIssue(result.error.issues);
       const line = lineOf(deepest(item, issue.path), lines);
-      problems.push(flat(`${file}:${line}: ${section}[${i}]${nameOf(raw)}: ${explain(issue, raw)}`));
+      problems.push(
+        flat(`${file}:${line}: ${section}[${i}]${nameOf(raw)}: ${explain(issue, raw, Object.keys(schema.shape))}`),
+      );
       continue;
     }
     const id = key(result.data);
@@ -212,17 +218,25 @@ function readEntries<T>(where: Section, schema: z.ZodType<T>, key: (entry: T) =>
   return read;
 }
 
-function explain(issue: z.core.$ZodIssue, raw: unknown): string {
+/** An unknown field before a missing one: it is often the missing one, misspelled. */
+function firstIssue(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue {
+  return issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0]!;
+}
+
+function explain(issue: z.core.$ZodIssue, raw: unknown, fields: readonly string[]): string {
   if (issue.code === 'unrecognized_keys') {
-    const field = [...issue.path, issue.keys[0] ?? ''].join('.');
-    return `${field}: is an unknown field: correct or remove it`;
+    const [key = ''] = issue.keys;
+    const hint = issue.path.length === 0 ? didYouMean(key, fields) : '';
+    return `${[...issue.path, key].join('.')}: is an unknown field: correct or remove it${hint}`;
   }
   const field = issue.path.join('.');
   if (field === '') return 'must be a map of fields';
   let value: unknown = raw;
   for (const step of issue.path) value = (value as Record<PropertyKey, unknown> | null | undefined)?.[step];
   if (value === undefined) return `${field}: is missing: it ${issue.message}`;
-  const shown = JSON.stringify(value) ?? String(value);
+  // JSON has no endless numbers and would say null.
+  const isEndless = typeof value === 'number' && !Number.isFinite(value);
+  const shown = isEndless ? String(value) : (JSON.stringify(value) ?? String(value));
   return `${field}: ${shown.length > 80 ? `${shown.slice(0, 80)}…` : shown} ${issue.message}`;
 }
 

@@ -6,7 +6,20 @@ const PIECE_MIN = 5;
 /** The name that `given` was probably meant to be: a few edits away, or one that contains it. Case does not count. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   const list = [...names];
-  return fewEditsAway(given, list) ?? containing(given, list);
+  return fewEditsAway(given, list) ?? containing(given, list) ?? begunAs(given, list);
+}
+
+/** The name whose first words, up to the next one, are a few edits away: `waitng` for `waitingRequests`. */
+function begunAs(given: string, names: readonly string[]): string | undefined {
+  if (given.length < PIECE_MIN) return undefined;
+  const begun = new Map(names.flatMap((name) => beginningsOf(name).map((beginning) => [beginning, name] as const)));
+  return begun.get(fewEditsAway(given, [...begun.keys()]) ?? '');
+}
+
+/** Beginnings of a name that end before one of its words. Those that are too short to mean one name are left out. */
+function beginningsOf(name: string): string[] {
+  const ends = [...name.matchAll(/(?<=[a-z0-9])(?=[A-Z])|[-_.]/g)].map(({ index }) => index);
+  return ends.filter((end) => end >= PIECE_MIN).map((end) => name.slice(0, end));
 }
 
 function containing(given: string, names: readonly string[]): string | undefined {
