@@ -34,6 +34,8 @@ export interface ObserveSettings {
   readonly allowExplain: boolean;
   /** Whether streams are asked for their usage, which is taken out of answers whose clients did not ask. */
   readonly asksUsage: boolean;
+  /** Lower-case name of the header of answers that names the endpoint which served; undefined = none. */
+  readonly servedByHeader: string | undefined;
   /** Sampling of traces; undefined = no request is traced. */
   readonly sampler: SamplerSettings | undefined;
   /** Files with the usage of each tenant, and the days that they are kept; undefined = none. */

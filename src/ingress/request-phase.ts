@@ -22,6 +22,7 @@ import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
 import { RequestObserver } from './request-observer.js';
 import { RequestReader } from './request-reader.js';
 import { isReservation, refusedReservation, reservationReply } from './reservation.js';
+import { serverName } from './server-name.js';
 import type { TracedEnd } from './tracing/trace-record.js';
 
 type State =
@@ -383,15 +384,19 @@ export class RequestPhase {
     };
   }
 
-  /** Headers that are added to the answer: how the request waited, and what plugins say. */
+  /** Headers that are added to the answer: how the request waited, what plugins say, and who served it. */
   addedHeaders(head: Pick<HookResponse, 'status' | 'headers' | 'served'>): ReadonlyMap<string, string> | undefined {
-    const { plugins } = this.#exchange.context.services;
+    const { plugins, observe } = this.#exchange.context.services;
     const placement = this.#placement;
     const { hosted } = this;
     const wait = this.#queued?.answerHeaders;
-    if (plugins === undefined || hosted === undefined || placement === undefined) return wait;
-    const added = plugins.responseHeaders(hosted, placement, head);
-    return wait === undefined ? added : new Map([...wait, ...(added ?? [])]);
+    if (placement === undefined) return wait;
+    const added =
+      plugins === undefined || hosted === undefined ? undefined : plugins.responseHeaders(hosted, placement, head);
+    const server = observe.servedByHeader === undefined ? undefined : serverName(placement, head);
+    if (wait === undefined && server === undefined) return added;
+    const named = server === undefined ? [] : ([[observe.servedByHeader!, server]] as const);
+    return new Map([...(wait ?? []), ...(added ?? []), ...named]);
   }
 
   /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */

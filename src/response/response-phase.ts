@@ -71,7 +71,7 @@ function counted(tokens: number): number | undefined {
 }
 
 /** Statuses that a proxy gives itself where no server answers: bad gateway, unavailable, time-out. */
-const PROXY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
+export const PROXY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 function resultOf(status: number): RequestResult {
   if (PROXY_STATUSES.has(status)) return 'unanswered';

@@ -114,6 +114,37 @@ export function parseChoice<Name extends string>(names: readonly Name[]): FlagPa
     refuse(flag, `expected one of ${names.join(', ')}`, text, didYouMean(text, names));
 }
 
+const HEADER_EXPECTED = 'expected the name of a header of our own, such as x-inference-pod';
+/** RFC 9110, section 5.6.2, in lower case, with a bound. */
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]{1,64}$/;
+/** Headers that clients and proxies act on, and those that Envoy lets no filter set. */
+const MEANINGFUL_HEADERS: ReadonlySet<string> = new Set([
+  ...['age', 'allow', 'cache-control', 'connection', 'date', 'etag', 'expires', 'host', 'keep-alive', 'last-modified'],
+  ...[
+    'location',
+    'retry-after',
+    'server',
+    'set-cookie',
+    'te',
+    'trailer',
+    'transfer-encoding',
+    'upgrade',
+    'vary',
+    'via',
+  ],
+  ...['www-authenticate', 'x-request-id'],
+]);
+const MEANINGFUL_BEGINNINGS = /^(content-|access-control-|x-envoy-|:)/;
+
+/** Name of a header that is added to answers, in lower case; an empty text is the same as no flag. */
+export function parseAnswerHeader(text: string, flag: string): string | undefined {
+  if (text === '') return undefined;
+  const name = text.toLowerCase();
+  if (!HEADER_NAME.test(name)) return refuse(flag, HEADER_EXPECTED, text);
+  const isTaken = MEANINGFUL_HEADERS.has(name) || MEANINGFUL_BEGINNINGS.test(name);
+  return isTaken ? refuse(flag, `${HEADER_EXPECTED}: clients and proxies act on this one`, text) : name;
+}
+
 const TLS_VERSIONS = { VersionTLS12: 'TLSv1.2', VersionTLS13: 'TLSv1.3' } as const;
 
 /** Node.js's name of a TLS version that is given by Go's. */

@@ -1,6 +1,6 @@
 import type { ObserveSettings, SamplerSettings } from '../contract/observe-settings.js';
 import { type FlagValues, flag, optionalText, toggle } from './flag.js';
-import { parseChoice, parseInteger, parseOptionalInteger, parseZapLevel } from './flag-values.js';
+import { parseAnswerHeader, parseChoice, parseInteger, parseOptionalInteger, parseZapLevel } from './flag-values.js';
 
 const OBSERVING = 'Logs, metrics, traces';
 
@@ -65,6 +65,15 @@ export const OBSERVE_FLAGS = {
     parseInteger(0, 1_000_000),
     'One decision in so many is kept with all its columns; 0 = only refused ones.',
   ),
+  'served-by-header': flag<string | undefined>(
+    OBSERVING,
+    '<name>',
+    undefined,
+    undefined,
+    parseAnswerHeader,
+    'Header of answers that names the endpoint which served, such as x-inference-pod. The proxy must send heads of ' +
+      'answers (response_header_mode: SEND).',
+  ),
   'allow-explain-header': toggle(
     OBSERVING,
     false,
@@ -87,6 +96,7 @@ export function observeSettings(
     columnsEvery: flags.decisionColumnsEvery,
     allowExplain: flags.allowExplainHeader,
     asksUsage: flags.streamUsage,
+    servedByHeader: flags.servedByHeader,
     sampler,
     usage: flags.usageDir === undefined ? undefined : { folder: flags.usageDir, days: flags.usageDays },
   };

@@ -98,6 +98,8 @@ describe('a flag', () => {
     [['--secure-serving', '--tracing=false'], { secureServing: true, tracing: false }],
     [['--emit-endpoint-scores=true'], { emitEndpointScores: true }],
     [['--allow-profile-header'], { allowProfileHeader: true }],
+    [['--served-by-header=X-Inference-Pod'], { servedByHeader: 'x-inference-pod' }],
+    [['--served-by-header='], { servedByHeader: undefined }],
     [['--cert-path=/certs', '--enable-cert-reload'], { certPath: '/certs', enableCertReload: true }],
     [['--tls-min-version=VersionTLS12'], { tlsMinVersion: 'TLSv1.2' }],
     [['--tls-min-version=VersionTLS13'], { tlsMinVersion: 'TLSv1.3' }],
@@ -233,6 +235,8 @@ describe('a flag', () => {
       ['--grpc-port=7', '--metrics-port=7', '--grpc-bind-address=::1', '--bind-address=::1'],
       '--grpc-port and --metrics-port are both 7',
     ],
+    [['--served-by-header=not a name'], '--served-by-header: expected the name of a header of our own'],
+    [['--served-by-header=Content-Length'], 'clients and proxies act on this one, got "Content-Length"'],
   ])('%j is refused in one line', (argv, message) => {
     let thrown: unknown;
     try {
