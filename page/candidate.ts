@@ -32,7 +32,7 @@ function figures({ objectives }: CandidateShown, all: ComparisonShown): HTMLElem
   ];
   return [
     h('p', {}, summary(all)),
-    table('Predicted cost in targets (1 = as long as the target), running → candidate', columns, rows),
+    table({ caption: 'Predicted cost in targets (1 = as long as the target), running → candidate' }, columns, rows),
   ];
 }
 

@@ -1,3 +1,5 @@
+import { renewChildren } from './renew.ts';
+
 type Child = Node | string | number | null | undefined;
 type Attributes = Readonly<Record<string, string | number | boolean | ((event: Event) => void) | undefined>>;
 
@@ -24,20 +26,27 @@ export function byId(id: string): HTMLElement {
   return element;
 }
 
-/** Replaces the content of an element. A focused control is given its focus back by its `data-key`. */
+/**
+ * Gives an element another content. Nodes that stay are kept; when the focused control goes, the one that takes its
+ * place gets the focus.
+ */
 export function show(id: string, ...children: readonly Child[]): void {
   const place = byId(id);
   const focused = document.activeElement;
-  const key = focused instanceof HTMLElement && place.contains(focused) ? focused.dataset.key : undefined;
-  const scroll = place.querySelector('.scroll')?.scrollLeft ?? 0;
-  place.replaceChildren(
-    ...children
+  const position = focused !== null && place.contains(focused) ? controlsOf(place).indexOf(focused) : -1;
+  renewChildren(
+    place,
+    children
       .filter((child) => child !== null && child !== undefined)
-      .map((child) => (child instanceof Node ? child : String(child))),
+      .map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))),
   );
-  const table = place.querySelector('.scroll');
-  if (table !== null && scroll > 0) table.scrollLeft = scroll;
-  if (key !== undefined) place.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`)?.focus();
+  if (position < 0 || place.contains(document.activeElement)) return;
+  const left = controlsOf(place);
+  (left[Math.min(position, left.length - 1)] as HTMLElement | undefined)?.focus({ preventScroll: true });
+}
+
+function controlsOf(place: Element): Element[] {
+  return [...place.querySelectorAll('button, select, summary, [tabindex="0"]')];
 }
 
 export function empty(text: string): HTMLElement {
@@ -53,19 +62,27 @@ export interface Column<Row> {
   readonly cell: (row: Row) => Child;
 }
 
-/** A table whose first column heads its rows. */
+/** Further properties of the rows of a table. */
+export interface RowOptions<Row> {
+  readonly classOf?: (row: Row) => string;
+  /** Names a row for as long as it is shown, wherever it stands. */
+  readonly keyOf?: (row: Row) => string;
+}
+
+/** A table whose first column heads its rows. @param name what it shows; `caption` is shown, too */
 export function table<Row>(
-  caption: string | undefined,
+  name: string | { readonly caption: string },
   columns: readonly Column<Row>[],
   rows: readonly Row[],
-  rowClass: (row: Row) => string = () => '',
+  { classOf = () => '', keyOf }: RowOptions<Row> = {},
 ): HTMLElement {
+  const caption = typeof name === 'string' ? undefined : name.caption;
   const classes = ({ number, wide }: Column<Row>) => [number ? 'number' : '', wide ? 'wide-only' : ''].join(' ').trim();
   const head = h('tr', {}, ...columns.map((column) => h('th', { scope: 'col', class: classes(column) }, column.head)));
   const body = rows.map((row) =>
     h(
       'tr',
-      { class: rowClass(row) },
+      { class: classOf(row), 'data-key': keyOf?.(row) },
       ...columns.map((column, i) =>
         i === 0
           ? h('th', { scope: 'row', class: `name ${classes(column)}` }, column.cell(row))
@@ -80,7 +97,7 @@ export function table<Row>(
     h('thead', {}, head),
     h('tbody', {}, ...body),
   );
-  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption ?? 'table' }, whole);
+  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption ?? String(name) }, whole);
 }
 
 /** A share of 0 to 1 as a bar with its number; null = unknown. */

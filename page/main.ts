@@ -12,15 +12,21 @@ import {
   showQueues,
   showTraffic,
 } from './sections.ts';
-import { plural } from './text.ts';
+import { clock, plural } from './text.ts';
 import { openWhy } from './why.ts';
 
 const charts = new TrafficCharts();
 const predicted = predictedChart();
 let last: Snapshot | undefined;
+/** Time of the last snapshot by this browser, in milliseconds since 1970. */
+let lastAt = 0;
+/** The picker sends one each second. */
+const SILENT_MS_MAX = 5_000;
 
 function draw(snapshot: Snapshot): void {
   last = snapshot;
+  lastAt = Date.now();
+  setStale(undefined);
   showPool(snapshot);
   const away = snapshot.endpoints.filter(({ state }) => state !== 'live').length;
   if (snapshot.unready.length > 0) setState('not ready', 'bad');
@@ -65,11 +71,30 @@ function setState(text: string, kind: string): void {
   state.className = `pill ${kind}`;
 }
 
+/** Dims the figures and says of when they are. @param sinceMs time of the figures; undefined = they are new */
+function setStale(sinceMs: number | undefined): void {
+  const place = byId('stale');
+  const text =
+    sinceMs === undefined
+      ? ''
+      : `The picker has not been heard since ${clock(sinceMs / 1000)}: all figures below are of that time.`;
+  // It is spoken when it changes.
+  if (place.textContent !== text) place.textContent = text;
+  place.hidden = sinceMs === undefined;
+  document.body.classList.toggle('stale', sinceMs !== undefined);
+}
+
+/** The picker is gone, or hangs. Before the first snapshot there are no figures. */
+function lost(): void {
+  setState('no connection', 'bad');
+  if (last !== undefined) setStale(lastAt);
+}
+
 function listen(): void {
   const events = new EventSource(`events${location.search}`);
   events.addEventListener('message', ({ data }) => draw(JSON.parse(data as string) as Snapshot));
   events.addEventListener('error', () => {
-    setState('no connection', 'bad');
+    lost();
     // The browser tries again by itself, unless the picker refused the stream.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 5000);
   });
@@ -104,3 +129,4 @@ const asked = /^#why=(.+)$/.exec(location.hash)?.[1];
 if (asked !== undefined) void openWhy(decodeURIComponent(asked));
 void loadConfiguration();
 listen();
+setInterval(() => last !== undefined && Date.now() - lastAt > SILENT_MS_MAX && lost(), 1000);

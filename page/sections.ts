@@ -86,7 +86,7 @@ export function showEndpoints({ endpoints }: Snapshot): void {
   show(
     'endpoints-body',
     endpoints.length > ENDPOINTS_LISTED ? cells(endpoints, most) : null,
-    table(undefined, endpointColumns(most), listed),
+    table('Table of the endpoints', endpointColumns(most), listed, { keyOf: ({ id }) => id }),
     endpoints.length > ENDPOINTS_LISTED ? more(endpoints.length) : null,
   );
 }
@@ -217,7 +217,7 @@ function cacheParts(cache: CacheShown, windowSeconds: number): HTMLElement[] {
     bar.append(piece);
   }
   const rows = table<(typeof parts)[number]>(
-    `Prompt tokens of the last ${windowSeconds} s, and why some were computed anew`,
+    { caption: `Prompt tokens of the last ${windowSeconds} s, and why some were computed anew` },
     [
       { head: 'Tokens were', cell: ({ text, tone }) => h('span', {}, h('span', { class: `swatch ${tone}` }), text) },
       { head: 'Tokens', number: true, cell: ({ tokens }) => count(tokens) },
@@ -251,7 +251,7 @@ export function showTraffic({ priorities, windowSeconds }: Snapshot): void {
       cell: ({ refused }) => (refused > 0 ? h('span', { class: 'bad-text' }, count(refused)) : '0'),
     },
   ];
-  show('traffic-body', table(`Requests of the last ${windowSeconds} s by priority`, columns, priorities));
+  show('traffic-body', table({ caption: `Requests of the last ${windowSeconds} s by priority` }, columns, priorities));
 }
 
 export function showQueues({ queues }: Snapshot): void {
@@ -287,7 +287,7 @@ export function showQueues({ queues }: Snapshot): void {
         ? 'No request waits.'
         : `${plural(queues.waiting, 'request')} wait for an endpoint with room.`,
     ),
-    queues.bands.length === 0 ? null : table('Priority bands', columns, queues.bands),
+    queues.bands.length === 0 ? null : table({ caption: 'Priority bands' }, columns, queues.bands),
   );
 }
 
@@ -300,7 +300,7 @@ export function showAdaptation({ adaptation, windowSeconds }: Snapshot): void {
     deciders === null
       ? null
       : table<[string, number]>(
-          `Decisions of the last ${windowSeconds} s`,
+          { caption: `Decisions of the last ${windowSeconds} s` },
           [
             { head: 'Made by', cell: ([name]) => name },
             { head: 'Share', cell: ([, share]) => level(share, percent(share), 'share of the decisions') },
@@ -313,7 +313,7 @@ export function showAdaptation({ adaptation, windowSeconds }: Snapshot): void {
     named.length === 0
       ? null
       : table<[string, number]>(
-          'Decisions in which each cost made a difference',
+          { caption: 'Decisions in which each cost made a difference' },
           [
             { head: 'Cost', cell: ([name]) => name },
             { head: 'Share', cell: ([, share]) => level(share, percent(share), 'share of the decisions') },
@@ -365,13 +365,14 @@ export function showDecisions({ decisions }: Snapshot, why: (id: string) => void
     {
       head: 'Cached',
       number: true,
+      wide: true,
       cell: ({ matchedTokens, promptTokens }) => (promptTokens === 0 ? '–' : percent(matchedTokens / promptTokens)),
     },
     { head: 'First token', number: true, cell: ({ ttftMs }) => ms(ttftMs) },
     { head: 'Waited', number: true, wide: true, cell: ({ waitedMs }) => (waitedMs > 0 ? ms(waitedMs) : '–') },
-    { head: 'Result', wide: true, cell: resultOf },
+    { head: 'Result', cell: resultOf },
     {
-      head: '',
+      head: 'Why',
       cell: ({ id, requestId }) =>
         h(
           'button',
@@ -386,7 +387,7 @@ export function showDecisions({ decisions }: Snapshot, why: (id: string) => void
         ),
     },
   ];
-  show('decisions-body', table(undefined, columns, decisions));
+  show('decisions-body', table('Table of the last decisions', columns, decisions, { keyOf: ({ id }) => `row ${id}` }));
 }
 
 function resultOf({ end, httpStatus, status }: DecisionShown): HTMLElement | string {

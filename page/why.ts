@@ -1,5 +1,6 @@
 import type { RequestStory, ShownDecision, ShownEndpoint } from '../src/operations/why/request-story.ts';
 import { byId, type Column, h, table } from './dom.ts';
+import { renewChildren } from './renew.ts';
 import { CAUSES, count, ms, percent, short } from './text.ts';
 
 /** Opens the story of a request; the address keeps it, so that it can be sent to somebody. */
@@ -18,11 +19,10 @@ export async function openWhy(id: string): Promise<void> {
 }
 
 function fill(dialog: HTMLDialogElement, id: string, ...content: readonly HTMLElement[]): void {
-  const close = h('button', { type: 'button', click: () => dialog.close() }, 'Close');
-  dialog.replaceChildren(
-    h('header', {}, h('h2', { id: 'why-title' }, `Why request ${id} went there`), close),
-    ...content,
-  );
+  const close = h('button', { type: 'button', 'data-key': 'close', click: () => dialog.close() }, 'Close');
+  const head = h('header', {}, h('h2', { id: 'why-title' }, `Why request ${id} went there`), close);
+  // What has the focus stays: the story comes when the dialog is open already.
+  renewChildren(dialog, [head, ...content]);
 }
 
 function facts(rows: readonly (readonly [string, string])[]): HTMLElement {
@@ -116,14 +116,11 @@ function scores(endpoints: readonly ShownEndpoint[]): HTMLElement {
       wide: true,
       cell: ({ matchedTokens }) => (matchedTokens === 0 ? '' : count(matchedTokens)),
     },
-    { head: '', cell: note },
+    { head: 'Place', cell: note },
   ];
-  return table(
-    'Before the charge: score from 0 to 1, and the signal behind it',
-    columns,
-    endpoints,
-    ({ rank, removedBy }) => (rank === 1 ? 'picked' : removedBy === null ? '' : 'out'),
-  );
+  return table({ caption: 'Before the charge: score from 0 to 1, and the signal behind it' }, columns, endpoints, {
+    classOf: ({ rank, removedBy }) => (rank === 1 ? 'picked' : removedBy === null ? '' : 'out'),
+  });
 }
 
 /** Endpoints of a decision without a pick. */
@@ -134,9 +131,11 @@ function rooms(endpoints: readonly ShownEndpoint[]): HTMLElement {
     { head: 'In flight', number: true, cell: ({ inflight }) => String(inflight) },
     { head: 'Queue', number: true, wide: true, cell: ({ waiting }) => (waiting === null ? 'unknown' : count(waiting)) },
     { head: 'KV cache', number: true, wide: true, cell: ({ kvUsage }) => percent(kvUsage) },
-    { head: '', cell: note },
+    { head: 'Place', cell: note },
   ];
-  return table('The endpoints at that time', columns, endpoints, ({ removedBy }) => (removedBy === null ? '' : 'out'));
+  return table({ caption: 'The endpoints at that time' }, columns, endpoints, {
+    classOf: ({ removedBy }) => (removedBy === null ? '' : 'out'),
+  });
 }
 
 function scoreCell({ scores: of }: ShownEndpoint, i: number): HTMLElement | string {

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
@@ -58,7 +60,7 @@ async function serve(count: number, ...flags: string[]) {
   cleanups.push(() => picker.stop(0));
   const client = dialPicker(ports.grpcPort);
   cleanups.push(() => client.close());
-  return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
+  return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/`, stop: () => picker.stop(0) };
 }
 
 /** What an engine tells of its cache. */
@@ -87,6 +89,17 @@ async function open(url: string, width = 1280, colorScheme: 'light' | 'dark' = '
   await page.goto(url);
   await page.locator('#endpoints-body').locator(':scope > *').first().waitFor();
   return page;
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** All that axe objects to, each with its elements. */
+async function violations(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  return page.evaluate<readonly string[]>(
+    'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => ' +
+      'id + ": " + nodes.map(({ target, failureSummary }) => target + " " + failureSummary).join()))',
+  );
 }
 
 const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
@@ -256,6 +269,78 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
       expect(await page.locator(selector).count(), selector).toBeGreaterThan(0);
       expect(await cut(selector), selector).toBe(0);
     }
+  });
+
+  it('a screen of 360 px shows the result of each decision, and all of its row', async () => {
+    const { client, url } = await serve(1);
+    await answered(client, 'on-a-phone');
+    const page = await open(url, 360);
+    const result = page.locator('#decisions-body td', { hasText: 'completed' });
+    await result.waitFor();
+    expect(await result.isVisible()).toBe(true);
+    const table = 'document.querySelector("#decisions-body .scroll")';
+    expect(await page.evaluate(`${table}.scrollWidth - ${table}.clientWidth`)).toBe(0);
+  });
+
+  it('the focus stays on its control while rows come', async () => {
+    const { client, url } = await serve(1);
+    await answered(client, 'first');
+    const page = await open(url);
+    await page.locator('#decisions-body button').first().focus();
+    await page.evaluate('window.focused = document.activeElement');
+    await answered(client, 'second');
+    await page.locator('[aria-label="Why request second went there"]').waitFor();
+    expect(await page.evaluate('document.activeElement === window.focused')).toBe(true);
+    expect(await page.evaluate('window.focused.getAttribute("aria-label")')).toBe('Why request first went there');
+  });
+
+  it('the focus goes to the next control when its row leaves the list', async () => {
+    const { client, url } = await serve(1);
+    await answered(client, 'leaving');
+    const page = await open(url);
+    await page.locator('[aria-label="Why request leaving went there"]').focus();
+    await eventually('the row has left', async () => {
+      await answered(client, `following-${Math.random()}`);
+      return (await page.locator('[aria-label="Why request leaving went there"]').count()) === 0;
+    });
+    expect(await page.evaluate('document.activeElement.closest("#decisions-body") !== null')).toBe(true);
+  });
+
+  it('a picker that is gone leaves its figures dimmed, with their time', async () => {
+    const { client, url, stop } = await serve(1);
+    await answered(client, 'before-the-end');
+    const page = await browser.newPage();
+    cleanups.push(() => page.close());
+    await page.goto(url);
+    await page.locator('[aria-label="Why request before-the-end went there"]').waitFor();
+    expect(await page.locator('#stale').isVisible()).toBe(false);
+    const before = await page.evaluate<string>('getComputedStyle(document.querySelector("#figures dd")).color');
+    await stop();
+    await page.locator('#stale', { hasText: /not been heard since \d\d:\d\d:\d\d/ }).waitFor();
+    expect(await textOf(page, '#state')).toBe('no connection');
+    expect(await page.evaluate('getComputedStyle(document.querySelector("#figures dd")).color')).not.toBe(before);
+    expect(await violations(page)).toEqual([]);
+  });
+
+  it.each([
+    ['an empty pool', 0, 1280, 'light'],
+    ['a pool with traffic', 3, 1280, 'light'],
+    ['a pool with traffic', 3, 1280, 'dark'],
+    ['a pool with traffic, on a phone', 3, 360, 'light'],
+    ['a pool of 200 endpoints', 200, 1280, 'dark'],
+  ] as const)('axe finds nothing to object to in %s (%i endpoints, %i px, %s)', async (_what, count, width, scheme) => {
+    const { client, url } = await serve(count);
+    const page = await open(url, width, scheme);
+    await page.locator('#configuration-body details').waitFor();
+    if (count > 0) {
+      for (let i = 0; i < 6; i++) await answered(client, `looked-at-${i}`, i < 3 ? '200' : '503');
+      await page.locator('#decisions-body', { hasText: 'failed' }).waitFor();
+    }
+    expect(await violations(page)).toEqual([]);
+    if (count === 0) return;
+    await page.locator('#decisions-body button').first().click();
+    await page.locator('dialog h3').waitFor();
+    expect(await violations(page)).toEqual([]);
   });
 
   it('every control has a name and every table heads', async () => {
