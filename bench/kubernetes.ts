@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PoolUpdate } from '../dist/src/contract/endpoint.js';
 import { KubernetesDiscovery } from '../dist/src/pool/discovery/kubernetes/kubernetes.js';
-import { readPod } from '../dist/src/pool/discovery/kubernetes/objects.js';
+import { type PodRecord, readPod } from '../dist/src/pool/discovery/kubernetes/objects.js';
 import { type ClusterView, project } from '../dist/src/pool/discovery/kubernetes/projection.js';
 import { SlotTable } from '../dist/src/pool/slots.js';
 import { ApiServer, kubernetesBinaries } from '../test/kubernetes/api-server-process.ts';
@@ -139,7 +139,7 @@ const changes: Bench = {
 const projection: Bench = {
   name: 'kubernetes/projection-1000-pods',
   async setup() {
-    const pods = Array.from({ length: 1_000 }, (_, i) => readPod(podObject(i, i + 1)));
+    const pods = Array.from({ length: 1_000 }, (_, i) => readPod(podObject(i, i + 1)) as PodRecord);
     const view: ClusterView = {
       ...{ reference: undefined, absent: '', objectives: [], rewrites: [], models: [], nowMs: Date.now() },
       pool: { ports: [8000], appProtocol: undefined, deleting: false, ownLabels: {} },

@@ -26,9 +26,15 @@ export class ListElements {
     this.#take = take;
   }
 
-  /** The list without its elements. @throws SyntaxError on what is no JSON */
+  /**
+   * The list without its elements.
+   * @throws SyntaxError on what is no JSON
+   * @throws Error without a list of elements: that nothing is known does not mean that nothing is there
+   */
   rest(): unknown {
-    return JSON.parse(Buffer.concat(this.#around).toString('utf8'));
+    const rest = JSON.parse(Buffer.concat(this.#around).toString('utf8')) as { readonly items?: unknown } | null;
+    if (Array.isArray(rest?.items)) return rest;
+    throw new Error(`the answer is no list: items is ${rest?.items === null ? 'null' : 'missing or no list'}`);
   }
 
   add(piece: Buffer): void {

@@ -32,6 +32,15 @@ describe('the elements of a list', () => {
     );
   });
 
+  it.each([
+    ['{"items":null,"metadata":{}}', 'items is null'],
+    ['{"metadata":{}}', 'items is missing'],
+    ['null', 'items is missing'],
+    ['{"items":{"a":1}}', 'no list'],
+  ])('an answer without a list of elements is an error: %s', (json, why) => {
+    expect(() => cut(json, 7)).toThrow(why);
+  });
+
   it('the elements of a list are not those of an array of the same name further inside', () => {
     const json = '{"metadata":{"items":[{"a":1}]},"items":[{"items":[{"b":2}]}]}';
     expect(cut(json, 7)).toEqual({
@@ -41,7 +50,6 @@ describe('the elements of a list', () => {
   });
 
   it('the elements of a list without any are none', () => {
-    expect(cut('{"items":null}', 3)).toEqual({ items: [], rest: { items: null } });
     expect(cut('{"items":[]}', 3)).toEqual({ items: [], rest: { items: [] } });
   });
 

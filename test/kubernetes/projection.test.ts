@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../../dist/src/contract/endpoint.js';
+import { ObjectProblem } from '../../dist/src/kubernetes/object-copy.js';
 import {
   type ModelRecord,
   type ObjectiveRecord,
@@ -29,7 +30,11 @@ interface PodParts {
   readonly status?: object;
 }
 
-function pod(name: string, { metadata = {}, spec = {}, status = {} }: PodParts = {}): PodRecord {
+function pod(name: string, parts: PodParts = {}): PodRecord {
+  return podOrProblem(name, parts) as PodRecord;
+}
+
+function podOrProblem(name: string, { metadata = {}, spec = {}, status = {} }: PodParts) {
   return readPod({
     metadata: {
       name,
@@ -441,5 +446,17 @@ describe('the projection', () => {
         expect(new Set(endpoints.map(({ id }) => id)).size).toBe(endpoints.length);
       }),
     );
+  });
+});
+
+describe('the address of a pod', () => {
+  it.each(['10.0.0', 'engine-0', '10.0.0.7:8000', 'fe80::1%eth0 '])('%j is refused by name', (podIP) => {
+    expect(podOrProblem('a', { status: { podIP } })).toEqual(
+      new ObjectProblem(`status.podIP: expected an IP address, got ${JSON.stringify(podIP)}`),
+    );
+  });
+
+  it.each(['10.0.0.7', 'fd00::7', undefined, ''])('%j is taken, or waited for', (podIP) => {
+    expect(pod('a', { status: { podIP } }).ip).toBe(podIP || undefined);
   });
 });

@@ -156,6 +156,21 @@ describe('a first page', () => {
       ]),
     );
   });
+
+  it('a list without elements (items: null) keeps the last state, and is asked for again', async () => {
+    const { server, observed } = await follow(
+      [
+        json({ metadata: { resourceVersion: '5' }, items: [object('a', 1), object('b', 2)] }),
+        status(410, 'Expired'),
+        json({ metadata: { resourceVersion: '8' }, items: null }),
+        json({ metadata: { resourceVersion: '9' }, items: [object('b', 2), object('c', 8)] }),
+      ],
+      { pageFirst: true },
+    );
+    await eventually('the new state is there', () => observed.names.join() === 'b,c');
+    expect(observed.least).toBe(2);
+    expect(server.requests.length).toBeGreaterThanOrEqual(4);
+  });
 });
 
 describe('a watch', () => {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { LabelSelector } from '../../../contract/label-selector.js';
 import type { KeptFields } from '../../../kubernetes/kept-fields.js';
 import { POOL_GROUP } from '../../../kubernetes/kinds.js';
@@ -203,6 +204,9 @@ export const readLegacyPool = reader((object): PoolRecord => {
   };
 });
 
+/** Characters of a wrong address that are shown. */
+const ADDRESS_SHOWN = 60;
+
 /** Fields that `readPod` looks at. */
 export const POD_FIELDS: KeptFields = {
   metadata: {
@@ -217,8 +221,10 @@ export const POD_FIELDS: KeptFields = {
   },
 };
 
-/** Reads no more than the projection needs, so that 10,000 pods stay small. Never finds a problem. */
-export function readPod(object: unknown): PodRecord {
+/**
+ * Reads no more than the projection needs, so that 10,000 pods stay small. Its only problem is an address that is none.
+ */
+export function readPod(object: unknown): PodRecord | ObjectProblem {
   const pod = fields(object);
   const metadata = fields(pod.metadata);
   const status = fields(pod.status);
@@ -226,11 +232,15 @@ export function readPod(object: unknown): PodRecord {
   const condition = fields(list(status.conditions).find((one) => fields(one).type === 'Ready'));
   const ready = condition.status === 'True';
   const since = Date.parse(text(condition.lastTransitionTime) ?? '');
+  const ip = text(status.podIP) || undefined;
+  if (ip !== undefined && isIP(ip) === 0) {
+    return new ObjectProblem(`status.podIP: expected an IP address, got ${JSON.stringify(ip.slice(0, ADDRESS_SHOWN))}`);
+  }
   return {
     ...record(pod),
     uid: text(metadata.uid) ?? '',
     labels: withNode(fields(metadata.labels) as Record<string, string>, fields(pod.spec), status),
-    ip: text(status.podIP),
+    ip,
     ready,
     unreadySinceMs: ready || Number.isNaN(since) ? undefined : since,
     deleting: isDeleting(pod),
