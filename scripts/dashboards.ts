@@ -14,6 +14,8 @@ interface Panel {
 
 interface Row {
   readonly title: string;
+  /** The metrics are those of the process, which stand under no pool; absent = they are those of pools. */
+  readonly ofProcess?: boolean;
   readonly panels: readonly Panel[];
 }
 
@@ -28,7 +30,9 @@ export interface Dashboard {
 const COLUMNS = 3;
 /** Grafana's grid is 24 wide. */
 const PANEL = { w: 24 / COLUMNS, h: 8 };
-const CHOICE = 'job=~"$job", instance=~"$instance"';
+const PROCESS_CHOICE = 'job=~"$job", instance=~"$instance"';
+/** Series of a process's own pool have no such label: `All` shows them, too. */
+const CHOICE = `${PROCESS_CHOICE}, pool=~"$pool"`;
 
 function panel(title: string, unit: Unit, description: string, queries: Readonly<Record<string, string>>): Panel {
   return { title, unit, description, queries };
@@ -358,6 +362,7 @@ const CANDIDATE: Row = {
 
 const PROCESS: Row = {
   title: 'The picker itself',
+  ofProcess: true,
   panels: [
     panel('Restarts of shards', 'short', 'Shard threads that died and were started again, within an hour.', {
       'shard {{shard}} {{instance}}': 'sum by (shard, instance) (increase(pointsman_shard_deaths_total{$S}[1h]))',
@@ -432,9 +437,23 @@ const VARIABLES = [
   { name: 'datasource', label: 'data source', type: 'datasource', query: 'prometheus', refresh: 1 },
   choice('job', 'label_values(pointsman_info, job)'),
   choice('instance', 'label_values(pointsman_info{job=~"$job"}, instance)'),
+  choice('pool', `label_values(llm_d_epp_ready_endpoints{${PROCESS_CHOICE}}, pool)`),
 ];
 
-function drawn({ title, description, unit, queries }: Panel, id: number, x: number, y: number): object {
+/** A query by pool: labels of two pools may be equal, such as names of endpoints. */
+function byPool(expr: string): string {
+  return expr.replaceAll('$S', CHOICE).replaceAll(/by \((?!le\)|\))/g, 'by (pool, ');
+}
+
+const withPool = (legend: string) => (legend.includes('{{') ? `{{pool}} ${legend}` : legend);
+
+function drawn(
+  { title, description, unit, queries }: Panel,
+  ofProcess: boolean,
+  id: number,
+  x: number,
+  y: number,
+): object {
   const custom = { drawStyle: 'line', lineWidth: 1, fillOpacity: 10, showPoints: 'never' };
   return {
     ...{ id, title, description, type: 'timeseries', datasource: DATASOURCE, gridPos: { ...PANEL, x, y } },
@@ -444,8 +463,9 @@ function drawn({ title, description, unit, queries }: Panel, id: number, x: numb
       tooltip: { mode: 'multi', sort: 'desc' },
     },
     targets: Object.entries(queries).map(([legendFormat, expr], index) => ({
-      ...{ refId: String.fromCharCode(65 + index), datasource: DATASOURCE, legendFormat },
-      expr: expr.replaceAll('$S', CHOICE),
+      ...{ refId: String.fromCharCode(65 + index), datasource: DATASOURCE },
+      legendFormat: ofProcess ? legendFormat : withPool(legendFormat),
+      expr: ofProcess ? expr.replaceAll('$S', PROCESS_CHOICE) : byPool(expr),
     })),
   };
 }
@@ -460,7 +480,9 @@ export function dashboardJson({ uid, title, description, rows }: Dashboard): str
     y += 1;
     for (const [index, each] of row.panels.entries()) {
       const line = Math.floor(index / COLUMNS);
-      panels.push(drawn(each, panels.length + 1, (index % COLUMNS) * PANEL.w, y + line * PANEL.h));
+      panels.push(
+        drawn(each, row.ofProcess === true, panels.length + 1, (index % COLUMNS) * PANEL.w, y + line * PANEL.h),
+      );
     }
     y += Math.ceil(row.panels.length / COLUMNS) * PANEL.h;
   }

@@ -45,7 +45,7 @@ const dashboards = readdirSync(new URL('dashboards/', folder)).map((file) => {
 });
 
 /** Labels that Prometheus gives to every series that it reads. */
-const TARGET = ['job', 'instance'];
+const TARGET = ['job', 'instance', 'pool'];
 
 /** Labels by the name of the series, which for a histogram has an ending. */
 const known = new Map<string, readonly string[]>();
@@ -176,6 +176,14 @@ describe('dashboards of deploy/monitoring', () => {
         }
       }
     }
+  });
+
+  it('no panel adds up endpoints of two pools that have one name, and each follows the choice of the pool', () => {
+    const ofPools = queries.filter(({ expr }) => !/process_|nodejs_|pointsman_shard_|pointsman_info/.test(expr));
+    const followed = ofPools.filter(({ expr }) => expr.includes('pool=~"$pool"'));
+    expect(followed.length).toBeGreaterThan(30);
+    const collapsed = followed.filter(({ expr }) => /by \((?!le\)|\)|pool, )/.test(expr));
+    expect(collapsed).toEqual([]);
   });
 
   it('every panel names only metrics and labels that exist, in its queries and its legend', () => {
