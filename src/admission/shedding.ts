@@ -26,7 +26,8 @@ const SHED: Rejection = {
   kind: 'rejected',
   code: 'ResourceExhausted',
   message: 'system saturated, sheddable request dropped',
-  reason: undefined,
+  // llm-d-router's answer has none here.
+  reason: 'rejected-saturated',
 };
 
 /**

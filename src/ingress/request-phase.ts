@@ -8,8 +8,8 @@ import type { UnderstoodRequest } from '../request/understand.js';
 import { usageEdit } from '../request/usage-edit.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
+import type { AnswerHead } from '../scheduling/hooks/header-edits.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
-import type { HookResponse } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
@@ -385,7 +385,7 @@ export class RequestPhase {
   }
 
   /** Headers that are added to the answer: how the request waited, what plugins say, and who served it. */
-  addedHeaders(head: Pick<HookResponse, 'status' | 'headers' | 'served'>): ReadonlyMap<string, string> | undefined {
+  addedHeaders(head: AnswerHead): ReadonlyMap<string, string> | undefined {
     const { plugins, observe } = this.#exchange.context.services;
     const placement = this.#placement;
     const { hosted } = this;

@@ -55,7 +55,7 @@ export class ResponseRelay {
     if (this.#response !== undefined) return this.#exchange.fail('response headers came twice');
     // A proxy that answers before the body has ended (a timeout, another filter) wants no destination any more.
     this.#request.giveUp();
-    const { headers, served } = message;
+    const { headers, served, balanced } = message;
     const status = headers.number(':status') ?? headers.number('status');
     const contentType = headers.get('content-type');
     const { services } = this.#exchange.context;
@@ -71,7 +71,7 @@ export class ResponseRelay {
     this.#response = response;
     if (message.endOfStream) response.end();
     const changesLength = response.changesLength && !message.endOfStream;
-    const added = this.#request.addedHeaders({ status, headers, served });
+    const added = this.#request.addedHeaders({ status, headers, served, balanced });
     this.#exchange.stream.send(responseHeadReply(changesLength, added));
   }
 

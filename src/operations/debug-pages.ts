@@ -119,16 +119,20 @@ function plain(response: ServerResponse, status: number, text: string): void {
   response.end(text);
 }
 
-/** State of a configured plugin. */
+/** State of a configured plugin, or a message in the place of it. */
 export interface PluginState {
   readonly name: string;
   readonly type: string;
-  readonly state: unknown;
+  readonly state?: unknown;
+  readonly message?: string;
 }
 
-/** `GET /debug/plugins/state`: every configured plugin with its state, in llm-d-router's form. */
+/** `GET /debug/plugins/state`: every configured plugin by its name, with its state, in llm-d-router's form. */
 export function pluginStateRoute(read: () => readonly PluginState[]): Route {
-  return (_request, response) => answerJson(response, { plugins: read() });
+  return (_request, response) => {
+    const plugins = Object.fromEntries(read().map((plugin) => [plugin.name, plugin]));
+    answerJson(response, { timestamp: new Date().toISOString(), plugins });
+  };
 }
 
 function answerJson(response: ServerResponse, value: unknown): void {

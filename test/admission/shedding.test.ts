@@ -10,7 +10,7 @@ describe('legacy admission', () => {
       kind: 'rejected',
       code: 'ResourceExhausted',
       message: 'system saturated, sheddable request dropped',
-      reason: undefined,
+      reason: 'rejected-saturated',
       bound: { by: 'pool-saturation', used: 1, limit: 1 },
     });
   });

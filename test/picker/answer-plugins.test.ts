@@ -64,7 +64,7 @@ describe('plugins of answers and of rollouts, over the wire', () => {
     expect(replies[0]!.headers['x-gateway-destination-endpoint']).toMatch(/^127\.0\.0\.[45]:9$/);
     const answer = replies.find(({ kind }) => kind === 'responseHeaders')!.headers;
     expect(answer['x-revision']).toBe('b');
-    expect(answer['x-conformance-test-served-endpoint']).toBe('fail: missing destination endpoint served metadata');
+    expect(answer['x-conformance-test-served-endpoint']).toBe('fail: missing envoy lb metadata');
     expect(replies.find(({ kind }) => kind === 'responseBody')!.metadata).toEqual({ billing: { cost: 11 } });
 
     const one = await exchange({ 'test-epp-endpoint-selection': '127.0.0.5', 'x-revision': 'b' });

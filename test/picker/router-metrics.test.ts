@@ -169,15 +169,24 @@ describe('GET /debug/plugins/state', () => {
       const { metricsPort } = await serve(profile);
       const response = await fetch(`http://127.0.0.1:${metricsPort}/debug/plugins/state`);
       expect(response.status).toBe(200);
-      const { plugins } = (await response.json()) as { plugins: { name: string; type: string; state: object }[] };
-      const producer = plugins.find(({ type }) => type === 'approx-prefix-cache-producer');
+      const { timestamp, plugins } = (await response.json()) as {
+        timestamp: string;
+        plugins: Record<string, { name: string; type: string; state?: object; message?: string }>;
+      };
+      expect(new Date(timestamp).toISOString()).toBe(timestamp);
+      const producer = plugins['approx-prefix-cache-producer'];
       expect(producer?.state).toEqual({
         endpoints: [{ endpoint: 'default/away', blocks: 0 }],
         totalEndpoints: 1,
         maxEndpoints: 100,
         truncated: false,
       });
-      for (const { name, state } of plugins) expect(state, name).toBeTypeOf('object');
+      for (const [key, { name, type, state, message }] of Object.entries(plugins)) {
+        expect([name, type], key).toEqual([key, expect.any(String)]);
+        expect([typeof state, typeof message].sort(), key).toEqual(
+          state === undefined ? ['string', 'undefined'] : ['object', 'undefined'],
+        );
+      }
     },
   );
 });

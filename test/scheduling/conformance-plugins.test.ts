@@ -20,14 +20,19 @@ describe('header-based-testing-filter', () => {
 
 describe('destination-endpoint-served-verifier', () => {
   it.each([
-    ['127.0.0.9:1', '127.0.0.9:1'],
-    [undefined, 'fail: missing destination endpoint served metadata'],
-  ])('destination-endpoint-served-verifier tells the client what the proxy said: %s', (served, expected) => {
-    const pool = new HookPool([{ definition: destinationEndpointServedVerifier }], idle(1));
-    const request = pool.begin();
-    const placement = pool.schedule({}, request);
-    if (placement.kind !== 'placed') throw new Error('not placed');
-    const added = pool.plugins.responseHeaders(request, placement, { status: 200, headers: new Map(), served });
-    expect(added.get('x-conformance-test-served-endpoint')).toBe(expected);
-  });
+    ['127.0.0.9:1', true, '127.0.0.9:1'],
+    [undefined, true, 'fail: missing destination endpoint served metadata'],
+    [undefined, false, 'fail: missing envoy lb metadata'],
+  ])(
+    'destination-endpoint-served-verifier tells what the proxy said: %s, metadata %s',
+    (served, balanced, expected) => {
+      const pool = new HookPool([{ definition: destinationEndpointServedVerifier }], idle(1));
+      const request = pool.begin();
+      const placement = pool.schedule({}, request);
+      if (placement.kind !== 'placed') throw new Error('not placed');
+      const head = { status: 200, headers: new Map(), served, balanced };
+      const added = pool.plugins.responseHeaders(request, placement, head);
+      expect(added.get('x-conformance-test-served-endpoint')).toBe(expected);
+    },
+  );
 });

@@ -191,7 +191,7 @@ describe('response hooks', () => {
       responseHeaders: (_request, response) => response.setHeader('X-Mine', 'a'),
     });
     const pool = new HookPool([{ definition }], idle(1));
-    const head = { status: 200, headers: { get: () => undefined }, served: undefined };
+    const head = { status: 200, headers: { get: () => undefined }, served: undefined, balanced: false };
     expect([...pool.plugins.responseHeaders(pool.begin(), placement(pool), head)]).toEqual([['x-mine', 'a']]);
   });
 
@@ -203,7 +203,7 @@ describe('response hooks', () => {
   ])('response hooks cannot set %j to %j', (name, value) => {
     const definition = hosted('reporter', { responseHeaders: (_request, response) => response.setHeader(name, value) });
     const pool = new HookPool([{ definition }], idle(1));
-    const head = { status: 200, headers: { get: () => undefined }, served: undefined };
+    const head = { status: 200, headers: { get: () => undefined }, served: undefined, balanced: false };
     expect(pool.plugins.responseHeaders(pool.begin(), placement(pool), head).size).toBe(0);
     expect(pool.failures).toEqual(['test-reporter']);
   });
@@ -220,7 +220,7 @@ describe('response hooks', () => {
     const pool = new HookPool([{ definition }], idle(4));
     const placed = placement(pool);
     const endpoints = [1, 2].map((slot) => ({ ...placed.endpoints[0]!, slot, address: `10.0.0.${slot}:80` }));
-    const head = { status: 200, headers: { get: () => undefined }, served };
+    const head = { status: 200, headers: { get: () => undefined }, served, balanced: true };
     pool.plugins.responseHeaders(pool.begin(), { ...placed, endpoints }, head);
     expect(seen).toEqual([expected]);
   });

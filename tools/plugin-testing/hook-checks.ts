@@ -71,7 +71,7 @@ function call(plugin: HookPlugin, hook: Hook, situation: Situation, column: Floa
     case 'placed':
       return placement && plugin.placed?.(request, placement, endpoints, new PlacedHeaders());
     case 'responseHeaders': {
-      const head = { status: 200, headers: request.headers, served: placement?.endpoints[0]?.address };
+      const head = { status: 200, headers: request.headers, served: placement?.endpoints[0]?.address, balanced: true };
       return placement && plugin.responseHeaders?.(request, new AnswerHeaders(head, placement.endpoints[0]!));
     }
     case 'report': {

@@ -63,6 +63,7 @@ export function emptyMessage(): ProcessMessage {
     responseBodyMode: BodyMode.unnamed,
     subset: undefined,
     served: undefined,
+    balanced: false,
     pool: undefined,
   };
 }
@@ -76,6 +77,7 @@ function clear(message: ProcessMessage): void {
   message.responseBodyMode = BodyMode.unnamed;
   message.subset = undefined;
   message.served = undefined;
+  message.balanced = false;
   message.pool = undefined;
 }
 

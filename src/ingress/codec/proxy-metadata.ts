@@ -6,6 +6,8 @@ export interface ProxyMetadata {
   subset: readonly string[] | undefined;
   /** `ip:port` of the endpoint that produced the answer. */
   served: string | undefined;
+  /** Whether the proxy's load balancer says anything of the answer. */
+  balanced: boolean;
   /** Name of the pool that the request is for. */
   pool: string | undefined;
 }
@@ -34,6 +36,7 @@ export function readProxyMetadata(reader: WireReader, into: ProxyMetadata): void
         if (key === SUBSET_KEY) into.subset = readAddresses(reader);
       });
     } else if (namespace === SERVED_NAMESPACE) {
+      into.balanced = true;
       forEachEntry(reader, STRUCT_FIELDS, (key) => {
         if (key === SERVED_KEY) into.served = readAddresses(reader)?.[0];
       });

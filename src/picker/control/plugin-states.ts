@@ -13,7 +13,7 @@ export interface PluginStateSources {
 /** Endpoints in one list. */
 const ENDPOINTS_MAX = 100;
 
-const STATELESS = { message: 'keeps nothing between requests that this page can show' };
+const STATELESS = 'keeps nothing between requests that this page can show';
 
 /** State of a kind of plugin about an endpoint, and the sort key of the endpoints, highest first. */
 interface EndpointState {
@@ -62,7 +62,7 @@ export function pluginStates({ configured, pool, table }: PluginStateSources): r
   const readings = pool.assignments.map(({ slot, endpoint }) => ({ endpoint: endpoint.id, reading: table.read(slot) }));
   return configured().map(({ name, type }) => {
     const known = STATES[type];
-    return { name, type, state: known === undefined ? STATELESS : listed(readings, known) };
+    return known === undefined ? { name, type, message: STATELESS } : { name, type, state: listed(readings, known) };
   });
 }
 

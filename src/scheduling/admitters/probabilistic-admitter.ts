@@ -41,7 +41,8 @@ export const probabilisticAdmitter = definePlugin({
       if (priority >= 0) return undefined;
       const probability = Math.min(saturation(endpoints, thresholds) ** power * k, 1);
       if (probability <= 0 || random() >= probability) return undefined;
-      return { code: 'ResourceExhausted', message: 'system saturated, sheddable request dropped' };
+      const message = 'system saturated, sheddable request dropped';
+      return { code: 'ResourceExhausted', message, reason: 'rejected-saturated' };
     },
   }),
 });

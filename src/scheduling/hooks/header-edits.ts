@@ -37,19 +37,24 @@ export class PlacedHeaders implements OutgoingHeaders {
   }
 }
 
+/** What the proxy says of an answer in its head. */
+export interface AnswerHead extends Pick<HookResponse, 'status' | 'headers' | 'served'> {
+  /** As in HookResponse; absent = it told who served, or nothing. */
+  readonly balanced?: boolean;
+}
+
 /** The head of an answer, and the headers that plugins add to it. */
 export class AnswerHeaders implements HookResponse {
   readonly status: number | undefined;
   readonly headers: RequestHeaders;
   readonly endpoint: PickedEndpoint;
   readonly served: string | undefined;
+  readonly balanced: boolean;
   /** Values by lower-case name. */
   readonly added = new Map<string, string>();
 
-  constructor(
-    { status, headers, served }: Pick<HookResponse, 'status' | 'headers' | 'served'>,
-    endpoint: PickedEndpoint,
-  ) {
+  constructor({ status, headers, served, balanced = served !== undefined }: AnswerHead, endpoint: PickedEndpoint) {
+    this.balanced = balanced;
     this.status = status;
     this.headers = headers;
     this.served = served;

@@ -5,7 +5,7 @@ import type { PluginDefinition } from '../plugin.js';
 import type { HookPluginSettings, MatchFormula } from '../program.js';
 import { TOKEN_BYTES } from '../prompt-sizes.js';
 import type { RequestHeaders } from '../request-headers.js';
-import { AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
+import { type AnswerHead, AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
 import { HookRequestRecord } from './hook-request-record.js';
 import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
@@ -270,15 +270,7 @@ export class HookPlugins {
   }
 
   /** Headers that plugins add to an answer. @param served address of the answering endpoint, if the proxy reports it */
-  responseHeaders(
-    request: HookRequestRecord,
-    placement: Placement,
-    head: {
-      readonly status: number | undefined;
-      readonly headers: RequestHeaders;
-      readonly served: string | undefined;
-    },
-  ): ReadonlyMap<string, string> {
+  responseHeaders(request: HookRequestRecord, placement: Placement, head: AnswerHead): ReadonlyMap<string, string> {
     const response = new AnswerHeaders(head, answeredBy(placement, head.served));
     for (const { plugin, guard } of this.#with('responseHeaders')) {
       guard.run('responseHeaders', () => plugin.responseHeaders!(request, response), undefined);

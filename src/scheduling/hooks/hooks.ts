@@ -144,6 +144,8 @@ export interface HookResponse {
   readonly endpoint: PickedEndpoint;
   /** Endpoint (`ip:port`) that answered as reported by the proxy, picked or not; undefined = not reported. */
   readonly served: string | undefined;
+  /** Whether the proxy's load balancer said anything of the answer (metadata `envoy.lb`). */
+  readonly balanced: boolean;
   /**
    * Sets a header of the answer to the client; the last of several values for a name counts.
    * @throws RangeError for an invalid header name, a pseudo header, `content-length`, or control characters.

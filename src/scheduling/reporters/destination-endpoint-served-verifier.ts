@@ -11,12 +11,13 @@ export const destinationEndpointServedVerifier = definePlugin({
   stability: 'Beta',
   doc:
     'For conformance tests: tells the client, in the header x-conformance-test-served-endpoint, which endpoint the ' +
-    'proxy says has answered, or that the proxy did not say it.',
+    'proxy says has answered, or what is missing: all metadata of its load balancer (envoy.lb), or the endpoint in it.',
   ...ignoredParameters,
   budgetMs: PATIENT_BUDGET_MS,
   host: () => ({
     responseHeaders: (_request, response) => {
-      response.setHeader(RESULT_HEADER, response.served ?? 'fail: missing destination endpoint served metadata');
+      const missing = response.balanced ? 'destination endpoint served' : 'envoy lb';
+      response.setHeader(RESULT_HEADER, response.served ?? `fail: missing ${missing} metadata`);
     },
   }),
 });
