@@ -7,7 +7,7 @@ const LOOKS = 256;
 /** A run of blocks inside one segment of the prefix index, with the endpoint slots that hold it. */
 export interface HeldRun {
   readonly end: number;
-  readonly slots: readonly number[];
+  readonly slots: readonly number[] | Uint16Array;
 }
 
 /** One segment of the prefix index: consecutive blocks, and the endpoints that hold each of them. */

@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type ExportedSegment, IndexExport, parentsFirst } from '../core/index-export.js';
+import { type ExportedSegment, type HeldRun, IndexExport, parentsFirst } from '../core/index-export.js';
 import type { IndexLog } from '../core/index-log.js';
 import type { CoreInstance } from '../core/memory.js';
 
-/** Segments that are applied in one turn of the event loop: a millisecond or two. */
+/** Segments, and runs at an endpoint, that are applied in one turn of the event loop: a millisecond or two. */
 const SEGMENTS_PER_TURN = 64;
+const RECORDS_PER_TURN = 512;
 /** Tries of a piece whose lock a dead thread holds. */
 const BUSY_MAX = 1_000;
 
@@ -36,9 +37,21 @@ export async function importSegments(
   slotOf: (endpoint: number) => number | undefined,
 ): Promise<number> {
   let pairs = 0;
-  let count = 0;
+  let [count, records] = [0, 0];
   for (const segment of parentsFirst(segments)) {
-    pairs += importSegment(log, segment, slotOf);
+    for (const { parent, blocks, slots } of runsOf(segment)) {
+      for (const endpoint of slots) {
+        const slot = slotOf(endpoint);
+        if (slot === undefined) continue;
+        log.add(slot, parent, blocks);
+        pairs += blocks.length;
+        records++;
+      }
+      if (records < RECORDS_PER_TURN) continue;
+      records = 0;
+      log.apply();
+      await nextTurn();
+    }
     if (++count % SEGMENTS_PER_TURN !== 0) continue;
     log.apply();
     await nextTurn();
@@ -47,23 +60,25 @@ export async function importSegments(
   return pairs;
 }
 
-function importSegment(
-  log: IndexLog,
-  { hashes, runs, parentHash }: ExportedSegment,
-  slotOf: (endpoint: number) => number | undefined,
-): number {
+interface Run {
+  readonly parent: bigint | undefined;
+  readonly blocks: BigUint64Array;
+  readonly slots: HeldRun['slots'];
+}
+
+function* runsOf({ hashes, runs, parentHash }: ExportedSegment): Generator<Run> {
   let start = 0;
-  let pairs = 0;
   for (const { end, slots } of runs) {
-    const parent = start === 0 ? parentHash : hashes[start - 1];
-    const run = hashes.subarray(start, end);
-    for (const endpoint of slots) {
-      const slot = slotOf(endpoint);
-      if (slot === undefined) continue;
-      log.add(slot, parent, run);
-      pairs += run.length;
-    }
+    yield { parent: start === 0 ? parentHash : hashes[start - 1], blocks: hashes.subarray(start, end), slots };
     start = end;
   }
-  return pairs;
+}
+
+/** A segment with positions in a list of endpoints in the place of slots; others are left out. */
+export function atPositions(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
+  const runs = segment.runs.map(({ end, slots }) => ({
+    end,
+    slots: [...slots].map((slot) => positions.get(slot)).filter((position) => position !== undefined),
+  }));
+  return { ...segment, runs };
 }

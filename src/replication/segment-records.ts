@@ -1,4 +1,5 @@
-import type { ExportedSegment } from '../core/index-export.js';
+import { CORE } from '../core/core-names.js';
+import type { ExportedSegment, HeldRun } from '../core/index-export.js';
 
 /** Bytes of a record before its hashes: segment, parent, age, depth, length, runs, hash before. */
 const HEAD_BYTES = 24;
@@ -45,18 +46,50 @@ function writeSegment(view: DataView, start: number, segment: ExportedSegment): 
   return at;
 }
 
+/** Most that an index has of each: what decodes to more takes memory and time out of proportion to its bytes. */
+export interface SegmentBounds {
+  readonly segments: number;
+  readonly runs: number;
+  /** Endpoints of all runs. */
+  readonly holders: number;
+}
+
 /**
  * Reads what encodeSegments wrote.
  * @throws RangeError when the bytes are no whole records
  */
 export function decodeSegments(bytes: Uint8Array): ExportedSegment[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const segments: ExportedSegment[] = [];
-  for (let at = 0; at < bytes.length; ) at = readSegment(view, at, segments);
-  return segments;
+  return [...segmentsOf(bytes, { segments: bytes.length, runs: bytes.length, holders: bytes.length })];
 }
 
-function readSegment(view: DataView, start: number, into: ExportedSegment[]): number {
+/**
+ * Reads what encodeSegments wrote, one segment at a time.
+ * @throws RangeError when the bytes are no whole records, or more than the bounds
+ */
+export function* segmentsOf(bytes: Uint8Array, bounds: SegmentBounds): Generator<ExportedSegment> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let { segments, runs, holders } = bounds;
+  for (let at = 0; at < bytes.length; ) {
+    const read = readSegment(view, at);
+    segments -= 1;
+    runs -= read.segment.runs.length;
+    holders -= read.holders;
+    if (segments < 0) throw new RangeError(`it has more than ${bounds.segments} segments`);
+    if (runs < 0) throw new RangeError(`its segments have more than ${bounds.runs} runs`);
+    if (holders < 0) throw new RangeError(`its runs name more than ${bounds.holders} endpoints`);
+    yield read.segment;
+    at = read.end;
+  }
+}
+
+interface ReadSegment {
+  readonly segment: ExportedSegment;
+  readonly holders: number;
+  /** Place of the next one. */
+  readonly end: number;
+}
+
+function readSegment(view: DataView, start: number): ReadSegment {
   const parent = view.getUint32(start + 4, true);
   const length = view.getUint8(start + 14);
   const count = view.getUint8(start + 15);
@@ -64,15 +97,19 @@ function readSegment(view: DataView, start: number, into: ExportedSegment[]): nu
   const hashes = new BigUint64Array(length);
   let at = start + HEAD_BYTES;
   for (let i = 0; i < length; i++, at += 8) hashes[i] = view.getBigUint64(at, true);
-  const runs: { end: number; slots: number[] }[] = [];
+  const runs: HeldRun[] = [];
+  let holders = 0;
   for (let i = 0; i < count; i++) {
     const end = view.getUint16(at, true);
     if (end > length || end <= (runs.at(-1)?.end ?? 0)) throw new RangeError('a run ends at a wrong place');
-    const slots = Array.from({ length: view.getUint16(at + 2, true) }, (_, j) => view.getUint16(at + 4 + 2 * j, true));
+    const slots = new Uint16Array(view.getUint16(at + 2, true));
+    if (slots.length > CORE.ENDPOINTS_MAX) throw new RangeError('a run names more endpoints than there can be');
+    for (let j = 0; j < slots.length; j++) slots[j] = view.getUint16(at + RUN_HEAD_BYTES + 2 * j, true);
     runs.push({ end, slots });
+    holders += slots.length;
     at += RUN_HEAD_BYTES + 2 * slots.length;
   }
-  into.push({
+  const segment = {
     segment: view.getUint32(start, true),
     parent,
     parentHash: parent === 0 ? undefined : view.getBigUint64(start + 16, true),
@@ -80,6 +117,6 @@ function readSegment(view: DataView, start: number, into: ExportedSegment[]): nu
     depth: view.getUint16(start + 12, true),
     hashes,
     runs,
-  });
-  return at;
+  };
+  return { segment, holders, end: at };
 }

@@ -2,11 +2,18 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IndexLog } from '../../dist/src/core/index-log.js';
 import { exportIndex, importSegments } from '../../dist/src/replication/index-transfer.js';
-import { decodeKeptIndex, encodeKeptIndex, type KeptIndex } from '../../dist/src/replication/kept-index.js';
+import type { KeptIndex } from '../../dist/src/replication/kept-index.js';
+import {
+  checkKeptIndex,
+  decodeKeptIndex,
+  encodeKeptIndex,
+  keptIndexBounds,
+} from '../../dist/src/replication/kept-index.js';
 import { check, insert, match, openPool } from '../core/index-pool.ts';
 import { Lot, PromptFamily } from '../core/prefix-oracle.ts';
 
 const TERMS = { blockTokens: 64, seed: '00000000000000ff' };
+const BOUNDS = keptIndexBounds(10_000);
 
 async function exported(core: ReturnType<typeof openPool>['core']): Promise<KeptIndex['segments']> {
   const segments: KeptIndex['segments'][number][] = [];
@@ -29,7 +36,8 @@ describe('a prefix index that is exported', () => {
         for (const chain of chains) insert(from.index, slots.below(8), chain);
         const file = encodeKeptIndex(kept(await exported(from.core)));
         const log = new IndexLog(to.core);
-        await importSegments(log, decodeKeptIndex(file, TERMS).segments, (slot) => slot);
+        const { segments } = await decodeKeptIndex(file, TERMS, BOUNDS);
+        await importSegments(log, segments, (slot) => slot);
         for (const chain of chains) expect(match(to.index, chain)).toEqual(match(from.index, chain));
         expect(check(to.core)).toBe(0);
       }),
@@ -65,11 +73,11 @@ describe('the file of a kept index', () => {
 
   it('a changed byte anywhere is found', async () => {
     const file = encodeKeptIndex(kept(await exported(core)));
-    fc.assert(
-      fc.property(fc.nat(file.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(file.length - 1), fc.integer({ min: 1, max: 255 }), async (at, flip) => {
         const damaged = file.slice();
         damaged[at]! ^= flip;
-        expect(() => decodeKeptIndex(damaged, TERMS)).toThrow();
+        await expect(decodeKeptIndex(damaged, TERMS, BOUNDS)).rejects.toThrow();
       }),
     );
   });
@@ -77,15 +85,71 @@ describe('the file of a kept index', () => {
   it('a part of it is refused', async () => {
     const file = encodeKeptIndex(kept(await exported(core)));
     for (const length of [0, 7, 15, 16, file.length - 1]) {
-      expect(() => decodeKeptIndex(file.subarray(0, length), TERMS)).toThrow();
+      await expect(decodeKeptIndex(file.subarray(0, length), TERMS, BOUNDS)).rejects.toThrow();
     }
   });
 
   it('another block size and another seed are refused with the reason', async () => {
     const file = encodeKeptIndex(kept(await exported(core)));
-    expect(() => decodeKeptIndex(file, { ...TERMS, blockTokens: 16 })).toThrow(
+    await expect(decodeKeptIndex(file, { ...TERMS, blockTokens: 16 }, BOUNDS)).rejects.toThrow(
       'its blocks have 64 tokens, and the configuration says 16',
     );
-    expect(() => decodeKeptIndex(file, { ...TERMS, seed: '1' })).toThrow('its blocks were hashed with another seed');
+    await expect(decodeKeptIndex(file, { ...TERMS, seed: '1' }, BOUNDS)).rejects.toThrow(
+      'its blocks were hashed with another seed',
+    );
+  });
+
+  const segment = (number: number, runs: KeptIndex['segments'][number]['runs'], hashes = [BigInt(number)]) => ({
+    ...{ segment: number, parent: 0, parentHash: undefined, age: 0, depth: 0, runs },
+    hashes: BigUint64Array.from(hashes),
+  });
+  const many = (count: number, of: (number: number) => KeptIndex['segments'][number]) =>
+    kept(Array.from({ length: count }, (_, i) => of(i + 1)));
+  const wide = Array.from({ length: 3_000 }, (_, slot) => slot % 3);
+  const narrow = keptIndexBounds(480);
+
+  it.each([
+    ['more segments than the index holds', many(narrow.segments + 1, (n) => segment(n, [])), 'more than 138 segments'],
+    [
+      'more runs than the segments plausibly have',
+      many(60, (n) =>
+        segment(
+          n,
+          Array.from({ length: 64 }, (_, i) => ({ end: i + 1, slots: [] })),
+          new Array(64).fill(7n),
+        ),
+      ),
+      'more than 1380 runs',
+    ],
+    [
+      'more endpoints of runs than plausible',
+      many(30, (n) => segment(n, [{ end: 1, slots: wide }])),
+      'more than 70656 endpoints',
+    ],
+  ])('a file with %s is refused, and is never written', async (_what, crafted, reason) => {
+    await expect(decodeKeptIndex(encodeKeptIndex(crafted), TERMS, narrow)).rejects.toThrow(reason);
+    expect(() => checkKeptIndex(crafted, narrow)).toThrow('are kept');
+  });
+
+  it('a run that names more endpoints than there can be is refused', async () => {
+    const crafted = kept([segment(1, [{ end: 1, slots: new Array(4_097).fill(0) }])]);
+    await expect(decodeKeptIndex(encodeKeptIndex(crafted), TERMS, BOUNDS)).rejects.toThrow(
+      'a run names more endpoints than there can be',
+    );
+  });
+
+  it('a head of more than a mebibyte is refused before it is read as JSON', async () => {
+    const crafted = { ...kept([]), endpoints: new Array(60_000).fill(2n ** 64n - 1n) };
+    await expect(decodeKeptIndex(encodeKeptIndex(crafted), TERMS, BOUNDS)).rejects.toThrow('its head has');
+  });
+
+  it('a full index is within the bounds of its file', async () => {
+    const full = openPool({ indexBlocks: 2_000 });
+    const family = new PromptFamily(new Lot(7), 400);
+    for (let i = 0; i < 2_000; i++) insert(full.index, i % 8, [...family.chain()]);
+    const file = encodeKeptIndex(kept(await exported(full.core)));
+    const bounds = keptIndexBounds(2_000);
+    expect(file.length).toBeLessThanOrEqual(bounds.bytes);
+    expect((await decodeKeptIndex(file, TERMS, bounds)).segments.length).toBeGreaterThan(10);
   });
 });

@@ -2,11 +2,19 @@ import { join } from 'node:path';
 import type { SlotAssignment } from '../../contract/endpoint.js';
 import type { ExportedSegment } from '../../core/index-export.js';
 import { IndexLog } from '../../core/index-log.js';
-import type { CoreInstance, PoolSizes } from '../../core/memory.js';
+import type { CoreInstance } from '../../core/memory.js';
 import type { Logger } from '../../operations/log.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
-import { exportIndex, importSegments } from '../../replication/index-transfer.js';
-import { decodeKeptIndex, encodeKeptIndex, type IndexTerms, type KeptIndex } from '../../replication/kept-index.js';
+import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
+import {
+  checkKeptIndex,
+  decodeKeptIndex,
+  encodeKeptIndex,
+  type IndexTerms,
+  type KeptIndex,
+  type KeptIndexBounds,
+  keptIndexBounds,
+} from '../../replication/kept-index.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { ReportOnce } from '../../runtime/report-once.js';
 import type { Part } from '../part.js';
@@ -20,23 +28,8 @@ const SAVE_MS = 60_000;
 const AGE_MS_MAX = 1_800_000;
 /** Time for which a kept index waits for endpoints that discovery has not found yet. */
 const AWAITED_MS = 60_000;
-
-/** Bytes of a segment's head and hashes, as the file has them. */
-const SEGMENT_BYTES = 24 + 64 * 8;
-/** Runs of a segment with different holders: nearly all have at most so many, the others one for each block. */
-const RUNS = 6;
-const RUNS_MAX = 64;
-/** Bytes for the list of endpoints, as decimal numbers. */
-const HEAD_BYTES_MAX = 1024 * 1024;
-
-/** Bytes of the largest index that the memory holds (assembly/prefix/layout.ts). */
-function bytesMax({ indexBlocks, endpoints }: PoolSizes): number {
-  const segments = indexBlocks / 48 + 128;
-  const runBytes = 4 + 2 * endpoints;
-  return Math.ceil(
-    HEAD_BYTES_MAX + segments * (SEGMENT_BYTES + RUNS * runBytes) + (segments / 16) * RUNS_MAX * runBytes,
-  );
-}
+/** Bound on the time for which a start waits until the kept index is entered. The rest is entered meanwhile. */
+const START_MS_MAX = 5_000;
 
 export interface IndexKeeperOptions {
   readonly folder: string;
@@ -64,18 +57,25 @@ export class IndexKeeper implements Part {
   #saving: Promise<void> | undefined;
   /** Imports run one after another. */
   #importing: Promise<void> = Promise.resolve();
+  /** Imports that run or wait: the file has more than the index until they have ended. */
+  #imports = 0;
+  readonly #bounds: KeptIndexBounds;
 
   constructor(options: IndexKeeperOptions) {
     this.#options = options;
     this.#log = options.log.child({ part: 'state' });
-    this.#file = new StateFile(join(options.folder, FILE), bytesMax(options.core.sizes));
+    this.#bounds = keptIndexBounds(options.core.sizes.indexBlocks);
+    this.#file = new StateFile(join(options.folder, FILE), this.#bounds.bytes);
   }
 
-  /** Resolves when the kept index is entered, as far as its endpoints are known. */
+  /** Resolves when the kept index is entered, as far as its endpoints are known, or after seconds. */
   async start(): Promise<void> {
     this.#kept = await this.#read();
     if (this.#kept !== undefined) setTimeout(() => this.#forget(), AWAITED_MS).unref();
-    await this.endpointsChanged();
+    const { promise: patience, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, START_MS_MAX);
+    await Promise.race([this.endpointsChanged(), patience]);
+    clearTimeout(timer);
     this.#timer = setInterval(() => this.save(), SAVE_MS).unref();
   }
 
@@ -91,7 +91,7 @@ export class IndexKeeper implements Part {
     try {
       const bytes = await this.#file.readBytes();
       if (bytes === undefined) return undefined;
-      const kept = decodeKeptIndex(bytes, this.#options.terms);
+      const kept = await decodeKeptIndex(bytes, this.#options.terms, this.#bounds);
       const ageMs = Date.now() - kept.savedAtMs;
       if (!(ageMs <= AGE_MS_MAX)) throw new Error(`it is ${Math.round(ageMs / 60_000)} minutes old`);
       return kept;
@@ -108,7 +108,12 @@ export class IndexKeeper implements Part {
 
   /** Enters the kept blocks of endpoints that were not known before. */
   endpointsChanged(): Promise<void> {
-    this.#importing = this.#importing.then(() => this.#enter());
+    this.#imports++;
+    this.#importing = this.#importing
+      .then(() => this.#enter())
+      .finally(() => {
+        this.#imports--;
+      });
     return this.#importing;
   }
 
@@ -152,6 +157,7 @@ export class IndexKeeper implements Part {
 
   /** Resolves when the index is in the file, or when that has failed and was reported. */
   save(): Promise<void> {
+    if (this.#imports > 0) return Promise.resolve();
     this.#saving ??= this.#save().finally(() => {
       this.#saving = undefined;
     });
@@ -164,7 +170,8 @@ export class IndexKeeper implements Part {
       const assignments = this.#options.assignments();
       const positions = new Map(assignments.map(({ slot }, position) => [slot, position]));
       const segments: ExportedSegment[] = [];
-      await exportIndex(core, (piece) => void segments.push(...piece.map((each) => ofPool(each, positions))));
+      await exportIndex(core, (piece) => void segments.push(...piece.map((each) => atPositions(each, positions))));
+      checkKeptIndex({ segments }, this.#bounds);
       const endpoints = assignments.map(({ endpoint }) => endpointKey(endpoint));
       await this.#file.write(encodeKeptIndex({ ...terms, savedAtMs: Date.now(), endpoints, segments }));
       this.#problems.over();
@@ -184,13 +191,4 @@ export function createIndexKeeper(
   if ((prefix.knownBy ?? 'decisions') !== 'decisions') return undefined;
   const terms = { blockTokens: prefix.blockTokens, seed: seedText(hashSeed) };
   return new IndexKeeper({ folder, terms, log, ...pool });
-}
-
-/** A segment with positions in the list of endpoints in the place of slots. */
-function ofPool(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
-  const runs = segment.runs.map(({ end, slots }) => ({
-    end,
-    slots: slots.map((slot) => positions.get(slot)).filter((position) => position !== undefined),
-  }));
-  return { ...segment, runs };
 }

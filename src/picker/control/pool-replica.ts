@@ -5,7 +5,7 @@ import { LoadTable, type RequestLoad, SLOT_WORDS } from '../../core/load-table.j
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
-import { exportIndex, importSegments } from '../../replication/index-transfer.js';
+import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
 import type { LoadSum } from '../../replication/peer-view.js';
 import type { ReplicatedPool } from '../../replication/replicated-pool.js';
@@ -208,7 +208,7 @@ export class PoolReplica implements ReplicatedPool {
     await exportIndex(this.#options.core, (segments) =>
       piece(
         endpoints,
-        segments.map((each) => placed(each, positions)),
+        segments.map((each) => atPositions(each, positions)),
       ),
     );
   }
@@ -216,13 +216,4 @@ export class PoolReplica implements ReplicatedPool {
   async importIndex(endpoints: readonly bigint[], segments: readonly ExportedSegment[]): Promise<void> {
     await importSegments(this.#log, segments, (position) => this.#byKey.get(endpoints[position]!)?.slot);
   }
-}
-
-/** A segment with positions in the place of slots. */
-function placed(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
-  const runs = segment.runs.map(({ end, slots }) => ({
-    end,
-    slots: slots.map((slot) => positions.get(slot)).filter((position) => position !== undefined),
-  }));
-  return { ...segment, runs };
 }
