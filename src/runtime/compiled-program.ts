@@ -1,9 +1,10 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
+import { readPlainFileSync } from './plain-file.js';
 
 /** A program that scripts/bundle.ts has put into one file. */
 export interface CompiledProgram<Exports> {
@@ -20,6 +21,8 @@ export interface CompiledProgram<Exports> {
  * and that of the code, which V8 does not check.
  */
 const HEAD_BYTES = 8;
+/** Bytes of a program, and of its code, with room to grow: both have a few million today. */
+const PROGRAM_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
  * Loads a program, with the code that was kept of it before: nothing is parsed and compiled then. V8 refuses code of
@@ -30,7 +33,7 @@ export function loadProgram<Exports>(
   file: string,
   importModule: (specifier: string) => Promise<unknown>,
 ): CompiledProgram<Exports> {
-  const bytes = readFileSync(file);
+  const bytes = readPlainFileSync(file, PROGRAM_BYTES_MAX);
   const checksum = crc32(bytes);
   const kept = join(dirname(file), 'compiled', `${basename(file)}.${process.version}-${process.arch}`);
   const code = codeOf(kept, checksum);
@@ -51,19 +54,17 @@ export function loadProgram<Exports>(
 }
 
 /**
- * Frees the memory of a file at once: a thread with little garbage would keep it for long. Memory shared with other
- * buffers stays.
+ * Frees the memory of a file at once: a thread with little garbage would keep it for long. A plain file is read into
+ * memory of its own.
  */
-function freeBuffer({ buffer, byteOffset, byteLength }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && byteOffset + byteLength === buffer.byteLength && byteOffset <= HEAD_BYTES) {
-    buffer.transfer(0);
-  }
+function freeBuffer({ buffer }: Buffer): void {
+  if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }
 
 function codeOf(kept: string, checksum: number): Buffer | undefined {
   let bytes: Buffer;
   try {
-    bytes = readFileSync(kept);
+    bytes = readPlainFileSync(kept, PROGRAM_BYTES_MAX);
   } catch {
     return undefined;
   }
@@ -80,7 +81,9 @@ function write(kept: string, checksum: number, code: Buffer): void {
   const next = `${kept}.${process.pid}-${threadId}`;
   try {
     mkdirSync(dirname(kept), { recursive: true });
-    writeFileSync(next, Buffer.concat([head, code]));
+    // A link in its place is not followed.
+    rmSync(next, { force: true });
+    writeFileSync(next, Buffer.concat([head, code]), { flag: 'wx' });
     renameSync(next, kept);
   } catch {
     // A read-only file system: later starts compile again.

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command, InvalidArgumentError } from 'commander';
 import { loadConfiguration } from '../../src/config/load.js';
 import type { PoolState } from '../../src/contract/endpoint.js';
+import { readPlainText, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
@@ -35,8 +36,8 @@ export async function runExplain(argv: readonly string[]): Promise<number> {
   const endpointsPath = flags.endpoints ?? configuration.discovery?.path;
   if (endpointsPath === undefined) throw new Error('--endpoints: name the file with the endpoints');
   const pool = givenPool(endpointsPath);
-  const signals = flags.signals === undefined ? '' : readText('--signals', flags.signals);
-  const body = Buffer.from(readText('--request', flags.request));
+  const signals = flags.signals === undefined ? '' : readText('--signals', flags.signals, TEXT_BYTES_MAX);
+  const body = Buffer.from(readText('--request', flags.request, BODY_BYTES_MAX));
   const explanation = explain({
     configuration,
     registry,
@@ -76,9 +77,12 @@ A signals file, every field of it optional:
 Without --header :path=… the path is guessed from the body: messages, input or prompt.
 `;
 
-function readText(flag: string, path: string): string {
+/** Bytes of a body, as a picker takes at most. */
+const BODY_BYTES_MAX = 64 * 1024 * 1024;
+
+function readText(flag: string, path: string, bytesMax: number): string {
   try {
-    return readFileSync(path === '-' ? 0 : path, 'utf8');
+    return path === '-' ? readFileSync(0, 'utf8') : readPlainText(path, bytesMax);
   } catch (error) {
     throw new Error(`${flag}: ${path}: ${readProblem(error)}`);
   }

@@ -1,7 +1,6 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
-import { readPlainText, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
+import { readPlainText, replaceFile, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 import { FlagError } from '../../src/serve/flag-error.js';
 import { repeated } from '../../src/serve/plugin-registry.js';
@@ -31,7 +30,7 @@ class BorrowedFile {
 
   /** Puts the endpoint in the place of the file's endpoints. @throws {Error} when the file cannot be read or written */
   static async take(file: string, place: { readonly address: string; readonly port: number }): Promise<BorrowedFile> {
-    const borrowed = new BorrowedFile(file, await readFile(file, 'utf8'));
+    const borrowed = new BorrowedFile(file, endpointsText(file));
     await borrowed.#write(endpointsYaml([{ name: 'preflight', ...place }]));
     return borrowed;
   }
@@ -41,9 +40,16 @@ class BorrowedFile {
     return this.#write(this.#before);
   }
 
-  async #write(text: string): Promise<void> {
-    await writeFile(`${this.#file}.preflight`, text);
-    await rename(`${this.#file}.preflight`, this.#file);
+  #write(text: string): Promise<void> {
+    return replaceFile(this.#file, text);
+  }
+}
+
+function endpointsText(file: string): string {
+  try {
+    return readPlainText(file, TEXT_BYTES_MAX);
+  } catch (error) {
+    throw new Error(`--endpoints-file: ${file} ${readProblem(error)}`);
   }
 }
 

@@ -1,5 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
+import { readPlainText } from '../../runtime/plain-file.js';
 import { readProblem } from '../../runtime/read-problem.js';
 
 /** Samples from which on llm-d-router trusts the median of a calibration. */
@@ -30,8 +30,7 @@ export type Calibration = { readonly tokensPerSecond: number } | { readonly prob
 export function readCalibration(file: string, fingerprint: string | undefined): Calibration {
   let data: unknown;
   try {
-    if (statSync(file).size > BYTES_MAX) return { problem: `${file} is larger than ${BYTES_MAX} bytes` };
-    data = JSON.parse(readFileSync(file, 'utf8'));
+    data = JSON.parse(readPlainText(file, BYTES_MAX));
   } catch (error) {
     const problem = error instanceof SyntaxError ? 'is no JSON document' : readProblem(error);
     return { problem: `${file} ${problem}` };

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { builtinPlugins } from '../../../src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../../src/config/load.js';
+import { readPlainText, TEXT_BYTES_MAX } from '../../../src/runtime/plain-file.js';
 import type { PickerConfiguration } from '../fleet/picker-configuration.js';
 import { type Baseline, baselines, weightedProfile } from './policies.js';
 import type { FleetText, SuitePolicy } from './schema.js';
@@ -37,7 +37,7 @@ export function policyOf(policy: SuitePolicy, workload: string, folder: string):
 /** Text of all that decides a policy's picks on a workload: equal texts, equal decisions. */
 export function policyText(policy: SuitePolicy, workload: string, folder: string): string {
   if (policy.configuration !== undefined) {
-    return `${readFileSync(resolve(folder, policy.configuration), 'utf8')} ${policy.kvEvents}`;
+    return `${readPlainText(resolve(folder, policy.configuration), TEXT_BYTES_MAX)} ${policy.kvEvents}`;
   }
   const { name, configuration } = ownBaseline(policy, workload);
   return `${name} ${configuration} ${policy.kvEvents}`;

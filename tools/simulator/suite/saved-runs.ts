@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readPlainFileSync, readPlainText } from '../../../src/runtime/plain-file.js';
+import { readProblem } from '../../../src/runtime/read-problem.js';
 import { policyText } from './policy-of.js';
 import type { Suite, SuiteWorkload } from './schema.js';
-import type { RunResult, SuiteFolders, SuiteRun } from './suite-run.js';
+import { type RunResult, type SuiteFolders, type SuiteRun, TRACE_BYTES_MAX } from './suite-run.js';
 
 /** Rooms of the program that a result depends on. */
 const ROOMS = [
@@ -35,7 +37,7 @@ export class SavedRuns {
   constructor(path: string) {
     this.#path = path;
     if (!existsSync(path)) return;
-    const lines = readFileSync(path, 'utf8').split('\n');
+    const lines = resultsText(path).split('\n');
     for (const [number, line] of lines.entries()) {
       // The last line of a sweep that was stopped may be cut off.
       if (line === '' || (number === lines.length - 1 && !line.endsWith('}'))) continue;
@@ -73,10 +75,18 @@ export class SavedRuns {
   #trace(path: string): string {
     let known = this.#traces.get(path);
     if (known === undefined) {
-      known = existsSync(path) ? hash(readFileSync(path)) : 'none';
+      known = existsSync(path) ? hash(readPlainFileSync(path, TRACE_BYTES_MAX)) : 'none';
       this.#traces.set(path, known);
     }
     return known;
+  }
+}
+
+function resultsText(path: string): string {
+  try {
+    return readPlainText(path, TRACE_BYTES_MAX);
+  } catch (error) {
+    throw new Error(`${path} ${readProblem(error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { errorMessage } from '../../../src/runtime/error-message.js';
+import { readPlainText } from '../../../src/runtime/plain-file.js';
+import { readProblem } from '../../../src/runtime/read-problem.js';
 import type { RunOutcome } from '../fleet/outcome.js';
 import { simulate } from '../fleet/simulation.js';
 import type { Workload } from '../fleet/workload.js';
@@ -116,12 +116,15 @@ function trafficOf(suite: Suite, { workload: name, seed }: SuiteRun, folders: Su
   return workload;
 }
 
-/** @throws Error when there is no such file */
+/** Bytes of a trace, and of the results of a sweep: what one text can hold. */
+export const TRACE_BYTES_MAX = 512 * 1024 * 1024 - 1024;
+
+/** @throws Error when there is no such file, or when it is none of plausible size */
 export function readTrace(path: string): string {
   try {
-    return readFileSync(path, 'utf8');
+    return readPlainText(path, TRACE_BYTES_MAX);
   } catch (error) {
-    throw new Error(`the trace cannot be read: ${errorMessage(error)}`);
+    throw new Error(`the trace ${path} ${readProblem(error)}`);
   }
 }
 
