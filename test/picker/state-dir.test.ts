@@ -81,6 +81,25 @@ describe('--state-dir', () => {
     expect((await run(all)).log).toContain('starts with an empty prefix index: its checksum is wrong');
   });
 
+  it('a picker that is killed while it writes its last state leaves files that the next one takes', async () => {
+    const { flags, folder } = await setting();
+    const state = join(folder, 'state');
+    const usage = join(folder, 'usage');
+    const all = [...flags, `--state-dir=${state}`, `--usage-dir=${usage}`];
+    await run(all);
+    for (let round = 0; round < 4; round++) {
+      const serve = await startServe([...all, '--lame-duck=0s', '--drain-timeout=0s']);
+      cleanups.push(() => serve.kill());
+      expect(serve.log()).toContain('goes on with the prefix index of an earlier run');
+      serve.child.kill('SIGTERM');
+      setTimeout(() => serve.child.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM'), 8 * round);
+      await serve.ended;
+    }
+    const { log } = await run(all);
+    expect(log).toContain('goes on with the prefix index of an earlier run');
+    expect(log).not.toMatch(/starts with an empty prefix index|learns from the beginning/);
+  });
+
   it('another block size refuses the file', async () => {
     const first = await setting();
     const state = `--state-dir=${join(first.folder, 'state')}`;

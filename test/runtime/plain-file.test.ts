@@ -1,4 +1,5 @@
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -113,5 +114,35 @@ describe('a file that is replaced', () => {
     const { signal } = spawnSync(process.execPath, ['--input-type=module', '-e', script]);
     expect(signal).toBe('SIGKILL');
     expect(readFileSync(at('state'), 'utf8')).toBe(old);
+  });
+
+  it.each([
+    ['later', 'replaceFile'],
+    ['at once', 'replaceFileSync'],
+  ])('a writer that is killed at any moment leaves the old content or the new one (%s)', async (_when, replace) => {
+    const size = 4 << 20;
+    const script = `
+      import { ${replace} } from ${JSON.stringify(MODULE)};
+      const contents = ['a', 'b'].map((letter) => Buffer.alloc(${size}, letter));
+      for (let i = 0; ; i++) {
+        await ${replace}(${JSON.stringify(at('state'))}, contents[i % 2]);
+        if (i === 0) process.send('written');
+      }`;
+    for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+      for (let round = 0; round < 6; round++) {
+        const writer = spawn(process.execPath, ['--input-type=module', '-e', script], {
+          stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+        });
+        await once(writer, 'message');
+        const ended = once(writer, 'close');
+        // Moments of one write and the next, so that the signals fall into every part of it.
+        setTimeout(() => writer.kill(signal), 1 + 3 * round);
+        await ended;
+        const content = readFileSync(at('state'));
+        const first = content[0]!;
+        expect(content.length).toBe(size);
+        expect(content.equals(Buffer.alloc(size, first))).toBe(true);
+      }
+    }
   });
 });
