@@ -1,5 +1,6 @@
 import { type DestinationStream, destination, type Level, type Logger, pino } from 'pino';
 import type { LogOptions } from '../contract/observe-settings.js';
+import { LineBudget } from './line-budget.js';
 
 export type { Logger } from 'pino';
 
@@ -29,14 +30,19 @@ export function logLevel(options: LogOptions): Level {
   );
 }
 
+/** Number of pino's level `info`: lines below it are written for those who look for a fault, as many as there are. */
+const INFO = 30;
+
 /**
  * The logger of this thread. Each line is written to standard error before the call returns: lines are few (none per
- * request by default), and the last ones before a crash matter most.
+ * request by default), and the last ones before a crash matter most. Lines of one kind are bounded: `lines` is the
+ * number that a line stands for.
  */
 export function createLogger(
   options: LogOptions,
   output: DestinationStream = destination({ fd: 2, sync: true }),
 ): Logger {
+  const budget = new LineBudget();
   const stream = options.zapEncoder === 'console' ? consoleEncoder(output) : output;
   return pino(
     {
@@ -45,6 +51,18 @@ export function createLogger(
       messageKey: 'msg',
       timestamp: () => `,"ts":${Date.now() / 1000}`,
       formatters: { level: (label) => ({ level: label }) },
+      hooks: {
+        logMethod(given, method, level) {
+          const [fields, message] = typeof given[0] === 'string' ? [{}, given[0]] : [given[0], given[1]];
+          if (level < INFO || typeof message !== 'string') {
+            method.apply(this, given);
+            return;
+          }
+          budget.take(level, message, (lines) =>
+            lines === 1 ? method.apply(this, given) : method.apply(this, [{ ...(fields as object), lines }, message]),
+          );
+        },
+      },
     },
     stream,
   );
