@@ -153,7 +153,12 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   if (file && text) {
     throw new ConfigurationError('--config-file and --config-text exclude each other: give only one of them');
   }
-  if (text) return new ConfigurationDocument(text, '--config-text');
+  if (text) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > TEXT_BYTES_MAX)
+      throw new ConfigurationError(`--config-text has ${bytes} bytes, and at most ${TEXT_BYTES_MAX} are read`);
+    return new ConfigurationDocument(text, '--config-text');
+  }
   if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
   try {
     const document = ConfigurationDocument.ofFile(readPlainText(file, TEXT_BYTES_MAX), file);

@@ -669,3 +669,13 @@ describe('the effective configuration', () => {
     expect(second.scheduling.profiles).toEqual(first.scheduling.profiles);
   });
 });
+
+describe('a configuration text above a mebibyte', () => {
+  it('a text above a mebibyte is refused by its size before it is parsed', () => {
+    const text = '['.repeat(1024 * 1024 + 1);
+    const options = { registry: builtinPlugins, allowExperimental: false };
+    expect(() => loadConfiguration({ text }, options)).toThrow(
+      '--config-text has 1048577 bytes, and at most 1048576 are read',
+    );
+  });
+});
