@@ -14,6 +14,7 @@ import { ASSERTIONS } from './assertions';
 /** Bounds of the sizes below. */
 export const ENDPOINTS_MAX: u32 = 4096;
 export const CHAIN_BLOCKS_MAX: u32 = 65535;
+export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the last one takes an event's parent
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
@@ -187,7 +188,7 @@ export let HOST: usize = 0; // f32 × SLOTS × HOST_COLUMNS
 export let EXPLAIN: usize = 0; // f32 × SLOTS × EXPLAIN_COLUMNS
 // F32 × SLOTS × PREDICTED_COLUMNS: what is predicted for the request (see scheduling/predictions.ts)
 export let PREDICTED: usize = 0;
-export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + 8): the chain hashes of the prompt
+export let HASHES: usize = 0; // u64 × (CHAIN_BLOCKS + SPARE_HASHES): the chain hashes of the prompt
 
 /**
  * Bytes of the head of a ring of placed prompts: what its thread writes, then what the control thread writes, a line
@@ -206,7 +207,7 @@ export function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
   bytes += 4096; // subset mask and class mask, up to 4,096 slots = 512 bytes each, padded
   bytes += <u64>p * 4 * (7 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
-  bytes += (<u64>c + 8) * 8;
+  bytes += (<u64>c + SPARE_HASHES) * 8;
   return (bytes + 65535) & ~(<u64>65535);
 }
 

@@ -12,10 +12,15 @@ export {
   activeRepairBegin,
 } from '../load/blocks';
 export {
+  CHANGE_BLOCKS,
+  CHANGE_GENERATION_SHIFT,
   CHANGE_LOST,
   CHANGE_PARENT,
+  CHANGE_PARENT_HASH,
   CHANGE_READ,
+  CHANGE_RECORD_BYTES,
   CHANGE_SKIP,
+  CHANGE_SLOT,
   CHANGE_TAIL,
   CHANGE_WRITTEN,
 } from '../load/changes';
@@ -29,16 +34,27 @@ export {
   FEATURE_KNOWN,
   FEATURE_KV_USAGE,
   FEATURE_MODEL,
+  FEATURE_MODEL_HIGH,
   FEATURE_PREFILL_AHEAD,
   FEATURE_PREFILL_RATE,
   FEATURE_PROMPT,
   FEATURE_PROMPT_AHEAD,
   FEATURE_RUNNING,
   FEATURE_TAG,
+  FEATURE_TAG_SHIFT,
   FEATURE_UNCACHED,
   FEATURE_WAITING,
+  FEATURE_WOULD_PICK_SHIFT,
 } from '../load/features';
-export { EXPECTS_END, EXPECTS_LATER, EXPECTS_NOTHING, EXPECTS_STREAM, hearingAddress } from '../load/hearing';
+export {
+  EXPECTS_END,
+  EXPECTS_LATER,
+  EXPECTS_NOTHING,
+  EXPECTS_STREAM,
+  HEARING_EXPECTS,
+  HEARING_LIMIT,
+  hearingAddress,
+} from '../load/hearing';
 export { ledgerCheck, ledgerFull, ledgerUsed } from '../load/ledger';
 export { adapterShown } from '../load/shown-adapters';
 export {

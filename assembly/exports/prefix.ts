@@ -28,6 +28,7 @@ export {
   EXPORT_AGE,
   EXPORT_BYTES,
   EXPORT_DEPTH,
+  EXPORT_EXTENT_HOLDERS,
   EXPORT_EXTENTS,
   EXPORT_HEAD_BYTES,
   EXPORT_LENGTH,
@@ -39,8 +40,12 @@ export {
 } from '../prefix/export';
 export { prefixHeadAddress } from '../prefix/index';
 export {
+  EVENT_BLOCKS,
+  EVENT_HEAD_BYTES,
   EVENT_PARENT,
+  EVENT_PARENT_HASH,
   EVENT_REMOVE,
+  EVENT_SLOT,
   EVENT_TAIL,
   PREFIX_BUSY,
   prefixApply,

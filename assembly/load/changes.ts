@@ -41,6 +41,12 @@ class ChangeHead {
 export const CHANGE_WRITTEN: usize = offsetof<ChangeRing>('written');
 export const CHANGE_LOST: usize = offsetof<ChangeRing>('lost');
 export const CHANGE_READ: usize = offsetof<ChangeRing>('read');
+export const CHANGE_SLOT: usize = offsetof<ChangeHead>('slot');
+export const CHANGE_BLOCKS: usize = offsetof<ChangeHead>('blocks');
+export const CHANGE_PARENT_HASH: usize = offsetof<ChangeHead>('parent');
+export const CHANGE_RECORD_BYTES: usize = offsetof<ChangeHead>();
+/** Bit from which on the generation stands above the slot. */
+export const CHANGE_GENERATION_SHIFT: u32 = 12;
 /** Bits of the second word of a record. */
 export const CHANGE_PARENT: u32 = 0x40000000;
 export const CHANGE_TAIL: u32 = 0x20000000;
@@ -85,7 +91,7 @@ export function changeNote(slot: u32, blocks: u32, fresh: u32, tail: bool): void
     return;
   }
   const head = changetype<ChangeHead>(at);
-  head.slot = slot | (column.u32(COLUMN_GENERATION, slot) << 12);
+  head.slot = slot | (column.u32(COLUMN_GENERATION, slot) << CHANGE_GENERATION_SHIFT);
   head.blocks = count | (from != 0 ? CHANGE_PARENT : 0) | (tail ? CHANGE_TAIL : 0);
   head.parent = from == 0 ? 0 : load<u64>(HASHES + ((<usize>(from - 1)) << 3));
   const content = at + offsetof<ChangeHead>();

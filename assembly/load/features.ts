@@ -74,6 +74,12 @@ export const FEATURE_PREFILL_RATE: usize = offsetof<Features>('prefillRate');
 export const FEATURE_ACTIVE_BLOCKS: usize = offsetof<Features>('activeBlocks');
 export const FEATURE_TAG: usize = offsetof<Features>('tag');
 export const FEATURE_MODEL: usize = offsetof<Features>('model');
+/** The upper half of the hash. */
+export const FEATURE_MODEL_HIGH: usize = FEATURE_MODEL + sizeof<u32>();
+/** Bit from which on the slot + 1 stands above the SIGNAL_* bits of FEATURE_KNOWN. */
+export const FEATURE_WOULD_PICK_SHIFT: u32 = 16;
+/** Bit from which on the program's tag stands above the profile in FEATURE_TAG. */
+export const FEATURE_TAG_SHIFT: u32 = 8;
 
 /** Time constant of the prefill rate: what was sent long before it counts no more. */
 export const PREFILL_RATE_MS: f64 = 20000;
@@ -120,7 +126,7 @@ export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32
 
 /** Slot (+ 1) that marginal cost would have picked. */
 export function featuresNoteWouldPick(at: Features, slot: u32): void {
-  at.known = (at.known & 0xffff) | (slot << 16);
+  at.known = (at.known & ((1 << FEATURE_WOULD_PICK_SHIFT) - 1)) | (slot << FEATURE_WOULD_PICK_SHIFT);
 }
 
 /** Most cached tokens of any candidate, when that is more than the pick holds. */

@@ -24,6 +24,9 @@ export class Hearing {
   limit: u32;
 }
 
+export const HEARING_EXPECTS: usize = offsetof<Hearing>('expects');
+export const HEARING_LIMIT: usize = offsetof<Hearing>('limit');
+
 /** Address of the first hearing; they stand in the order of the tickets, the first one for ticket 1. */
 export function hearingAddress(): usize {
   return LEDGER + 64 + <usize>THREADS * 64 + <usize>REQUESTS * LEDGER_ENTRY_BYTES;

@@ -53,9 +53,11 @@ export const EXPORT_DEPTH: usize = offsetof<ExportedSegment>('depth');
 export const EXPORT_LENGTH: usize = offsetof<ExportedSegment>('length');
 export const EXPORT_EXTENTS: usize = offsetof<ExportedSegment>('extents');
 export const EXPORT_SEGMENT_BYTES: usize = offsetof<ExportedSegment>();
+/** Holders of an extent, behind its end. */
+export const EXPORT_EXTENT_HOLDERS: usize = sizeof<u64>();
 
 function extentBytes(): usize {
-  return (<usize>SET_WORDS + 1) << 3;
+  return EXPORT_EXTENT_HOLDERS + ((<usize>SET_WORDS) << 3);
 }
 
 /** Last block of the parent that the segment hangs on. */
@@ -85,7 +87,7 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
   for (let i: u32 = 0; i < extents; i++) {
     const extent = extentAt(list, i);
     store<u64>(to, extentEnd(extent));
-    memory.copy(to + sizeof<u64>(), setBits(extentSet(extent)), (<usize>SET_WORDS) << 3);
+    memory.copy(to + EXPORT_EXTENT_HOLDERS, setBits(extentSet(extent)), (<usize>SET_WORDS) << 3);
     to += extentBytes();
   }
   return to - address;

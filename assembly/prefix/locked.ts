@@ -24,7 +24,7 @@ export const EVENT_REMOVE: u32 = 0x80000000;
 export const EVENT_PARENT: u32 = 0x40000000;
 /** The hash of a tail follows those of the blocks. */
 export const EVENT_TAIL: u32 = 0x20000000;
-const EVENT_BLOCKS: u32 = 0x1fffffff;
+const EVENT_COUNT: u32 = 0x1fffffff;
 
 /** Head of one record of an event log, whole 8-byte words; the hashes follow. */
 @unmanaged
@@ -36,6 +36,11 @@ class EventHead {
   /** Chain hash of the block before, used with EVENT_PARENT · host · none. */
   parent: u64;
 }
+
+export const EVENT_SLOT: usize = offsetof<EventHead>('slot');
+export const EVENT_BLOCKS: usize = offsetof<EventHead>('blocks');
+export const EVENT_PARENT_HASH: usize = offsetof<EventHead>('parent');
+export const EVENT_HEAD_BYTES: usize = offsetof<EventHead>();
 
 /** The lock could not be had in time; nothing was changed. */
 export const PREFIX_BUSY: i32 = -1;
@@ -106,7 +111,7 @@ export function prefixApply(log: usize, bytes: u32): i32 {
   while (end - at >= offsetof<EventHead>()) {
     const event = changetype<EventHead>(at);
     const hashes = at + offsetof<EventHead>();
-    const blocks = event.blocks & EVENT_BLOCKS;
+    const blocks = event.blocks & EVENT_COUNT;
     const tail = (event.blocks & EVENT_TAIL) != 0;
     if ((end - hashes) >> 3 < <usize>blocks + <usize>tail) break;
     if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks, LOSS_TOLD);

@@ -4,11 +4,15 @@
 // scans. The metrics scanner (scrape/layout.ts) follows. Only its own thread reads and writes a part, so there is no
 // lock; nothing in it outlives the thread (a scan belongs to a stream of that thread), so there is nothing to repair
 // after its death.
-import { ResponseScan } from './scan-state';
+import { ResponseScan, Usage } from './scan-state';
 
 // Fields of a scan, for the host.
+const SCAN_USAGE: usize = offsetof<ResponseScan>('usageFields');
 export const SCAN_EVENTS: usize = offsetof<ResponseScan>('events');
-export const SCAN_USAGE: usize = offsetof<ResponseScan>('usageFields');
+export const SCAN_USAGE_PROMPT: usize = SCAN_USAGE + offsetof<Usage>('prompt');
+export const SCAN_USAGE_COMPLETION: usize = SCAN_USAGE + offsetof<Usage>('completion');
+export const SCAN_USAGE_TOTAL: usize = SCAN_USAGE + offsetof<Usage>('total');
+export const SCAN_USAGE_CACHED: usize = SCAN_USAGE + offsetof<Usage>('cached');
 
 // Areas of a scan, behind its fields.
 export const CONTAINER_LEVELS: u32 = 127; // deeper documents are passed on unread

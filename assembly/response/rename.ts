@@ -30,7 +30,9 @@ class Edit {
 
 export const RESPONSE_EDITS: usize = offsetof<EditsHead>('count');
 export const RESPONSE_HELD_FROM: usize = offsetof<EditsHead>('heldFrom');
-export const RESPONSE_EDIT_LIST: usize = 16; // start and end of each edit, 8 bytes; at most one per 10 bytes of piece
+export const RESPONSE_EDIT_LIST: usize = 16; // start and end of each edit; at most one per 10 bytes of piece
+export const RESPONSE_EDIT_END: usize = offsetof<Edit>('end');
+export const RESPONSE_EDIT_BYTES: usize = offsetof<Edit>();
 export const RESPONSE_HOLD_NOTHING: i32 = 0x7fffffff;
 
 let PIECE: usize = 0; // address of the piece being read
@@ -76,7 +78,7 @@ export function nameClose(at: ResponseScan, p: usize): void {
   if (at.holding == 0) return;
   nameDrop(at);
   if (at.matched != at.nameBytes) return;
-  const edit = changetype<Edit>(OUTPUT + RESPONSE_EDIT_LIST + <usize>EDITS * offsetof<Edit>());
+  const edit = changetype<Edit>(OUTPUT + RESPONSE_EDIT_LIST + <usize>EDITS * RESPONSE_EDIT_BYTES);
   edit.start = VALUE_FROM;
   edit.end = <i32>(p - PIECE);
   EDITS++;

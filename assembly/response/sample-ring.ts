@@ -57,6 +57,8 @@ class SampleRecord {
   sign: u32;
 }
 
+export const SAMPLE_SLOT: usize = offsetof<SampleRecord>('slot');
+export const SAMPLE_SLOT_GENERATION: usize = offsetof<SampleRecord>('slotGeneration');
 export const SAMPLE_FEATURES: usize = offsetof<SampleRecord>('features');
 export const SAMPLE_OUTCOME: usize = offsetof<SampleRecord>('outcome');
 export const SAMPLE_FIRST_OUTPUT: usize = offsetof<SampleRecord>('firstOutput');
@@ -80,7 +82,7 @@ export const OUTCOME_ABORTED: u32 = 3; // the stream ended before the answer did
 export const OUTCOME_DIVERTED: u32 = 4; // another endpoint than the one that is charged answered
 
 /** Offset of the records in a ring: the count stands alone on its line. */
-const RECORDS: usize = 64;
+export const SAMPLE_RECORDS: usize = 64;
 
 /**
  * Writes the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per
@@ -104,7 +106,7 @@ export function sampleWrite(
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
-  const record = changetype<SampleRecord>(SAMPLE_RING + RECORDS + <usize>(number % SAMPLE_COUNT) * SAMPLE_BYTES);
+  const record = changetype<SampleRecord>(SAMPLE_RING + SAMPLE_RECORDS + <usize>(number % SAMPLE_COUNT) * SAMPLE_BYTES);
   const slot = entry.slot;
   if (ASSERTIONS) assert(isSlot(slot), 'a charged entry is of a slot of the pool');
   record.time = entry.time;

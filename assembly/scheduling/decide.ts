@@ -30,7 +30,7 @@ import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocke
 import { changeNote } from '../load/changes';
 import { answeredItself, answeredPerhaps, doubt, tried } from '../load/dead';
 import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
-import { featuresNoteBest, featuresNoteWouldPick } from '../load/features';
+import { FEATURE_TAG_SHIFT, featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import {
   charge,
   ENTRY_PROBE,
@@ -162,7 +162,7 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   answer().uncachedTokens = tokens;
   const probe = beginProbe(slot);
   tried(slot, request().now);
-  const tag = request().profile | (program.tag << 8);
+  const tag = request().profile | (program.tag << FEATURE_TAG_SHIFT);
   const priority = request().priority;
   const now = request().now;
   const ticket = charge(slot, tokens, prompt, uncached, tag, probe, priority, now);

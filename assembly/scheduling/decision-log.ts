@@ -66,6 +66,7 @@ import { answer, DECIDE_FURTHER, DECIDE_SUBSET, DECIDE_UNDECIDED, pickedSlot, re
 import {
   BRIEF_BYTES,
   BRIEF_ENDPOINTS,
+  columnUnits,
   DECISION_BYTES,
   DECISION_COLUMNS_HEAD_BYTES,
   DECISION_ENDPOINT_BYTES,
@@ -73,8 +74,10 @@ import {
   DECISION_HEAD_BYTES,
   DECISION_ID,
   DECISION_ID_BYTES,
+  DECISION_OPERATION_BYTES,
   DECISION_SCORES,
   DECISION_SCORES_MAX,
+  DECISION_UNIT_BYTES,
   DecisionColumnsHead,
   DecisionEndpoint,
   DecisionLogHead,
@@ -83,13 +86,14 @@ import {
   EJECTION_SILENT,
   END_OPEN,
   KEEP_ASIDE,
-  OPERATION_WEIGHT,
+  LoggedOperation,
   REMOVED_BY_GATE,
   REMOVED_NOT_ADMITTED,
   REMOVED_OUTSIDE_SUBSET,
   TRACE_COLUMNS,
   TRACE_ID,
   TRACE_LENGTH,
+  wholeUnits,
 } from './decision-record';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
 import { isScorer, OP_PREDICT, Program } from './program';
@@ -126,12 +130,6 @@ export function decisionLogBytes(): u64 {
   return DECISION_HEAD_BYTES + <u64>records * DECISION_BYTES + (<u64>columns & ~63);
 }
 
-/** Units of the ring, without the room for columns aside where that is worth it. */
-function ringUnits(all: u32): u32 {
-  const brief = <u32>(BRIEF_BYTES >> 6);
-  return all >= 4 * brief ? all - brief : all;
-}
-
 /** Address of the room for columns aside, 0 = there is none. */
 export function briefColumnsAddress(): usize {
   const all = kept == 0 ? 0 : load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6;
@@ -157,7 +155,7 @@ export function takenUnit(): u32 {
 export function decisionLogBind(): void {
   const logs = THREAD < load<u32>(HEADER + HEADER_DECISION_THREADS);
   kept = logs ? load<u32>(HEADER + HEADER_DECISIONS) : 0;
-  units = kept == 0 ? 0 : ringUnits(load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6);
+  units = kept == 0 ? 0 : columnUnits();
 }
 
 /** One decision of this thread in `every` keeps its columns; 0 = only refused and marked ones. */
@@ -291,7 +289,7 @@ function writeScores(at: usize, slot: u32, program: Program, scored: bool): void
 
 /** Takes the units of `bytes`. The count is stored before they are written. @returns address, 0 = they do not fit */
 function takeUnits(bytes: usize): usize {
-  const wanted = <u32>((bytes + 63) >> 6);
+  const wanted = <u32>(wholeUnits(bytes) / DECISION_UNIT_BYTES);
   if (wanted > units) return 0;
   let first = head().units;
   // Columns have no break: those that would go over the end begin again at the beginning.
@@ -322,7 +320,7 @@ export function logColumns(program: Program | null, used: u32, scored: bool): vo
   const brief = scored && !keeps;
   const endpoints = min(open, brief ? BRIEF_ENDPOINTS : DECISION_ENDPOINTS_MAX);
   const operations: u32 = program == null ? 0 : program.operations;
-  const listBytes = (DECISION_COLUMNS_HEAD_BYTES + ((<usize>operations) << 3) + 63) & ~63;
+  const listBytes = wholeUnits(DECISION_COLUMNS_HEAD_BYTES + <usize>operations * DECISION_OPERATION_BYTES);
   const bytes = listBytes + <usize>endpoints * DECISION_ENDPOINT_BYTES;
   const at = brief ? roomAside(bytes) : takeUnits(bytes);
   if (at == 0) return;
@@ -335,8 +333,9 @@ export function logColumns(program: Program | null, used: u32, scored: bool): vo
   columns.ceiling = gateOn() ? ceilingOf(rankOf(request().priority)) : NaN;
   for (let i: u32 = 0; i < operations; i++) {
     const operation = program!.operation(i);
-    store<u32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.code);
-    store<f32>(at + DECISION_COLUMNS_HEAD_BYTES + ((<usize>i) << 3), operation.weight, OPERATION_WEIGHT);
+    const listed = changetype<LoggedOperation>(at + DECISION_COLUMNS_HEAD_BYTES + <usize>i * DECISION_OPERATION_BYTES);
+    listed.code = operation.code;
+    listed.weight = operation.weight;
   }
   writeEndpoints(at + listBytes, program, used, endpoints, scored);
 }

@@ -3,6 +3,7 @@
 //
 // Owns: nothing by itself; the log is each thread's part of REGION_DECISIONS, written by that thread and read without a
 // lock.
+import { HEADER, HEADER_DECISION_COLUMN_BYTES } from '../memory';
 
 /** Head of a thread's part. */
 @unmanaged
@@ -229,9 +230,23 @@ export const DECISION_COLUMNS_OMITTED: usize = offsetof<DecisionColumnsHead>('om
 export const DECISION_COLUMNS_SCORED: usize = offsetof<DecisionColumnsHead>('scored');
 export const DECISION_COLUMNS_CEILING: usize = offsetof<DecisionColumnsHead>('ceiling');
 export const DECISION_COLUMNS_HEAD_BYTES: usize = 64;
-/** Offset of the weight behind the code of a listed operation. */
-export const OPERATION_WEIGHT: usize = 4;
+/** An operation of the program that decided, as the columns list it. */
+@unmanaged
+export class LoggedOperation {
+  /** OP_* · its thread · none. */
+  code: u32;
+  /** Weight of a scorer · its thread · none. */
+  weight: f32;
+}
 
+export const DECISION_OPERATION_BYTES: usize = offsetof<LoggedOperation>();
+export const DECISION_OPERATION_WEIGHT: usize = offsetof<LoggedOperation>('weight');
+/** Unit in which the columns of a decision, and their list of operations, take room. */
+export const DECISION_UNIT_BYTES: usize = 64;
+
+export const DECISION_LOG_UNITS: usize = offsetof<DecisionLogHead>('units');
+
+export const DECISION_ENDPOINT_SLOT: usize = offsetof<DecisionEndpoint>('slot');
 export const DECISION_ENDPOINT_REMOVED: usize = offsetof<DecisionEndpoint>('removed');
 export const DECISION_ENDPOINT_GENERATION: usize = offsetof<DecisionEndpoint>('generation');
 export const DECISION_ENDPOINT_KNOWN: usize = offsetof<DecisionEndpoint>('known');
@@ -282,3 +297,19 @@ export const TRACE_LENGTH: usize = 4096;
 export const TRACE_COLUMNS: usize = 4100;
 export const TRACE_RECORDS: usize = 4104; // u32: 1 = the state of the decision is captured for a recording
 export const TRACE_ID: usize = 4160;
+
+/** Bytes with what fills the last unit. */
+export function wholeUnits(bytes: usize): usize {
+  return (bytes + DECISION_UNIT_BYTES - 1) & ~(DECISION_UNIT_BYTES - 1);
+}
+
+/** Units of the ring of columns of every thread that keeps a log. */
+export function columnUnits(): u32 {
+  return ringUnits(load<u32>(HEADER + HEADER_DECISION_COLUMN_BYTES) >> 6);
+}
+
+/** Units of the ring, without the room for columns aside where that is worth it. */
+function ringUnits(all: u32): u32 {
+  const brief = <u32>(BRIEF_BYTES >> 6);
+  return all >= 4 * brief ? all - brief : all;
+}

@@ -132,6 +132,7 @@ class Shares {
   calls: u32;
 }
 
+export const SHARE_FIRST_TERM: usize = offsetof<Shares>('firstTerm');
 export const SHARE_TERMS: u32 = 5; // context, queue, waiting, decode, capacity
 const SAMPLE_EVERY: u32 = 16;
 

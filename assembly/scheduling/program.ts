@@ -60,12 +60,18 @@ export class Operation {
   }
 }
 
-const PROGRAM_HEAD_BYTES: usize = 64;
-const OPERATION_BYTES: usize = 64;
+export const PROGRAM_HEAD_BYTES: usize = 64;
+export const OPERATION_BYTES: usize = 64;
 
+export const PROGRAM_OPERATIONS: usize = offsetof<Program>('operations');
+export const PROGRAM_NEEDS: usize = offsetof<Program>('needs');
 export const PROGRAM_TAG: usize = offsetof<Program>('tag');
 export const PROGRAM_FUSED: usize = offsetof<Program>('fused');
 export const PROGRAM_PROJECTS: usize = offsetof<Program>('projects');
+export const OPERATION_CODE: usize = offsetof<Operation>('code');
+export const OPERATION_WEIGHT: usize = offsetof<Operation>('weight');
+export const OPERATION_PARAMETERS: usize = offsetof<Operation>('p0');
+export const OPERATION_PARAMETERS_MAX: u32 = 8;
 export const PROGRAM_NEEDS_MATCH: u32 = 1;
 export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt

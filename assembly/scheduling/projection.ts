@@ -13,7 +13,7 @@ import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory'
 import { Operation } from './program';
 
 /** Columns in a row of the products. */
-const ROW: u32 = 8;
+export const PROJECTION_ROW: u32 = 8;
 
 /** Head of a thread's projection sums; any thread reads it. */
 @unmanaged
@@ -23,7 +23,7 @@ class ProjectionHead {
 }
 
 export const PROJECTION_PRODUCTS: usize = offsetof<ProjectionHead>();
-export const PROJECTION_COSTS: usize = PROJECTION_PRODUCTS + <usize>(ROW * ROW) * sizeof<f64>();
+export const PROJECTION_COSTS: usize = PROJECTION_PRODUCTS + <usize>(PROJECTION_ROW * PROJECTION_ROW) * sizeof<f64>();
 
 /** Sum over the candidates of the product of two columns, less what their means make of it. */
 function product(used: u32, first: usize, second: usize): f32 {
@@ -67,7 +67,7 @@ export function noteProjection(op: Operation, used: u32, sums: usize, range: f32
   for (let i: u32 = 0; i < scorers; i++) {
     const column = columnOf(op, i);
     for (let j: u32 = 0; j < scorers; j++) {
-      const at = sums + PROJECTION_PRODUCTS + ((<usize>(i * ROW + j)) << 3);
+      const at = sums + PROJECTION_PRODUCTS + ((<usize>(i * PROJECTION_ROW + j)) << 3);
       add(at, scale * <f64>product(used, column, columnOf(op, j)));
     }
     add(sums + PROJECTION_COSTS + ((<usize>i) << 3), scale * <f64>product(used, column, KEYS));

@@ -50,6 +50,8 @@ export const SCRAPE_RESULT_VALUE: usize = offsetof<MetricResult>('value');
 export const SCRAPE_RESULT_FOUND: usize = offsetof<MetricResult>('found');
 export const SCRAPE_RESULT_LABELS: usize = offsetof<MetricResult>(); // TextRange × METRIC_LABELS in its capture
 export const SCRAPE_RESULT_BYTES: usize = 128;
+export const SCRAPE_RANGE_LENGTH: usize = offsetof<TextRange>('bytes');
+export const SCRAPE_RANGE_BYTES: usize = offsetof<TextRange>();
 
 export const SCRAPE_QUERY_LIST: usize = SCRAPE_RESULTS + <usize>QUERY_METRICS * SCRAPE_RESULT_BYTES;
 export const SCRAPE_CAPTURES: usize = SCRAPE_QUERY_LIST + <usize>SCRAPE_QUERIES * QUERY_BYTES;

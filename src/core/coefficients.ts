@@ -123,9 +123,10 @@ export class CostTable {
     const sums = { context: 0, queue: 0, waiting: 0, decode: 0, capacity: 0 };
     let samples = 0;
     for (let thread = 0; thread < sizes.threads; thread++) {
-      const at = (call.sharesAddress(thread) >>> 0) >>> 3;
-      samples += f64[at]!;
-      for (const [i, term] of costTerms.entries()) sums[term] += f64[at + 1 + i]!;
+      const at = call.sharesAddress(thread) >>> 0;
+      samples += f64[at >>> 3]!;
+      const terms = (at + CORE.SHARE_FIRST_TERM) >>> 3;
+      for (const [i, term] of costTerms.entries()) sums[term] += f64[terms + i]!;
     }
     return { samples, sums };
   }
@@ -141,7 +142,8 @@ export class CostTable {
       const at = ((call.sharesAddress(thread) >>> 0) + CORE.SHARE_BYTES) >>> 3;
       samples += f64[at]!;
       for (let i = 0; i < size; i++) {
-        for (let j = 0; j < size; j++) products[i]![j]! += f64[at + (CORE.PROJECTION_PRODUCTS >>> 3) + i * 8 + j]!;
+        for (let j = 0; j < size; j++)
+          products[i]![j]! += f64[at + (CORE.PROJECTION_PRODUCTS >>> 3) + i * CORE.PROJECTION_ROW + j]!;
         costs[i]! += f64[at + (CORE.PROJECTION_COSTS >>> 3) + i]!;
       }
     }

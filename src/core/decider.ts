@@ -151,9 +151,9 @@ export class Decider {
     this.#request = core.call.requestAddress() >>> 0;
     this.#subset = core.call.subsetAddress() >>> 0;
     this.#offset = offsets(this.#request);
-    const random = this.#request + CORE.REQUEST_RANDOM;
-    core.view.setBigUint64(random, splitMix(seed), true);
-    core.view.setBigUint64(random + 8, splitMix(seed + 0x9e3779b97f4a7c15n), true);
+    core.view.setBigUint64(this.#request + CORE.REQUEST_RANDOM, splitMix(seed), true);
+    const second = this.#request + CORE.REQUEST_RANDOM_SECOND;
+    core.view.setBigUint64(second, splitMix(seed + 0x9e3779b97f4a7c15n), true);
     this.#writeAdapter('');
   }
 

@@ -93,23 +93,18 @@ export function readColumns(
   record: LoggedColumns,
 ): DecisionColumns | undefined {
   if (!areColumnsKept(core, ring, record)) return undefined;
-  const found = readAt(core, columns + ((record.columns - 1) % unitsOf(core)) * 64, record.number);
+  const unit = (record.columns - 1) % core.call.columnUnits();
+  const found = readAt(core, columns + unit * CORE.DECISION_UNIT_BYTES, record.number);
   // The writer may have overwritten them while they were read.
   return areColumnsKept(core, ring, record) ? found : undefined;
 }
 
 /** Whether the columns of a decision were kept and are not overwritten. @param ring as `readColumns` */
 export function areColumnsKept(core: CoreInstance, ring: number, { columns }: LoggedColumns): boolean {
-  const units = unitsOf(core);
+  const units = core.call.columnUnits() >>> 0;
   if (columns === 0 || units === 0) return false;
-  return ((Atomics.load(core.i32, (ring + 4) >>> 2) >>> 0) - (columns - 1)) >>> 0 <= units;
-}
-
-/** Units of 64 bytes of a thread's ring of columns, as the core divides them (assembly/scheduling/decision-log.ts). */
-function unitsOf({ sizes }: CoreInstance): number {
-  const all = (sizes.decisionColumnBytes ?? 0) >>> 6;
-  const brief = CORE.BRIEF_BYTES >>> 6;
-  return all >= 4 * brief ? all - brief : all;
+  const taken = Atomics.load(core.i32, (ring + CORE.DECISION_LOG_UNITS) >>> 2) >>> 0;
+  return (taken - (columns - 1)) >>> 0 <= units;
 }
 
 function readAt(core: CoreInstance, at: number, number: number): DecisionColumns | undefined {
@@ -119,14 +114,14 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
   const count = Math.min(word(CORE.DECISION_COLUMNS_OPERATIONS), CORE.PROGRAM_OPS);
   const list = CORE.DECISION_COLUMNS_HEAD_BYTES;
   const operations = Array.from({ length: count }, (_, i) => ({
-    code: codes.get(word(list + i * 8)),
-    weight: view.getFloat32(at + list + i * 8 + 4, true),
+    code: codes.get(word(list + i * CORE.DECISION_OPERATION_BYTES)),
+    weight: view.getFloat32(at + list + i * CORE.DECISION_OPERATION_BYTES + CORE.DECISION_OPERATION_WEIGHT, true),
   }));
   const scorers = [...operations.keys()]
     .filter((i) => isScorerCode(operations[i]!.code))
     .slice(0, CORE.DECISION_SCORES_MAX);
   const endpoints = Math.min(word(CORE.DECISION_COLUMNS_ENDPOINTS), CORE.DECISION_ENDPOINTS_MAX);
-  const from = at + ((list + count * 8 + 63) & ~63);
+  const from = at + wholeUnits(list + count * CORE.DECISION_OPERATION_BYTES);
   const scored = word(CORE.DECISION_COLUMNS_SCORED) === 1;
   return {
     operations,
@@ -137,6 +132,11 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
     omitted: word(CORE.DECISION_COLUMNS_OMITTED),
     ceiling: numberOf(view.getFloat32(at + CORE.DECISION_COLUMNS_CEILING, true)),
   };
+}
+
+/** Bytes with those that fill the last unit. */
+function wholeUnits(bytes: number): number {
+  return Math.ceil(bytes / CORE.DECISION_UNIT_BYTES) * CORE.DECISION_UNIT_BYTES;
 }
 
 function isScorerCode(code: OperationName | undefined): boolean {
@@ -159,10 +159,10 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     saturation: float(CORE.DECISION_ENDPOINT_SATURATION),
   };
   return {
-    slot: word(0),
+    slot: word(CORE.DECISION_ENDPOINT_SLOT),
     generation: word(CORE.DECISION_ENDPOINT_GENERATION),
     removed: removalOf(word(CORE.DECISION_ENDPOINT_REMOVED)),
-    draining: view.getUint16(at + CORE.DECISION_ENDPOINT_STATE, true) === 2,
+    draining: view.getUint16(at + CORE.DECISION_ENDPOINT_STATE, true) === CORE.STATE_DRAINING,
     ejected: ejection !== 0 && ejection <= CORE.EJECTION_DEATH,
     dead: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DEAD,
     doubted: ejection === CORE.EJECTION_DEATH + CORE.DEATH_DOUBTED,

@@ -82,7 +82,7 @@ export class DecisionTap {
   before(): void {
     if (this.#session === undefined) return;
     const random = (this.#request + CORE.REQUEST_RANDOM) >>> 2;
-    this.#random.set(this.#core.u32.subarray(random, random + 4));
+    this.#random.set(this.#core.u32.subarray(random, random + (CORE.REQUEST_RANDOM_BYTES >>> 2)));
   }
 
   /** Records the decision just made. Decisions without a pick are left out. */

@@ -245,9 +245,10 @@ export class EndpointTable {
   setLabelText(column: number, slot: number, text: string | undefined): void {
     const at = this.#core.call.inputAddress() >>> 0;
     // The hash is written after its text, then split over the two columns.
-    const hash = at + 8192;
-    hashKey(this.#core, text, hash);
-    this.#setLabel(column, slot, this.#core.u32[hash >>> 2]!, this.#core.u32[(hash >>> 2) + 1]!);
+    const to = at + CORE.THREAD_INPUT_BYTES - BigUint64Array.BYTES_PER_ELEMENT;
+    hashKey(this.#core, text, to);
+    const hash = this.#core.view.getBigUint64(to, true);
+    this.#setLabel(column, slot, Number(hash & 0xffff_ffffn), Number(hash >> 32n));
   }
 
   /** Sets a label of a slot as a range; undefined = absent, `bad` = the label is no range. */

@@ -159,9 +159,9 @@ export class ExpositionScanner {
     const { u32 } = this.#core;
     const base = this.#at + CORE.SCRAPE_CAPTURES + capture * CORE.SCRAPE_CAPTURE_BYTES;
     return Array.from({ length: count }, (_, i) => {
-      const range = (result + CORE.SCRAPE_RESULT_LABELS + i * 8) >>> 2;
-      const start = base + u32[range]!;
-      return this.#text.toString('utf8', start, start + u32[range + 1]!);
+      const range = result + CORE.SCRAPE_RESULT_LABELS + i * CORE.SCRAPE_RANGE_BYTES;
+      const start = base + u32[range >>> 2]!;
+      return this.#text.toString('utf8', start, start + u32[(range + CORE.SCRAPE_RANGE_LENGTH) >>> 2]!);
     });
   }
 }

@@ -36,9 +36,9 @@ export class Hearings {
    */
   expect(ticket: number, sign: AnswerSign, limit: number | undefined): void {
     const { u32 } = this.#core;
-    const at = this.#at(ticket) >>> 2;
-    u32[at + 2] = EXPECTS[sign];
-    u32[at + 3] = limit ?? 0;
+    const at = this.#at(ticket);
+    u32[(at + CORE.HEARING_EXPECTS) >>> 2] = EXPECTS[sign];
+    u32[(at + CORE.HEARING_LIMIT) >>> 2] = limit ?? 0;
   }
 
   /** Output of a charged request has come. @param nowMs pool clock */

@@ -52,7 +52,7 @@ export class IndexExport {
   #read(from: number, bytes: number): ExportedSegment[] {
     const { view, memory, sizes } = this.#core;
     const segments: ExportedSegment[] = [];
-    const runBytes = 8 + sizes.endpoints / 8;
+    const runBytes = CORE.EXPORT_EXTENT_HOLDERS + sizes.endpoints / 8;
     for (let at = from; at < from + bytes; ) {
       const length = view.getUint8(at + CORE.EXPORT_LENGTH);
       const count = view.getUint8(at + CORE.EXPORT_EXTENTS);
@@ -77,7 +77,7 @@ export class IndexExport {
     const { view, sizes } = this.#core;
     const slots: number[] = [];
     for (let word = 0; word < sizes.endpoints / 32; word++) {
-      let rest = view.getUint32(at + 8 + word * 4, true);
+      let rest = view.getUint32(at + CORE.EXPORT_EXTENT_HOLDERS + word * 4, true);
       while (rest !== 0) {
         const low = rest & -rest;
         slots.push(word * 32 + 31 - Math.clz32(low));

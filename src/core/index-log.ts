@@ -3,7 +3,6 @@ import type { CoreInstance } from './memory.js';
 
 /** Bytes of the records that are applied under one hold of the index lock: some 500 blocks. */
 const HOLD_BYTES = 8_192;
-const HEAD_BYTES = 16;
 
 /**
  * Collects entries for the prefix index from other replicas or an earlier run, and applies them in pieces: each piece
@@ -35,18 +34,19 @@ export class IndexLog {
    * `slot`. A record longer than the buffer is cut.
    */
   add(slot: number, parent: bigint | undefined, hashes: BigUint64Array, tail?: bigint): void {
-    const room = (this.#size - HEAD_BYTES - 8) >>> 3;
+    const room = (this.#size - CORE.EVENT_HEAD_BYTES - 8) >>> 3;
     const count = Math.min(hashes.length, room);
-    const bytes = HEAD_BYTES + 8 * (count + 1);
+    const bytes = CORE.EVENT_HEAD_BYTES + 8 * (count + 1);
     if (this.#length + bytes > Math.max(HOLD_BYTES, bytes)) this.apply();
     const at = this.#address + this.#length;
     const flags = (parent === undefined ? 0 : CORE.EVENT_PARENT) | (tail === undefined ? 0 : CORE.EVENT_TAIL);
-    this.#core.u32[at >>> 2] = slot;
-    this.#core.u32[(at >>> 2) + 1] = count | flags;
-    this.#hashes[(at >>> 3) + 1] = parent ?? 0n;
-    this.#hashes.set(count === hashes.length ? hashes : hashes.subarray(0, count), (at >>> 3) + 2);
-    if (tail !== undefined) this.#hashes[(at >>> 3) + 2 + count] = tail;
-    this.#length += HEAD_BYTES + 8 * (count + Number(tail !== undefined));
+    this.#core.u32[(at + CORE.EVENT_SLOT) >>> 2] = slot;
+    this.#core.u32[(at + CORE.EVENT_BLOCKS) >>> 2] = count | flags;
+    this.#hashes[(at + CORE.EVENT_PARENT_HASH) >>> 3] = parent ?? 0n;
+    const first = (at + CORE.EVENT_HEAD_BYTES) >>> 3;
+    this.#hashes.set(count === hashes.length ? hashes : hashes.subarray(0, count), first);
+    if (tail !== undefined) this.#hashes[first + count] = tail;
+    this.#length += CORE.EVENT_HEAD_BYTES + 8 * (count + Number(tail !== undefined));
   }
 
   /**
@@ -55,7 +55,7 @@ export class IndexLog {
   apply(): void {
     if (this.#length === 0) return;
     const applied = this.#core.call.prefixApply(this.#address, this.#length);
-    if (applied === CORE.PREFIX_BUSY) this.#refused += (this.#length - HEAD_BYTES) >>> 3;
+    if (applied === CORE.PREFIX_BUSY) this.#refused += (this.#length - CORE.EVENT_HEAD_BYTES) >>> 3;
     this.#length = 0;
   }
 }

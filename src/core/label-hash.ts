@@ -11,8 +11,7 @@ const scratch = new Uint8Array(4 * KEY_LENGTH_MAX);
  */
 export function hashKey(core: CoreInstance, text: string | undefined, to: number): void {
   if (text === undefined || text === '') {
-    core.u32[to >>> 2] = 0;
-    core.u32[(to >>> 2) + 1] = 0;
+    core.view.setBigUint64(to, 0n, true);
     return;
   }
   const { written } = encoder.encodeInto(text.slice(0, KEY_LENGTH_MAX), scratch);

@@ -1,8 +1,8 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** Bits of a slot's generation that a record carries. */
-const GENERATION_BITS = 20;
+/** Bits of a slot's generation that a record carries: those above the slot in its word. */
+const GENERATION_BITS = 32 - CORE.CHANGE_GENERATION_SHIFT;
 
 /** A prompt that a shard has placed. `hashes` belongs to the reader and is overwritten by the next one. */
 export interface PlacedPrompt {
@@ -91,17 +91,18 @@ export class PlacedPrompts {
   #readRecord(at: number, visit: (prompt: PlacedPrompt) => void): number {
     const { u32 } = this.#core;
     const prompt = this.#prompt;
-    const slot = u32[at >>> 2]!;
-    const blocks = u32[(at >>> 2) + 1]!;
+    const slot = u32[(at + CORE.CHANGE_SLOT) >>> 2]!;
+    const blocks = u32[(at + CORE.CHANGE_BLOCKS) >>> 2]!;
     const count = blocks & (CORE.CHANGE_TAIL - 1);
-    const first = (at >>> 3) + 2;
+    const first = (at + CORE.CHANGE_RECORD_BYTES) >>> 3;
     const tail = (blocks & CORE.CHANGE_TAIL) !== 0;
-    prompt.slot = slot & 0xfff;
-    prompt.generation = slot >>> 12;
-    prompt.parent = (blocks & CORE.CHANGE_PARENT) === 0 ? undefined : this.#hashes[(at >>> 3) + 1]!;
+    prompt.slot = slot & ((1 << CORE.CHANGE_GENERATION_SHIFT) - 1);
+    prompt.generation = slot >>> CORE.CHANGE_GENERATION_SHIFT;
+    const isFirst = (blocks & CORE.CHANGE_PARENT) === 0;
+    prompt.parent = isFirst ? undefined : this.#hashes[(at + CORE.CHANGE_PARENT_HASH) >>> 3]!;
     prompt.hashes = this.#hashes.subarray(first, first + count);
     prompt.tail = tail ? this.#hashes[first + count]! : undefined;
     visit(prompt);
-    return 16 + 8 * (count + Number(tail));
+    return CORE.CHANGE_RECORD_BYTES + 8 * (count + Number(tail));
   }
 }

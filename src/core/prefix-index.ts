@@ -77,8 +77,7 @@ export class PrefixIndex {
     this.#core = core;
     this.#hashAddress = core.call.hashesAddress() >>> 0;
     const { buffer } = core.memory;
-    // Eight spare words follow the longest chain; the last one takes an event's parent.
-    this.#parentAddress = this.#hashAddress + (core.sizes.chainBlocks + 7) * 8;
+    this.#parentAddress = this.#hashAddress + (core.sizes.chainBlocks + CORE.SPARE_HASHES - 1) * 8;
     this.#hashes = new BigUint64Array(buffer, this.#hashAddress, core.sizes.chainBlocks);
     this.#parent = new BigUint64Array(buffer, this.#parentAddress, 1);
     this.#matched = new Uint32Array(buffer, core.call.matchAddress() >>> 0, core.sizes.endpoints);

@@ -89,15 +89,17 @@ export class ProgramTable {
     for (const [i, operation] of operations.entries()) {
       const code = CORE[operation.code];
       if (code === undefined) throw new RangeError(`${operation.code} is no operation of the core`);
-      if (operation.parameters.length > 8) throw new RangeError(`${operation.code} takes at most 8 parameters`);
+      if (operation.parameters.length > CORE.OPERATION_PARAMETERS_MAX)
+        throw new RangeError(`${operation.code} takes at most ${CORE.OPERATION_PARAMETERS_MAX} parameters`);
       for (const read of readsOf(operation)) needs |= NEEDS[read] ?? 0;
-      const op = at + 64 + i * 64;
-      view.setUint32(op, code, true);
-      view.setFloat32(op + 4, operation.weight, true);
-      for (let k = 0; k < 8; k++) view.setFloat32(op + 8 + k * 4, operation.parameters[k] ?? 0, true);
+      const op = at + CORE.PROGRAM_HEAD_BYTES + i * CORE.OPERATION_BYTES;
+      view.setUint32(op + CORE.OPERATION_CODE, code, true);
+      view.setFloat32(op + CORE.OPERATION_WEIGHT, operation.weight, true);
+      for (let k = 0; k < CORE.OPERATION_PARAMETERS_MAX; k++)
+        view.setFloat32(op + CORE.OPERATION_PARAMETERS + k * 4, operation.parameters[k] ?? 0, true);
     }
-    view.setUint32(at, operations.length, true);
-    view.setUint32(at + 4, needs, true);
+    view.setUint32(at + CORE.PROGRAM_OPERATIONS, operations.length, true);
+    view.setUint32(at + CORE.PROGRAM_NEEDS, needs, true);
     view.setUint32(at + CORE.PROGRAM_TAG, options.tag ?? 0, true);
     const projects = operations.some(({ code, parameters }) => code === 'OP_WOULD_PICK' && parameters[0]! > 0);
     view.setUint32(at + CORE.PROGRAM_PROJECTS, projects ? 1 : 0, true);

@@ -158,20 +158,21 @@ export class ResponseScanner {
   #replace(raw: Uint8Array, edits: number, held: number, replacement: Uint8Array): Uint8Array {
     const { view } = this.#core;
     const list = this.#output + CORE.RESPONSE_EDIT_LIST;
-    const end = list + edits * 8;
+    const end = list + edits * CORE.RESPONSE_EDIT_BYTES;
     let length = raw.length + edits * replacement.length;
-    for (let at = list; at < end; at += 8)
-      length -= position(view.getInt32(at + 4, true), held) - position(view.getInt32(at, true), held);
+    for (let at = list; at < end; at += CORE.RESPONSE_EDIT_BYTES)
+      length -=
+        position(view.getInt32(at + CORE.RESPONSE_EDIT_END, true), held) - position(view.getInt32(at, true), held);
     const out = Buffer.allocUnsafe(length);
     let from = 0;
     let to = 0;
-    for (let at = list; at < end; at += 8) {
+    for (let at = list; at < end; at += CORE.RESPONSE_EDIT_BYTES) {
       const start = position(view.getInt32(at, true), held);
       out.set(raw.subarray(from, start), to);
       to += start - from;
       out.set(replacement, to);
       to += replacement.length;
-      from = position(view.getInt32(at + 4, true), held);
+      from = position(view.getInt32(at + CORE.RESPONSE_EDIT_END, true), held);
     }
     out.set(raw.subarray(from), to);
     return out;
@@ -190,12 +191,12 @@ export class ResponseScanner {
   usage(id: number): Usage {
     this.#check(id);
     const { f64 } = this.#core;
-    const at = (this.#address(id) + CORE.SCAN_USAGE) >>> 3;
+    const at = this.#address(id);
     return {
-      promptTokens: f64[at]!,
-      completionTokens: f64[at + 1]!,
-      totalTokens: f64[at + 2]!,
-      cachedTokens: f64[at + 3]!,
+      promptTokens: f64[(at + CORE.SCAN_USAGE_PROMPT) >>> 3]!,
+      completionTokens: f64[(at + CORE.SCAN_USAGE_COMPLETION) >>> 3]!,
+      totalTokens: f64[(at + CORE.SCAN_USAGE_TOTAL) >>> 3]!,
+      cachedTokens: f64[(at + CORE.SCAN_USAGE_CACHED) >>> 3]!,
     };
   }
 

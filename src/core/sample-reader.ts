@@ -68,7 +68,7 @@ export class SampleReader {
     for (let behind = this.#behind(thread); behind >= every && count < limit; behind = this.#behind(thread)) {
       if (behind > kept) this.#skip(thread, behind - kept);
       const number = this.#next[thread]!;
-      this.#read(this.#ringOf(thread) + 64 + (number % size!) * bytes!);
+      this.#read(this.#ringOf(thread) + CORE.SAMPLE_RECORDS + (number % size!) * bytes!);
       // The record counts only if its writer was not near it during the read.
       if (this.#behind(thread) > kept) {
         this.#skip(thread, 1);
@@ -95,8 +95,8 @@ export class SampleReader {
     const { view } = this.#core;
     const sample = this.#sample;
     sample.timeMs = view.getFloat64(at, true);
-    sample.slot = view.getUint32(at + 8, true);
-    sample.slotGeneration = view.getUint32(at + 12, true);
+    sample.slot = view.getUint32(at + CORE.SAMPLE_SLOT, true);
+    sample.slotGeneration = view.getUint32(at + CORE.SAMPLE_SLOT_GENERATION, true);
     this.#readFeatures(at + CORE.SAMPLE_FEATURES);
     sample.outcome = outcomeOf.get(view.getUint32(at + CORE.SAMPLE_OUTCOME, true))!;
     sample.firstOutputMs = known(view.getFloat32(at + CORE.SAMPLE_FIRST_OUTPUT, true));
@@ -117,14 +117,14 @@ export class SampleReader {
     const sample = this.#sample;
     const tag = view.getUint32(at + CORE.FEATURE_TAG, true);
     const bits = view.getUint32(at + CORE.FEATURE_KNOWN, true);
-    const wouldPick = bits >>> 16;
+    const wouldPick = bits >>> CORE.FEATURE_WOULD_PICK_SHIFT;
     sample.wouldPick = wouldPick === 0 ? undefined : wouldPick - 1;
     const signal = (bit: number, offset: number) =>
       (bits & bit) === 0 ? undefined : view.getFloat32(at + offset, true);
-    sample.profile = tag & 0xff;
-    sample.tag = tag >>> 8;
+    sample.profile = tag & ((1 << CORE.FEATURE_TAG_SHIFT) - 1);
+    sample.tag = tag >>> CORE.FEATURE_TAG_SHIFT;
     sample.modelLow = view.getUint32(at + CORE.FEATURE_MODEL, true);
-    sample.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL + 4, true);
+    sample.modelHigh = view.getUint32(at + CORE.FEATURE_MODEL_HIGH, true);
     sample.promptTokens = view.getUint32(at + CORE.FEATURE_PROMPT, true);
     sample.uncachedTokens = view.getUint32(at + CORE.FEATURE_UNCACHED, true);
     sample.bestCachedTokens = view.getUint32(at + CORE.FEATURE_BEST_CACHED, true);
