@@ -108,7 +108,7 @@ export class PromptBeginning {
 /** Host's part of a request that the capacity gate may let wait. */
 @unmanaged
 export class Hold {
-  /** Ledger entry + 1 that a grant charged for this request, 0 = none · host · none. */
+  /** Ledger entry + 1 that a dispatch charged for this request, 0 = none · host · none. */
   ticket: u32;
   /** Generation of that entry · host · none. */
   ticketGeneration: u32;

@@ -12,7 +12,7 @@ import type { Report } from './bench.ts';
 const PROGRAM = fileURLToPath(new URL('../bin/pointsman.js', import.meta.url));
 const POOLS = 100;
 const ENDPOINTS = 8;
-/** Time until the memory of the start has been given back (src/serve/serve.ts). */
+/** Time until the memory of the start has been freed (src/serve/serve.ts). */
 const SETTLED_MS = 8_000;
 const LOOK_MS = 50;
 const METRICS = 'vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.5\n';

@@ -16,7 +16,7 @@ export const bundledPackages = [
   'zod',
 ];
 
-/** Modules of these packages that name a file beside themselves, and what becomes of the name in the bundle. */
+/** Modules of these packages that name a file beside themselves, and what stands for the name in the bundle. */
 export const namedFiles: NamedFiles = {
   'piscina/dist/index.js': { text: "'worker.js'", by: "'piscina-thread.cjs'", file: 'piscina-thread.cjs' },
   'pino/lib/transport.js': { leftOut: "pino's transports are not in the program: it writes its log itself" },

@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { type OnLoadResult, type Plugin, transform } from 'esbuild';
 
-/** What becomes of a file's name in a module of a bundled package. Keys are paths below node_modules. */
+/** Treatment of a file's name in a module of a bundled package. Keys are paths below node_modules. */
 export type NamedFiles = Readonly<Record<string, NamedFile>>;
 export type NamedFile =
   /** Another file is named, which the bundle has beside itself. */
@@ -87,7 +87,7 @@ async function load(path: string, module: string, rule: NamedFile | undefined, f
   return refused(
     `${module} names a file beside itself by ${names.join(' and ')}, and in the bundle there is none: say in ` +
       'scripts/bundled-packages.ts ' +
-      `what becomes of it${format === 'esm' ? ', or give the package a file of its own, as a rare package' : ''}`,
+      `what takes its place${format === 'esm' ? ', or give the package a file of its own, as a rare package' : ''}`,
   );
 }
 

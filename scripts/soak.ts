@@ -1,6 +1,6 @@
 // Runs a picker behind Envoy for minutes and asks what it holds then: `npm run soak -- [--minutes 10] [--transport
 // lean|grpc-js] [--scenario mixed|memory] [--streams 10000] [--rate 300] [--wave 30] [--busy]`. Prints samples to
-// standard error and the result as JSON to standard output; ends with exit code 1 when something was not given back,
+// standard error and the result as JSON to standard output; ends with exit code 1 when something was not released,
 // requests failed, memory grew or garbage took too long.
 
 import { parseArgs } from 'node:util';

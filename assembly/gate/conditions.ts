@@ -151,11 +151,11 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const others = v128.load(KEPT + at);
     const own = v128.load(inflight + at);
-    const most = v128.load(limit + at);
+    const limits = v128.load(limit + at);
     const n = f32x4.convert_i32x4_s(i32x4.add(own, v128.load(remote + at)));
-    const below = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(most, factor), more));
+    const below = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(limits, factor), more));
     // A small share of a small limit is less than one. A limit of 0 is none.
-    const second = v128.or(below, v128.and(i32x4.eq(own, zero), f32x4.gt(most, zero)));
+    const second = v128.or(below, v128.and(i32x4.eq(own, zero), f32x4.gt(limits, zero)));
     const limited = v128.andnot(others, second);
     if (v128.any_true(limited)) v128.store(blocked + at, v128.or(v128.load(blocked + at), limited));
     const kept = v128.and(others, second);
@@ -231,14 +231,14 @@ function learnedSaturation(slot: u32): f32 {
   const requests = column.u32(COLUMN_INFLIGHT, slot) + room.u32(ROOM_REMOTE_REQUESTS, slot);
   const share = gateHead().share;
   const limit = room.f32(ROOM_LIMIT, slot);
-  let most = max(<f32>pending / window, limit > 0 ? <f32>requests / limit : share);
+  let fullest = max(<f32>pending / window, limit > 0 ? <f32>requests / limit : share);
   const capacity = room.f32(ROOM_CAPACITY, slot) * LOW_SHARE;
   if (capacity > 0) {
     const prompts = column.u32(COLUMN_ACTIVE_BLOCKS, slot) * gateHead().blockTokens;
     const held = prompts + room.u32(ROOM_KV_RESERVED, slot) + room.u32(ROOM_REMOTE_KV, slot);
-    most = max(most, <f32>held / capacity);
+    fullest = max(fullest, <f32>held / capacity);
   }
-  return most / share;
+  return fullest / share;
 }
 
 /** Fills KEYS with the saturation of every endpoint: 1 or more = full. */

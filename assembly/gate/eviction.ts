@@ -182,14 +182,14 @@ function sumEvictable(rank: u32): void {
  * @returns Infinity when all of them would not be enough
  */
 function needed(slot: u32): f32 {
-  const most = <f32>load<u32>(evictable(slot));
+  const evictableCount = <f32>load<u32>(evictable(slot));
   const tokens = load<f32>(missingTokens(slot));
   const freed = load<f32>(evictableTokens(slot));
   const bySlots = ceil(max<f32>(0, load<f32>(missingRequests(slot))));
-  if (most == 0 || bySlots > most) return Infinity;
+  if (evictableCount == 0 || bySlots > evictableCount) return Infinity;
   // An endpoint on which nothing runs takes anything.
-  if (tokens > freed && most < <f32>column.u32(COLUMN_INFLIGHT, slot)) return Infinity;
-  return max(bySlots, tokens <= 0 ? 0 : min(most, ceil((tokens * most) / freed)));
+  if (tokens > freed && evictableCount < <f32>column.u32(COLUMN_INFLIGHT, slot)) return Infinity;
+  return max(bySlots, tokens <= 0 ? 0 : min(evictableCount, ceil((tokens * evictableCount) / freed)));
 }
 
 /**

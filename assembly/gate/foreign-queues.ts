@@ -68,11 +68,11 @@ function turnPeak(slot: u32, count: u32, now: f64): void {
 /** A scrape was written. @param count requests pending now */
 export function foreignScraped(slot: u32, count: u32): void {
   turnPeak(slot, count, column.f64(COLUMN_SIGNAL_TIME, slot));
-  const most = max(room.u32(ROOM_PEAK, slot), room.u32(ROOM_PEAK_BEFORE, slot));
+  const peak = max(room.u32(ROOM_PEAK, slot), room.u32(ROOM_PEAK_BEFORE, slot));
   const known = (column.u32(COLUMN_KNOWN, slot) & SIGNAL_WAITING) != 0;
   // Replicas that share the endpoint are expected to have as much there, each its share, beside what others have told.
   const told = <f32>room.u32(ROOM_REMOTE_COUNT, slot);
-  const expected = <f32>most / gateHead().share + told + QUEUE;
+  const expected = <f32>peak / gateHead().share + told + QUEUE;
   const more = known && column.f32(COLUMN_WAITING, slot) >= expected;
   const looks = roomCell(ROOM_FOREIGN, slot);
   store<u32>(looks, more ? min<u32>(load<u32>(looks) + 1, FOREIGN_SCRAPES) : 0);

@@ -98,9 +98,9 @@ function known(value: f32, otherwise: f32): f32 {
   return value > 0 ? value : otherwise;
 }
 
-function clamp(value: f32, least: f32, most: f32): f32 {
+function clamp(value: f32, lower: f32, upper: f32): f32 {
   // NaN compares false with everything: it becomes the lower bound.
-  return value >= least ? (value <= most ? value : most) : least;
+  return value >= lower ? (value <= upper ? value : upper) : lower;
 }
 
 /** The engine's step time: its own, the pool's, or a guess. */

@@ -45,10 +45,10 @@ import * as room from './room';
 /** Milliseconds that the control thread waits for the lock before it tries again. */
 const SHORT: u32 = 20;
 
-/** Share of this picker in the `most` requests of an endpoint: at least one. */
-export function shareOf(most: f32): f32 {
+/** Share of this picker in the `bound` requests of an endpoint: at least one. */
+export function shareOf(bound: f32): f32 {
   const share = gateHead().share;
-  return share == 1 ? most : max<f32>(1, floor<f32>(most * share));
+  return share == 1 ? bound : max<f32>(1, floor<f32>(bound * share));
 }
 
 /** Whether the signals of these bits are known and no older than `staleness` milliseconds. */
@@ -80,15 +80,15 @@ function stageSaturation(slot: u32, stage: u32, waiting: f32, now: f64): f32 {
   const limits = stageLimits(stage);
   const fresh = isFresh(slot, SIGNAL_WAITING | SIGNAL_KV_USAGE, load<f32>(limits, STAGE_STALENESS), now);
   const queue = fresh ? waiting : <f32>(room.u32(ROOM_UNANSWERED, slot) + room.u32(ROOM_REMOTE_COUNT, slot));
-  let most = queue / load<f32>(limits, STAGE_QUEUE);
-  if (fresh) most = max<f32>(most, column.f32(COLUMN_KV_USAGE, slot) / load<f32>(limits, STAGE_USAGE));
+  let fullest = queue / load<f32>(limits, STAGE_QUEUE);
+  if (fresh) fullest = max<f32>(fullest, column.f32(COLUMN_KV_USAGE, slot) / load<f32>(limits, STAGE_USAGE));
   const requests = column.u32(COLUMN_INFLIGHT, slot) + room.u32(ROOM_REMOTE_REQUESTS, slot);
-  most = max<f32>(most, <f32>requests / shareOf(load<f32>(limits, STAGE_REQUESTS)));
+  fullest = max<f32>(fullest, <f32>requests / shareOf(load<f32>(limits, STAGE_REQUESTS)));
   const uncounted = room.u32(ROOM_REMOTE_TOKENS, slot) - column.u32(COLUMN_PEER_PREFILL, slot);
   const tokens = column.u32(COLUMN_INFLIGHT_TOKENS, slot) + uncounted;
-  most = max<f32>(most, <f32>tokens / shareOf(load<f32>(limits, STAGE_TOKENS)));
+  fullest = max<f32>(fullest, <f32>tokens / shareOf(load<f32>(limits, STAGE_TOKENS)));
   const there = requestsThere(slot, load<f32>(limits, STAGE_SCRAPED_STALENESS), now);
-  return max<f32>(most, there / load<f32>(limits, STAGE_SCRAPED));
+  return max<f32>(fullest, there / load<f32>(limits, STAGE_SCRAPED));
 }
 
 /** The fuller of an endpoint's stages; one that takes part in none is never full. */
@@ -98,10 +98,10 @@ export function worst(used: u32, now: f64): void {
     const at = KEYS + slotOffset(slot);
     const waiting = load<f32>(at);
     const stages = room.u32(ROOM_STAGES, slot);
-    let most: f32 = 0;
-    if ((stages & IN_PREFILL) != 0) most = stageSaturation(slot, 0, waiting, now);
-    if ((stages & IN_DECODE) != 0) most = max<f32>(most, stageSaturation(slot, 1, waiting, now));
-    store<f32>(at, most);
+    let fullest: f32 = 0;
+    if ((stages & IN_PREFILL) != 0) fullest = stageSaturation(slot, 0, waiting, now);
+    if ((stages & IN_DECODE) != 0) fullest = max<f32>(fullest, stageSaturation(slot, 1, waiting, now));
+    store<f32>(at, fullest);
   }
 }
 

@@ -72,11 +72,11 @@ function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32)
 export function adapterScore(slot: u32, wanted: u64, remember: bool): f32 {
   const running = column.u32(COLUMN_ADAPTERS_RUNNING, slot);
   const listed = running + column.u32(COLUMN_ADAPTERS_WAITING, slot);
-  const most = column.u32(COLUMN_ADAPTERS_MAX, slot);
+  const places = column.u32(COLUMN_ADAPTERS_MAX, slot);
   const gauge = gaugeOf(slot);
   const kept = min(listed, ADAPTERS_PER_ENDPOINT);
   const found = placeOf(wanted, gauge, kept);
   if (found < min(running, kept)) return 1;
-  if (listed >= most) return found < kept ? <f32>0.6 : <f32>0;
-  return remember && found == kept && stillLoaded(slot, wanted, gauge, kept, most - listed) ? <f32>0.9 : <f32>0.8;
+  if (listed >= places) return found < kept ? <f32>0.6 : <f32>0;
+  return remember && found == kept && stillLoaded(slot, wanted, gauge, kept, places - listed) ? <f32>0.9 : <f32>0.8;
 }

@@ -167,9 +167,9 @@ function walk(from: usize, blocks: u32): u32 {
     const at = segmentAt(segment);
     if (!visit(segment, at, depth)) return depth;
     if (at.first != hash || at.depth != depth || at.parent != parent) return depth;
-    const most = min(min(<u32>at.length, SEGMENT_BLOCKS), blocks - depth);
-    if (most == 0) return depth;
-    const same = agree(at, 0, hashes, most);
+    const count = min(min(<u32>at.length, SEGMENT_BLOCKS), blocks - depth);
+    if (count == 0) return depth;
+    const same = agree(at, 0, hashes, count);
     narrowByExtents(at, depth, same);
     if (!anyAlive) return depth;
     depth += same;
@@ -209,14 +209,14 @@ function matchOnce(from: usize, blocks: u32): void {
 /** Cuts every match at the depth of the first segment that did not stand still. */
 function cutMatches(steady: u32): u32 {
   const depth = visitAt(steady).depth;
-  let most: u32 = 0;
+  let longest: u32 = 0;
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) {
     const at = MATCH + slotOffset(slot);
     const matched = min(load<u32>(at), depth);
     store<u32>(at, matched);
-    most = max(most, matched);
+    longest = max(longest, matched);
   }
-  return most;
+  return longest;
 }
 
 /** Looks up the first `blocks` hashes of HASHES, as prefixMatchAt. */

@@ -142,7 +142,7 @@ function flipped(set: u32, slot: u32): u32 {
   return found;
 }
 
-/** The set and `slot`. Take a reference (setKeep) before any other set may be let go. */
+/** The set and `slot`. Take a reference (setKeep) before any other set may be released. */
 export function setWith(set: u32, slot: u32): u32 {
   return setHolds(set, slot) ? set : flipped(set, slot);
 }

@@ -129,11 +129,11 @@ export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usiz
 
 /** Returns the number of hashes from `i` on that the segment has from `position` on. */
 function runLength(at: Segment, position: u32, hashes: usize, i: u32, blocks: u32): u32 {
-  const most = min(<u32>at.registered - position, blocks - i);
+  const longest = min(<u32>at.registered - position, blocks - i);
   const content = at.content + ((<usize>position) << 3);
   const wanted = hashes + ((<usize>i) << 3);
   let run: u32 = 1;
-  while (run < most && load<u64>(content + ((<usize>run) << 3)) == load<u64>(wanted + ((<usize>run) << 3))) run++;
+  while (run < longest && load<u64>(content + ((<usize>run) << 3)) == load<u64>(wanted + ((<usize>run) << 3))) run++;
   return run;
 }
 

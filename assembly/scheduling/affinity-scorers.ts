@@ -30,17 +30,17 @@ export function scoreHeaderLabel(used: u32, key: u32, column: u32): void {
 /** A value on a linear scale, fixed or that of the candidates (all equal = 1); an endpoint without a value gets 0. */
 export function scoreAttribute(op: Operation, used: u32): void {
   const lower = op.p1 != 0;
-  let least = op.p3;
-  let most = op.p4;
+  let lowest = op.p3;
+  let highest = op.p4;
   valueKeys(<u32>op.p0, used);
   if (op.p2 != 0) {
-    most = highestKey(used, 1);
-    least = -highestKey(used, -1);
+    highest = highestKey(used, 1);
+    lowest = -highestKey(used, -1);
   }
-  const range = most - least;
+  const range = highest - lowest;
   // score = base + slope × value
   const slope = range > 0 ? (lower ? <f32>-1 : <f32>1) / range : <f32>0;
-  const origin = f32x4.splat(lower ? most : least);
+  const origin = f32x4.splat(lower ? highest : lowest);
   const base = f32x4.splat(range > 0 ? <f32>0 : <f32>1);
   const scale = f32x4.splat(slope);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
@@ -81,18 +81,18 @@ export function scoreContextLength(used: u32, column: u32): void {
   const perWidth = f32x4.splat(1e-4);
   const perDistance = f32x4.splat(1e-3);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const least = v128.load(first + at);
-    const most = v128.load(second + at);
-    const width = f32x4.sub(most, least);
+    const from = v128.load(first + at);
+    const to = v128.load(second + at);
+    const width = f32x4.sub(to, from);
     const tight = f32x4.div(rest, f32x4.add(one, f32x4.mul(width, perWidth)));
-    const room = f32x4.div(f32x4.mul(part, f32x4.sub(most, length)), width);
+    const room = f32x4.div(f32x4.mul(part, f32x4.sub(to, length)), width);
     const fit = f32x4.add(part, f32x4.mul(rest, f32x4.add(tight, room)));
     const inside = v128.bitselect(fit, one, f32x4.gt(width, zero));
-    const distance = f32x4.pmax(f32x4.sub(least, length), f32x4.sub(length, most));
+    const distance = f32x4.pmax(f32x4.sub(from, length), f32x4.sub(length, to));
     const outside = f32x4.div(part, f32x4.add(one, f32x4.mul(distance, perDistance)));
     const ranged = v128.bitselect(outside, inside, f32x4.gt(distance, zero));
-    const unranged = v128.and(half, f32x4.eq(least, absent));
-    v128.store(KEYS + at, v128.bitselect(ranged, unranged, f32x4.ge(least, zero)));
+    const unranged = v128.and(half, f32x4.eq(from, absent));
+    v128.store(KEYS + at, v128.bitselect(ranged, unranged, f32x4.ge(from, zero)));
   }
   addKeys(used);
 }
@@ -193,14 +193,14 @@ export function scoreCacheAware(used: u32, total: u32, threshold: f32, absolute:
   const end = slotOffset(used);
   let sum = zero;
   let count = zero;
-  let most = zero;
+  let highest = zero;
   let longest = zero;
   for (let at: usize = 0; at < end; at += 16) {
     const lanes = v128.load(CANDIDATES + at);
     const busy = v128.and(f32x4.convert_i32x4_s(v128.load(inflight + at)), lanes);
     sum = f32x4.add(sum, busy);
     count = f32x4.add(count, v128.and(one, lanes));
-    most = f32x4.pmax(most, busy);
+    highest = f32x4.pmax(highest, busy);
     longest = f32x4.pmax(longest, v128.and(f32x4.convert_i32x4_s(v128.load(MATCH + at)), lanes));
   }
   const mean = laneSum(sum) / laneSum(count);
@@ -208,7 +208,7 @@ export function scoreCacheAware(used: u32, total: u32, threshold: f32, absolute:
   const match = laneMax(longest);
   const holders = f32x4.splat(match > threshold * <f32>total ? match : NEVER);
   const half = f32x4.splat(0.5);
-  const scale = f32x4.splat(<f32>0.5 / (laneMax(most) + 1));
+  const scale = f32x4.splat(<f32>0.5 / (laneMax(highest) + 1));
   for (let at: usize = 0; at < end; at += 16) {
     const busy = f32x4.convert_i32x4_s(v128.load(inflight + at));
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), holders);

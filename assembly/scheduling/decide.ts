@@ -139,14 +139,14 @@ export function matchAhead(blocks: u32, tail: u32): void {
 /** Most blocks of the prompt that any candidate holds. */
 function bestMatch(used: u32): u32 {
   if (bestMatchNoted != u32.MAX_VALUE) return bestMatchNoted;
-  let most = i32x4.splat(0);
+  let longest = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));
+    longest = i32x4.max_s(longest, v128.and(v128.load(MATCH + at), v128.load(CANDIDATES + at)));
   }
   return <u32>(
     max(
-      max(i32x4.extract_lane(most, 0), i32x4.extract_lane(most, 1)),
-      max(i32x4.extract_lane(most, 2), i32x4.extract_lane(most, 3)),
+      max(i32x4.extract_lane(longest, 0), i32x4.extract_lane(longest, 1)),
+      max(i32x4.extract_lane(longest, 2), i32x4.extract_lane(longest, 3)),
     )
   );
 }

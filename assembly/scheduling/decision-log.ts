@@ -374,12 +374,13 @@ function removedBy(used: u32, reason: u32): u32 {
 /** Most blocks of the prompt that any endpoint holds. */
 function longestMatch(used: u32): u32 {
   if (longestMatchNoted != u32.MAX_VALUE) return longestMatchNoted;
-  let most = i32x4.splat(0);
-  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16) most = i32x4.max_s(most, v128.load(MATCH + at));
-  return <u32>laneMaxOfIntegers(most);
+  let longest = i32x4.splat(0);
+  for (let at: usize = 0, end = (<usize>used) << 2; at < end; at += 16)
+    longest = i32x4.max_s(longest, v128.load(MATCH + at));
+  return <u32>laneMaxOfIntegers(longest);
 }
 
-/** Notes the endpoint that held most of the prompt, when it is not the first pick, and why it is not. */
+/** Notes the endpoint that held longest of the prompt, when it is not the first pick, and why it is not. */
 function recordBest(record: DecisionRecord, used: u32): void {
   const best = longestMatch(used);
   record.bestMatched = best;

@@ -87,9 +87,9 @@ function keepCompared(used: u32, operator: u32, limit: f32, missing: bool): void
   }
 }
 
-function keepRange(used: u32, least: f32, most: f32, missing: bool): void {
-  const low = f32x4.splat(least);
-  const high = f32x4.splat(most);
+function keepRange(used: u32, lower: f32, upper: f32, missing: bool): void {
+  const low = f32x4.splat(lower);
+  const high = f32x4.splat(upper);
   const absent = i32x4.splat(missing ? -1 : 0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
@@ -100,14 +100,14 @@ function keepRange(used: u32, least: f32, most: f32, missing: bool): void {
 
 /** Candidates with a value in KEYS whose order-preserving integer is at most `bound`. */
 function countUpTo(used: u32, bound: i32): u32 {
-  const most = i32x4.splat(bound);
+  const limit = i32x4.splat(bound);
   const magnitude = i32x4.splat(0x7fffffff);
   let total = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(KEYS + at);
     const ordered = v128.xor(value, v128.and(i32x4.shr_s(value, 31), magnitude));
     const lanes = v128.and(v128.load(CANDIDATES + at), f32x4.eq(value, value));
-    total = i32x4.sub(total, v128.and(lanes, i32x4.le_s(ordered, most)));
+    total = i32x4.sub(total, v128.and(lanes, i32x4.le_s(ordered, limit)));
   }
   return <u32>laneSumOfIntegers(total);
 }
@@ -247,10 +247,10 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
     others |= <u32>i32x4.bitmask(v128.andnot(some, holds));
     v128.store(KEPT + at, holds);
   }
-  const most = op.p2;
-  if (most > 0 && others != 0) {
+  const penaltyMax = op.p2;
+  if (penaltyMax > 0 && others != 0) {
     const best = laneMin(there);
-    if (best == NEVER || laneMin(elsewhere) == NEVER || best - laneMin(elsewhere) > most) return candidates;
+    if (best == NEVER || laneMin(elsewhere) == NEVER || best - laneMin(elsewhere) > penaltyMax) return candidates;
   }
   return take(used, candidates, true);
 }

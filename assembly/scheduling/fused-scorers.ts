@@ -115,7 +115,7 @@ function gatherWaiting(used: u32): bool {
   const lowest = f32x4.neg(never);
   let lack = i32x4.splat(0);
   let least = never;
-  let most = lowest;
+  let highest = lowest;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(candidates + at);
     lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
@@ -130,10 +130,10 @@ function gatherWaiting(used: u32): bool {
     v128.store(keys + at, value);
     const some = ofCandidates(value, lanes);
     least = f32x4.pmin(least, some);
-    most = f32x4.pmax(most, some);
+    highest = f32x4.pmax(highest, some);
   }
   low = laneMin(least);
-  high = laneMax(most);
+  high = laneMax(highest);
   return !v128.any_true(lack);
 }
 
@@ -148,17 +148,17 @@ function gather(used: u32): bool {
   const lowest = f32x4.neg(never);
   let lack = i32x4.splat(0);
   let least = never;
-  let most = lowest;
+  let highest = lowest;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(candidates + at);
     lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
     const value = v128.load(column + at);
     const some = ofCandidates(value, lanes);
     least = f32x4.pmin(least, some);
-    most = f32x4.pmax(most, some);
+    highest = f32x4.pmax(highest, some);
   }
   low = laneMin(least);
-  high = laneMax(most);
+  high = laneMax(highest);
   return !v128.any_true(lack);
 }
 
@@ -188,8 +188,8 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
   const one = f32x4.splat(oneValue);
   const lowest = f32x4.neg(f32x4.splat(never32));
   let best = lowest;
-  let most = i32x4.splat(0);
-  let longest = most;
+  let bestMatch = i32x4.splat(0);
+  let longest = bestMatch;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
     const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
@@ -210,11 +210,11 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
     v128.store(scores + at, score);
     const lanes = v128.load(candidates + at);
     best = f32x4.pmax(best, ofCandidates(score, lanes));
-    most = i32x4.max_s(most, v128.and(blocks, lanes));
+    bestMatch = i32x4.max_s(bestMatch, v128.and(blocks, lanes));
     longest = i32x4.max_s(longest, blocks);
   }
   noteHighest(laneMax(best));
-  noteBestMatch(<u32>laneMaxOfIntegers(most));
+  noteBestMatch(<u32>laneMaxOfIntegers(bestMatch));
   noteLongestMatch(<u32>laneMaxOfIntegers(longest));
 }
 

@@ -151,23 +151,23 @@ function isInClass(slot: u32): bool {
  */
 function findSticky(used: u32, closedOnly: bool): u32 {
   let best: u32 = 0;
-  let most: u32 = 0;
+  let longest: u32 = 0;
   let others: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
     const held = load<u32>(MATCH + slotOffset(slot));
     const open = closedOnly && load<i32>(KEPT + slotOffset(slot)) != 0;
-    if (open || held <= most) {
+    if (open || held <= longest) {
       if (!closedOnly || open) others = max(others, held);
       continue;
     }
-    if (!closedOnly) others = most;
-    most = held;
+    if (!closedOnly) others = longest;
+    longest = held;
     best = slot + 1;
   }
   const block = request().blockTokens;
   const prompt = request().promptTokens;
-  return min(most * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
+  return min(longest * block, prompt) >= min(others * block, prompt) + STICKY_TOKENS ? best : 0;
 }
 
 /** Reason for endpoints with room that the request may not take now. */
@@ -185,14 +185,14 @@ export function gateLeftAll(): bool {
   return !closed;
 }
 
-/** Prompt tokens that the endpoint which holds most of it does not hold. */
+/** Prompt tokens that the endpoint which holds longest of it does not hold. */
 function leastUncached(used: u32): u32 {
-  let most: u32 = 0;
+  let longest: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isInClass(slot)) continue;
-    most = max(most, load<u32>(MATCH + slotOffset(slot)));
+    longest = max(longest, load<u32>(MATCH + slotOffset(slot)));
   }
-  const cached = most * request().blockTokens;
+  const cached = longest * request().blockTokens;
   const prompt = request().promptTokens;
   return prompt > cached ? prompt - cached : 0;
 }

@@ -129,9 +129,9 @@ function inHundredths(share: v128): v128 {
  * the rounding down to hundredths shows the last bit.
  * @param first weight of the time to first token
  * @param second weight of the time per output token
- * @param most prefer what is left over instead of what fits tightly
+ * @param isWide prefer what is left over instead of what fits tightly
  */
-function scoreBucket(used: u32, first: f64, second: f64, most: bool): void {
+function scoreBucket(used: u32, first: f64, second: f64, isWide: bool): void {
   measure(HEADROOM_TTFT, used);
   const lowFirst = least;
   const rangeFirst = range;
@@ -157,7 +157,7 @@ function scoreBucket(used: u32, first: f64, second: f64, most: bool): void {
     const a = f64x2.mul(f64x2.splat(share), normalised(left, lowFirst, rangeFirst));
     const b = f64x2.mul(f64x2.splat(rest), normalised(each, lowEach, rangeEach));
     const combined = f64x2.add(a, b);
-    const score = f32x4.demote_f64x2_zero(inHundredths(most ? combined : f64x2.sub(one, combined)));
+    const score = f32x4.demote_f64x2_zero(inHundredths(isWide ? combined : f64x2.sub(one, combined)));
     v128.store64_lane(KEYS + at, v128.and(score, v128.load64_zero(KEPT + at)), 0);
   }
 }
@@ -224,8 +224,8 @@ export function scoreLatency(op: Operation, used: u32, total: u32): void {
   let scored = markBucket(bucket, used);
   while (scored == 0 && ++bucket < BUCKETS) scored = markBucket(bucket, used);
   // Among missed targets the smallest miss is the best, with either strategy.
-  const most = bucket == POSITIVE && op.p2 != 0;
-  scoreBucket(used, written(op.p0), written(op.p1), most);
+  const isWide = bucket == POSITIVE && op.p2 != 0;
+  scoreBucket(used, written(op.p0), written(op.p1), isWide);
   scoreUnpredicted(used, scored);
   addKeys(used);
 }

@@ -172,11 +172,11 @@ function knownMean(used: u32, column: u32, signal: u32): f32 {
 /** Largest value of a column of the candidates, 0 when it is negative or there is no candidate. */
 function largest(used: u32, column: u32): f32 {
   const values = columnAddress(column);
-  let most = f32x4.splat(0);
+  let highest = f32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    most = f32x4.pmax(most, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
+    highest = f32x4.pmax(highest, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
   }
-  return laneMax(most);
+  return laneMax(highest);
 }
 
 /** Prefill rates of four slots now, uncached tokens per millisecond. */

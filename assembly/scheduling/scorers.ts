@@ -43,19 +43,19 @@ function gather(used: u32, values: usize, signal: u32): void {
   const one = f32x4.splat(oneValue);
   const lowest = f32x4.neg(never);
   let least = never;
-  let most = lowest;
+  let highest = lowest;
   let total = zero;
   let number = zero;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const value = v128.load(values + at);
     const lanes = knownLanes(v128.load(candidates + at), v128.load(known + at), bit);
     least = f32x4.pmin(least, v128.bitselect(value, never, lanes));
-    most = f32x4.pmax(most, v128.bitselect(value, lowest, lanes));
+    highest = f32x4.pmax(highest, v128.bitselect(value, lowest, lanes));
     total = f32x4.add(total, v128.and(value, lanes));
     number = f32x4.add(number, v128.and(one, lanes));
   }
   low = laneMin(least);
-  high = laneMax(most);
+  high = laneMax(highest);
   sum = laneSum(total);
   count = laneSum(number);
 }
@@ -115,7 +115,7 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
   const factor = f32x4.splat(weight);
   let total = zero;
   let number = zero;
-  let most = zero;
+  let highest = zero;
   let unknown = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = v128.load(candidates + at);
@@ -123,14 +123,14 @@ function addKnown(used: u32, signal: u32, alone: f32): void {
     const raw = v128.and(f32x4.pmin(f32x4.pmax(v128.load(keys + at), zero), one), lanes);
     v128.store(scores + at, f32x4.add(v128.load(scores + at), f32x4.mul(raw, factor)));
     total = f32x4.add(total, raw);
-    most = f32x4.pmax(most, raw);
+    highest = f32x4.pmax(highest, raw);
     number = f32x4.add(number, v128.and(one, lanes));
     unknown = v128.or(unknown, v128.andnot(some, lanes));
   }
   if (!v128.any_true(unknown)) return;
   const n = laneSum(number);
   // A mean of equal scores may round to more than each of them, which would put the unknown first.
-  const neutral = f32x4.splat((n == 0 ? alone : min<f32>(laneSum(total) / n, laneMax(most))) * weight);
+  const neutral = f32x4.splat((n == 0 ? alone : min<f32>(laneSum(total) / n, laneMax(highest))) * weight);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const some = v128.load(candidates + at);
     const lanes = v128.andnot(some, knownLanes(some, v128.load(known + at), bit));
@@ -178,9 +178,9 @@ export function scoreActiveRequest(used: u32, idle: f32, busy: f32): void {
     const count = f32x4.convert_i32x4_s(v128.load(inflight + at));
     high = f32x4.pmax(high, v128.and(count, v128.load(candidates + at)));
   }
-  const most = laneMax(high);
-  const top = f32x4.splat(most);
-  const scale = f32x4.splat(most > 0 ? busy / most : 0);
+  const highest = laneMax(high);
+  const top = f32x4.splat(highest);
+  const scale = f32x4.splat(highest > 0 ? busy / highest : 0);
   const scores = SCORE;
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);

@@ -26,7 +26,7 @@ export function scorePrefixBalance(used: u32, total: u32, imbalance: f32, deviat
   let count = zero;
   let sum = zero;
   let squares = zero;
-  let most = zero;
+  let highest = zero;
   let least = f32x4.splat(NEVER);
   for (let at: usize = 0; at < end; at += 16) {
     const lanes = v128.load(CANDIDATES + at);
@@ -35,11 +35,11 @@ export function scorePrefixBalance(used: u32, total: u32, imbalance: f32, deviat
     count = f32x4.add(count, v128.and(one, lanes));
     sum = f32x4.add(sum, own);
     squares = f32x4.add(squares, f32x4.mul(own, own));
-    most = f32x4.pmax(most, own);
+    highest = f32x4.pmax(highest, own);
     least = f32x4.pmin(least, v128.bitselect(busy, f32x4.splat(NEVER), lanes));
     v128.store(KEYS + at, busy);
   }
-  const high = laneMax(most);
+  const high = laneMax(highest);
   if (high - laneMin(least) > imbalance) {
     scoreCosts(used);
     addKeys(used);
@@ -83,11 +83,11 @@ export function scoreExploitExplore(used: u32, decodeTokens: f32): void {
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
   let longest = zero;
-  let most = zero;
+  let highest = zero;
   for (let at: usize = 0; at < end; at += 16) {
     const lanes = v128.load(CANDIDATES + at);
     longest = f32x4.pmax(longest, v128.and(f32x4.convert_i32x4_s(v128.load(MATCH + at)), lanes));
-    most = f32x4.pmax(most, v128.and(loadOf(at, tokens, inflight, decode), lanes));
+    highest = f32x4.pmax(highest, v128.and(loadOf(at, tokens, inflight, decode), lanes));
   }
   const match = laneMax(longest);
   if (<f32>2 * match * blockTokens() <= promptTokens()) {
@@ -101,7 +101,7 @@ export function scoreExploitExplore(used: u32, decodeTokens: f32): void {
   }
   const held = f32x4.splat(match);
   const half = f32x4.splat(HALF);
-  const scale = f32x4.splat(HALF / (laneMax(most) + 1));
+  const scale = f32x4.splat(HALF / (laneMax(highest) + 1));
   for (let at: usize = 0; at < end; at += 16) {
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), held);
     const idle = f32x4.sub(half, f32x4.mul(loadOf(at, tokens, inflight, decode), scale));

@@ -20,7 +20,7 @@ import { Metric, MetricResult, MetricsScan, TextRange } from './scan-state';
 
 const COMMA: u8 = 0x2c;
 
-// What became of a name.
+// Outcomes of noting a name.
 const NAME_NEW: u32 = 0;
 const NAME_KNOWN: u32 = 1;
 const NAME_REFUSED: u32 = 2;

@@ -47,9 +47,9 @@ const EPOCH_FACTOR_MAX = 15;
 /**
  * Decides epoch by epoch whether learned costs drive the picks. At first they do not, then in turn with the configured
  * weights as far as the loss budget allows, then nearly always. They are stopped for a while when they are worse or the
- * model is unreliable. Whole epochs belong to one arm and are compared in time, because arms that share endpoints spoil
- * each other's results (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no clock and no
- * timer.
+ * model is unreliable. Whole epochs belong to one arm and are compared in time, because arms that share endpoints
+ * change each other's results (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no
+ * clock and no timer.
  */
 export class Guard {
   readonly #settings: GuardSettings;
@@ -326,7 +326,7 @@ export class Guard {
   }
 
   /**
-   * Arm of the guard that this one keeps step with: arms of replicas that share endpoints would spoil each other's
+   * Arm of the guard that this one keeps step with: arms of replicas that share endpoints would change each other's
    * results.
    */
   #armOf({ replica, arm }: Lead): Arm {

@@ -14,7 +14,7 @@ import type { TracedEnd } from './tracing/trace-record.js';
 
 /**
  * Observes the steps of one request: metrics, the decision log, the trace, and the time that the picker spends on it.
- * Each method is a step that the request has taken; none of them changes what becomes of it.
+ * Each method is a step that the request has taken; none of them changes its outcome.
  */
 export class RequestObserver {
   readonly #exchange: Exchange;

@@ -64,7 +64,7 @@ export class Watches {
     return [...this.#kinds.values()];
   }
 
-  /** Objects of a kind in a namespace, not followed yet. Whoever follows a kind reads it the same way. */
+  /** Objects of a kind in a namespace, not followed yet. All followers of a kind read it the same way. */
   follow<Value>(options: WatchOptions<Value>): Watch<Value> {
     const counts = this.#countsOf(options.kind);
     if (!this.#shared) return new Reflector<Value>({ ...options, client: this.#client, counts });

@@ -8,7 +8,7 @@ export interface Envelope {
   readonly replica: string;
   /** Start of the sender's process, in milliseconds since 1970; tells its processes apart. */
   readonly epoch: number;
-  /** Counts the messages of an epoch, to whomever they go. */
+  /** Counts the messages of an epoch, whichever peers they go to. */
   readonly serial: number;
   /** Time of sending by the sender's clock, in milliseconds since 1970. */
   readonly sentAtMs: number;

@@ -50,14 +50,14 @@ export function behindOpeningBrace(chunks: readonly Uint8Array[]): number {
  * @param range over all chunks; it may begin and end in any of them, and be empty.
  * @throws RangeError when the range does not lie within the body.
  */
-export function editBody(chunks: readonly Uint8Array[], span: ByteRange, replacement: Uint8Array): Uint8Array[] {
+export function editBody(chunks: readonly Uint8Array[], range: ByteRange, replacement: Uint8Array): Uint8Array[] {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  if (span.start < 0 || span.end < span.start || span.end > length)
-    throw new RangeError(`range ${span.start}..${span.end} does not lie within a body of ${length} bytes`);
+  if (range.start < 0 || range.end < range.start || range.end > length)
+    throw new RangeError(`range ${range.start}..${range.end} does not lie within a body of ${length} bytes`);
   return [
-    ...slice(chunks, 0, span.start),
+    ...slice(chunks, 0, range.start),
     ...slice([replacement], 0, replacement.length),
-    ...slice(chunks, span.end, length),
+    ...slice(chunks, range.end, length),
   ];
 }
 

@@ -64,9 +64,9 @@ function hasElement(list: Uint8Array): boolean {
   return list[0] === 0x5b && list.some((byte) => byte === 0x7b);
 }
 
-/** At most `most` bytes of a range of the body. */
-function bytesOf({ start, end }: ByteRange, chunks: BodyChunks, most: number): Uint8Array {
-  const length = Math.min(end - start, most);
+/** The first `bytesMax` bytes at most of a range of the body. */
+function bytesOf({ start, end }: ByteRange, chunks: BodyChunks, bytesMax: number): Uint8Array {
+  const length = Math.min(end - start, bytesMax);
   const bytes = new Uint8Array(length);
   let at = 0;
   for (const chunk of chunks()) {

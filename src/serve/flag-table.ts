@@ -190,7 +190,7 @@ export const SERVE_FLAGS = {
     300_000,
     parseFlagDuration(1e-6),
     undefined,
-    'what a request counts as in flight is given back when its stream ends, however long it takes',
+    'the charge of a request is released when its stream ends, however long it takes',
   ),
   'zap-devel': inert(undefined, false, parseBoolean, false, 'the log has one form for production and development'),
   'zap-stacktrace-level': inert<string>(

@@ -3,7 +3,7 @@ import { SERVE_FLAGS } from './flag-table.js';
 
 type FlagName = keyof typeof SERVE_FLAGS;
 
-/** A flag of llm-d-router, and what becomes of it here. */
+/** A flag of llm-d-router, and its effect here. */
 export interface RouterFlag {
   /** Release from which on llm-d-router has it. */
   readonly since: RouterRelease;

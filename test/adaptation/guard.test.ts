@@ -125,7 +125,7 @@ describe('the guard', () => {
   });
 
   it('the guard does not take a trend for a loss', () => {
-    // Costs double in an hour, whoever decides.
+    // Costs double in an hour, whichever arm decides.
     const guard = new Guard('auto', usual.guard, row(3));
     const random = row(4);
     const seen: string[] = [];

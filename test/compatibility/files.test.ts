@@ -113,7 +113,7 @@ describe.each(VERSIONS)('files of version %s', (version) => {
       },
       state: {
         learned: () => undefined,
-        goOn: () => undefined,
+        restoreLearned: () => undefined,
         missing: () => [],
         restore: (missing) => restored.push(...missing),
       },
@@ -145,7 +145,7 @@ describe.each(VERSIONS)('files of version %s', (version) => {
 
   describe('a picker that goes on with its state', () => {
     /** Starts a picker over copies of the state files, asks for every prompt, and ends it. */
-    async function goOn() {
+    async function restore() {
       const own = await mkdtemp(join(folder, 'picker-'));
       const [kept, usage] = [join(own, 'state'), join(own, 'usage')];
       await Promise.all([kept, usage].map((path) => mkdir(path)));
@@ -174,7 +174,7 @@ describe.each(VERSIONS)('files of version %s', (version) => {
     }
 
     it('a picker finds every prompt in the kept index, and adds to the usage of the day', async () => {
-      const { log, decisions, usage } = await goOn();
+      const { log, decisions, usage } = await restore();
       expect(log).toContain('goes on with the prefix index of an earlier run');
       expect(log).not.toMatch(/starts with an empty prefix index|is not used|learning starts anew|damaged/);
       expect(decisions.map(({ matchedBlocks }) => matchedBlocks > 0)).toEqual(PROMPTS.map(() => true));

@@ -65,7 +65,7 @@ async function writeTenants(file: string): Promise<void> {
     },
     state: {
       learned: () => undefined,
-      goOn: () => undefined,
+      restoreLearned: () => undefined,
       missing: () => Object.entries(MISSING_TOKENS).map(([tenant, tokens]) => ({ tenant, tokens })),
       restore: () => undefined,
     },

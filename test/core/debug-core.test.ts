@@ -30,7 +30,7 @@ function poolOf(build: CoreBuild) {
 }
 
 /** Adds one to a cell of an endpoint column, behind the back of the ledger. */
-function spoil({ control }: ReturnType<typeof poolOf>, column: number, slot: number): void {
+function addOne({ control }: ReturnType<typeof poolOf>, column: number, slot: number): void {
   const address = (control.call.columnAddress(column) >>> 0) + slot * 4;
   control.u32[address >>> 2]! += 1;
 }
@@ -40,14 +40,14 @@ const text = (name: string) => readFileSync(new URL(`../../dist/src/core/${name}
 describe('the debug build of the core', () => {
   it('the debug build of the core finds a load column that no charge accounts for, at the next release of the commit lock', () => {
     const pool = poolOf('debug');
-    spoil(pool, CORE.COLUMN_INFLIGHT, 2);
+    addOne(pool, CORE.COLUMN_INFLIGHT, 2);
     expect(() => pool.decider.decide(plainRequest)).toThrow('ledgerCheck found 1 at the release of a lock');
   });
 
   it('the debug build of the core finds a count of the prefix index that no segment accounts for, at the next release of the index lock', () => {
     const pool = poolOf('debug');
     put(pool.index, chain(...run(0, 10)));
-    spoil(pool, CORE.COLUMN_PREFIX_BLOCKS, 2);
+    addOne(pool, CORE.COLUMN_PREFIX_BLOCKS, 2);
     expect(() => pool.index.insert(1, 10)).toThrow('prefixCheck found 40 at the release of a lock');
   });
 

@@ -120,8 +120,8 @@ describe('decide', () => {
   });
 });
 
-describe('the decision ring', () => {
-  it('the decision ring tells the last decisions of every thread, newest first', () => {
+describe('the decision log', () => {
+  it('the decision log tells the last decisions of every thread, newest first', () => {
     const { decider, control } = makePool([scorer('OP_SCORE_QUEUE'), pickMax], [{ waiting: 5 }, { waiting: 1 }]);
     decider.decide({ ...plainRequest, nowMs: 1, promptTokens: 9 });
     decider.decide({ ...plainRequest, nowMs: 2, subset: [0], promptTokens: 70 });
@@ -132,7 +132,7 @@ describe('the decision ring', () => {
     ]);
   });
 
-  it('the decision ring keeps the newest when it has gone round', () => {
+  it('the decision log keeps the newest when it has gone round', () => {
     const { decider, control } = makePool([pickMax], idle(1));
     for (let i = 1; i <= 3000; i++) decider.decide({ ...plainRequest, nowMs: i, charged: false });
     const times = new DecisionLog(control).recent(5000).map(({ timeMs }) => timeMs);

@@ -138,7 +138,7 @@ export function gateProtocol(scene: Scene): Model<State> {
     { what: 'notify', request, whom },
   ];
 
-  /** Whoever has counted the bell looks whether somebody sleeps. */
+  /** The thread that has counted the bell wakes a reader that sleeps. */
   function notify(reader: Reader): void {
     if (!reader.asleep) return;
     if (scene.fault === 'bell takes the sleeper away') reader.asleep = false;

@@ -59,7 +59,7 @@ describe('the fullest of several detectors', () => {
 });
 
 describe('requests on an endpoint by its scrape', () => {
-  it('what runs and what waits count, whoever sent it', () => {
+  it('requests that run and requests that wait count, whichever picker sent them', () => {
     expect(saturation(worst({ scraped: 10 }), { ...calm, waiting: 3, running: 4 })).toBeCloseTo(0.7);
   });
 

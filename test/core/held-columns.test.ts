@@ -42,7 +42,7 @@ describe('the columns of a request in flight', () => {
     ]);
   });
 
-  it('the columns of a request that ends as most do are let go', () => {
+  it('the columns of a request that ends as most do are dropped', () => {
     const { trail, decide, columns } = rarely();
     const usual = decide();
     trail.ended(usual, MEASURES);

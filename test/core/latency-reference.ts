@@ -45,9 +45,12 @@ export function latencyScores(endpoints: readonly Predicted[], rules: LatencyRul
   if (slots.length === 0) return undefined;
   const sum = rules.ttftWeight + rules.tpotWeight;
   const rooms = slots.map((slot) => headroomOf(endpoints[slot]!, rules)!);
-  const span = (values: number[]) => ({ low: Math.min(...values), range: Math.max(...values) - Math.min(...values) });
-  const ttft = span(rooms.map((room) => Math.abs(room.ttft)));
-  const tpot = span(rooms.map((room) => Math.abs(room.tpot)));
+  const extremes = (values: number[]) => ({
+    low: Math.min(...values),
+    range: Math.max(...values) - Math.min(...values),
+  });
+  const ttft = extremes(rooms.map((room) => Math.abs(room.ttft)));
+  const tpot = extremes(rooms.map((room) => Math.abs(room.tpot)));
   let [share, rest] = sum <= 0 ? [1, 0] : [rules.ttftWeight / sum, rules.tpotWeight / sum];
   if (ttft.range <= 1e-9 && tpot.range > 1e-9) [share, rest] = [0, 1];
   else if (tpot.range <= 1e-9 && ttft.range > 1e-9) [share, rest] = [1, 0];

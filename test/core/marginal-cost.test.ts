@@ -146,8 +146,8 @@ const coefficients: fc.Arbitrary<Coefficients> = fc.record({
 /** (most - cost)/(most - least), all equal = 1. */
 function scoresOf(costs: readonly number[]): number[] {
   const most = Math.max(...costs);
-  const span = most - Math.min(...costs);
-  return costs.map((cost) => (span === 0 ? 1 : (most - cost) / span));
+  const range = most - Math.min(...costs);
+  return costs.map((cost) => (range === 0 ? 1 : (most - cost) / range));
 }
 
 describe('marginal-cost-scorer', () => {

@@ -66,7 +66,7 @@ describe('recency of what an endpoint holds', () => {
     expect(check(core)).toBe(0);
   });
 
-  it('recency of what an endpoint holds gives back the room of chains that are evicted whole', () => {
+  it('recency of what an endpoint holds frees the room of chains that are evicted whole', () => {
     const { index, core } = openPool();
     index.setCapacity(1, 100);
     for (let i = 0; i < 3; i++) insert(index, 1, chain(...run(i * 1000, 40)));

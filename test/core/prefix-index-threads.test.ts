@@ -36,7 +36,8 @@ describe('prefix index under several threads', () => {
       it(`the prefix index under several threads is exact for what each of ${threads} threads stores, while they share chains (seed ${seed})`, async () => {
         const { index, reports, family } = await hammer('own-slots', threads, seed, 60_000);
         const truth = new PrefixOracle();
-        // What a thread's own oracle knows as held, a tree made of whole chains, with holes, gives back exactly.
+        // A tree made of whole chains, from which the blocks that nobody holds are missing, holds the same as each
+        // thread's own oracle.
         for (const chain of family.chains) truth.insert(-1, chain);
         for (const [slot, hashes] of reports.flatMap((report) => report.held)) {
           for (const hash of hashes) truth.hold(slot, hash);

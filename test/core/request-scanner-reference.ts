@@ -122,21 +122,21 @@ export function expectedScan(kind: PromptKind, body: Buffer, seed: bigint): Expe
   const systemBytes = system && (kind === PromptKind.messages ? systemContent(system, raw) : raw(system));
   const model = string('model');
   const saltKey = kind === PromptKind.sglang ? 'extra_key' : 'cache_salt';
-  const span = (node: Node | undefined) => node && { start: node.start, end: node.end };
+  const range = (node: Node | undefined) => node && { start: node.start, end: node.end };
   const sampling = member('sampling_params');
   const bounds = kind === PromptKind.tokens || kind === PromptKind.sglang ? plainObject(sampling) : plainObject(parsed);
   return {
     result: {
       model,
-      modelRange: span(fields.get('model')),
+      modelRange: range(fields.get('model')),
       stream: member('stream') === true,
       maxOutputTokens: limitKeys[kind]!.map((key) => limit(bounds[key])).find(
         (value) => isObject && value !== undefined,
       ),
-      promptRange: content && span(prompt),
+      promptRange: content && range(prompt),
       promptBytes: (content?.length ?? 0) + (tools ? tools.end - tools.start : 0) + (systemBytes?.length ?? 0),
-      toolsRange: span(tools),
-      templateRange: kind === PromptKind.chat ? span(fields.get('chat_template_kwargs')) : undefined,
+      toolsRange: range(tools),
+      templateRange: kind === PromptKind.chat ? range(fields.get('chat_template_kwargs')) : undefined,
       cacheSalt: string(saltKey),
       media: content === undefined ? [] : promptMedia(kind, prompt!, raw, seed),
       hasMedia: prompt !== undefined && MEDIUM.test(raw(prompt).toString()),

@@ -283,7 +283,7 @@ describe('the model name', () => {
 });
 
 describe('a scan', () => {
-  test('a scan gives back the same object when nothing changes', () => {
+  test('a scan returns the same object when nothing changes', () => {
     const id = scanner.open(changeName);
     const chunk = Buffer.from('data: {"model":"other","choices":[{"delta":{"content":"a"}}]}\n\n');
     expect(scanner.feed(id, chunk, false)).toBe(chunk);

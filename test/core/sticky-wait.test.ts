@@ -65,7 +65,7 @@ describe('a request whose prefix an endpoint holds', () => {
     expect(pool.ask(0)).toMatchObject({ status: 'waiting' });
   });
 
-  it('a request whose prefix an endpoint holds is let go to any endpoint after that wait, and to the one that holds it when that is open', () => {
+  it('a request whose prefix an endpoint holds may go to any endpoint after that wait, and to the one that holds it when that is open', () => {
     const pool = scene(10);
     const taken = pool.take(0);
     const { waitSlot } = pool.ask();

@@ -553,7 +553,7 @@ describe('a running request that is ended for another one', () => {
     expect(refunded).toBeGreaterThan(paid);
   });
 
-  it('a running request that is ended for another one is given back once', () => {
+  it('a running request that is ended for another one is released once', () => {
     const once = servedAfter(({ machine }, first) => machine.refund(first, 0));
     const twice = servedAfter(({ machine }, first) => {
       machine.refund(first, 0);

@@ -1,4 +1,4 @@
-// Endpoints with a few places each, as the simulation of the queues needs them: places are taken and given back, limits
+// Endpoints with a few places each, as the simulation of the queues needs them: places are taken and released, limits
 // change, endpoints leave and come back under the same slot, and never do two requests have one place.
 
 /** Lower bands leave so many places of an endpoint free for the highest. */

@@ -350,7 +350,7 @@ class Simulation {
     return 'dispatched';
   }
 
-  dispatch(most: number): void {
+  dispatch(limit: number): void {
     let asked = 0;
     let stopped = false;
     const count = this.machine.dispatch(
@@ -359,9 +359,9 @@ class Simulation {
         return stopped ? 'later' : this.tryDispatch(...call);
       },
       this.nowMs,
-      most,
+      limit,
     );
-    this.check(count <= most, `${count} were dispatched in a turn of ${most}`);
+    this.check(count <= limit, `${count} were dispatched in a turn of ${limit}`);
     if (stopped || this.machine.unfinished) return;
     this.check(this.open().length === 0, 'a request waits beside an endpoint that would take it');
   }

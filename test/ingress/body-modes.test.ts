@@ -150,7 +150,7 @@ describe('a request whose body comes whole', () => {
   const whole = (shard: FakeShard, headers: Record<string, string> = {}) =>
     shard.open().say(head(BUFFERED, BUFFERED, headers), requestBody(BODY));
 
-  it('a request whose body comes whole has its head let go, and its destination with the body', () => {
+  it('a request whose body comes whole has its headers continued, and its destination with the body', () => {
     const proxy = whole(new FakeShard());
     expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
     expect(proxy.replies[0]!.headers).toEqual({});

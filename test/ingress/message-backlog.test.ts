@@ -47,7 +47,7 @@ describe('an overloaded shard', () => {
     expect(shard.opener.load()).toMatchObject({ openStreams: 0, waiting: 0 });
   });
 
-  it('an overloaded shard answers a stream that has grown too old in its queue, and gives back what it holds', async () => {
+  it('an overloaded shard answers a stream that has grown too old in its queue, and releases what it holds', async () => {
     const shard = new FakeShard();
     shard.open().say(requestHeaders({ ':path': '/v1/chat/completions' }));
     shard.clock = 20;

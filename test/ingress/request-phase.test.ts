@@ -556,7 +556,7 @@ describe('a proxy that breaks the protocol', () => {
     ['response headers twice', [responseHeaders({}), responseHeaders({})]],
     ['bytes that are no protobuf', [Buffer.from([0xff, 0xff])]],
   ])(
-    'a proxy that breaks the protocol gets INVALID_ARGUMENT for %s, and everything is given back',
+    'a proxy that breaks the protocol gets INVALID_ARGUMENT for %s, and everything that it held is released',
     (_name, messages) => {
       const shard = new FakeShard();
       const proxy = shard.open().say(...messages);

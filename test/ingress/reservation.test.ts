@@ -37,7 +37,7 @@ describe('a request that asks for its endpoint alone', () => {
     expect(reply.headers['x-other']).toBeUndefined();
   });
 
-  it('its room is given back at once, exactly once', () => {
+  it('the room of a reservation is released at once, exactly once', () => {
     expect(ask(new FakeShard({ reserves: true })).charges).toEqual([1]);
   });
 

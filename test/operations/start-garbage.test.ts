@@ -10,7 +10,7 @@ function makeGarbage(): void {
 }
 
 describe('the garbage of a start', () => {
-  it('the garbage of a start is given back', () => {
+  it('the memory of the garbage of a start is freed', () => {
     makeGarbage();
     const before = process.memoryUsage().heapTotal;
     collectStartGarbage();

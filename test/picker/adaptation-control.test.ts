@@ -151,8 +151,8 @@ describe('what replicas tell each other of their learning', () => {
       each.requests(500);
       await each.control.stop();
     }
-    second.control.goOn(first.control.kept()!);
-    third.control.goOn(first.control.kept()!);
+    second.control.restoreLearned(first.control.kept()!);
+    third.control.restoreLearned(first.control.kept()!);
     expect(Math.abs(prefill(second) / prefill(first) - 1)).toBeLessThan(0.02);
     expect(third.told).not.toContain('goes on from what replicas have learned before');
     expect(controlled({ stateFile: undefined }).control.kept()).toBeUndefined();

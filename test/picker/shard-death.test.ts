@@ -135,7 +135,7 @@ describe('a shard that is killed', () => {
     timeout: 60_000 + DEATHS * 2_000,
   }, async () => {
     const { picker, ports } = await start('--shards=2');
-    // The first thread number behind the shards is free for whoever looks on.
+    // The first thread number behind the shards is free for the test itself.
     const core = attachCore(picker.memory, 3);
     let going = true;
     let answered = 0;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PageBuffers } from '../../dist/src/pool/sources/page-buffers.js';
 
 describe('PageBuffers', () => {
-  it('PageBuffers hands out again what was given back', () => {
+  it('PageBuffers hands out again a buffer that was returned', () => {
     const buffers = new PageBuffers();
     const buffer = buffers.take();
     buffers.give(buffer);

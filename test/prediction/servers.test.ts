@@ -157,13 +157,13 @@ describe('the client of prediction servers', () => {
   });
 
   it('the client of prediction servers makes at most so many calls at once', async () => {
-    let letGo = () => {};
+    let answer = () => {};
     server.held = new Promise((resolve) => {
-      letGo = resolve;
+      answer = resolve;
     });
     const made = client({ LATENCY_COALESCE_WINDOW_MS: '0', LATENCY_MAX_CONCURRENT_DISPATCHES: '2' });
     const asked = Array.from({ length: 6 }, () => made.predict(rows(1)));
-    letGo();
+    answer();
     await Promise.all(asked);
     expect(server.connections.size).toBeLessThanOrEqual(2);
     // What waited for a free call travelled together.

@@ -1,4 +1,4 @@
-// Property tests draw the same cases in every run, so that whoever sees a failure can repeat it and a run says
+// Property tests draw the same cases in every run, so that a failure can be repeated anywhere and a run says
 // something about the change at hand. POINTSMAN_SEED=random draws new cases, POINTSMAN_SEED=N those of another seed:
 // use it to look for cases that nobody has seen yet (CONTRIBUTING.md).
 import fc from 'fast-check';

@@ -29,7 +29,7 @@ class Replica implements OutlivingState {
   }
 
   learned = () => this.has;
-  goOn = (learned: Uint8Array) => void this.restored.push(Buffer.from(learned).toString());
+  restoreLearned = (learned: Uint8Array) => void this.restored.push(Buffer.from(learned).toString());
   missing = () => this.tokens;
   restore = (missing: readonly unknown[], ageMs: number) => void this.restored.push({ missing, isAge: ageMs >= 0 });
 }

@@ -58,7 +58,7 @@ describe('flags of the next llm-d-router', () => {
   it.each([
     ['--watch-config-file=true', []],
     ['--watch-config-file=false', [expect.stringContaining('has no effect: the configuration is followed anyway')]],
-    ['--plugin-state-staleness-threshold=1h', [expect.stringContaining('is given back when its stream ends')]],
+    ['--plugin-state-staleness-threshold=1h', [expect.stringContaining('is released when its stream ends')]],
   ])('%s is taken', (argument, warnings) => {
     expect(read(argument).warnings).toEqual(warnings);
   });

@@ -233,11 +233,11 @@ function header(text: string, earlier: Readonly<Record<string, string>>): Readon
   return { ...earlier, [name.toLowerCase()]: value! };
 }
 
-function wholeNumber(most: number): (text: string) => number {
+function wholeNumber(max: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!/^\d+$/.test(text) || value < 1 || value > most) {
-      throw new InvalidArgumentError(`expected a whole number from 1 to ${most}`);
+    if (!/^\d+$/.test(text) || value < 1 || value > max) {
+      throw new InvalidArgumentError(`expected a whole number from 1 to ${max}`);
     }
     return value;
   };

@@ -260,10 +260,11 @@ export class AdaptationControl {
   }
 
   /**
-   * Goes on from the learned state of processes that have ended, by its age, unless something has been learned here.
+   * Takes over the learned state of processes that have ended, and believes it less the older it is. Without effect
+   * when something has been learned here.
    * @throws when it cannot be used
    */
-  goOn(bytes: Uint8Array): void {
+  restoreLearned(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off' || this.#adapter.report().samples.learned > 0) return;
     const { samples, state = '' } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
     const saved = decodeState(state, this.#settings.model);

@@ -20,8 +20,8 @@ const keptTenants = z.strictObject({
 export interface OutlivingState {
   /** Learned state; undefined = nothing has been learned. */
   readonly learned: () => Uint8Array | undefined;
-  /** Goes on from a kept learned state. @throws when it cannot be used */
-  readonly goOn: (learned: Uint8Array) => void;
+  /** Takes over a kept learned state. @throws when it cannot be used */
+  readonly restoreLearned: (learned: Uint8Array) => void;
   /** Tokens that are missing in the buckets of tenants, most first. */
   readonly missing: (tenantsMax: number) => readonly { readonly tenant: string; readonly tokens: number }[];
   /** Takes tokens that were missing `ageMs` ago out of the buckets. */
@@ -73,7 +73,7 @@ export class KeptState {
     const { store, state, log } = this.#options;
     try {
       const [learned, tenants] = await Promise.all([store.get('learned'), store.get('tenants')]);
-      if (learned !== undefined) state.goOn(learned);
+      if (learned !== undefined) state.restoreLearned(learned);
       if (tenants === undefined) return;
       const { savedAtMs, missing } = keptTenants.parse(JSON.parse(Buffer.from(tenants).toString()));
       const all = missing.map(([tenant, tokens]) => ({ tenant, tokens }));

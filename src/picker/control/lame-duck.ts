@@ -31,7 +31,7 @@ export class LameDuck implements Part {
     const begin = performance.now();
     this.#end = Math.min(this.#end, begin + timeoutMs);
     const least = begin + timeMs;
-    const most = begin + Math.max(timeMs, timeoutMs / 2);
+    const latest = begin + Math.max(timeMs, timeoutMs / 2);
     let seen = requests();
     let quietSince = begin;
     for (;;) {
@@ -40,7 +40,7 @@ export class LameDuck implements Part {
       if (count !== seen) quietSince = now;
       seen = count;
       const quiet = now - quietSince >= QUIET_MS;
-      if (now >= this.#end || now >= most || (now >= least && quiet)) return;
+      if (now >= this.#end || now >= latest || (now >= least && quiet)) return;
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
     }
   }

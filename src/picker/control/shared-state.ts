@@ -42,7 +42,7 @@ export function sharedState(
 export function outlivingState(adaptation: AdaptationControl, flow: () => FlowControl | undefined): OutlivingState {
   return {
     learned: () => adaptation.kept(),
-    goOn: (learned) => adaptation.goOn(learned),
+    restoreLearned: (learned) => adaptation.restoreLearned(learned),
     missing: (tenantsMax) => flow()?.missingTokens(tenantsMax) ?? [],
     restore: (missing, ageMs) => flow()?.restoreMissing(missing, ageMs),
   };

@@ -136,7 +136,7 @@ export class SilenceWatch implements Part {
     const evidence = this.#evidenceOf(assignment, track, requests, nowMs);
     if (evidence === undefined) return;
     if (track.silentSinceMs !== undefined) {
-      this.#goOn(assignment, track, evidence, nowMs);
+      this.#followSilent(assignment, track, evidence, nowMs);
       return;
     }
     const silence = silenceOf(evidence, nowMs);
@@ -171,10 +171,10 @@ export class SilenceWatch implements Part {
   }
 
   /**
-   * A silent endpoint that has got no byte: into the ejected ones when the bound allows it by now; its probes one at a
-   * time.
+   * Follows a silent endpoint that still gets no byte: ejects it once the bound on ejected endpoints allows that, and
+   * sends it one probe at a time.
    */
-  #goOn({ slot, generation, endpoint }: SlotAssignment, track: Track, evidence: Evidence, nowMs: number): void {
+  #followSilent({ slot, generation, endpoint }: SlotAssignment, track: Track, evidence: Evidence, nowMs: number): void {
     const { silences, report } = this.#options;
     if (!silences.isOut(slot)) {
       const written = silences.silence(slot, generation, nowMs);

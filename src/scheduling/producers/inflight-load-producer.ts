@@ -24,7 +24,7 @@ const parameters = z.strictObject({
   syncCrossReplicaState: z
     .boolean()
     .default(true)
-    .describe('Share the counts with sister replicas, where replication is set up.'),
+    .describe('Share the counts with peers, where replication is set up.'),
 });
 
 type Parameters = z.output<typeof parameters>;

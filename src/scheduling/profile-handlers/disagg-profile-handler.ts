@@ -65,8 +65,7 @@ const fields = z.strictObject({
     .enum(['decode-only', 'reject'])
     .default('decode-only')
     .describe(
-      'What becomes of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the ' +
-        'decode ' +
+      'Outcome of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the decode ' +
         'endpoint reads the prompt itself. reject: 429.',
     ),
   decodeProfile: flat('profiles.decode'),

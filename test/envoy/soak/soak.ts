@@ -55,7 +55,7 @@ export interface SoakResult {
    */
   readonly collectionShare: number;
   readonly cpuMsPerRequest: number;
-  /** What was not given back when all streams had ended. */
+  /** What was not released when all streams had ended. */
   readonly left: readonly string[];
 }
 
@@ -202,7 +202,7 @@ export function faultsOf({ outcomes, failures, hasty, left }: SoakResult): strin
     ...(outcomes.failed > 0 ? [`${outcomes.failed} requests failed: ${listed(failures)}`] : []),
     ...(hasty.answered > 0 ? [] : ['no stream that ended early was answered']),
     ...(hasty.failed > 0 ? [`${hasty.failed} streams that ended early failed: ${hasty.failures.join('; ')}`] : []),
-    ...left.map((what) => `not given back: ${what}`),
+    ...left.map((what) => `not released: ${what}`),
   ];
 }
 

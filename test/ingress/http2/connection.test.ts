@@ -107,7 +107,7 @@ describe('a connection', () => {
     expect(connection.told()).toEqual(['DATA 1 10']);
   });
 
-  it('a connection puts a message together from any pieces, and gives back what it held', () => {
+  it('a connection puts a message together from any pieces, and frees the buffers that held them', () => {
     const connection = MemoryConnection.open();
     connection.say(headers(1), headers(3));
     const bytes = Buffer.concat([message('a'.repeat(5_000)), message(''), message('b'.repeat(200_000))]);

@@ -254,7 +254,12 @@ const TOLERATED: readonly (readonly [
   [1, 6, 'a frame of a wrong size on a wrong stream breaks two rules'],
   [6, 1, 'a frame of a wrong size on a wrong stream breaks two rules'],
   [undefined, 0, 'a client that goes away is answered with a GOAWAY there', ['GOAWAY']],
-  [undefined, 1, 'the last stream of a GOAWAY is checked there; a client that goes away is let go here', ['GOAWAY']],
+  [
+    undefined,
+    1,
+    'the last stream of a GOAWAY is checked there; a client that goes away keeps no stream here',
+    ['GOAWAY'],
+  ],
   [
     1,
     9,

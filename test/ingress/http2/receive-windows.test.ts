@@ -14,11 +14,11 @@ interface Upload {
   readonly id: number;
   readonly bytes: Buffer;
   at: number;
-  /** Bytes that the stream's window has let through and that were not given back. */
+  /** Bytes that the stream's window has let through and that were not added to it again. */
   spent: number;
 }
 
-/** A peer that keeps to its windows and sends a frame of each upload in turn, as HTTP/2 clients do. */
+/** A client that keeps to its windows and sends a frame of each upload in turn, as HTTP/2 clients do. */
 class PoliteProxy {
   readonly connection = MemoryConnection.open();
   readonly #uploads = new Map<number, Upload>();

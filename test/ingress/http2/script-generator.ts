@@ -62,7 +62,7 @@ export function randomScript(seed: number, flaws: boolean, stepsMax = STEPS_MAX)
     else if (kind < 15 && streams.length > 0) frames.push(...endFrames(random, streams));
     else frames.push(otherFrame(random, streams));
   }
-  if (flaws) for (let i = 0; i <= random(3); i++) spoil(random, frames);
+  if (flaws) for (let i = 0; i <= random(3); i++) changeFrame(random, frames);
   const bytes = Buffer.concat([PREFACE, ...frames]);
   const cuts =
     random(2) === 0 ? [] : Array.from({ length: random(8) }, () => random(bytes.length)).sort((a, b) => a - b);
@@ -134,7 +134,7 @@ function otherFrame(random: Random, streams: readonly OpenStream[]): Buffer {
 }
 
 /** Changes one frame. */
-function spoil(random: Random, frames: Buffer[]): void {
+function changeFrame(random: Random, frames: Buffer[]): void {
   const i = 1 + random(frames.length);
   const victim = frames[i];
   if (victim === undefined) return;

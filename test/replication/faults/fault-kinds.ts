@@ -69,7 +69,7 @@ async function restarted(replica: ReplicaProcess, { book, between }: Faulty): Pr
 async function hung(replica: ReplicaProcess, { between }: Faulty): Promise<void> {
   replica.stop();
   await pause(between(300, 3_000));
-  replica.goOn();
+  replica.resume();
 }
 
 async function natsRestarted(_replica: ReplicaProcess, { nats, natsState, between }: Faulty): Promise<void> {

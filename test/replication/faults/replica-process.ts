@@ -99,7 +99,7 @@ export class ReplicaProcess {
     this.#child?.kill('SIGSTOP');
   }
 
-  goOn(): void {
+  resume(): void {
     this.#child?.kill('SIGCONT');
     this.#unsaid = ANSWERS_AFTER_STOP;
     this.state = 'up';

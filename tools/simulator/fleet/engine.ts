@@ -46,7 +46,7 @@ export class Sequence<Request extends EngineRequest = EngineRequest> {
   }
 }
 
-/** Hears what becomes of the sequences. All calls come from `endStep`, in the order of the batch. */
+/** Hears the steps of the sequences. All calls come from `endStep`, in the order of the batch. */
 export interface EngineListener<Request extends EngineRequest> {
   /** Called for every generated token, the first and the last one included. */
   token(sequence: Sequence<Request>): void;

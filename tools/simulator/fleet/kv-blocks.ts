@@ -60,8 +60,8 @@ export class KvBlocks {
   }
 
   /** Returns the number of cached contents before the first gap, of the first `most` of a chain. */
-  cachedRun(chain: Int32Array, most: number): number {
-    const end = Math.min(most, chain.length);
+  cachedRun(chain: Int32Array, blocksMax: number): number {
+    const end = Math.min(blocksMax, chain.length);
     let run = 0;
     while (run < end && this.#holder[chain[run]!]! !== 0) run++;
     return run;

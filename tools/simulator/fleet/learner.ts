@@ -63,12 +63,12 @@ export class Learner {
 
   #overheard(reader: SampleReader, alteration: Alteration): AdapterOptions['samples'] {
     return {
-      drain: (take, most, every) => {
+      drain: (take, limit, every) => {
         const altered = (sample: TrainingSample): void => {
           alteration.note(sample, this.#adapter.model.speedOf(sample.slot));
           take(sample);
         };
-        return reader.drain(altered, most, every);
+        return reader.drain(altered, limit, every);
       },
       get lost() {
         return reader.lost;

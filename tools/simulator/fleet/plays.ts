@@ -62,9 +62,9 @@ export class Plays {
   #join(client: number, take: () => Session): void {
     const first = take();
     const position = this.#random.below(first.turns.length);
-    const goOn = () => this.#play(this.#number++, take(), 0, client, goOn);
+    const playNext = () => this.#play(this.#number++, take(), 0, client, playNext);
     const number = this.#number++;
-    this.#events.at(this.#random.uniform() * BEGIN_MS, () => this.#play(number, first, position, client, goOn));
+    this.#events.at(this.#random.uniform() * BEGIN_MS, () => this.#play(number, first, position, client, playNext));
   }
 
   #play(number: number, session: Session, position: number, client: number, over: (() => void) | undefined): void {
@@ -74,15 +74,15 @@ export class Plays {
   /** The turn of a play has ended: the next one comes after the client has thought, also when this was not served. */
   next({ number, session, turn, position, client, over }: Play): void {
     const following = session.turns[position + 1];
-    const goOn = () => {
+    const playFollowing = () => {
       if (following === undefined) over?.();
       else this.#events.after(following.thinkMs, () => this.#play(number, session, position + 1, client, over));
     };
     const spawned = turn.spawns ?? [];
     let left = spawned.length;
-    if (left === 0) goOn();
+    if (left === 0) playFollowing();
     const ended = () => {
-      if (--left === 0) goOn();
+      if (--left === 0) playFollowing();
     };
     for (const child of spawned) {
       const own = this.#number++;

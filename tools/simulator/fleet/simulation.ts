@@ -27,7 +27,7 @@ interface Flight extends EngineRequest {
   decidedMs: number;
   /** Prompt tokens that the picker believed to be cached. */
   expected: number;
-  /** Charges at sister replicas, by their number. */
+  /** Charges at peers, by their number. */
   readonly mirrors: Map<number, SimulatedCharge>;
   sequence: Sequence<Flight> | undefined;
   firstTokenMs: number;
@@ -266,11 +266,11 @@ class Simulation implements EngineListener<Flight> {
     const { sharing, sharingDelayMs } = this.#fleet.pickers;
     if (sharing === 'none') return;
     const attempt = flight.attempts;
-    for (const [sister, picker] of this.#pickers.entries()) {
-      if (sister === flight.picker) continue;
+    for (const [peer, picker] of this.#pickers.entries()) {
+      if (peer === flight.picker) continue;
       this.#events.after(sharingDelayMs, () => {
         if (flight.over || flight.attempts !== attempt) return;
-        flight.mirrors.set(sister, picker.mirror(flight, charge, sharing === 'all', this.#events.nowMs));
+        flight.mirrors.set(peer, picker.mirror(flight, charge, sharing === 'all', this.#events.nowMs));
       });
     }
   }
@@ -414,8 +414,8 @@ class Simulation implements EngineListener<Flight> {
 
   /** Sisters hear of it after the delay. */
   #toMirrors(flight: Flight, tell: (picker: SimulatedPicker, charge: SimulatedCharge) => void): void {
-    for (const [sister, charge] of flight.mirrors) {
-      this.#events.after(this.#fleet.pickers.sharingDelayMs, () => tell(this.#pickers[sister]!, charge));
+    for (const [peer, charge] of flight.mirrors) {
+      this.#events.after(this.#fleet.pickers.sharingDelayMs, () => tell(this.#pickers[peer]!, charge));
     }
   }
 }

@@ -53,7 +53,7 @@ export interface SequenceRequest {
   readonly finishReason: FinishReason;
 }
 
-/** Hears what becomes of a sequence; called from `Engine.complete`. */
+/** Hears the steps of a sequence; called from `Engine.complete`. */
 export interface SequenceListener {
   token(text: string, sequence: Sequence): void;
   finished(sequence: Sequence): void;

@@ -191,15 +191,15 @@ export function makePodEndpoints(
   done: (endpoints: PodEndpoints) => void,
 ): void {
   const endpoints = new PodEndpoints(pods.slice(0, perTurn), ports, nowMs);
-  const goOn = (from: number) => {
+  const takeFrom = (from: number) => {
     if (from >= pods.length) done(endpoints);
     else setImmediate(takeTurn, from);
   };
   const takeTurn = (from: number) => {
     endpoints.change({ set: pods.slice(from, from + perTurn), removed: [] }, nowMs);
-    goOn(from + perTurn);
+    takeFrom(from + perTurn);
   };
-  goOn(perTurn);
+  takeFrom(perTurn);
 }
 
 interface Settled {
