@@ -47,7 +47,7 @@ const apart = [
   ...Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).filter(
     (name) => !bundledPackages.includes(name),
   ),
-  // Piscina asks for it by a setting that is not used here.
+  // Piscina loads it for a setting that is not used here.
   '@napi-rs/nice',
 ];
 

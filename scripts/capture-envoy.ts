@@ -15,7 +15,7 @@ import { SMALLEST_WINDOWS, startProxy, type Windows } from '../test/envoy/soak/p
 import { PROCESS } from '../test/ingress/http2/frames.ts';
 
 const FOLDER = new URL('../test/ingress/http2/captures/', import.meta.url);
-/** For what Envoy still has to say behind the last answer. */
+/** Time for Envoy to send its last frames after the last answer. */
 const QUIET_MS = 500;
 const ANSWER_MS = 100;
 /** Answer that is reset as soon as it has begun. */
@@ -77,7 +77,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'reset-by-client': {
     run: async (session) => {
       await resetAnswer(ask(session, { bytes: 1_000, chunks: 20, answerMs: LONG_ANSWER_MS }));
-      // What comes behind the reset on the same connection.
+      // A request after the reset, on the same connection.
       await ended(ask(session, { bytes: 500 }));
     },
   },
@@ -113,7 +113,10 @@ async function startRecorder(pickerPort: number) {
   return { port, captures, close: () => server.close() };
 }
 
-/** Envoy writes the path as it is, or in Huffman code: its length tells it from that of a health check. */
+/**
+ * Whether a connection carried ext_proc streams, and not health checks alone. Envoy writes their path in plain text or
+ * in Huffman code.
+ */
 function hasStreams(bytes: Buffer): boolean {
   return bytes.includes(PROCESS) || bytes.includes('/v1/chat/completions');
 }

@@ -27,7 +27,7 @@ function circles(imports: Imports): readonly (readonly string[])[] {
   return found;
 }
 
-/** One shortest way from a file of the group back to itself. */
+/** A shortest circle of imports through files of the group. */
 function wayRound(group: readonly string[], imports: Imports): readonly string[] {
   const [start] = group as [string];
   const ways: string[][] = [[start]];

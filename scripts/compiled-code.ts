@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Time for the picker to serve, and to end. */
+/** Bound on the time until the picker serves, and until it ends. */
 const START_MS_MAX = 60_000;
 /** Programs whose code is kept: that of the control thread and that of a shard. */
 const PROGRAMS = ['serve.cjs', 'shard.cjs'];
@@ -43,7 +43,7 @@ export async function keepCompiledCode(root: string): Promise<void> {
   if (missing.length > 0) throw new Error(`no compiled code was kept of ${missing.join(' and ')} (${kept})`);
 }
 
-/** Programs of which there is code of this version of Node.js. */
+/** Programs with compiled code for this version of Node.js. */
 function names(kept: string): string[] {
   const ending = `.${process.version}-${process.arch}`;
   try {

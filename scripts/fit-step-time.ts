@@ -100,7 +100,7 @@ const befores = [0, 256, 1024, 4096, 16384];
 const counts = [1, 4, 16, 32, 64, 128, 256];
 const contexts = [16, 128, 512, 1024, 2048, 4096, 8192];
 
-/** Median over the prompts of how much slower decoding is beside them. */
+/** Slowdown of decoding beside a prompt, the median over the prompts. */
 function mixedAt(n: number, context: number): number {
   const ratios = chunks
     .filter((chunk) => chunk >= 128)

@@ -23,7 +23,7 @@ const guides = join(root, 'docs/guides');
 const LOOK_MS = 40_000;
 const draw = (name: string, svg: string) => writeFile(join(guides, name), svg);
 
-/** The standard output of a command of the program. Its exit code is the worst that it has found. */
+/** The standard output of a command of the program. Its exit code tells the worst finding and is not looked at. */
 async function printed(argv: readonly string[], cwd = root): Promise<string> {
   const child = execFile(process.execPath, [PROGRAM, ...argv], { cwd });
   let text = '';

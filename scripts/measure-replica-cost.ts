@@ -17,7 +17,7 @@ import { Replicator } from '../dist/src/replication/replicator.js';
 import { plainRequest } from '../test/core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 
-/** Five seconds of ticks: in the first one and a half the code is not compiled yet. */
+/** Ticks of five seconds, because the code is compiled only after the first one and a half. */
 const BATCHES = Number(process.env.REPLICA_BATCHES ?? 1_000);
 const NEW_BLOCKS = 8;
 const none = () => undefined;
@@ -82,7 +82,10 @@ function replica(name: string, endpoints: number) {
 let nowMs = 1_000;
 let nextBlock = 1n;
 
-/** Least microseconds of a tick of the sender, and of the receipt of its updates, with `requests` requests in it. */
+/**
+ * Shortest times, in microseconds, of one tick of the sender with `requests` requests in it, and of receiving its
+ * updates.
+ */
 function tick(endpoints: number, requests: number) {
   const [from, to] = [replica('a', endpoints), replica('b', endpoints)];
   let [send, receive] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];

@@ -46,7 +46,7 @@ class Baseline {
   }
 }
 
-/** The tests of a module within the bounds, and their seconds without a mutant. */
+/** Tests that run against the mutants of a module, within the bounds, and the seconds that they take without one. */
 async function judges(tests: readonly ReachingTest[], baseline: Baseline) {
   const files: string[] = [];
   let seconds = 0;

@@ -154,7 +154,7 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
     const limits = v128.load(limit + at);
     const n = f32x4.convert_i32x4_s(i32x4.add(own, v128.load(remote + at)));
     const below = f32x4.le(f32x4.add(n, one), f32x4.add(f32x4.mul(limits, factor), more));
-    // A small share of a small limit is less than one. A limit of 0 is none.
+    // A band's share of a small limit can be below one: one request may run all the same, unless the limit is 0.
     const second = v128.or(below, v128.and(i32x4.eq(own, zero), f32x4.gt(limits, zero)));
     const limited = v128.andnot(others, second);
     if (v128.any_true(limited)) v128.store(blocked + at, v128.or(v128.load(blocked + at), limited));

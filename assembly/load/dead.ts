@@ -74,7 +74,7 @@ export function answeredPerhaps(slot: u32, now: f64): void {
   if (deathOf(slot) == DEATH_DEAD && poolWords().dead >= poolWords().live) revive(slot, now);
 }
 
-/** A request goes to the endpoint: the next one tries another of the dead. Commit lock held. */
+/** Notes that a request is sent to a dead endpoint: the next request tries another dead one. Commit lock held. */
 export function tried(slot: u32, now: f64): void {
   if (deathOf(slot) == DEATH_DEAD) column.setF64(COLUMN_DEATH_TIME, slot, now);
 }

@@ -291,7 +291,7 @@ function setStrictest(slot: u32, ticket: u32): void {
   column.setF32(COLUMN_STRICTEST_TPOT, slot, ticket == 0 ? <f32>0 : entryAt(ticket - 1).wantedTpot);
 }
 
-/** The request of a ticket just charged wants a time per output token, in milliseconds. Commit lock held. */
+/** Notes the time per output token, in milliseconds, that the request of a fresh charge wants. Commit lock held. */
 export function noteWantedTpot(slot: u32, ticket: u32, wanted: f32): void {
   if (ticket == 0 || !(wanted > 0)) return;
   entryAt(ticket - 1).wantedTpot = wanted;

@@ -42,7 +42,7 @@ const STARTS_SHARE: f32 = 0.0625;
 const UNSEEN_SHARE: f32 = 0.0625;
 const UNSEEN_MIN: f32 = 1;
 
-/** Nothing is known of the slots of an endpoint. Commit lock held. */
+/** Forgets what is known of the slots of an endpoint. Commit lock held. */
 export function clearSlots(slot: u32): void {
   column.setF32(COLUMN_SLOTS_SEEN, slot, 0);
   column.setF32(COLUMN_SLOTS_FULL, slot, 0);

@@ -13,7 +13,7 @@ interface Known {
   hardware: string;
   /** Factor on all times; 1 = the pool's average. */
   speed: number;
-  /** The same; 1 = the average of its kind. */
+  /** Factor on all times; 1 = the average of its hardware class. */
   inKind: number;
 }
 

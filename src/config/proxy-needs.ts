@@ -26,9 +26,9 @@ export interface ProxyNeeds {
 type Decisive = Pick<LoadedConfiguration, 'scheduling' | 'adaptation' | 'flowControl' | 'saturationDetector'>;
 
 /**
- * Message of the proxy without which an input stays as if nothing had come: the prompt, or a part of the answer that
- * takes the charge of the prompt away again. `nothing` = the pool or the request's headers tell it, or another need
- * names it: the prefix index, the predictor, hook plugins.
+ * Part of a request or answer that the proxy must send for an input to be right: the prompt, or the part of the answer
+ * at which the charge of the prompt ends. `nothing` = the input comes from the pool or from the request's headers, or
+ * another need names its part: the prefix index, the predictor, hook plugins.
  */
 const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | 'every chunk'>> = {
   known: 'nothing',

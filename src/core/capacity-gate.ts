@@ -18,7 +18,7 @@ export type GateSettings =
       readonly maxRequests: number;
       readonly maxTokens: number;
     }
-  /** The fullest of several, with limits for each stage. */
+  /** Saturation of the fullest stage, by the strictest of several detectors' limits. */
   | { readonly mode: 'worst'; readonly prefill: StageLimits; readonly decode: StageLimits };
 
 /** Limits of a stage; Infinity = none. */

@@ -22,7 +22,7 @@ export interface QueuedRequest {
   readonly firstTokenDueMs: number;
   /** Slot of the only endpoint for which the request waits for a short time, because it holds the prefix; -1 = none. */
   readonly stickySlot: number;
-  /** Slot for which it may start such a wait at its turn; absent or -1 = none. */
+  /** Slot for which it may begin to wait like that when its turn comes; absent or -1 = none. */
   readonly prefixSlot?: number;
   /** The owner's name for the request, a non-negative 32-bit number; returned with every event. */
   readonly reference: number;

@@ -124,8 +124,8 @@ export class TurnBudget {
   }
 
   /**
-   * The sockets hold new work that has not been read: it is read before waiting work goes on, because it grows old
-   * there and is cheap to refuse.
+   * Notes that the sockets hold new requests that have not been read. They are read before waiting work continues,
+   * because they grow old in the sockets and are cheap to refuse.
    */
   behind(): void {
     this.#behind = true;

@@ -22,7 +22,7 @@ export const BodyMode = {
   none: 0,
   /** Pieces, each of which waits for its reply; the head goes on before the first one. */
   streamed: 1,
-  /** One message with the whole body, and the head waits for its reply. */
+  /** One message holds the whole body; the proxy holds the headers until it is answered. */
   buffered: 2,
   /** As `buffered`, cut off at the proxy's bound. */
   bufferedPartial: 3,

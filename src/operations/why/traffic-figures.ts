@@ -23,7 +23,7 @@ export interface RecentTraffic {
   readonly decided: number;
   /** Refused requests by their bound, or by status. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Those of the pool, most decisions first. */
+  /** Endpoints of the pool, most decisions first. */
   readonly endpoints: readonly EndpointLoad[];
   /** Why the first endpoint was picked; null = no decision that picked it has kept its columns. */
   readonly leaning: Leaning | null;

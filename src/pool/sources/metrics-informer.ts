@@ -21,7 +21,7 @@ export interface SignalSink {
    * A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed.
    */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
-  /** The published signals are too old: once, tried again at the next tick after false. */
+  /** Called once when published signals are too old, and again at the next tick as long as it returns false. */
   stale(slot: number, generation: number): boolean;
   /** A scrape failed. */
   failed?(slot: number, generation: number): void;
@@ -31,11 +31,11 @@ export interface MetricsInformerOptions {
   readonly reader: SignalReader;
   readonly sink: SignalSink;
   readonly log: InformerLog;
-  /** Default 50. */
+  /** Interval of scrapes. Default 50. */
   readonly intervalMs?: number | undefined;
   /** From the start of a scrape to its last byte. Default 1000. */
   readonly timeoutMs?: number | undefined;
-  /** Default 8 MiB. */
+  /** Bound on the bytes of a metrics page. Default 8 MiB. */
   readonly pageBytesMax?: number | undefined;
   /** Without a good scrape for so long an endpoint's signals are unknown. Default 2000. */
   readonly stalenessMs?: number | undefined;

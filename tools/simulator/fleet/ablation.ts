@@ -21,9 +21,9 @@ export interface Ablation {
   readonly hidesKvUsage?: boolean;
   /** All endpoints count as equally fast. */
   readonly ignoresSpeed?: boolean;
-  /** Share of the requests that go anywhere. */
+  /** Share of the requests that are sent to a random endpoint. */
   readonly explores?: number;
-  /** One for each picker. */
+  /** Makes the alteration of each picker's training samples. */
   readonly alter?: (random: RandomStream) => Alteration;
 }
 

@@ -26,9 +26,9 @@ export class BlockIndex {
   }
 
   /** @returns blocks of the prompt whose hashes were written */
-  writePrompt({ promptTokens, chain }: WrittenPrompt, most: number): number {
+  writePrompt({ promptTokens, chain }: WrittenPrompt, blocksMax: number): number {
     const whole = Math.floor(promptTokens / this.#blockTokens);
-    const blocks = Math.min(whole, Math.floor(chain.length / this.#group), most, this.#hashes.length);
+    const blocks = Math.min(whole, Math.floor(chain.length / this.#group), blocksMax, this.#hashes.length);
     for (let i = 0; i < blocks; i++) this.#hash(i, chain[(i + 1) * this.#group - 1]!);
     this.#index.writeHashes(this.#hashes.subarray(0, blocks));
     return blocks;

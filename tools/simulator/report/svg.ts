@@ -33,7 +33,7 @@ export function ticks(low: number, high: number, count: number): number[] {
   return Array.from({ length: Math.max(0, Math.floor((high - first) / step + 1e-9) + 1) }, (_, i) => first + i * step);
 }
 
-/** Of rising values those whose labels, each so wide, do not run into each other. */
+/** Those of rising values whose labels, each of `width` pixels, do not overlap. */
 export function spaced(values: readonly number[], place: Scale, width: number): number[] {
   let end = Number.NEGATIVE_INFINITY;
   return values.filter((value) => {

@@ -1,6 +1,6 @@
 import type { Engine, Step } from './engine.js';
 
-/** Behind by more than this, the simulated time is given up instead of being made good in one go. */
+/** Lag above which simulated time is skipped, not caught up with in one go. */
 const LAG_MS_MAX = 250;
 
 /**

@@ -1,6 +1,6 @@
 /** Numbers of RFC 9113 (HTTP/2). */
 
-/** Section 6. */
+/** Types of frames (section 6). */
 export const FrameType = {
   data: 0,
   headers: 1,
@@ -21,7 +21,7 @@ export const FLAG_END_HEADERS = 0x4;
 export const FLAG_PADDED = 0x8;
 export const FLAG_PRIORITY = 0x20;
 
-/** Section 7. */
+/** Error codes (section 7). */
 export const ErrorCode = {
   noError: 0,
   protocol: 1,
@@ -39,7 +39,7 @@ export const ErrorCode = {
 } as const;
 export type ErrorCode = (typeof ErrorCode)[keyof typeof ErrorCode];
 
-/** Section 6.5.2. */
+/** Identifiers of settings (section 6.5.2). */
 export const Setting = {
   headerTableSize: 1,
   enablePush: 2,

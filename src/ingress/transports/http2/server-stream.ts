@@ -303,7 +303,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#finish();
   }
 
-  /** A message is to be sent: the response headers go first. @returns false when the stream takes none any more */
+  /** Sends the response headers before the first message. @returns false when the stream takes no more messages */
   #begin(length: number): boolean {
     if (this.#ending !== undefined) return false;
     if (length > this.#owner.replyBytesMax) {
