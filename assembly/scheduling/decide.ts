@@ -357,7 +357,7 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
   return 0;
 }
 
-/** The output has `tokens` tokens, which fill `blocks` blocks. @returns as release */
+/** Notes the output so far: `tokens` tokens, which fill `blocks` blocks. @returns as release */
 export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
   if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   const entry = entryOf(ticket, generation);

@@ -309,7 +309,7 @@ export function predictCosts(used: u32, column: usize): void {
   memory.copy(column, KEYS, slotOffset(used));
 }
 
-/** Fills KEYS, and at times notes how much each term had to say. @returns whether this was such a time */
+/** Fills KEYS with the costs; notes the share of each term in a sampled decision. @returns whether it was sampled */
 function weigh(used: u32): bool {
   if (quiet) {
     costs(used, false);

@@ -302,7 +302,7 @@ export class EndpointTable {
     this.#core.u32[(CORE.HEADER + CORE.HEADER_POOL + CORE.POOL_WATCHED) >>> 2] = 1;
   }
 
-  /** Notes that an endpoint takes connections. @returns as setDead, of one that was dead */
+  /** Notes that an endpoint takes connections. @returns as setDead; `changed` = it was dead */
   setAlive(slot: number, generation: number, nowMs: number): DeathWrite {
     return DEATH_WRITES[this.#core.call.endpointAlive(slot, generation, nowMs)]!;
   }

@@ -101,7 +101,8 @@ export class RequestObserver {
   }
 
   /**
-   * Flow control, if it is on, has let the request go on, after a wait or without one, or could not even let it wait.
+   * The request has passed flow control, at once or after a wait, or flow control has refused it. Without flow control it
+   * passes at once.
    */
   passed(outcome: Placement | Rejection, queued: QueuedRequest | undefined): void {
     const { line, recorder } = this.#services;

@@ -107,7 +107,7 @@ export class RequestPhase {
     this.#observer.ended(end);
   }
 
-  /** The request makes room for one of a higher band: its client is told, its flow gets back what it has paid. */
+  /** Evicts the request for one of a higher band: its client is told, and its flow's tokens are released. */
   evictRequest(): void {
     this.#observer.evicted();
     this.#placement?.charge.evicted?.();

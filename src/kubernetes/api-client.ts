@@ -39,7 +39,7 @@ export interface RequestOptions {
 }
 
 const TIMEOUT_MS = 10_000;
-/** Until the head of an answer that goes on for ever. */
+/** Bound on the time until the headers of a watch's answer. */
 const HEAD_TIMEOUT_MS = 20_000;
 /** A page of 500 objects, each as large as etcd takes it, would be more; real pods have 5 to 20 KB. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;

@@ -127,7 +127,7 @@ export class ServedKinds {
     clearTimeout(this.#timer);
   }
 
-  /** @returns whether there were answers, and none that has to be confirmed */
+  /** @returns whether the API server answered, and no answer needs a second one to confirm it */
   async #probe(): Promise<boolean> {
     try {
       const ask = async (group: string) =>

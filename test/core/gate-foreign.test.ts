@@ -60,7 +60,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(ask({ priority: 10 }).status).toBe('waiting');
   });
 
-  it('a pool that queues requests which this picker did not send is open while one endpoint has no such queue, also to who may not go there', () => {
+  it('a pool that queues requests which this picker did not send is open while one endpoint has no such queue, also for requests that may not go there', () => {
     const { table, gate, shard } = makeGate(learned, [{}, {}]);
     const scrape = (nowMs: number, waiting: readonly [number, number]) =>
       waiting.forEach((count, slot) => void table.publish(slot, { waiting: count, running: 8, kvUsage: 0 }, nowMs));

@@ -20,7 +20,7 @@ export const BodyMode = {
   unnamed: -1,
   /** No bodies are sent. */
   none: 0,
-  /** Pieces, each of which waits for its reply; the head goes on before the first one. */
+  /** Pieces, each of which waits for its reply; the headers are forwarded before the first one. */
   streamed: 1,
   /** One message holds the whole body; the proxy holds the headers until it is answered. */
   buffered: 2,

@@ -9,7 +9,7 @@ const HANDSHAKE_MS_MAX = 10_000;
  * oldest.
  */
 const HANDSHAKES_MAX = 1_024;
-/** Between two looks at the age of unfinished handshakes. */
+/** Interval between two looks at the age of unfinished handshakes. */
 const SWEEP_MS = 1_000;
 /** First byte of every TLS connection: a record of the handshake (RFC 8446, section 5.1). */
 const HANDSHAKE_RECORD = 0x16;

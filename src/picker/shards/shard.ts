@@ -298,7 +298,7 @@ class Shard {
     this.#choice?.add(route, further.context);
   }
 
-  /** Takes a pool out of the choice. It ends with its last stream, which goes on as before. */
+  /** Takes a pool out of the choice for new streams. The pool ends with its last open stream. */
   #remove(pool: number, timeoutMs: number): void {
     const further = this.#further.get(pool);
     if (further === undefined) {

@@ -91,7 +91,7 @@ export class RenderSource implements TokenSource {
   }
 }
 
-/** A judgement of the prompt may quote it, and is left out. */
+/** A refusal of the prompt may quote it, so its text is left out. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof UnexpectedStatus) || judgesPrompt(error) || error.firstLine === '') return errorMessage(error);
   return `${error.message}: ${error.firstLine}`;

@@ -102,7 +102,7 @@ class Watch implements ProcessHandler {
     this.#tell();
   }
 
-  /** The client has said all that it has to say; it goes on listening. */
+  /** The client has half-closed its stream and still takes answers. */
   halfClosed(): void {}
   overflowed(): void {}
   stalled(): void {}
