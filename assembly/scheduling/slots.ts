@@ -28,7 +28,7 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 
-/** Scrapes in a row after which a queue is one of a full engine. */
+/** Scrapes in a row that show a queue before the engine counts as full. */
 const LASTING: u32 = 3;
 /**
  * Requests by which an engine's count may grow between two scrapes without a queue: so many, and a share of those that

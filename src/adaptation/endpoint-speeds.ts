@@ -143,7 +143,7 @@ export class EndpointSpeeds {
     }
   }
 
-  /** Factor on the output times by kind of machine, drawn towards 1. */
+  /** Factor on the output times by hardware class, drawn towards 1. */
   #kinds(): ReadonlyMap<string, number> {
     const sums = new Map<string, { observed: number; expected: number }>();
     for (const { model, hardware } of this.#known.values()) {

@@ -101,8 +101,8 @@ export class RequestObserver {
   }
 
   /**
-   * The request has passed flow control, at once or after a wait, or flow control has refused it. Without flow control it
-   * passes at once.
+   * The request has passed flow control, at once or after a wait, or flow control has refused it. Without flow control
+   * it passes at once.
    */
   passed(outcome: Placement | Rejection, queued: QueuedRequest | undefined): void {
     const { line, recorder } = this.#services;

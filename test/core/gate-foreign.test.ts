@@ -85,7 +85,7 @@ describe('a pool that queues requests which this picker did not send', () => {
 describe('a queue that is our own', () => {
   const small = { promptTokens: 1 };
 
-  it('a queue that is our own closes nothing: so many were pending here', () => {
+  it('a queue of own requests closes nothing', () => {
     const { ask, scrape } = reporting();
     for (let i = 0; i < 10; i++) expect(ask(small).status).toBe('decided');
     scrape(10);

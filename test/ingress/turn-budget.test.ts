@@ -103,7 +103,7 @@ describe('the gate of new work', () => {
     expect(loop.enter(work([], 'b'))).toBe('later');
   });
 
-  it('the turn budget refuses when as much waits as may', () => {
+  it('the turn budget refuses work when as much waits as its bound allows', () => {
     const loop = new Loop();
     loop.enter(work([], 'first'));
     loop.clock = 6;

@@ -14,9 +14,9 @@ const POSITIONS: Readonly<Record<string, readonly number[]>> = {
 };
 
 /**
- * Numbers written as such in an address of shared memory, as in `view.getUint32(at + 8, true)`, each with its line. Also
- * found where another statement or a function of the file makes the sum, or a caller passes it to one. A name stands
- * for the same thing in the whole file.
+ * Numbers written as such in an address of shared memory, as in `view.getUint32(at + 8, true)`, each with its line.
+ * Also found where another statement or a function of the file makes the sum, or a caller passes it to one. A name
+ * stands for the same thing in the whole file.
  * @param source text of a module of src/core
  */
 export function literalOffsets(source: string): string[] {

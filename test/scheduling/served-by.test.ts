@@ -72,7 +72,7 @@ describe('an answer of another endpoint than the first pick', () => {
     ]);
   });
 
-  it('an answer of an address that is none of the pool says nothing about anyone', () => {
+  it('an answer from an address outside the pool counts for no endpoint', () => {
     const { charge, picks, failures, inflight, doubts } = charged();
     charge.servedBy('envoy://internal', picks, 'answered-itself');
     expect([failures(), inflight(), doubts]).toEqual([[0, 0, 0], [1, 0, 0], []]);

@@ -79,7 +79,7 @@ export class MetricsPage implements Part {
     return new Map([...(this.#hasOwn ? [[own.summary.name, own] as const] : []), ...(further?.() ?? [])]);
   }
 
-  /** Answers as the pool that a request names (`?pool=`), the first one without. */
+  /** Answers from the pages of the pool that a request names (`?pool=`), else of the first pool. */
   #ofPool(routeOf: (pages: PoolPages) => Route | undefined): Route {
     const { own } = this.#options;
     return (request, response) => {

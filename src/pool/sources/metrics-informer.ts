@@ -41,7 +41,7 @@ export interface MetricsInformerOptions {
   readonly stalenessMs?: number | undefined;
   /** Default http. */
   readonly scheme?: 'http' | 'https' | undefined;
-  /** Default /metrics. */
+  /** Path of the metrics page. Default /metrics. */
   readonly path?: string | undefined;
   /** Address of an endpoint's page. Default: its own address and port. */
   readonly locate?: ((endpoint: Endpoint) => PageLocation) | undefined;

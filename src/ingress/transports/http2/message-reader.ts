@@ -110,7 +110,7 @@ export class MessageReader {
     return at;
   }
 
-  /** Nothing more will come: what is held is freed. Idempotent. */
+  /** Frees the bytes that are held. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#release();
