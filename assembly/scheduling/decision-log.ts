@@ -90,9 +90,9 @@ import {
   REMOVED_BY_GATE,
   REMOVED_NOT_ADMITTED,
   REMOVED_OUTSIDE_SUBSET,
-  TRACE_COLUMNS,
-  TRACE_ID,
-  TRACE_LENGTH,
+  TRAIL_COLUMNS,
+  TRAIL_ID,
+  TRAIL_LENGTH,
   wholeUnits,
 } from './decision-record';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
@@ -180,7 +180,7 @@ export function logBegin(): bool {
   closed = false;
   noteLongestMatch(u32.MAX_VALUE);
   if ((request().flags & DECIDE_FURTHER) != 0) return keeps || asides;
-  const asked = load<u32>(REQUEST + TRACE_COLUMNS);
+  const asked = load<u32>(REQUEST + TRAIL_COLUMNS);
   keeps = asked == 1;
   asides = asked == KEEP_ASIDE;
   if (columnsEvery != 0 && --untilColumns == 0) {
@@ -419,8 +419,8 @@ function recordRequest(record: DecisionRecord, number: u32): void {
   record.enginePromptTokens = u32.MAX_VALUE;
   record.cachedTokens = u32.MAX_VALUE;
   record.bound = 0;
-  record.idLength = load<u32>(REQUEST + TRACE_LENGTH);
-  memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRACE_ID, DECISION_ID_BYTES);
+  record.idLength = load<u32>(REQUEST + TRAIL_LENGTH);
+  memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRAIL_ID, DECISION_ID_BYTES);
 }
 
 /** Writes the record of a decision. @param program null = the profile has none, or nothing was decided */

@@ -286,17 +286,17 @@ export const END_OPEN: u32 = 0;
 export const END_REFUSED: u32 = 16; // answered with an error by this picker
 export const END_ABANDONED: u32 = 17; // a later profile failed, or the client went away before an answer
 
-/** Values of TRACE_COLUMNS: columns as the sampling says, always, or at least aside for the thread. */
+/** Values of TRAIL_COLUMNS: columns as the sampling says, always, or at least aside for the thread. */
 export const KEEP_ASIDE: u32 = 2;
 
 /**
- * The request id that the host sets before a decision: u32 length, u32 keep columns, then the bytes. In the REQUEST
- * area.
+ * What the shard's trail, and the tap of a recording, set in the REQUEST area before a decision: the id of the request
+ * (its length as u32, and its bytes), and which columns are kept.
  */
-export const TRACE_LENGTH: usize = 4096;
-export const TRACE_COLUMNS: usize = 4100;
-export const TRACE_RECORDS: usize = 4104; // u32: 1 = the state of the decision is captured for a recording
-export const TRACE_ID: usize = 4160;
+export const TRAIL_LENGTH: usize = 4096;
+export const TRAIL_COLUMNS: usize = 4100; // u32: 0 = as the sampling says, 1 = always, or KEEP_ASIDE
+export const TAP_RECORDS: usize = 4104; // u32: 1 = the state of the decision is captured for a recording
+export const TRAIL_ID: usize = 4160;
 
 /** Bytes with what fills the last unit. */
 export function wholeUnits(bytes: usize): usize {

@@ -12,7 +12,7 @@ import { COLUMN_EJECTED_UNTIL, COLUMN_PREFILL_RATE_TIME, COLUMN_SIGNAL_TIME, col
 import { COEFFICIENTS, ENDPOINT_COLUMNS, EXPLAIN, MATCH, OVERLAP, REMOVED, REQUEST, SLOTS } from '../memory';
 import { POOL_WORDS_BYTES, poolWords } from '../pool-words';
 import { DECIDE_EXPLAIN, request } from '../request-area';
-import { TRACE_RECORDS } from './decision-record';
+import { TAP_RECORDS } from './decision-record';
 import { adapterColumn } from './history-scorers';
 import { COEFFICIENTS_BYTES } from './marginal-cost';
 
@@ -28,7 +28,7 @@ export const STATE_COEFFICIENTS: usize = 64;
 
 /** Returns whether the host records this decision. */
 export function isRecorded(): bool {
-  return load<u32>(REQUEST + TRACE_RECORDS) != 0 && (request().flags & DECIDE_EXPLAIN) == 0;
+  return load<u32>(REQUEST + TAP_RECORDS) != 0 && (request().flags & DECIDE_EXPLAIN) == 0;
 }
 
 function stateColumn(number: u32): usize {

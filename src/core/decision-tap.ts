@@ -75,7 +75,7 @@ export class DecisionTap {
   }
 
   #capture(on: 0 | 1): void {
-    this.#core.u32[(this.#request + CORE.TRACE_RECORDS) >>> 2] = on;
+    this.#core.u32[(this.#request + CORE.TAP_RECORDS) >>> 2] = on;
   }
 
   /** Prepares for a decision; called before each one. */

@@ -34,7 +34,7 @@ export class DecisionTrail {
   readonly #core: CoreInstance;
   readonly #log: number;
   readonly #kept: number;
-  readonly #trace: number;
+  readonly #request: number;
   readonly #lost: ((loss: CacheLoss) => void) | undefined;
   readonly #tap: Pick<DecisionTap, 'ended'> | undefined;
   readonly #held: HeldColumns | undefined;
@@ -62,7 +62,7 @@ export class DecisionTrail {
     this.#kept = core.thread < (core.sizes.decisionThreads ?? 0) ? (core.sizes.decisions ?? 0) : 0;
     const bytes = core.call.decisionLogStride() >>> 0;
     this.#log = (core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0) + core.thread * bytes;
-    this.#trace = (core.call.requestAddress() >>> 0) + CORE.TRACE_LENGTH;
+    this.#request = core.call.requestAddress() >>> 0;
     core.call.keepColumnsEvery(columnsEvery);
     this.#held = this.#kept === 0 || columnsEvery === 0 ? undefined : new HeldColumns(core, this.#kept);
   }
@@ -81,7 +81,7 @@ export class DecisionTrail {
   begin(id: string | undefined, columns: boolean, nowMs?: number): void {
     if (this.#kept === 0) return;
     const keep = columns ? 1 : this.#mayHold(nowMs) ? CORE.KEEP_ASIDE : 0;
-    this.#core.u32[(this.#trace + CORE.TRACE_COLUMNS - CORE.TRACE_LENGTH) >>> 2] = keep;
+    this.#core.u32[(this.#request + CORE.TRAIL_COLUMNS) >>> 2] = keep;
     this.#writeId(id);
   }
 
@@ -100,10 +100,10 @@ export class DecisionTrail {
     if (id === this.#id) return;
     this.#id = id;
     const { bytes, u32 } = this.#core;
-    const at = this.#trace + CORE.TRACE_ID - CORE.TRACE_LENGTH;
+    const at = this.#request + CORE.TRAIL_ID;
     const length = Math.min(id?.length ?? 0, CORE.DECISION_ID_BYTES);
     for (let i = 0; i < length; i++) bytes[at + i] = id!.charCodeAt(i);
-    u32[this.#trace >>> 2] = id?.length ?? 0;
+    u32[(this.#request + CORE.TRAIL_LENGTH) >>> 2] = id?.length ?? 0;
   }
 
   /** Adds the request's labels and its wait to the records made since there were `before`. */
