@@ -55,6 +55,12 @@ function lockTry(lock: usize): bool {
 export function lockAcquire(lock: usize, sleeps: u32): bool {
   if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
   if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'this thread holds no other lock');
+  const taken = lockWait(lock, sleeps);
+  if (ASSERTIONS) assert(taken == lockHeld(lock), 'a lock that was taken is held, and no other one');
+  return taken;
+}
+
+function lockWait(lock: usize, sleeps: u32): bool {
   for (let i = 0; i < SPINS; i++) {
     if (lockTry(lock)) return true;
     for (pauseTurns = PAUSE; pauseTurns > 0; ) pauseTurns--;
@@ -77,6 +83,7 @@ export function lockRelease(lock: usize): void {
   if (ASSERTIONS) lockReleasing(lock);
   atomic.store<u32>(lock, 0);
   if (atomic.load<u32>(lock, LOCK_SLEEPERS) != 0) atomic.notify(lock, 1);
+  if (ASSERTIONS) assert(!lockHeld(lock), 'a released lock is not held any more');
 }
 
 /** Returns whether this thread holds the lock. */

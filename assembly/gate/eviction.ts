@@ -265,6 +265,7 @@ export function evictRequest(thread: u32, waiting: u32, now: f64): u32 {
     chosenGeneration = entry.generation;
     chosenThread = entry.thread;
     chosenPriority = entry.priority;
+    if (ASSERTIONS) assert(isCharged(entry) && entry.priority < 0, 'an evicted request is a charged, sheddable one');
   }
   lockRelease(COMMIT_LOCK);
   if (ASSERTIONS) assert(index < <i32>REQUESTS, 'the evicted request is an entry of the ledger');

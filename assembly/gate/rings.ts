@@ -8,6 +8,7 @@
 // words are atomic and sequentially consistent. Only the reader clears its own word. A writer that cleared it would be
 // too early for a reader that is about to wait. A writer killed between clearing and notifying would let the next
 // writer take the reader to be awake. test/core/gate-protocol.test.ts has the steps.
+import { ASSERTIONS } from '../assertions';
 import {
   GATE,
   GATE_ASLEEP,
@@ -28,6 +29,7 @@ export function ringPush(ring: usize, size: u32, value: u32): void {
   const written = load<u32>(ring, RING_WRITTEN);
   store<u32>(numberAt(ring, written, size), value);
   atomic.store<u32>(ring, written + 1, RING_WRITTEN);
+  if (ASSERTIONS) assert(written + 1 - atomic.load<u32>(ring, RING_READ) <= size, 'a ring holds what was pushed to it');
 }
 
 /** Takes the oldest number. @returns it, or -1 when there is none */

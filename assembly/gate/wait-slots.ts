@@ -91,6 +91,7 @@ export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: 
 /** Tells the control thread of a waiting slot whose description is complete. Shard only. */
 export function waitSlotEnqueue(slot: u32): void {
   if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
+  if (ASSERTIONS) assert(waitSlotAt(THREAD, slot).state != WAIT_SLOT_FREE, 'an enqueued request waits');
   ringPush(waitSlotRing(THREAD), 2 * SCANS, slot);
   ringControl();
 }
@@ -113,6 +114,7 @@ export function waitSlotCancel(slot: u32): u32 {
   if (!lockAcquire(COMMIT_LOCK, LONG)) return 2;
   const waits = at.state == WAIT_SLOT_WAITING;
   if (waits) leave(at, WAIT_SLOT_CANCELLED);
+  if (ASSERTIONS) assert(at.state != WAIT_SLOT_WAITING, 'a request that was given up does not wait');
   lockRelease(COMMIT_LOCK);
   if (!waits) return 1;
   ringPush(waitSlotRing(THREAD), 2 * SCANS, slot | RING_CANCEL);
@@ -186,6 +188,8 @@ function dispatchLocked(at: WaitSlot, thread: u32, slot: u32, now: f64): void {
     noteCharge(ticket - 1, slot, priority, uncached, prompt, alone, blind);
   }
   leave(at, WAIT_SLOT_DISPATCHED);
+  if (ASSERTIONS)
+    assert(ticket == 0 || entryAt(ticket - 1).thread == thread, 'the charge of a dispatch belongs to its shard');
 }
 
 function returnSlot(thread: u32, slot: u32): void {
@@ -244,6 +248,8 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
       }
     }
   }
+  if (ASSERTIONS)
+    assert(result != DISPATCH_DONE || at.state == WAIT_SLOT_DISPATCHED, 'a dispatched request does not wait');
   lockRelease(COMMIT_LOCK);
   if (result == DISPATCH_DONE) returnSlot(thread, slot);
   return result;
@@ -270,6 +276,8 @@ export function waitSlotReject(thread: u32, slot: u32): u32 {
 export function waitSlotForget(thread: u32, slot: u32): void {
   if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
   if (ASSERTIONS) assert(isScan(slot), 'the wait slot is one of the thread');
+  if (ASSERTIONS)
+    assert(waitSlotAt(thread, slot).state == WAIT_SLOT_CANCELLED, 'a forgotten request was given up by its shard');
   returnSlot(thread, slot);
 }
 

@@ -148,6 +148,7 @@ export function activeAdd(slot: u32, blocks: u32): u32 {
   if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   if (!lockAcquire(INDEX_LOCK, PATIENCE)) return 0;
   const handle = activeAddLocked(slot, blocks);
+  if (ASSERTIONS) assert(handle == 0 || isHandle(handle, blocks), 'the handle names the last block of the request');
   lockRelease(INDEX_LOCK);
   return handle;
 }

@@ -8,6 +8,7 @@
 //
 // A record is whole 8-byte words: a ChangeHead, then the hashes of the blocks, then the hash of the tail if there is
 // one. A record that would cross the end of the ring begins at its start; CHANGE_SKIP fills the rest.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_GENERATION, COLUMN_PREFIX_CAPACITY } from '../endpoints';
 import { CHANGE_BYTES, CHANGE_HEAD_BYTES, CHANGES, HASHES } from '../memory';
@@ -98,4 +99,6 @@ export function changeNote(slot: u32, blocks: u32, fresh: u32, tail: bool): void
   memory.copy(content, HASHES + ((<usize>from) << 3), hashes);
   if (tail) store<u64>(content + hashes, load<u64>(HASHES + ((<usize>blocks) << 3)));
   atomic.store<u32>(CHANGES, ring.written + taken, CHANGE_WRITTEN);
+  if (ASSERTIONS)
+    assert(ring.written - atomic.load<u32>(CHANGES, CHANGE_READ) <= CHANGE_BYTES, 'a ring holds what was noted in it');
 }

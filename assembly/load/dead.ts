@@ -37,6 +37,7 @@ function setDeath(slot: u32, state: u32): void {
   const before = u32(deathOf(slot) != DEATH_NONE);
   column.setU32(COLUMN_DEATH, slot, state);
   poolWords().dead += u32(state != DEATH_NONE) - before;
+  if (ASSERTIONS) assert(poolWords().dead <= SLOTS, 'no more endpoints are dead than there are slots');
 }
 
 /** A request to the endpoint got no answer that is its own. Commit lock held. @returns 1 when it is in doubt by this */
@@ -106,6 +107,7 @@ export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
       readmit(slot);
     }
   }
+  if (ASSERTIONS) assert(dies == 0 || deathOf(slot) == DEATH_DEAD, 'an endpoint that dies is dead');
   lockRelease(COMMIT_LOCK);
   return dies;
 }
@@ -125,6 +127,7 @@ export function endpointAlive(slot: u32, generation: u32, now: f64): u32 {
     was = deathOf(slot);
     if (was != DEATH_NONE) revive(slot, now);
     if (was == DEATH_DEAD) ejectForProbe(slot, now);
+    if (ASSERTIONS) assert(deathOf(slot) == DEATH_NONE, 'an endpoint that takes connections is not dead');
   }
   lockRelease(COMMIT_LOCK);
   return u32(was == DEATH_DEAD);

@@ -116,6 +116,7 @@ export function ejectOne(slot: u32, now: f64): u32 {
   if ((ejected + 1) * 2 > poolWords().live - poolWords().dead) return 0;
   poolWords().ejected = ejected + 1;
   eject(slot, now);
+  if (ASSERTIONS) assert(poolWords().ejected <= poolWords().live / 2, 'at most half of the endpoints are ejected');
   return 1;
 }
 
@@ -132,6 +133,7 @@ export function ejectForProbe(slot: u32, now: f64): void {
 /** Takes the endpoint back. */
 export function readmit(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 0) return;
+  if (ASSERTIONS) assert(poolWords().ejected != 0, 'an endpoint that comes back is counted as ejected');
   column.setU32(COLUMN_EJECTION, slot, 0);
   poolWords().ejected -= 1;
 }

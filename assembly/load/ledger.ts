@@ -249,6 +249,7 @@ export function charge(
   // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
   setState(entry, ENTRY_CHARGED);
   addLoad(entry, 1, tokens);
+  if (ASSERTIONS) assert(entryOf(ticket, entry.generation) == entry, 'a charge is found by its ticket');
   return ticket;
 }
 
@@ -313,6 +314,7 @@ function addStrictest(slot: u32, ticket: u32): void {
   entry.next = at;
   if (before == 0) setStrictest(slot, ticket);
   else entryAt(before - 1).next = ticket;
+  if (ASSERTIONS) assert(column.f32(COLUMN_STRICTEST_TPOT, slot) <= wanted, 'the least wanted time is the first one');
 }
 
 /** Takes an entry out of it. Commit lock held. */
@@ -358,6 +360,7 @@ export function releaseEntry(entry: LedgerEntry): void {
   const head = headOf(THREAD);
   giveEntry(index + 1);
   head.used -= 1;
+  if (ASSERTIONS) assert(entryOf(index + 1, entry.generation) == null, 'a released entry is found by no ticket');
 }
 
 /**

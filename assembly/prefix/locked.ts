@@ -7,6 +7,7 @@ import { fitsChain, isMapped, isSlot, isTruth } from '../preconditions';
 import { LOSS_GONE, LOSS_TOLD, LOSS_UNCONFIRMED } from './losses';
 import {
   prefixClearLocked,
+  prefixHeld,
   prefixInsertLocked,
   prefixRemoveAt,
   prefixRemoveEndpointLocked,
@@ -74,6 +75,7 @@ export function prefixRemove(slot: u32, blocks: u32, lost: u32): i32 {
   if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixRemoveLocked(slot, blocks, lost);
+  if (ASSERTIONS) assert(removed <= blocks, 'no more blocks are removed than were named');
   lockRelease(LOCK);
   return removed;
 }
@@ -83,6 +85,7 @@ export function prefixRemoveEndpoint(slot: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixRemoveEndpointLocked(slot, LOSS_GONE);
+  if (ASSERTIONS) assert(prefixHeld(slot) == 0, 'a removed endpoint holds no block');
   lockRelease(LOCK);
   return removed;
 }
@@ -93,6 +96,7 @@ export function prefixClear(slot: u32, lost: u32): i32 {
   if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   const removed = prefixClearLocked(slot, lost);
+  if (ASSERTIONS) assert(prefixHeld(slot) == 0, 'a cleared endpoint holds no block');
   lockRelease(LOCK);
   return removed;
 }
@@ -123,6 +127,7 @@ export function prefixApply(log: usize, bytes: u32): i32 {
     }
     records++;
   }
+  if (ASSERTIONS) assert(at <= end, 'the records that were applied are whole');
   lockRelease(LOCK);
   return records;
 }
@@ -132,6 +137,7 @@ export function prefixSetCapacity(slot: u32, blocks: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
   prefixSetCapacityLocked(slot, blocks);
+  if (ASSERTIONS) assert(blocks == 0 || prefixHeld(slot) <= blocks, 'an endpoint holds no more than its capacity');
   lockRelease(LOCK);
   return 0;
 }

@@ -340,6 +340,8 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
   gateFirstToken(ticket - 1, now);
+  if (ASSERTIONS) assert(featuresOf(entry).prefill == 0, 'a prefill that is over has no tokens ahead of others');
+  if (ASSERTIONS) assert(keep != 0 || entry.tokens == 0, 'tokens that are not kept have left the load');
   lockRelease(COMMIT_LOCK);
   return 0;
 }
@@ -365,6 +367,7 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
   if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
+  if (ASSERTIONS) assert(entry.outputBlocks >= blocks, 'the output of a charge has grown');
   lockRelease(COMMIT_LOCK);
   return 0;
 }

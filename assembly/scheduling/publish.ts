@@ -18,6 +18,7 @@ import {
   COLUMN_FAILURES,
   COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
+  COLUMN_INFLIGHT,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_PREFILL_RATE,
@@ -93,6 +94,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   coldForget(slot);
   adaptersForget(slot);
   coefficientsForget(slot);
+  if (ASSERTIONS) assert(column.u32(COLUMN_INFLIGHT, slot) == 0, 'nothing is in flight on a slot that is given away');
   lockRelease(COMMIT_LOCK);
   return 0;
 }

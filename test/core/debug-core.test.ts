@@ -7,6 +7,7 @@ import { EndpointTable } from '../../dist/src/core/endpoint-table.js';
 import { attachCore, type CoreBuild, createPoolMemory, loadCoreModule } from '../../dist/src/core/memory.js';
 import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { ProgramTable } from '../../dist/src/core/programs.js';
+import { makeGate } from './gate-pool.ts';
 import { chain, put, run } from './index-pool.ts';
 import { pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
@@ -27,6 +28,14 @@ function poolOf(build: CoreBuild) {
   new ProgramTable(control).publish(0, [scorer('OP_SCORE_ACTIVE_REQUEST', 1, 0, 1), pickMax], { inserts: true });
   const core = attachCore(memory, 1);
   return { control, core, table, decider: new Decider(core, 42n), index: new PrefixIndex(core) };
+}
+
+/** A shard with one request that waits, since the only endpoint takes one at a time. */
+function oneWaits() {
+  const { gate, shard: open } = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [{ waiting: 0 }]);
+  const shard = open(1);
+  shard.ask();
+  return { gate, shard, waiting: shard.ask().waitSlot };
 }
 
 /** Adds one to a cell of an endpoint column, behind the back of the ledger. */
@@ -62,6 +71,18 @@ describe('the debug build of the core', () => {
     const { core } = poolOf('debug');
     expect(core.call.lockAcquire(COMMIT_LOCK, 1)).toBe(1);
     expect(() => core.call.lockAcquire(INDEX_LOCK, 1)).toThrow('this thread holds no other lock');
+  });
+
+  it('the debug build of the core finds more numbers in a ring than it has room for', () => {
+    const { shard, waiting } = oneWaits();
+    const enqueue = () => shard.core.call.waitSlotEnqueue(waiting);
+    for (let i = 1; i < 2 * shard.core.sizes.scans; i++) enqueue();
+    expect(enqueue).toThrow('a ring holds what was pushed to it');
+  });
+
+  it('the debug build of the core lets no request be forgotten that its shard has not given up', () => {
+    const { gate, waiting } = oneWaits();
+    expect(() => gate.forgotten(1, waiting)).toThrow('a forgotten request was given up by its shard');
   });
 
   it('the debug build of the core has nothing to say about charges, releases and capacities in any order', () => {
