@@ -156,6 +156,12 @@ describe.each([
     }
   });
 
+  it('a hash scorer scores the first endpoint behind the key by a distance in the order of one place', () => {
+    for (const key of ['a', 'b', 'c', 'd']) {
+      expect(Math.max(...scoresOf(ring(30), 30, { keys: [key] }))).toBeGreaterThan(0.1);
+    }
+  });
+
   it('a hash scorer takes one endpoint alone', () => {
     expect(ring(1, 1.25).pick('a')).toBe(0);
   });

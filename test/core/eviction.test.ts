@@ -168,6 +168,15 @@ describe('no request makes room', () => {
     s.run('last', 0, { tokens: 300 });
     expect(s.evictRequest(s.wait())).toBeUndefined();
   });
+
+  it('no request makes room where it would not be enough, however often that is asked', () => {
+    const s = scene({ mode: 'tokens', maxRequests: 1, maxTokens: 1000 }, 2);
+    s.run('large', 0, { tokens: 990, subset: [1] });
+    s.run('small', -1, { tokens: 5, subset: [1] });
+    s.run('last', 0, { tokens: 300, subset: [1] });
+    const waiting = s.wait(0, { subset: [1] });
+    for (let i = 0; i < 100; i++) expect(s.evictRequest(waiting)).toBeUndefined();
+  });
 });
 
 describe('with the learned limits', () => {

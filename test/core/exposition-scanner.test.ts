@@ -121,6 +121,13 @@ describe('a wanted metric', () => {
     expect(read('u -3\nu -2\n', { name: 'u', aggregate: 'max' }).values[0]).toBe(-2);
   });
 
+  test('a value is the nearest double, however small or large', () => {
+    for (let i = 0; i < 300; i++) {
+      const text = `${1 + Math.sin(i) ** 2}e${i % 2 === 0 ? 280 - i : i - 290}`;
+      expect(read(`u ${text}\n`, { name: 'u', aggregate: 'sum' }).values[0]).toBe(Number(text));
+    }
+  });
+
   test('a wanted metric whose sum is beyond every number keeps the part before it', () => {
     const { values, unusable } = read('u 1e308\nu 1e308\n', { name: 'u', aggregate: 'sum' });
     expect([values[0], unusable]).toEqual([1e308, 1]);

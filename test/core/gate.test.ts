@@ -32,6 +32,18 @@ describe('the gate, on', () => {
     expect(counts).toEqual([2, 2, 2]);
   });
 
+  it('the gate counts a charge that is moved on the endpoint that has answered', () => {
+    const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(2));
+    const one = shard(1);
+    const { ticket, ticketGeneration } = one.ask({ promptTokens: 100, subset: [0] });
+    const held = () => [0, 1].map((slot) => control.call.heldTokens(slot));
+    expect([held(), gate.room(0).pendingTokens]).toEqual([[100, 0], 100]);
+    expect(one.decider.moveCharge(ticket, ticketGeneration, 1, 1)).toBe(true);
+    expect([held(), gate.room(0).pendingTokens]).toEqual([[0, 100], 0]);
+    one.decider.release(ticket, ticketGeneration);
+    expect(held()).toEqual([0, 0]);
+  });
+
   it('the gate dispatches a place that was released, charged before the shard hears of it', () => {
     const { shard, gate, table, control } = makeGate(slots(1), idle(1));
     const one = shard(1);
