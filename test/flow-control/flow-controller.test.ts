@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest';
+import { CapacityGate } from '../../dist/src/core/capacity-gate.js';
+import { FlowController } from '../../dist/src/flow-control/flow-controller.js';
+import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
+import { makeGate } from '../core/gate-pool.ts';
+import { settings } from './settings.ts';
+
+/** Milliseconds of the pool clock at the start, and between two readings of it in a round. */
+const START_MS = 1_000_000;
+
+/** A gate that counts the looks for unused bands. */
+class CountingGate extends CapacityGate {
+  looks = 0;
+
+  override forgetBands(idleMs: number, nowMs: number): number {
+    this.looks++;
+    return super.forgetBands(idleMs, nowMs);
+  }
+}
+
+/** Queues that note which running requests end. */
+class NotingQueues extends QueueMachine {
+  readonly ended: number[] = [];
+
+  override end(handle: number, outputTokens: number, nowMs: number): void {
+    this.ended.push(handle);
+    super.end(handle, outputTokens, nowMs);
+  }
+}
+
+/** A flow controller in front of one endpoint with room for one request, on a clock and timers of its own. */
+function oneAtATime() {
+  const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [{ waiting: 0 }]);
+  const gate = new CountingGate(pool.control);
+  const clock = { now: START_MS, stepMs: 0 };
+  const queues = new NotingQueues(settings(), START_MS);
+  const timers: number[] = [];
+  const rounds: number[] = [];
+  const controller = new FlowController({
+    gate,
+    queues,
+    shards: [1],
+    saturation: () => 1,
+    nowMs: () => (clock.now += clock.stepMs),
+    counts: { dispatched: (seconds) => rounds.push(seconds), arrived: () => {}, refused: () => {} },
+    evictions: { tell: () => {}, issued: () => {}, ended: () => {} },
+    blockTokens: 64,
+    timers: {
+      after: (_run, ms) => {
+        timers.push(ms);
+        return () => {};
+      },
+      soon: () => {},
+    },
+  });
+  const shard = pool.shard(1);
+  const running = shard.ask();
+  const release = ({ ticket, ticketGeneration }: { ticket: number; ticketGeneration: number }) =>
+    shard.decider.release(ticket, ticketGeneration);
+  return { controller, gate, queues, clock, timers, rounds, shard, running, release };
+}
+
+describe('the flow controller', () => {
+  it('the flow controller tells a request that asks for it how many are before it', () => {
+    const { controller, shard, running, release } = oneAtATime();
+    const places: (number | undefined)[] = [];
+    const look = () =>
+      shard.waitSlots.takeReturns((_slot, result, { ahead }) => {
+        places.push(ahead);
+        if (result.kind === 'dispatched') release(result);
+      });
+    for (const wantsPosition of [true, false, true]) shard.ask({}, { sinceMs: START_MS, wantsPosition });
+    controller.wake();
+    release(running);
+    for (let i = 0; i < 3; i++) {
+      controller.wake();
+      look();
+    }
+    expect(places).toEqual([0, undefined, 2]);
+  });
+
+  it('the flow controller counts the seconds that a round of dispatches takes', () => {
+    const { controller, clock, rounds, shard } = oneAtATime();
+    shard.ask({}, { sinceMs: START_MS });
+    clock.stepMs = 1;
+    controller.wake();
+    expect(rounds).toHaveLength(1);
+    expect(rounds[0]).toBeGreaterThan(0);
+    expect(rounds[0]).toBeLessThan(0.1);
+  });
+
+  it('the flow controller sets no second timer for a time that has one', () => {
+    const { controller, timers, shard } = oneAtATime();
+    shard.ask({}, { sinceMs: START_MS });
+    for (let i = 0; i < 5; i++) controller.wake();
+    expect(timers).toHaveLength(1);
+  });
+
+  it('the flow controller looks for unused bands once a minute', () => {
+    const { controller, clock, gate } = oneAtATime();
+    for (let i = 0; i < 5; i++) controller.wake();
+    expect(gate.looks).toBe(1);
+    clock.now += 59_999;
+    controller.wake();
+    expect(gate.looks).toBe(1);
+    clock.now += 1;
+    controller.wake();
+    expect(gate.looks).toBe(2);
+  });
+
+  it('the flow controller does not count a request that waits again among those that run', () => {
+    const { controller, queues, shard, running, release } = oneAtATime();
+    shard.ask({}, { sinceMs: START_MS });
+    controller.wake();
+    release(running);
+    controller.wake();
+    const { result } = shard.returns()[0]!;
+    if (result.kind !== 'dispatched') throw new Error(`the request was ${result.kind}`);
+    release(result);
+    shard.decide();
+    shard.ask({}, { sinceMs: START_MS, handle: result.handle });
+    controller.wake();
+    controller.shardDied(1);
+    expect(queues.ended).toEqual([]);
+    expect(queues.waiting).toBe(0);
+  });
+});
