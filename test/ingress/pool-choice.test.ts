@@ -17,4 +17,21 @@ describe('the choice of a pool', () => {
     choice.remove('c', removed);
     expect(choice.blockBytes).toBe(64);
   });
+
+  it('the choice of a pool reads the model of a request where a pool has models, whole or as beginnings', () => {
+    const choice = new PoolChoice();
+    const one = context(64);
+    choice.add({ name: 'a', models: [] }, one);
+    expect(choice.readsModels).toBe(false);
+    choice.add({ name: 'b', models: ['m', 'n-*'] }, one);
+    expect(choice.readsModels).toBe(true);
+    expect(['m', 'n-1'].map((model) => choice.ofModel(model))).toEqual([one, one]);
+    expect(choice.ofModel('other')).toMatchObject({ kind: 'rejected' });
+  });
+
+  it('the choice of a pool looks for a model only on paths whose requests name one beside a prompt', () => {
+    const choice = new PoolChoice();
+    expect(choice.dialectOf('/v1/chat/completions')?.namesModel).toBe(true);
+    for (const path of ['/generate', '/metrics']) expect(choice.dialectOf(path)).toBeUndefined();
+  });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Waiter, WaitingLine } from '../../dist/src/flow-control/waiting-line.js';
+import { RequestTracer } from '../../dist/src/ingress/tracing/request-tracer.js';
+import type { TraceRecord } from '../../dist/src/ingress/tracing/trace-record.js';
 import { DECIDE } from '../serve/default-sections.ts';
 import {
   requestBody,
@@ -15,6 +17,15 @@ const PATH = { ':path': '/v1/completions', 'x-request-id': 'r1' };
 const BODY = '{"model":"m","prompt":"hello"}';
 
 describe('a request with a body', () => {
+  it('a request with a body that came without an id gets one beside its destination', () => {
+    const proxy = new FakeShard().open().say(requestHeaders({ ':path': '/v1/completions' }), requestBody(BODY));
+    expect(proxy.replies[0]!.headers).toMatchObject({
+      'x-gateway-destination-endpoint': '10.0.0.1:8000',
+      'x-request-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      'Content-Length': String(BODY.length),
+    });
+  });
+
   it('a request with a body is answered when the body has ended: header reply, then the body', () => {
     const shard = new FakeShard();
     const proxy = shard.open().say(requestHeaders(PATH));
@@ -618,6 +629,38 @@ describe('a request that waits in the queues', () => {
     expect([decidedAt, proxy.kinds]).toEqual([
       [0, 5_000],
       ['requestHeaders', 'requestBody'],
+    ]);
+  });
+
+  it.each([
+    [{ kind: 'dispatched', dispatch: { handle: 1, ticket: 1, ticketGeneration: 1 } }, 'Dispatched'],
+    [{ kind: 'rejected', outcome: 'EvictedTTL', retryAfterSeconds: 1, bound: undefined }, 'EvictedTTL'],
+  ])('a request that waits in the queues has in its trace how its wait ended: %j', (result, outcome) => {
+    const waiters: Waiter[] = [];
+    const records: TraceRecord[] = [];
+    const line = {
+      nowMs: () => 0,
+      mustQueue: () => false,
+      join: (_wait: unknown, waiter: Waiter) => waiters.push(waiter),
+      end: () => undefined,
+      release: () => undefined,
+    };
+    const sampler = { parentBased: false, ratio: 1, propagates: false };
+    const tracer = new RequestTracer(
+      sampler,
+      (record) => records.push(record),
+      () => 0,
+    );
+    const shard: FakeShard = new FakeShard({
+      services: { line: line as unknown as WaitingLine, tracer },
+      schedule: () => (waiters.length === 0 ? { kind: 'waiting' } : shard.place('10.0.0.1:8000')),
+    });
+    const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
+    const place = { ahead: undefined, expectedWaitMs: undefined };
+    waiters[0]!.proceed({ ...result, place } as Parameters<Waiter['proceed']>[0]);
+    proxy.close(true);
+    expect(records.filter(({ kind }) => kind === 'request')).toEqual([
+      expect.objectContaining({ queueOutcome: outcome }),
     ]);
   });
 });

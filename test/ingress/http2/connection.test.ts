@@ -166,6 +166,20 @@ describe('a connection', () => {
   });
 });
 
+describe('the end of a connection', () => {
+  it('the end of a connection is announced once, and refuses no stream before the drain', () => {
+    const connection = MemoryConnection.open();
+    for (let i = 0; i < 2; i++) connection.connection.announceEnd();
+    expect(connection.told()).toEqual(['GOAWAY 2147483647 0']);
+    connection.say(headers(1));
+    expect(connection.handlers).toHaveLength(1);
+    for (let i = 0; i < 2; i++) connection.connection.drain();
+    expect(connection.told()).toEqual(['GOAWAY 1 0']);
+    connection.connection.announceEnd();
+    expect(connection.told()).toEqual([]);
+  });
+});
+
 describe('a header block that is equal to the one before', () => {
   /** :method POST and :scheme http of the static table, then what is given. */
   const indexed = (stream: number, ...bytes: readonly (number | string)[]): Buffer => {

@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { OutBuffer } from '../../../dist/src/ingress/transports/http2/out-buffer.js';
+import { ReceiveWindows } from '../../../dist/src/ingress/transports/http2/receive-windows.js';
 import { ACK, data, frame, headers, message, settings } from './frames.ts';
 import { MemoryConnection } from './memory-connection.ts';
 
@@ -186,5 +188,22 @@ describe('a connection whose peer does not keep to its windows', () => {
     const { held, refused } = flood(4 * MEBIBYTE - 1);
     expect(Math.max(...held)).toBeLessThanOrEqual(UNFINISHED_BYTES_MAX);
     expect(refused).toBeGreaterThan(0);
+  });
+});
+
+describe('the receive windows of a crowded connection', () => {
+  it('the receive windows of a crowded connection give no room to a stream that has ended while it waited', () => {
+    const out = new OutBuffer({ write: () => true, end: () => {}, unsent: 0 } as never);
+    const windows = new ReceiveWindows(out, { bytes: UNFINISHED_BYTES_MAX });
+    const waiting = () => ({ id: 1, paused: false, remoteEnded: false, over: false, missing: MEBIBYTE, uncredited: 0 });
+    const [stays, ends] = [waiting(), { ...waiting(), id: 3 }];
+    windows.acknowledged();
+    windows.settle([]);
+    for (const stream of [stays, ends]) windows.credit(stream);
+    ends.over = true;
+    windows.credit(ends);
+    windows.sweep();
+    windows.sweep();
+    expect([stays.uncredited < 0, ends.uncredited]).toEqual([true, 0]);
   });
 });
