@@ -57,6 +57,7 @@ describe('the assignment of a burst', () => {
     const options = { ...ALL, minSharedBlocks: 2 };
     expect(assigned(['abcd', 'abce'], [0])).toBe('--');
     expect(assigned(['abcd', 'abce', 'xy'], [0, 0], options)).toBe('01-');
+    expect(assigned(['qrstu', 'qrstu', 'abcd', 'abcd', 'abce'], [9, 0], options)).toBe('11000');
     expect(assigned(['abcd', 'abcd', 'abce', 'qr', 'qr', 'qr'], [0, 0], options)).toBe('000111');
     expect(assigned(['a', 'a', 'b'], [0, 0], options)).toBe('00-');
   });

@@ -30,4 +30,12 @@ describe('a directory of endpoints', () => {
     expect([before, after]).toEqual([[endpointOf(3).id], [endpointOf(4).id]]);
     expect([directory.alone(3), directory.solePicks(3, 'a')]).toEqual([undefined, undefined]);
   });
+
+  it('a directory of endpoints finds an IPv6 address with and without brackets, on every port', () => {
+    const directory = new EndpointDirectory();
+    directory.apply([{ slot: 3, generation: 1, endpoint: { ...endpointOf(3), address: 'fd00::1' } }], []);
+    for (const address of ['[fd00::1]:8000', '[fd00::1]', 'fd00::1']) expect(directory.resolve([address])).toEqual([3]);
+    for (const address of ['[fd00::1x', 'xfd00::1]', '[fd00::1]:8001'])
+      expect(directory.resolve([address])).toEqual([]);
+  });
 });

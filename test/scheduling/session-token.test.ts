@@ -34,6 +34,17 @@ describe('the signed session token', () => {
     expect(tokens.decode(readableTokens.encode('default/pod-1'), all)).toBeUndefined();
   });
 
+  it('the signed session token is remembered for 16,384 endpoints, and computed again for more', () => {
+    const remembering = new SignedTokens(Buffer.from('0123456789abcdef'));
+    const none = (): string[] => [];
+    const first = remembering.encode('default/pod-0');
+    for (let i = 1; i < 16_384; i++) remembering.encode(`default/pod-${i}`);
+    expect(remembering.decode(first, none)).toBe('default/pod-0');
+    remembering.encode('default/pod-16384');
+    expect(remembering.decode(first, none)).toBeUndefined();
+    expect(remembering.decode(first, all)).toBe('default/pod-0');
+  });
+
   it('the signed session token needs a key of at least 16 bytes', () => {
     expect(() => new SignedTokens(Buffer.from('short'))).toThrow('at least 16 bytes');
   });
