@@ -1,6 +1,6 @@
 // Which tests reach a compiled module: the imports of test files and of dist/, workers that they start included.
 import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 
 /** `from '…'`, `import('…')` and `new URL('…', import.meta.url)` of a relative path. */
 const REFERENCE = /(?:\bfrom|\bimport\s*\(?|\bnew URL\()\s*['"](\.{1,2}\/[^'"]+)['"]/g;
@@ -27,7 +27,10 @@ export function referencesOf(file: string, text: string): string[] {
   return [...text.matchAll(REFERENCE)].map(([, path]) => normalize(join(dirname(file), path!)));
 }
 
-/** Test files that reach a module, nearest first; those of the folder `near` before others as far away. */
+/**
+ * Test files that reach a module: those that are named after it, then the others, nearest first; those of the folder
+ * `near` before others as far away.
+ */
 export function testsReaching(graph: Graph, module: string, near: string): ReachingTest[] {
   const importers = new Map<string, string[]>();
   for (const [file, targets] of graph) {
@@ -39,9 +42,17 @@ export function testsReaching(graph: Graph, module: string, near: string): Reach
       if (!distances.has(importer)) distances.set(importer, distance + 1);
     }
   }
+  const name = basename(module, '.js');
+  const named = (file: string) => (basename(file, '.test.ts') === name ? 0 : 1);
   const rank = (file: string) => (file.startsWith(`${near}/`) ? 0 : 1);
   return [...distances]
     .filter(([file]) => file.endsWith('.test.ts'))
     .map(([file, distance]) => ({ file, distance }))
-    .sort((a, b) => a.distance - b.distance || rank(a.file) - rank(b.file) || (a.file < b.file ? -1 : 1));
+    .sort(
+      (a, b) =>
+        named(a.file) - named(b.file) ||
+        a.distance - b.distance ||
+        rank(a.file) - rank(b.file) ||
+        (a.file < b.file ? -1 : 1),
+    );
 }

@@ -29,7 +29,7 @@ interface Syntax extends Node {
 }
 
 /** Another comparison, which differs in more than the bound. */
-const COMPARISONS: Readonly<Record<string, string>> = {
+export const COMPARISONS: Readonly<Record<string, string>> = {
   '===': '!==',
   '!==': '===',
   '<': '>=',
@@ -38,15 +38,16 @@ const COMPARISONS: Readonly<Record<string, string>> = {
   '>=': '<',
 };
 /** The same comparison with the bound on the other side. */
-const BOUNDARIES: Readonly<Record<string, string>> = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
-const LOGIC: Readonly<Record<string, string>> = { '&&': '||', '||': '&&' };
-const ARITHMETIC: Readonly<Record<string, string>> = { '+': '-', '-': '+', '*': '/', '/': '*', '%': '*' };
-const ASSIGNMENTS: Readonly<Record<string, string>> = { '+=': '-=', '-=': '+=', '*=': '/=', '/=': '*=' };
+export const BOUNDARIES: Readonly<Record<string, string>> = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
+export const LOGIC: Readonly<Record<string, string>> = { '&&': '||', '||': '&&' };
+export const ARITHMETIC: Readonly<Record<string, string>> = { '+': '-', '-': '+', '*': '/', '/': '*', '%': '*' };
+export const ASSIGNMENTS: Readonly<Record<string, string>> = { '+=': '-=', '-=': '+=', '*=': '/=', '/=': '*=' };
 
 /** Statements that do something and can be left out without an error of syntax. */
 const REMOVABLE = new Set(['CallExpression', 'AssignmentExpression', 'UpdateExpression', 'AwaitExpression']);
 
-type Change = readonly [kind: MutationKind, start: number, end: number, replacement: string];
+/** One change, as the characters that are replaced. */
+export type Change = readonly [kind: MutationKind, start: number, end: number, replacement: string];
 
 /** All mutants of a module, in the order of its text. @throws SyntaxError when it is no module */
 export function mutantsOf(text: string): Mutant[] {
@@ -63,7 +64,8 @@ export function applied(text: string, { start, end, replacement }: Pick<Mutant, 
   return text.slice(0, start) + replacement + text.slice(end);
 }
 
-function mutantOf(text: string, [kind, start, end, replacement]: Change): Mutant {
+/** A change as a mutant of a text. */
+export function mutantOf(text: string, [kind, start, end, replacement]: Change): Mutant {
   const lineStart = text.lastIndexOf('\n', start - 1) + 1;
   const lineAt = (whole: string) => whole.slice(lineStart).split('\n', 1)[0]!.trim();
   const change = { start, end, replacement };

@@ -1,11 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { coveredCore, LAST_CELL } from '../../scripts/mutations/core-coverage.ts';
+import { coreMutantsOf } from '../../scripts/mutations/core-mutants.ts';
+import { EQUIVALENT } from '../../scripts/mutations/equivalent.ts';
 import { readGraph, testsReaching } from '../../scripts/mutations/import-graph.ts';
 import { applied, mutantsOf } from '../../scripts/mutations/mutants.ts';
+import { CORE_ROOM } from '../../scripts/mutations/rooms.ts';
 import { equivalentReason, mutantsOfRoom, sample } from '../../scripts/mutations/sample.ts';
 import { Trial } from '../../scripts/mutations/trial.ts';
 
@@ -37,6 +41,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(root, { recursive: true }));
 
+const textOf = (path: string) => readFileSync(join(repository, path), 'utf8');
 const changed = (text: string) => mutantsOf(text).map((mutant) => applied(text, mutant));
 
 describe('mutants', () => {
@@ -83,11 +88,61 @@ describe('a sample of mutants', () => {
 });
 
 describe('the tests of a module', () => {
-  it('the tests of a module are those that import it, nearest first', () => {
+  it('the tests of a module are those named after it, then those that import it, nearest first', () => {
     expect(testsReaching(readGraph(root), MODULE, 'test/small')).toEqual([
       { file: 'test/small/older.test.ts', distance: 1 },
       { file: 'test/other/far.test.ts', distance: 2 },
     ]);
+  });
+});
+
+describe('the mutation run of CONTRIBUTING.md', () => {
+  const text = readFileSync(join(repository, 'CONTRIBUTING.md'), 'utf8');
+  const [, rooms] = /^npm run mutations -- --room (\S*,\S*) --sample \d+ --seed \d+$/m.exec(text) ?? [];
+  const named = rooms!.split(',');
+
+  it.each(named)('the mutation run of CONTRIBUTING.md names a room that exists: %s', (room) => {
+    expect(statSync(join(repository, room === CORE_ROOM ? room : `src/${room}`)).isDirectory()).toBe(true);
+  });
+
+  it('the mutation run of CONTRIBUTING.md has a score for each of its rooms', () => {
+    const rows = [...text.matchAll(/^\| `([\w-]+)` \| \d+ of \d+ \(\d+ %\) \| \d+ % \| [\d,]+ \|$/gm)].map(
+      ([, room]) => room,
+    );
+    expect(rows).toEqual(named);
+  });
+
+  it('the mutation run of CONTRIBUTING.md lists as equivalent only changes of lines that exist', () => {
+    const mutants = new Map(
+      [...new Set(EQUIVALENT.map(({ module }) => module))].map((module) => [module, textOf(module)]),
+    );
+    for (const { module, before } of EQUIVALENT) expect(mutants.get(module)).toContain(before);
+  });
+});
+
+describe('mutants of the core', () => {
+  const source =
+    'export const WIDE: u32 = 1 << 3;\n' +
+    'export function older(a: u32, b: u32): bool {\n' +
+    "  if (ASSERTIONS) assert(a > 0, 'a is above 0');\n" +
+    '  count += 1;\n' +
+    '  return <u64>a > b;\n' +
+    '}\n';
+  const mutants = coreMutantsOf(source, 'assembly/older.ts');
+
+  it('mutants of the core are made in functions, and neither of constants nor of assertions', () => {
+    expect(mutants.map(({ line, after }) => [line, after])).toEqual([
+      [4, '{};'],
+      [4, 'count -= 1;'],
+      [5, 'return <u64>a <= b;'],
+      [5, 'return <u64>a >= b;'],
+    ]);
+  });
+
+  it('mutants of the core are judged by tests that run their function: each writes a cell of its own', () => {
+    const { sources, names } = coveredCore(new Map([['assembly/older.ts', source]]));
+    expect(names).toEqual(['assembly/older.ts/older']);
+    expect(sources.get('assembly/older.ts')).toContain(`older(a: u32, b: u32): bool { store<u8>(${LAST_CELL}, 1);`);
   });
 });
 
@@ -98,7 +153,7 @@ describe('a trial of a mutant', { timeout: 4 * LIMIT_SECONDS * 1_000 }, () => {
       const outcomes: Record<string, string> = {};
       for (const mutant of mutantsOfRoom(root, 'small')) {
         const text = applied(FILES[MODULE], mutant);
-        const run = await trial.withModule(MODULE, text, ['test/small/older.test.ts'], LIMIT_SECONDS);
+        const run = await trial.withFile(MODULE, text, () => trial.run('test/small/older.test.ts', LIMIT_SECONDS));
         outcomes[mutant.after] = run.outcome;
       }
       expect(outcomes).toEqual({
@@ -106,7 +161,7 @@ describe('a trial of a mutant', { timeout: 4 * LIMIT_SECONDS * 1_000 }, () => {
         'return a >= b;': 'passed',
         'return undefined;': 'failed',
       });
-      expect((await trial.run(['test/small/older.test.ts'], LIMIT_SECONDS)).outcome).toBe('passed');
+      expect((await trial.run('test/small/older.test.ts', LIMIT_SECONDS)).outcome).toBe('passed');
     } finally {
       trial.remove();
     }
@@ -117,7 +172,8 @@ describe('a trial of a mutant', { timeout: 4 * LIMIT_SECONDS * 1_000 }, () => {
     const trial = new Trial(root);
     try {
       const endless = 'export function older() {\n  for (;;);\n}\n';
-      expect((await trial.withModule(MODULE, endless, ['test/small/older.test.ts'], 5)).outcome).toBe('timeout');
+      const run = await trial.withFile(MODULE, endless, () => trial.run('test/small/older.test.ts', 5));
+      expect(run.outcome).toBe('timeout');
     } finally {
       trial.remove();
     }
