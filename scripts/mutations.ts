@@ -78,7 +78,8 @@ async function judge(
 
 function line(verdict: Verdict, seconds: number, { module, line, kind, before, after }: RoomMutant): string {
   const word = WORDS[verdict] ?? verdict;
-  return `${word.padEnd(10)} ${seconds.toFixed(0).padStart(3)} s  ${module}:${line} ${kind}\n    ${before}\n    ${after}`;
+  const place = `${module}:${line} ${kind}`;
+  return `${word.padEnd(10)} ${seconds.toFixed(0).padStart(3)} s  ${place}\n    ${before}\n    ${after}`;
 }
 
 /** Runs the sample of one room. @returns share of the mutants that tests noticed [%] */

@@ -33,7 +33,7 @@ export async function openRoom(trial: Trial, room: string, testSeconds: number):
   return room === CORE_ROOM ? coreRoom(trial, testSeconds) : compiledRoom(trial, room);
 }
 
-/** A folder of src/: a mutant is another text of a compiled module, judged by the tests that import it, nearest first. */
+/** A folder of src/: a mutant is another text of a compiled module, judged by tests that import it, nearest first. */
 function compiledRoom(trial: Trial, room: string): MutatedRoom {
   const graph = readGraph(trial.root);
   return {
@@ -43,7 +43,7 @@ function compiledRoom(trial: Trial, room: string): MutatedRoom {
   };
 }
 
-/** `assembly/`: a mutant is another debug core, judged by the tests of test/core that run its function, quickest first. */
+/** `assembly/`: a mutant is another debug core, judged by tests of test/core that run its function, quickest first. */
 async function coreRoom(trial: Trial, testSeconds: number): Promise<MutatedRoom> {
   const files = globSync('assembly/**/*.ts', { cwd: trial.root }).sort();
   const sources = new Map(files.map((file) => [file, trial.text(file)]));

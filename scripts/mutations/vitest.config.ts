@@ -1,4 +1,4 @@
-// Configuration of a test of a mutant: the one of all tests; where CORE_COVERAGE names a file, the test file writes there
+// Configuration of a test of a mutant: the one of all tests. Where CORE_COVERAGE names a file, the test writes there
 // which functions of the core it has run.
 import { defineConfig, mergeConfig } from 'vitest/config';
 import base from '../../vitest.config.ts';
