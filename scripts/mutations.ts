@@ -127,6 +127,7 @@ const { values } = parseArgs({
 });
 let least = 100;
 for (const room of values.room.split(',')) {
-  least = Math.min(least, await runRoom(room, Number(values.sample), Number(values.seed)));
+  const [size, seed, skip] = [values.sample, values.seed, values.skip].map(Number) as [number, number, number];
+  least = Math.min(least, await runRoom(room, size, seed, skip));
 }
 if (least < Number(values['at-least'])) process.exitCode = 1;
