@@ -15,7 +15,7 @@ function exported(core: CoreInstance): ExportedSegment[] {
 function holders(segments: readonly ExportedSegment[]): Map<bigint, readonly number[]> {
   return new Map(
     segments.flatMap(({ hashes, runs }) =>
-      [...hashes].map((hash, at) => [hash, runs.find(({ end }) => at < end)?.slots ?? []] as const),
+      [...hashes].map((hash, at) => [hash, [...(runs.find(({ end }) => at < end)?.slots ?? [])]] as const),
     ),
   );
 }
