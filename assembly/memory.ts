@@ -143,7 +143,7 @@ export const THREAD_INPUT_BYTES: usize = 262144; // bytes handed from the host t
 export const THREAD_OUTPUT_BYTES: usize = 262144 + 65536; // bytes handed back (a rename may make them longer)
 export const THREAD_REQUEST_BYTES: usize = 65536; // the request and the answer of decide (see scheduling/decide.ts)
 export const HOST_COLUMNS: u32 = 16; // columns that hook plugins fill
-export const EXPLAIN_COLUMNS: u32 = 76; // one column per operation when a decision is explained
+export const EXPLAIN_COLUMNS: u32 = 80; // one column per operation when a decision is explained
 export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
 /** Addresses of this instance; set by attach(), constant afterwards. */

@@ -21,7 +21,7 @@ const LEFT_OUT = /^test\/(envoy|kubernetes|charts|image|page|documents|release|p
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** What became of a mutant; `invalid` = it does not compile. */
+/** Outcome of a mutant; `invalid` = it does not compile. */
 type Verdict = Outcome | 'untested' | 'equivalent' | 'invalid';
 
 const WORDS: Readonly<Partial<Record<Verdict, string>>> = {

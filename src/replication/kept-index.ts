@@ -73,7 +73,7 @@ export function encodeKeptIndex({ segments, endpoints, ...rest }: KeptIndex): Ui
 }
 
 /**
- * Reads a file, a part in each turn of the event loop. Whoever made it: its work and memory are bounded.
+ * Reads a file, a part in each turn of the event loop. Work and memory are bounded, whatever the file holds.
  * @throws with a short reason when it is damaged, has another version, or does not fit these terms and bounds
  */
 export async function decodeKeptIndex(file: Uint8Array, terms: IndexTerms, bounds: SegmentBounds): Promise<KeptIndex> {

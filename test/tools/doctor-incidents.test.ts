@@ -160,16 +160,16 @@ const INCIDENTS: Readonly<Record<string, () => Promise<Staged>>> = {
     await eventually('it is dead', async () => (await gauge(bed, 'endpoint_ejection_state', 'gone')) === 3, 60_000);
     return { ports: bed.ports, says: '1 of 3 endpoints take no connections: gone' };
   },
-  'a wedged engine': async () => {
+  'a silent engine': async () => {
     const fleet = await fleetOf(3, { engine: { speedup: 2 } });
     const bed = await serve(filed(fleet));
     const callers = load(bed, 6);
     await eventually('the picker knows what answers take', () => callers.answered() > 100, 60_000);
-    const wedged = fleet.servers[1]!;
-    cleanups.push(() => wedged.hang(false));
-    wedged.hang(true);
-    await eventually('it is silent', async () => (await gauge(bed, 'endpoint_silent', wedged.name)) === 1, 60_000);
-    return { ports: bed.ports, says: `1 of 3 endpoints get no byte: ${wedged.name}` };
+    const hung = fleet.servers[1]!;
+    cleanups.push(() => hung.hang(false));
+    hung.hang(true);
+    await eventually('it is silent', async () => (await gauge(bed, 'endpoint_silent', hung.name)) === 1, 60_000);
+    return { ports: bed.ports, says: `1 of 3 endpoints get no byte: ${hung.name}` };
   },
 };
 
