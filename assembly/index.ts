@@ -9,3 +9,4 @@ export * from './exports/request';
 export * from './exports/response';
 export * from './exports/scheduling';
 export * from './exports/scrape';
+export * from './exports/sessions';

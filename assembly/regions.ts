@@ -5,6 +5,7 @@
 
 import { ASSERTIONS } from './assertions';
 import { gateBind, gateRegionBytes } from './gate/layout';
+import { sessionsBind, sessionsRegionBytes } from './gate/sessions-layout';
 import { activeBind, activeRegionBytes } from './load/layout';
 import {
   ACTIVE,
@@ -55,6 +56,7 @@ import {
   REGION_RESPONSES,
   REGION_SAMPLE_RING,
   REGION_SCANS,
+  REGION_SESSIONS,
   REGION_TELEMETRY,
   REGION_THREADS,
   REQUESTS,
@@ -116,6 +118,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_DECISIONS) return <u64>load<u32>(HEADER + HEADER_DECISION_THREADS) * decisionLogBytes();
   if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
   if (region == REGION_CHANGES) return changeRegionBytes(k, load<u32>(HEADER + HEADER_CHANGE_BYTES));
+  if (region == REGION_SESSIONS) return sessionsRegionBytes(p);
   if (region == REGION_SAMPLE_RING) return <u64>k * SAMPLE_RING_BYTES;
   return 0;
 }
@@ -148,6 +151,7 @@ export function attach(thread: u32): u32 {
   prefixBind(PREFIX, SLOTS, INDEX_BLOCKS, CHAIN_BLOCKS, thread);
   activeBind(ACTIVE, REQUESTS, CHAIN_BLOCKS);
   gateBind(regionAddress(REGION_GATE));
+  sessionsBind(regionAddress(REGION_SESSIONS));
   if (ASSERTIONS) assert(isMapped(HASHES, (<usize>CHAIN_BLOCKS) << 3), 'the area of the thread lies in the memory');
   return 0;
 }

@@ -322,7 +322,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 27,
+  LAYOUT_VERSION: 28,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -636,6 +636,11 @@ export const CORE = {
   SCRAPE_RESULT_LABELS: 16,
   SCRAPE_RESULT_VALUE: 0,
   SCRAPE_UNUSABLE: 12,
+  SESSION_IDLE: 2,
+  SESSION_LAPSED: 4,
+  SESSION_LISTED: 3,
+  SESSION_RUNNING: 1,
+  SESSION_STATE: 0,
   SHARE_BYTES: 64,
   SHARE_FIRST_TERM: 8,
   SHARE_TERMS: 5,
@@ -723,6 +728,7 @@ export interface CoreFunctions {
   activeRepairBegin(): void;
   activeRequests(): U32;
   adapterShown(namePointer: Usize): void;
+  anchoredBlocks(): U32;
   attach(thread: U32): U32;
   bellAddress(thread: U32): Usize;
   briefColumnsAddress(): Usize;
@@ -925,6 +931,22 @@ export interface CoreFunctions {
   scrapeBegin(query: U32): void;
   scrapeEnd(): void;
   scrapeFeed(length: U32): void;
+  sessionAddress(entry: U32): Usize;
+  sessionBegin(entry: U32, slot: U32, tokens: U32, shared: U32, prefix: U64, ticket: U32, now: F64): void;
+  sessionEnd(entry: U32, now: F64): void;
+  sessionFree(entry: U32): void;
+  sessionGrow(entry: U32, tokens: U32): void;
+  sessionLapse(entry: U32): void;
+  sessionOf(hashes: Usize, blocks: U32): U32;
+  sessionTake(): U32;
+  sessionsCheck(): U32;
+  sessionsForgotten(slot: U32, capacity: U32): U32;
+  sessionsLeave(slot: U32): void;
+  sessionsOtherBegins(slot: U32, tokens: U32): void;
+  sessionsOtherEnds(slot: U32, tokens: U32): void;
+  sessionsRepair(): void;
+  sessionsUsed(slot: U32): U32;
+  setAnchors(entry: U32, anchor: U64, early: U64): void;
   shadowEvery(count: U32): void;
   shardDozes(): void;
   shardWakes(): void;
@@ -973,6 +995,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     activeRepairBegin: exports.activeRepairBegin,
     activeRequests: exports.activeRequests,
     adapterShown: exports.adapterShown,
+    anchoredBlocks: exports.anchoredBlocks,
     attach: exports.attach,
     bellAddress: exports.bellAddress,
     briefColumnsAddress: exports.briefColumnsAddress,
@@ -1116,6 +1139,22 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     scrapeBegin: exports.scrapeBegin,
     scrapeEnd: exports.scrapeEnd,
     scrapeFeed: exports.scrapeFeed,
+    sessionAddress: exports.sessionAddress,
+    sessionBegin: exports.sessionBegin,
+    sessionEnd: exports.sessionEnd,
+    sessionFree: exports.sessionFree,
+    sessionGrow: exports.sessionGrow,
+    sessionLapse: exports.sessionLapse,
+    sessionOf: exports.sessionOf,
+    sessionTake: exports.sessionTake,
+    sessionsCheck: exports.sessionsCheck,
+    sessionsForgotten: exports.sessionsForgotten,
+    sessionsLeave: exports.sessionsLeave,
+    sessionsOtherBegins: exports.sessionsOtherBegins,
+    sessionsOtherEnds: exports.sessionsOtherEnds,
+    sessionsRepair: exports.sessionsRepair,
+    sessionsUsed: exports.sessionsUsed,
+    setAnchors: exports.setAnchors,
     shadowEvery: exports.shadowEvery,
     shardDozes: exports.shardDozes,
     shardWakes: exports.shardWakes,

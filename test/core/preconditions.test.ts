@@ -21,7 +21,7 @@ const OUTSIDE = -8;
 const TIME = Number.NaN;
 
 /** For each function arguments that it does not take, and what must hold instead. */
-const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...args: number[]]>> = {
+const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...args: (number | bigint)[]]>> = {
   activeAdd: ['the slot is one of the pool', SLOT, 1],
   activeAddLocked: ['active blocks change under the index lock', 0, 1],
   activeOf: ['the slot is one of the pool', SLOT],
@@ -126,6 +126,19 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   scoreOf: ['the slot is one of the pool', SLOT],
   scrapeBegin: ['the query is one of the thread', CORE.SCRAPE_QUERIES],
   scrapeFeed: ['the bytes fit into the input of the thread', BYTES],
+  sessionAddress: ['the number is one of a session', 0],
+  sessionBegin: ['the number is one of a session', 0, 0, 1, 0, 0n, 1, 0],
+  sessionEnd: ['the number is one of a session', 0, 0],
+  sessionFree: ['the number is one of a session', 65_536],
+  sessionGrow: ['the number is one of a session', 0, 1],
+  sessionLapse: ['the number is one of a session', 0],
+  sessionOf: ['the hashes are in the memory', OUTSIDE, 8],
+  sessionsForgotten: ['the slot is one of the pool', SLOT, 1],
+  sessionsLeave: ['the slot is one of the pool', SLOT],
+  sessionsOtherBegins: ['the slot is one of the pool', SLOT, 1],
+  sessionsOtherEnds: ['the slot is one of the pool', SLOT, 1],
+  sessionsUsed: ['the slot is one of the pool', SLOT],
+  setAnchors: ['the number is one of a session', 0, 0n, 0n],
   sharesAddress: ['the thread is one of the pool', THREAD],
   silenceProbed: ['the ticket of the probe is none or names an entry', 0, 1, TICKET, 0],
   storePick: ['the profile is one of the pool', CORE.PROFILES_MAX, 0, 0, 0],
@@ -186,7 +199,7 @@ const functions = exportedFunctions();
 describe('the preconditions of the core', () => {
   it.each(Object.entries(REFUSED))('the preconditions of the core stop %s', (name, [what, ...args]) => {
     const { call } = attachCore(createPoolMemory(smallSizes, { module, hashSeed: 7n }), 1);
-    const named = call as unknown as Readonly<Record<string, (...args: number[]) => unknown>>;
+    const named = call as unknown as Readonly<Record<string, (...args: (number | bigint)[]) => unknown>>;
     expect(() => named[name]!(...args)).toThrow(`: it does not hold that ${what}`);
   });
 

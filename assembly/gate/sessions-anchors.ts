@@ -1,0 +1,101 @@
+// The session that a prompt continues: the one whose last prompt it begins with.
+//
+// Owns: the anchor table of REGION_SESSIONS. Written under the commit lock, read by anyone: a word holds the upper bits
+// of a hash together with the entry's number, so a reader sees both or neither. A chain hash stands for all blocks up
+// to its own, so one equal hash is an equal beginning.
+import { ASSERTIONS } from '../assertions';
+import { isMapped } from '../preconditions';
+import { anchorWord, isSession, SESSION_ANCHORS, SESSION_FREE, Session, sessionAt } from './sessions-layout';
+
+const WAYS: u32 = 8;
+const BUCKETS: u32 = SESSION_ANCHORS / WAYS;
+const ENTRY_BITS: u64 = 0xffff;
+/** Blocks from the end of a prompt at which an anchor is looked for. */
+const LOOKED_AT_MAX: u32 = 8192;
+
+/** The bucket comes from the bits that the word leaves out, so that it adds to what the word tells apart. */
+function bucketOf(hash: u64): u32 {
+  return (<u32>hash & (BUCKETS - 1)) * WAYS;
+}
+
+function wordOf(hash: u64, entry: u32): u64 {
+  return (hash & ~ENTRY_BITS) | <u64>entry;
+}
+
+function isAnchoredAt(session: Session, word: u64): bool {
+  if (session.state == SESSION_FREE) return false;
+  const tag = word & ~ENTRY_BITS;
+  return (session.anchor & ~ENTRY_BITS) == tag || (session.earlyAnchor & ~ENTRY_BITS) == tag;
+}
+
+/** @returns entry that has an anchor at a hash, 0 = none */
+function anchorOf(hash: u64): u32 {
+  const bucket = bucketOf(hash);
+  for (let way: u32 = 0; way < WAYS; way++) {
+    const word = atomic.load<u64>(anchorWord(bucket + way));
+    if (((word ^ hash) & ~ENTRY_BITS) != 0) continue;
+    const entry = <u32>(word & ENTRY_BITS);
+    const session = sessionAt(entry);
+    if (entry != 0 && (session.anchor == hash || session.earlyAnchor == hash)) return entry;
+  }
+  return 0;
+}
+
+/** Blocks of the prompt up to the anchor that sessionOf() found last on this thread. */
+let anchored: u32 = 0;
+
+/**
+ * Looks for the session whose anchor is deepest in a prompt. Takes no lock: the caller looks again at the anchor with
+ * the lock held.
+ * @param hashes address of the prompt's chain hashes
+ * @returns its entry, 0 = none
+ */
+export function sessionOf(hashes: usize, blocks: u32): u32 {
+  if (ASSERTIONS) assert(isMapped(hashes, (<usize>blocks) << 3), 'the hashes are in the memory');
+  const last = blocks > LOOKED_AT_MAX ? blocks - LOOKED_AT_MAX : 0;
+  for (let i = blocks; i > last; i--) {
+    const entry = anchorOf(load<u64>(hashes + ((<usize>(i - 1)) << 3)));
+    if (entry == 0) continue;
+    anchored = i;
+    return entry;
+  }
+  anchored = 0;
+  return 0;
+}
+
+/** Blocks of the prompt that the session found last begins with. */
+export function anchoredBlocks(): u32 {
+  return anchored;
+}
+
+/** A free word of the bucket, one whose session has moved on, or one by its hash. */
+function victimOf(hash: u64): usize {
+  const bucket = bucketOf(hash);
+  for (let way: u32 = 0; way < WAYS; way++) {
+    const at = anchorWord(bucket + way);
+    const word = load<u64>(at);
+    if (word == 0 || !isAnchoredAt(sessionAt(<u32>(word & ENTRY_BITS)), word)) return at;
+  }
+  return anchorWord(bucket + (<u32>(hash >> 61) & (WAYS - 1)));
+}
+
+function removeAnchor(hash: u64, entry: u32): void {
+  if (hash == 0) return;
+  const bucket = bucketOf(hash);
+  for (let way: u32 = 0; way < WAYS; way++) {
+    const at = anchorWord(bucket + way);
+    if (load<u64>(at) == wordOf(hash, entry)) atomic.store<u64>(at, 0);
+  }
+}
+
+/** Moves the anchors of a session to its new prompt; 0 = no anchor. Commit lock held. */
+export function setAnchors(entry: u32, anchor: u64, early: u64): void {
+  if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
+  const session = sessionAt(entry);
+  removeAnchor(session.anchor, entry);
+  removeAnchor(session.earlyAnchor, entry);
+  session.anchor = anchor;
+  session.earlyAnchor = early;
+  if (anchor != 0) atomic.store<u64>(victimOf(anchor), wordOf(anchor, entry));
+  if (early != 0 && early != anchor) atomic.store<u64>(victimOf(early), wordOf(early, entry));
+}

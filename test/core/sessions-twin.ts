@@ -1,0 +1,106 @@
+/** A session between turns or in one, as the twin keeps it. */
+interface TwinSession {
+  readonly id: number;
+  state: 'running' | 'idle' | 'lapsed';
+  home: number;
+  tokens: number;
+  shared: number;
+  prefix: bigint;
+}
+
+/** What was used on an endpoint between turns, oldest first. */
+type Use = { readonly kind: 'session'; readonly id: number } | { readonly kind: 'other'; tokens: number };
+
+/**
+ * Sessions on endpoints as docs/internals would say it: every endpoint has a row of what was used there, in order; what
+ * is in use is all from the oldest protected session on, and what runs. Everything is summed anew at each question.
+ */
+export class SessionsTwin {
+  readonly sessions = new Map<number, TwinSession>();
+  readonly #rows: Use[][];
+
+  constructor(endpoints: number) {
+    this.#rows = Array.from({ length: endpoints }, () => []);
+  }
+
+  begin(id: number, home: number, tokens: number, shared: number, prefix: bigint): void {
+    const before = this.sessions.get(id);
+    if (before !== undefined && before.state !== 'running') this.#pullOut(before, home);
+    this.sessions.set(id, { id, state: 'running', home, tokens: Math.max(tokens, shared), shared, prefix });
+  }
+
+  grow(id: number, tokens: number): void {
+    const session = this.sessions.get(id)!;
+    if (session.state === 'running') session.tokens = Math.max(session.tokens, tokens);
+  }
+
+  end(id: number): void {
+    const session = this.sessions.get(id)!;
+    if (session.state !== 'running') return;
+    session.state = session.home < 0 ? 'lapsed' : 'idle';
+    if (session.home >= 0) this.#rows[session.home]!.push({ kind: 'session', id });
+  }
+
+  lapse(id: number): void {
+    const session = this.sessions.get(id)!;
+    if (session.state === 'idle') session.state = 'lapsed';
+  }
+
+  unlisted(slot: number, tokens: number): void {
+    this.#rows[slot]!.push({ kind: 'other', tokens });
+  }
+
+  leave(slot: number): void {
+    this.#rows[slot] = [];
+    for (const session of this.sessions.values()) {
+      if (session.home !== slot) continue;
+      if (session.state === 'running') session.home = -1;
+      else session.state = 'lapsed';
+    }
+  }
+
+  used(slot: number): number {
+    const running = [...this.sessions.values()].filter(({ state, home }) => state === 'running' && home === slot);
+    const listed = this.#protectedRow(slot);
+    const sessions = listed.flatMap((use) => (use.kind === 'session' ? [this.sessions.get(use.id)!] : []));
+    const others = listed.reduce((sum, use) => sum + (use.kind === 'other' ? use.tokens : 0), 0);
+    const prefixes = new Map([...running, ...sessions].map(({ prefix, shared }) => [prefix, shared]));
+    const own = [...running, ...sessions].reduce((sum, { tokens, shared }) => sum + tokens - shared, 0);
+    return own + others + [...prefixes.values()].reduce((sum, tokens) => sum + tokens, 0);
+  }
+
+  forget(slot: number, capacity: number): number {
+    let count = 0;
+    while (this.used(slot) > capacity) {
+      const oldest = this.#protectedRow(slot)[0];
+      if (oldest?.kind !== 'session') break;
+      this.lapse(oldest.id);
+      count++;
+    }
+    return count;
+  }
+
+  /** State as the core names it. */
+  stateOf(id: number): 'running' | 'idle' | 'listed' | 'lapsed' {
+    const { state, home } = this.sessions.get(id)!;
+    if (state !== 'lapsed' || home < 0) return state;
+    const isListed = this.#protectedRow(home).some((use) => use.kind === 'session' && use.id === id);
+    return isListed ? 'listed' : 'lapsed';
+  }
+
+  #protectedRow(slot: number): readonly Use[] {
+    const row = this.#rows[slot]!;
+    const first = row.findIndex((use) => use.kind === 'session' && this.sessions.get(use.id)!.state === 'idle');
+    return first < 0 ? [] : row.slice(first);
+  }
+
+  /** A turn begins: its tokens are in use where it runs; elsewhere what it held alone stays as nobody's. */
+  #pullOut({ id, home, tokens, shared }: TwinSession, to: number): void {
+    if (home < 0) return;
+    const row = this.#rows[home]!;
+    const at = row.findIndex((use) => use.kind === 'session' && use.id === id);
+    if (at < 0) return;
+    if (home === to) row.splice(at, 1);
+    else row[at] = { kind: 'other', tokens: tokens - shared };
+  }
+}
