@@ -118,7 +118,7 @@ function regionBytes(region: u32): u64 {
   if (region == REGION_DECISIONS) return <u64>load<u32>(HEADER + HEADER_DECISION_THREADS) * decisionLogBytes();
   if (region == REGION_COEFFICIENTS) return COEFFICIENT_BYTES + <u64>k * (SHARE_BYTES + PROJECTION_BYTES);
   if (region == REGION_CHANGES) return changeRegionBytes(k, load<u32>(HEADER + HEADER_CHANGE_BYTES));
-  if (region == REGION_SESSIONS) return sessionsRegionBytes(p);
+  if (region == REGION_SESSIONS) return sessionsRegionBytes(p, r);
   if (region == REGION_SAMPLE_RING) return <u64>k * SAMPLE_RING_BYTES;
   return 0;
 }

@@ -23,6 +23,7 @@ function settings(fairness: FairnessSettings): FlowControlSettings {
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
+    sessions: { mode: 'off', smallPrompt: 0.02 },
   };
 }
 

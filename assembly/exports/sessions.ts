@@ -21,5 +21,25 @@ export {
   SESSION_LISTED,
   SESSION_RUNNING,
   SESSION_STATE,
+  SESSIONS_AGAIN_LAPSED,
+  SESSIONS_AGAIN_LOST,
+  SESSIONS_AGAIN_MOVED,
+  SESSIONS_AT_HOME,
+  SESSIONS_FIT,
+  SESSIONS_FORGOTTEN,
+  SESSIONS_FORKED,
+  SESSIONS_GIVEN_UP,
+  SESSIONS_HELD,
+  SESSIONS_NEW,
+  SESSIONS_OFF,
+  SESSIONS_RECOGNISED,
+  SESSIONS_SAVED,
+  SESSIONS_SHADOW,
+  SESSIONS_SMALL,
+  SESSIONS_UNCOUNTED,
   sessionAddress,
+  sessionsCounter,
 } from '../gate/sessions-layout';
+export { sessionsKeptFor } from '../gate/sessions-returns';
+export { sessionsConfigure, sessionsTick } from '../gate/sessions-room';
+export { turnsCheck } from '../gate/sessions-turns';

@@ -77,6 +77,9 @@ import {
 } from './learn';
 import { ringControl } from './rings';
 import * as room from './room';
+import { sessionsLeave } from './sessions';
+import { sessionsOn } from './sessions-layout';
+import { turnEnds, turnGrows, turnMoves, turnsRepair, turnsSeen } from './sessions-turns';
 import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
 const SHORT: u32 = 20;
@@ -170,7 +173,9 @@ export function gateOutput(index: u32, tokens: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const grown = noteOutput(index, entry.slot, tokens, slotIsCurrent(entry));
-  if (grown != 0) learnOutput(grown);
+  if (grown == 0) return;
+  learnOutput(grown);
+  turnGrows(index, tokens);
 }
 
 /** A piece of output came `ms` after the one before. Takes no lock. */
@@ -182,6 +187,7 @@ export function gateStep(slot: u32, ms: f32): void {
 /** The answer of an entry is complete and has `tokens` tokens. */
 export function gateEnded(index: u32, tokens: u32, now: f64): void {
   if (!gateOn()) return;
+  turnsSeen(now);
   gateOutput(index, tokens);
   if (gateChargeAt(index).output != 0) learnEnd(now);
 }
@@ -191,6 +197,7 @@ export function gateReleased(index: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
   const evicted = (gateChargeAt(index).state & NOTE_EVICTED) != 0;
+  turnEnds(index);
   noteRelease(index, entry.slot, entry.priority, slotIsCurrent(entry));
   // The control thread waits for its end, also when no request waits for its room any more.
   if (evicted) ringControl();
@@ -201,6 +208,7 @@ export function gateReleased(index: u32): void {
 export function gateMoved(index: u32, to: u32): void {
   if (!gateOn()) return;
   const entry = entryAt(index);
+  turnMoves(index, to);
   noteMove(index, entry.slot, to, entry.priority, slotIsCurrent(entry));
   gateOpened();
 }
@@ -209,6 +217,7 @@ export function gateMoved(index: u32, to: u32): void {
 export function gateSlotCleared(slot: u32): void {
   if (!gateOn()) return;
   notesClear(slot);
+  if (sessionsOn()) sessionsLeave(slot);
   learnForget(slot);
 }
 
@@ -223,6 +232,7 @@ export function gateScraped(slot: u32): void {
 export function gateRepair(): void {
   if (!gateOn()) return;
   sumPendingAgain();
+  if (sessionsOn()) turnsRepair();
   waitSlotRecount();
 }
 

@@ -5,7 +5,15 @@
 // to its own, so one equal hash is an equal beginning.
 import { ASSERTIONS } from '../assertions';
 import { isMapped } from '../preconditions';
-import { anchorWord, isSession, SESSION_ANCHORS, SESSION_FREE, Session, sessionAt } from './sessions-layout';
+import {
+  anchorWord,
+  isSession,
+  SESSION_ANCHORS,
+  SESSION_FREE,
+  SESSION_RUNNING,
+  Session,
+  sessionAt,
+} from './sessions-layout';
 
 const WAYS: u32 = 8;
 const BUCKETS: u32 = SESSION_ANCHORS / WAYS;
@@ -28,17 +36,20 @@ function isAnchoredAt(session: Session, word: u64): bool {
   return (session.anchor & ~ENTRY_BITS) == tag || (session.earlyAnchor & ~ENTRY_BITS) == tag;
 }
 
-/** @returns entry that has an anchor at a hash, 0 = none */
+/** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
 function anchorOf(hash: u64): u32 {
   const bucket = bucketOf(hash);
+  let running: u32 = 0;
   for (let way: u32 = 0; way < WAYS; way++) {
     const word = atomic.load<u64>(anchorWord(bucket + way));
     if (((word ^ hash) & ~ENTRY_BITS) != 0) continue;
     const entry = <u32>(word & ENTRY_BITS);
     const session = sessionAt(entry);
-    if (entry != 0 && (session.anchor == hash || session.earlyAnchor == hash)) return entry;
+    if (entry == 0 || (session.anchor != hash && session.earlyAnchor != hash)) continue;
+    if (session.state != SESSION_RUNNING) return entry;
+    running = entry;
   }
-  return 0;
+  return running;
 }
 
 /** Blocks of the prompt up to the anchor that sessionOf() found last on this thread. */
@@ -48,12 +59,14 @@ let anchored: u32 = 0;
  * Looks for the session whose anchor is deepest in a prompt. Takes no lock: the caller looks again at the anchor with
  * the lock held.
  * @param hashes address of the prompt's chain hashes
+ * @param step power of 2: anchors stand at multiples of so many blocks
  * @returns its entry, 0 = none
  */
-export function sessionOf(hashes: usize, blocks: u32): u32 {
+export function sessionOf(hashes: usize, blocks: u32, step: u32): u32 {
   if (ASSERTIONS) assert(isMapped(hashes, (<usize>blocks) << 3), 'the hashes are in the memory');
+  if (ASSERTIONS) assert(step != 0 && (step & (step - 1)) == 0, 'the step is a power of 2');
   const last = blocks > LOOKED_AT_MAX ? blocks - LOOKED_AT_MAX : 0;
-  for (let i = blocks; i > last; i--) {
+  for (let i = blocks & ~(step - 1); i > last; i -= step) {
     const entry = anchorOf(load<u64>(hashes + ((<usize>(i - 1)) << 3)));
     if (entry == 0) continue;
     anchored = i;

@@ -1,12 +1,13 @@
 // Layout of the sessions: chains of prompts each of which begins with the one before, and what they hold on endpoints.
 //
-// Owns: REGION_SESSIONS, in this order: the head (SessionsHead, 64 bytes), SESSION_ENTRIES entries (64 bytes each, of
-// which number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), SESSION_PREFIXES counted
-// prefixes (16 bytes each), and SESSION_COLUMNS columns of SLOTS cells. All is written under the commit lock; the
-// anchor table is read without one. A region of zeros is a valid one without sessions.
+// Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
+// each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), SESSION_PREFIXES counted
+// prefixes (16 bytes each), REQUESTS turns (16 bytes each), and SESSION_COLUMNS columns of SLOTS cells. All is
+// written under the commit lock; the anchor table is read without one. A region of zeros is a valid one without
+// sessions.
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
-import { SLOTS } from '../memory';
+import { REQUESTS, SLOTS } from '../memory';
 
 /** Head of the region. */
 @unmanaged
@@ -17,9 +18,60 @@ export class SessionsHead {
   hand: u32;
   /** Counted prefixes in the table · any thread · commit lock. */
   prefixes: u32;
+  /** SESSIONS_* mode · control thread · commit lock, read without it. */
+  mode: u32;
+  /** Share of a cache below which a prompt is nobody's turn · control thread · commit lock. */
+  small: f32;
+  /** Milliseconds in which an engine computes as many tokens as its cache holds · control thread · commit lock. */
+  refill: f32;
+  /** Milliseconds of the pool clock of the latest event · any thread · commit lock. */
+  clock: f64;
+  /** Milliseconds of the pool clock at which the returns were halved last · control thread · commit lock. */
+  halved: f64;
+  /** Entry at which the look for idle sessions goes on · control thread · commit lock. */
+  looked: u32;
+  /** Place of the next length in the ring of shared lengths · any thread · commit lock. */
+  lengths: u32;
+  /** Tokens below which a prompt is small on every endpoint · control thread · commit lock, read without it. */
+  smallTokens: u32;
 }
 
-export const SESSIONS_HEAD_BYTES: usize = 64;
+/** u32 × 3: for each class of sessions a bit for every age at which an idle one is kept */
+export const SESSIONS_KEPT: usize = 64;
+/** u32 × SHARED_LENGTHS: blocks of the beginnings that were found to be shared last */
+export const SESSIONS_LENGTHS: usize = 96;
+/** u64 × SESSION_COUNTERS */
+export const SESSIONS_COUNTERS: usize = 128;
+/** f32 × 3 × AGES × 2: returns at an age, and sessions that reached it; of each class */
+export const SESSIONS_RETURNS: usize = 512;
+export const SESSIONS_HEAD_BYTES: usize = 1280;
+
+export const SESSIONS_OFF: u32 = 0;
+export const SESSIONS_SHADOW: u32 = 1; // counted, and decisions do not ask it
+
+/** Lengths of shared beginnings that are remembered. */
+export const SHARED_LENGTHS: u32 = 8;
+/** Classes of sessions by their turns: 1, 2 to 4, 5 and more. */
+export const SESSION_CLASSES: u32 = 3;
+/** Bins of ages: up to half a second, then each 1.35 times as long as the one before. */
+export const AGES: u32 = 32;
+
+// Counters, u64.
+export const SESSIONS_RECOGNISED: u32 = 0; // turns of known sessions
+export const SESSIONS_NEW: u32 = 1; // first turns
+export const SESSIONS_FORKED: u32 = 2; // first turns that go on from a prompt of a session with a turn in flight
+export const SESSIONS_UNCOUNTED: u32 = 3; // turns without an entry: no session could be forgotten for them
+export const SESSIONS_SMALL: u32 = 4; // prompts too small to be a turn
+export const SESSIONS_AT_HOME: u32 = 5; // turns of protected sessions
+export const SESSIONS_FIT: u32 = 6; // other turns for which an endpoint had room
+export const SESSIONS_HELD: u32 = 7; // turns for which none had
+export const SESSIONS_GIVEN_UP: u32 = 8; // idle sessions whose room was given away for a turn
+export const SESSIONS_FORGOTTEN: u32 = 9; // protected sessions that the engine has forgotten
+export const SESSIONS_AGAIN_LAPSED: u32 = 10; // tokens computed again of sessions whose room was given away
+export const SESSIONS_AGAIN_LOST: u32 = 11; // tokens computed again of sessions that the engine has forgotten
+export const SESSIONS_AGAIN_MOVED: u32 = 12; // tokens computed again of protected sessions that went elsewhere
+export const SESSIONS_SAVED: u32 = 13; // tokens of protected sessions that were found in the cache
+export const SESSION_COUNTERS: u32 = 14;
 
 /** Numbers of entries are 1 … SESSION_ENTRIES - 1: they fit into 16 bits, and 0 is none. */
 export const SESSION_ENTRIES: u32 = 65536;
@@ -29,8 +81,10 @@ export const SESSION_ENTRIES: u32 = 65536;
 export class Session {
   /** SESSION_* state · any thread · commit lock. */
   state: u16;
-  /** Turns so far, 65,535 = that many or more · any thread · commit lock. */
-  turns: u16;
+  /** Turns so far, 255 = that many or more · any thread · commit lock. */
+  turns: u8;
+  /** Bins of ages that it was counted in since its last turn, and WAS_FORGOTTEN · any thread · commit lock. */
+  ages: u8;
   /** Endpoint slot of its last turn, NO_HOME = it is gone · any thread · commit lock. */
   home: u32;
   /** Tokens that it holds alone · any thread · commit lock. */
@@ -64,6 +118,10 @@ export const SESSION_LISTED: u16 = 3; // lapsed, and younger than a protected on
 export const SESSION_LAPSED: u16 = 4; // its tokens are given away
 export const NO_HOME: u32 = 0xffffffff;
 
+/** Bit of `ages`: the engine has forgotten the session while it was protected. */
+export const WAS_FORGOTTEN: u8 = 0x80;
+export const COUNTED_AGES: u8 = 0x7f;
+
 /** Anchors: buckets of 8 words, each the upper 48 bits of a hash and the number of an entry. */
 export const SESSION_ANCHORS: u32 = 262144;
 
@@ -82,6 +140,19 @@ export class CountedPrefix {
 
 export const SESSION_PREFIXES: u32 = 4096;
 
+/** What a ledger entry of the same number counts as. */
+@unmanaged
+export class SessionTurn {
+  /** Generation of the ledger entry that it is about, another one = nothing is counted · any thread · commit lock. */
+  generation: u32;
+  /** Session whose turn it is, 0 = a request without one · any thread · commit lock. */
+  session: u32;
+  /** Tokens: of the prompt of a turn, or in use by a request without a session · any thread · commit lock. */
+  tokens: u32;
+}
+
+const TURN_BYTES: usize = 16;
+
 // Columns, u32, commit lock.
 export const SESSIONS_OLDEST: u32 = 0; // entry of the oldest protected idle session, 0 = none
 export const SESSIONS_NEWEST: u32 = 1; // entry used last of those between turns
@@ -97,11 +168,12 @@ let head: usize = 0;
 let entries: usize = 0;
 let anchors: usize = 0;
 let prefixes: usize = 0;
+let turns: usize = 0;
 let columns: usize = 0;
 
-export function sessionsRegionBytes(p: u32): u64 {
+export function sessionsRegionBytes(p: u32, requests: u32): u64 {
   const tables = SESSION_ENTRIES * SESSION_BYTES + SESSION_ANCHORS * 8 + SESSION_PREFIXES * offsetof<CountedPrefix>();
-  return SESSIONS_HEAD_BYTES + tables + <u64>p * 4 * SESSION_COLUMNS;
+  return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + <u64>p * 4 * SESSION_COLUMNS;
 }
 
 /** Takes the sizes of the attached memory. */
@@ -110,11 +182,56 @@ export function sessionsBind(region: usize): void {
   entries = region + SESSIONS_HEAD_BYTES;
   anchors = entries + SESSION_ENTRIES * SESSION_BYTES;
   prefixes = anchors + SESSION_ANCHORS * 8;
-  columns = prefixes + SESSION_PREFIXES * offsetof<CountedPrefix>();
+  turns = prefixes + SESSION_PREFIXES * offsetof<CountedPrefix>();
+  columns = turns + <usize>REQUESTS * TURN_BYTES;
 }
 
 export function sessionsHead(): SessionsHead {
   return changetype<SessionsHead>(head);
+}
+
+/** Whether sessions are counted. */
+export function sessionsOn(): bool {
+  return sessionsHead().mode != SESSIONS_OFF;
+}
+
+export function turnAt(index: u32): SessionTurn {
+  return changetype<SessionTurn>(turns + <usize>index * TURN_BYTES);
+}
+
+/** Adds to a counter. */
+export function sessionsCount(counter: u32, by: u32): void {
+  const at = head + SESSIONS_COUNTERS + ((<usize>counter) << 3);
+  store<u64>(at, load<u64>(at) + <u64>by);
+}
+
+/** Value of a counter, as a number that TypeScript takes. */
+export function sessionsCounter(counter: u32): f64 {
+  if (ASSERTIONS) assert(counter < SESSION_COUNTERS, 'the counter is one of the sessions');
+  return <f64>load<u64>(head + SESSIONS_COUNTERS + ((<usize>counter) << 3));
+}
+
+export function keptAges(kind: u32): usize {
+  return head + SESSIONS_KEPT + ((<usize>kind) << 2);
+}
+
+export function sharedLength(at: u32): usize {
+  return head + SESSIONS_LENGTHS + ((<usize>at) << 2);
+}
+
+/** Address of the returns at an age. */
+export function returnsAt(kind: u32, age: u32): usize {
+  return head + SESSIONS_RETURNS + ((<usize>(kind * AGES + age)) << 3);
+}
+
+/** Address of the sessions that reached an age. */
+export function reachedAt(kind: u32, age: u32): usize {
+  return returnsAt(kind, age) + sizeof<f32>();
+}
+
+/** Forgets all sessions. Commit lock held. */
+export function sessionsClear(): void {
+  memory.fill(head, 0, columns + ((<usize>SESSION_COLUMNS * SLOTS) << 2) - head);
 }
 
 export function sessionAt(entry: u32): Session {

@@ -50,6 +50,12 @@ export function countPrefix(hash: u64, slot: u32, tokens: u32): bool {
   return true;
 }
 
+/** Tokens of a prefix that sessions of the endpoint count, 0 = none does. */
+export function countedPrefix(hash: u64, slot: u32): u32 {
+  const row = countedPrefixAt(rowOf(hash, slot));
+  return row.hash == 0 ? 0 : row.tokens;
+}
+
 /** One session less counts it. */
 export function uncountPrefix(hash: u64, slot: u32): void {
   const at = rowOf(hash, slot);

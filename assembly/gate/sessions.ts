@@ -37,6 +37,7 @@ import {
   sessionsColumn,
   sessionsHead,
   setSessionsColumn,
+  WAS_FORGOTTEN,
 } from './sessions-layout';
 import { countPrefix, prefixesClear, prefixTokensOf, uncountPrefix } from './sessions-prefixes';
 
@@ -208,12 +209,29 @@ export function sessionBegin(
   session.home = slot;
   session.ticket = ticket;
   session.lastUse = now;
-  if (session.turns != 0xffff) session.turns++;
+  session.ages = 0;
+  if (session.turns != 0xff) session.turns++;
   const counted = shared != 0 && prefix != 0 && countPrefix(prefix, slot, shared);
   session.prefix = counted ? prefix : 0;
   session.shared = counted ? shared : 0;
   session.own = tokens > session.shared ? tokens - session.shared : 0;
   addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, session.own);
+}
+
+/**
+ * A running session turns out to share its beginning: others go on from it.
+ * @param shared tokens up to the block with the hash `prefix`, no more than it has
+ */
+export function sessionShare(entry: u32, shared: u32, prefix: u64): void {
+  const session = sessionAt(entry);
+  if (session.state != SESSION_RUNNING || session.home == NO_HOME || session.prefix == prefix) return;
+  const tokens = session.own + session.shared;
+  if (shared <= session.shared || shared > tokens || !countPrefix(prefix, session.home, shared)) return;
+  uncount(session);
+  session.prefix = prefix;
+  addToSessionsColumn(SESSIONS_RUNNING_TOKENS, session.home, tokens - shared - session.own);
+  session.shared = shared;
+  session.own = tokens - shared;
 }
 
 /** A running turn has `tokens` tokens of prompt and output by now. */
@@ -261,6 +279,7 @@ export function sessionsForgotten(slot: u32, capacity: u32): u32 {
   let count: u32 = 0;
   for (let entry = sessionsColumn(SESSIONS_OLDEST, slot); entry != 0; entry = sessionsColumn(SESSIONS_OLDEST, slot)) {
     if (sessionsUsed(slot) <= capacity) break;
+    sessionAt(entry).ages |= WAS_FORGOTTEN;
     sessionLapse(entry);
     count++;
   }

@@ -25,6 +25,8 @@ import {
   gatePrefillElsewhere,
   gateReleased,
 } from '../gate/capacity-gate';
+import { sessionsOn } from '../gate/sessions-layout';
+import { seekSession, turnBegins } from '../gate/sessions-turns';
 import { waitingOf } from '../gate/wait-slots';
 import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
 import { changeNote } from '../load/changes';
@@ -169,6 +171,7 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   if (ticket == 0 && probe != 0) endProbe(slot);
   const blind = (request().flags & DECIDE_BLIND) != 0;
   if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, request().blocks, blind, now);
+  if (ticket != 0) turnBegins(ticket - 1, slot, uncached, (request().flags & DECIDE_FURTHER) == 0);
   noteWantedTpot(slot, ticket, wantedTimes().tpot);
   noteSent(needs, slot);
   answer().ticket = ticket;
@@ -260,6 +263,7 @@ export function decide(): u32 {
   if (shadow != null) columns |= shadow.needs & PROGRAM_NEEDS_OVERLAP;
   if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
   if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
+  if (sessionsOn()) seekSession(blocks);
   if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
   let status = run(program, flags, used, total, gated, shown);

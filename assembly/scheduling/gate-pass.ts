@@ -10,6 +10,8 @@ import { isTop, mustWait } from '../gate/bands';
 import { gateEnter, gateReleased } from '../gate/capacity-gate';
 import { markOpen } from '../gate/conditions';
 import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
+import { sessionsOn } from '../gate/sessions-layout';
+import { sessionsLook } from '../gate/sessions-room';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
@@ -124,6 +126,7 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   releaseHeld(used);
   const now = request().now;
   const rank = gateEnter(request().priority, now);
+  if (sessionsOn() && !returned) sessionsLook(used);
   behind = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);
   const prompt = request().promptTokens;
   const left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);

@@ -4,6 +4,7 @@ import type {
   FlowControlSettings,
   OrderingSettings,
   QueueLimits,
+  SessionSettings,
   TokenBucketSettings,
   UsageLimitSettings,
 } from '../contract/queue-settings.js';
@@ -28,6 +29,7 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
+const NO_SESSIONS: SessionSettings = { mode: 'off', smallPrompt: 0.02 };
 
 /** The `flowControl` section with its defaults, as a document and as what the queues are told. */
 export interface ResolvedFlowControl {
@@ -50,13 +52,13 @@ export function resolveFlowControl(
   const section = config.flowControl;
   const more = section !== undefined && hasQueues(section);
   if (!enabled) {
-    if (more || section?.replicas !== undefined) {
+    if (more || section?.replicas !== undefined || section?.sessions !== undefined) {
       const text = 'the flowControl feature gate is disabled: the section is ignored, except its saturationDetector';
       warnings.push(document.warning(['flowControl'], text));
     }
     return undefined;
   }
-  const given = more ? section : { ...ownSection(plugins), replicas: section?.replicas };
+  const given = more ? section : { ...ownSection(plugins), replicas: section?.replicas, sessions: section?.sessions };
   checkSection(given, document);
   warnings.push(...idleSettings(given, document));
   return {
@@ -73,11 +75,12 @@ function ownSection(plugins: PluginSet): FlowControlConfig {
   return { ...bands, tenantLimits: [], enableEviction: false };
 }
 
-/** Returns whether the section has settings of the queues; the detector and `replicas` are none. */
+/** Returns whether the section has settings of the queues; the detector, `replicas` and `sessions` are none. */
 function hasQueues(section: FlowControlConfig): boolean {
   const {
     saturationDetector: _detector,
     replicas: _replicas,
+    sessions: _sessions,
     priorityBands,
     tenantLimits,
     enableEviction,
@@ -192,6 +195,7 @@ function effectiveSection(section: FlowControlConfig, plugins: PluginSet): Reado
     usageLimitPolicyPluginRef: usageLimit,
     replicas: section.replicas ?? 1,
     enableEviction: section.enableEviction,
+    sessions: section.sessions ?? NO_SESSIONS,
   };
 }
 
@@ -233,6 +237,7 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
     tenantLimits: section.tenantLimits.map((limit) => shareOf(limit, replicas)),
     replicas,
     enableEviction: section.enableEviction,
+    sessions: section.sessions ?? NO_SESSIONS,
   };
 }
 

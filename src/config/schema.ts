@@ -87,6 +87,19 @@ const tenantLimit = z.strictObject({
   burstTokens: z.number().gt(0).describe('Tokens at once after a pause.'),
 });
 
+const sessions = z.strictObject({
+  mode: z
+    .enum(['off', 'shadow'])
+    .default('off')
+    .describe('off = nothing is counted; shadow = sessions are counted and reported, and decisions do not ask them.'),
+  smallPrompt: z
+    .number()
+    .gt(0)
+    .lt(1)
+    .default(0.02)
+    .describe('Share of the KV cache of an endpoint below which a prompt is no turn of a session.'),
+});
+
 const flowControl = z.strictObject({
   maxBytes: quantity.optional().describe('Request bytes that may wait in all bands together; 0 or absent = no bound.'),
   maxRequests: quantity.optional().describe('Requests that may wait in all bands together; 0 or absent = no bound.'),
@@ -116,6 +129,7 @@ const flowControl = z.strictObject({
     .optional()
     .describe('Pickers that serve the pool side by side; each fills its share of every endpoint. 1.'),
   enableEviction: z.boolean().default(false).describe('Let waiting requests of higher priority push out running ones.'),
+  sessions: sessions.optional().describe('Agents, which send their whole history each turn, and the caches they fill.'),
 });
 
 /**

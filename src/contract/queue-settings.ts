@@ -78,6 +78,14 @@ export interface TokenBucketSettings {
   readonly burstTokens: number;
 }
 
+/** Settings of the sessions: chains of prompts each of which begins with the one before. */
+export interface SessionSettings {
+  /** off = not counted; shadow = counted, and decisions do not ask it. */
+  readonly mode: 'off' | 'shadow';
+  /** Share of an endpoint's cache below which a prompt is nobody's turn. */
+  readonly smallPrompt: number;
+}
+
 /** Configured settings of the queues. */
 export interface FlowControlSettings {
   /** Bounds on all bands together. */
@@ -102,4 +110,5 @@ export interface FlowControlSettings {
   readonly replicas: number;
   /** Whether a running request of a lower band may be evicted for a waiting one of a higher band. */
   readonly enableEviction: boolean;
+  readonly sessions: SessionSettings;
 }

@@ -1,6 +1,7 @@
 import { boundNumber, type RefusingBound } from '../contract/refusing-bound.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
+import { SessionLedger } from './session-ledger.js';
 
 /** The rule by which an endpoint has room (assembly/gate/conditions.ts). */
 export type GateSettings =
@@ -131,12 +132,14 @@ const answers: Readonly<Record<number, DispatchAnswer>> = {
  * repeats it.
  */
 export class CapacityGate {
+  readonly sessions: SessionLedger;
   readonly #core: CoreInstance;
   readonly #subset: number;
 
   constructor(core: CoreInstance) {
     core.asserts?.control();
     this.#core = core;
+    this.sessions = new SessionLedger(core);
     this.#subset = core.call.subsetAddress() >>> 0;
   }
 

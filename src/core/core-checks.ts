@@ -10,7 +10,7 @@ const CELLS_MAX = 1 << 24;
 
 /** A check function of the core, and the cells that it looks at. */
 interface Check {
-  readonly name: 'ledgerCheck' | 'gateCheck' | 'prefixCheck' | 'activeCheck';
+  readonly name: 'ledgerCheck' | 'gateCheck' | 'sessionsCheck' | 'turnsCheck' | 'prefixCheck' | 'activeCheck';
   readonly cells: (sizes: CheckedSizes, call: CoreFunctions) => number;
 }
 
@@ -23,6 +23,9 @@ export interface CheckedSizes {
 const COMMIT_CHECKS: readonly Check[] = [
   { name: 'ledgerCheck', cells: ({ endpoints, requests }) => 2 * requests + 5 * endpoints },
   { name: 'gateCheck', cells: ({ endpoints, requests }) => 2 * requests + 8 * endpoints },
+  // Each endpoint looks at the counted prefixes, of which there are 4,096; without sessions nothing is looked at.
+  { name: 'sessionsCheck', cells: ({ endpoints }) => 4_096 * endpoints },
+  { name: 'turnsCheck', cells: ({ requests }) => 3 * requests },
 ];
 
 const INDEX_CHECKS: readonly Check[] = [

@@ -322,7 +322,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 28,
+  LAYOUT_VERSION: 29,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -636,6 +636,22 @@ export const CORE = {
   SCRAPE_RESULT_LABELS: 16,
   SCRAPE_RESULT_VALUE: 0,
   SCRAPE_UNUSABLE: 12,
+  SESSIONS_AGAIN_LAPSED: 10,
+  SESSIONS_AGAIN_LOST: 11,
+  SESSIONS_AGAIN_MOVED: 12,
+  SESSIONS_AT_HOME: 5,
+  SESSIONS_FIT: 6,
+  SESSIONS_FORGOTTEN: 9,
+  SESSIONS_FORKED: 2,
+  SESSIONS_GIVEN_UP: 8,
+  SESSIONS_HELD: 7,
+  SESSIONS_NEW: 1,
+  SESSIONS_OFF: 0,
+  SESSIONS_RECOGNISED: 0,
+  SESSIONS_SAVED: 13,
+  SESSIONS_SHADOW: 1,
+  SESSIONS_SMALL: 4,
+  SESSIONS_UNCOUNTED: 3,
   SESSION_IDLE: 2,
   SESSION_LAPSED: 4,
   SESSION_LISTED: 3,
@@ -937,14 +953,18 @@ export interface CoreFunctions {
   sessionFree(entry: U32): void;
   sessionGrow(entry: U32, tokens: U32): void;
   sessionLapse(entry: U32): void;
-  sessionOf(hashes: Usize, blocks: U32): U32;
+  sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
   sessionTake(): U32;
   sessionsCheck(): U32;
+  sessionsConfigure(mode: U32, small: F32): U32;
+  sessionsCounter(counter: U32): F64;
   sessionsForgotten(slot: U32, capacity: U32): U32;
+  sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
   sessionsOtherBegins(slot: U32, tokens: U32): void;
   sessionsOtherEnds(slot: U32, tokens: U32): void;
   sessionsRepair(): void;
+  sessionsTick(now: F64): U32;
   sessionsUsed(slot: U32): U32;
   setAnchors(entry: U32, anchor: U64, early: U64): void;
   shadowEvery(count: U32): void;
@@ -966,6 +986,7 @@ export interface CoreFunctions {
   tokenChainMix(length: U32): void;
   tokenChainResume(): void;
   tokenChainTail(length: U32): U32;
+  turnsCheck(): U32;
   waitSlotAddress(thread: U32, slot: U32): Usize;
   waitSlotCancel(slot: U32): U32;
   waitSlotDispatch(thread: U32, slot: U32, only: I32, now: F64): U32;
@@ -1148,11 +1169,15 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionOf: exports.sessionOf,
     sessionTake: exports.sessionTake,
     sessionsCheck: exports.sessionsCheck,
+    sessionsConfigure: exports.sessionsConfigure,
+    sessionsCounter: exports.sessionsCounter,
     sessionsForgotten: exports.sessionsForgotten,
+    sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
     sessionsOtherBegins: exports.sessionsOtherBegins,
     sessionsOtherEnds: exports.sessionsOtherEnds,
     sessionsRepair: exports.sessionsRepair,
+    sessionsTick: exports.sessionsTick,
     sessionsUsed: exports.sessionsUsed,
     setAnchors: exports.setAnchors,
     shadowEvery: exports.shadowEvery,
@@ -1174,6 +1199,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     tokenChainMix: exports.tokenChainMix,
     tokenChainResume: exports.tokenChainResume,
     tokenChainTail: exports.tokenChainTail,
+    turnsCheck: exports.turnsCheck,
     waitSlotAddress: exports.waitSlotAddress,
     waitSlotCancel: exports.waitSlotCancel,
     waitSlotDispatch: exports.waitSlotDispatch,

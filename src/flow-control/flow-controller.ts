@@ -1,5 +1,7 @@
+import type { SessionSettings } from '../contract/queue-settings.js';
 import { plainBound, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
+import { SESSION_TICK_MS } from '../core/session-ledger.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import { type FlowTimers, threadTimers } from './flow-timers.js';
@@ -35,6 +37,7 @@ export interface RoomSettings {
   readonly share: number;
   /** Priorities that share the room before a request of them has come. */
   readonly standing: readonly number[];
+  readonly sessions: SessionSettings;
 }
 
 /** Counters of flow control. */
@@ -82,8 +85,8 @@ const EVENTS_KEPT = 64;
 
 /**
  * Dispatches waiting requests as soon as an endpoint has room. The queues decide the order; the capacity gate decides
- * about room and charges. Woken by the core's bell, by deadlines, and every 50 ms while requests wait; there is no
- * other timer. Control thread only.
+ * about room and charges. Woken by the core's bell, by deadlines, every 50 ms while requests wait, and every 500 ms
+ * while sessions are counted; there is no other timer. Control thread only.
  */
 export class FlowController {
   readonly #options: FlowControllerOptions;
@@ -109,6 +112,7 @@ export class FlowController {
   #forgetTimer: () => void = () => undefined;
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
+  #lastTickMs = 0;
   #forgotMs = 0;
   /** Time at which first tokens that cannot be seen are due. */
   #unseenMs = Number.POSITIVE_INFINITY;
@@ -152,12 +156,15 @@ export class FlowController {
   }
 
   /** Changes the rules of the capacity gate. @returns false when the core could not be written: call again */
-  configure({ gate: settings, ceilings, share, standing }: RoomSettings): boolean {
+  configure({ gate: settings, ceilings, share, standing, sessions }: RoomSettings): boolean {
     const { gate, blockTokens, nowMs } = this.#options;
     this.#ceilings = ceilings;
     this.#standing = standing;
     this.#written.clear();
-    return gate.configure(settings, blockTokens, share, nowMs()) && gate.keepBands(standing, nowMs());
+    if (!gate.configure(settings, blockTokens, share, nowMs()) || !gate.keepBands(standing, nowMs())) return false;
+    if (!gate.sessions.configure(sessions)) return false;
+    this.#sleep(nowMs());
+    return true;
   }
 
   /** Allows or forbids evictions for waiting requests of a higher band. */
@@ -450,7 +457,8 @@ export class FlowController {
     const { queues } = this.#options;
     const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);
     const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
-    const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs);
+    const tick = this.#options.gate.sessions.isOn ? this.#lastTickMs + SESSION_TICK_MS : Number.POSITIVE_INFINITY;
+    const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs, tick);
     if (at === this.#timerAt) return;
     this.#forgetTimer();
     this.#timerAt = at;
@@ -462,6 +470,10 @@ export class FlowController {
     const { gate, queues, nowMs } = this.#options;
     this.#timerAt = Number.POSITIVE_INFINITY;
     const now = nowMs();
+    if (gate.sessions.isOn && now >= this.#lastTickMs + SESSION_TICK_MS) {
+      gate.sessions.tick(now);
+      this.#lastTickMs = now;
+    }
     if (queues.waiting > 0 && now >= this.#lastLookMs + LOOK_MS) {
       gate.updateConditions(now, Math.min(now - this.#lastLookMs, 1_000));
       this.#lastLookMs = now;

@@ -26,12 +26,35 @@ describe('flow control that is off, among several pickers', () => {
   it('flow control that is off, among several pickers says that their number does nothing', () => {
     expect(load('flowControl: {replicas: 2}').warnings).toEqual([expect.stringContaining('the section is ignored')]);
   });
+
+  it('flow control that is off, among several pickers says that sessions are not counted', () => {
+    const { warnings } = load('flowControl: {sessions: {mode: shadow}}');
+    expect(warnings).toEqual([expect.stringContaining('the section is ignored')]);
+  });
 });
 
 describe('flow control that is on', () => {
   it('flow control that is on ends running requests only when it is told to', () => {
     expect(load(on('{enableEviction: true}'))).toMatchObject({ warnings: [], flowControl: { enableEviction: true } });
     expect(load(on('{}')).flowControl).toMatchObject({ enableEviction: false });
+  });
+
+  it('flow control that is on counts sessions only when it is told to', () => {
+    expect(load(on('{}')).flowControl).toMatchObject({ sessions: { mode: 'off', smallPrompt: 0.02 } });
+    const { warnings, flowControl, effective } = load(on('{sessions: {mode: shadow, smallPrompt: 0.05}}'));
+    expect(warnings).toEqual([]);
+    expect(flowControl).toMatchObject({ sessions: { mode: 'shadow', smallPrompt: 0.05 } });
+    expect(effective.flowControl).toMatchObject({ sessions: { mode: 'shadow', smallPrompt: 0.05 } });
+  });
+
+  it('flow control that is on keeps its own fairness when only sessions are set', () => {
+    const { flowControl } = load(on('{sessions: {mode: shadow}}'));
+    expect(flowControl).toMatchObject({ fallback: load('featureGates: [flowControl]').flowControl!.fallback });
+    expect(flowControl!.template).toEqual(load('featureGates: [flowControl]').flowControl!.template);
+  });
+
+  it('flow control that is on refuses a mode of sessions that it does not have, with those that it has', () => {
+    expect(() => load(on('{sessions: {mode: always}}'))).toThrow(/flowControl\.sessions\.mode.*off.*shadow/s);
   });
 
   it('flow control that is on needs no section', () => {

@@ -41,6 +41,7 @@ describe('the settings of the queues', () => {
       tenantLimits: [],
       replicas: 1,
       enableEviction: false,
+      sessions: { mode: 'off', smallPrompt: 0.02 },
     });
   });
 

@@ -205,7 +205,7 @@ describe('the session of a prompt', () => {
       return entry;
     });
   const found = (core: CoreInstance, hashes: readonly bigint[]) =>
-    core.call.sessionOf(writeHashes(core, hashes), hashes.length);
+    core.call.sessionOf(writeHashes(core, hashes), hashes.length, 1);
 
   it('a prompt that goes on from the last one of a session is recognised', () => {
     const core = openCore();

@@ -24,6 +24,7 @@ export function settings(given: Partial<FlowControlSettings> = {}): FlowControlS
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
+    sessions: { mode: 'off', smallPrompt: 0.02 },
     ...given,
   };
 }

@@ -17,6 +17,7 @@ const ROOM: EndpointRoom = {
   tokenMs: 0.05,
   overdue: 0,
   remoteRequests: 0,
+  sessionTokens: undefined,
 };
 
 interface Report {
@@ -29,7 +30,16 @@ function report(endpoints: readonly EndpointRoom[], { mode = 'learned', share = 
   const queues = new QueueMachine(settings(), 0, { requests: 2 ** 17, flows: 100_000 });
   for (let i = 0; i < flows; i++) queues.enqueue(request({ flow: `flow ${i}` }), 0);
   const snapshot = queues.snapshot(1_000, FLOWS_SHOWN);
-  const sources = { mode, snapshot, ceilings: new Map(), saturation: 1, share, endpoints, events: [] };
+  const sources = {
+    mode,
+    snapshot,
+    ceilings: new Map(),
+    saturation: 1,
+    share,
+    endpoints,
+    events: [],
+    sessions: undefined,
+  };
   return JSON.parse(JSON.stringify(flowReport(sources))) as Report;
 }
 

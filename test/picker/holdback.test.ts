@@ -61,7 +61,13 @@ describe('the ceilings of a pool', () => {
       blockTokens: 16,
     });
     const ceilings = new Ceilings({ kind: 'holdback', domain: 'rank', minCeiling: 0.5, maxCeiling: 1 });
-    controller.configure({ gate: gateSettings, ceilings, share: 1, standing: [10, 0] });
+    controller.configure({
+      gate: gateSettings,
+      ceilings,
+      share: 1,
+      standing: [10, 0],
+      sessions: { mode: 'off', smallPrompt: 0.02 },
+    });
     controller.wake();
     const shard = pool.shard(1);
     shard.decide({ priority: 20, nowMs: now });

@@ -36,6 +36,7 @@ function machine(fairness: FairnessSettings, ordering: OrderingSettings): QueueM
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
+    sessions: { mode: 'off', smallPrompt: 0.02 },
   };
   return new QueueMachine(settings, 0, { requests: 1_024, flows: 64 });
 }

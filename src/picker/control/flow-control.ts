@@ -6,6 +6,7 @@ import { Bell } from '../../core/bell.js';
 import { CapacityGate, type Evicted, type GateSettings } from '../../core/capacity-gate.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
+import type { SessionCounts } from '../../core/session-ledger.js';
 import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
 import { gateSettings } from '../../flow-control/gate-settings.js';
 import { Ceilings, standingPriorities } from '../../flow-control/policies/usage-limits.js';
@@ -206,6 +207,22 @@ export class FlowControl {
     return this.queues.snapshot(poolClockMs(), flows);
   }
 
+  sessionCounts(): SessionCounts | undefined {
+    return this.gate.sessions.isOn ? this.gate.sessions.counts() : undefined;
+  }
+
+  keptSeconds(): readonly number[] {
+    return this.gate.sessions.isOn ? this.gate.sessions.keptSeconds() : [];
+  }
+
+  usedShares(): readonly { readonly slot: number; readonly share: number }[] {
+    if (!this.gate.sessions.isOn) return [];
+    return this.#pool().flatMap(({ slot }) => {
+      const { capacity } = this.gate.room(slot);
+      return capacity > 0 ? [{ slot, share: this.gate.sessions.usedTokens(slot) / capacity }] : [];
+    });
+  }
+
   /** Content of the debug page. @param describe name and requests in flight of a slot */
   report(describe: (slot: number) => { readonly endpoint: string; readonly inflight: number }): object {
     const now = poolClockMs();
@@ -218,9 +235,11 @@ export class FlowControl {
       endpoints: this.#pool().map(({ slot }) => ({
         ...describe(slot),
         ...this.gate.room(slot),
+        sessionTokens: this.gate.sessions.isOn ? this.gate.sessions.usedTokens(slot) : undefined,
         saturation: this.gate.saturation([slot], now),
       })),
       events: this.controller.events,
+      sessions: this.sessionCounts(),
     });
   }
 
@@ -285,7 +304,8 @@ export class FlowControl {
 
   get #room(): RoomSettings {
     const standing = standingPriorities(this.#settings, this.#objectives);
-    return { gate: this.#gate, ceilings: new Ceilings(this.#settings.usageLimit), share: this.#share, standing };
+    const { usageLimit, sessions } = this.#settings;
+    return { gate: this.#gate, ceilings: new Ceilings(usageLimit), share: this.#share, standing, sessions };
   }
 
   /** Sets the priorities that the objectives of the pool give. */

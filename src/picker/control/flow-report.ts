@@ -1,4 +1,5 @@
 import type { Room } from '../../core/capacity-gate.js';
+import type { SessionCounts } from '../../core/session-ledger.js';
 import type { FlowEvent } from '../../flow-control/flow-controller.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 
@@ -10,6 +11,8 @@ export interface EndpointRoom extends Room {
   readonly endpoint: string;
   readonly inflight: number;
   readonly saturation: number | undefined;
+  /** Tokens that sessions need there; undefined while they are not counted. */
+  readonly sessionTokens: number | undefined;
 }
 
 /** Sources of the debug page. */
@@ -23,6 +26,8 @@ export interface FlowReportSources {
   readonly share: number;
   readonly endpoints: readonly EndpointRoom[];
   readonly events: readonly FlowEvent[];
+  /** Undefined while they are not counted. */
+  readonly sessions: SessionCounts | undefined;
 }
 
 /**
@@ -30,7 +35,7 @@ export interface FlowReportSources {
  * waits.
  */
 export function flowReport(sources: FlowReportSources): object {
-  const { mode, snapshot, ceilings, saturation, share, endpoints, events } = sources;
+  const { mode, snapshot, ceilings, saturation, share, endpoints, events, sessions } = sources;
   return {
     mode,
     saturation,
@@ -45,6 +50,7 @@ export function flowReport(sources: FlowReportSources): object {
       closedBy: closedBy(mode, share, room),
     })),
     recent: events,
+    sessions,
   };
 }
 

@@ -19,6 +19,7 @@ import { addPoolsMetrics } from '../../operations/metrics/pools-metrics.js';
 import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
+import { addSessionMetrics } from '../../operations/metrics/session-metrics.js';
 import { addShadowMetrics } from '../../operations/metrics/shadow-metrics.js';
 import { addShardMetrics, type ShardUse } from '../../operations/metrics/shard-metrics.js';
 import { addTokeniserMetrics } from '../../operations/metrics/tokeniser-metrics.js';
@@ -266,7 +267,10 @@ export class PoolPages implements Part {
       addTokeniserMetrics(exposition, segments, poolClockMs);
     if (traces !== undefined && isProcess) addTraceMetrics(exposition, () => traces.readings);
     if (isProcess && this.#sources.pools !== undefined) addPoolsMetrics(exposition, this.#sources.poolsProblem);
-    if (flow !== undefined) addFlowMetrics(exposition, flow, options.observe.poolName);
+    if (flow !== undefined) {
+      addFlowMetrics(exposition, flow, options.observe.poolName);
+      addSessionMetrics(exposition, flow, (slot) => pool.endpointOf(slot)?.name);
+    }
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
     if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
     if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());

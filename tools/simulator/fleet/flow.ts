@@ -3,6 +3,7 @@ import type { SaturationSettings } from '../../../src/contract/saturation-settin
 import { CapacityGate } from '../../../src/core/capacity-gate.js';
 import type { GateRequest } from '../../../src/core/decider.js';
 import type { CoreInstance } from '../../../src/core/memory.js';
+import type { SessionCounts } from '../../../src/core/session-ledger.js';
 import { type Return, WaitSlots } from '../../../src/core/wait-slots.js';
 import { FlowController } from '../../../src/flow-control/flow-controller.js';
 import type { FlowTimers } from '../../../src/flow-control/flow-timers.js';
@@ -77,8 +78,15 @@ export class SimulatedFlow {
       timers: this.#timers(),
     });
     const standing = standingPriorities(settings, []);
-    const room = { gate: gateSettings(detector), ceilings: new Ceilings(settings.usageLimit), share, standing };
+    const { usageLimit, sessions } = settings;
+    const room = { gate: gateSettings(detector), ceilings: new Ceilings(usageLimit), share, standing, sessions };
     if (!this.#controller.configure(room)) throw new Error('the gate of a simulated picker stays locked');
+  }
+
+  /** Sessions as they are counted; undefined = they are not. */
+  get sessions(): SessionCounts | undefined {
+    const { sessions } = this.#gate;
+    return sessions.isOn ? sessions.counts() : undefined;
   }
 
   /** What a decision is told of the gate. */

@@ -1,3 +1,4 @@
+import type { SessionCounts } from '../../../src/core/session-ledger.js';
 import type { LearnerSample } from './learner.js';
 
 /** Outcome of one request. Times are the client's, in milliseconds. */
@@ -41,6 +42,8 @@ export interface RunOutcome {
   readonly decisions: number;
   /** Of the first picker; undefined when it learns nothing. */
   readonly learning: readonly LearnerSample[] | undefined;
+  /** Sessions as the first picker counts them; undefined when it does not. */
+  readonly sessions: SessionCounts | undefined;
   readonly transitions:
     | readonly { readonly timeMs: number; readonly to: string; readonly reason: string }[]
     | undefined;

@@ -15,6 +15,7 @@ import {
 } from '../../../src/core/memory.js';
 import type { Operation } from '../../../src/core/operations.js';
 import { ProgramTable } from '../../../src/core/programs.js';
+import type { SessionCounts } from '../../../src/core/session-ledger.js';
 import type { Measures } from '../../../src/core/training-sample.js';
 import { writeLabels } from '../../../src/scheduling/label-columns.js';
 import { projectedScorers } from '../../../src/scheduling/learned-profile.js';
@@ -409,6 +410,11 @@ export class SimulatedPicker {
 
   outcome({ slot }: SimulatedCharge, failed: boolean, nowMs: number): void {
     this.#decider.noteOutcome(slot, FIRST_GENERATION, failed ? 'failed' : 'answered', nowMs);
+  }
+
+  /** Sessions as they are counted; undefined = they are not. */
+  get sessions(): SessionCounts | undefined {
+    return this.#flow?.sessions;
   }
 
   /** Requests in flight by slot as the ledger counts them. */

@@ -146,6 +146,7 @@ class Simulation implements EngineListener<Flight> {
       clients: this.#plays.clients,
       decisions: this.#decisions,
       learning: this.#pickers[0]!.learner?.samples,
+      sessions: this.#pickers[0]!.sessions,
       transitions: this.#pickers[0]!.learner?.transitions,
     };
   }

@@ -33,6 +33,8 @@ export interface RunResult extends SuiteRun {
   readonly transitions: RunOutcome['transitions'];
   /** Training samples until the learned coefficients were where they stayed; undefined when nothing was learned. */
   readonly settledAfter?: number | undefined;
+  /** Undefined when the configuration counts none. */
+  readonly sessions?: RunOutcome['sessions'];
   /** Of a suite that looks for it; the summary is that of the run at this load. */
   readonly capacity?: Capacity | undefined;
 }
@@ -74,7 +76,7 @@ function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number
   const begin = performance.now();
   const outcome = simulate(workload, configuration, fleet, cell.seed);
   const tookMs = performance.now() - begin;
-  const { learning, transitions } = outcome;
+  const { learning, transitions, sessions } = outcome;
   const summary = summarise(outcome, suite, workload.parts.length);
   return {
     ...cell,
@@ -83,6 +85,7 @@ function runAt(suite: Suite, cell: SuiteRun, folders: SuiteFolders, load: number
     tookMs,
     learning: cell.seed === suite.firstSeed ? learning : undefined,
     transitions,
+    sessions,
     settledAfter: learning === undefined ? undefined : settledAfter(learning),
   };
 }

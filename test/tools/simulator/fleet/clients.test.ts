@@ -103,6 +103,32 @@ describe('a fixed number of clients', () => {
 
 const CROWD = { kind: 'separate', rate: 40, seconds: 20, prompt: { mean: 4_000, sigma: 0 } };
 
+describe('sessions of a simulated picker', () => {
+  const SHADOW = { ...QUEUES, flowControl: { sessions: { mode: 'shadow' } } };
+  const LOADED = { ...AGENTS, concurrency: 12, seconds: 120, thinkSeconds: 5 };
+
+  test('shadow mode changes no request', () => {
+    const requests = (changes: object) => JSON.stringify(play(LOADED, { changes }).outcome.requests);
+    expect(requests(SHADOW)).toBe(requests(QUEUES));
+  });
+
+  test('every session is recognised: as many are new as there are', () => {
+    const { outcome } = play(LOADED, { changes: SHADOW });
+    const { recognised } = outcome.sessions!;
+    const ended = new Set(outcome.requests.map(({ session }) => session)).size;
+    expect(recognised.uncounted).toBe(0);
+    // The first turns of the last sessions may not have ended.
+    expect(recognised.new + recognised.fork).toBeGreaterThanOrEqual(ended);
+    expect(recognised.new + recognised.fork).toBeLessThanOrEqual(ended + 12);
+    expect(recognised.prompt + recognised.new + recognised.fork).toBeGreaterThanOrEqual(outcome.requests.length);
+  });
+
+  test('nothing is said of sessions without shadow mode', () => {
+    expect(play(AGENTS, { changes: QUEUES }).outcome.sessions).toBeUndefined();
+    expect(play(AGENTS).outcome.sessions).toBeUndefined();
+  });
+});
+
 describe('flow control of a simulated picker', () => {
   test('requests beyond the room of the endpoints wait, and are served', () => {
     const { summary } = play({ kind: 'separate', rate: 8, seconds: 30 }, { changes: QUEUES });

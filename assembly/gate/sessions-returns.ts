@@ -1,0 +1,136 @@
+// When sessions come back, and how long an idle one is worth its room.
+//
+// Owns: the returns and the kept ages in the head of REGION_SESSIONS. Commit lock held, but for the reckoning, which
+// the control thread does beside it.
+//
+// An idle session is kept while the computation that its return would save is worth more than the room that it takes
+// until then: while there is a time t for which
+//
+//   P(returns within t | idle so long) · refill  >  E[min(return, t) | idle so long]
+//
+// Its tokens cancel out: computing them takes tokens / capacity of the refill time, and they take that share of the
+// cache. It is the five-minute rule (Gray and Putzolu) with the cache of an engine. The chance of a return at an age is
+// learned from the returns and from the sessions that reached the age, in three classes by the number of turns. So a
+// finished session needs no sign: its chance has become small.
+import { ASSERTIONS } from '../assertions';
+import {
+  AGES,
+  COUNTED_AGES,
+  keptAges,
+  reachedAt,
+  returnsAt,
+  SESSION_CLASSES,
+  Session,
+  sessionsHead,
+} from './sessions-layout';
+
+const FIRST_AGE: f64 = 500; // ms
+const GROWTH: f64 = 1.35;
+/** Chance of a return before anything is known: the rate 1 / (5 s + age), as if so many sessions had shown it. */
+const PRIOR_MS: f64 = 5000;
+const PRIOR_SESSIONS: f64 = 4;
+
+/** Class of a session by its turns. */
+export function classOf(session: Session): u32 {
+  return session.turns <= 1 ? 0 : session.turns < 5 ? 1 : 2;
+}
+
+/** Bin of an age in milliseconds. */
+export function ageOf(ms: f64): u32 {
+  let age: u32 = 0;
+  for (let end = FIRST_AGE; ms >= end && age < AGES - 1; end *= GROWTH) age++;
+  return age;
+}
+
+function addTo(at: usize, by: f32): void {
+  store<f32>(at, load<f32>(at) + by);
+}
+
+/** The session has reached an age: it could have come back at each one before. */
+function reach(session: Session, age: u32): void {
+  const kind = classOf(session);
+  const counted = session.ages & COUNTED_AGES;
+  for (let i: u32 = counted; i < age; i++) addTo(reachedAt(kind, i), 1);
+  if (age > counted) session.ages = (session.ages & ~COUNTED_AGES) | <u8>age;
+}
+
+/** An idle session comes back. */
+export function noteReturn(session: Session, now: f64): void {
+  const age = ageOf(now - session.lastUse);
+  reach(session, age);
+  addTo(returnsAt(classOf(session), age), 1);
+  addTo(reachedAt(classOf(session), age), 1);
+}
+
+/** It has not come back yet. */
+export function noteAbsence(session: Session, now: f64): void {
+  reach(session, ageOf(now - session.lastUse));
+}
+
+/** Whether the room of an idle session is worth more than it costs. */
+export function isKept(session: Session, now: f64): bool {
+  return (load<u32>(keptAges(classOf(session))) & (1 << ageOf(now - session.lastUse))) != 0;
+}
+
+/** Chance that a session that has reached an age comes back in its bin. */
+function chanceOf(kind: u32, age: u32, begin: f64, end: f64): f64 {
+  const prior = 1 - (PRIOR_MS + begin) / (PRIOR_MS + end);
+  const returned = <f64>load<f32>(returnsAt(kind, age)) + PRIOR_SESSIONS * prior;
+  return returned / (<f64>load<f32>(reachedAt(kind, age)) + PRIOR_SESSIONS);
+}
+
+/** Whether a session of a class is kept at an age. @param begin of its bin, ms */
+function isWorth(kind: u32, age: u32, begin: f64, refill: f64): bool {
+  let from = begin;
+  let absent: f64 = 1;
+  let returned: f64 = 0;
+  let waited: f64 = 0;
+  for (let i = age; i < AGES; i++) {
+    const end = i == 0 ? FIRST_AGE : from * GROWTH;
+    const chance = chanceOf(kind, i, from, end);
+    waited += absent * (1 - chance / 2) * (end - from);
+    returned += absent * chance;
+    absent *= 1 - chance;
+    if (returned * refill > waited) return true;
+    from = end;
+  }
+  return false;
+}
+
+/** Reckons anew at which ages a session is kept. No lock: it reads what is counted meanwhile. */
+export function reckonKept(): void {
+  const refill = <f64>sessionsHead().refill;
+  for (let kind: u32 = 0; kind < SESSION_CLASSES; kind++) {
+    let kept: u32 = 0;
+    let begin: f64 = 0;
+    for (let age: u32 = 0; age < AGES; age++) {
+      if (refill <= 0 || isWorth(kind, age, begin, refill)) kept |= 1 << age;
+      begin = age == 0 ? FIRST_AGE : begin * GROWTH;
+    }
+    store<u32>(keptAges(kind), kept);
+  }
+}
+
+/** Halves what is known, so that it follows the traffic. */
+export function halveReturns(): void {
+  for (let kind: u32 = 0; kind < SESSION_CLASSES; kind++) {
+    for (let age: u32 = 0; age < AGES; age++) {
+      const returned = returnsAt(kind, age);
+      const reached = reachedAt(kind, age);
+      store<f32>(returned, load<f32>(returned) / 2);
+      store<f32>(reached, load<f32>(reached) / 2);
+    }
+  }
+}
+
+/** Milliseconds up to which a session of a class is kept, Infinity = always. */
+export function sessionsKeptFor(kind: u32): f64 {
+  if (ASSERTIONS) assert(kind < SESSION_CLASSES, 'the class is one of the sessions');
+  const kept = load<u32>(keptAges(kind));
+  if (kept == 0) return 0;
+  const last: u32 = 31 - <u32>clz(kept);
+  if (last == AGES - 1) return Infinity;
+  let end = FIRST_AGE;
+  for (let i: u32 = 0; i < last; i++) end *= GROWTH;
+  return end;
+}

@@ -1,0 +1,346 @@
+// Turns of sessions as charges of the ledger: the session that a prompt belongs to, and what begins and ends with a
+// charge.
+//
+// Owns: the turns, the ring of shared lengths and the clock of REGION_SESSIONS. Commit lock held, but for
+// seekSession().
+//
+// A turn is written before its session is running, and a session that runs names the entry of its turn: a repair finds
+// out from both what was left half done.
+import * as column from '../columns/column';
+import { slotOffset } from '../columns/column';
+import { COLUMN_GENERATION } from '../endpoints';
+import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
+import { HASHES, MATCH, REQUESTS, SLOTS } from '../memory';
+import { request } from '../request-area';
+import { ROOM_CAPACITY } from './layout';
+import * as room from './room';
+import {
+  sessionBegin,
+  sessionEnd,
+  sessionGrow,
+  sessionShare,
+  sessionsForgotten,
+  sessionsOtherBegins,
+  sessionsOtherEnds,
+  sessionsRepair,
+  sessionTake,
+} from './sessions';
+import { anchoredBlocks, sessionOf, setAnchors } from './sessions-anchors';
+import {
+  addToSessionsColumn,
+  SESSION_IDLE,
+  SESSION_RUNNING,
+  SESSIONS_AGAIN_LAPSED,
+  SESSIONS_AGAIN_LOST,
+  SESSIONS_AGAIN_MOVED,
+  SESSIONS_FORGOTTEN,
+  SESSIONS_FORKED,
+  SESSIONS_NEW,
+  SESSIONS_OTHERS_RUNNING,
+  SESSIONS_RECOGNISED,
+  SESSIONS_SAVED,
+  SESSIONS_UNCOUNTED,
+  Session,
+  SHARED_LENGTHS,
+  sessionAt,
+  sessionsColumn,
+  sessionsCount,
+  sessionsHead,
+  sessionsOn,
+  setSessionsColumn,
+  sharedLength,
+  turnAt,
+  WAS_FORGOTTEN,
+} from './sessions-layout';
+import { countedPrefix } from './sessions-prefixes';
+import { noteReturn } from './sessions-returns';
+
+/** Anchors stand at multiples of so many tokens, or of a block: a look at a prompt probes these. */
+const ANCHOR_TOKENS: u32 = 64;
+/** A prompt with fewer blocks has no session, and a beginning with fewer is not counted as shared. */
+const BLOCKS_MIN: u32 = 2;
+/** Bound on the tokens of one request without a session: sums stay far from 32 bits. */
+const OTHER_MAX: u32 = 1 << 24;
+
+/** Session whose anchor the prompt of this decision has, 0 = none. Scratch of one decision. */
+let sought: u32 = 0;
+/** Blocks up to that anchor. */
+let soughtBlocks: u32 = 0;
+
+function hashAt(block: u32): u64 {
+  return load<u64>(HASHES + ((<usize>block) << 3));
+}
+
+/** Blocks from one anchor to the next, a power of 2. */
+function anchorStep(): u32 {
+  const size = request().blockTokens;
+  let step: u32 = 1;
+  while (size != 0 && step * size < ANCHOR_TOKENS) step <<= 1;
+  return step;
+}
+
+/** Looks for the session of the prompt in HASHES. Takes no lock. */
+export function seekSession(blocks: u32): void {
+  const small = request().promptTokens < sessionsHead().smallTokens;
+  sought = small || blocks < BLOCKS_MIN ? 0 : sessionOf(HASHES, blocks, anchorStep());
+  soughtBlocks = anchoredBlocks();
+}
+
+/** The session that was found, if its anchor is still there. @returns 0 when there is none */
+export function soughtSession(): u32 {
+  if (sought == 0) return 0;
+  const session = sessionAt(sought);
+  const hash = hashAt(soughtBlocks - 1);
+  return session.state != 0 && (session.anchor == hash || session.earlyAnchor == hash) ? sought : 0;
+}
+
+/** Tokens that the cache of an endpoint holds, 0 = unknown. */
+export function cacheTokens(slot: u32): f32 {
+  return room.f32(ROOM_CAPACITY, slot);
+}
+
+/** A prompt so small that it is nobody's turn: chat, which passes at once. */
+export function isSmall(prompt: u32, slot: u32): bool {
+  return <f32>prompt < sessionsHead().small * cacheTokens(slot);
+}
+
+function forget(slot: u32): void {
+  const capacity = cacheTokens(slot);
+  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(slot, <u32>capacity));
+}
+
+function tick(now: f64): f64 {
+  const head = sessionsHead();
+  if (now > head.clock) head.clock = now;
+  return head.clock;
+}
+
+function slotIsCurrent(entry: LedgerEntry): bool {
+  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
+}
+
+/**
+ * Blocks of a new session's prompt that others have too: those that the endpoint holds already. A beginning that is
+ * nearly as long as one that was shared before is that one: what both have behind it is chance.
+ */
+export function sharedBlocks(slot: u32): u32 {
+  const held = min(load<u32>(MATCH + slotOffset(slot)), request().blocks);
+  if (held < BLOCKS_MIN) return 0;
+  let best: u32 = 0;
+  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
+    const length = load<u32>(sharedLength(i));
+    if (length <= held && length > best) best = length;
+  }
+  return best >= held - (held >> 2) ? best : held;
+}
+
+function rememberLength(blocks: u32): void {
+  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) if (load<u32>(sharedLength(i)) == blocks) return;
+  const head = sessionsHead();
+  store<u32>(sharedLength(head.lengths), blocks);
+  head.lengths = (head.lengths + 1) % SHARED_LENGTHS;
+}
+
+/** Blocks of the longest beginning of the prompt that other sessions on the endpoint share. */
+function countedBlocks(slot: u32): u32 {
+  let best: u32 = 0;
+  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
+    const length = load<u32>(sharedLength(i));
+    if (length > best && length <= request().blocks && countedPrefix(hashAt(length - 1), slot) != 0) best = length;
+  }
+  return best;
+}
+
+/** Counts what the turn of a known session finds in the cache, and what it has to compute again and why. */
+function countReturn(session: Session, slot: u32, uncached: u32, now: f64): void {
+  sessionsCount(SESSIONS_RECOGNISED, 1);
+  const before = session.own + session.shared;
+  const prompt = request().promptTokens;
+  const added = prompt > before ? prompt - before : 0;
+  const again = uncached > added ? uncached - added : 0;
+  const kept = session.state == SESSION_IDLE;
+  if (kept && session.home == slot) sessionsCount(SESSIONS_SAVED, prompt > uncached ? prompt - uncached : 0);
+  else if (kept) sessionsCount(SESSIONS_AGAIN_MOVED, again);
+  else sessionsCount((session.ages & WAS_FORGOTTEN) != 0 ? SESSIONS_AGAIN_LOST : SESSIONS_AGAIN_LAPSED, again);
+  noteReturn(session, now);
+}
+
+/** Begins the turn of a known session. @returns its entry */
+function continueSession(entry: u32, slot: u32, uncached: u32, ticket: u32, now: f64): u32 {
+  const session = sessionAt(entry);
+  countReturn(session, slot, uncached, now);
+  let shared = session.shared;
+  let prefix = session.prefix;
+  if (prefix == 0 || shared > soughtBlocks * request().blockTokens) {
+    const blocks = countedBlocks(slot);
+    shared = blocks * request().blockTokens;
+    prefix = blocks == 0 ? 0 : hashAt(blocks - 1);
+  }
+  sessionBegin(entry, slot, request().promptTokens, shared, prefix, ticket, now);
+  return entry;
+}
+
+/** Begins the first turn of a session. @param fork running session from whose last prompt it goes on, 0 = none */
+function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): void {
+  const size = request().blockTokens;
+  let blocks = sharedBlocks(slot);
+  if (fork != 0 && sessionAt(fork).home == slot && blocks >= soughtBlocks) {
+    blocks = soughtBlocks;
+    sessionShare(fork, blocks * size, hashAt(blocks - 1));
+  }
+  if (blocks != 0) rememberLength(blocks);
+  sessionsCount(fork == 0 ? SESSIONS_NEW : SESSIONS_FORKED, 1);
+  const prefix = blocks == 0 ? 0 : hashAt(blocks - 1);
+  sessionBegin(entry, slot, request().promptTokens, blocks * size, prefix, ticket, now);
+}
+
+/**
+ * Anchors a session at its prompt. An anchor lies behind what others share, and the early one, for a client that writes
+ * its last message anew, needs a second turn: what the first one shares may not be known yet.
+ */
+function anchorSession(entry: u32): void {
+  const session = sessionAt(entry);
+  const step = anchorStep();
+  const shared = session.shared / max<u32>(request().blockTokens, 1);
+  const blocks = request().blocks & ~(step - 1);
+  const early = <u32>((<u64>blocks * 9) / 10) & ~(step - 1);
+  const isEarly = session.turns > 1 && early > shared;
+  setAnchors(entry, blocks > shared ? hashAt(blocks - 1) : 0, isEarly ? hashAt(early - 1) : 0);
+}
+
+/** A charge that is no turn: chat, or a request whose session cannot be counted. */
+function beginOther(index: u32, slot: u32, tokens: u32): void {
+  const turn = turnAt(index);
+  turn.generation = 0;
+  turn.session = 0;
+  turn.tokens = min(tokens, OTHER_MAX);
+  turn.generation = entryAt(index).generation;
+  sessionsOtherBegins(slot, turn.tokens);
+}
+
+/**
+ * A request was charged as ledger entry `index`, of the decision that this thread is in.
+ * @param uncached prompt tokens that the endpoint does not hold
+ * @param first whether it is the first pick of its request
+ */
+export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): void {
+  if (!sessionsOn()) return;
+  const now = tick(request().now);
+  const prompt = request().promptTokens;
+  const counted = first && request().blocks >= BLOCKS_MIN && !isSmall(prompt, slot);
+  const found = counted ? soughtSession() : 0;
+  const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
+  const entry = !counted ? 0 : found != 0 && !running ? found : sessionTake();
+  if (entry == 0) {
+    if (counted) sessionsCount(SESSIONS_UNCOUNTED, 1);
+    beginOther(index, slot, uncached);
+  } else {
+    const turn = turnAt(index);
+    turn.generation = 0;
+    turn.session = entry;
+    turn.tokens = prompt;
+    turn.generation = entryAt(index).generation;
+    if (entry == found) continueSession(entry, slot, uncached, index + 1, now);
+    else beginSession(entry, running ? found : 0, slot, index + 1, now);
+    anchorSession(entry);
+  }
+  forget(slot);
+}
+
+/** Whether an entry counts as a turn or as a request without one. */
+function isCounted(index: u32): bool {
+  return sessionsOn() && turnAt(index).generation == entryAt(index).generation;
+}
+
+/** The output of an entry has grown to `tokens`. */
+export function turnGrows(index: u32, tokens: u32): void {
+  if (!isCounted(index)) return;
+  const turn = turnAt(index);
+  if (turn.session != 0) sessionGrow(turn.session, turn.tokens + tokens);
+}
+
+/** The latest event of the pool was at `now`. */
+export function turnsSeen(now: f64): void {
+  if (sessionsOn()) tick(now);
+}
+
+/** An entry is about to be released; it is still charged. */
+export function turnEnds(index: u32): void {
+  if (!isCounted(index)) return;
+  const entry = entryAt(index);
+  const turn = turnAt(index);
+  turn.generation = 0;
+  if (turn.session != 0) sessionEnd(turn.session, sessionsHead().clock);
+  else if (slotIsCurrent(entry)) sessionsOtherEnds(entry.slot, turn.tokens);
+  if (slotIsCurrent(entry)) forget(entry.slot);
+}
+
+/** An entry is about to be charged to another slot: another endpoint computes all of it. */
+export function turnMoves(index: u32, to: u32): void {
+  if (!isCounted(index)) return;
+  const entry = entryAt(index);
+  const turn = turnAt(index);
+  if (turn.session == 0) {
+    if (slotIsCurrent(entry)) sessionsOtherEnds(entry.slot, turn.tokens);
+    sessionsOtherBegins(to, turn.tokens);
+  } else {
+    const now = sessionsHead().clock;
+    sessionEnd(turn.session, now);
+    sessionBegin(turn.session, to, turn.tokens, 0, 0, index + 1, now);
+  }
+  forget(to);
+}
+
+/** Ends the turns of which a dead thread left one half only, and counts the other requests again. */
+export function turnsRepair(): void {
+  const head = sessionsHead();
+  sessionsRepair();
+  for (let entry: u32 = 1; entry <= head.made; entry++) {
+    const session = sessionAt(entry);
+    if (session.state == SESSION_RUNNING && !runsIn(entry, session.ticket)) sessionEnd(entry, head.clock);
+  }
+  for (let i: u32 = 0; i < REQUESTS; i++) {
+    const turn = turnAt(i);
+    if (!isCharged(entryAt(i)) || !isCounted(i) || turn.session == 0) continue;
+    if (!runsIn(turn.session, i + 1) || sessionAt(turn.session).state != SESSION_RUNNING) turn.generation = 0;
+  }
+  for (let slot: u32 = 0; slot < SLOTS; slot++) setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);
+  addOthers(1);
+}
+
+/** Whether both the session and the ledger's entry say that it is its turn. */
+function runsIn(entry: u32, ticket: u32): bool {
+  if (ticket == 0 || ticket > REQUESTS || sessionAt(entry).ticket != ticket) return false;
+  return isCharged(entryAt(ticket - 1)) && isCounted(ticket - 1) && turnAt(ticket - 1).session == entry;
+}
+
+/** Adds the tokens of all other requests to the sums of their endpoints, `sign` times. */
+function addOthers(sign: i32): void {
+  for (let i: u32 = 0; i < REQUESTS; i++) {
+    const entry = entryAt(i);
+    if (!isCharged(entry) || !isCounted(i) || turnAt(i).session != 0 || !slotIsCurrent(entry)) continue;
+    addToSessionsColumn(SESSIONS_OTHERS_RUNNING, entry.slot, <u32>(sign * <i32>turnAt(i).tokens));
+  }
+}
+
+/**
+ * Checks that each running session has its turn, and that the other requests add up.
+ * @returns 0, or 1 a session without its turn, 2 a turn without its session, 3 tokens of other requests
+ */
+export function turnsCheck(): u32 {
+  if (!sessionsOn()) return 0;
+  const made = sessionsHead().made;
+  for (let entry: u32 = 1; entry <= made; entry++) {
+    const session = sessionAt(entry);
+    if (session.state == SESSION_RUNNING && !runsIn(entry, session.ticket)) return 1;
+  }
+  for (let i: u32 = 0; i < REQUESTS; i++) {
+    if (!isCharged(entryAt(i)) || !isCounted(i) || turnAt(i).session == 0) continue;
+    if (!runsIn(turnAt(i).session, i + 1)) return 2;
+  }
+  addOthers(-1);
+  let wrong = false;
+  for (let slot: u32 = 0; slot < SLOTS; slot++) wrong = wrong || sessionsColumn(SESSIONS_OTHERS_RUNNING, slot) != 0;
+  addOthers(1);
+  return wrong ? 3 : 0;
+}
