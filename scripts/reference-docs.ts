@@ -19,6 +19,7 @@ import { addPoolsMetrics } from '../dist/src/operations/metrics/pools-metrics.js
 import { addReplicationMetrics } from '../dist/src/operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../dist/src/operations/metrics/rollout-shares.js';
 import { addServedModels } from '../dist/src/operations/metrics/served-models.js';
+import { addSessionMetrics, type SessionFigures } from '../dist/src/operations/metrics/session-metrics.js';
 import { addShadowMetrics } from '../dist/src/operations/metrics/shadow-metrics.js';
 import { addShardMetrics } from '../dist/src/operations/metrics/shard-metrics.js';
 import { addTokeniserMetrics } from '../dist/src/operations/metrics/tokeniser-metrics.js';
@@ -141,6 +142,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     'Flow control',
     'With the feature gate `flowControl`.',
     (exposition) => addFlowMetrics(exposition, FLOW_CONTROL, 'pool'),
+  ],
+  [
+    'Sessions',
+    'With `flowControl.sessions` in mode `shadow`.',
+    (exposition) => addSessionMetrics(exposition, {} as SessionFigures, never),
   ],
   [
     'KV events',

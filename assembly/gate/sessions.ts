@@ -7,7 +7,7 @@
 //                    └───────────────── begin, from any state but running ───────────────────┘
 //
 // An engine frees the blocks of a finished turn to the end of its free list and takes new ones from the head of it,
-// whoever they belong to. So an endpoint's sessions between turns stand in a list in the order of their last use, from
+// of any request. So an endpoint's sessions between turns stand in a list in the order of their last use, from
 // the oldest protected one on, and what is in use is what running sessions hold, and all that lies from the head of the
 // list on: lapsed sessions and other traffic too, and each shared beginning once.
 import { ASSERTIONS } from '../assertions';

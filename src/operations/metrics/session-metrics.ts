@@ -57,7 +57,7 @@ export function addSessionMetrics(
   counter(
     {
       name: 'pointsman_session_recomputed_tokens_total',
-      help: 'Tokens of known sessions that were computed again, by what became of their place.',
+      help: 'Tokens of known sessions that were computed again, by the fate of their place.',
       label: 'cause',
     },
     ({ recomputed }) => recomputed,
