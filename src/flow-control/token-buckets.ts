@@ -96,8 +96,10 @@ export class TokenBuckets {
   /**
    * Tenants that have used tokens since the last call, with the total of each since the start of the process.
    * @param tenantsMax bound on the tenants that are returned
+   * @param againMs the time, where tenants whose bucket is not full are told once more: a report may have been lost
    */
-  takeNews(tenantsMax: number): { readonly tenant: string; readonly tokens: number }[] {
+  takeNews(tenantsMax: number, againMs?: number): { readonly tenant: string; readonly tokens: number }[] {
+    if (againMs !== undefined) this.#renewNews(tenantsMax, againMs);
     const news: { tenant: string; tokens: number }[] = [];
     for (const tenant of this.#news) {
       if (news.length === tenantsMax) break;
@@ -105,6 +107,15 @@ export class TokenBuckets {
       news.push({ tenant, tokens: this.#used.get(tenant)! });
     }
     return news;
+  }
+
+  #renewNews(tenantsMax: number, nowMs: number): void {
+    for (const tenant of this.#buckets.keys()) {
+      if (this.#news.size >= tenantsMax) return;
+      const settings = this.#settingsOf(tenant);
+      if (settings === undefined || !this.#used.has(tenant)) continue;
+      if (this.#level(tenant, settings, nowMs) < settings.burstTokens) this.#news.add(tenant);
+    }
   }
 
   #settingsOf(fairnessId: string): TokenBucketSettings | undefined {

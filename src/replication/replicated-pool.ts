@@ -19,8 +19,8 @@ export interface ReplicatedPool {
   ejections(): readonly EjectionNews[];
   /** Endpoints that are out now. */
   ejected(): readonly EjectionNews[];
-  /** Tokens of tenants that have used some since the last call. */
-  spendings(): readonly Spending[];
+  /** Tokens of tenants that have used some since the last call. @param all also of tenants whose bucket is not full */
+  spendings(all: boolean): readonly Spending[];
   /** Learned state; undefined = not yet time to send it again. */
   learned(): Uint8Array | undefined;
   applyLoad(endpoint: bigint, load: LoadSum): void;

@@ -189,7 +189,7 @@ export class Replicator {
     const changed = pool.changed();
     const loads: readonly LoadRow[] = changed || full ? this.#told.changed(pool.loads(full), full) : NOTHING;
     const ejections = changed ? pool.ejections() : NOTHING;
-    const spendings = pool.spendings();
+    const spendings = pool.spendings(full);
     const learned = pool.learned();
     const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
     const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;

@@ -370,9 +370,9 @@ schedulingProfiles:
   });
 
   it('profiles refuse more plugins than a program can hold', () => {
-    const refs = Array.from({ length: 70 }, () => '{pluginRef: queue}').join(', ');
+    const refs = Array.from({ length: 75 }, () => '{pluginRef: queue}').join(', ');
     expect(refusal(`${plugins}schedulingProfiles: [{name: a, plugins: [${refs}]}]`)).toContain(
-      'at most 70 fit a program',
+      'at most 74 fit a program',
     );
   });
 

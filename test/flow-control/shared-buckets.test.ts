@@ -22,6 +22,22 @@ describe('buckets that several pickers share', () => {
     expect(buckets.takeNews(10)).toEqual([{ tenant: 'a', tokens: 35 }]);
   });
 
+  it('tokens used here are told again where a report may have been lost, until the bucket is full', () => {
+    const buckets = new TokenBuckets(LIMITS);
+    buckets.take('a', 30, 0);
+    buckets.takeElsewhere('b', 30, 0);
+    expect(buckets.takeNews(10, 0)).toEqual([{ tenant: 'a', tokens: 30 }]);
+    expect(buckets.takeNews(10, 299)).toEqual([{ tenant: 'a', tokens: 30 }]);
+    expect(buckets.takeNews(10, 300)).toEqual([]);
+  });
+
+  it('tokens told again are within the bound of one report', () => {
+    const buckets = new TokenBuckets([{ ...LIMITS[0]!, fairnessId: '*' }]);
+    for (const tenant of ['a', 'b', 'c']) buckets.take(tenant, 100, 0);
+    buckets.takeNews(10);
+    expect(buckets.takeNews(2, 0)).toHaveLength(2);
+  });
+
   it('tenants beyond the bound of one report are in the next', () => {
     const buckets = new TokenBuckets([{ ...LIMITS[0]!, fairnessId: '*' }]);
     for (const tenant of ['a', 'b', 'c']) buckets.take(tenant, 1, 0);

@@ -19,7 +19,7 @@ export class HeardPool implements ReplicatedPool {
   placements = () => 0;
   ejections = () => [];
   ejected = () => [];
-  spendings = () => [];
+  spendings: ReplicatedPool['spendings'] = () => [];
   learned = () => undefined;
   applyLoad: ReplicatedPool['applyLoad'] = (endpoint, { requests }) => void this.peerLoads.set(endpoint, requests);
   applyPlacements: ReplicatedPool['applyPlacements'] = (placements) => {

@@ -276,9 +276,12 @@ export class FlowControl {
     this.#writeGate();
   }
 
-  /** Tokens since the start of each tenant with a bucket that has used some since the last call. */
-  takeSpent(tenantsMax: number): readonly { readonly tenant: string; readonly tokens: number }[] {
-    return this.queues.buckets.takeNews(tenantsMax);
+  /**
+   * Tokens since the start of each tenant with a bucket that has used some since the last call.
+   * @param again also of tenants whose bucket is not full
+   */
+  takeSpent(tenantsMax: number, again: boolean): readonly { readonly tenant: string; readonly tokens: number }[] {
+    return this.queues.buckets.takeNews(tenantsMax, again ? poolClockMs() : undefined);
   }
 
   /**

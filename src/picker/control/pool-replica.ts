@@ -153,8 +153,8 @@ export class PoolReplica implements ReplicatedPool {
     return all.filter(({ out }) => out).map(({ endpoint }) => ({ endpoint, out: true }));
   }
 
-  spendings(): readonly Spending[] {
-    return this.#options.state.spendings();
+  spendings(all: boolean): readonly Spending[] {
+    return this.#options.state.spendings(all);
   }
 
   learned(): Uint8Array | undefined {

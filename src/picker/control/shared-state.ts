@@ -22,8 +22,8 @@ export function sharedState(
 ): SharedState {
   let toldMs = performance.now();
   return {
-    spendings: () => {
-      const spendings = flow()?.takeSpent(TENANTS_MAX) ?? [];
+    spendings: (all) => {
+      const spendings = flow()?.takeSpent(TENANTS_MAX, all) ?? [];
       return spendings.filter(({ tenant }) => Buffer.byteLength(tenant) <= NAME_BYTES_MAX);
     },
     applySpent: (spent) => flow()?.spentElsewhere(spent, isSigned),
