@@ -1,5 +1,5 @@
-// Packages and run-time circles of the compiled modules: `npm run arrows`. The arrows between the rooms, which type-only imports
-// count for as well, are checked in the sources (scripts/arrows.ts).
+// Packages and run-time circles of the compiled modules: `npm run arrows`. The arrows between the rooms, which
+// type-only imports count for as well, are checked in the sources (scripts/arrows.ts).
 
 module.exports = {
   forbidden: [

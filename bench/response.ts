@@ -10,7 +10,8 @@ function newScanner(): ResponseScanner {
 function event(token: string): string {
   return (
     'data: ' +
-    `{"id":"chatcmpl-5f3a9c","object":"chat.completion.chunk","created":1760000000,"model":"llama-3.1-8b","choices":[{"index":0,"delta":{"content":"${token}"},"logprobs":null,"finish_reason":null}]}\n\n`
+    '{"id":"chatcmpl-5f3a9c","object":"chat.completion.chunk","created":1760000000,"model":"llama-3.1-8b",' +
+    `"choices":[{"index":0,"delta":{"content":"${token}"},"logprobs":null,"finish_reason":null}]}\n\n`
   );
 }
 

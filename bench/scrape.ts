@@ -62,7 +62,8 @@ function page(): Buffer {
           '1.7600000005e+09\n',
       ]),
       family('vllm:cache_config_info', 'gauge', [
-        'vllm:cache_config_info{block_size="16",cache_dtype="auto",enable_prefix_caching="True",engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="27500",swap_space="4"} 1.0\n',
+        'vllm:cache_config_info{block_size="16",cache_dtype="auto",enable_prefix_caching="True",engine="0",' +
+          'gpu_memory_utilization="0.9",num_gpu_blocks="27500",swap_space="4"} 1.0\n',
       ]),
       ...histograms.map((name) => histogram(`vllm:${name}`, 23)),
     ].join(''),

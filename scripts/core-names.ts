@@ -1,7 +1,7 @@
 // Text of src/core/core-names.ts: names, values and types of everything that the built core exports.
 //
-// Names, parameters and types come from the declarations that the AssemblyScript compiler writes, values from an instance
-// of the built module. `npm run build:wasm` (scripts/build-core.ts) writes the file.
+// Names, parameters and types come from the declarations that the AssemblyScript compiler writes, values from an
+// instance of the built module. `npm run build:wasm` (scripts/build-core.ts) writes the file.
 
 /** A parameter or a result in AssemblyScript's own type. */
 type CoreType = string;
@@ -22,7 +22,8 @@ const LINE_CHARACTERS_MAX = 120;
 
 const HEAD = `// Made by \`npm run build:wasm\` from the built core and assembly/index.ts; do not edit.
 
-// Types of AssemblyScript as they cross the border: integers of 32 bits come back signed (\`>>> 0\` makes them unsigned),
+// Types of AssemblyScript as they cross the border: integers of 32 bits come back signed (\`>>>\
+ 0\` makes them unsigned),
 // truth as 0 or 1.`;
 
 /** What stands for a type of AssemblyScript in TypeScript. */
@@ -98,7 +99,8 @@ ${functionLines.join('\n')}
 }
 
 /**
- * The same functions in an object of one hidden class for all instances. V8 gives every instance's exports a class of its own: an
+ * The same functions in an object of one hidden class for all instances. V8 gives every instance's exports \
+a class of its own: an
  * access that has seen 100 of them takes 600 ns, this one 10.
  */
 export function uniformCalls(exports: CoreFunctions): CoreFunctions {

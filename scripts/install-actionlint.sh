@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs actionlint, which checks the workflows of .github/workflows, for the tests into .tools/actionlint (ignored by git), by its
-# Go module. Does nothing when that version is there already. Needs Go 1.25 or newer and a Go module proxy; builds for about a minute.
-# Tests find it by themselves; ACTIONLINT_BIN names another one.
+# Installs actionlint, which checks the workflows of .github/workflows, for the tests into .tools/actionlint (ignored by
+# git), by its Go module. Does nothing when that version is there already. Needs Go 1.25 or newer and a Go module proxy;
+# builds for about a minute. Tests find it by themselves; ACTIONLINT_BIN names another one.
 set -eu
 
 version="${ACTIONLINT_VERSION:-1.7.12}"
@@ -23,7 +23,8 @@ fi
 fresh="$target.$$"
 trap 'rm -rf "$fresh"' EXIT
 mkdir -p "$fresh"
-CGO_ENABLED=0 GOBIN="$fresh" go install -trimpath -ldflags '-s -w' "github.com/rhysd/actionlint/cmd/actionlint@v$version"
+CGO_ENABLED=0 GOBIN="$fresh" go install -trimpath -ldflags '-s -w' \
+  "github.com/rhysd/actionlint/cmd/actionlint@v$version"
 "$fresh/actionlint" -version >/dev/null
 echo "$version" >"$fresh/version"
 rm -rf "$target"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what the test of the container image needs, from Debian's packages: buildah and mmdebstrap, and with them a root file
-# system of Debian in .tools/image (ignored by git) that stands in for the base of the Dockerfile. Does nothing when all is
-# there already. Needs apt-get and root, or sudo without a password.
+# Installs what the test of the container image needs, from Debian's packages: buildah and mmdebstrap, and with them a
+# root file system of Debian in .tools/image (ignored by git) that stands in for the base of the Dockerfile. Does
+# nothing when all is there already. Needs apt-get and root, or sudo without a password.
 set -eu
 
 root="$(cd "$(dirname "$0")/.." && pwd)"

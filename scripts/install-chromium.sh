@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs Debian's Chromium for the tests of the page. Does nothing when one is there already. Needs apt and its rights.
-# Tests find it in PATH; CHROMIUM_BIN names another one.
+# Installs Debian's Chromium for the tests of the page. Does nothing when one is there already. Needs apt and its
+# rights. Tests find it in PATH; CHROMIUM_BIN names another one.
 set -eu
 
 if command -v chromium >/dev/null 2>&1; then

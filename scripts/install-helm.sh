@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs Helm for the tests of the charts into .tools/helm (ignored by git). Does nothing when that version is there already.
-# Needs Go 1.26 or newer and a Go module proxy; builds for about two minutes. Tests find it by themselves; HELM_BIN names another one.
+# Installs Helm for the tests of the charts into .tools/helm (ignored by git). Does nothing when that version is there
+# already. Needs Go 1.26 or newer and a Go module proxy; builds for about two minutes. Tests find it by themselves;
+# HELM_BIN names another one.
 set -eu
 
 version="${HELM_VERSION:-3.22.0}"

@@ -35,7 +35,8 @@ install_crds() {
 install_crd_of() {
   name="$(basename "$3")"
   [ -s "$target/crds/$name" ] && return
-  folder="$(cd "$module" && GOFLAGS=-mod=mod go mod download -json "$1@$2" | sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')"
+  folder="$(cd "$module" && GOFLAGS=-mod=mod go mod download -json "$1@$2" |
+    sed -n 's/^\t"Dir": "\(.*\)",\{0,1\}$/\1/p')"
   mkdir -p "$target/crds"
   cp "$folder/$3" "$target/crds/$name.$$"
   chmod u+w "$target/crds/$name.$$"

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs an OpenTelemetry collector for the tests into .tools/otelcol (ignored by git): the official collector with the OTLP
-# receiver and the debug exporter, built from the Go module test/tracing/collector (made by the collector builder of the version
-# in its go.mod). Under a minute on two idle cores, nothing when a build of the same module is there.
-# Needs Go 1.25 or newer and a Go module proxy. Tests find the result by themselves; OTELCOL_BIN names another one.
+# Installs an OpenTelemetry collector for the tests into .tools/otelcol (ignored by git): the official collector with
+# the OTLP receiver and the debug exporter, built from the Go module test/tracing/collector (made by the collector
+# builder of the version in its go.mod). Under a minute on two idle cores, nothing when a build of the same module is
+# there. Needs Go 1.25 or newer and a Go module proxy. Tests find the result by themselves; OTELCOL_BIN names another
+# one.
 set -eu
 
 root="$(cd "$(dirname "$0")/.." && pwd)"

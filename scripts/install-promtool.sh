@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs promtool, which tests the rules of deploy/monitoring, into .tools/promtool (ignored by git), from Debian's package
-# `prometheus`; no service of it is installed. Does nothing when it is there already. Needs apt-get and dpkg. Tests find it by
-# themselves; PROMTOOL_BIN names another one.
+# Installs promtool, which tests the rules of deploy/monitoring, into .tools/promtool (ignored by git), from Debian's
+# package `prometheus`; no service of it is installed. Does nothing when it is there already. Needs apt-get and dpkg.
+# Tests find it by themselves; PROMTOOL_BIN names another one.
 set -eu
 
 root="$(cd "$(dirname "$0")/.." && pwd)"

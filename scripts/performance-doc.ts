@@ -66,7 +66,8 @@ export function machine(results: readonly BenchResult[], noise: readonly Noise[]
   const nodes = [...new Set(results.map(({ node }) => node))].join(', ');
   const commits = [...new Set(results.map(({ commit }) => commit))].join(', ');
   const model = processors[0]?.model.trim() ?? 'unknown processor';
-  return `Measured on ${processors.length} × ${model}, ${gib} GiB, ${type()} ${release()}, Node ${nodes}, commit ${commits}.
+  return `Measured on ${processors.length} × ${model}, ${gib} GiB, ${type()} ${release()},\
+ Node ${nodes}, commit ${commits}.
 Times are per operation: the median and the 99th percentile of the runs.${noiseText(noise)}`;
 }
 
@@ -84,7 +85,8 @@ export function processTable(figures: readonly ProcessFigure[]): string {
   const text = (figure: ProcessFigure | undefined) =>
     figure === undefined
       ? '–'
-      : `${Number(figure.value.toPrecision(3)).toLocaleString('en-US')}${figure.unit === '/s' ? '' : ' '}${figure.unit}`;
+      : Number(figure.value.toPrecision(3)).toLocaleString('en-US') +
+        (figure.unit === '/s' ? figure.unit : ` ${figure.unit}`);
   const lines = scenarios.map((scenario) => {
     const [own, peer] = [of(scenario, 'pointsman'), of(scenario, 'llm-d-router')];
     const ratio = own === undefined || peer === undefined ? '–' : `${advantage(own, peer).toFixed(1)} ×`;

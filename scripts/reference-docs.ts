@@ -39,12 +39,16 @@ import { COMMANDS } from '../dist/tools/commands.js';
 
 const FLAGS_HEAD = `# Flags
 
-Commands and the flags of \`pointsman serve\`, which is the default command. Written by \`npm run reference-docs\` from the table
+Commands and the flags of \`pointsman serve\`, which is the default command. \
+Written by \`npm run reference-docs\` from the table
 that the program parses with; \`pointsman serve --help\` prints the same.
 
-Flags are written with one or two dashes, as \`--flag=value\` or \`--flag value\`; a flag without a value in its name is on when it
-is named and off with \`=false\`. Durations: \`50ms\`, \`30s\`, \`2m\`. Sizes: \`64Mi\`, \`20MB\`, \`1048576\`. Environment:
-\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given, \`OTEL_*\` say where traces go ([tracing](../guides/tracing.md)). Refused values: [errors](../errors.md#errors-of-flags).`;
+Flags are written with one or two dashes, as \`--flag=value\` or \`--flag value\`; a flag without a value in \
+its name is on when it
+is named and off with \`=false\`. Durations: \`50ms\`, \`30s\`, \`2m\`. Sizes: \`64Mi\`, \`20MB\`, \
+\`1048576\`. Environment:
+\`NAMESPACE\` and \`POD_NAME\` stand in for flags that are not given, \`OTEL_*\` say where traces go \
+([tracing](../guides/tracing.md)). Refused values: [errors](../errors.md#errors-of-flags).`;
 
 /** The page of flags. */
 export function flagsPage(): string {
@@ -66,7 +70,8 @@ function flagRow(name: string, { placeholder, shown, doc }: Flag<unknown>): stri
 
 const ROUTER_HEAD = `## Flags of llm-d-router
 
-Every flag that llm-d-router has, or will have by what is merged and proposed there (\`next\`), and its effect here. A flag that is
+Every flag that llm-d-router has, or will have by what is merged and proposed there (\`next\`), and its \
+effect here. A flag that is
 neither here nor above ends the start, so that nothing is asked for in vain.`;
 
 function routerChapter(): string {
@@ -78,13 +83,18 @@ function routerChapter(): string {
 
 const METRICS_HEAD = `# Metrics
 
-Every metric of \`GET /metrics\`. Written by \`npm run reference-docs\` from the registrations of the page; a test compares it with a
-running picker. Metrics called \`llm_d_epp_…\` have the names, labels and buckets of llm-d-router; an older name shows the same values
-with the labels of its time, for dashboards of earlier versions. Histograms have \`_bucket\`, \`_sum\` and \`_count\`. A metric that is counted by the
+Every metric of \`GET /metrics\`. Written by \`npm run reference-docs\` from the registrations of the page; \
+a test compares it with a
+running picker. Metrics called \`llm_d_epp_…\` have the names, labels and buckets of llm-d-router; \
+an older name shows the same values
+with the labels of its time, for dashboards of earlier versions. Histograms have \`_bucket\`, \`_sum\` and \
+\`_count\`. A metric that is counted by the
 threads is on the page from its first value on.
 
-Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of values; what is beyond counts
-as \`other\`. Alerts: [monitoring](../guides/monitoring.md). Differences to llm-d-router: [compatibility](../compatibility.md#metrics).`;
+Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of \
+values; what is beyond counts
+as \`other\`. Alerts: [monitoring](../guides/monitoring.md). \
+Differences to llm-d-router: [compatibility](../compatibility.md#metrics).`;
 
 /** A metric of the page. */
 export interface ShownMetric {
@@ -326,7 +336,9 @@ export function metricsPage(): string {
       unitOf(metric),
       metric.help,
     ]);
-    return `## ${title}\n\n${condition}\n\n${table(['metric, older names', 'type', 'labels', 'unit', 'meaning'], rows)}`;
+    return (
+      `## ${title}\n\n${condition}\n` + `\n${table(['metric, older names', 'type', 'labels', 'unit', 'meaning'], rows)}`
+    );
   });
   return `${[METRICS_HEAD, ...chapters].join('\n\n')}\n`;
 }

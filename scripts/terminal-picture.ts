@@ -16,7 +16,8 @@ export interface TerminalText {
 }
 
 const STYLE = `rect{fill:#f6f8fa;stroke:#d0d7de}
-text{fill:#1f2328;font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;white-space:pre}
+text{fill:#1f2328;font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation \
+Mono',monospace;white-space:pre}
 .command{font-weight:700}
 .bad{fill:#b3261e}
 .warning{fill:#8a5a00}
@@ -53,7 +54,8 @@ export function terminalPicture({ command, output }: TerminalText): string {
   const typed = broken(`$ ${command}`).length;
   const [width, height] = [2 * MARGIN_PX + COLUMNS * CHARACTER_PX, 2 * MARGIN_PX + lines.length * LINE_PX];
   const rows = lines.map((line, row) => rowOf(line, row, row < typed));
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="t d">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" \
+height="${height}" role="img" aria-labelledby="t d">
 <title id="t">${escaped(command)}</title>
 <desc id="d" xml:space="preserve">${escaped(text)}</desc>
 <style>${STYLE}</style>
@@ -90,7 +92,8 @@ function rowOf(line: string, row: number, isTyped: boolean): string {
       : `${escaped(before!)}<tspan class="${colour}">${word}</tspan>${escaped(rest!)}`;
   const y = MARGIN_PX + row * LINE_PX + 14;
   // Every monospace font fills the same width.
-  const place = `x="${MARGIN_PX}" y="${y}" textLength="${tenths(line.length * CHARACTER_PX)}" lengthAdjust="spacingAndGlyphs"`;
+  const width = tenths(line.length * CHARACTER_PX);
+  const place = `x="${MARGIN_PX}" y="${y}" textLength="${width}" lengthAdjust="spacingAndGlyphs"`;
   return `<text ${isTyped ? 'class="command" ' : ''}xml:space="preserve" ${place}>${shown}</text>`;
 }
 

@@ -57,7 +57,8 @@ export function tracePicture(spans: readonly DrawnSpan[]): string {
   const end = Math.max(...spans.map(({ startMs, durationMs }) => startMs + durationMs));
   const height = 2 * MARGIN_PX + spans.length * LINE_PX;
   const rows = spans.map((span, row) => rowOf(span, MARGIN_PX + row * LINE_PX, BAR_PX / end));
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="t d">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" \
+height="${height}" role="img" aria-labelledby="t d">
 <title id="t">The spans of one request</title>
 <desc id="d" xml:space="preserve">${escaped(spans.map(lineOf).join('\n'))}</desc>
 <style>${STYLE}</style>

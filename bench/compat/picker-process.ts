@@ -19,7 +19,8 @@ export function writePickerFiles(folder: string, text: string, endpoints: readon
   const entries = endpoints.map((each) => JSON.stringify({ ...each, port: String(each.port) }));
   const file = join(folder, 'endpoints.yaml');
   writeFileSync(file, `endpoints:\n${entries.map((entry) => `- ${entry}\n`).join('')}`);
-  const discovery = `plugins:\n- {type: file-discovery, name: discovery, parameters: {path: ${JSON.stringify(file)}}}\n`;
+  const parameters = `{path: ${JSON.stringify(file)}}`;
+  const discovery = `plugins:\n- {type: file-discovery, name: discovery, parameters: ${parameters}}\n`;
   const configuration = join(folder, 'configuration.yaml');
   const tail = 'dataLayer:\n  discovery: {pluginRef: discovery}\n';
   writeFileSync(configuration, text.replace(/^plugins:\n/m, discovery) + tail);

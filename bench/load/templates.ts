@@ -126,7 +126,8 @@ export function chatTemplates(): ExchangeTemplates {
 /** A chunk as vLLM writes it. */
 const TOKEN =
   'data: ' +
-  '{"id":"chatcmpl-7f6c0f4e8e3a4d0c9d294d2a5b7c1d10","object":"chat.completion.chunk","created":1763850000,"model":"llama","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}\n\n';
+  '{"id":"chatcmpl-7f6c0f4e8e3a4d0c9d294d2a5b7c1d10","object":"chat.completion.chunk","created":1763850000,' +
+  '"model":"llama","choices":[{"index":0,"delta":{"content":" token"},"logprobs":null,"finish_reason":null}]}\n\n';
 
 /** A prompt whose second half is the request's own, with an answer that comes token by token. */
 export function streamedTemplates(promptBytes: number, tokens: number): ExchangeTemplates {

@@ -24,7 +24,8 @@ plugins:
 - type: prefix-cache-scorer
 schedulingProfiles:
 - name: default
-  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}]
+  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer, weight: 2}, \
+{pluginRef: prefix-cache-scorer, weight: 3}]
 `;
 /** Metrics pages are small and seldom read: reading is a cost by endpoints and seconds, not by requests. */
 const FLAGS = ['--refresh-metrics-interval=1s'];

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs syft, which lists what an image contains, and cosign, which signs, into .tools/signing (ignored by git), by their Go modules:
-# what is built is held by Go's checksum database. Needs Go 1.26 or newer and a Go module proxy; builds for some minutes.
+# Installs syft, which lists what an image contains, and cosign, which signs, into .tools/signing (ignored by git), by
+# their Go modules: what is built is held by Go's checksum database. Needs Go 1.26 or newer and a Go module proxy;
+# builds for some minutes.
 set -eu
 
 syft="${SYFT_VERSION:-1.57.0}"

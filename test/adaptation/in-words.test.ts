@@ -33,8 +33,10 @@ describe('adaptation in words', () => {
   it('adaptation in words says who decides, how good the predictions are, what it gains, what matters and who is slow', () => {
     expect(adaptationInWords(shown)).toEqual([
       'Learned costs decide.',
-      'Learned from 3410 requests. Of the last ones, time to first output 131 ms in the middle and 850 ms at the 90th ' +
-        'percentile, predicted 120 and 800 ms; per output token 23 ms in the middle and 31 ms at the 90th percentile, ' +
+      'Learned from 3410 requests. Of the last ones, time to first output 131 ms in the middle and ' +
+        '850 ms at the 90th ' +
+        'percentile, predicted 120 and 800 ms; per output token 23 ms in the middle and 31 ms at ' +
+        'the 90th percentile, ' +
         'predicted 22 and 30 ms.',
       'By 5 epochs of learned costs and 8 of the configured weights, requests cost −5.0 % with learned costs (95 % ' +
         'interval −6.9 % to −3.1 %); the slowest hundredth waits +10.0 % for its first output.',

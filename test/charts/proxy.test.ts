@@ -81,7 +81,7 @@ describe.skipIf(reason !== '')(`the proxy of the standalone chart${reason}`, () 
     expect(envoy.resources.requests).toEqual({ cpu: '2', memory: '512Mi' });
   });
 
-  test('the proxy of the standalone chart as agentgateway asks the picker in plain text, and routes to the servers by the app label', async () => {
+  test('the proxy of the standalone chart as agentgateway asks the picker in plain text and routes by the app label', async () => {
     const values = { modelServers, inferencePool: { create: false }, proxy: { proxyType: 'agentgateway' } };
     const manifests = await render('standalone', { router: values });
     const configuration = parse(find(manifests, 'ConfigMap', 'rel-proxy').data['config.yaml']);

@@ -104,7 +104,7 @@ describe.skipIf(skipReason !== '')(`the rights of deploy/rbac${skipReason}`, () 
     },
   );
 
-  test('the rights of deploy/rbac have a message for every rule, but for the optional InferenceModels, whose kind this cluster does not serve', () => {
+  test('the rights of deploy/rbac have a message for every rule but that of InferenceModels, which this cluster lacks', () => {
     const all = FILES.flatMap((file) =>
       shipped(file).flatMap(({ rules }) => (rules ?? []).map((_: object, rule: number) => `${file} ${rule}`)),
     );

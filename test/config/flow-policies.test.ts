@@ -133,7 +133,7 @@ describe('the settings of the queues', () => {
     expect(settings(`{usageLimitPolicyPluginRef: ${name}}`, plugin).usageLimit).toEqual(limit);
   });
 
-  it('the settings of the queues are shares where several pickers serve the pool: of the endpoints, and of what tenants may use', () => {
+  it('the settings of the queues are shares where several pickers serve the pool: of endpoints, and of what tenants may use', () => {
     const tenants = 'tenantLimits: [{fairnessId: a, tokensPerSecond: 90, burstTokens: 300}]';
     expect(settings(`{replicas: 3, ${tenants}}`)).toMatchObject({
       replicas: 3,

@@ -270,7 +270,8 @@ describe('profiles', () => {
     const body = `plugins: [{type: random-picker}, {type: queue-scorer}, {type: decode-filter}, {type: prefill-filter}]
 schedulingProfiles:
 - name: any
-  plugins: [{pluginRef: random-picker}, {pluginRef: queue-scorer, weight: 1.5}, {pluginRef: prefill-filter}, {pluginRef: decode-filter}]`;
+  plugins: [{pluginRef: random-picker}, {pluginRef: queue-scorer, weight: 1.5}, {pluginRef: prefill-filter}, \
+{pluginRef: decode-filter}]`;
     expect(load(body).scheduling.profiles).toEqual([
       {
         name: 'any',

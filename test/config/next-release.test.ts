@@ -16,7 +16,8 @@ describe('parameters of the next llm-d-router', () => {
     '{type: metrics-data-source, parameters: {families: ["vllm:num_requests_waiting"]}}',
     '{type: core-metrics-extractor, parameters: {defaultEngine: atom}}',
     '{type: core-metrics-extractor, parameters: {defaultEngine: vllm-omni}}',
-    '{type: core-metrics-extractor, parameters: {engineConfigs: [{name: own, loraLoadedSpec: l, loraGPULoadedSpec: n, ' +
+    '{type: core-metrics-extractor, parameters: {engineConfigs: [{name: own, loraLoadedSpec: l, ' +
+      'loraGPULoadedSpec: n, ' +
       'loraGPUSlotsSpec: s, customMetrics: [{attributeKey: a, metricSpec: m, optional: true}]}]}}',
     '{type: concurrency-detector, parameters: {failOpen: true}}',
   ])('%s loads without a warning', (plugin) => {
@@ -62,7 +63,8 @@ describe('plugins of the next llm-d-router that do nothing yet', () => {
     const plugins = '{type: queue-scorer}, {type: served-model-filter}, {type: lora-load-state-scorer}';
     const text =
       `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\nschedulingProfiles:\n` +
-      '- {name: default, plugins: [{pluginRef: served-model-filter}, {pluginRef: lora-load-state-scorer, weight: 2}]}\n';
+      '- {name: default, plugins: [{pluginRef: served-model-filter}, {pluginRef: ' +
+      'lora-load-state-scorer, weight: 2}]}\n';
     const { profiles } = loadConfiguration({ text }, options).scheduling;
     expect(profiles[0]!.operations.map(({ code }) => code)).toEqual(['OP_PICK_MAX_SCORE']);
   });

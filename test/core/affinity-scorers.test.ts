@@ -47,7 +47,7 @@ describe('endpoint-attribute-scorer', () => {
   const scored = (...parameters: number[]) =>
     scoresOf(makePool([scorer('OP_SCORE_ATTRIBUTE', 1, WAITING, ...parameters), pickMax], signals), 5);
 
-  it('endpoint-attribute-scorer puts values on a fixed scale; what is beyond its ends counts as the end, what is unknown scores 0', () => {
+  it('endpoint-attribute-scorer puts values on a fixed scale; beyond its ends the end counts, and what is unknown scores 0', () => {
     expectClose(scored(1, 0, 0, 10), [0.7, 0.1, 1, 0, 0]);
     expectClose(scored(0, 0, 0, 10), [0.3, 0.9, 0, 1, 0]);
   });

@@ -21,14 +21,14 @@ function overSeeds(options: Omit<BurstOptions, 'seed'>) {
 
 describe('a burst of 1,000 requests with 16 system prompts over 8 idle endpoints, conversations among them', () => {
   for (const shards of [1, 4]) {
-    it(`a burst of 1,000 requests with 16 system prompts ends with the fullest at most 15 % above the emptiest by learned costs, decided by ${shards} shards`, () => {
+    it(`a burst of 1,000 requests with 16 system prompts ends within 15 % by learned costs, with ${shards} shards`, () => {
       const { worst, kept } = overSeeds({ ...learned, shards, order: 'in turn' });
       expect(worst).toBeLessThanOrEqual(1.15);
       expect(kept).toBe(1);
     });
   }
 
-  it('a burst of 1,000 requests with 16 system prompts stays nearer to even by learned costs than by the default weights when prompts are drawn at random', () => {
+  it('a burst of 1,000 requests with 16 system prompts is spread more evenly by learned costs than by the default weights', () => {
     const byCosts = overSeeds({ ...learned, shards: 2, order: 'drawn' });
     const byWeights = overSeeds({ ...configured, shards: 2, order: 'drawn' });
     expect(byCosts.median).toBeLessThanOrEqual(1.25);

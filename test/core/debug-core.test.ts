@@ -53,7 +53,7 @@ describe('the debug build of the core', () => {
     expect(() => pool.decider.decide(plainRequest)).toThrow('ledgerCheck found 1 at the release of a lock');
   });
 
-  it('the debug build of the core finds a count of the prefix index that no segment accounts for, at the next release of the index lock', () => {
+  it('the debug build of the core finds an unaccounted count of the prefix index when its lock is released', () => {
     const pool = poolOf('debug');
     put(pool.index, chain(...run(0, 10)));
     addOne(pool, CORE.COLUMN_PREFIX_BLOCKS, 2);

@@ -12,7 +12,7 @@ function prefixPool() {
 }
 
 describe('a decision that stores nothing yet', () => {
-  it('a decision that stores nothing yet charges its pick, but the prefix index does not believe that it holds the prompt before it is told', () => {
+  it('a decision that stores nothing yet charges its pick, and the prefix index does not know the prompt yet', () => {
     const { decider, table, request } = prefixPool();
     const { slots, ticket, ticketGeneration } = decider.decide({ ...request, unstored: true });
     const slot = slots[0]!;

@@ -121,7 +121,7 @@ describe('the running request that makes room', () => {
     expect(s.evictRequest(waiting)).toBeUndefined();
   });
 
-  it('the running request that makes room is known to have ended by its ticket and generation, also when another request has the ticket', () => {
+  it('the running request that makes room is known to have ended although another request has its ticket', () => {
     const s = scene(LIMITED);
     for (const name of ['a', 'b']) s.run(name, -1);
     const evicted = s.gate.evictRequest(1, s.wait(), 9)!;

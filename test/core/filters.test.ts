@@ -53,7 +53,7 @@ describe('endpoint-attribute-filter', () => {
     expect(kept(scorer('OP_FILTER_RANGE', 1, WAITING, 1, never, 1, 0), three)).toEqual([0, 1, 3]);
   });
 
-  it('endpoint-attribute-filter reads named values that were written for an endpoint, and forgets them when its signals are stale', () => {
+  it('endpoint-attribute-filter reads named values of an endpoint, and forgets them when its signals are stale', () => {
     const pool = makePool([scorer('OP_FILTER_THRESHOLD', 1, ATTRIBUTE + 7, LESS, 0, 0, 0), pickMax], [{}, {}, {}]);
     expect(left(pool, 3)).toBeUndefined();
     pool.table.setAttribute(0, 7, -0.5);
@@ -189,7 +189,7 @@ describe('concurrency-detector as a filter', () => {
 });
 
 describe('context-length-aware as a filter', () => {
-  it('context-length-aware as a filter keeps endpoints whose range holds the prompt or that have no label; a bad label drops them', () => {
+  it('context-length-aware as a filter keeps endpoints without label or whose range holds the prompt; a bad label drops them', () => {
     const pool = makePool([scorer('OP_FILTER_CONTEXT_LENGTH', 1, 2), pickMax], [{}, {}, {}, {}, {}]);
     const ranges = [undefined, { min: 0, max: 500 }, { min: 501, max: 900 }, 'bad', { min: 500, max: 500 }] as const;
     for (const [slot, range] of ranges.entries()) pool.table.setLabelRange(2, slot, range);
@@ -228,7 +228,7 @@ describe('prefix-cache-affinity-filter', () => {
     expect(pool.ask(0, 2)).toEqual([0, 1, 2]);
   });
 
-  it('prefix-cache-affinity-filter keeps all when the tokens in flight cost more than the penalty beyond the best of the others', () => {
+  it('prefix-cache-affinity-filter keeps all when tokens in flight cost more than the penalty beyond the best of the others', () => {
     const pool = warm(affinity(0.8, 0, 1000));
     pool.load(0, 1000);
     expect(pool.ask(0)).toEqual([0]);

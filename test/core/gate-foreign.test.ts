@@ -41,7 +41,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(gate.dispatch(1, waiting.waitSlot, -1, 1200)).toBe('done');
   });
 
-  it('a pool that queues requests which this picker did not send is open again when its signals are older than a second: unknown metrics do not shut it', () => {
+  it('a pool that queues requests which this picker did not send is open again when its signals are older than a second', () => {
     const { ask, gate } = reporting(10, 10);
     const waiting = ask();
     gate.updateConditions(1500, 50);
@@ -60,7 +60,7 @@ describe('a pool that queues requests which this picker did not send', () => {
     expect(ask({ priority: 10 }).status).toBe('waiting');
   });
 
-  it('a pool that queues requests which this picker did not send is open while one endpoint has no such queue, also for requests that may not go there', () => {
+  it('a pool with requests that this picker did not queue is open while one endpoint has none, for all requests', () => {
     const { table, gate, shard } = makeGate(learned, [{}, {}]);
     const scrape = (nowMs: number, waiting: readonly [number, number]) =>
       waiting.forEach((count, slot) => void table.publish(slot, { waiting: count, running: 8, kvUsage: 0 }, nowMs));

@@ -498,7 +498,7 @@ describe('first tokens', () => {
     expect(gate.room(0).pendingTokens).toBe(0);
   });
 
-  it('first tokens that cannot be seen widen the window by 2 % a look while the engine has nothing waiting, however many they are', () => {
+  it('first tokens that cannot be seen widen the window by 2 % a look while nothing waits in the engine, however many they are', () => {
     const { shard, gate, control } = makeGate({ mode: 'learned' }, idle(1));
     const one = shard(1);
     for (let i = 0; i < 3; i++) {

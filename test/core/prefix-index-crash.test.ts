@@ -95,7 +95,7 @@ function expectCharges({ core, words }: Crash, count: number): void {
 
 describe('prefix index after a thread was killed', () => {
   for (const indexBlocks of [20_000, 1500]) {
-    it(`the prefix index after a thread was killed repairs itself wherever the thread stood, with ${indexBlocks} blocks, and goes on`, async () => {
+    it(`the prefix index after a thread was killed repairs itself wherever that stood (${indexBlocks} blocks)`, async () => {
       const crash = openCrash(indexBlocks);
       const { core, words, lock, start } = crash;
       const lot = new Lot(5);
@@ -139,7 +139,7 @@ describe('prefix index after a thread was killed', () => {
     }, 600_000);
   }
 
-  it('the prefix index after a thread was killed gives up a segment that was left half changed, with what hangs on it, and keeps the rest', () => {
+  it('the prefix index after a thread was killed gives up half-changed segments and what hangs on them', () => {
     const { core, index, pool } = openPool();
     const [half, whole] = [chain(...run(0, 200)), chain(...run(1000, 100))];
     insert(index, 1, half);

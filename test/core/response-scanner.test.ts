@@ -41,7 +41,8 @@ describe('token usage in a stream', () => {
     const stream =
       'data: {"id":"1","choices":[{"delta":{"content":"hi"}}],"usage":null}\n\n' +
       ('data: ' +
-        '{"choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4}}}\n\n') +
+        '{"choices":[],"usage":{"prompt_tokens":7,"total_tokens":12,"completion_tokens":5,' +
+        '"prompt_tokens_details":{"cached_tokens":4}}}\n\n') +
       'data: [DONE]\n\n';
     expect(read([stream], { streaming: true })).toMatchObject({ usage: usage(7, 5, 12, 4), events: 2, output: stream });
   });
@@ -53,7 +54,8 @@ describe('token usage in a stream', () => {
   test('token usage in a stream is found under the names and at the place of the responses API', () => {
     const event =
       'event: response.completed\ndata: ' +
-      '{"type":"response.completed","response":{"usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2},"output_tokens":9,"total_tokens":12}}}\n\n';
+      '{"type":"response.completed","response":{"usage":{"input_tokens":3,' +
+      '"input_tokens_details":{"cached_tokens":2},"output_tokens":9,"total_tokens":12}}}\n\n';
     expect(usageOf(event)).toEqual(usage(3, 9, 12, 2));
   });
 

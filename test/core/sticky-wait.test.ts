@@ -41,7 +41,7 @@ describe('a request whose prefix an endpoint holds', () => {
     expect(scene(10).ask()).toMatchObject({ status: 'decided', slots: [0] });
   });
 
-  it('a request whose prefix an endpoint holds waits for it when it is closed, though others are open, from 256 saved tokens on', () => {
+  it('a request whose prefix an endpoint holds waits for it when it is closed and others are not, from 256 saved tokens on', () => {
     const pool = scene(4);
     pool.take(0);
     const { status, waitSlot } = pool.ask();
@@ -65,7 +65,7 @@ describe('a request whose prefix an endpoint holds', () => {
     expect(pool.ask(0)).toMatchObject({ status: 'waiting' });
   });
 
-  it('a request whose prefix an endpoint holds may go to any endpoint after that wait, and to the one that holds it when that is open', () => {
+  it('a request whose prefix an endpoint holds may go anywhere after that wait, and to the holder when it is open', () => {
     const pool = scene(10);
     const taken = pool.take(0);
     const { waitSlot } = pool.ask();
@@ -91,7 +91,7 @@ describe('a request that finds every endpoint closed', () => {
     expect(read(waitSlot)).toMatchObject({ prefixSlot: 0, aside: false });
   });
 
-  it('a request that finds every endpoint closed sticks once to the endpoint that holds its prefix when another one opens, then goes anywhere', () => {
+  it('a request that finds every endpoint closed sticks to the one with its prefix once, then goes anywhere', () => {
     const { waitSlot, gate, shard1 } = waiting([2]);
     expect(gate.dispatch(1, waitSlot, -1, 6)).toBe('sticks');
     expect(gate.dispatch(1, waitSlot, 0, 6)).toBe('closed');

@@ -82,7 +82,7 @@ describe('the chain of a prompt whose tokens are known', () => {
     );
   });
 
-  it('the chain of a prompt whose tokens are known depends on the images whose placeholders stand in a block, and in the blocks behind it', () => {
+  it('the chain of a prompt whose tokens are known depends on the images in a block and in those behind it', () => {
     const tokens = new Uint32Array(64).fill(7);
     const of = (identifier: string) => {
       const { blocks } = chain.chain(text(tokens, [{ identifier, offset: 20, length: 20 }]), 'm', undefined, 16);

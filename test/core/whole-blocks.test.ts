@@ -37,7 +37,7 @@ describe('a match where the engine says how large its blocks are', () => {
     expect([decider.scoreOf(0), decider.scoreOf(1)]).toEqual([0, 0]);
   });
 
-  it('a match in blocks of the engine counts a part of the last block where a block of the engine fits into it, and charges the rest', () => {
+  it('a match in blocks of the engine counts the blocks of the engine that fit into the last one, and charges the rest', () => {
     expect(pool(16).credited(64 + 40)).toEqual({ matchedBlocks: 2, uncachedTokens: 8 });
   });
 

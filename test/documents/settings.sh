@@ -11,7 +11,9 @@ wait_for() {
 }
 
 answers() { wait_for curl -sf "$1"; }
-says_serving() { wait_for sh -c "curl -sf http://127.0.0.1:${1:-9090}/metrics | grep -q 'llm_d_epp_ready_endpoints{.*} 2'"; }
+says_serving() {
+  wait_for sh -c "curl -sf http://127.0.0.1:${1:-9090}/metrics | grep -q 'llm_d_epp_ready_endpoints{.*} 2'"
+}
 
 # Two simulated model servers, as examples/endpoints.yaml names them.
 servers() {

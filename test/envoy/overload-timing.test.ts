@@ -114,7 +114,8 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
       [flood, engineQueues] = [seconds, queues];
       const [p99Alone, p99Flood] = [percentile(alone, 0.99), percentile(firstTokens(true), 0.99)];
       console.log(
-        `first tokens of the high band, p99: alone ${p99Alone.toFixed(0)} ms, in the flood ${p99Flood.toFixed(0)} ms, ` +
+        `first tokens of the high band, p99: alone ${p99Alone.toFixed(0)} ms, ` +
+          `in the flood ${p99Flood.toFixed(0)} ms, ` +
           (`after it ${percentile(firstTokens(false), 0.99).toFixed(0)} ms; answers a second: ` +
             `${answered().toFixed(1)} of `) +
           (`${capacity.toFixed(1)}; engine queue per server, mean ` +
@@ -146,7 +147,7 @@ describe.skipIf(skip)(`ten times the load that the pool can take, for ${SECONDS}
     expect([totals.interactiveFailed, totals.batchFailed]).toEqual([[], []]);
   });
 
-  test('ten times the load that the pool can take keeps the engines busy: what they do without a gate, less a step between two prompts', () => {
+  test('ten times the load that the pool can take keeps the engines as busy as without a gate, but for steps between prompts', () => {
     expect(answered()).toBeGreaterThan((0.95 * capacity * STEP_MS) / (STEP_MS + GAP_MS));
   });
 

@@ -173,7 +173,7 @@ function check(w: World, path: readonly string[]): void {
 }
 
 describe('ending a request, in every order of what can happen meanwhile', () => {
-  it('ending a request, in every order of what can happen meanwhile ends only whom the gate has chosen, once, and accounts for each', () => {
+  it('ending a request, in every order of what can happen meanwhile ends only those that the gate chose, once each', () => {
     let paths = 0;
     const explore = (path: readonly string[]) => {
       const w = replay(path);

@@ -131,7 +131,7 @@ describe('start-time fairness with unknown outputs', () => {
     expect([tagOf(queue, 'open'), tagOf(queue, 'bounded')]).toEqual([300, 150]);
   });
 
-  it('start-time fairness with unknown outputs charges on in steps of 64 tokens while an answer outgrows its estimate, and settles at the end', () => {
+  it('start-time fairness with unknown outputs charges steps of 64 tokens beyond an estimate, and settles at the end', () => {
     const queue = machine(fair);
     const handle = queue.enqueue(request({ flow: 'f', uncachedTokens: 100, maxTokens: 0 }), 0);
     queue.dispatch(() => 'dispatched', 0, 9);

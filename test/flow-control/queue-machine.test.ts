@@ -585,7 +585,7 @@ describe('a request whose turn comes while the endpoint that holds its prefix is
     return { queue, asked, serve };
   };
 
-  it('a request that comes up while its prefix’s endpoint is closed waits for that one, while the requests beside it are dispatched', () => {
+  it('a request whose turn finds the endpoint of its prefix closed waits for it, and those beside it are dispatched', () => {
     const { queue, asked, serve } = stuck();
     queue.add({ reference: 5 });
     serve();

@@ -155,7 +155,7 @@ describe('the short wait for the endpoint that holds a prefix', () => {
     vi.useRealTimers();
   });
 
-  it('the short wait for the endpoint that holds a prefix raises the share of cached tokens, and lasts no longer than half a second', () => {
+  it('the short wait for the endpoint that holds a prefix raises the share of cached tokens within half a second', () => {
     // The highest of several bands never waits so: it is the same traffic without it.
     const without = hitRate(1);
     const sticky = hitRate(-1);

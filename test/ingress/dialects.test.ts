@@ -84,7 +84,8 @@ describe('an exchange of', () => {
     expect(shard.decisions[0]).toMatchObject({ model: 'm', targetModel: 'target', maxOutputTokens: 9, promptBytes: 6 });
     const start =
       'data: ' +
-      '{"type":"message_start","message":{"model":"target","usage":{"input_tokens":7,"output_tokens":1,"cache_read_input_tokens":2}}}\n\n';
+      '{"type":"message_start","message":{"model":"target","usage":{"input_tokens":7,"output_tokens":1,' +
+      '"cache_read_input_tokens":2}}}\n\n';
     const delta = 'data: {"type":"message_delta","usage":{"output_tokens":9}}\n\n';
     proxy.say(
       responseHeaders({ ':status': '200', 'content-type': 'text/event-stream' }),
@@ -149,7 +150,9 @@ describe('an exchange of', () => {
     expect(shard.decisions[0]).toMatchObject({ model: '', targetModel: '', cacheSalt: 'salt', promptBytes: 8 });
     const event = (completion: number, reason: object | null) =>
       'data: ' +
-      `${JSON.stringify({ meta_info: { prompt_tokens: 2, completion_tokens: completion, cached_tokens: 1, finish_reason: reason } })}\n\n`;
+      `${JSON.stringify({
+        meta_info: { prompt_tokens: 2, completion_tokens: completion, cached_tokens: 1, finish_reason: reason },
+      })}\n\n`;
     proxy.say(
       responseHeaders({ ':status': '200' }),
       responseBody(event(1, null)),

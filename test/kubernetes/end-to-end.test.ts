@@ -169,7 +169,7 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('streaming callers through Envoy have no failed request while a pod is drained by annotation, which gets no request until the annotation leaves', async () => {
+    it('streaming callers through Envoy have no failed request while a pod is drained by annotation and back', async () => {
       await kubelet.annotate(podName(1), { 'pointsman/drain': 'true' });
       await served(numbers, 1);
       await traffic(1);
@@ -178,7 +178,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('streaming callers through Envoy have no failed request while a pod becomes unready, gets no request, and becomes ready', async () => {
+    it('streaming callers through Envoy have no failed request while a pod becomes unready and ready', async () => {
       await kubelet.ready(podName(2), false);
       await served(numbers, 1);
       await traffic(2);
@@ -189,7 +189,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('streaming callers through Envoy have no failed request while a pod is relabelled out of the pool, gets no request, and back', async () => {
+    it('streaming callers through Envoy have no failed request while a pod is relabelled out of the pool and back', async () => {
       await kubelet.label(podName(3), { app: 'other' });
       await served(without(3));
       await traffic(3);
@@ -213,7 +213,7 @@ describe.skipIf(skipReason !== '')(
     const select = (tier: string | null) =>
       cluster.mergePatch(pool(namespace), { spec: { selector: { matchLabels: { tier } } } });
 
-    it('streaming callers through Envoy have no failed request while the pool gets a second port, whose engines serve, and loses it', async () => {
+    it('streaming callers through Envoy have no failed request while the pool gets a second port and loses it', async () => {
       await setPorts(ports[0]!, ports[1]!);
       await has(numbers.flatMap((number) => [nameOf(number, 0), nameOf(number, 1)]));
       const idle = () => numbers.filter((number) => pods.requests(podIp(number), ports[1]) === 0);
@@ -224,7 +224,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('streaming callers through Envoy have no failed request while the only port of the pool is replaced by another one, and back', async () => {
+    it('streaming callers through Envoy have no failed request while the only port of the pool is replaced, and back', async () => {
       for (const port of [ports[1]!, ports[0]!]) {
         const sum = () => numbers.reduce((all, number) => all + pods.requests(podIp(number), port), 0);
         const before = sum();
@@ -235,7 +235,7 @@ describe.skipIf(skipReason !== '')(
       }
     });
 
-    it('streaming callers through Envoy have no failed request while the selector of the pool changes, which leaves half of the pods, and returns', async () => {
+    it('streaming callers through Envoy have no failed request while the selector halves the pool, and returns', async () => {
       await select('even');
       await served(numbers.filter((number) => number % 2 === 0));
       await traffic(5);
@@ -248,7 +248,7 @@ describe.skipIf(skipReason !== '')(
       await traffic();
     });
 
-    it('streaming callers through Envoy have no failed request while the API server is away and when it is back, with what changed meanwhile', async () => {
+    it('streaming callers through Envoy have no failed request while the API server is away and when it is back', async () => {
       await server.kill();
       await traffic();
       await server.start();
@@ -283,7 +283,7 @@ describe.skipIf(skipReason !== '')(
       },
     ];
 
-    it('streaming callers through Envoy have no failed request for a minute in which pods come, go, drain, rest and are relabelled', async () => {
+    it('streaming callers through Envoy have no failed request while pods come, go, drain and are relabelled', async () => {
       const end = performance.now() + CHURN_MS;
       for (let i = 0; performance.now() < end; i++) {
         await CHANGES[i % CHANGES.length]!(1 + (i % PODS));
@@ -294,7 +294,7 @@ describe.skipIf(skipReason !== '')(
       expect(pods.cutOff).toEqual([]);
     });
 
-    it('streaming callers through Envoy have no failed request while the picker is replaced within its drain window, and the next picker answers', async () => {
+    it('streaming callers through Envoy have no failed request while the next picker takes over from the draining one', async () => {
       const next = await startPicker(pickerPorts[1]!);
       await served(numbers, 0, next);
       const asked = async () => (await metric(next.metricsPort, 'llm_d_epp_request_total')) ?? 0;
@@ -314,7 +314,7 @@ describe.skipIf(skipReason !== '')(
       return decisions.filter((one) => one.endpoint === `${namespace}/${endpoint}`).map(({ requestId }) => requestId);
     }
 
-    it('streaming callers through Envoy lose exactly what is charged to an engine that is killed, and nothing on the route that tries again', async () => {
+    it('streaming callers through Envoy lose only what a killed engine had, and nothing where the route tries again', async () => {
       const killed = await startEngineProcess(podIp(KILLED), ports, SPEEDUP);
       cleanups.push(() => killed.kill());
       const containers = [{ name: 'engine', ports, id: 'containerd://1' }];

@@ -94,7 +94,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     expect(versions).toEqual(made.map(({ metadata }) => metadata.resourceVersion));
   });
 
-  it('a picker in a cluster keeps slot, cache knowledge and charges of a pod through an unready time, and nothing through another UID', async () => {
+  it('a picker in a cluster keeps slot, cache and charges of a pod while it is unready, not for another UID', async () => {
     await cluster.create(pool(namespace));
     await kubelet.run('pod-1', { ip: '127.1.9.1' });
     const picker = await serve(cluster, namespace);
@@ -294,7 +294,7 @@ describe.skipIf(skipReason !== '')(`7. a picker without its API server${skipReas
   }, 120_000);
   afterAll(() => server?.stop());
 
-  it('a picker without its API server opens its ports, is not ready and names what it waits for; with the server it is ready, and stays so without', async () => {
+  it('a picker without its API server opens its ports, names what it waits for, and stays ready once it was', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();

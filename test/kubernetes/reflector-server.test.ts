@@ -124,7 +124,7 @@ describe.skipIf(skipReason !== '')(`a reflector of an API server${skipReason}`, 
     expect(observed.reports).toEqual([]);
   });
 
-  it('a reflector of an API server notices a connection that carries nothing any more, and goes on at its last version without a list', async () => {
+  it('a reflector of an API server notices a dead connection and goes on at its last version', async () => {
     const kubelet = await pods('a', 'b');
     const proxy = await SilentProxy.start(Number(new URL(cluster.access.url).port));
     cleanups.push(() => proxy.close());

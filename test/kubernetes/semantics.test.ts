@@ -201,7 +201,8 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
     it('two live pods with one ip:port: the younger, the other is reported', async () => {
       await kubelet.run('c', { ip: '10.0.0.1' });
       await shows(observed, 'b-rank-0:8000, c-rank-0:8000');
-      const left = `endpoint ${namespace}/a-rank-0 is left out: 10.0.0.1:8000 is the address of ${namespace}/c-rank-0 too`;
+      const left =
+        `endpoint ${namespace}/a-rank-0 is left out: ` + `10.0.0.1:8000 is the address of ${namespace}/c-rank-0 too`;
       expect(observed.reports).toContain(left);
       await kubelet.finish('c');
       await shows(observed, 'a-rank-0:8000, b-rank-0:8000');

@@ -707,7 +707,7 @@ describe('predicted latency', () => {
     expect(await exposition().text()).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 4\n`);
   });
 
-  test('predicted latency takes the duration for the first token when answers are not streamed, and nothing where nobody predicts', async () => {
+  test('predicted latency takes the duration for the first token of whole answers, and nothing without a plugin', async () => {
     const shard = new ShardRecorder(attachCore(pool, 1), {
       endpointOf,
       prediction: { ...prediction, streaming: false },

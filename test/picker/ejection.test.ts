@@ -52,7 +52,7 @@ async function untilEjected(all: TestBed, server: string): Promise<void> {
 }
 
 describe('an endpoint that answers 503', () => {
-  it('an endpoint that answers 503 is taken out of the picks, counted and shown, and comes back by a probe when it has recovered', async () => {
+  it('an endpoint that answers 503 is out of the picks, counted and shown, and back after a good probe', async () => {
     const all = await bed();
     const failing = all.fleet.servers[0]!;
     failing.failWith(503);

@@ -87,7 +87,7 @@ schedulingProfiles:
 });
 
 describe('slots that go to other endpoints while requests are in flight', () => {
-  it('slots that go to other endpoints while requests are in flight start without load, and the old requests leave nothing behind', async () => {
+  it('slots that go to other endpoints while requests are in flight start without load and keep none', async () => {
     const pool = (name: string, first: number) =>
       Array.from({ length: 64 }, (_, index) => ({ name: `${name}-${index}`, port: first + index }));
     // 64 slots is the least that a pool has: all of them change hands.

@@ -77,7 +77,7 @@ const issued = 'llm_d_epp_flow_control_revocations_issued_total';
 const ended = 'llm_d_epp_flow_control_revocations_total';
 
 describe('a request of a high band that finds no place', () => {
-  it('a request of a high band that finds no place gets that of a sheddable one, whose client is told what llm-d-router tells it', async () => {
+  it('a request of a high band that finds no place gets that of a sheddable one, which is told so as by llm-d-router', async () => {
     const ports = await start({});
     const client = clientOf(ports);
     const batch = new Asked(client, 'batch', 'a');
@@ -97,7 +97,7 @@ describe('a request of a high band that finds no place', () => {
     expect(await metric(ports.metricsPort, 'pointsman_ledger_entries')).toBe(1);
   });
 
-  it('a request of a high band that finds no place takes the place of one without a first token before that of a newer one that answers', async () => {
+  it('a request of a high band that finds no place takes that of one without a first token, before newer ones', async () => {
     const ports = await start({ places: 2 });
     const client = clientOf(ports);
     const pending = new Asked(client, 'batch', 'a');

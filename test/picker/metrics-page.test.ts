@@ -66,7 +66,7 @@ async function page(): Promise<Family[]> {
 }
 
 describe('the metrics page of a running picker', () => {
-  it('the metrics page of a running picker is read by a strict parser: every family once, with a help and a type, no series twice', async () => {
+  it('the metrics page of a running picker has every family once, with help and type, and no series twice', async () => {
     const families = await page();
     expect(families.length).toBeGreaterThan(20);
     for (const { name, help, samples } of families) {
@@ -77,7 +77,7 @@ describe('the metrics page of a running picker', () => {
     }
   });
 
-  it('the metrics page of a running picker names its own counters _total and nothing else so, and never lets a counter be negative', async () => {
+  it('the metrics page of a running picker names its counters _total, nothing else so, and none is negative', async () => {
     for (const { name, type, samples } of await page()) {
       if (name.startsWith('pointsman_')) expect(name.endsWith('_total'), name).toBe(type === 'counter');
       if (type === 'counter') for (const { value } of samples) expect(value, name).toBeGreaterThanOrEqual(0);

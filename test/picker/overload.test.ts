@@ -28,7 +28,7 @@ function dial(port: number): ProxyClient {
 }
 
 describe('a picker with more streams than it may have', () => {
-  it('a picker with more streams than it may have answers the excess with a 503 that says when to come again, and serves again when there is room', async () => {
+  it('a picker with more streams than it may have answers the excess with 503 and Retry-After until there is room', async () => {
     const serve = await start('--max-streams=10');
     const client = dial(serve.grpcPort);
     const held = Array.from({ length: 10 }, (_, index) => ask(client, `held ${index}`));
@@ -49,7 +49,7 @@ describe('a picker with more streams than it may have', () => {
 });
 
 describe('a picker that holds as many request bytes as it may', () => {
-  it('a picker that holds as many request bytes as it may answers the next ones with a 503, and serves again when the bodies are gone', async () => {
+  it('a picker that holds as many request bytes as it may answers further ones with 503 until the bodies are gone', async () => {
     const serve = await start('--max-buffered-bytes=1Mi');
     const client = dial(serve.grpcPort);
     const piece = `{"model":"m","prompt":"${'x'.repeat(200_000)}`;

@@ -131,7 +131,7 @@ describe('the scores of an endpoint over the wire', () => {
     });
   });
 
-  it('the scores of an endpoint over the wire stand only for endpoints that the label filters leave, of a session that a producer finds', async () => {
+  it('the scores of an endpoint over the wire count only where label filters leave it, for a session of a producer', async () => {
     const idle = { waiting: 0, running: 0, adapters: '' };
     const role = (value: string, zone: string) => ({ ...idle, labels: { 'llm-d.ai/role': value, zone } });
     const { scores } = await serve(

@@ -92,7 +92,7 @@ describe('an update that replaces every live endpoint', () => {
     expect([ports(pool.assignments), ports(pool.known)]).toEqual([[11], [1, 11]]);
   });
 
-  it('an update that replaces every live endpoint waits for the newest endpoints when the new ones are replaced before they were live', () => {
+  it('an update that replaces every live endpoint waits for the newest ones when those are replaced in turn', () => {
     const { set, acknowledge, live, freed } = makePool();
     set(pod('a', 1));
     acknowledge();

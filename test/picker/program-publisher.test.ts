@@ -102,7 +102,7 @@ describe('the variant of the programs', () => {
   }
   const picks = (made: ReturnType<typeof decisions>) => made.map(({ slots, score }) => ({ slots, score }));
 
-  it('the variant of the programs changes no pick and no score while costs are only observed, and none at all when adaptation is off', () => {
+  it('the variant of the programs changes no pick and no score while costs are only observed or not learned', () => {
     const plain = decisions((publisher) => publisher.publish(publisher.place(classical)));
     const off = decisions((publisher) => {
       publisher.publish(publisher.place(classical));

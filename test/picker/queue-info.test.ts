@@ -45,7 +45,7 @@ describe('x-pointsman-queue-info', () => {
     });
   });
 
-  it('x-pointsman-queue-info tells the wait to be expected once the band has drained for a moment, and Retry-After follows it', async () => {
+  it('x-pointsman-queue-info tells the expected wait once the band has drained, and Retry-After follows it', async () => {
     const { bed, client, running, wait } = await full();
     await wait(20);
     // The rate is measured in steps of half a second: one request leaves in the first one.

@@ -145,7 +145,8 @@ const turns = (weight: number) => `plugins:
 - {type: max-score-picker}
 schedulingProfiles:
 - name: default
-  plugins: [{pluginRef: turn-scorer, weight: ${weight}}, {pluginRef: prefix-cache-scorer}, {pluginRef: max-score-picker}]
+  plugins: [{pluginRef: turn-scorer, weight: ${weight}}, {pluginRef: prefix-cache-scorer}, \
+{pluginRef: max-score-picker}]
 `;
 const PREDICTING = `plugins:
 - {type: predicted-latency-producer, parameters: {streamingMode: true}}

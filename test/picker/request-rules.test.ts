@@ -86,7 +86,7 @@ describe('--seed', () => {
 });
 
 describe('a split of one model over two adapters', () => {
-  it('a split of one model over two adapters counts by the model that was asked for and the one that serves, and hides the second from the client', async () => {
+  it('a split of one model over two adapters counts by the asked and the serving model, and hides the second', async () => {
     const { client, ports } = await startWithPorts('--seed=3');
     const served = new Map<string, number>();
     for (let i = 0; i < 12; i++) {

@@ -102,7 +102,7 @@ describe('secure serving', () => {
 });
 
 describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
-  it('--enable-cert-reload gives new connections the new certificate and keeps those that stand; a broken pair changes nothing', async () => {
+  it('--enable-cert-reload gives new connections the new certificate and keeps the old ones; a broken pair is refused', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
     const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));

@@ -76,7 +76,7 @@ describe.each(['stall', 'memory'])('a shard whose fault is: %s', (fault) => {
 });
 
 describe('the restarts of shards', () => {
-  it('restarts are counted for each shard: the first comes at once, later ones after twice the pause before, half a minute at most', () => {
+  it('restarts are counted for each shard: the first at once, later ones after twice the pause before, half a minute at most', () => {
     const restarts = new Restarts(() => 0);
     const pauses = Array.from({ length: 12 }, () => restarts.pauseOf(1));
     expect(pauses).toEqual([0, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000, 30_000]);

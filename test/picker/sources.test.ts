@@ -73,8 +73,10 @@ describe('the GPU utilization that DCGM tells', () => {
       `plugins:
 - {type: dcgm-data-source, name: source, parameters: {port: ${port}, useNodeAddress: true, interval: 20ms}}
 - {type: dcgm-extractor}
-- {type: endpoint-attribute-filter, parameters: {attribute: GPUUtilization, producer: dcgm-extractor, onMissing: Fail, algorithm: {type: threshold, threshold: {operator: LessThanOrEqual, value: 0.9}}}}
-- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, producer: dcgm-extractor, algorithm: {type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
+- {type: endpoint-attribute-filter, parameters: {attribute: GPUUtilization, producer: dcgm-extractor, onMissing: \
+Fail, algorithm: {type: threshold, threshold: {operator: LessThanOrEqual, value: 0.9}}}}
+- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, producer: dcgm-extractor, algorithm: \
+{type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
 `,
       'sources: [{pluginRef: source, extractors: [{pluginRef: dcgm-extractor}]}]',
     );
@@ -122,7 +124,8 @@ describe('the load of clusters', () => {
       `apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
 plugins:
-- {type: multicluster-file-discovery, name: clusters, parameters: {path: ${JSON.stringify(`${setting.folder}/endpoints.yaml`)}}}
+- {type: multicluster-file-discovery, name: clusters, \
+parameters: {path: ${JSON.stringify(`${setting.folder}/endpoints.yaml`)}}}
 - {type: multicluster-metrics-data-source, parameters: {scheme: http, interval: 20ms}}
 - {type: multicluster-metrics-extractor}
 - {type: multicluster-session-affinity-filter}

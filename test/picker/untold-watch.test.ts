@@ -66,7 +66,8 @@ it('an endpoint that has served three prompts of new blocks and told nothing for
   expect(judged).toEqual(['0/1']);
   await eventually('the report', () => reports.length === 1);
   expect(reports[0]).toBe(
-    'default/pod-0: 3 requests in 10 s and no KV event; until one comes it counts as holding what is sent to it: set this',
+    'default/pod-0: 3 requests in 10 s and no KV event; until one comes it counts as holding what is ' +
+      'sent to it: set this',
   );
 });
 

@@ -21,13 +21,15 @@ const ENDPOINTS = [
 ];
 
 const FILTERED = `plugins:
-- {type: label-selector-filter, name: not-old, parameters: {matchExpressions: [{key: tier, operator: NotIn, values: [old]}]}}
+- {type: label-selector-filter, name: not-old, parameters: {matchExpressions: [{key: tier, operator: \
+NotIn, values: [old]}]}}
 - {type: queue-scorer}
 - {type: prefix-cache-scorer}
 - {type: max-score-picker}
 schedulingProfiles:
 - name: default
-  plugins: [{pluginRef: not-old}, {pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}, {pluginRef: max-score-picker}]
+  plugins: [{pluginRef: not-old}, {pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: \
+3}, {pluginRef: max-score-picker}]
 `;
 
 const PROMPT = 'a prompt that must not be told '.repeat(100);

@@ -107,13 +107,17 @@ describe('an endpoints file', () => {
     [`endpoints: ${'['.repeat(100_000)}`, 'pool.yaml:1: ', 'depth without end'],
     [
       'a: &a ' +
-        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\nendpoints: [*h]\n`,
+        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh']
+          .map((c, i) => `${c}: &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`)
+          .join('\n')}\nendpoints: [*h]\n`,
       'pool.yaml:1: a: is unknown',
       'aliases that multiply',
     ],
     [
       'endpoints:\n- &a ' +
-        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh'].map((c, i) => `- &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`).join('\n')}\n`,
+        `[x,x,x,x,x,x,x,x,x]\n${[...'bcdefgh']
+          .map((c, i) => `- &${c} [${Array(9).fill(`*${'abcdefgh'[i]}`)}]`)
+          .join('\n')}\n`,
       'pool.yaml:1: cannot be read',
       'aliases that multiply in the list',
     ],

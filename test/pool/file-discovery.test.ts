@@ -129,7 +129,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'n19');
   });
 
-  it('file discovery that watches keeps the pool when the file is deleted, says so once, and applies it when it is there again', async () => {
+  it('file discovery that watches keeps the pool of a deleted file, says so once, and applies it when it is back', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     unlinkSync(file);

@@ -53,7 +53,9 @@ const responses: Record<string, { text: string; page: string; keepAlive: boolean
     ended: true,
   },
   'a 1xx before it': {
-    text: `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n${ok('Content-Length: 1\r\n', 'x')}`,
+    text:
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: <x>\r\n' +
+      `\r\n${ok('Content-Length: 1\r\n', 'x')}`,
     page: 'x',
     keepAlive: true,
   },

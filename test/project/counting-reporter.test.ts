@@ -13,7 +13,8 @@ beforeAll(async () => {
   await mkdir(join(folder, 'cases'));
   await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
   const head = `import { expect, test } from 'vitest';\n`;
-  const mixed = `test('a', () => {});\ntest('b', () => expect(1).toBe(2));\ntest.skip('c', () => {});\ntest.todo('d');\n`;
+  const mixed =
+    `test('a', () => {});\ntest('b', () => expect(1).toBe(2));\ntest.skip('c', ` + `() => {});\ntest.todo('d');\n`;
   await writeFile(join(folder, 'cases/mixed.test.js'), head + mixed);
   await writeFile(join(folder, 'cases/broken.test.js'), `import './not-there.js';\n${head}test('e', () => {});\n`);
   const once = `let attempts = 0;\ntest('f', () => expect(++attempts).toBe(2));\n`;
@@ -48,7 +49,8 @@ test('a test that passes at its second attempt is named above the counts, with w
   const { lines } = await run();
   const named = lines.filter((line) => line.startsWith('unsteady:'));
   expect(named).toEqual([
-    'unsteady: cases/unsteady.test.js > f: passed at the second attempt, after "expected 1 to be 2 // Object.is equality"',
+    'unsteady: cases/unsteady.test.js > f: passed at the second attempt, after "expected 1 to be 2 ' +
+      '// Object.is equality"',
   ]);
   expect(lines.at(-2)).toBe(named[0]);
 });

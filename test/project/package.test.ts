@@ -109,7 +109,8 @@ describe('a program beside the packed package', () => {
       import { writeFileSync } from 'node:fs';
       writeFileSync('embedded.yaml', 'endpoints: []');
       const ports = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0'];
-      const picker = await embedPicker({ flags: ['--endpoints-file=embedded.yaml', '--secure-serving=false', ...ports] });
+      const picker = await embedPicker({ flags: ['--endpoints-file=embedded.yaml',\
+ '--secure-serving=false', ...ports] });
       console.log((await fetch('http://127.0.0.1:' + picker.metricsPort + '/metrics')).status);
       await picker.stop();
     `);
@@ -123,7 +124,8 @@ describe('a program beside the packed package', () => {
       const parameters = z.strictObject({});
       const own = { type: 'own', kinds: ['scorer'], stability: 'Stable', doc: 'Scores.', parameters };
       const checks = (column) => checksOf(definePlugin({ ...own, host: () => ({ score: column }) }));
-      for (const { run } of checks((request, endpoints, column) => { for (const slot of endpoints.slots) column[slot] = 1; })) await run();
+      for (const { run } of checks((request, endpoints, column) => { for (const slot of endpoints.slots) \
+column[slot] = 1; })) await run();
       for (const { run } of checks((request, endpoints, column) => { throw new Error('mine'); })) {
         try { await run(); } catch (error) { console.log(error.message); }
       }

@@ -20,7 +20,8 @@ plugins:
 - {type: prefix-cache-scorer}
 - {type: max-score-picker}
 schedulingProfiles:
-- {name: default, plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}, {pluginRef: max-score-picker}]}
+- {name: default, plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}, \
+{pluginRef: max-score-picker}]}
 dataLayer: {discovery: {pluginRef: file-discovery}}
 adaptation: {mode: shadow, stateFile: learned.json}
 `;

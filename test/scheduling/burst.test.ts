@@ -43,7 +43,7 @@ describe('the assignment of a burst', () => {
     expect(assigned(['aa', 'aa'], [])).toBe('--');
   });
 
-  it('the assignment of a burst takes the longest prompts first, and the endpoint where less was assigned, then where less runs', () => {
+  it('the assignment of a burst takes the longest prompts first, and the endpoint with less assigned, then with less running', () => {
     expect(assigned(['a', 'a', 'bbb', 'bbb'], [5, 1, 3])).toBe('2211');
     expect(assigned(['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd'], [0, 0])).toBe('00110011');
   });
@@ -66,7 +66,7 @@ describe('the assignment of a burst', () => {
     expect(assigned(['aaa', 'aaa', 'bb', 'bb', 'c', 'c'], [0, 0], ALL, [9, 9, 1, 1, 1, 1])).toBe('001111');
   });
 
-  it('the assignment of a burst gives every member of a group an endpoint, no endpoint more of one prompt than its bound allows', () => {
+  it('the assignment of a burst gives every member of a group an endpoint, and no endpoint more of one prompt than its bound', () => {
     const burst = fc.array(fc.string({ unit: fc.constantFrom('a', 'b'), maxLength: 3 }), { maxLength: 40 });
     fc.assert(
       fc.property(burst, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 }), (prompts, count, most) => {

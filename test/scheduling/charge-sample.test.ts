@@ -92,7 +92,7 @@ describe('the training sample of a charge', () => {
     expect(samples.map(({ staged }) => staged)).toEqual([true, false]);
   });
 
-  it('the training sample of a charge measures a stream from the decision to its first output, and from there to its end per token', () => {
+  it('the training sample of a charge measures a stream from the decision to its first output, and then to its end per token', () => {
     const { clock, place, samples } = scheduling();
     const charge = place();
     clock.ms = 1200;

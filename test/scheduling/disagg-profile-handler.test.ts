@@ -52,7 +52,7 @@ const prefixDecider = (parameters: string): Shape => ({
 });
 
 describe('disagg-profile-handler with decode first', () => {
-  it('disagg-profile-handler with decode first sends the request to a decode endpoint and names the prefill endpoint in a header', () => {
+  it('disagg-profile-handler with decode first sends the request to a decode endpoint, with the prefill endpoint in a header', () => {
     const placement = pool().place();
     expect(placement.endpoints.map(({ address }) => address)).toEqual(['10.0.0.1:8000']);
     expect([...placement.headers]).toEqual([
@@ -108,7 +108,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(pool({}, []).schedule()).toMatchObject({ code: 'ServiceUnavailable', reason: 'rejected-no-endpoints' });
   });
 
-  it('disagg-profile-handler with decode first turns every request away without a decode profile, and says so when it is loaded', () => {
+  it('disagg-profile-handler with decode first turns all requests away without a decode profile, and says so when it is loaded', () => {
     const shape: Shape = { profiles: { other: PROFILES.decode, prefill: PROFILES.prefill } };
     expect(load(text(shape)).warnings.join()).toContain('there is no profile "decode": every request is turned away');
     expect(pool(shape).schedule()).toMatchObject({
@@ -126,7 +126,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(each.load(1)).toEqual([[0, 0]]);
   });
 
-  it('disagg-profile-handler with decode first matches the prompt once: what the decode endpoint will hold does not draw the prefill there', () => {
+  it('disagg-profile-handler with decode first matches once: what decode will hold does not draw the prefill there', () => {
     const scored = '{pluginRef: prefix-cache-scorer}';
     const shape: Shape = { plugins: ['{type: prefix-cache-scorer}'], profiles: { decode: scored, prefill: scored } };
     const { decode, prefill } = pool(shape, [role('both'), role('both')]).picks({ prompt: 'x'.repeat(2000) }) as {
@@ -136,7 +136,7 @@ describe('disagg-profile-handler with decode first', () => {
     expect(prefill).not.toBe(decode);
   });
 
-  it('disagg-profile-handler with decode first believes that decode and prefill endpoints will hold the prompt, and encode endpoints not', () => {
+  it('disagg-profile-handler with decode first expects the prompt on decode and prefill endpoints, not on encode ones', () => {
     const shape: Shape = {
       handler: '{deciders: {prefill: always-disagg-pd-decider, encode: always-disagg-pd-decider}}',
     };
@@ -322,7 +322,7 @@ describe('the charges of a request with stages', () => {
     [1, 10],
   ];
 
-  it('the charges of a request with stages are on every endpoint until the first token, then on the answering one until the end', () => {
+  it('the charges of a request with stages are on every endpoint until the first token, then on the answering one to the end', () => {
     const each = pool(shape);
     const { charge } = each.place({ prompt });
     expect(each.load(3)).toEqual(held);

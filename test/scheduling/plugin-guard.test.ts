@@ -26,7 +26,7 @@ describe('the guard of a hook plugin', () => {
     expect(state.failures).toEqual(['mine']);
   });
 
-  it('the guard of a hook plugin drops the answer of a hook that takes longer than its budget, not of one that takes exactly as long', () => {
+  it('the guard of a hook plugin drops the answer of a hook beyond its budget, not of one that just meets it', () => {
     const { guard, state } = makeGuard();
     const taking = (ms: number) => () => {
       state.clock += ms;

@@ -61,7 +61,7 @@ describe.each([1, 2])('SIGTERM to a picker of %i shard(s)', (shards) => {
 });
 
 describe('the lame duck time of a drain', () => {
-  it('the lame duck time of a drain serves new connections and requests after the picker has said that it is not ready, then ends', async () => {
+  it('the lame duck time of a drain serves new connections and requests after not being ready, then ends', async () => {
     const serve = await start('--lame-duck=2s', '--drain-timeout=20s');
     const states = watched(serve.healthPort);
     await eventually('the watch has begun', () => states.length === 1);

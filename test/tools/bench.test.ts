@@ -115,7 +115,8 @@ schedulingProfiles:
   it('rows of pointsman bench come with a note when no endpoint passes the filters', () => {
     const picky = load(
       `plugins:
-- {type: endpoint-attribute-filter, parameters: {attribute: kv-cache-utilization, algorithm: {type: range, range: {min: 2, max: 3}}}}
+- {type: endpoint-attribute-filter, parameters: {attribute: kv-cache-utilization, algorithm: {type: range, \
+range: {min: 2, max: 3}}}}
 - type: max-score-picker
 schedulingProfiles:
 - {name: default, plugins: [{pluginRef: endpoint-attribute-filter}, {pluginRef: max-score-picker}]}

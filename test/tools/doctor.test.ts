@@ -131,8 +131,10 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     'warning token counts: 2 of 20 prompts have other token counts at the engine; the last one 31 there and 26 here',
     {
       page:
-        `${PAGE}pointsman_token_counts_total{agreement="same"} 18\npointsman_token_counts_total{agreement="differs"} 2\n` +
-        'pointsman_token_count_differing{counted_by="picker"} 26\npointsman_token_count_differing{counted_by="engine"} 31\n',
+        `${PAGE}pointsman_token_counts_total{agreement="same"} 18\n` +
+        'pointsman_token_counts_total{agreement="differs"} 2\n' +
+        'pointsman_token_count_differing{counted_by="picker"} 26\n' +
+        'pointsman_token_count_differing{counted_by="engine"} 31\n',
     },
   ],
   [
@@ -144,7 +146,7 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     'engines that serve and tell nothing',
     'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
     {
-      page: `${PAGE}${['a', 'b', 'c', 'd'].map((name) => `pointsman_kv_events_state{endpoint="${name}"} 3\n`).join('')}`,
+      page: [PAGE, ...['a', 'b', 'c', 'd'].map((name) => `pointsman_kv_events_state{endpoint="${name}"} 3\n`)].join(''),
     },
   ],
   [
@@ -156,7 +158,10 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     'a silent endpoint',
     'warning silence: requests in flight on 1 of 2 endpoints get no byte: a',
     {
-      page: `${PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1')}pointsman_endpoint_silent{endpoint="a"} 1\n`,
+      page: [
+        PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 1'),
+        'pointsman_endpoint_silent{endpoint="a"} 1\n',
+      ].join(''),
     },
   ],
   [
@@ -293,7 +298,9 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     'traces that do not arrive',
     'warning traces: 2 spans were not exported just now, 2 since the start (dropped 2)',
     {
-      page: `${PAGE}pointsman_trace_spans_total{outcome="exported"} 9\npointsman_trace_spans_total{outcome="dropped"} 2\n`,
+      page:
+        `${PAGE}pointsman_trace_spans_total{outcome="exported"} 9\n` +
+        'pointsman_trace_spans_total{outcome="dropped"} 2\n',
       earlier: PAGE,
     },
   ],
@@ -311,7 +318,8 @@ describe('the diagnosis', () => {
   });
 
   it('the diagnosis of prompts without tokens in front of engines that tell of their blocks is an error', () => {
-    const page = `${PAGE}pointsman_kv_events_state{endpoint="a"} 1\npointsman_token_requests_total{outcome="failed"} 7\n`;
+    const failed = 'pointsman_token_requests_total{outcome="failed"} 7\n';
+    const page = `${PAGE}pointsman_kv_events_state{endpoint="a"} 1\n${failed}`;
     expect(lines({ page })).toContain(
       'error token sources: no prompt gets its tokens (7 prompts since the start), so none matches the blocks that ' +
         'engines tell of',

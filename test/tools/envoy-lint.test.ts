@@ -104,8 +104,10 @@ describe('a list of destinations', () => {
   it('a list of destinations follows from the largest picker of the configuration', () => {
     const config = written(
       'two.yaml',
-      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: queue-scorer\n- type: max-score-picker\n' +
-        '  parameters: {maxNumOfEndpoints: 2}\nschedulingProfiles:\n- name: default\n  plugins:\n  - pluginRef: queue-scorer\n' +
+      'apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n- type: ' +
+        'queue-scorer\n- type: max-score-picker\n' +
+        '  parameters: {maxNumOfEndpoints: 2}\nschedulingProfiles:\n- name: default\n  plugins:\n  - ' +
+        'pluginRef: queue-scorer\n' +
         '  - pluginRef: max-score-picker\n',
     );
     const { stdout, status } = pointsman('lint', config, '--envoy', shipped('envoy.yaml'));

@@ -72,7 +72,8 @@ describe('an explanation', () => {
 - {type: max-score-picker, parameters: {maxNumOfEndpoints: 2}}
 schedulingProfiles:
 - name: default
-  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer}, {pluginRef: max-score-picker}]
+  plugins: [{pluginRef: queue-scorer, weight: 2}, {pluginRef: kv-cache-utilization-scorer}, \
+{pluginRef: max-score-picker}]
 `,
         signals:
           'a: {waitingRequests: 4, kvUsage: 0.5}\nb: {waitingRequests: 0, kvUsage: 0.75}\nc: {waitingRequests: 2, ' +
@@ -192,7 +193,8 @@ describe('an explanation of hook plugins, labels and attributes', () => {
         plugins: `plugins:
 - {type: header-label-affinity-scorer, parameters: {headerName: X-Slice, labelKey: slice}}
 - {type: session-affinity-scorer}
-- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, algorithm: {type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
+- {type: endpoint-attribute-scorer, parameters: {attributeKey: GPUUtilization, algorithm: \
+{type: linear_lower_is_better, normalization: {fixedRange: {min: 0, max: 1}}}}}
 `,
         headers: { 'x-slice': 'two', 'x-session-token': Buffer.from('default/a').toString('base64') },
         signals: 'a: {attributes: {GPUUtilization: 0.25}}',
@@ -266,7 +268,7 @@ schedulingProfiles:
   plugins: [{pluginRef: decode-filter}, {pluginRef: queue-scorer}]
 `;
 
-  it('an explanation of several profiles runs them as their handler does, and tells where the request goes and with which headers', () => {
+  it('an explanation of several profiles runs them as their handler does, and tells where the request goes, with which headers', () => {
     const explanation = run({ plugins });
     expect(explanation).toMatchObject({
       handler: { name: 'disagg-profile-handler', type: 'disagg-profile-handler' },

@@ -11,13 +11,15 @@ const USAGE =
   '{"prompt_tokens":800,"completion_tokens":2,"total_tokens":802,"prompt_tokens_details":{"cached_tokens":64}}';
 
 const PROFILE = `plugins:
-- {type: label-selector-filter, name: not-old, parameters: {matchExpressions: [{key: tier, operator: NotIn, values: [old]}]}}
+- {type: label-selector-filter, name: not-old, parameters: {matchExpressions: [{key: tier, operator: \
+NotIn, values: [old]}]}}
 - {type: queue-scorer}
 - {type: prefix-cache-scorer}
 - {type: max-score-picker}
 schedulingProfiles:
 - name: default
-  plugins: [{pluginRef: not-old}, {pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: 3}, {pluginRef: max-score-picker}]
+  plugins: [{pluginRef: not-old}, {pluginRef: queue-scorer, weight: 2}, {pluginRef: prefix-cache-scorer, weight: \
+3}, {pluginRef: max-score-picker}]
 `;
 
 let collector: Collector;

@@ -40,7 +40,8 @@ function waits({ waiting }: PickerReading): readonly Condition[] {
   if (waiting === undefined) return [];
   const remedy = 'add model servers if it lasts; /debug/flow-control says what closes each endpoint';
   if (waiting.isFull) {
-    const text = `no endpoint has room: ${waiting.count} requests wait, the first for ${durationText(waiting.longestMs)}`;
+    const { count, longestMs } = waiting;
+    const text = `no endpoint has room: ${count} requests wait, the first for ${durationText(longestMs)}`;
     return [condition('warning', 'saturated pool', text, remedy)];
   }
   return [condition('note', 'queues', `${waiting.count} requests wait: ${waiting.why}`, remedy)];

@@ -111,7 +111,8 @@ function asleep({ samples }: PickerReading, endpoints: readonly string[]): reado
   const sleeping = marked(samples, 'pointsman_endpoint_asleep');
   if (sleeping.length === 0) return [];
   const severity = sleeping.length === endpoints.length ? 'error' : 'note';
-  const text = `the engines of ${sleeping.length} of ${endpoints.length} endpoints sleep and get no requests: ${named(sleeping)}`;
+  const which = `${sleeping.length} of ${endpoints.length} endpoints`;
+  const text = `the engines of ${which} sleep and get no requests: ${named(sleeping)}`;
   return [condition(severity, 'sleep', text, 'wake them with POST /wake_up; each gets requests after its next scrape')];
 }
 

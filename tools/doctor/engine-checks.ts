@@ -37,10 +37,11 @@ function miscounted({ samples }: PickerReading): readonly Condition[] {
   if (counted < PROMPTS_MIN || differs <= counted * DIFFERING_SHARE_MAX) return [];
   const last = (by: string) => sumOf(samples, 'pointsman_token_count_differing', { counted_by: by });
   const text =
-    `${differs} of ${counted} prompts have other token counts at the engine; the last one ${last('engine')} there and ` +
-    `${last('picker')} here`;
+    `${differs} of ${counted} prompts have other token counts at the engine; the last one ` +
+    `${last('engine')} there and ${last('picker')} here`;
   const remedy =
-    "give the token source the engine's own tokeniser files and chat template, or render at the engine (docs/tokens.md)";
+    "give the token source the engine's own tokeniser files and chat template, or render at the engine " +
+    '(docs/tokens.md)';
   return [condition('warning', 'token counts', text, remedy)];
 }
 
@@ -72,7 +73,8 @@ function unconfirmed({ samples }: PickerReading): readonly Condition[] {
   if (made < SPECULATED_MIN || expired < made * EXPIRED_SHARE_MAX) return [];
   const text = `engines have not confirmed ${expired} of ${made} blocks that were sent to them`;
   const remedy =
-    "see that the token source counts as the engine does (usage.prompt_tokens of its answers), that blocks fit the engine's " +
+    'see that the token source counts as the engine does (usage.prompt_tokens of its answers), ' +
+    "that blocks fit the engine's " +
     'and that its events come (docs/kv-events.md)';
   return [condition('warning', 'KV events', text, remedy)];
 }

@@ -73,7 +73,8 @@ function memory({ memory: { resident, limit, needs } }: HealthReport): readonly 
   if (limit === null) return [];
   const need = needs.reduce((sum, { bytes }) => sum + bytes, 0);
   if (resident > limit * MEMORY_WARNING) {
-    const text = `${bytesText(resident)} of the limit of ${bytesText(limit)} are in use: the process is about to be killed`;
+    const used = `${bytesText(resident)} of the limit of ${bytesText(limit)}`;
+    const text = `${used} are in use: the process is about to be killed`;
     return [condition('error', 'memory', text, `raise the limit to ${bytesText(need)}`)];
   }
   if (need <= limit) return [];

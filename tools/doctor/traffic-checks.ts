@@ -69,7 +69,8 @@ function reasonOf(leaning: RecentTraffic['leaning'], types: ReadonlyMap<string, 
   if (/prefix|cache-aware|precise/.test(type)) {
     const held = `it holds ${matchedTokens} of ${promptTokens} tokens of the median prompt`;
     const remedy =
-      'if the others are idle, use marginal-cost-scorer in the place of the scorers of load and cache: it weighs what ' +
+      'if the others are idle, use marginal-cost-scorer in the place of the scorers of load and ' +
+      'cache: it weighs what ' +
       'a prompt saves there against the requests in flight';
     return { reason: `${name} sends them there, because their prompts begin alike: ${held}`, remedy };
   }

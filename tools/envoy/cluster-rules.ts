@@ -57,7 +57,8 @@ export function engineClusterFindings(
 function listFindings(cluster: Setting, destinations: number): readonly EnvoyFinding[] {
   const original = child(cluster, 'original_dst_lb_config');
   if (textOf(child(cluster, 'type')) !== 'ORIGINAL_DST' || !isSet(child(original, 'use_http_header'))) return [];
-  const limits = `the picker names up to ${destinations} destinations, and ORIGINAL_DST takes one address: requests get 503`;
+  const named = `the picker names up to ${destinations} destinations`;
+  const limits = `${named}, and ORIGINAL_DST takes one address: requests get 503`;
   const remedy = 'use the policy override_host, or set maxNumOfEndpoints: 1 in the configuration of the picker';
   return [finding('error', 'use_http_header', child(original, 'use_http_header'), limits, remedy)];
 }
@@ -102,7 +103,9 @@ function balanceFinding(cluster: Setting): EnvoyFinding {
   if (textOf(child(cluster, 'type')) === 'ORIGINAL_DST') {
     const limits =
       `the destination is not read from ${DESTINATION}, but from ` +
-      `${child(original, 'use_http_header').value === true ? headerOf(original) : 'the address that the client connected to'}`;
+      (child(original, 'use_http_header').value === true
+        ? headerOf(original)
+        : 'the address that the client connected to');
     return finding(
       'error',
       'original_dst_lb_config',
@@ -112,7 +115,8 @@ function balanceFinding(cluster: Setting): EnvoyFinding {
     );
   }
   const limits = 'the cluster balances by itself: what the picker chooses has no effect';
-  const remedy = `use type: ORIGINAL_DST with use_http_header, or the policy override_host with the header ${DESTINATION}`;
+  const policy = `the policy override_host with the header ${DESTINATION}`;
+  const remedy = `use type: ORIGINAL_DST with use_http_header, or ${policy}`;
   return finding('error', 'lb_policy', child(cluster, 'lb_policy'), limits, remedy);
 }
 

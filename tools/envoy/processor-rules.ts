@@ -150,7 +150,10 @@ function wrongBody(name: string, value: string): string {
       ? 'the head goes on before the body has been read: the picker refuses each request with 500'
       : 'Envoy passes each chunk on in step with a reply';
   if (value === 'BUFFERED' && name === 'request_body_mode')
-    return 'Envoy holds bodies up to per_connection_buffer_limit_bytes, 413 beyond, and message_timeout bounds each wait';
+    return (
+      'Envoy holds bodies up to per_connection_buffer_limit_bytes, 413 beyond, ' +
+      'and message_timeout bounds each wait'
+    );
   if (name === 'response_body_mode') return 'a streamed answer is held back until its end';
   return 'bodies above per_connection_buffer_limit_bytes are refused with 413, or cut when partial';
 }

@@ -23,7 +23,8 @@ const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^http\..*\.ext_proc\..*failure_mode_allowed$/, 'failure_mode_allow'],
 ];
 const FILTER =
-  'overflow|_timeouts?$|_duration_reached|upstream_rq_retry$|too_large|downstream_rq_timeout|failure_mode_allowed|per_try';
+  'overflow|_timeouts?$|_duration_reached|upstream_rq_retry$|too_large|downstream_rq_timeout|' +
+  'failure_mode_allowed|per_try';
 const ANSWER_TIMEOUT_MS = 10_000;
 
 /** Values of counters by name. */

@@ -179,7 +179,8 @@ async function reached(run: TestRun, waitSeconds: number): Promise<ProbeResult> 
 }
 
 const HELP = `
-The picker behind the gateway needs the test endpoint as its pool: name the address of --listen in an endpoints file of its own, or let
+The picker behind the gateway needs the test endpoint as its pool: name the address of --listen in an endpoints \
+file of its own, or let
 --endpoints-file do it for the time of the run. Do not run it against a gateway with live traffic: it fills its bounds.
 
 Without --gateway this command checks a cluster: pointsman preflight --help.

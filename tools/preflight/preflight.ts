@@ -33,11 +33,11 @@ const OBJECTS_MAX = 500;
 const PREFLIGHT_HELP = `Usage: pointsman preflight [flags]
        pointsman preflight --gateway <url> [flags]
 
-With --gateway: send test requests through a gateway to an endpoint of its own, and name the settings that limit; its flags are listed
-by pointsman preflight --gateway --help. Without it:
+With --gateway: send test requests through a gateway to an endpoint of its own, and name the settings that
+limit; its flags are listed by pointsman preflight --gateway --help. Without it:
 
-Read the cluster with the picker's credentials and show what a picker would serve: pool, pods, objectives, rewrite rules, and
-the rights that are missing. Changes nothing.
+Read the cluster with the picker's credentials and show what a picker would serve: pool, pods, objectives,
+rewrite rules, and the rights that are missing. Changes nothing.
 
 It takes every flag of pointsman serve, so that the picker's own command line can be checked. These matter:
   --pool-name <name>            name of the InferencePool
@@ -195,7 +195,8 @@ class Preflight {
     const values: Value[] = [];
     let next = '';
     do {
-      const query = `limit=${OBJECTS_MAX}&labelSelector=${encodeURIComponent(selector)}&continue=${encodeURIComponent(next)}`;
+      const selected = `labelSelector=${encodeURIComponent(selector)}`;
+      const query = `limit=${OBJECTS_MAX}&${selected}&continue=${encodeURIComponent(next)}`;
       const path = `${kindPath(kind, this.#namespace)}?${query}`;
       const page = (await this.#client.request('GET', path)) as ObjectPage;
       for (const object of page.items ?? []) {

@@ -39,7 +39,7 @@ describe('the lean transport and node:http2', () => {
     expect(await compare(lean, node, randomScript(seed, true))).toBe(undefined);
   });
 
-  it('the lean transport and node:http2 end the same streams and connections of clients that do not, but for the differences that are named', async () => {
+  it('the lean transport and node:http2 end the same streams and connections, but for named differences', async () => {
     expect(await differences(true)).toEqual([]);
   }, 120_000);
 });

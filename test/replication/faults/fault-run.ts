@@ -117,7 +117,8 @@ export class FaultRun {
   }
 
   #violated(text: string): void {
-    const line = `cycle ${this.#cycle} at ${Math.round(this.#clock.ms)} ms, after ${this.#active.join(' and ')}: ${text}`;
+    const line =
+      `cycle ${this.#cycle} at ${Math.round(this.#clock.ms)} ms, ` + `after ${this.#active.join(' and ')}: ${text}`;
     if (this.#violations.length < VIOLATIONS_MAX) this.#violations.push(line);
     this.#options.report(line);
   }

@@ -43,7 +43,8 @@ describe('the answer of a render server', () => {
     ['features without places', '{"token_ids":[1],"features":{"mm_hashes":{"image":["a"]}}}', 'image features'],
     [
       'a feature behind the prompt',
-      '{"token_ids":[1],"features":{"mm_hashes":{"image":["a"]},"mm_placeholders":{"image":[{"offset":0,"length":2}]}}}',
+      '{"token_ids":[1],"features":{"mm_hashes":{"image":["a"]},' +
+        '"mm_placeholders":{"image":[{"offset":0,"length":2}]}}}',
       'outside of the prompt',
     ],
   ])('the answer of a render server that is %s is not used', (_name, text, reason) => {

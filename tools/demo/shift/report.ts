@@ -67,7 +67,8 @@ export function learnedText({ name, before, after }: ShiftRun): string {
     weights before and after
     ${weightsText(before.effectiveWeights)}
     ${weightsText(after.effectiveWeights)}
-    guard    ${state}, ${arm === 'learned' ? 'learned costs decide' : 'the configured weights decide'}, taken back ${fallbacks} times`;
+    guard    ${state}, ${arm === 'learned' ? 'learned costs decide' : 'the configured weights decide'}, \
+taken back ${fallbacks} times`;
 }
 
 function cells(figures: Figures): string[] {

@@ -74,9 +74,11 @@ function introduction(
   traffic     ${requests} requests in ${seconds} s to each of two pools of ${servers} simulated servers, seed ${seed}
   phases      ${PHASES.map(({ name }) => name).join(', ')} (server-0 takes twice as long)
   configured  adaptation: {mode: shadow}, the default: the configured weights decide; ${fixed}
-  ${mode.padEnd(10)}  adaptation: {mode: ${mode}}: learned costs decide${mode === 'auto' ? ' when the guard lets them' : ''}; ${learned}
+  ${mode.padEnd(10)}  adaptation: {mode: ${mode}}: \
+learned costs decide${mode === 'auto' ? ' when the guard lets them' : ''}; ${learned}
   cost        mean of time to first token / 2 s + time per further token / 60 ms
-  weights     of 1,000 tokens outside the cache, 1,000 tokens ahead in the queue, a waiting request, a running request and
+  weights     of 1,000 tokens outside the cache, 1,000 tokens ahead in the queue,\
+ a waiting request, a running request and
               100,000 tokens in the KV cache, in thousandths of that cost
 `;
 }

@@ -42,7 +42,9 @@ export function htmlReport(
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
 <title>${escaped(title)} · Pointsman simulation</title><style>${STYLE}</style></head>
 <body><main><h1>${escaped(title)}</h1>
-<p class="soft">Policies against each other on a simulated fleet, decided by the picker's own core. Cost = TTFT / ${suite.slo.ttftMs} ms + time per output token / ${suite.slo.tpotMs} ms, mean over the requests; lower is better.</p>
+<p class="soft">Policies against each other on a simulated fleet, decided by the picker's own core. \
+Cost = TTFT / ${suite.slo.ttftMs} ms + time per output token / ${suite.slo.tpotMs} ms, mean over the \
+requests; lower is better.</p>
 ${sections.join('\n')}
 </main></body></html>
 `;
@@ -69,7 +71,9 @@ function fleetText({ fleet }: Suite): string {
   const count = fleet.groups.length === 0 ? fleet.endpoints : fleet.groups.reduce((sum, group) => sum + group.count, 0);
   return (
     `${count} × ` +
-    `${fleet.constants === undefined && fleet.recipe === undefined ? (fleet.hardware ?? 'qwen3-32b-h100-tp2') : 'own engine'}`
+    (fleet.constants === undefined && fleet.recipe === undefined
+      ? (fleet.hardware ?? 'qwen3-32b-h100-tp2')
+      : 'own engine')
   );
 }
 
@@ -92,7 +96,8 @@ function heatTable(
       `×${row.ttftP99Ratio.toFixed(2)}`;
     return (
       `<td${best} title="${escaped(hint)}" ` +
-      `style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}${tailMark(row)}</td>`
+      `style="background:rgba(var(--heat),${(0.75 * strength).toFixed(2)})">` +
+      `${row.regret === 0 ? row.cost.toFixed(3) : percent(row.regret)}${tailMark(row)}</td>`
     );
   };
   const rows = workloads.map((workload) => {
@@ -103,8 +108,11 @@ function heatTable(
     (policy) => `<td>${percent(mean(comparisons.filter((r) => r.policy === policy).map((r) => r.regret)))}</td>`,
   );
   return `<h2>Who is best where</h2>
-<p>The best policy of each workload shows its cost; the others show how much dearer they are. Policies stand in the order of their mean. ▲: the slowest hundredth waits ${SLOW_TAIL} × as long for its first token as under ${escaped(suite.reference)}, or longer, whatever the mean says.</p>
-<div class="card"><table class="heat"><thead><tr><th>workload</th>${head}</tr></thead><tbody>${rows.join('')}<tr><td>mean</td>${means.join('')}</tr></tbody></table></div>`;
+<p>The best policy of each workload shows its cost; the others show how much dearer they are. Policies stand in the \
+order of their mean. ▲: the slowest hundredth waits ${SLOW_TAIL} × as long for its first token as \
+under ${escaped(suite.reference)}, or longer, whatever the mean says.</p>
+<div class="card"><table class="heat"><thead><tr><th>workload</th>${head}</tr></thead>\
+<tbody>${rows.join('')}<tr><td>mean</td>${means.join('')}</tr></tbody></table></div>`;
 }
 
 /** Time to first token of the policies worth a line: mean, slowest hundredth, and its change against the reference. */
@@ -134,7 +142,8 @@ function firstTokenSection(
       : `<div class="card">${tailDots(comparisons, workloads, compared, suite.reference)}</div>`;
   return `<h2>Time to first token</h2>
 <p>Milliseconds, mean over the seeds; p99 is the slowest hundredth. Left of ${escaped(suite.reference)} is faster.</p>
-${figure}<div class="card"><table><thead><tr><th>policy</th><th>TTFT mean</th><th>TTFT p99</th><th>p99 change</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
+${figure}<div class="card"><table><thead><tr><th>policy</th><th>TTFT mean</th><th>TTFT p99</th><th>p99 \
+change</th></tr></thead><tbody>${rows.join('')}</tbody></table></div>`;
 }
 
 /** Shown where there was nothing to measure. */
@@ -150,7 +159,8 @@ function servedRuns(results: readonly RunResult[], workload: string, policy: str
 
 function regretSection(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
   return `<h2>How wrong a choice can be</h2>
-<p>A dot per workload: how much dearer the policy is than the best one there. The bar is the mean; policies stand in the order of their worst workload.</p>
+<p>A dot per workload: how much dearer the policy is than the best one there. The bar is the mean; \
+policies stand in the order of their worst workload.</p>
 <div class="card">${regretFigure(comparisons, policies)}</div>
 <p>The same as a distribution: on what share of the workloads a policy is within how much of the best.</p>
 <div class="card">${regretCurves(comparisons, lines(policies, suite))}</div>`;
@@ -158,7 +168,9 @@ function regretSection(comparisons: readonly Comparison[], policies: readonly st
 
 function capacitySection(suite: Suite, results: readonly RunResult[]): string {
   return `<h2>How much load each policy carries</h2>
-<p>Requests per second at which ${100 * suite.capacity!.goodput} % of the requests still met both objectives, found by bisection; mean over ${suite.seeds} seeds, and the change against ${escaped(suite.reference)} with its 95 % interval.</p>
+<p>Requests per second at which ${100 * suite.capacity!.goodput} % of the requests still met both objectives, \
+found by bisection; mean over ${suite.seeds} seeds, and the change against ${escaped(suite.reference)} with \
+its 95 % interval.</p>
 <div class="card">${capacityTable(compareCapacity(results, suite), suite.reference)}</div>`;
 }
 
@@ -204,7 +216,10 @@ function speedTable(
       .filter((speed) => speed.workload === workload)
       .map(({ part, steady, seconds }) => {
         const reached = seconds === undefined ? '–' : `${seconds.toFixed(0)} s`;
-        return `<tr><td>${escaped(policy)}</td><td>${escaped(part)}</td><td>${percent(Math.exp(steady) - 1)}</td><td>${reached}</td></tr>`;
+        return (
+          `<tr><td>${escaped(policy)}</td><td>${escaped(part)}</td><td>${percent(Math.exp(steady) - 1)}</td>` +
+          `<td>${reached}</td></tr>`
+        );
       }),
   );
   return (
@@ -249,7 +264,8 @@ function variantSections(
     return [
       `<h2>The same traffic under other conditions: ${escaped(base)}</h2><p>Cost of each variant over the cost of ` +
         `${escaped(base)} itself, policy by policy.</p><div ` +
-        `class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>${agreements(comparisons, base, variants, policies)}`,
+        `class="card">${variantsFigure(comparisons, base, variants, lines(policies, suite))}</div>` +
+        agreements(comparisons, base, variants, policies),
     ];
   });
 }
@@ -288,13 +304,22 @@ function changeTable(
       .map(
         (row) =>
           `<tr><td>${escaped(workload)}</td><td ` +
-          `style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td><td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td><td>${row.uncapped.toFixed(3)}</td><td>${percent(row.uncappedChange)}</td><td>${row.ttftP99.toFixed(0)}</td><td>×${row.ttftP99Ratio.toFixed(2)}${tailMark(row)}</td><td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
+          `style="text-align:left">${escaped(row.policy)}</td><td>${percent(row.change)}</td>` +
+          `<td>${percent(row.low)} … ${percent(row.high)}</td><td class="${row.verdict}">${row.verdict}</td>` +
+          `<td>${row.uncapped.toFixed(3)}</td><td>${percent(row.uncappedChange)}</td>` +
+          `<td>${row.ttftP99.toFixed(0)}</td><td>×${row.ttftP99Ratio.toFixed(2)}${tailMark(row)}</td>` +
+          `<td>${row.costs.map((cost) => cost.toFixed(3)).join('&ensp;')}</td></tr>`,
       ),
   );
   return `<h2>Against ${escaped(suite.reference)}</h2>
-<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. Tie: the interval lies within ±2 %. Win or loss: it lies on one side, and the paired t-test agrees after Holm's correction for the number of workloads. Open: neither. The uncapped cost leaves out the bound of 20 on each part of a request.</p>
+<p>Mean of the paired log ratios over ${suite.seeds} seeds with its 95 % bootstrap interval. Tie: the interval lies \
+within ±2 %. Win or loss: it lies on one side, and the paired t-test agrees after Holm's correction for the number \
+of workloads. Open: neither. The uncapped cost leaves out the bound of 20 on each part of a request.</p>
 ${verdictCounts(comparisons, policies, suite)}${dots}
-<details><summary>all pairs, with the cost of every seed</summary><div class="card"><table><thead><tr><th>workload</th><th style="text-align:left">policy</th><th>change</th><th>95 % interval</th><th>verdict</th><th>uncapped cost</th><th>change</th><th>TTFT p99, ms</th><th>of the reference</th><th>cost by seed</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
+<details><summary>all pairs, with the cost of every seed</summary><div class="card"><table><thead>\
+<tr><th>workload</th><th style="text-align:left">policy</th><th>change</th><th>95 % interval</th>\
+<th>verdict</th><th>uncapped cost</th><th>change</th><th>TTFT p99, ms</th><th>of the reference</th><th>cost by \
+seed</th></tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`;
 }
 
 function verdictCounts(comparisons: readonly Comparison[], policies: readonly string[], suite: Suite): string {
@@ -370,7 +395,8 @@ function metricsTables(
     });
     return (
       `<details><summary>${escaped(workload)}</summary><div ` +
-      `class="card"><table><thead><tr>${head.map((h) => `<th>${h}</th>`).join('')}</tr></thead><tbody>${rows.join('')}</tbody></table></div></details>`
+      `class="card"><table><thead><tr>${head.map((h) => `<th>${h}</th>`).join('')}</tr></thead>` +
+      `<tbody>${rows.join('')}</tbody></table></div></details>`
     );
   });
   return (

@@ -66,7 +66,8 @@ function parseObject(body: Buffer): Record<string, unknown> {
   } catch (error) {
     // The shape in which vLLM reports what its JSON parser says.
     const reason = errorMessage(error);
-    const message = `[{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error', 'ctx': {'error': '${reason}'}}]`;
+    const context = `{'error': '${reason}'}`;
+    const message = `[{'type': 'json_invalid', 'loc': ('body',), 'msg': 'JSON decode error', 'ctx': ${context}}]`;
     throw new RefusedRequest(400, 'Bad Request', message);
   }
   if (!isObject(value)) throw new RefusedRequest(400, 'Bad Request', 'body: Input should be a valid dictionary');

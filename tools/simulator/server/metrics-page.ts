@@ -125,7 +125,9 @@ export class MetricsPage {
       this.#histogram('request_prompt_tokens', 'Number of prefill tokens processed.', this.#promptTokens),
       this.#histogram('request_generation_tokens', 'Number of generation tokens processed.', this.#outputTokens),
       head('cache_config_info', 'Information of the LLMEngine CacheConfig.', 'gauge'),
-      `vllm:cache_config_info{block_size="${BLOCK_TOKENS}",cache_dtype="auto",enable_prefix_caching="True",engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="${cache.capacity}",prefix_caching_hash_algo="sha256"} 1.0\n`,
+      `vllm:cache_config_info{block_size="${BLOCK_TOKENS}",cache_dtype="auto",enable_prefix_caching="True",` +
+        `engine="0",gpu_memory_utilization="0.9",num_gpu_blocks="${cache.capacity}",` +
+        'prefix_caching_hash_algo="sha256"} 1.0\n',
       this.#loraInfo(),
     ].join('');
   }

@@ -127,7 +127,8 @@ const traffic = {
     .max(10_000)
     .optional()
     .describe(
-      'Fixed number of clients in the place of a rate: each plays one session after the other until `seconds` are over.',
+      'Fixed number of clients in the place of a rate: each plays one session after the other ' +
+        'until `seconds` are over.',
     ),
   priority: z.int().optional().describe('Priority of its requests, for flow control; 0.'),
   tenant: z.string().optional().describe('Fairness id of its requests, for flow control; none.'),

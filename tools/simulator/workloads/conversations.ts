@@ -126,7 +126,8 @@ export const agentic = defineWorkload({
 export const subAgents = defineWorkload({
   kind: 'sub-agents',
   doc:
-    'Coding agents that hand work to others: some turns end with a burst of sub-agents, which begin with all that was ' +
+    'Coding agents that hand work to others: some turns end with a burst of sub-agents, ' +
+    'which begin with all that was ' +
     'said and work beside each other; the agent goes on when all of them are done.',
   parameters: z.strictObject({
     ...agentFields,

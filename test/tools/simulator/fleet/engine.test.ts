@@ -54,7 +54,7 @@ describe('the engine of a simulated model server', () => {
     expect([tokens.length, finished.length, engine.running]).toEqual([3, 1, 0]);
   });
 
-  test('the engine of a simulated model server serves running sequences before waiting ones and shares what is left of the budget', () => {
+  test('the engine of a simulated model server serves running sequences before waiting ones and shares the rest of the budget', () => {
     const { engine, step } = engineWith();
     engine.submit(request(20, 5, 1, 1));
     step();
@@ -73,7 +73,7 @@ describe('the engine of a simulated model server', () => {
     expect(finished[1]!.cachedTokens).toBe(12);
   });
 
-  test('the engine of a simulated model server gives the blocks of the last running sequence to the first when they run out, and begins the last one anew', () => {
+  test('the engine of a simulated model server gives blocks of the last sequence to the first, and begins the last anew', () => {
     const { engine, finished, step } = engineWith({ blocks: 14, maxBatchedTokens: 64, longPrefillTokens: 64 });
     engine.submit(request(24, 16, 1, 1));
     engine.submit(request(24, 16, 2, 2));

@@ -22,7 +22,7 @@ const decoding = (sequences: number, context: number) => ({
 });
 
 describe('a recipe of three numbers', () => {
-  test('a recipe says that a lone token takes tokenMs, a full chunk the time of its tokens, a context its bytes over the bandwidth', () => {
+  test('a recipe says that a lone token takes tokenMs, a full chunk the time of its tokens, a context bytes over bandwidth', () => {
     const recipe = { tokenMs: 11, promptTokensPerSecond: 10_000, kvBytesPerToken: 100_000, bandwidthGBs: 2_000 };
     const step = fittedStepTime(recipeConstants(recipe));
     expect(step(decoding(1, 0))).toBeCloseTo(11, 2);
