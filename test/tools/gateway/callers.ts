@@ -11,6 +11,22 @@ export interface Failure {
 }
 
 /** Callers that ask again as soon as they are answered, or at the pace of a beat. */
+/** Milliseconds of `performance.now`. */
+export interface Period {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Time from the end of a process to the first refusal that the picker sees, on a machine that is short of time. */
+const REFUSAL_MS = 100;
+
+/** Kills a server. @returns the time until its first refusal has come: what is sent meanwhile counts as in flight */
+export async function killed(kill: () => Promise<unknown>): Promise<Period> {
+  const from = performance.now();
+  await kill();
+  return { from, to: performance.now() + REFUSAL_MS };
+}
+
 export class Callers {
   readonly failures: Failure[] = [];
   answered = 0;
@@ -45,9 +61,9 @@ export class Callers {
     else this.failures.push({ startedAt, endedAt: performance.now(), said });
   }
 
-  /** Failures of requests that began and had not ended at a time. */
-  inFlightAt(time: number): number {
-    return this.failures.filter(({ startedAt, endedAt }) => startedAt <= time && time <= endedAt).length;
+  /** Failures of requests that were in flight at some time from `from` to `to`. */
+  inFlightDuring({ from, to }: Period): number {
+    return this.failures.filter(({ startedAt, endedAt }) => startedAt <= to && from <= endedAt).length;
   }
 
   /** Resolves when the last request is answered. */
