@@ -1,5 +1,5 @@
-/** Bounds and rules that refuse a request. A record keeps the position + 1, so a new one goes to the end. */
-export const REFUSED_BY = [
+/** Bounds of the queues that refuse a request at once. A closed set, for metric labels. */
+export const REFUSAL_CAUSES = [
   'pool-requests',
   'pool-bytes',
   'pool-tokens',
@@ -12,6 +12,13 @@ export const REFUSED_BY = [
   'tenant-limit',
   'expected-wait',
   'band-rate',
+] as const;
+
+export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+
+/** Bounds and rules that refuse a request. Records in shared memory keep the position + 1. */
+const REFUSED_BY = [
+  ...REFUSAL_CAUSES,
   'queue-deadline',
   'no-endpoints',
   'shutting-down',

@@ -1,12 +1,12 @@
 import type { SessionSettings } from '../contract/queue-settings.js';
-import { plainBound, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
+import { plainBound, type RefusalCause, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
 import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
 import { SESSION_TICK_MS } from '../core/session-ledger.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { type EvictionOptions, Evictions } from './evictions.js';
 import { type FlowTimers, threadTimers } from './flow-timers.js';
 import { Ceilings } from './policies/usage-limits.js';
-import type { DispatchResult, QueueOutcome, QueuePosition, Queues, RefusalCause } from './queue-contract.js';
+import type { DispatchResult, QueueOutcome, QueuePosition, Queues } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
 import type { UsageReport } from './waiting-line.js';

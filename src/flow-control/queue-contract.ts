@@ -1,5 +1,5 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
-import type { RefusedBy } from '../contract/refusing-bound.js';
+import type { RefusalCause } from '../contract/refusing-bound.js';
 
 /** A request without room. The machine copies its fields, so the object may be used again. */
 export interface QueuedRequest {
@@ -38,24 +38,6 @@ export type QueueOutcome =
   | 'EvictedNoEndpoints'
   | 'EvictedContextCancelled'
   | 'EvictedOther';
-
-/** Bounds that refuse a request at once. A closed set, for metric labels. */
-export const REFUSAL_CAUSES = [
-  'pool-requests',
-  'pool-bytes',
-  'pool-tokens',
-  'band-requests',
-  'band-bytes',
-  'band-tokens',
-  'too-many-flows',
-  'too-many-bands',
-  'too-many-waiting',
-  'tenant-limit',
-  'expected-wait',
-  'band-rate',
-] as const satisfies readonly RefusedBy[];
-
-export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
 
 /** Reason why the last `enqueue` returned no handle. Belongs to the machine and is overwritten by the next refusal. */
 export interface Refusal {

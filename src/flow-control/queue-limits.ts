@@ -1,6 +1,6 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
+import type { RefusalCause } from '../contract/refusing-bound.js';
 import type { Band } from './band.js';
-import type { RefusalCause } from './queue-contract.js';
 import type { WaitingRoom } from './waiting-room.js';
 
 /** A bound that a request would break, in the unit of the bound. */

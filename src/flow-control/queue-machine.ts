@@ -1,4 +1,5 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
+import { REFUSAL_CAUSES, type RefusalCause } from '../contract/refusing-bound.js';
 import { adoptAccounts, type Band, type QueueTables, weightOf } from './band.js';
 import { BANDS_MAX, BandDirectory } from './band-directory.js';
 import { OVERFLOW } from './candidate-sets.js';
@@ -14,9 +15,7 @@ import {
   type QueuePosition,
   type QueueSnapshot,
   type Queues,
-  REFUSAL_CAUSES,
   type Refusal,
-  type RefusalCause,
   type TryDispatch,
 } from './queue-contract.js';
 import { type BrokenBound, beyond, brokenBound, brokenRate } from './queue-limits.js';

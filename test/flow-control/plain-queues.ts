@@ -2,7 +2,8 @@
 // nothing with the machine but the contract, the settings and the bounds.
 
 import type { BandSettings, FlowControlSettings } from '../../dist/src/contract/queue-settings.js';
-import type { QueuedRequest, RefusalCause } from '../../dist/src/flow-control/queue-contract.js';
+import type { RefusalCause } from '../../dist/src/contract/refusing-bound.js';
+import type { QueuedRequest } from '../../dist/src/flow-control/queue-contract.js';
 import type { QueueBounds } from '../../dist/src/flow-control/queue-machine.js';
 import { learnOutput, type PlainFlow, PlainOutputs, pay, rebase, refund, wake } from './plain-accounts.ts';
 import { type PlainClass, PlainClasses } from './plain-classes.ts';

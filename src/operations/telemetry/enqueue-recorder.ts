@@ -1,5 +1,6 @@
+import type { RefusalCause } from '../../contract/refusing-bound.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { QueueOutcome, RefusalCause } from '../../flow-control/queue-contract.js';
+import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { enqueueKind, refusalKind } from './metric-table.js';
 import { SeriesTable } from './series-table.js';
