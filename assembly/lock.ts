@@ -43,6 +43,14 @@ declare function lockReleasing(lock: usize): void;
 /** Counter whose writes keep the compiler from removing the pause loop. */
 let pauseTurns: i32 = 0;
 
+/**
+ * Longest wait of a request's call for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the
+ * control thread, which has to do that repair, gives up soon and comes again.
+ */
+export function lockSleepsMax(): u32 {
+  return THREAD == 0 ? 20 : 2000;
+}
+
 function lockTry(lock: usize): bool {
   if (atomic.load<u32>(lock) != 0 || atomic.cmpxchg<u32>(lock, 0, THREAD + 1) != 0) return false;
   return true;

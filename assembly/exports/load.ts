@@ -56,6 +56,15 @@ export {
   hearingAddress,
 } from '../load/hearing';
 export { ledgerCheck, ledgerFull, ledgerUsed } from '../load/ledger';
+export {
+  NOTED_DOUBTED,
+  NOTED_EJECTED,
+  noteOutcome,
+  RESULT_ANSWERED,
+  RESULT_ANSWERED_ITSELF,
+  RESULT_FAILED,
+  RESULT_UNANSWERED,
+} from '../load/outcomes';
 export { adapterShown } from '../load/shown-adapters';
 export {
   endpointHeard,

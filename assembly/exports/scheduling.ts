@@ -9,34 +9,22 @@ export {
 } from '../columns/values';
 export {
   complete,
-  decide,
   grow,
-  isCandidate,
-  matchAhead,
   moveCharge,
-  NOTED_DOUBTED,
-  NOTED_EJECTED,
-  noteOutcome,
   prefillDone,
   prefillElsewhere,
-  RESULT_ANSWERED,
-  RESULT_ANSWERED_ITSELF,
-  RESULT_FAILED,
-  RESULT_UNANSWERED,
   release,
-  scoreOf,
-  storePick,
   threadCharges,
-} from '../scheduling/decide';
+} from '../scheduling/charge-steps';
+export { decide, isCandidate, matchAhead, scoreOf, storePick } from '../scheduling/decide';
 export {
   briefColumnsAddress,
   briefColumnsBytes,
-  decisionLogStride,
   keepColumnsEvery,
-  logRefusal,
   takeColumns,
   takenUnit,
-} from '../scheduling/decision-log';
+} from '../scheduling/decision-columns';
+export { decisionLogStride, logRefusal } from '../scheduling/decision-log';
 export {
   BRIEF_BYTES,
   columnUnits,

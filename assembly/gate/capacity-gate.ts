@@ -7,7 +7,7 @@ import { deathOf, slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION, COLUMN_INFLIGHT, DEATH_DEAD } from '../endpoints';
-import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
+import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { KEYS, REQUESTS, SLOTS, SUBSET } from '../memory';
 import { isAmount, isSlot, isTime } from '../preconditions';

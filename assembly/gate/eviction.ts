@@ -13,7 +13,7 @@ import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_GENERATION, COLUMN_INFLIGHT, COLUMN_INFLIGHT_TOKENS } from '../endpoints';
-import { entryAt, entryOf, isCharged } from '../load/ledger';
+import { entryAt, entryOf, isCharged } from '../load/ledger-entries';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, KEYS, MATCH, OVERLAP, REQUESTS, SCORE } from '../memory';
 import { isScan, isThread, isTicket, isTime } from '../preconditions';

@@ -9,7 +9,7 @@
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
-import { entryAt, isCharged, LedgerEntry } from '../load/ledger';
+import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
 import { HASHES, MATCH, REQUESTS, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { ROOM_CAPACITY } from './layout';

@@ -25,7 +25,8 @@ import {
 } from '../endpoints';
 import { tried } from '../load/dead';
 import { beginProbe } from '../load/ejection';
-import { charge, entryAt } from '../load/ledger';
+import { charge } from '../load/ledger';
+import { entryAt } from '../load/ledger-entries';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { isScan, isThread, isTime } from '../preconditions';

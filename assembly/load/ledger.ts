@@ -1,21 +1,8 @@
 // The ledger: what was charged to endpoints and not released yet.
 //
-// Owns: REGION_LEDGER and the load columns of REGION_ENDPOINTS (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS,
-// PROMPT_TOKENS, OUTPUT_BLOCKS, STRICTEST_TPOT, STRICTEST_TICKET). All under the commit lock, but for an entry's handle
-// of active blocks, which is written under the index lock by the thread that owns the entry.
-//
-//   head of all   one LedgerHead: the common free list
-//   thread heads  one LedgerHead each, 64 bytes apart
-//   entries       one LedgerEntry each, with its Features behind it (features.ts)
-//   hearings      one Hearing for each entry (hearing.ts)
-//
-// The list of wanted times: the charged entries of a slot whose requests want a time per output token, strictest first,
-// so that a decision sees what a request that joins them must not break.
-//
-//   slot → ticket of the least wanted time → next → … → 0      in rising order; other requests are not in it
-//
-// A removal walks the list, an insertion the part below its own time. There are few different times in practice, so an
-// insertion ends early, and a list is as long as an engine's batch.
+// Owns: what charges write into the entries of REGION_LEDGER (ledger-entries.ts), and the load columns of
+// REGION_ENDPOINTS (INFLIGHT, INFLIGHT_TOKENS, PREFILL_TOKENS, PROMPT_TOKENS, OUTPUT_BLOCKS). All under the commit
+// lock. Entries whose requests want a time per output token are also in a list of their slot (wanted-times.ts).
 //
 // Invariant (ledgerCheck): each load column equals the sum over the live entries of its slot and generation, and the
 // load of other replicas (peers.ts).
@@ -34,93 +21,32 @@ import {
   COLUMN_PEER_TOKENS,
   COLUMN_PREFILL_TOKENS,
   COLUMN_PROMPT_TOKENS,
-  COLUMN_STRICTEST_TICKET,
-  COLUMN_STRICTEST_TPOT,
   columnAddress,
 } from '../endpoints';
 import { COMMIT_LOCK, lockHeld } from '../lock';
-import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
-import { FEATURES, Features, featuresNote } from './features';
+import { REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
+import { featuresNote } from './features';
 import { hearingReset } from './hearing';
+import {
+  commonHead,
+  ENTRY_CHARGED,
+  ENTRY_FREE,
+  entryAt,
+  entryIndex,
+  entryOf,
+  featuresOf,
+  freeEntry,
+  headOf,
+  isCharged,
+  isCurrent,
+  LedgerEntry,
+  listLength,
+  setHandle,
+  setState,
+  takeEntry,
+} from './ledger-entries';
 import { addPeers } from './peers';
-
-/** One charge: a request in flight on an endpoint. */
-@unmanaged
-export class LedgerEntry {
-  /** ENTRY_FREE or ENTRY_CHARGED · any thread · commit lock, written last by a charge. */
-  state: u32;
-  /** Thread that owns the charge · any thread · commit lock. */
-  thread: u32;
-  /** Endpoint slot that is charged · any thread · commit lock. */
-  slot: u32;
-  /** Generation of that slot at the charge · any thread · commit lock. */
-  slotGeneration: u32;
-  /** Count of the charges of this entry, so that an old ticket is known · any thread · commit lock. */
-  generation: u32;
-  /** Tokens charged as load, estimated output included, until they are released · any thread · commit lock. */
-  tokens: u32;
-  /** Handle of the active blocks, 0 = none · owner of the charge · index lock. */
-  handle: u32;
-  /** Blocks behind the handle · owner of the charge · index lock. */
-  blocks: u32;
-  /** Blocks that the output fills so far · any thread · commit lock. */
-  outputBlocks: u32;
-  /** ENTRY_PROBE or 0 · any thread · commit lock. */
-  flags: u32;
-  /** Priority of the request · any thread · commit lock. */
-  priority: i32;
-  /** Milliseconds of the pool clock at the charge · any thread · commit lock. */
-  time: f64;
-  /**
-   * Next free entry, or next one in the slot's list of wanted times, as entry + 1, 0 = none · any thread · commit lock.
-   */
-  next: u32;
-  /** Milliseconds per output token that the request wants, 0 = none · any thread · commit lock. */
-  wantedTpot: f32;
-}
-
-/** A free list of entries with the counts of its thread; the common one uses only the list and the top. */
-@unmanaged
-class LedgerHead {
-  /** First free entry + 1, 0 = none · its thread, the common one any thread · commit lock. */
-  free: u32;
-  /** Entries in the list · its thread · commit lock. */
-  length: u32;
-  /** Charges less releases made by the thread, modulo 2^32 · its thread · commit lock. */
-  used: u32;
-  /** Charges refused because the ledger was full · its thread · commit lock. */
-  refused: u32;
-  /**
-   * Entries handed out for the first time so far, in the common head; the others were never written · any thread ·
-   * commit lock.
-   */
-  top: u32;
-}
-
-/** Bytes from one head to the next: a cache line each. */
-const HEAD_BYTES: usize = 64;
-
-const ENTRY_FREE: u32 = 0;
-const ENTRY_CHARGED: u32 = 1;
-
-/** Flag of an entry: the request probes an ejected endpoint. */
-export const ENTRY_PROBE: u32 = 1;
-
-/** Entries that a thread keeps for itself at most, so that its charges touch no other thread's cache lines. */
-const OWN_ENTRIES: u32 = 64;
-
-function headOf(thread: u32): LedgerHead {
-  return changetype<LedgerHead>(LEDGER + HEAD_BYTES + <usize>thread * HEAD_BYTES);
-}
-
-function commonHead(): LedgerHead {
-  return changetype<LedgerHead>(LEDGER);
-}
-
-/** Entries that were ever handed out. Read without a lock: entries above it are new. */
-export function ledgerTop(): u32 {
-  return commonHead().top;
-}
+import { addStrictest, clearStrictest, removeStrictest } from './wanted-times';
 
 /** Requests charged and not released. */
 export function ledgerUsed(): u32 {
@@ -134,76 +60,6 @@ export function ledgerFull(): u32 {
   let full: u32 = 0;
   for (let thread: u32 = 0; thread < THREADS; thread++) full += headOf(thread).refused;
   return full;
-}
-
-/**
- * Takes an entry from the own free list, from the common one, or one that was never used.
- * @returns ticket, 0 = none is left
- */
-function takeEntry(): u32 {
-  const head = headOf(THREAD);
-  let ticket = head.free;
-  if (ticket != 0) {
-    head.free = entryAt(ticket - 1).next;
-    head.length -= 1;
-    return ticket;
-  }
-  const common = commonHead();
-  ticket = common.free;
-  if (ticket != 0) {
-    common.free = entryAt(ticket - 1).next;
-    return ticket;
-  }
-  if (common.top == REQUESTS) return 0;
-  common.top += 1;
-  return common.top;
-}
-
-/** Gives an entry back. The control thread charges nothing, so it keeps nothing. */
-function giveEntry(ticket: u32): void {
-  const head = headOf(THREAD);
-  const own = THREAD != 0 && head.length < OWN_ENTRIES;
-  const list = own ? head : commonHead();
-  entryAt(ticket - 1).next = list.free;
-  list.free = ticket;
-  if (own) head.length += 1;
-}
-
-export function entryAt(index: u32): LedgerEntry {
-  return changetype<LedgerEntry>(LEDGER + HEAD_BYTES + <usize>THREADS * HEAD_BYTES + <usize>index * LEDGER_ENTRY_BYTES);
-}
-
-/** The features behind an entry. */
-export function featuresOf(entry: LedgerEntry): Features {
-  return changetype<Features>(changetype<usize>(entry) + FEATURES);
-}
-
-/** Stores the handle of the active blocks of an entry, and how many blocks are behind it. Index lock held. */
-export function setHandle(entry: LedgerEntry, handle: u32, blocks: u32): void {
-  entry.handle = handle;
-  entry.blocks = blocks;
-}
-
-/** Returns whether an entry is charged. */
-export function isCharged(entry: LedgerEntry): bool {
-  return entry.state == ENTRY_CHARGED;
-}
-
-/** The slot still belongs to the endpoint that was charged. */
-function current(entry: LedgerEntry): bool {
-  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
-}
-
-/** Writes the state of an entry after everything else, for threads that read it without the lock. */
-function setState(entry: LedgerEntry, state: u32): void {
-  atomic.store<u32>(changetype<usize>(entry), state, offsetof<LedgerEntry>('state'));
-}
-
-/** Entry of a ticket, or null when the ticket is not ours any more. */
-export function entryOf(ticket: u32, generation: u32): LedgerEntry | null {
-  if (ticket == 0 || ticket > REQUESTS) return null;
-  const entry = entryAt(ticket - 1);
-  return isCharged(entry) && entry.generation == generation ? entry : null;
 }
 
 /**
@@ -269,14 +125,14 @@ function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
 export function endPrefill(entry: LedgerEntry): void {
   const tokens = featuresOf(entry).prefill;
   featuresOf(entry).prefill = 0;
-  if (current(entry)) column.addU32(COLUMN_PREFILL_TOKENS, entry.slot, 0 - tokens);
+  if (isCurrent(entry)) column.addU32(COLUMN_PREFILL_TOKENS, entry.slot, 0 - tokens);
 }
 
 /** Subtracts the charged in-flight tokens from the load. Commit lock held. */
 export function releaseTokens(entry: LedgerEntry): void {
   const tokens = entry.tokens;
   entry.tokens = 0;
-  if (current(entry)) column.addU32(COLUMN_INFLIGHT_TOKENS, entry.slot, 0 - tokens);
+  if (isCurrent(entry)) column.addU32(COLUMN_INFLIGHT_TOKENS, entry.slot, 0 - tokens);
 }
 
 /** The output has grown to `blocks` blocks. Commit lock held. */
@@ -284,63 +140,7 @@ export function growOutput(entry: LedgerEntry, blocks: u32): void {
   const before = entry.outputBlocks;
   if (blocks <= before) return;
   entry.outputBlocks = blocks;
-  if (current(entry)) column.addU32(COLUMN_OUTPUT_BLOCKS, entry.slot, blocks - before);
-}
-
-function setStrictest(slot: u32, ticket: u32): void {
-  column.setU32(COLUMN_STRICTEST_TICKET, slot, ticket);
-  column.setF32(COLUMN_STRICTEST_TPOT, slot, ticket == 0 ? <f32>0 : entryAt(ticket - 1).wantedTpot);
-}
-
-/** Notes the time per output token, in milliseconds, that the request of a fresh charge wants. Commit lock held. */
-export function noteWantedTpot(slot: u32, ticket: u32, wanted: f32): void {
-  if (ticket == 0 || !(wanted > 0)) return;
-  entryAt(ticket - 1).wantedTpot = wanted;
-  addStrictest(slot, ticket);
-}
-
-/** Puts a charged entry into the list of its slot. Commit lock held. */
-function addStrictest(slot: u32, ticket: u32): void {
-  const entry = entryAt(ticket - 1);
-  const wanted = entry.wantedTpot;
-  if (!(wanted > 0)) return;
-  const head = column.u32(COLUMN_STRICTEST_TICKET, slot);
-  let before: u32 = 0;
-  let at = head;
-  while (at != 0 && entryAt(at - 1).wantedTpot < wanted) {
-    before = at;
-    at = entryAt(at - 1).next;
-  }
-  entry.next = at;
-  if (before == 0) setStrictest(slot, ticket);
-  else entryAt(before - 1).next = ticket;
-  if (ASSERTIONS) assert(column.f32(COLUMN_STRICTEST_TPOT, slot) <= wanted, 'the least wanted time is the first one');
-}
-
-/** Takes an entry out of it. Commit lock held. */
-function removeStrictest(slot: u32, ticket: u32): void {
-  const entry = entryAt(ticket - 1);
-  if (!(entry.wantedTpot > 0)) return;
-  let at = column.u32(COLUMN_STRICTEST_TICKET, slot);
-  if (at == ticket) return setStrictest(slot, entry.next);
-  while (at != 0) {
-    const next = entryAt(at - 1).next;
-    if (next == ticket) {
-      entryAt(at - 1).next = entry.next;
-      return;
-    }
-    at = next;
-  }
-}
-
-/** Forgets the list of a slot that changes hands, or that is made again. Commit lock held. */
-function clearStrictest(slot: u32): void {
-  setStrictest(slot, 0);
-}
-
-/** Number of an entry. */
-export function entryIndex(entry: LedgerEntry): u32 {
-  return <u32>((changetype<usize>(entry) - changetype<usize>(entryAt(0))) / LEDGER_ENTRY_BYTES);
+  if (isCurrent(entry)) column.addU32(COLUMN_OUTPUT_BLOCKS, entry.slot, blocks - before);
 }
 
 /**
@@ -350,7 +150,7 @@ export function entryIndex(entry: LedgerEntry): u32 {
 export function releaseEntry(entry: LedgerEntry): void {
   const index = entryIndex(entry);
   if (ASSERTIONS) assert(entry.state != ENTRY_FREE, 'a released entry is charged');
-  if (current(entry)) {
+  if (isCurrent(entry)) {
     const slot = entry.slot;
     addLoad(entry, u32.MAX_VALUE, 0 - entry.tokens);
     column.addU32(COLUMN_OUTPUT_BLOCKS, slot, 0 - entry.outputBlocks);
@@ -358,7 +158,7 @@ export function releaseEntry(entry: LedgerEntry): void {
   }
   setState(entry, ENTRY_FREE);
   const head = headOf(THREAD);
-  giveEntry(index + 1);
+  freeEntry(index + 1);
   head.used -= 1;
   if (ASSERTIONS) assert(entryOf(index + 1, entry.generation) == null, 'a released entry is found by no ticket');
 }
@@ -369,7 +169,7 @@ export function releaseEntry(entry: LedgerEntry): void {
  */
 export function moveEntry(entry: LedgerEntry, slot: u32): void {
   const ticket = entryIndex(entry) + 1;
-  if (current(entry)) {
+  if (isCurrent(entry)) {
     addLoad(entry, u32.MAX_VALUE, 0 - entry.tokens);
     column.addU32(COLUMN_OUTPUT_BLOCKS, entry.slot, 0 - entry.outputBlocks);
     removeStrictest(entry.slot, ticket);
@@ -410,7 +210,7 @@ export function ledgerRepair(): void {
     const entry = entryAt(i - 1);
     if (isCharged(entry)) {
       used++;
-      if (!current(entry)) continue;
+      if (!isCurrent(entry)) continue;
       addLoad(entry, 1, entry.tokens);
       column.addU32(COLUMN_OUTPUT_BLOCKS, entry.slot, entry.outputBlocks);
       addStrictest(entry.slot, i);
@@ -435,16 +235,6 @@ function columnSum(column: u32): u64 {
   return sum;
 }
 
-function listLength(list: LedgerHead): u32 {
-  let length: u32 = 0;
-  let at = list.free;
-  while (at != 0 && length <= REQUESTS) {
-    length++;
-    at = entryAt(at - 1).next;
-  }
-  return length;
-}
-
 /**
  * Checks that the columns equal the live entries and the load of peers. Commit lock held, or no other thread at work.
  * @returns 0, or the first thing that does not add up: 1 requests, 2 tokens, 3 output blocks, 4 entries in use,
@@ -461,7 +251,7 @@ export function ledgerCheck(): u32 {
     const entry = entryAt(i);
     if (!isCharged(entry)) continue;
     used++;
-    if (!current(entry)) continue;
+    if (!isCurrent(entry)) continue;
     requests++;
     tokens += entry.tokens;
     output += entry.outputBlocks;

@@ -23,7 +23,7 @@ import { poolWords } from '../pool-words';
 import { isSlot, isTime } from '../preconditions';
 import { ejectOne, endProbe, noteSuccess } from './ejection';
 import { EXPECTS_NOTHING, hearingAt } from './hearing';
-import { ENTRY_PROBE, entryAt, featuresOf, isCharged, LedgerEntry, ledgerTop } from './ledger';
+import { ENTRY_PROBE, entryAt, featuresOf, isCharged, LedgerEntry, ledgerTop } from './ledger-entries';
 
 const SHORT: u32 = 20;
 

@@ -5,32 +5,25 @@
 // Nothing is kept in a Wasm global between two feeds, so a scan may rest at any byte: inside an escape, a number, a
 // literal, a UTF-8 sequence (those are never taken apart: invalid UTF-8 in strings is accepted, as JSON.parse accepts
 // the replacement characters that decoding would have put there).
-import { writeCodePoint } from '../utf8';
-import { contentEnd, contentLongRun, contentMove, contentStart, LONG_RUN_BYTES } from './content';
+import { contentStart } from './content';
 import { valueBegin, valueEnd } from './fields';
-import { numberEnd, takeNumber, takeString } from './kept-values';
+import { numberEnd, takeNumber } from './kept-values';
 import { keyEnd } from './keys';
 import { SCAN_BITS, SCAN_MAX_DEPTH } from './layout';
 import {
-  BACKSLASH,
   CLOSE_ARRAY,
   CLOSE_OBJECT,
   COLON,
   COMMA,
-  copyString,
-  escapeValue,
-  hexValue,
   isDigit,
   LETTER_F,
   LETTER_N,
   LETTER_T,
-  LETTER_U,
   MINUS,
   OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
   skipSpace,
-  stringEnd,
   stringStop,
   ZERO,
 } from './lexemes';
@@ -39,7 +32,17 @@ import { looksInside, nestedKeyEnd, nestedValueBegin } from './messages';
 import { LEX_INTEGER, LEX_MINUS, LEX_NUMBER_BAD, LEX_NUMBER_OVER, LEX_ZERO, numberStep } from './number-grammar';
 import { rawPause, rawStart } from './raw-values';
 import { RequestScan } from './scan-state';
-import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_PROMPT, SINK_TYPE } from './value-sinks';
+import {
+  LEX_STRING,
+  LEX_STRING_CONTROL,
+  LEX_STRING_ESCAPE,
+  LEX_STRING_LAST,
+  LEX_STRING_OVER,
+  LEX_STRING_UNICODE,
+  stringFeed,
+  stringReached,
+} from './string-grammar';
+import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_TYPE } from './value-sinks';
 
 export const SCAN_REASON_BYTE: u32 = 1; // a byte that cannot stand here
 export const SCAN_REASON_CONTROL: u32 = 2; // a raw control byte in a string
@@ -56,22 +59,16 @@ export const SCAN_REASON_CLOSED: u32 = 12; // no open scan has this number
 export const SCAN_REASON_MESSAGE: u32 = 13; // the envelope is no protobuf message
 export const SCAN_REASON_BARE: u32 = 14; // the envelope holds no document
 
-// Bytes that may come next; the states inside of a number follow in number-grammar.ts.
+// Bytes that may come next. 6 to 10 are inside of a string (string-grammar.ts), 13 to 22 inside of a number
+// (number-grammar.ts).
 const LEX_VALUE: u32 = 0;
 const LEX_FIRST_ELEMENT: u32 = 1; // or the array's end
 const LEX_FIRST_KEY: u32 = 2; // or the object's end
 const LEX_KEY: u32 = 3;
 const LEX_COLON: u32 = 4;
 const LEX_AFTER: u32 = 5; // comma or end of the container
-const LEX_STRING: u32 = 6;
-const LEX_ESCAPE: u32 = 7; // behind a backslash
-const LEX_UNICODE: u32 = 8; // hex digits
-const LEX_HIGH: u32 = 9; // behind a high surrogate
-const LEX_HIGH_ESCAPE: u32 = 10; // behind a high surrogate and a backslash
 const LEX_LITERAL: u32 = 11;
 const LEX_REFUSED: u32 = 12;
-
-const REPLACEMENT: u32 = 0xfffd;
 
 // The feed under way. Set at its start, stored into the scan state at its end.
 let at: usize = 0;
@@ -141,20 +138,10 @@ function step(scan: RequestScan, lex: u32): u32 {
       return stepColon(scan);
     case LEX_AFTER:
       return stepAfter(scan);
-    case LEX_STRING:
-      return stepString(scan);
-    case LEX_ESCAPE:
-      return stepEscape(scan);
-    case LEX_UNICODE:
-      return stepUnicode(scan);
-    case LEX_HIGH:
-      return stepHigh(scan);
-    case LEX_HIGH_ESCAPE:
-      return stepHighEscape(scan);
     case LEX_LITERAL:
       return stepLiteral(scan);
     default:
-      return stepNumber(scan, lex);
+      return lex <= LEX_STRING_LAST ? stepString(scan, lex) : stepNumber(scan, lex);
   }
 }
 
@@ -168,7 +155,7 @@ function stepValue(scan: RequestScan, first: bool): u32 {
   else nestedValueBegin(scan, byte);
   if (byte == QUOTE) {
     at++;
-    return stepString(scan);
+    return stepString(scan, LEX_STRING);
   }
   if (byte == OPEN_OBJECT) return openContainer(scan, true, child);
   if (byte == OPEN_ARRAY) return openContainer(scan, false, child);
@@ -274,171 +261,43 @@ function stepColon(scan: RequestScan): u32 {
   return stepValue(scan, false);
 }
 
-// ---------------------------------------------------------------------------------------------- strings and escapes
+// ------------------------------------------------------------------------------------ strings, literals and numbers
 
-function stepString(scan: RequestScan): u32 {
-  const sink = scan.sink;
-  if (sink == SINK_PROMPT) return stepPrompt(scan);
-  if (sink == SINK_NONE) return stepSkipped(scan);
-  const from = at;
-  at = stringEnd(at, end);
-  if (at > from) takeString(scan, sink, from, <u32>(at - from));
-  if (at == end) return LEX_STRING;
-  const byte = <u32>load<u8>(at);
-  if (byte == QUOTE) {
-    at++;
-    if (sink == SINK_KEY) {
+/** Continues the string under way, escapes included, and tells whose string has ended. */
+function stepString(scan: RequestScan, lex: u32): u32 {
+  const next = stringFeed(scan, lex, at, end);
+  at = stringReached();
+  switch (next) {
+    case LEX_STRING_OVER:
+      return stringOver(scan);
+    case LEX_STRING_CONTROL:
+      return refuse(SCAN_REASON_CONTROL);
+    case LEX_STRING_ESCAPE:
+      return refuse(SCAN_REASON_ESCAPE);
+    case LEX_STRING_UNICODE:
+      return refuse(SCAN_REASON_UNICODE);
+    default:
+      return next;
+  }
+}
+
+function stringOver(scan: RequestScan): u32 {
+  switch (scan.sink) {
+    case SINK_KEY:
       keyEnd(scan, depth);
       return LEX_COLON;
-    }
-    if (sink == SINK_NESTED_KEY) {
+    case SINK_NESTED_KEY:
       nestedKeyEnd(scan);
       return LEX_COLON;
-    }
-    if (sink == SINK_TYPE) typeEnd(scan);
-    return sink == SINK_OTHER_KEY ? LEX_COLON : afterValue(scan);
+    case SINK_OTHER_KEY:
+      return LEX_COLON;
+    case SINK_TYPE:
+      typeEnd(scan);
+      return afterValue(scan);
+    default:
+      return afterValue(scan);
   }
-  if (byte != BACKSLASH) return refuse(SCAN_REASON_CONTROL);
-  at++;
-  return LEX_ESCAPE;
 }
-
-/**
- * The same for prompt content, which is long and full of short escapes: those are decoded on the spot. Addresses are
- * held in locals, because a global is a place in memory and would be written and read again for every escape.
- */
-function stepPrompt(scan: RequestScan): u32 {
-  const stop = end;
-  let from = at;
-  let to = contentEnd();
-  let byte: u32 = 0;
-  let bound = min(stop, from + LONG_RUN_BYTES);
-  while (from < stop) {
-    const plainEnd = copyString(from, bound, to);
-    to += plainEnd - from;
-    from = plainEnd;
-    if (from == stop) break;
-    if (from == bound) {
-      contentMove(to);
-      from = contentLongRun(scan, from, stop);
-      to = contentEnd();
-      bound = stop;
-      continue;
-    }
-    byte = load<u8>(from);
-    if (byte != BACKSLASH) break;
-    from++;
-    const value = from < stop ? escapeValue(load<u8>(from)) : 0;
-    if (value == 0) break;
-    store<u8>(to, value);
-    to++;
-    from++;
-    byte = 0;
-    bound = min(stop, from + LONG_RUN_BYTES);
-  }
-  at = from;
-  contentMove(to);
-  return stringStopped(scan, byte);
-}
-
-/** The same for strings of which nothing is kept. */
-function stepSkipped(scan: RequestScan): u32 {
-  const stop = end;
-  let from = at;
-  let byte: u32 = 0;
-  while (from < stop) {
-    from = stringEnd(from, stop);
-    if (from == stop) break;
-    byte = load<u8>(from);
-    if (byte != BACKSLASH) break;
-    from++;
-    if (from == stop || escapeValue(load<u8>(from)) == 0) break;
-    from++;
-    byte = 0;
-  }
-  at = from;
-  return stringStopped(scan, byte);
-}
-
-/** A string stopped at `byte` (0 = only the feed ended); of an escape that is not decoded yet, behind the backslash. */
-function stringStopped(scan: RequestScan, byte: u32): u32 {
-  if (byte == QUOTE) {
-    at++;
-    return afterValue(scan);
-  }
-  if (byte == BACKSLASH) return LEX_ESCAPE;
-  return at == end ? LEX_STRING : refuse(SCAN_REASON_CONTROL);
-}
-
-function stepEscape(scan: RequestScan): u32 {
-  const byte = <u32>load<u8>(at);
-  if (byte == LETTER_U) {
-    at++;
-    scan.unit = 0;
-    scan.digits = 0;
-    return LEX_UNICODE;
-  }
-  const value = escapeValue(byte);
-  if (value == 0) return refuse(SCAN_REASON_ESCAPE);
-  at++;
-  emit(scan, value);
-  return LEX_STRING;
-}
-
-function stepUnicode(scan: RequestScan): u32 {
-  const digit = hexValue(load<u8>(at));
-  if (digit > 15) return refuse(SCAN_REASON_UNICODE);
-  at++;
-  const unit = (scan.unit << 4) | digit;
-  const digits = scan.digits + 1;
-  scan.unit = unit;
-  scan.digits = digits;
-  return digits < 4 ? LEX_UNICODE : takeUnit(scan, unit);
-}
-
-/** Takes a whole UTF-16 unit; surrogates without their other half become U+FFFD, as in any encoder of UTF-8. */
-function takeUnit(scan: RequestScan, unit: u32): u32 {
-  const high = scan.high;
-  const low = unit >= 0xdc00 && unit < 0xe000;
-  scan.high = 0;
-  if (high != 0 && low) {
-    emit(scan, 0x10000 + ((high - 0xd800) << 10) + (unit - 0xdc00));
-    return LEX_STRING;
-  }
-  if (high != 0) emit(scan, REPLACEMENT);
-  if (unit >= 0xd800 && unit < 0xdc00) {
-    scan.high = unit;
-    return LEX_HIGH;
-  }
-  emit(scan, low ? REPLACEMENT : unit);
-  return LEX_STRING;
-}
-
-function stepHigh(scan: RequestScan): u32 {
-  if (<u32>load<u8>(at) == BACKSLASH) {
-    at++;
-    return LEX_HIGH_ESCAPE;
-  }
-  giveUpHigh(scan);
-  return LEX_STRING;
-}
-
-function stepHighEscape(scan: RequestScan): u32 {
-  if (<u32>load<u8>(at) != LETTER_U) giveUpHigh(scan);
-  return LEX_ESCAPE;
-}
-
-function giveUpHigh(scan: RequestScan): void {
-  scan.high = 0;
-  emit(scan, REPLACEMENT);
-}
-
-function emit(scan: RequestScan, point: u32): void {
-  const length = writeCodePoint(scan.decodedAt, point);
-  takeString(scan, scan.sink, scan.decodedAt, length);
-}
-
-// --------------------------------------------------------------------------------------------- literals and numbers
 
 function startLiteral(scan: RequestScan, byte: u32): u32 {
   let rest: u32 = 0;

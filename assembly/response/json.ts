@@ -1,38 +1,24 @@
 // An incremental JSON reader: fed with any cut of one document, it follows the structure, checks the grammar, and hands
-// token counts to usage.ts and model names to rename.ts. Everything else is passed over.
+// token counts to usage.ts and model names to rename.ts. members.ts says which members these are; everything else is
+// passed over.
 //
 // Owns: the reader words of a response scan (layout.ts); its own thread only, no lock. The globals are registers of the
 // scan being fed, loaded and stored by readJson.
 import { writeCodePoint } from '../utf8';
+import { isCompleted, KEY_BYTES_MAX, KEY_OTHER, keyOf } from './keys';
+import { CONTAINER_LEVELS, SCAN_CONTAINERS, SCOPE_NONE, STAGED_NONE } from './layout';
 import {
-  isCompleted,
-  KEY_BYTES_MAX,
-  KEY_CACHE_READ,
-  KEY_CACHED,
-  KEY_COMPLETION,
-  KEY_DETAILS,
-  KEY_FINISH,
-  KEY_MESSAGE,
-  KEY_META,
-  KEY_MODEL,
-  KEY_OTHER,
-  KEY_RESPONSE,
-  KEY_TYPE,
-  KEY_USAGE,
-  keyOf,
-} from './keys';
-import {
-  CONTAINER_LEVELS,
-  FORM_MESSAGES,
-  FORM_RESPONSES,
-  FORM_SGLANG,
-  MODE_EVENTS,
-  SCAN_CONTAINERS,
-  SCOPE_MESSAGE,
-  SCOPE_NONE,
-  SCOPE_RESPONSE,
-  STAGED_NONE,
-} from './layout';
+  countField,
+  isCount,
+  memberClose,
+  memberOpen,
+  memberString,
+  STRING_COUNT,
+  STRING_KEY,
+  STRING_NAME,
+  STRING_PLAIN,
+  STRING_TYPE,
+} from './members';
 import {
   PART_E,
   PART_EXPONENT,
@@ -46,7 +32,7 @@ import {
 } from './number-parts';
 import { nameClose, nameDrop, nameOpen, nameTake } from './rename';
 import { ResponseScan } from './scan-state';
-import { NOT_A_COUNT, usageClose, usageCommit, usageCount, usageOpen } from './usage';
+import { NOT_A_COUNT, usageCommit, usageCount } from './usage';
 
 // States of the reader, by the next expected byte. Up to STATE_AFTER: a byte of structure.
 const STATE_VALUE: u32 = 0;
@@ -61,12 +47,6 @@ const STATE_HEX: u32 = 8; // after \u
 const STATE_NUMBER: u32 = 9;
 const STATE_LITERAL: u32 = 10;
 const STATE_IGNORED: u32 = 11; // not JSON, too deep, or nothing of interest can follow
-
-const STRING_PLAIN: u32 = 0;
-const STRING_KEY: u32 = 1;
-const STRING_NAME: u32 = 2; // a model name that may have to be changed
-const STRING_COUNT: u32 = 3; // a token count written as a string
-const STRING_TYPE: u32 = 4; // the document's type
 
 const QUOTE: u32 = 0x22;
 const COMMA: u32 = 0x2c;
@@ -187,7 +167,7 @@ function openContainer(at: ResponseScan, c: u32): void {
   // Both closing brackets stand two behind the opening ones
   store<u8>(changetype<usize>(at) + SCAN_CONTAINERS + DEPTH, c + 2);
   if (c == OBJECT_OPEN) {
-    if (KEY != KEY_OTHER) openMember(at);
+    if (KEY != KEY_OTHER) memberOpen(at, KEY, DEPTH);
     STATE = STATE_KEY_OR_CLOSE;
   } else {
     STATE = STATE_VALUE_OR_CLOSE;
@@ -195,35 +175,8 @@ function openContainer(at: ResponseScan, c: u32): void {
   KEY = KEY_OTHER;
 }
 
-/** The object of a member of interest opens. */
-function openMember(at: ResponseScan): void {
-  const usage = at.usageDepth;
-  if (usage != 0) {
-    if (DEPTH != usage + 1) return;
-    if (KEY == KEY_DETAILS) at.detailsDepth = DEPTH;
-    else if (KEY == KEY_FINISH) at.finished = 1;
-  } else if (KEY == KEY_USAGE) {
-    if (tellsUsage(at)) usageOpen(at, DEPTH);
-  } else if (DEPTH == 2) {
-    if (KEY == KEY_RESPONSE) at.scope = SCOPE_RESPONSE;
-    else if (KEY == KEY_MESSAGE) at.scope = SCOPE_MESSAGE;
-    else if (KEY == KEY_META && at.form == FORM_SGLANG) usageOpen(at, DEPTH);
-  }
-}
-
-/** A usage object that opens here is the answer's. */
-function tellsUsage(at: ResponseScan): bool {
-  const form = at.form;
-  if (form == FORM_SGLANG) return false;
-  if (DEPTH == 2) return form != FORM_RESPONSES || at.mode != MODE_EVENTS;
-  const scope = at.scope;
-  return DEPTH == 3 && (scope == SCOPE_RESPONSE || (scope == SCOPE_MESSAGE && form == FORM_MESSAGES));
-}
-
 function closeContainer(at: ResponseScan): void {
-  if (DEPTH == at.usageDepth) usageClose(at);
-  if (DEPTH == at.detailsDepth) at.detailsDepth = 0;
-  if (DEPTH == 2) at.scope = SCOPE_NONE;
+  memberClose(at, DEPTH);
   DEPTH--;
   KEY = KEY_OTHER;
   STATE = STATE_AFTER;
@@ -243,7 +196,7 @@ function openKey(at: ResponseScan, p: usize, end: usize): usize {
 
 /** A string value's quote stands at `p`. */
 function openString(at: ResponseScan, p: usize, end: usize): usize {
-  const kind = KEY == KEY_OTHER ? STRING_PLAIN : kindOfString(at);
+  const kind = KEY == KEY_OTHER ? STRING_PLAIN : memberString(at, KEY, DEPTH);
   if (kind == STRING_PLAIN) {
     const q = plainEnd(p + 1, end);
     if (q < end && <u32>load<u8>(q) == QUOTE) {
@@ -264,33 +217,6 @@ function beginString(at: ResponseScan, kind: u32): void {
   at.taken = 0;
   at.surrogate = 0;
   STATE = STATE_STRING;
-}
-
-function kindOfString(at: ResponseScan): u32 {
-  if (KEY == KEY_MODEL) {
-    const place = DEPTH == 1 || (DEPTH == 2 && at.scope != SCOPE_NONE);
-    return place && at.nameBytes != 0 ? STRING_NAME : STRING_PLAIN;
-  }
-  if (KEY == KEY_TYPE) return DEPTH == 1 ? STRING_TYPE : STRING_PLAIN;
-  if (KEY == KEY_FINISH && DEPTH == at.usageDepth) at.finished = 1;
-  return isCount(at) ? STRING_COUNT : STRING_PLAIN;
-}
-
-/** The member at hand is one of the token counts, in its place. */
-function isCount(at: ResponseScan): bool {
-  if (KEY == KEY_OTHER || KEY > KEY_CACHE_READ) return false;
-  const usage = at.usageDepth;
-  const form = at.form;
-  if (KEY == KEY_CACHE_READ) return form == FORM_MESSAGES && DEPTH == usage;
-  if (KEY == KEY_CACHED) return DEPTH == (form == FORM_SGLANG ? usage : at.detailsDepth);
-  // The message that starts an Anthropic stream counts an output that has barely begun.
-  if (KEY == KEY_COMPLETION && at.scope == SCOPE_MESSAGE) return false;
-  return DEPTH == usage;
-}
-
-/** Number of the count at hand in usage.ts. */
-function countField(): u32 {
-  return KEY == KEY_CACHE_READ ? KEY_CACHED - 1 : KEY - 1;
 }
 
 /** Address of the first quote, backslash or control character in [p, end), else `end`. */
@@ -354,7 +280,7 @@ function closeString(at: ResponseScan, kind: u32, p: usize): void {
   if (kind == STRING_KEY) KEY = keyOf(at.keyText, <usize>at.taken);
   else if (kind == STRING_NAME) nameClose(at, p);
   else if (kind == STRING_TYPE) at.completed = u32(isCompleted(at.keyText, <usize>at.taken));
-  else if (kind == STRING_COUNT && at.taken != 0) usageCount(at, countField(), at.value);
+  else if (kind == STRING_COUNT && at.taken != 0) usageCount(at, countField(KEY), at.value);
 }
 
 /** The byte behind a backslash. */
@@ -473,7 +399,7 @@ function readNumber(at: ResponseScan, start: usize, end: usize): usize {
   at.value = value;
   if (p == end) return end;
   if (part != PART_ZERO && part != PART_WHOLE && part != PART_FRACTION && part != PART_EXPONENT) return refuse(end);
-  if (isCount(at)) usageCount(at, countField(), value);
+  if (isCount(at, KEY, DEPTH)) usageCount(at, countField(KEY), value);
   STATE = STATE_AFTER;
   return p;
 }

@@ -9,7 +9,7 @@ import { ASSERTIONS } from '../assertions';
 import { COLUMN_INFLIGHT, COLUMN_PROMPT_TOKENS, cell } from '../endpoints';
 import { FEATURES_BYTES } from '../load/features';
 import { hearingAt } from '../load/hearing';
-import { entryOf, featuresOf } from '../load/ledger';
+import { entryOf, featuresOf } from '../load/ledger-entries';
 import { SAMPLE_BYTES, SAMPLE_COUNT, SAMPLE_RING } from '../memory';
 import { isSlot, isTicket } from '../preconditions';
 

@@ -5,54 +5,25 @@
 // one after the other, never together.
 
 import { ASSERTIONS } from '../assertions';
-import { deathOf, slotsUsed } from '../columns/candidates';
+import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import {
-  COLUMN_ACTIVE_BLOCKS,
-  COLUMN_GENERATION,
-  COLUMN_STATE,
-  COLUMN_UNTOLD,
-  DEATH_DEAD,
-  STATE_FREE,
-} from '../endpoints';
-import {
-  gateCharged,
-  gateEnded,
-  gateFirstToken,
-  gateMoved,
-  gateOutput,
-  gatePrefillElsewhere,
-  gateReleased,
-} from '../gate/capacity-gate';
+import { COLUMN_ACTIVE_BLOCKS, COLUMN_UNTOLD } from '../endpoints';
+import { gateCharged } from '../gate/capacity-gate';
 import { sessionsOn } from '../gate/sessions-layout';
 import { seekSession, turnBegins } from '../gate/sessions-turns';
-import { waitingOf } from '../gate/wait-slots';
-import { activeAddLocked, activeOverlapBegin, activeOverlapOf, activeRemoveLocked } from '../load/blocks';
+import { activeAddLocked, activeOverlapBegin, activeOverlapOf } from '../load/blocks';
 import { changeNote } from '../load/changes';
-import { answeredItself, answeredPerhaps, doubt, tried } from '../load/dead';
-import { beginProbe, endProbe, noteFailure, noteSuccess } from '../load/ejection';
+import { tried } from '../load/dead';
+import { beginProbe, endProbe } from '../load/ejection';
 import { FEATURE_TAG_SHIFT, featuresNoteBest, featuresNoteWouldPick } from '../load/features';
-import {
-  charge,
-  ENTRY_PROBE,
-  endPrefill,
-  entryAt,
-  entryOf,
-  featuresOf,
-  growOutput,
-  isCharged,
-  LedgerEntry,
-  moveEntry,
-  noteWantedTpot,
-  releaseEntry,
-  releaseTokens,
-  setHandle,
-} from '../load/ledger';
-import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
-import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, REQUESTS, SCANS, SCORE, SLOTS, THREAD } from '../memory';
+import { charge } from '../load/ledger';
+import { entryAt, entryOf, featuresOf, LedgerEntry, setHandle } from '../load/ledger-entries';
+import { noteWantedTpot } from '../load/wanted-times';
+import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease, lockSleepsMax } from '../lock';
+import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, SCORE, SLOTS } from '../memory';
 import { PROFILES_MAX } from '../pool-words';
-import { fitsChain, isSlot, isThread, isTicket, isTime, isTruth } from '../preconditions';
+import { fitsChain, isSlot, isTicket, isTruth } from '../preconditions';
 import { noteBeginning } from '../prefix/losses';
 import { prefixMatch } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
@@ -73,7 +44,8 @@ import {
   request,
   wantedTimes,
 } from '../request-area';
-import { logBegin, logColumns, logDecision } from './decision-log';
+import { logColumns } from './decision-columns';
+import { logBegin, logDecision } from './decision-log';
 import { gateBegin, gateWait } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { clearPrediction } from './predictions';
@@ -90,14 +62,6 @@ import { run } from './run-program';
 import { bestMatchNoted } from './score-column';
 import { shadowBegin, shadowRun } from './shadow';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
-
-/**
- * Longest wait for a lock, in sleeps of 1 ms. A shard outwaits the repair of a dead owner; the control thread, which
- * has to do that repair, gives up soon and comes again.
- */
-function patience(): u32 {
-  return THREAD == 0 ? 20 : 2000;
-}
 
 /** Needs that MATCH and OVERLAP meet for the request decided last on this thread. */
 let met: u32 = 0;
@@ -121,7 +85,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
   }
   if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
   memory.fill(OVERLAP, 0, slotOffset(used));
-  if (blocks == 0 || !lockAcquire(INDEX_LOCK, patience())) return;
+  if (blocks == 0 || !lockAcquire(INDEX_LOCK, lockSleepsMax())) return;
   activeOverlapBegin(blocks);
   // An endpoint holds its active blocks too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
@@ -202,7 +166,7 @@ function storePrompt(slot: u32, entry: LedgerEntry | null, inserts: bool): void 
 /** @returns blocks that are new to the slot */
 function storeBlocks(slot: u32, entry: LedgerEntry | null, inserts: bool, blocks: u32, tail: bool): u32 {
   let fresh: u32 = 0;
-  if (!lockAcquire(INDEX_LOCK, patience())) return fresh;
+  if (!lockAcquire(INDEX_LOCK, lockSleepsMax())) return fresh;
   if (inserts) {
     if (blocks != 0) fresh = prefixInsertLocked(slot, blocks);
     if (tail) tailInsertLocked(slot, HASHES + ((<usize>blocks) << 3));
@@ -264,7 +228,7 @@ export function decide(): u32 {
   if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
   if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (sessionsOn()) seekSession(blocks);
-  if (!lockAcquire(COMMIT_LOCK, patience())) return DECIDE_BUSY;
+  if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return DECIDE_BUSY;
   const gated = gateBegin(flags);
   let status = run(program, flags, used, total, gated, shown);
   const slot = pickedSlot(0);
@@ -292,184 +256,6 @@ export function decide(): u32 {
   }
   if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) && !lockHeld(INDEX_LOCK), 'a decision leaves no lock behind');
   return status;
-}
-
-/** Releases the active blocks of an entry. Takes the index lock. */
-function releaseBlocks(entry: LedgerEntry): bool {
-  if (entry.handle == 0) return true;
-  if (!lockAcquire(INDEX_LOCK, patience())) return false;
-  const handle = entry.handle;
-  if (handle != 0) {
-    activeRemoveLocked(entry.slot, handle, entry.blocks);
-    setHandle(entry, 0, 0);
-  }
-  lockRelease(INDEX_LOCK);
-  return true;
-}
-
-/**
- * Releases everything that a ticket holds; a ticket that is gone already is no error.
- * @returns 0 released, 1 not held, 2 a lock could not be had in time: call again
- */
-export function release(ticket: u32, generation: u32): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  const entry = entryOf(ticket, generation);
-  if (entry == null) return 1;
-  if (!releaseBlocks(entry)) return 2;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  if ((entry.flags & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entry.slot);
-  gateReleased(ticket - 1);
-  releaseEntry(entry);
-  lockRelease(COMMIT_LOCK);
-  if (ASSERTIONS) assert(entryOf(ticket, generation) == null, 'a released ticket names no entry any more');
-  return 0;
-}
-
-function ownsSlot(entry: LedgerEntry): bool {
-  return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
-}
-
-/**
- * The first output came: the prompt's tokens leave the load.
- * @param keep 1 = what was charged as in-flight tokens stays until the end, since output is counted in it
- * @param now pool clock
- * @returns as release
- */
-export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  if (ASSERTIONS) assert(isTruth(keep), '`keep` is 0 or 1');
-  const entry = entryOf(ticket, generation);
-  if (entry == null) return 1;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  endPrefill(entry);
-  if (keep == 0) releaseTokens(entry);
-  gateFirstToken(ticket - 1, now);
-  if (ASSERTIONS) assert(featuresOf(entry).prefill == 0, 'a prefill that is over has no tokens ahead of others');
-  if (ASSERTIONS) assert(keep != 0 || entry.tokens == 0, 'tokens that are not kept have left the load');
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/**
- * Another endpoint computes the prompt of this ticket's request: the gate does not wait for it here.
- * @returns as release
- */
-export function prefillElsewhere(ticket: u32, generation: u32): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  if (entryOf(ticket, generation) == null) return 1;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  gatePrefillElsewhere(ticket - 1);
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/** Notes the output so far: `tokens` tokens, which fill `blocks` blocks. @returns as release */
-export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  const entry = entryOf(ticket, generation);
-  if (entry == null) return 1;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  growOutput(entry, blocks);
-  gateOutput(ticket - 1, tokens);
-  if (ASSERTIONS) assert(entry.outputBlocks >= blocks, 'the output of a charge has grown');
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
-export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
-  if (entryOf(ticket, generation) == null) return 1;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  gateEnded(ticket - 1, tokens, now);
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/**
- * Charges a ticket to the endpoint that has answered in place of the picked one. Its blocks are active nowhere from
- * then on.
- * @returns as release; 1 also when the slot has another endpoint by now
- */
-export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGeneration: u32): u32 {
-  if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
-  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
-  const entry = entryOf(ticket, generation);
-  if (entry == null || slot >= SLOTS) return 1;
-  if (!releaseBlocks(entry)) return 2;
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 2;
-  let result: u32 = 1;
-  if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
-    if ((entry.flags & ENTRY_PROBE) != 0 && ownsSlot(entry)) endProbe(entry.slot);
-    gateMoved(ticket - 1, slot);
-    moveEntry(entry, slot);
-    result = 0;
-  }
-  lockRelease(COMMIT_LOCK);
-  if (ASSERTIONS) assert(result != 0 || entry.slot == slot, 'a moved charge is on its new slot');
-  return result;
-}
-
-/** Results of a request for the endpoint that it was sent to. */
-/** an answer came: of this endpoint, or of another after a retry that the proxy does not tell */
-export const RESULT_ANSWERED: u32 = 0;
-export const RESULT_FAILED: u32 = 1; // the endpoint answered 5xx
-export const RESULT_UNANSWERED: u32 = 2; // a 5xx that the proxy may have made, or the proxy passed the endpoint over
-export const RESULT_ANSWERED_ITSELF: u32 = 3; // the proxy tells that this endpoint answered
-
-/** Bits of noteOutcome(): what the result has brought about. */
-export const NOTED_EJECTED: u32 = 1;
-export const NOTED_DOUBTED: u32 = 2; // the control thread is to look whether the endpoint takes connections
-
-/**
- * Takes the result of a request, for the endpoint's ejection, doubt or death.
- * @param result RESULT_*
- * @returns NOTED_* bits
- */
-export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f64): u32 {
-  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
-  if (ASSERTIONS) assert(result <= RESULT_ANSWERED_ITSELF, 'the result is a known one');
-  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
-  if (!lockAcquire(COMMIT_LOCK, patience())) return 0;
-  let outcome: u32 = 0;
-  if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
-    const failed = result == RESULT_FAILED || result == RESULT_UNANSWERED;
-    if (result == RESULT_ANSWERED_ITSELF) answeredItself(slot, now);
-    if (result == RESULT_ANSWERED) answeredPerhaps(slot, now);
-    if (!failed) noteSuccess(slot);
-    else if (deathOf(slot) != DEATH_DEAD && noteFailure(slot, now) != 0) outcome |= NOTED_EJECTED;
-    if (result == RESULT_UNANSWERED && doubt(slot, now) != 0) outcome |= NOTED_DOUBTED;
-  }
-  lockRelease(COMMIT_LOCK);
-  return outcome;
-}
-
-/**
- * Releases every charge of a thread that died; its locks must have been repaired before.
- * @returns how many
- */
-export function releaseThread(thread: u32): u32 {
-  let count: u32 = 0;
-  for (let i: u32 = 0; i < REQUESTS; i++) {
-    const entry = entryAt(i);
-    if (!isCharged(entry) || entry.thread != thread) continue;
-    if (release(i + 1, entry.generation) == 0) count++;
-  }
-  return count;
-}
-
-/** Returns the number of charges and wait slots of a thread. */
-export function threadCharges(thread: u32): u32 {
-  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
-  let count = waitingOf(thread);
-  for (let i: u32 = 0; i < REQUESTS; i++) {
-    const entry = entryAt(i);
-    if (isCharged(entry) && entry.thread == thread) count++;
-  }
-  if (ASSERTIONS)
-    assert(count <= REQUESTS + SCANS, 'a thread has no more charges than there are entries and wait slots');
-  return count;
 }
 
 /** Weighted score of a slot in the decision just made on this thread. */

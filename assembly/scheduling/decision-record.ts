@@ -1,9 +1,9 @@
-// Layout of the decision log: its records, and the columns that some decisions keep (scheduling/decision-log.ts writes
-// them).
+// Layout of the decision log: its records (scheduling/decision-log.ts writes them), and the columns that some decisions
+// keep (scheduling/decision-columns.ts).
 //
 // Owns: nothing by itself; the log is each thread's part of REGION_DECISIONS, written by that thread and read without a
 // lock.
-import { HEADER, HEADER_DECISION_COLUMN_BYTES } from '../memory';
+import { DECISIONS, HEADER, HEADER_DECISION_COLUMN_BYTES } from '../memory';
 
 /** Head of a thread's part. */
 @unmanaged
@@ -12,6 +12,11 @@ export class DecisionLogHead {
   made: u32;
   /** Units of columns taken, wraps around; stored before they are written · its thread · none. */
   units: u32;
+}
+
+/** Head of this thread's part. */
+export function decisionLogHead(): DecisionLogHead {
+  return changetype<DecisionLogHead>(DECISIONS);
 }
 
 /** One decision, or a request that ended without one. */

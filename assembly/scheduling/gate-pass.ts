@@ -14,7 +14,8 @@ import { sessionsOn } from '../gate/sessions-layout';
 import { sessionsLook } from '../gate/sessions-room';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
-import { ENTRY_PROBE, entryOf, releaseEntry } from '../load/ledger';
+import { releaseEntry } from '../load/ledger';
+import { ENTRY_PROBE, entryOf } from '../load/ledger-entries';
 import { CANDIDATES, CLASS, KEPT, MATCH, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
 import {

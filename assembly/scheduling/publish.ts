@@ -40,7 +40,8 @@ import { coefficientsForget } from '../load/coefficients';
 import { coldForget, coldRepair } from '../load/cold-prompts';
 import { deathForget, deathRepair } from '../load/dead';
 import { beginProbe, ejectionRepair, readmit } from '../load/ejection';
-import { clearLoad, ENTRY_PROBE, entryAt, isCharged, ledgerRepair, setHandle } from '../load/ledger';
+import { clearLoad, ledgerRepair } from '../load/ledger';
+import { ENTRY_PROBE, entryAt, isCharged, setHandle } from '../load/ledger-entries';
 import { clearPeers } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { silenceForget } from '../load/silence';
@@ -52,7 +53,7 @@ import { prefixInitialise } from '../prefix/index';
 import { LOSS_UNCONFIRMED } from '../prefix/losses';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
-import { releaseThread } from './decide';
+import { releaseThread } from './charge-steps';
 import { coefficientsInitialise } from './marginal-cost';
 import { clearSlots, noteSlots } from './slots';
 

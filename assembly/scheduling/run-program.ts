@@ -18,7 +18,6 @@ import {
   pickedSlot,
   request,
 } from '../request-area';
-import { logAdmitted, logAllClosed, logRemoved } from './decision-log';
 import { REMOVED_BY_GATE } from './decision-record';
 import { filter } from './filters';
 import { fusedScores } from './fused-scorers';
@@ -28,6 +27,7 @@ import { nextIsSampled, wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, predict } from './predictions';
 import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
+import { noteAllClosed, noteNotAdmitted, noteRemoved } from './removals';
 import { scoresBegin } from './score-column';
 import { score } from './scorer-table';
 
@@ -42,7 +42,7 @@ function leftNone(filter: u32): u32 {
 function narrowed(used: u32, before: u32, after: u32, reason: u32): u32 {
   if (after != before) {
     candidatesTouched();
-    logRemoved(used, reason);
+    noteRemoved(used, reason);
   }
   return after;
 }
@@ -57,7 +57,7 @@ function admit(flags: u32, used: u32): u32 {
   const same = candidatesKept(used, subset, further);
   if (same != u32.MAX_VALUE) return same;
   const count = markCandidates(used, request().now, subset, further);
-  logAdmitted(used);
+  noteNotAdmitted(used);
   keepCandidates(used, count, subset);
   return count;
 }
@@ -104,7 +104,7 @@ export function runOperations(
       answer().candidates = open;
       if (open == 0) {
         candidatesTouched();
-        logAllClosed(used, gateOpenReason(), gateShutReason());
+        noteAllClosed(used, gateOpenReason(), gateShutReason());
         return DECIDE_WAITS;
       }
       candidates = narrowed(used, candidates, open, REMOVED_BY_GATE);

@@ -34,7 +34,7 @@ const EQUALITIES: Readonly<Record<string, string>> = { '==': '!=', '!=': '==' };
 
 /** A function with a body, as the place of its brace. */
 export interface CoreFunction {
-  /** `assembly/load/ledger.ts/takeEntry` */
+  /** `assembly/load/ledger-entries.ts/takeEntry` */
   readonly name: string;
   readonly start: number;
   readonly end: number;
