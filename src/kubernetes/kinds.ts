@@ -34,6 +34,7 @@ export function poolKind(group: string): Kind | undefined {
 /** Kinds that a cluster may have or not. The first served candidate of each is the one that counts. */
 export const OPTIONAL_KINDS = {
   objectives: [
+    inference('InferenceObjective', 'inferenceobjectives', LLM_D_GROUP, 'v1'),
     inference('InferenceObjective', 'inferenceobjectives', LLM_D_GROUP, 'v1alpha2'),
     inference('InferenceObjective', 'inferenceobjectives', LEGACY_GROUP, 'v1alpha2'),
   ],
@@ -45,6 +46,13 @@ export const OPTIONAL_KINDS = {
 } as const satisfies Record<string, readonly Kind[]>;
 
 export type OptionalKind = keyof typeof OPTIONAL_KINDS;
+
+/** Versions of groups that optional kinds are looked for in. */
+const ASKED = [
+  { group: LLM_D_GROUP, version: 'v1' },
+  { group: LLM_D_GROUP, version: 'v1alpha2' },
+  { group: LEGACY_GROUP, version: 'v1alpha2' },
+] as const;
 
 /** `/apis/group/version`, or `/api/version` of the core group. */
 export function groupPath({ group, version }: Pick<Kind, 'group' | 'version'>): string {
@@ -61,11 +69,16 @@ export function resourceName({ plural, group }: Kind): string {
   return group === '' ? plural : `${plural}.${group}`;
 }
 
+/** As `resourceName`, with the version. */
+function versionedName(kind: Kind): string {
+  return `${resourceName(kind)}/${kind.version}`;
+}
+
 /** One optional kind as a cluster serves it. */
 export interface ServedKind {
   /** The candidate that counts; undefined = the cluster has none. */
   readonly kind: Kind | undefined;
-  /** Versions that are served as well and are not read. */
+  /** Other groups in which the kind is served as well; their objects are not read. */
   readonly ignored: readonly Kind[];
 }
 
@@ -92,7 +105,7 @@ export class ServedKinds {
   readonly #changed: (optional: OptionalKind, served: ServedKind) => void;
   readonly #report: (problem: string) => void;
   readonly #times: ProbeTimes;
-  /** Plurals by group, of the last probe that was answered. */
+  /** Plurals by version of a group, of the last probe that was answered. */
   #plurals: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   readonly #told = new Map<OptionalKind, readonly Kind[]>();
   /** Answers of the last probe. */
@@ -130,9 +143,9 @@ export class ServedKinds {
   /** @returns whether the API server answered, and no answer needs a second one to confirm it */
   async #probe(): Promise<boolean> {
     try {
-      const ask = async (group: string) =>
-        [group, await servedPlurals(this.#client, { group, version: 'v1alpha2' })] as const;
-      this.#plurals = new Map(await Promise.all([LLM_D_GROUP, LEGACY_GROUP].map(ask)));
+      const ask = async (asked: (typeof ASKED)[number]) =>
+        [groupPath(asked), await servedPlurals(this.#client, asked)] as const;
+      this.#plurals = new Map(await Promise.all(ASKED.map(ask)));
       this.#complaint = '';
     } catch (error) {
       const complaint = errorText(error);
@@ -149,15 +162,17 @@ export class ServedKinds {
   /** Tells the answers on one kind when they differ. @returns whether they need not be confirmed */
   #take(optional: OptionalKind): boolean {
     const candidates: readonly Kind[] = OPTIONAL_KINDS[optional];
-    const served = candidates.filter(({ group, plural }) => this.#plurals.get(group)?.has(plural));
-    const text = served.map(resourceName).join();
+    const served = candidates.filter((kind) => this.#plurals.get(groupPath(kind))?.has(kind.plural));
+    const text = served.map(versionedName).join();
     const certain = served.length === candidates.length || this.#last.get(optional) === text;
     this.#last.set(optional, text);
     const told = this.#told.get(optional);
     if (told !== undefined && !certain && told.some((kind) => !served.includes(kind))) return false;
-    if (told?.map(resourceName).join() === text) return certain;
+    if (told?.map(versionedName).join() === text) return certain;
     this.#told.set(optional, served);
-    const [kind, ...ignored] = served;
+    const [kind, ...others] = served;
+    // The same objects are read in another version of their group.
+    const ignored = others.filter(({ group }) => group !== kind?.group);
     this.#changed(optional, { kind, ignored });
     return certain;
   }

@@ -12,25 +12,31 @@ afterEach(() => {
 
 const OBJECTIVES = json({ resources: [{ name: 'inferenceobjectives' }, { name: 'inferencemodelrewrites' }] });
 const ABSENT = status(404, 'NotFound');
-/** Answers of one probe: of the newer group, and of the older one. */
-type Probe = readonly [Script, Script];
+/** Answers of one probe: of the newer group, of the older one, and of the newer one's v1 (absent by default). */
+type Probe = readonly [Script, Script, Script?];
 const NEWER: Probe = [OBJECTIVES, ABSENT];
 const NONE: Probe = [ABSENT, ABSENT];
 
 /** Follows a server with these answers; the kinds that were told, by the name that counts. */
 async function follow(regularMs: number, ...probes: Probe[]) {
-  const left = [probes.map(([newer]) => newer), probes.map(([, older]) => older)] as const;
+  const left = [
+    probes.map(([newer]) => newer),
+    probes.map(([, older]) => older),
+    probes.map(([, , stable]) => stable ?? ABSENT),
+  ] as const;
   const byGroup: Script = (request, response) => {
-    const answer = left[request.url!.includes('/llm-d.ai/') ? 0 : 1].shift()!;
+    const isStable = request.url!.endsWith('/llm-d.ai/v1');
+    const answer = left[isStable ? 2 : request.url!.includes('/llm-d.ai/') ? 0 : 1].shift()!;
     answer(request, response);
   };
-  const server = await ScriptedServer.start(...probes.flatMap(() => [byGroup, byGroup]));
+  const server = await ScriptedServer.start(...probes.flatMap(() => [byGroup, byGroup, byGroup]));
   cleanups.push(() => server.close());
   const client = clientOf(server.url);
   cleanups.push(() => client.close());
   const told: string[] = [];
   const tell = (optional: OptionalKind, { kind }: ServedKind) => {
-    told.push(`${optional}: ${kind === undefined ? 'off' : resourceName(kind)}`);
+    const version = kind?.version === 'v1' ? '/v1' : '';
+    told.push(`${optional}: ${kind === undefined ? 'off' : `${resourceName(kind)}${version}`}`);
   };
   const kinds = new ServedKinds(client, tell, () => {}, { regularMs, againMs: 20 });
   cleanups.push(() => kinds.stop());
@@ -46,6 +52,17 @@ describe('optional kinds', () => {
       'objectives: inferenceobjectives.llm-d.ai',
       'rewrites: inferencemodelrewrites.llm-d.ai',
       'models: off',
+    ]);
+  });
+
+  it('optional kinds are read in version v1 of their group where it is served, and again in the older one without it', async () => {
+    const stable = json({ resources: [{ name: 'inferenceobjectives' }] });
+    const both: Probe = [OBJECTIVES, ABSENT, stable];
+    const { told } = await follow(20, NEWER, both, both, NEWER, NEWER);
+    await eventually('all are told', () => told.length === 5);
+    expect(told.slice(3)).toEqual([
+      'objectives: inferenceobjectives.llm-d.ai/v1',
+      'objectives: inferenceobjectives.llm-d.ai',
     ]);
   });
 
@@ -73,7 +90,7 @@ describe('optional kinds', () => {
 
   it('optional kinds stay on through one answer that lacks them', async () => {
     const { server, told } = await follow(20, NEWER, NEWER, NONE, NEWER, NEWER);
-    await eventually('all answers were given', () => server.requests.length > 10);
+    await eventually('all answers were given', () => server.requests.length > 13);
     expect(told).toHaveLength(3);
   });
 
@@ -86,7 +103,7 @@ describe('optional kinds', () => {
   it('optional kinds stay on while the server does not answer', async () => {
     const away: Probe = [status(503, 'ServiceUnavailable'), status(503, 'ServiceUnavailable')];
     const { server, told } = await follow(20, NEWER, NEWER, away, away, NEWER);
-    await eventually('all answers were given', () => server.requests.length > 10);
+    await eventually('all answers were given', () => server.requests.length > 13);
     expect(told).toHaveLength(3);
   });
 });

@@ -401,6 +401,33 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     await eventually('the rules are empty', () => observed.rules!.objectives.size === 0, WITHIN_MS);
   }, 180_000);
 
+  it('version v1 of llm-d.ai is watched once it is served, and v1alpha2 again when it is not', async () => {
+    const stable = (served: boolean) =>
+      llmD('InferenceObjective').map((definition) => {
+        const [version] = definition.spec.versions;
+        const versions = [version, { ...version, name: 'v1', storage: false, served }];
+        return { ...definition, spec: { ...definition.spec, versions } } as KubernetesObject;
+      });
+    const namespace = await cluster.makeNamespace();
+    await cluster.create(pool(namespace));
+    await cluster.installCrds(stable(true));
+    await cluster.create({ ...objective(namespace, 'fast', { priority: 9 }, 'llm-d.ai'), apiVersion: 'llm-d.ai/v1' });
+    const observed = discover(cluster, namespace);
+    const versions = () =>
+      observed.discovery.kinds.flatMap(({ kind }) => (kind.name === 'InferenceObjective' ? [kind.version] : []));
+    await eventually('it is read', () => observed.rules?.objectives.get('fast') === 9, WITHIN_MS);
+    expect(versions()).toEqual(['v1']);
+    for (const { metadata, spec } of stable(false)) {
+      const reference = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata };
+      await cluster.mergePatch(reference, { spec: { versions: spec.versions } });
+    }
+    await eventually('the older version is watched', () => versions().join() === 'v1alpha2', 2 * WITHIN_MS);
+    await eventually('it is read again', () => observed.rules!.objectives.get('fast') === 9, WITHIN_MS);
+    for (const { metadata } of llmD('InferenceObjective')) {
+      await cluster.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata });
+    }
+  }, 240_000);
+
   it('InferenceModel of GIE 0.5 gives priorities by model name', async () => {
     await cluster.installCrds(gieCrds('v0.5.1', 'InferenceModel'));
     const namespace = await cluster.makeNamespace();

@@ -171,7 +171,9 @@ class Preflight {
         const found = await this.#listOptional(kind, read);
         if (found !== undefined) return found;
       }
-      this.#say(`${kinds.map(resourceName).join(', ')}: the cluster does not have them, or they may not be read`);
+      this.#say(
+        `${[...new Set(kinds.map(resourceName))].join(', ')}: the cluster does not have them, or they may not be read`,
+      );
       return [];
     };
     return {

@@ -216,7 +216,7 @@ export class KubernetesDiscovery implements Discovery {
     else if (optional === 'rewrites') follow(this.#rewrites, readRewrite);
     else follow(this.#models, readModel);
     if (kind === undefined) {
-      const names = OPTIONAL_KINDS[optional].map(resourceName).join(' and ');
+      const names = [...new Set(OPTIONAL_KINDS[optional].map(resourceName))].join(' and ');
       this.#options.inform(`the cluster does not have ${names}: without effect until they are installed`);
     }
     for (const other of ignored) void this.#countIgnored(kind!, other);
