@@ -1,14 +1,16 @@
 // Pickers: from weighted scores to the endpoints, in order of preference.
 //
-// Owns: the picks in the thread's answer; uses KEYS as scratch. Called under the commit lock by the thread itself.
+// Owns: the picks in the thread's answer; uses KEYS and KEPT as scratch. Called under the commit lock by the thread
+// itself.
 import { candidatesTouched } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_EJECTION, columnAddress } from '../endpoints';
-import { CANDIDATES, KEYS, SCORE } from '../memory';
+import { CANDIDATES, KEPT, KEYS, SCORE, SLOTS } from '../memory';
 import { random, randomFloat } from '../random';
 import { PICKS_MAX, pickedSlot, setPickedSlot } from '../request-area';
+import { labelAddress } from './labels';
 import { naturalLog } from './logarithm';
 import { pickHighest } from './pick-highest';
 import { pickBestOf, pickLeastRequest, pickRoundRobin } from './picker-algorithms';
@@ -22,15 +24,48 @@ import {
 } from './program';
 import { noteBestMatch } from './score-column';
 
-/** Picks the `count` highest keys, each removed from the race once picked. */
-function pickInOrder(used: u32, keys: usize, count: u32): u32 {
+/** Takes the candidates on the host of a slot out of the race for now: KEPT marks them. */
+function setAside(used: u32, slot: u32, hosts: u32): void {
+  const first = labelAddress(hosts);
+  const second = first + slotOffset(SLOTS);
+  const low = i32x4.splat(load<i32>(first + slotOffset(slot)));
+  const high = i32x4.splat(load<i32>(second + slotOffset(slot)));
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    const same = v128.and(i32x4.eq(v128.load(first + at), low), i32x4.eq(v128.load(second + at), high));
+    const candidates = v128.load(CANDIDATES + at);
+    v128.store(KEPT + at, v128.or(v128.load(KEPT + at), v128.and(candidates, same)));
+    v128.store(CANDIDATES + at, v128.andnot(candidates, same));
+  }
+}
+
+/** Puts those that were set aside back into the race. */
+function putBack(used: u32): void {
+  memory.copy(CANDIDATES, KEPT, slotOffset(used));
+  memory.fill(KEPT, 0, slotOffset(used));
+}
+
+/**
+ * Picks the `count` highest keys, each removed from the race once picked.
+ * @param hosts label column of hosts + 1: each further pick is on a host that no earlier one is on, as long as there is
+ * one, and then again; 0 = hosts do not count
+ */
+function pickInOrder(used: u32, keys: usize, count: u32, hosts: u32): u32 {
   let picked: u32 = 0;
+  const apart = hosts != 0 && count > 1;
+  if (apart) memory.fill(KEPT, 0, slotOffset(used));
   while (picked < count) {
-    const slot = pickHighest(used, keys);
+    let slot = pickHighest(used, keys);
+    if (slot == u32.MAX_VALUE && apart) {
+      putBack(used);
+      noteBestMatch(u32.MAX_VALUE);
+      slot = pickHighest(used, keys);
+    }
     if (slot == u32.MAX_VALUE) break;
     setPickedSlot(picked++, slot);
     if (picked == count) break;
     store<i32>(CANDIDATES + slotOffset(slot), 0);
+    // Behind the first place one that is out is not listed: it stands for no host.
+    if (apart && (picked == 1 || column.u32(COLUMN_EJECTION, slot) == 0)) setAside(used, slot, hosts - 1);
     noteBestMatch(u32.MAX_VALUE);
   }
   return picked;
@@ -81,13 +116,13 @@ function withoutOut(picked: u32, wanted: u32): u32 {
 }
 
 function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u32): u32 {
-  if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted);
+  if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted, <u32>op.p1);
   if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>op.p1, 1));
   if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used, wanted);
   if (code == OP_PICK_ROUND_ROBIN) return pickRoundRobin(used, candidates, wanted);
   if (code == OP_PICK_RANDOM) randomKeys(used);
   else weightedKeys(used);
-  return pickInOrder(used, KEYS, wanted);
+  return pickInOrder(used, KEYS, wanted, <u32>op.p1);
 }
 
 /**

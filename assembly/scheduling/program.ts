@@ -121,9 +121,9 @@ export const OP_SCORE_TOPOLOGY: u32 = 67; // [host, rack, zone, region]
 export const OP_SCORE_MARGINAL_COST: u32 = 96; // []
 /** [scorers, number of the operation of each]: note what marginal cost would pick; the scorers are projected */
 export const OP_WOULD_PICK: u32 = 97;
-export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints]
-export const OP_PICK_RANDOM: u32 = 49; // [endpoints]
-export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints]
+export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints, label column of hosts + 1]
+export const OP_PICK_RANDOM: u32 = 49; // [endpoints, label column of hosts + 1]
+export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints, label column of hosts + 1]
 export const OP_PICK_BEST_OF: u32 = 51; // [endpoints, choices]
 export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints]
 export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]

@@ -160,6 +160,11 @@ const TOKENS = shown('tokens in flight', 'inflightTokens');
 /** Inputs of a hash scorer: without a load factor it does not look at the load. */
 const hashed: Reads = ([, , factor]) => ['labels', 'headers', ...(factor! > 0 ? (['inflight'] as const) : [])];
 
+/** Inputs of a picker: further picks look at the hosts of endpoints. */
+function apart(...reads: readonly ReadName[]): Reads {
+  return ([count, hosts]) => (count! > 1 && hosts! > 0 ? [...reads, 'labels'] : reads);
+}
+
 type Facts = Readonly<Record<ScorerName, ScorerFacts> & Record<Exclude<OperationName, ScorerName>, OperationFacts>>;
 
 /**
@@ -244,9 +249,9 @@ export const OPERATIONS: Facts = {
   OP_SCORE_CONSISTENT_HASH: besideCost(hashed, INFLIGHT),
   OP_SCORE_TOPOLOGY: besideCost(['labels', 'earlierPick'], shown('nearness: 1 host, 0.2 rack, 0.05 zone', 'score')),
 
-  OP_PICK_MAX_SCORE: { reads: ['known', 'inflight'] },
-  OP_PICK_RANDOM: { reads: [] },
-  OP_PICK_WEIGHTED_RANDOM: { reads: [] },
+  OP_PICK_MAX_SCORE: { reads: apart('known', 'inflight') },
+  OP_PICK_RANDOM: { reads: apart() },
+  OP_PICK_WEIGHTED_RANDOM: { reads: apart() },
   OP_PICK_BEST_OF: { reads: ['known', 'inflight'] },
   OP_PICK_LEAST_REQUEST: { reads: ['known', 'inflight'] },
   OP_PICK_ROUND_ROBIN: { reads: [] },

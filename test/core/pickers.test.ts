@@ -122,3 +122,45 @@ describe('round-robin-picker', () => {
     expect(decider.decide(plainRequest).slots).toEqual([2, 3, 0]);
   });
 });
+
+describe('further picks', () => {
+  /** Slots in the order of the picks: scores fall with the slot, and slots with equal texts share a host. */
+  const order = (
+    hosts: readonly string[],
+    count: number,
+    more: (pool: ReturnType<typeof makePool>) => void = () => {},
+    nowMs = 0,
+  ) => {
+    const pool = makePool([free, scorer('OP_PICK_MAX_SCORE', 1, count, 3)], kv(...hosts.map((_, slot) => slot / 10)));
+    for (const [slot, host] of hosts.entries()) pool.table.setLabelText(2, slot, host);
+    more(pool);
+    return [...pool.decider.decide({ ...plainRequest, nowMs, charged: false }).slots];
+  };
+
+  it('further picks are the best ones of other hosts, as long as there are any', () => {
+    expect(order(['a', 'a', 'a', 'b', 'b', 'c'], 3)).toEqual([0, 3, 5]);
+  });
+
+  it('further picks begin again with the hosts when every one is named', () => {
+    expect(order(['a', 'a', 'a', 'b', 'b'], 5)).toEqual([0, 3, 1, 4, 2]);
+  });
+
+  it('further picks are in the order of their scores where every host is another one, or all are the same', () => {
+    expect(order(['a', 'b', 'c', 'd'], 3)).toEqual([0, 1, 2]);
+    expect(order(['a', 'a', 'a', 'a'], 3)).toEqual([0, 1, 2]);
+  });
+
+  const eject = (slot: number) => {
+    return ({ decider }: ReturnType<typeof makePool>) => {
+      for (let i = 0; i < 2; i++) decider.noteOutcome(slot, 1, 'failed', 0);
+    };
+  };
+
+  it('further picks pass over an endpoint that is out', () => {
+    expect(order(['a', 'a', 'b', 'c'], 3, eject(2))).toEqual([0, 3, 1]);
+  });
+
+  it('further picks take another endpoint of the host of one that is out and due for a probe', () => {
+    expect(order(['a', 'b', 'a', 'b'], 2, eject(1), 1e9)).toEqual([0, 3]);
+  });
+});

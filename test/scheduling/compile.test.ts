@@ -67,7 +67,7 @@ describe('a plugin', () => {
       ['OP_FILTER_RANGE', 3, Number.NEGATIVE_INFINITY, 3, 1, 0],
     ],
     ['max-score-picker', {}, ['OP_PICK_MAX_SCORE', 1]],
-    ['max-score-picker', { maxNumOfEndpoints: 3 }, ['OP_PICK_MAX_SCORE', 3]],
+    ['max-score-picker', { maxNumOfEndpoints: 3 }, ['OP_PICK_MAX_SCORE', 3, 1]],
     ['random-picker', { maxNumOfEndpoints: 0 }, ['OP_PICK_RANDOM', 1]],
     ['weighted-random-picker', { maxNumOfEndpoints: -2 }, ['OP_PICK_WEIGHTED_RANDOM', 1]],
   ])('%s with %j is %j', (type, parameters, expected) => {

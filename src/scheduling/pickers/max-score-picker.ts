@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const maxScorePicker = definePlugin({
   type: 'max-score-picker',
@@ -10,10 +10,10 @@ export const maxScorePicker = definePlugin({
     'requests in flight, then by lot.',
   parameters: endpointCount,
   operations: ['OP_PICK_MAX_SCORE'],
-  compile: (parameters, weight, { name }) => ({
+  compile: (parameters, weight, context) => ({
     code: 'OP_PICK_MAX_SCORE',
-    name,
+    name: context.name,
     weight,
-    parameters: [picks(parameters)],
+    parameters: picksApart(parameters, context),
   }),
 });

@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const randomPicker = definePlugin({
   type: 'random-picker',
@@ -8,10 +8,10 @@ export const randomPicker = definePlugin({
   doc: 'Picks among the candidates at random; scores do not count.',
   parameters: endpointCount,
   operations: ['OP_PICK_RANDOM'],
-  compile: (parameters, weight, { name }) => ({
+  compile: (parameters, weight, context) => ({
     code: 'OP_PICK_RANDOM',
-    name,
+    name: context.name,
     weight,
-    parameters: [picks(parameters)],
+    parameters: picksApart(parameters, context),
   }),
 });

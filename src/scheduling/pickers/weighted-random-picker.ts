@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const weightedRandomPicker = definePlugin({
   type: 'weighted-random-picker',
@@ -8,10 +8,10 @@ export const weightedRandomPicker = definePlugin({
   doc: 'Picks at random, with chances in proportion to the scores. Score 0 is picked only when every score is 0.',
   parameters: endpointCount,
   operations: ['OP_PICK_WEIGHTED_RANDOM'],
-  compile: (parameters, weight, { name }) => ({
+  compile: (parameters, weight, context) => ({
     code: 'OP_PICK_WEIGHTED_RANDOM',
-    name,
+    name: context.name,
     weight,
-    parameters: [picks(parameters)],
+    parameters: picksApart(parameters, context),
   }),
 });
