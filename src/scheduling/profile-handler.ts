@@ -32,6 +32,8 @@ export interface ProfileRuns {
    * @param earlier pick of an earlier profile, with which topology plugins compare
    */
   run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection;
+  /** Releases what the profiles that have run hold on their endpoints, because others take their place. */
+  abandon(): void;
 }
 
 /** Result of a handler for a request. */
@@ -48,7 +50,12 @@ export interface HandledRequest {
 }
 
 /** Stages of a request: prefill and encoding besides decode. */
-export type StagesUsed = 'decode-only' | 'prefill-decode' | 'encode-decode' | 'encode-prefill-decode';
+export type StagesUsed =
+  | 'decode-only'
+  | 'prefill-decode'
+  | 'encode-decode'
+  | 'encode-prefill-decode'
+  | 'aggregated-fallback';
 
 /** Chooses the profiles that a request runs, and the pick that serves it. One instance per shard. */
 export interface ProfileHandler {

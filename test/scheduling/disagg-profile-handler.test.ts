@@ -51,6 +51,67 @@ const prefixDecider = (parameters: string): Shape => ({
   plugins: [`{type: prefix-based-pd-decider, parameters: ${parameters}}`],
 });
 
+describe('the fallback of disagg-profile-handler', () => {
+  const handler =
+    '{deciders: {prefill: always-disagg-pd-decider}, profiles: {fallback: whole}, whenPrefillFails: reject}';
+  const profiles = { ...PROFILES, whole: '{pluginRef: whole}' };
+  const plugins = [
+    '{name: whole, type: label-selector-filter, parameters: {matchLabels: {whole: yes}}}'.replace('yes', '"yes"'),
+  ];
+  const whole = { ...role('prefill'), whole: 'yes' };
+  const shape: Shape = { handler, profiles, plugins };
+  /** A pool that knows which filters go by labels alone, as a picker does. */
+  const filtering = (labels: readonly Readonly<Record<string, string>>[]) => {
+    const loaded = load(text(shape));
+    return new ProfilePool(
+      loaded,
+      labels,
+      [],
+      undefined,
+      loaded.scheduling.profiles.map(({ filters }) => filters),
+    );
+  };
+
+  it('the fallback of disagg-profile-handler takes a request for which no endpoint can decode', () => {
+    const each = filtering([role('prefill'), whole]);
+    const { endpoints, headers } = each.place();
+    expect(endpoints[0]!.endpoint.name).toBe('pod-1');
+    expect([...headers]).toEqual([
+      [PREFILL, undefined],
+      [ENCODE, undefined],
+    ]);
+    expect(each.staged).toEqual(['aggregated-fallback m']);
+  });
+
+  it('the fallback of disagg-profile-handler releases what the stages before it held', () => {
+    const each = filtering([DECODE, { ...role('encode'), whole: 'yes' }]);
+    expect(each.place().endpoints[0]!.endpoint.name).toBe('pod-1');
+    expect(each.load(2).map(([requests]) => requests)).toEqual([0, 1]);
+  });
+
+  it('the fallback of disagg-profile-handler is left alone while the stages have endpoints', () => {
+    const each = filtering([DECODE, role('prefill'), whole]);
+    expect(each.place().endpoints[0]!.endpoint.name).toBe('pod-0');
+    expect(each.staged).toEqual(['prefill-decode m']);
+  });
+
+  it('the fallback of disagg-profile-handler without an endpoint refuses the request', () => {
+    expect(filtering([role('prefill')]).schedule()).toMatchObject({
+      kind: 'rejected',
+      reason: 'rejected-no-endpoints',
+    });
+  });
+
+  it('the fallback of disagg-profile-handler is refused with prefill first', () => {
+    const text =
+      'plugins: [{type: disagg-profile-handler, parameters: {stageOrder: prefill-first, ' +
+      'profiles: {fallback: whole}}}]\n';
+    expect(refusal(text)).toContain(
+      'profiles.fallback: disagg-profile-handler: is not supported in prefill-first stage order',
+    );
+  });
+});
+
 describe('disagg-profile-handler with decode first', () => {
   it('disagg-profile-handler with decode first sends the request to a decode endpoint, with the prefill endpoint in a header', () => {
     const placement = pool().place();

@@ -12,6 +12,7 @@ import { PoolViews } from '../../dist/src/scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../dist/src/scheduling/plugin.js';
 import type { ProfileHandler } from '../../dist/src/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../dist/src/scheduling/profile-handlers/make-profile-handler.js';
+import type { ProfileFilter } from '../../dist/src/scheduling/program.js';
 import { CoreScheduler } from '../../dist/src/scheduling/scheduler.js';
 import { smallSizes } from '../core/pool.ts';
 import { DECIDE } from '../serve/default-sections.ts';
@@ -47,6 +48,7 @@ export class ProfilePool {
     labels: readonly Readonly<Record<string, string>>[],
     more: readonly PluginDefinition[] = [],
     wrap: (handler: ProfileHandler) => ProfileHandler = (handler) => handler,
+    filters = scheduling.profiles.map(() => [] as readonly ProfileFilter[]),
   ) {
     const memory = createPoolMemory(smallSizes, { hashSeed: 7n });
     this.control = attachCore(memory, 0);
@@ -101,6 +103,7 @@ export class ProfilePool {
       settings: {
         current: {
           profiles: scheduling.profiles.map(({ name }) => name),
+          filters,
           prefix: scheduling.prefix,
           estimateOutput: scheduling.estimateOutput,
         },

@@ -55,6 +55,9 @@ export class ExplainedRuns implements ProfileRuns {
     };
   }
 
+  /** Nothing is charged. */
+  abandon(): void {}
+
   /** Profiles that ran, in their order, then the others, each alone. */
   all(): ExplainedProfile[] {
     const names = new Set(this.#ran.map(({ name }) => name));

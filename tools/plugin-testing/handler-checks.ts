@@ -60,6 +60,9 @@ function handle(
       picks.push(pick);
       return pick;
     },
+    abandon: () => {
+      picks.length = 0;
+    },
   };
   const decider = () => () => true;
   const handler = definition.profileHandler!(parsed(definition, parameters), { name: definition.type, decider });
@@ -113,6 +116,7 @@ export function deciderChecks(definition: PluginDefinition, parameters: unknown)
       promptTokens: 2_048,
       profiles: ['decode', 'prefill'],
       run: () => NO_ENDPOINTS,
+      abandon: () => {},
     };
     for (const decode of [pickOf('decode'), undefined]) {
       const answer: unknown = decide({ runs, decode });

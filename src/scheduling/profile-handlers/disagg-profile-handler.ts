@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { openThread } from '../open-thread.js';
 import { definePlugin } from '../plugin.js';
 import type { HandlerContext, ProfileHandler, ProfilePick, ProfileRuns } from '../profile-handler.js';
 import { stageHeaders } from './stage-headers.js';
@@ -51,6 +52,11 @@ const fields = z.strictObject({
       decode: name('Profile of the endpoint that answers; empty = decode.'),
       prefill: name('Profile of the endpoint that reads the prompt; empty = prefill.'),
       encode: name('Profile of the endpoints that read images, audio and video; empty = encode.'),
+      fallback: name(
+        'Profile of endpoints that do the whole work of a request, run when no endpoint can decode, or none can ' +
+          'prefill with whenPrefillFails: reject; empty = none. Only with decode-first. Open in llm-d-router ' +
+          '(#2638): it may change.',
+      ),
     })
     .prefault({})
     .describe('Names of the profiles.'),
@@ -91,6 +97,9 @@ const parameters = fields.superRefine((given, context) => {
   if (stageOrder(given.stageOrder) === 'prefill-first' && wanted(given).prefillDecider !== '') {
     issue(['stageOrder'], 'prefill decider is not supported in prefill-first stage order: remove it');
   }
+  if (stageOrder(given.stageOrder) === 'prefill-first' && given.profiles.fallback !== '') {
+    issue(['profiles', 'fallback'], 'is not supported in prefill-first stage order: remove it');
+  }
 });
 
 /** Names of the profiles and deciders in either form of the parameters. */
@@ -123,10 +132,12 @@ export const disaggProfileHandler = definePlugin({
     'x-prefiller-host-port and x-encoder-hosts-ports. A stage without an endpoint is left out.',
   parameters,
   consumes: () => [{ key: 'prefix-match' }, { key: 'prompt-tokens' }],
-  advise: (given) =>
-    FLAT_FIELDS.filter((field) => given[field] !== undefined).map(
+  advise: (given) => [
+    ...FLAT_FIELDS.filter((field) => given[field] !== undefined).map(
       (field) => `${field} is deprecated: use ${REPLACEMENTS[field]}`,
     ),
+    ...(given.profiles.fallback === '' ? [] : [`profiles.fallback ${openThread(2638)}`]),
+  ],
   references: (given) => {
     const { prefillDecider, encodeDecider } = wanted(given);
     return [
@@ -136,14 +147,17 @@ export const disaggProfileHandler = definePlugin({
   },
   handlerAdvice: (given, profiles) => {
     const { decode, prefill, encode, prefillDecider, encodeDecider } = wanted(given);
-    return missingProfiles(profiles, decode, [
+    const { fallback } = given.profiles;
+    const missing = missingProfiles(profiles, decode, [
       [prefill, prefillDecider !== ''],
       [encode, encodeDecider !== ''],
     ]);
+    if (fallback === '' || profiles.includes(fallback)) return missing;
+    return [...missing, `there is no profile "${fallback}": requests have no fallback`];
   },
   profileHandler: (given, context) => {
     const stages = configuredStages(given, context);
-    return stageOrder(given.stageOrder) === 'prefill-first' ? prefillFirst(stages) : decodeFirst(stages);
+    return stageOrder(given.stageOrder) === 'prefill-first' ? prefillFirst(stages) : withFallback(stages);
   },
 });
 
@@ -156,6 +170,8 @@ interface Stages {
   readonly prefill: Stage;
   readonly encode: Stage;
   readonly mustPrefill: boolean;
+  /** Empty = none. */
+  readonly fallback: string;
 }
 
 function configuredStages(given: Fields, context: HandlerContext): Stages {
@@ -168,7 +184,27 @@ function configuredStages(given: Fields, context: HandlerContext): Stages {
     prefill: { profile: prefill, decide: decider(prefillDecider, always) },
     encode: { profile: encode, decide: decider(encodeDecider, false) },
     mustPrefill: given.whenPrefillFails === 'reject',
+    fallback: given.profiles.fallback,
   };
+}
+
+/** Decode first; a request for which no endpoint is left goes to one that does all of its work. */
+function withFallback(stages: Stages): ProfileHandler {
+  const staged = decodeFirst(stages);
+  if (stages.fallback === '') return staged;
+  const handle = (runs: ProfileRuns): Handled => {
+    const handled = staged.handle(runs);
+    if (handled.kind === 'handled' || handled.leftWaiting === true || handled.reason !== 'rejected-no-endpoints') {
+      return handled;
+    }
+    if (!runs.profiles.includes(stages.fallback)) return handled;
+    runs.abandon();
+    const primary = answerStage(runs, stages.fallback);
+    if (primary.kind === 'rejected') return primary;
+    const headers = stageHeaders(undefined, undefined);
+    return { kind: 'handled', primary, headers, stages: 'aggregated-fallback' };
+  };
+  return { handle };
 }
 
 /** Order decode, encode, prefill: the deciders and topology plugins see the decode pick. */
