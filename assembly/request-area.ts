@@ -5,6 +5,7 @@
 //   +0      Request (host → decide)
 //   +64     Answer (decide → host)
 //   +256    u32 × PICKS_MAX: slots picked, in order of preference
+//   +512    FilterNote × NOTES_MAX (decide → host)
 //   +1,024  u64 × KEYS_MAX: hashes of the header values that the profiles look at, 0 = absent
 //   +2,048  WantedTimes (host → decide)
 //   +2,176  PredictedTimes (decide → host)
@@ -74,6 +75,21 @@ export class Answer {
   shadowCost: f32;
   /** Predicted cost of the first pick, in targets; only beside a shadow pick · decide · none. */
   pickCost: f32;
+  /** Filter notes behind the picks, at most NOTES_MAX · decide · none. */
+  notes: u32;
+}
+
+/** What a filter has decided. */
+@unmanaged
+export class FilterNote {
+  /** Number of the filter, from 1 in the order of the program · decide · none. */
+  filter: u32;
+  /** FILTER_* · decide · none. */
+  outcome: u32;
+  /** Candidates that the filter looked at · decide · none. */
+  candidates: u32;
+  /** Of these, the ones about which nothing is known · decide · none. */
+  unknown: u32;
 }
 
 /** Latencies that the request wants. */
@@ -117,6 +133,7 @@ export class Hold {
 }
 
 const ANSWER: usize = 64;
+const NOTES: usize = 512;
 const WANTED: usize = 2048;
 const PREDICTED_TIMES: usize = 2176;
 const PROMPT_BEGINNING: usize = 2304;
@@ -153,6 +170,18 @@ export function pickedSlot(index: u32): u32 {
 
 export function setPickedSlot(index: u32, slot: u32): void {
   store<u32>(REQUEST + ANSWER_PICKS + ((<usize>index) << 2), slot);
+}
+
+/** Notes what filter `filter` has decided; what is more than NOTES_MAX is left out. */
+export function noteFilter(filter: u32, outcome: u32, candidates: u32, unknown: u32): void {
+  const number = answer().notes;
+  if (number == NOTES_MAX) return;
+  answer().notes = number + 1;
+  const note = changetype<FilterNote>(REQUEST + NOTES + <usize>number * offsetof<FilterNote>());
+  note.filter = filter;
+  note.outcome = outcome;
+  note.candidates = candidates;
+  note.unknown = unknown;
 }
 
 export const REQUEST_PROFILE: usize = offsetof<Request>('profile');
@@ -194,6 +223,14 @@ export const ANSWER_FILTER: usize = ANSWER + offsetof<Answer>('filter');
 export const ANSWER_SHADOW: usize = ANSWER + offsetof<Answer>('shadow');
 export const ANSWER_SHADOW_COST: usize = ANSWER + offsetof<Answer>('shadowCost');
 export const ANSWER_PICK_COST: usize = ANSWER + offsetof<Answer>('pickCost');
+export const ANSWER_NOTES: usize = ANSWER + offsetof<Answer>('notes');
+export const ANSWER_FILTER_NOTES: usize = NOTES;
+export const FILTER_NOTE_BYTES: usize = offsetof<FilterNote>();
+export const FILTER_NOTE_FILTER: usize = offsetof<FilterNote>('filter');
+export const FILTER_NOTE_OUTCOME: usize = offsetof<FilterNote>('outcome');
+export const FILTER_NOTE_CANDIDATES: usize = offsetof<FilterNote>('candidates');
+export const FILTER_NOTE_UNKNOWN: usize = offsetof<FilterNote>('unknown');
+export const NOTES_MAX: u32 = 16;
 export const ANSWER_TTFT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('ttft');
 export const ANSWER_TPOT: usize = PREDICTED_TIMES + offsetof<PredictedTimes>('tpot');
 export const ANSWER_PICKS: usize = 256;
@@ -212,6 +249,17 @@ export const DECIDE_UNSTORED: u32 = 256;
 /** a further profile of the request decided last: what was matched for it still holds */
 export const DECIDE_FURTHER: u32 = 512;
 export const DECIDE_GIVEN: u32 = 1024; // MATCH and OVERLAP are given: a recorded decision is played again
+
+// Outcomes of filters that are counted.
+export const FILTER_NOT_APPLICABLE: u32 = 0; // there was nothing to decide
+export const FILTER_STICKY: u32 = 1; // prefix affinity: the holders of the prompt are left
+export const FILTER_NO_MATCH: u32 = 2; // no endpoint holds enough
+export const FILTER_LOAD_OVERRIDE: u32 = 3; // the holders have too much to do
+export const FILTER_EXPLORATION: u32 = 4; // a random draw
+export const FILTER_LISTED: u32 = 5; // served models: an endpoint lists the model
+export const FILTER_UNLISTED: u32 = 6; // none lists it, and those without a list are left
+export const FILTER_FALLBACK: u32 = 7; // none was left, and all are kept
+export const FILTER_EMPTY: u32 = 8; // none is left
 
 export const DECIDED: u32 = 0;
 export const DECIDE_NO_CANDIDATES: u32 = 1; // no live endpoint, or none in the subset

@@ -102,6 +102,7 @@ async function makeStack({ traced, pool = 0, scans, shared }: StackOptions): Pro
       version: 1,
       assignments,
       rules: { objectives: [], rewrites: [], models: [] },
+      facts: [],
       names: { models: new Set(Array.from({ length: 100 }, (_, i) => modelOf(i))), fairnessIds: new Set() },
     },
     route: undefined,

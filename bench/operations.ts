@@ -32,6 +32,7 @@ const operations: Readonly<Partial<Record<OperationName, readonly number[]>>> = 
   OP_FILTER_UNSATURATED: [5, 0.8, 200],
   OP_FILTER_CONCURRENCY: [100, never],
   OP_FILTER_STICKY: [0.8, 286_720],
+  OP_FILTER_SERVED_MODEL: [0, 1, 0],
   OP_SCORE_QUEUE: [],
   OP_SCORE_RUNNING: [],
   OP_SCORE_KV_USAGE: [],

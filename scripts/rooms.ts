@@ -44,7 +44,6 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/runtime',
     'src/core',
     'src/kvevents',
-    'src/pool',
     'src/scheduling',
     'src/flow-control',
     'src/response',

@@ -130,6 +130,11 @@ export {
   COMPARE_LESS,
   COMPARE_LESS_OR_EQUAL,
   COMPARE_NOT_EQUAL,
+  SERVES_ADAPTER,
+  SERVES_ANY,
+  SERVES_MODEL,
+  SERVES_OTHERS,
+  SERVES_UNKNOWN,
 } from '../scheduling/filters';
 export { hashKeyTo, labelAddress, RANGE_ABSENT, RANGE_BAD } from '../scheduling/labels';
 export {
@@ -163,6 +168,7 @@ export {
   OP_FILTER_MASK,
   OP_FILTER_PREFIX_AFFINITY,
   OP_FILTER_RANGE,
+  OP_FILTER_SERVED_MODEL,
   OP_FILTER_STICKY,
   OP_FILTER_THRESHOLD,
   OP_FILTER_TIER,

@@ -19,9 +19,21 @@ import {
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, KEPT, KEYS, MATCH, SLOTS } from '../memory';
+import { CANDIDATES, HOST, KEPT, KEYS, MATCH, SLOTS } from '../memory';
 import { randomFloat } from '../random';
-import { request } from '../request-area';
+import {
+  FILTER_EMPTY,
+  FILTER_EXPLORATION,
+  FILTER_FALLBACK,
+  FILTER_LISTED,
+  FILTER_LOAD_OVERRIDE,
+  FILTER_NO_MATCH,
+  FILTER_NOT_APPLICABLE,
+  FILTER_STICKY,
+  FILTER_UNLISTED,
+  noteFilter,
+  request,
+} from '../request-area';
 import { labelAddress, RANGE_ABSENT } from './labels';
 import { filterTier } from './latency';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
@@ -32,6 +44,7 @@ import {
   OP_FILTER_MASK,
   OP_FILTER_PREFIX_AFFINITY,
   OP_FILTER_RANGE,
+  OP_FILTER_SERVED_MODEL,
   OP_FILTER_STICKY,
   OP_FILTER_THRESHOLD,
   OP_FILTER_TIER,
@@ -218,15 +231,22 @@ function holdersFrom(total: u32, threshold: f32): f32 {
   return threshold * <f32>total - <f32>1e-3;
 }
 
+/** Notes the outcome of a filter that keeps all candidates. @returns how many they are */
+function keepAll(number: u32, outcome: u32, candidates: u32): u32 {
+  noteFilter(number, outcome, candidates, 0);
+  return candidates;
+}
+
 /**
  * Keeps the endpoints that hold the prefix. Keeps all when none holds it, when a random draw says so, or when the time
  * to first token of the holders is longer than elsewhere by more than the penalty (0 = no limit). The time is that of
  * the tokens in flight, or the predicted one; without a prediction for either side all stay.
  */
-function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: u32): u32 {
-  if (candidates <= 1 || total == 0) return candidates;
+function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: u32, number: u32): u32 {
+  if (candidates <= 1 || !(op.p0 > 0)) return keepAll(number, FILTER_NOT_APPLICABLE, candidates);
+  if (total == 0) return keepAll(number, FILTER_NO_MATCH, candidates);
   const exploration = op.p1;
-  if (exploration > 0 && randomFloat() < exploration) return candidates;
+  if (exploration > 0 && randomFloat() < exploration) return keepAll(number, FILTER_EXPLORATION, candidates);
   const threshold = f32x4.splat(holdersFrom(total, op.p0));
   const byPrediction = op.p4 != 0;
   const tokens = columnAddress(COLUMN_INFLIGHT_TOKENS);
@@ -235,6 +255,7 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
   const never = f32x4.splat(NEVER);
   let there = never;
   let elsewhere = never;
+  let holders: u32 = 0;
   let others: u32 = 0;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const holds = f32x4.ge(f32x4.convert_i32x4_s(v128.load(MATCH + at)), threshold);
@@ -244,15 +265,58 @@ function filterPrefixAffinity(op: Operation, used: u32, total: u32, candidates: 
     // pmin leaves its first operand when the second is NaN: an endpoint without a prediction says nothing.
     there = f32x4.pmin(there, v128.bitselect(time, never, v128.and(some, holds)));
     elsewhere = f32x4.pmin(elsewhere, v128.bitselect(time, never, v128.andnot(some, holds)));
+    holders |= <u32>i32x4.bitmask(v128.and(some, holds));
     others |= <u32>i32x4.bitmask(v128.andnot(some, holds));
     v128.store(KEPT + at, holds);
   }
+  if (holders == 0) return keepAll(number, FILTER_NO_MATCH, candidates);
   const penaltyMax = op.p2;
   if (penaltyMax > 0 && others != 0) {
     const best = laneMin(there);
-    if (best == NEVER || laneMin(elsewhere) == NEVER || best - laneMin(elsewhere) > penaltyMax) return candidates;
+    const isKnown = best != NEVER && laneMin(elsewhere) != NEVER;
+    if (!isKnown || best - laneMin(elsewhere) > penaltyMax) {
+      return keepAll(number, FILTER_LOAD_OVERRIDE, candidates);
+    }
   }
+  noteFilter(number, FILTER_STICKY, candidates, 0);
   return take(used, candidates, true);
+}
+
+// What an endpoint's list says of the model of the request, in a host column.
+export const SERVES_OTHERS: f32 = 0; // it has a list without the model
+export const SERVES_ANY: f32 = 1; // the request names no model
+export const SERVES_MODEL: f32 = 2; // the list has the model
+export const SERVES_ADAPTER: f32 = 3; // the list has it as an adapter of another model
+export const SERVES_UNKNOWN: f32 = 4; // there is no list
+
+/**
+ * Keeps the endpoints whose lists have the model, and beside them those without a list, unless the model is an adapter:
+ * an endpoint that has told nothing probably lacks one that others have. Without an endpoint that lists it, those
+ * without a list are left.
+ */
+function filterServedModel(op: Operation, used: u32, candidates: u32, number: u32): u32 {
+  const values = HOST + <usize>(<u32>op.p0) * SLOTS * 4;
+  let listed: u32 = 0;
+  let adapters: u32 = 0;
+  let unknown: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<i32>(CANDIDATES + slotOffset(slot)) == 0) continue;
+    const value = load<f32>(values + slotOffset(slot));
+    if (value == SERVES_ANY) return keepAll(number, FILTER_NOT_APPLICABLE, candidates);
+    listed += u32(value == SERVES_MODEL || value == SERVES_ADAPTER);
+    adapters += u32(value == SERVES_ADAPTER);
+    unknown += u32(value == SERVES_UNKNOWN);
+  }
+  const passes = op.p1 != 0 && adapters == 0;
+  const outcome = listed != 0 ? FILTER_LISTED : passes && unknown != 0 ? FILTER_UNLISTED : FILTER_FALLBACK;
+  const isEmpty = outcome == FILTER_FALLBACK && op.p2 == 0;
+  noteFilter(number, isEmpty ? FILTER_EMPTY : outcome, candidates, unknown);
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const value = load<f32>(values + slotOffset(slot));
+    const kept = value == SERVES_MODEL || value == SERVES_ADAPTER || (passes && value == SERVES_UNKNOWN);
+    store<i32>(KEPT + slotOffset(slot), kept ? -1 : 0);
+  }
+  return take(used, candidates, op.p2 != 0);
 }
 
 /**
@@ -280,11 +344,13 @@ function filterSticky(op: Operation, used: u32, total: u32, candidates: u32): u3
  * Runs filter operation `op` (code and parameters as in program.ts).
  * @param total blocks of the prompt
  * @param candidates how many there are
+ * @param number of the filter, from 1 in the order of the program
  * @returns how many are left
  */
-export function filter(op: Operation, code: u32, used: u32, total: u32, candidates: u32): u32 {
+export function filter(op: Operation, code: u32, used: u32, total: u32, candidates: u32, number: u32): u32 {
   if (code == OP_FILTER_MASK) return filterByMask(used, <u32>op.p0);
-  if (code == OP_FILTER_PREFIX_AFFINITY) return filterPrefixAffinity(op, used, total, candidates);
+  if (code == OP_FILTER_PREFIX_AFFINITY) return filterPrefixAffinity(op, used, total, candidates, number);
+  if (code == OP_FILTER_SERVED_MODEL) return filterServedModel(op, used, candidates, number);
   if (code == OP_FILTER_STICKY) return filterSticky(op, used, total, candidates);
   if (code == OP_FILTER_TIER) return filterTier(used, op.p0, candidates);
   let all = false;

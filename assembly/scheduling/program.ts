@@ -94,6 +94,8 @@ export const OP_FILTER_CONTEXT_LENGTH: u32 = 8; // [label column]
 export const OP_FILTER_UNSATURATED: u32 = 9; // [waiting limit, KV usage limit, staleness in ms]
 export const OP_FILTER_CONCURRENCY: u32 = 10; // [requests limit, tokens limit, keep all when none is left]
 export const OP_FILTER_STICKY: u32 = 11; // [threshold, tokens limit]
+/** [host column of SERVES_* values, 1 = keep endpoints without a list, 1 = keep all when none is left] */
+export const OP_FILTER_SERVED_MODEL: u32 = 12;
 export const OP_FILTER_LAST: u32 = 15;
 export const OP_SCORE_QUEUE: u32 = 16; // []
 export const OP_SCORE_RUNNING: u32 = 17; // []

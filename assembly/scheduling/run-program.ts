@@ -64,6 +64,7 @@ function admit(flags: u32, used: u32): u32 {
 
 /** Runs a program over the endpoints that may be picked. Commit lock held. @returns a DECIDE_* status */
 export function run(program: Program, flags: u32, used: u32, total: u32, gated: bool, shown: bool): u32 {
+  answer().notes = 0;
   const candidates = admit(flags, used);
   answer().candidates = candidates;
   if (candidates == 0) return gateEmpty(gated);
@@ -120,7 +121,7 @@ export function runOperations(
     } else if (code == OP_ADMIT_LATENCY) {
       if (!admitByLatency(used)) return DECIDE_DENIED;
     } else if (isFilter(code)) {
-      candidates = narrowed(used, candidates, filter(op, code, used, total, candidates), i + 1);
+      candidates = narrowed(used, candidates, filter(op, code, used, total, candidates, filters + 1), i + 1);
       answer().candidates = candidates;
       filters++;
       if (candidates == 0) return leftNone(filters);

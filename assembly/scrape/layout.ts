@@ -39,6 +39,7 @@ export const AGGREGATE_SUM: u32 = 0;
 export const AGGREGATE_MAX: u32 = 1;
 export const AGGREGATE_LATEST_LABELS: u32 = 2; // the labels of the series with the largest value
 export const AGGREGATE_NAMES: u32 = 3; // the distinct names of comma lists in the labels of all series
+export const AGGREGATE_SET_NAMES: u32 = 4; // the same, of the series whose value is above 0
 
 // The scan under way.
 export const SCRAPE_UNUSABLE: usize = offsetof<MetricsScan>('unusable');

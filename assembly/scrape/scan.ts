@@ -12,6 +12,7 @@ import { blanksEnd, copyLabel, labelsBegin, labelsMatch, rangeOf, readLabels } f
 import {
   AGGREGATE_LATEST_LABELS,
   AGGREGATE_NAMES,
+  AGGREGATE_SET_NAMES,
   AGGREGATE_SUM,
   QUERY_BYTES,
   QUERY_METRIC_BYTES,
@@ -200,8 +201,9 @@ function addSample(metric: Metric, value: f64): void {
       return;
     }
     result.value = sum;
-  } else if (aggregate == AGGREGATE_NAMES) {
-    if (!addNames(SCRAPE, metric, result)) unusable();
+  } else if (aggregate == AGGREGATE_NAMES || aggregate == AGGREGATE_SET_NAMES) {
+    const counts = aggregate == AGGREGATE_NAMES || value > 0;
+    if (counts && !addNames(SCRAPE, metric, result)) unusable();
     result.value = first ? value : max(known, value);
   } else if (first || value > known) {
     if (aggregate == AGGREGATE_LATEST_LABELS && !captureLabels(metric, result)) {

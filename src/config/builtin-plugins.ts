@@ -10,7 +10,6 @@ import { endpointNotificationSource } from './plugins/endpoint-notification-sour
 import { evictionPlugins } from './plugins/eviction-plugins.js';
 import { fileDiscovery } from './plugins/file-discovery.js';
 import { k8sNotificationSource } from './plugins/k8s-notification-source.js';
-import { laterPlugins } from './plugins/later-plugins.js';
 import { metricsDataSource } from './plugins/metrics-data-source.js';
 import { modelsDataExtractor } from './plugins/models-data-extractor.js';
 import { modelsDataSource } from './plugins/models-data-source.js';
@@ -38,6 +37,5 @@ export const builtinPlugins: readonly PluginDefinition[] = [
   ...detectorPlugins,
   ...flowControlPlugins,
   ...evictionPlugins,
-  ...laterPlugins,
   ...replicaPlugins,
 ];

@@ -1,3 +1,4 @@
+import type { PluginDefinition } from '../scheduling/plugin.js';
 import {
   type AttributeSourceSettings,
   type PageSettings,
@@ -83,7 +84,7 @@ export function resolveDataLayer(
     metricsSource: metricsSourceSettings(metrics?.source, extractor !== undefined),
     extractor: extractorSettings(extractor),
     attributeSources: resolveAttributeSources(sources, document, warnings),
-    modelsSource: modelsSourceSettings(sources, document, warnings),
+    modelsSource: modelsSourceSettings(sources, plugins, document, warnings),
   };
 }
 
@@ -97,14 +98,24 @@ function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): reado
       ),
     };
   });
+  const withModels = [...listed, ...modelsForReaders(listed, plugins)];
   const hasMetrics = listed.some(({ source }) => source.definition === metricsDataSource);
-  if (hasMetrics || config.dataLayer?.injectDefaults === false) return listed;
+  if (hasMetrics || config.dataLayer?.injectDefaults === false) return withModels;
   plugins.ensure(metricsDataSource.type);
   plugins.ensure(coreMetricsExtractor.type);
   const path = ['dataLayer', 'sources'];
   const source = plugins.resolve(metricsDataSource.type, ['data-source'], path);
   const extractor = plugins.resolve(coreMetricsExtractor.type, ['extractor'], path);
-  return [...listed, { source, extractors: [extractor] }];
+  return [...withModels, { source, extractors: [extractor] }];
+}
+
+/** The lists of models that a plugin wants fetched, where no source is listed for them. */
+function modelsForReaders(listed: readonly DataSource[], plugins: PluginSet): readonly DataSource[] {
+  if (!plugins.list().some(({ definition }) => definition.fetchesModels)) return [];
+  if (listed.some(({ source }) => source.definition === modelsDataSource)) return [];
+  const own = (definition: PluginDefinition) =>
+    plugins.list().find((each) => each.definition === definition) ?? plugins.ensure(definition.type);
+  return [{ source: own(modelsDataSource), extractors: [own(modelsDataExtractor)] }];
 }
 
 /** An extractor, or a producer that llm-d-router tells of the endpoints that come and go. */
@@ -160,6 +171,7 @@ function metricsSourceSettings(source: LoadedPlugin | undefined, enabled: boolea
 /** Address of the lists of models; undefined unless a models-data-source is wired to its extractor. */
 function modelsSourceSettings(
   sources: readonly DataSource[],
+  plugins: PluginSet,
   document: ConfigurationDocument,
   warnings: string[],
 ): PageSettings | undefined {
@@ -171,7 +183,18 @@ function modelsSourceSettings(
     const why = wired.length === 0 ? 'has no models-data-extractor' : `comes after "${wired[0]!.source.name}"`;
     warnings.push(document.warning(['dataLayer', 'sources'], `"${source.name}" ${why}: it is not fetched`));
   }
+  const readers = plugins.list().filter(({ definition, parameters }) => readsLists(definition, parameters));
+  for (const { name, path } of wired.length === 0 ? readers : []) {
+    const text =
+      `"${name}" knows no endpoint's models: list a models-data-source with the models-data-extractor under ` +
+      'dataLayer.sources';
+    warnings.push(document.warning(path ?? ['plugins'], text));
+  }
   return wired[0] && pageSettings(modelsDataSourceParameters.parse(wired[0].source.parameters));
+}
+
+function readsLists({ consumes }: PluginDefinition, parameters: unknown): boolean {
+  return consumes?.(parameters).some(({ key }) => key === 'served-models') ?? false;
 }
 
 function extractorSettings(extractor: LoadedPlugin | undefined): ExtractorSettings {

@@ -43,6 +43,40 @@ export interface DecisionRequest {
   readonly earlier?: number | undefined;
 }
 
+/** Outcomes of filters that are counted, by their FILTER_* number. */
+const FILTER_OUTCOMES: Readonly<Record<number, FilterOutcome>> = {
+  [CORE.FILTER_NOT_APPLICABLE]: 'not_applicable',
+  [CORE.FILTER_STICKY]: 'sticky',
+  [CORE.FILTER_NO_MATCH]: 'no_match',
+  [CORE.FILTER_LOAD_OVERRIDE]: 'load_override',
+  [CORE.FILTER_EXPLORATION]: 'exploration',
+  [CORE.FILTER_LISTED]: 'listed',
+  [CORE.FILTER_UNLISTED]: 'unlisted',
+  [CORE.FILTER_FALLBACK]: 'fallback',
+  [CORE.FILTER_EMPTY]: 'empty',
+};
+
+export type FilterOutcome =
+  | 'not_applicable'
+  | 'sticky'
+  | 'no_match'
+  | 'load_override'
+  | 'exploration'
+  | 'listed'
+  | 'unlisted'
+  | 'fallback'
+  | 'empty';
+
+/** What a counted filter decided. */
+export interface FilterNote {
+  /** Number among the filters of the profile, from 0. */
+  readonly filter: number;
+  readonly outcome: FilterOutcome;
+  readonly candidates: number;
+  /** Of the candidates, those about which the filter knows nothing. */
+  readonly unknown: number;
+}
+
 /** Input of a gated decision that enqueues its request when there is no room. */
 export interface GateRequest {
   /** Free wait slot; -1 = none. */
@@ -296,6 +330,22 @@ export class Decider {
   explainedOf(operation: number, slot: number): number {
     const { call, f32, sizes } = this.#core;
     return f32[((call.explainAddress() >>> 0) >>> 2) + operation * sizes.endpoints + slot]!;
+  }
+
+  /** Calls `take` with what each counted filter of the last decision decided, in the order of the program. */
+  filterNotes(take: (note: FilterNote) => void): void {
+    const { u32, call } = this.#core;
+    const area = call.requestAddress() >>> 0;
+    const count = u32[(area + CORE.ANSWER_NOTES) >>> 2]!;
+    for (let i = 0; i < count; i++) {
+      const at = area + CORE.ANSWER_FILTER_NOTES + i * CORE.FILTER_NOTE_BYTES;
+      take({
+        filter: u32[(at + CORE.FILTER_NOTE_FILTER) >>> 2]! - 1,
+        outcome: FILTER_OUTCOMES[u32[(at + CORE.FILTER_NOTE_OUTCOME) >>> 2]!]!,
+        candidates: u32[(at + CORE.FILTER_NOTE_CANDIDATES) >>> 2]!,
+        unknown: u32[(at + CORE.FILTER_NOTE_UNKNOWN) >>> 2]!,
+      });
+    }
   }
 
   /** Looks up the holders of a prompt from its written hashes, without a decision; `matchedOf` returns the result. */

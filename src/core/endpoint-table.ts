@@ -21,6 +21,18 @@ export interface EndpointSignals {
   readonly adapters?:
     | { readonly running: readonly string[]; readonly waiting: readonly string[]; readonly max: number }
     | undefined;
+  /** Adapters that are loaded, in slots of the GPU and in host memory; undefined = the engine does not tell. */
+  readonly residency?:
+    | {
+        readonly gpu: readonly string[];
+        readonly cpu: readonly string[];
+        /** Of those on the GPU, the ones that stay there. */
+        readonly pinned: readonly string[];
+        /** Adapters in slots of the GPU, and these slots, where the engine counts them. */
+        readonly onGpu: number | undefined;
+        readonly slots: number | undefined;
+      }
+    | undefined;
 }
 
 /** The columns of a slot as plain data. */

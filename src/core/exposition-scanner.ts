@@ -10,10 +10,10 @@ export interface WantedMetric {
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /**
    * Way to combine several series: their sum, the largest value, the labels of the series with the largest value, or
-   * the distinct names of the comma lists in the labels of all series.
+   * the distinct names of the comma lists in the labels of all series (`set-names`: of those with a value above 0).
    */
-  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
-  /** With `latest-labels` and `names`: the labels whose values are read. At most 8. */
+  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names' | 'set-names';
+  /** With `latest-labels`, `names` and `set-names`: the labels whose values are read. At most 8. */
   readonly wantLabels?: readonly string[] | undefined;
 }
 
@@ -189,11 +189,12 @@ const aggregates = {
   max: CORE.AGGREGATE_MAX,
   'latest-labels': CORE.AGGREGATE_LATEST_LABELS,
   names: CORE.AGGREGATE_NAMES,
+  'set-names': CORE.AGGREGATE_SET_NAMES,
 } as const;
 
 /** Texts that a page leaves in the metric's capture; undefined = its labels are not read. */
 function keptTexts({ aggregate, wantLabels }: WantedMetric): number | undefined {
-  if (aggregate === 'names') return 1;
+  if (aggregate === 'names' || aggregate === 'set-names') return 1;
   return aggregate === 'latest-labels' ? (wantLabels?.length ?? 0) : undefined;
 }
 

@@ -203,6 +203,7 @@ export const OPERATIONS: Facts = {
       ]),
   },
   OP_FILTER_STICKY: { reads: ['matches', 'inflightTokens'] },
+  OP_FILTER_SERVED_MODEL: { reads: ['hookColumn'] },
   OP_FILTER_TOPOLOGY: { reads: ['labels', 'earlierPick'] },
   OP_FILTER_TIER: { reads: ['predictions'] },
 

@@ -56,7 +56,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
   if (admitted !== 'admitted') return admitted;
-  const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint);
+  const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint, request);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
   const outcome = services.scheduler.schedule(scheduleInput(input, subset, gateOf(services.line, input)));

@@ -3,6 +3,7 @@ import { type BodyEdit, editAll, modelBytes } from '../request/model-edit.js';
 import { STATUS_OF_CODE } from '../request/rejections.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
+import type { LocalAnswer } from '../scheduling/hooks/hooks.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import { type HeaderMap, HeaderNames } from './codec/header-map.js';
 import {
@@ -127,6 +128,11 @@ export function rejectionReply(rejection: Rejection, added?: ReadonlyMap<string,
   for (const [name, value] of added ?? []) headers.push(setHeader(name, value));
   const body = `inference error: ${rejection.code} - ${rejection.message}`;
   return encodeImmediateReply(STATUS_OF_CODE[rejection.code], headers, body);
+}
+
+/** An answer of a plugin as the proxy's answer to its client. */
+export function localReply({ status, contentType, body }: LocalAnswer): Buffer {
+  return encodeImmediateReply(status, [setHeader('content-type', contentType)], body);
 }
 
 /**

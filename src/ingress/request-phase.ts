@@ -10,6 +10,7 @@ import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { AnswerHead } from '../scheduling/hooks/header-edits.js';
 import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.js';
+import type { LocalAnswer } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
 import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
@@ -18,7 +19,7 @@ import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decis
 import type { Exchange, StreamContext, StreamServices } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-choice.js';
 import { QueuedRequest } from './queued-request.js';
-import { answerPlaced, evictionReply, rejectionReply } from './replies.js';
+import { answerPlaced, evictionReply, localReply, rejectionReply } from './replies.js';
 import { RequestObserver } from './request-observer.js';
 import { RequestReader } from './request-reader.js';
 import { isReservation, refusedReservation, reservationReply } from './reservation.js';
@@ -51,6 +52,8 @@ export class RequestPhase {
   #predictions: EndpointPredictions | undefined;
   #queued: QueuedRequest | undefined;
   #placement: Placement | undefined;
+  /** The plugins know that the placed request is over. */
+  #isEnded = false;
   /** The picker asks for the usage, and the client does not. */
   #asksUsage = false;
   /** The shard forgets that the request may be ended for another one; undefined = it may not. */
@@ -96,10 +99,18 @@ export class RequestPhase {
 
   /** Releases what the request holds on its endpoint. Idempotent. */
   release(): void {
-    this.#placement?.charge.release();
+    if (this.#placement !== undefined) this.#endPlaced(this.#placement);
     this.#unevictable?.();
     this.#unevictable = undefined;
     this.#observer.released();
+  }
+
+  #endPlaced({ charge }: Placement): void {
+    charge.release();
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    const { hosted } = this;
+    if (hosted !== undefined) this.#exchange.context.services.plugins?.ended(hosted);
   }
 
   /** Ends the trace of the request. Idempotent. @param end undefined = as the request itself has ended */
@@ -153,6 +164,9 @@ export class RequestPhase {
   }
 
   #understand() {
+    const local = this.#answerOfPlugin();
+    if (local?.kind === 'rejected') return this.#reject(local);
+    if (local !== undefined) return this.#answerLocally(local);
     const understood = this.#reader.understand();
     if (understood.kind === 'rejected') return this.#reject(understood);
     this.#understood = understood;
@@ -160,6 +174,22 @@ export class RequestPhase {
     // A request that ends with its headers has nothing that a tokeniser or a plugin could look at.
     if (this.#reader.body === undefined) this.#predict();
     else this.#tokenise();
+  }
+
+  /** Answer of a plugin in place of a model server; undefined = the request goes on. */
+  #answerOfPlugin(): LocalAnswer | Rejection | undefined {
+    const { plugins } = this.#exchange.context.services;
+    const { body, headers, path } = this.#reader;
+    if (plugins === undefined || body !== undefined) return undefined;
+    return plugins.respond({ method: headers.get(':method') ?? '', path: path.split('?', 1)[0]! });
+  }
+
+  /** Answers a request that no model server gets. */
+  #answerLocally(answer: LocalAnswer): void {
+    this.#exchange.stream.send(localReply(answer));
+    this.#close();
+    this.#exchange.finish();
+    this.#reader.forget();
   }
 
   // Preparation, in order: tokenise, plugin hold, latency prediction.

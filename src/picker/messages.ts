@@ -1,4 +1,5 @@
 import type { LegacyModel, ModelRewrite, SlotAssignment } from '../contract/endpoint.js';
+import type { EndpointFacts } from '../contract/endpoint-facts.js';
 import type { KeptColumns } from '../contract/kept-columns.js';
 import type { KeyPair } from '../contract/listen-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
@@ -128,6 +129,7 @@ export interface PoolSnapshot {
   readonly assignments: readonly SlotAssignment[];
   readonly rules: RulesMessage;
   readonly names: VouchedNames;
+  readonly facts: readonly EndpointFacts[];
 }
 
 export interface RulesMessage {
@@ -145,6 +147,8 @@ export type ToPool =
       readonly removed: readonly number[];
     }
   | ({ readonly kind: 'rules' } & RulesMessage)
+  /** What endpoints have told of themselves; of the others nothing has changed. */
+  | { readonly kind: 'facts'; readonly changed: readonly EndpointFacts[] }
   /** Names that metrics show as label values. */
   | { readonly kind: 'names'; readonly names: VouchedNames }
   /** New settings for the requests that begin after the message. */

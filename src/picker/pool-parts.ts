@@ -16,6 +16,7 @@ import { poolClockMs } from '../runtime/pool-clock.js';
 import { AdaptationControl } from './control/adaptation-control.js';
 import { ConfigurationReload } from './control/configuration-reload.js';
 import { Deaths } from './control/deaths.js';
+import { FactsBoard } from './control/endpoint-facts.js';
 import { FlowControl } from './control/flow-control.js';
 import { hashSeedOf } from './control/hash-seed.js';
 import { createIndexKeeper, type IndexKeeper } from './control/index-keeper.js';
@@ -73,6 +74,7 @@ export class PoolParts {
   readonly served: ServedPool;
   readonly flow: FlowControl | undefined;
   readonly labels: VouchedLabels;
+  readonly facts: FactsBoard;
   readonly events: EngineEvents;
   readonly learning: LatencyLearning | undefined;
   readonly discovery: PoolDiscovery;
@@ -115,6 +117,10 @@ export class PoolParts {
     this.#programs.publish(placed);
     this.adaptation = this.#makeAdaptation();
     this.learning = this.#makeLearning();
+    this.facts = new FactsBoard({
+      adapters: options.configuration.scheduling.readsLoadedAdapters,
+      tell: (changed) => process.link().broadcast({ kind: 'facts', changed }),
+    });
     this.informers = this.#makeInformers();
     this.events = new EngineEvents({
       table: this.#table,
@@ -228,6 +234,7 @@ export class PoolParts {
     return createInformers(this.#options, this.#core, {
       publish: (slot, generation, signals, now) => {
         this.labels.hear(signals);
+        this.facts.scraped(this.#pool.endpointOf(slot)?.id, signals);
         this.deaths?.watch.scraped(slot, generation);
         return this.#pool.publish(slot, generation, signals, now);
       },
@@ -235,6 +242,7 @@ export class PoolParts {
       failed: (slot, generation) => this.deaths?.watch.scrapeFailed(slot, generation),
       attributes: (slot, generation, values) => this.#pool.publishAttributes(slot, generation, values),
       showAdapter: (name) => this.#table.showAdapter(name),
+      listed: (id, models) => this.facts.models(id, models),
     });
   }
 
@@ -264,6 +272,9 @@ export class PoolParts {
 
   #slotsChanged(update: SlotUpdate): void {
     this.deaths?.watch.changeEndpoints(update);
+    for (const { slot, endpoint } of update.removed) {
+      if (this.#pool.endpointOf(slot)?.id !== endpoint.id) this.facts.forget(endpoint.id);
+    }
     this.informers.changeEndpoints(update);
     this.recording.changeEndpoints(update);
     this.events.feed?.changeEndpoints(update);
@@ -426,6 +437,7 @@ export class PoolParts {
         assignments: this.#pool.known,
         rules: this.#pool.rules,
         names: this.labels.names,
+        facts: this.facts.known,
       }),
       route: this.#process.route,
       port: this.#process.port,

@@ -1,6 +1,6 @@
 import type { DecideSettings } from '../contract/decide-settings.js';
 import { plainBound } from '../contract/refusing-bound.js';
-import type { Decision, DecisionRequest, ShadowPick } from '../core/decider.js';
+import type { Decision, DecisionRequest, FilterNote, ShadowPick } from '../core/decider.js';
 import type { DecisionTap } from '../core/decision-tap.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
@@ -19,6 +19,8 @@ export interface RunOptions extends ChargeOptions {
   readonly shadowed?: ((input: ScheduleInput, picked: number, shadow: ShadowPick) => void) | undefined;
   /** Called when a filter that does not judge load has left no endpoint. */
   readonly filteredOut?: ((filter: string) => void) | undefined;
+  /** Called with what a counted filter has decided about a request that does not wait. */
+  readonly filtered?: ((filter: ProfileFilter, note: FilterNote) => void) | undefined;
   /**
    * Called when a prompt was placed on a slot that held its first `from` blocks and will probably hold all of them.
    * Only for a prefix index in which this assumption expires (PrefixSettings.knownBy). The hashes are in the thread's
@@ -168,11 +170,20 @@ export class ChargedRuns implements ProfileRuns {
     this.#options.tap?.after(request, decision);
     if (decision.status === 'waiting') this.#waiting = true;
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
-    if (decision.status === 'decided') return this.#charged(number, work, decision);
     const { settings, filteredOut } = this.#options;
-    const filter = steadyFilter(settings.current.filters?.[number], decision.filter);
+    const filters = settings.current.filters?.[number];
+    if (filters !== undefined && filters.length > 0) this.#countFilters(decision.status, filters);
+    if (decision.status === 'decided') return this.#charged(number, work, decision);
+    const filter = steadyFilter(filters, decision.filter);
     if (filter !== undefined) filteredOut?.(filter);
     return undecided(decision.status, filter);
+  }
+
+  #countFilters(status: Decision['status'], filters: readonly ProfileFilter[]): void {
+    const { decider, filtered } = this.#options;
+    if (filtered === undefined || (status !== 'decided' && status !== 'filtered')) return;
+    if (!filters.some(({ counted }) => counted !== undefined)) return;
+    decider.filterNotes((note) => filtered(filters[note.filter]!, note));
   }
 
   /** Rejects because no wait slot is free. Retry-After is the drain time of the band, as for a full queue. */

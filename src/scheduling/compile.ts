@@ -74,6 +74,7 @@ export function compileScheduling(
     tokens: firstOf(producers, ({ definition, parameters }) => definition.tokenSettings?.(parameters)),
     estimateOutput: outputEstimate(producers, plugins),
     reserves: plugins.some(({ definition }) => definition.reservesEndpoints),
+    readsLoadedAdapters: plugins.some(({ definition }) => definition.readsLoadedAdapters),
     handler: handlerSettings(handler, plugins),
     prediction,
     host: hookPlugins(plugins, profiles, tables),
@@ -202,8 +203,16 @@ const STEADY: ReadonlySet<ReadName> = new Set<ReadName>([
 ]);
 
 function profileFilter(operation: ProgramOperation): ProfileFilter {
-  return { name: operation.name, judgesLoad: !readsOf(operation).every((read) => STEADY.has(read)) };
+  const judgesLoad = !readsOf(operation).every((read) => STEADY.has(read));
+  const counted = COUNTED.get(operation.code);
+  return { name: operation.name, judgesLoad, ...(counted === undefined ? {} : { counted }) };
 }
+
+/** Filters whose decisions are counted. */
+const COUNTED: ReadonlyMap<string, NonNullable<ProfileFilter['counted']>> = new Map([
+  ['OP_FILTER_PREFIX_AFFINITY', 'prefix-cache-affinity'],
+  ['OP_FILTER_SERVED_MODEL', 'served-model'],
+]);
 
 /** Whether the program reads a column that a hook plugin fills. */
 function isHosted({ definition }: ProfilePlugin): boolean {
@@ -211,13 +220,15 @@ function isHosted({ definition }: ProfilePlugin): boolean {
 }
 
 function hookOperation(
-  { name, definition }: ProfilePlugin,
+  { name, definition, parameters }: ProfilePlugin,
   kind: 'filter' | 'scorer',
   weight: number,
   { columns }: CoreTables,
 ): ProgramOperation {
   const column = columns.index(kind, name);
   if (kind === 'scorer') return { code: 'OP_SCORE_HOST', name, weight, parameters: [column] };
+  const own = definition.hostedFilter?.(parameters, column);
+  if (own !== undefined) return { ...own, name, weight };
   const keepsAll = definition.whenNoneLeft === 'keep-all';
   return { code: 'OP_FILTER_HOST', name, weight, parameters: [column, keepsAll ? 1 : 0] };
 }

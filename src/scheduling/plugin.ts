@@ -60,7 +60,9 @@ export type DataKey =
   | 'session-id'
   | 'latency-prediction'
   | 'multicluster-load'
-  | 'encoder-match';
+  | 'encoder-match'
+  | 'agent-identity'
+  | 'served-models';
 
 /** Signals in the metrics of an endpoint. */
 export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage' | 'LoRA adapters';
@@ -185,6 +187,8 @@ export interface PluginDefinition<Parameters = unknown> {
    * candidates.
    */
   readonly whenNoneLeft?: 'reject' | 'keep-all';
+  /** Operation by which a hook filter reads its column; absent = 0 drops an endpoint, any other value keeps it. */
+  hostedFilter?(parameters: Parameters, column: number): Pick<ProgramOperation, 'code' | 'parameters'>;
   /** Makes the scheduler that replaces the profiles; kind `scheduler`. Called as `host`. */
   scheduler?(parameters: Parameters, context: SchedulerContext): Scheduler;
   /** Plugins that the parameters name; each must be configured and be of one of the given kinds. */
@@ -209,6 +213,10 @@ export interface PluginDefinition<Parameters = unknown> {
   readonly classifiesOutput?: true;
   /** Whether requests may ask for their endpoint alone where the plugin is configured. */
   readonly reservesEndpoints?: true;
+  /** Whether the endpoints' lists of models are fetched where the plugin is configured. */
+  readonly fetchesModels?: true;
+  /** Whether the plugin reads which adapters the endpoints have loaded. */
+  readonly readsLoadedAdapters?: true;
   /** Output that a producer of in-flight load counts. */
   outputEstimate?(parameters: Parameters): OutputEstimate | undefined;
   /** Settings of a saturation detector for admission and the capacity gate; absent = room is learned. */

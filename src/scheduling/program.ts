@@ -48,6 +48,8 @@ export interface ProfileFilter {
   readonly name: string;
   /** Whether it keeps endpoints by figures that change by themselves, such as load: a later try may succeed. */
   readonly judgesLoad: boolean;
+  /** What its decisions are counted as; absent = they are not. */
+  readonly counted?: 'prefix-cache-affinity' | 'served-model' | undefined;
 }
 
 /** A profile, compiled: plain data that the control thread writes into shared memory. */
@@ -123,6 +125,8 @@ export interface CompiledScheduling {
   readonly estimateOutput: EstimatedOutput | undefined;
   /** Requests may ask for their endpoint alone. */
   readonly reserves: boolean;
+  /** A plugin reads which LoRA adapters are loaded. */
+  readonly readsLoadedAdapters: boolean;
   readonly handler: HandlerSettings;
   /** Undefined when nothing predicts latency. */
   readonly prediction: (PredictionSettings & { readonly name: string; readonly type: string }) | undefined;

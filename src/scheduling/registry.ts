@@ -14,6 +14,7 @@ import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { multiclusterSessionAffinityFilter } from './filters/multicluster-session-affinity-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
+import { servedModelFilter } from './filters/served-model-filter.js';
 import { sessionAffinityFilter } from './filters/session-affinity-filter.js';
 import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
@@ -41,6 +42,7 @@ import { precisePrefixCacheProducer } from './producers/precise-prefix-cache-pro
 import { predictedLatencyProducer } from './producers/predicted-latency-producer.js';
 
 import { sessionIdProducer } from './producers/session-id-producer.js';
+import { sessionStateProducer } from './producers/session-state-producer.js';
 import { tokenProducer } from './producers/token-producer.js';
 import { tokenizer } from './producers/tokenizer.js';
 import { dataParallelProfileHandler } from './profile-handlers/data-parallel-profile-handler.js';
@@ -51,6 +53,7 @@ import { pdProfileHandler } from './profile-handlers/pd-profile-handler.js';
 import { singleProfileHandler } from './profile-handlers/single-profile-handler.js';
 import { destinationEndpointServedVerifier } from './reporters/destination-endpoint-served-verifier.js';
 import { requestAttributeReporter } from './reporters/request-attribute-reporter.js';
+import { modelsResponder } from './responders/models-responder.js';
 import { activeBlocksScorer } from './scorers/active-blocks-scorer.js';
 import { activeRequestScorer } from './scorers/active-request-scorer.js';
 import { cacheAwareScorer } from './scorers/cache-aware-scorer.js';
@@ -63,6 +66,7 @@ import { latencyScorer } from './scorers/latency-scorer.js';
 import { lmetricScorer } from './scorers/lmetric-scorer.js';
 import { loadAwareScorer } from './scorers/load-aware-scorer.js';
 import { loraAffinityScorer } from './scorers/lora-affinity-scorer.js';
+import { loraLoadStateScorer } from './scorers/lora-load-state-scorer.js';
 import { marginalCostScorer } from './scorers/marginal-cost-scorer.js';
 import { mmEmbeddingsCacheScorer } from './scorers/mm-embeddings-cache-scorer.js';
 import { multiclusterKvCacheUtilizationScorer } from './scorers/multicluster-kv-cache-utilization-scorer.js';
@@ -142,6 +146,10 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   sessionAffinityFilter,
   sessionAffinityScorer,
   sessionIdProducer,
+  sessionStateProducer,
+  servedModelFilter,
+  modelsResponder,
+  loraLoadStateScorer,
   agentIdentity,
   outlenBucket,
   reserveEndpoint,

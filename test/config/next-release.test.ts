@@ -49,23 +49,54 @@ describe('engines of the next llm-d-router', () => {
   });
 });
 
-describe('plugins of the next llm-d-router that do nothing yet', () => {
-  it.each(['served-model-filter', 'lora-load-state-scorer', 'models-responder', 'session-state-producer'])(
-    '%s loads with a warning that says so',
-    (type) => {
-      expect(warnings(`{type: queue-scorer}, {type: ${type}, parameters: {any: 1}}`)).toEqual([
-        expect.stringContaining(`${type}: has no effect: `),
-      ]);
-    },
-  );
+describe('plugins of the next llm-d-router', () => {
+  const models = '{type: models-data-source}, {type: models-data-extractor}';
+  const sources =
+    'dataLayer: {sources: [{pluginRef: models-data-source, extractors: [{pluginRef: models-data-extractor}]}]}';
+  const loaded = (plugins: string, more = '') =>
+    loadConfiguration(
+      { text: `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\n${more}` },
+      options,
+    );
 
-  it('a filter and a scorer of them may stand in a profile', () => {
-    const plugins = '{type: queue-scorer}, {type: served-model-filter}, {type: lora-load-state-scorer}';
-    const text =
-      `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugins}]\nschedulingProfiles:\n` +
-      '- {name: default, plugins: [{pluginRef: served-model-filter}, {pluginRef: ' +
-      'lora-load-state-scorer, weight: 2}]}\n';
-    const { profiles } = loadConfiguration({ text }, options).scheduling;
-    expect(profiles[0]!.operations.map(({ code }) => code)).toEqual(['OP_PICK_MAX_SCORE']);
+  it('served-model-filter compiles to an operation over its column', () => {
+    const filter = '{type: served-model-filter, parameters: {onMissing: Fail, fallbackOnEmpty: true}}';
+    const { scheduling, warnings } = loaded(`${models}, ${filter}, {type: queue-scorer}`, sources);
+    const { operations, filters } = scheduling.profiles[0]!;
+    expect(operations[0]).toMatchObject({ code: 'OP_FILTER_SERVED_MODEL', parameters: [0, 0, 1] });
+    expect(filters).toEqual([{ name: 'served-model-filter', judgesLoad: false, counted: 'served-model' }]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('served-model-filter needs models-data-extractor, and warns where no source is wired to it', () => {
+    expect(() => loaded('{type: served-model-filter}')).toThrow('needs served-models, which no plugin produces');
+    expect(loaded(`${models}, {type: served-model-filter}`).warnings).toEqual([
+      expect.stringContaining('"served-model-filter" knows no endpoint\'s models: list a models-data-source'),
+    ]);
+  });
+
+  it('models-responder has the lists of models fetched, by the source that is there or by one of its own', () => {
+    expect(loaded('{type: queue-scorer}').modelsSource).toBeUndefined();
+    expect(loaded('{type: models-responder}').modelsSource).toMatchObject({ scheme: 'http', path: '/v1/models' });
+    const own = '{type: models-data-source, parameters: {path: /models}}, {type: models-responder}';
+    expect(loaded(own).modelsSource).toMatchObject({ path: '/models' });
+  });
+
+  it('lora-load-state-scorer has the adapters that are loaded read', () => {
+    expect(loaded('{type: lora-load-state-scorer}').scheduling.readsLoadedAdapters).toBe(true);
+    expect(loaded('{type: queue-scorer}').scheduling.readsLoadedAdapters).toBe(false);
+  });
+
+  it.each([
+    ['{type: models-responder}', 'models-responder', 1878],
+    ['{type: lora-load-state-scorer}', 'lora-load-state-scorer', 2792],
+    ['{type: agent-identity}, {type: session-state-producer}', 'session-state-producer', 2531],
+  ])('%s loads with a warning that it may change', (plugins, name, thread) => {
+    const text = `${name}: follows an open proposal of llm-d-router (#${thread})`;
+    expect(loaded(plugins).warnings).toEqual([expect.stringContaining(text)]);
+  });
+
+  it('session-state-producer needs agent-identity', () => {
+    expect(() => loaded('{type: session-state-producer}')).toThrow('needs agent-identity, which no plugin produces');
   });
 });

@@ -15,6 +15,7 @@ const wanted: readonly WantedMetric[] = [
   { name: 'vllm:lora_requests_info', aggregate: 'latest-labels', wantLabels: ['engine', 'a', 'missing', 'b'] },
   { name: 'vllm:lora_requests_info', aggregate: 'names', wantLabels: ['a', 'missing', 'b'] },
   { name: 'v', aggregate: 'names', wantLabels: ['engine', 'a'] },
+  { name: 'v', aggregate: 'set-names', wantLabels: ['engine', 'a'] },
 ];
 let scanner: ExpositionScanner;
 let query: number;

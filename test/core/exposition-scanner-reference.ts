@@ -68,9 +68,10 @@ export function referenceExposition(page: Buffer, wanted: readonly WantedMetric[
       if (!Number.isFinite(number)) continue;
       const result = results[i]!;
       if (metric.aggregate === 'sum') result.value = result.found ? result.value + number : number;
-      else if (metric.aggregate === 'names') {
+      else if (metric.aggregate === 'names' || metric.aggregate === 'set-names') {
         result.value = result.found ? Math.max(result.value, number) : number;
-        const lists = [result.labels?.[0] ?? '', ...(metric.wantLabels ?? []).map((label) => value(label))];
+        const own = metric.aggregate === 'names' || number > 0 ? (metric.wantLabels ?? []) : [];
+        const lists = [result.labels?.[0] ?? '', ...own.map((label) => value(label))];
         result.labels = [[...new Set(lists.flatMap(namesOf))].join(',')];
       } else if (!result.found || number > result.value) {
         result.value = number;

@@ -214,6 +214,24 @@ describe('the names of all series', () => {
   });
 });
 
+describe('the names of series above 0', () => {
+  const loaded = (level: string, pinned?: string): WantedMetric => ({
+    name: 'loaded',
+    labels: { level, ...(pinned === undefined ? {} : { pinned }) },
+    aggregate: 'set-names',
+    wantLabels: ['adapter_name'],
+  });
+  const line = (name: string, level: string, pinned: boolean, value: number) =>
+    `loaded{adapter_name="${name}",level="${level}",pinned="${pinned}",rank="8"} ${value}\n`;
+
+  test('the names of series above 0 leave out those at 0', () => {
+    const page = line('a', 'gpu', true, 1) + line('b', 'gpu', false, 0) + line('c', 'cpu', false, 1);
+    const { found, labels } = read(page, loaded('gpu'), loaded('cpu'), loaded('gpu', 'true'));
+    expect(labels).toEqual([['a'], ['c'], ['a']]);
+    expect(found).toEqual([true, true, true]);
+  });
+});
+
 describe('pages and lines', () => {
   test('2,000 other series do not hide the wanted one', () => {
     const noise = Array.from({ length: 2000 }, (_, i) => `# TYPE noise_${i} counter\nnoise_${i}{a="b"} ${i}\n`).join(

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DecisionRequest, EndpointSignals, Operation } from '../../dist/src/core/index.js';
+import { CORE } from '../../dist/src/core/core-names.js';
+import { hookColumn } from '../../dist/src/core/hook-columns.js';
+import type { Decider, DecisionRequest, EndpointSignals, Operation } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { prompt } from './pool-history.js';
 
@@ -17,6 +19,15 @@ function left(pool: ReturnType<typeof makePool>, slots: number, request: Decisio
   const { status } = pool.decider.decide({ ...request, charged: false });
   if (status === 'filtered') return undefined;
   return Array.from({ length: slots }, (_, slot) => slot).filter((slot) => pool.decider.isCandidate(slot));
+}
+
+/** Notes of the last decision: number of the filter, outcome, candidates, and those of which nothing is known. */
+function notesOf(decider: Decider): string[] {
+  const notes: string[] = [];
+  decider.filterNotes(({ filter, outcome, candidates, unknown }) =>
+    notes.push(`${filter} ${outcome} ${candidates} ${unknown}`),
+  );
+  return notes;
 }
 
 function kept(operation: Operation, signals: readonly EndpointSignals[]) {
@@ -244,9 +255,75 @@ describe('prefix-cache-affinity-filter', () => {
     expect(warm(affinity(0.8, 1, 1000)).ask(0)).toEqual([0, 1, 2]);
   });
 
+  it('prefix-cache-affinity-filter notes why it keeps what it keeps', () => {
+    const noteAfter = (pool: ReturnType<typeof warm>, own: number, name = 1) => {
+      pool.ask(own, name);
+      return notesOf(pool.decider);
+    };
+    const pool = warm(affinity(0.8, 0, 1000));
+    expect(noteAfter(pool, 0)).toEqual(['0 sticky 3 0']);
+    expect(noteAfter(pool, 3)).toEqual(['0 no_match 3 0']);
+    pool.load(0, 1001);
+    expect(noteAfter(pool, 0)).toEqual(['0 load_override 3 0']);
+    expect(noteAfter(warm(affinity(0.8, 1, 1000)), 0)).toEqual(['0 exploration 3 0']);
+    expect(noteAfter(warm(affinity(0, 0, 1000)), 0)).toEqual(['0 not_applicable 3 0']);
+  });
+
   it('prefix-cache-affinity-filter does nothing to one endpoint alone', () => {
     const pool = makePool([affinity(0.8, 0, 1000), pickMax], [{}]);
     expect(left(pool, 1, { ...plainRequest, ...prompt(pool.core, 3, 4) })).toEqual([0]);
+  });
+});
+
+describe('served-model-filter', () => {
+  const { SERVES_OTHERS, SERVES_ANY, SERVES_MODEL, SERVES_ADAPTER, SERVES_UNKNOWN } = CORE;
+  /** What is left of endpoints whose lists say this of the model, and the filter's note. */
+  const served = (told: readonly number[], passes: boolean, fallback: boolean) => {
+    const filter = scorer('OP_FILTER_SERVED_MODEL', 1, 1, passes ? 1 : 0, fallback ? 1 : 0);
+    const pool = makePool(
+      [filter, pickMax],
+      told.map(() => ({})),
+    );
+    hookColumn(pool.core, 1).set(told);
+    return { left: left(pool, told.length), notes: notesOf(pool.decider) };
+  };
+
+  it('served-model-filter keeps the endpoints that list the model, and those without a list', () => {
+    const told = [SERVES_OTHERS, SERVES_MODEL, SERVES_UNKNOWN];
+    expect(served(told, true, false)).toEqual({ left: [1, 2], notes: ['0 listed 3 1'] });
+    expect(served(told, false, false)).toEqual({ left: [1], notes: ['0 listed 3 1'] });
+  });
+
+  it('served-model-filter drops endpoints without a list where another one lists the model as an adapter', () => {
+    const told = [SERVES_UNKNOWN, SERVES_ADAPTER, SERVES_MODEL, SERVES_OTHERS];
+    expect(served(told, true, false)).toEqual({ left: [1, 2], notes: ['0 listed 4 1'] });
+  });
+
+  it('served-model-filter keeps those without a list when none lists the model', () => {
+    const told = [SERVES_OTHERS, SERVES_UNKNOWN, SERVES_UNKNOWN];
+    expect(served(told, true, false)).toEqual({ left: [1, 2], notes: ['0 unlisted 3 2'] });
+    expect(served(told, false, false)).toEqual({ left: undefined, notes: ['0 empty 3 2'] });
+    expect(served(told, false, true)).toEqual({ left: [0, 1, 2], notes: ['0 fallback 3 2'] });
+  });
+
+  it('served-model-filter turns a request for a model that no list has away, or keeps all when it is told to', () => {
+    const told = [SERVES_OTHERS, SERVES_OTHERS];
+    expect(served(told, true, false)).toEqual({ left: undefined, notes: ['0 empty 2 0'] });
+    expect(served(told, true, true)).toEqual({ left: [0, 1], notes: ['0 fallback 2 0'] });
+  });
+
+  it('served-model-filter keeps all endpoints of a request without a model', () => {
+    expect(served([SERVES_ANY, SERVES_ANY], false, false)).toEqual({ left: [0, 1], notes: ['0 not_applicable 2 0'] });
+  });
+
+  it('served-model-filter compares the endpoints that the filters before it have left', () => {
+    const before = scorer('OP_FILTER_MASK', 1, 0);
+    const filter = scorer('OP_FILTER_SERVED_MODEL', 1, 1, 1, 0);
+    const pool = makePool([before, filter, pickMax], [{}, {}, {}]);
+    pool.table.setMask(0, [1, 2]);
+    hookColumn(pool.core, 1).set([SERVES_ADAPTER, SERVES_UNKNOWN, SERVES_OTHERS]);
+    expect(left(pool, 3)).toEqual([1]);
+    expect(notesOf(pool.decider)).toEqual(['1 unlisted 2 1']);
   });
 });
 

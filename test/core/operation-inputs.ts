@@ -18,6 +18,12 @@ const NONE = 3;
 type Random = () => number;
 type Write = (random: Random) => void;
 
+/** A figure of a hook plugin: nothing, a score, or what a list of models says (SERVES_*). */
+function hookFigure(drawn: number): number {
+  if (drawn < 0.3) return 0;
+  return drawn < 0.6 ? drawn : CORE.SERVES_MODEL + (Math.floor(drawn * 30) % 3);
+}
+
 /** A pool whose inputs of operations can be written one by one. */
 export class PoisonedPool {
   readonly #pool = makePool(
@@ -183,7 +189,7 @@ export class PoisonedPool {
           random,
         );
       },
-      hookColumn: this.#own(call.hostAddress() >>> 0, 1, (random) => (random() < 0.3 ? 0 : random())),
+      hookColumn: this.#own(call.hostAddress() >>> 0, 1, (random) => hookFigure(random())),
       labels: (random) => {
         for (const slot of SLOTS) {
           for (const column of [0, 1, 2, 3]) table.setLabelText(column, slot, TEXTS[Math.floor(random() * 3)]);

@@ -56,6 +56,7 @@ const PARAMETERS: Readonly<Record<OperationName, readonly (readonly number[])[]>
     [3, 4000],
   ],
   OP_FILTER_STICKY: [[0.5, 2500]],
+  OP_FILTER_SERVED_MODEL: [[0, 1, 1]],
   OP_FILTER_TOPOLOGY: [[3, 0, 1, 2, 3]],
   OP_FILTER_TIER: [[0]],
   OP_SCORE_QUEUE: [[]],

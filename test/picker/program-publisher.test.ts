@@ -30,6 +30,7 @@ function scheduling(masks: number, chosen: number): CompiledScheduling {
     baseModels: [],
     estimateOutput: undefined,
     reserves: false,
+    readsLoadedAdapters: false,
     prediction: undefined,
   };
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { decodeReply } from '../ingress/envoy-messages.ts';
+import { decodeReply, requestBody, requestHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply } from '../ingress/proxy-client.ts';
 import { eventually } from '../tools/gateway/client.ts';
 import { ask, type FileEndpoint, metric, type Ports, Setting, startPicker } from './serving.ts';
@@ -170,5 +170,76 @@ describe('the models of endpoints', () => {
     );
     await eventually('the models are known', async () => (await metric(metricsPort, 'pointsman_endpoint_model')) === 2);
     expect(await metric(metricsPort, 'pointsman_endpoint_model', 'model="lora",parent="llama"')).toBe(1);
+  });
+});
+
+describe('adapters that engines have loaded', () => {
+  it('adapters that engines have loaded draw their requests', async () => {
+    const gauges = 'vllm:num_requests_running{model_name="base"} 0\nvllm:max_gpu_lora_adapters 2\n';
+    const holder = await serve((_request, response) =>
+      response.end(
+        `${gauges}vllm:num_gpu_loaded_lora_adapters 1\n` +
+          'vllm:lora_adapter_loaded{adapter_name="m",level="gpu",pinned="false",rank="8"} 1\n',
+      ),
+    );
+    const empty = await serve((_request, response) => response.end(`${gauges}vllm:num_gpu_loaded_lora_adapters 0\n`));
+    const ports = await start(
+      [
+        { name: 'a', port: holder },
+        { name: 'b', port: empty },
+      ],
+      'plugins:\n- {type: lora-load-state-scorer, parameters: {placementBonus: 0, headroomBonus: 0}}\n',
+      '',
+    );
+    let seen: unknown;
+    await eventually('both pages are read', async () => {
+      seen = await scores(ports);
+      return Object.values(seen as object).every((score) => score > 0);
+    });
+    const shown = seen as Readonly<Record<string, number>>;
+    expect(shown[`127.0.0.1:${holder}`]).toBe(1);
+    expect(shown[`127.0.0.1:${empty}`]).toBeCloseTo(0.6);
+  });
+});
+
+describe('models-responder over the wire', () => {
+  it('models-responder over the wire answers GET /v1/models itself, with the models of all endpoints', async () => {
+    const list = (...names: string[]) => JSON.stringify({ object: 'list', data: names.map((id) => ({ id })) });
+    const one = await serve((_request, response) => response.end(list('llama', 'lora-a')));
+    const two = await serve((_request, response) => response.end(list('llama', 'lora-b')));
+    const endpoints = [
+      { name: 'a', port: one },
+      { name: 'b', port: two },
+    ];
+    const plugins =
+      'plugins:\n- {type: models-responder}\n- {type: models-data-source, parameters: {interval: 20ms}}\n' +
+      '- {type: models-data-extractor}\n- {type: served-model-filter}\n' +
+      'schedulingProfiles:\n- {name: p, plugins: [{pluginRef: served-model-filter}]}\n';
+    const { grpcPort, metricsPort } = await start(endpoints, plugins, 'injectDefaults: false');
+    const client = dialPicker(grpcPort);
+    cleanups.push(() => client.close());
+    const listed = async () => {
+      const call = client.process();
+      call.write(requestHeaders({ ':method': 'GET', ':path': '/v1/models?all=1' }, true));
+      const { kind, status, headers, body } = decodeReply(await firstReply(call));
+      return { kind, status, type: headers['content-type'], body: body.toString() };
+    };
+    await eventually('both lists are known', async () => (await listed()).body.includes('lora-b'));
+    const { kind, status, type, body } = await listed();
+    expect([kind, status, type]).toEqual(['immediate', 200, 'application/json']);
+    const names = ['llama', 'lora-a', 'lora-b'];
+    expect(JSON.parse(body)).toEqual({ object: 'list', data: names.map((id) => ({ id })) });
+
+    const call = client.process();
+    call.on('error', () => undefined);
+    call.write(requestHeaders({ ':path': '/v1/completions' }));
+    call.write(requestBody('{"model":"lora-b","prompt":"hello"}'));
+    expect(decodeReply(await firstReply(call)).headers['x-gateway-destination-endpoint']).toBe(`127.0.0.1:${two}`);
+    const decisions = (outcome: string) =>
+      metric(metricsPort, 'llm_d_epp_served_model_filter_decisions_total', `outcome="${outcome}"`);
+    expect(await decisions('listed')).toBe(1);
+    // models-responder has kept the other endpoint away.
+    expect(await metric(metricsPort, 'llm_d_epp_served_model_filter_candidates_total')).toBe(1);
+    expect(await metric(metricsPort, 'llm_d_epp_served_model_filter_unlisted_candidates_total')).toBeUndefined();
   });
 });

@@ -11,6 +11,44 @@ function signalsOf(engineName: string, page: string, engines = table) {
   return engine.read(scanText(page, engine.wanted), { labels: undefined, adapters: undefined, shown: '' });
 }
 
+describe('loaded adapters on a page', () => {
+  const engines = new EngineTable({ loadedAdapters: true });
+  const loaded = (name: string, level: string, pinned: boolean, value = 1) =>
+    `vllm:lora_adapter_loaded{adapter_name="${name}",level="${level}",pinned="${pinned}",rank="8"} ${value}\n`;
+
+  it('loaded adapters on a page are read by level, with their count and slots', () => {
+    const page =
+      loaded('a', 'gpu', true) +
+      loaded('b', 'gpu', false) +
+      loaded('c', 'cpu', false) +
+      loaded('gone', 'gpu', false, 0) +
+      'vllm:num_gpu_loaded_lora_adapters{model_name="m"} 2\nvllm:max_gpu_lora_adapters{model_name="m"} 4\n';
+    const expected = { gpu: ['a', 'b'], cpu: ['c'], pinned: ['a'], onGpu: 2, slots: 4 };
+    expect(signalsOf('vllm', page, engines).residency).toEqual(expected);
+  });
+
+  it('loaded adapters on a page are none where the gauges say so, and unknown without them', () => {
+    const none = { gpu: [], cpu: [], pinned: [], onGpu: 0, slots: undefined };
+    expect(signalsOf('vllm', 'vllm:num_gpu_loaded_lora_adapters 0\n', engines).residency).toEqual(none);
+    expect(signalsOf('vllm', 'vllm:num_requests_running 1\n', engines).residency).toBeUndefined();
+  });
+
+  it('loaded adapters on a page are not looked for where no plugin reads them', () => {
+    const names = (readsLoaded: boolean) =>
+      new EngineTable({ loadedAdapters: readsLoaded }).choose({}).engine.wanted.map(({ name }) => name);
+    expect(names(false)).not.toContain('vllm:lora_adapter_loaded');
+    expect(names(true)).toContain('vllm:lora_adapter_loaded');
+  });
+
+  it('loaded adapters on a page of another engine are read by its own names', () => {
+    const own = { name: 'own', loraLoadedSpec: 'own:loaded', loraGPUSlotsSpec: 'own:slots' };
+    const both = new EngineTable({ loadedAdapters: true, engineConfigs: [own] });
+    const page = 'own:loaded{adapter_name="a",level="cpu"} 1\nown:slots 3\n';
+    const { residency } = signalsOf('own', page, both);
+    expect(residency).toEqual({ gpu: [], cpu: ['a'], pinned: [], onGpu: undefined, slots: 3 });
+  });
+});
+
 describe('built-in engines', () => {
   const pages: Record<string, { page: string; running: number | undefined; blocks: boolean; kvUsage?: undefined }> = {
     vllm: {

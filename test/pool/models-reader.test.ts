@@ -19,7 +19,7 @@ describe('the list of models of an endpoint', () => {
       ],
     });
     expect(reader.models.get('default/a')).toEqual([
-      { id: 'llama', parent: '' },
+      { id: 'llama', parent: '', object: 'model' },
       { id: 'lora', parent: 'llama' },
     ]);
     expect(empty).toBe(false);
@@ -30,6 +30,21 @@ describe('the list of models of an endpoint', () => {
     const data = [{ id: 'llama', parent: null }, { id: 'lora', parent: 'llama' }, { id: 'other' }];
     read({ data }, new ModelsReader((name) => shown.push(name)));
     expect(shown).toEqual(['lora']);
+  });
+
+  it('the list of models of an endpoint keeps what an answer to it passes on, but for fields of another type', () => {
+    const told: [string, unknown][] = [];
+    const reader = new ModelsReader(
+      () => {},
+      (id, models) => told.push([id, models]),
+    );
+    const model = { id: 'llama', created: 7, owned_by: 'vllm', shutdown_date: 3 };
+    read({ data: [model] }, reader);
+    reader.forget('default/a');
+    expect(told).toEqual([
+      ['default/a', [{ id: 'llama', parent: '', created: 7, ownedBy: 'vllm' }]],
+      ['default/a', undefined],
+    ]);
   });
 
   it('the list of models of an endpoint may be empty', () => {

@@ -20,7 +20,9 @@ export function scanText(text: string, wanted: readonly WantedMetric[]): Scanned
       found[i] = true;
       if (metric.aggregate === 'sum') values[i] = values[i]! + value;
       else if (metric.aggregate === 'names') labels[i] = [distinctNames(labels[i], metric, own)];
-      else if (first || value > values[i]!) {
+      else if (metric.aggregate === 'set-names') {
+        labels[i] = value > 0 ? [distinctNames(labels[i], metric, own)] : (labels[i] ?? ['']);
+      } else if (first || value > values[i]!) {
         values[i] = value;
         if (metric.aggregate === 'latest-labels') labels[i] = metric.wantLabels?.map((key) => own[key] ?? '');
       }

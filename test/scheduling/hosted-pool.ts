@@ -7,6 +7,7 @@ import type { Medium } from '../../dist/src/core/types.js';
 import { compileScheduling, type ProfilePlugin } from '../../dist/src/scheduling/compile.js';
 import type { GatedScheduler, Placement, Rejection, ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
+import { EndpointFactsTable } from '../../dist/src/scheduling/endpoint-facts.js';
 import { CustomScheduler } from '../../dist/src/scheduling/hooks/custom-scheduler.js';
 import { HookPlugins, HookScheduler, type HookServices } from '../../dist/src/scheduling/hooks/hook-plugins.js';
 import type { HookRequestRecord } from '../../dist/src/scheduling/hooks/hook-request-record.js';
@@ -34,6 +35,8 @@ export interface Asked {
   readonly fairnessId?: string;
   readonly promptBytes?: number;
   readonly media?: readonly Medium[];
+  /** Default `m`. */
+  readonly model?: string;
 }
 
 /** One shard's scheduling with hook plugins over a real core: endpoints 10.0.0.1 … in slots 0 …, named pod-0 …. */
@@ -46,6 +49,8 @@ export class HookPool {
   readonly plugins: HookPlugins;
   readonly scheduler: GatedScheduler;
   readonly pool: ReturnType<typeof makePool>;
+  /** What endpoints have told of themselves. */
+  readonly facts = new EndpointFactsTable();
   clock = 1_000;
   /** Chains of prompts by the number of their scan. */
   readonly chains: BigUint64Array[] = [];
@@ -87,7 +92,7 @@ export class HookPool {
     }
     writeLabels(this.pool.table, compiled.labels, assignments);
     const services: HookServices = {
-      views: new PoolViews(this.directory, endpointColumns(core)),
+      views: new PoolViews(this.directory, endpointColumns(core), this.facts),
       column: (index) => hookColumn(core, index),
       clock: () => this.clock,
       now: () => this.clock,
@@ -129,15 +134,14 @@ export class HookPool {
 
   /** Decides a request as the ingress does. */
   schedule(asked: Asked = {}, hosted = this.begin(asked)): Placement | Rejection {
-    const subset = this.plugins.allow(hosted, asked.subset);
+    const model = asked.model ?? 'm';
+    const understood = { model, targetModel: model, promptBytes: asked.promptBytes ?? 0, media: asked.media };
+    const subset = this.plugins.allow(hosted, asked.subset, understood);
     if (subset !== undefined && 'kind' in subset) return subset;
     const input: ScheduleInput = {
       scan: -1,
-      model: 'm',
-      targetModel: 'm',
+      ...understood,
       cacheSalt: undefined,
-      promptBytes: asked.promptBytes ?? 0,
-      media: asked.media,
       maxOutputTokens: undefined,
       priority: hosted.priority,
       fairnessId: hosted.fairnessId ?? 'default-flow',

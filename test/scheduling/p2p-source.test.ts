@@ -31,6 +31,9 @@ function views(matched: readonly number[], waiting: readonly number[] = []): End
     inflight: new Uint32Array(slots.length),
     inflightTokens: new Uint32Array(slots.length),
     matchedBlocks: Uint32Array.from(matched),
+    modelsOf: () => undefined,
+    adaptersOf: () => undefined,
+    factsVersion: 0,
     isKnown: () => true,
   };
 }

@@ -22,7 +22,12 @@ const PARAMETERS: Readonly<Record<string, object>> = {
 /** Filters that keep only what is marked for them. */
 const CHOOSY: ReadonlySet<string> = new Set(['prefill-filter', 'encode-filter', 'header-based-testing-filter']);
 /** Scorers that tell equal endpoints apart on purpose: by a hash, or by whose turn it is. */
-const UNEQUAL: ReadonlySet<string> = new Set(['no-hit-lru-scorer', 'rendezvous-hash-scorer', 'consistent-hash-scorer']);
+const UNEQUAL: ReadonlySet<string> = new Set([
+  'no-hit-lru-scorer',
+  'rendezvous-hash-scorer',
+  'consistent-hash-scorer',
+  'lora-load-state-scorer',
+]);
 
 const of = (kind: 'filter' | 'scorer' | 'picker') =>
   schedulingPlugins

@@ -42,7 +42,7 @@ export class HookCalls {
   request(profile: string): void {
     const plugins = this.#plugins;
     const record = plugins.begin(HEADERS, PATH, PRIORITY, FAIRNESS_ID);
-    const allowed = plugins.allow(record, undefined);
+    const allowed = plugins.allow(record, undefined, this.#body);
     const subset = allowed === undefined || 'kind' in allowed ? undefined : allowed;
     plugins.fill(plugins.input(record, this.#body, subset, HEADERS), profile);
   }

@@ -4,7 +4,7 @@ import type { UnderstoodRequest } from '../../src/request/understand.js';
 import { seededRandom } from '../../src/runtime/seeded-random.js';
 import type { Rejection, ScheduleInput } from '../../src/scheduling/decision.js';
 import type { EndpointDirectory } from '../../src/scheduling/endpoint-directory.js';
-import { HookPlugins } from '../../src/scheduling/hooks/hook-plugins.js';
+import { HookPlugins, type UnderstoodInput } from '../../src/scheduling/hooks/hook-plugins.js';
 import type { HookRequestRecord } from '../../src/scheduling/hooks/hook-request-record.js';
 import { PoolViews } from '../../src/scheduling/hooks/pool-views.js';
 import type { PluginDefinition } from '../../src/scheduling/plugin.js';
@@ -68,8 +68,12 @@ export class ExplainedPlugins {
   }
 
   /** Asks screeners and admitters. @returns addresses that are left (undefined = all), or the refusal */
-  allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
-    return this.#plugins.allow(request, subset);
+  allow(
+    request: HookRequestRecord,
+    subset: readonly string[] | undefined,
+    body: UnderstoodInput,
+  ): readonly string[] | undefined | Rejection {
+    return this.#plugins.allow(request, subset, body);
   }
 
   /** Request and pool that profiles run for. */

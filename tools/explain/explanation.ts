@@ -147,7 +147,7 @@ class ExplainBench {
     const hint = this.#input.subset;
     const full = this.#saturation(hint === undefined ? undefined : this.#directory.resolve(hint));
     const hosted = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
-    const allowed = this.#plugins.allow(hosted, hint);
+    const allowed = this.#plugins.allow(hosted, hint, understood);
     if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
     const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
     const { requestKeys, baseModels } = configuration.scheduling;

@@ -45,6 +45,9 @@ export function sampleEndpoints(slots: readonly number[]): EndpointViews {
     inflight: column(new Uint32Array(CELLS), WAITING),
     inflightTokens: column(new Uint32Array(CELLS), [0, 4_000, 100, 90_000, 10]),
     matchedBlocks: column(new Uint32Array(CELLS), [0, 2, 0, 4, 0]),
+    modelsOf: (slot) => (slot === UNKNOWN_SLOT ? undefined : new Map([['m', { id: 'm', parent: '' }]])),
+    adaptersOf: () => undefined,
+    factsVersion: 1,
     isKnown: (slot) => slot !== UNKNOWN_SLOT,
   };
 }

@@ -149,11 +149,14 @@ export class ReplayPool {
   }
 }
 
+/** Operations whose first parameter is the column of a hook plugin. */
+const HOOKED: readonly string[] = ['OP_SCORE_HOST', 'OP_FILTER_HOST', 'OP_FILTER_SERVED_MODEL'];
+
 /** A host column that no hook plugin fills; undefined = no profile scores LoRA adapters. @throws when all are filled */
 function adapterColumnOf(all: readonly CompiledScheduling[]): number | undefined {
   const operations = all.flatMap(({ profiles }) => profiles.flatMap((profile) => profile.operations));
   if (!operations.some(({ code }) => code === 'OP_SCORE_ADAPTER')) return undefined;
-  const filled = operations.filter(({ code }) => code === 'OP_SCORE_HOST' || code === 'OP_FILTER_HOST');
+  const filled = operations.filter(({ code }) => HOOKED.includes(code));
   const column = Math.max(-1, ...filled.map(({ parameters }) => parameters[0]!)) + 1;
   if (column === CORE.HOST_COLUMNS)
     throw new Error('its hook plugins fill all columns: none is left for the recorded scores of LoRA adapters');

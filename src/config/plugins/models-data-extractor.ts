@@ -7,7 +7,8 @@ export const modelsDataExtractor = definePlugin({
   stability: 'Beta',
   doc:
     'Reads the models and adapters of an endpoint from models-data-source, which dataLayer.sources wires to it. ' +
-    ('lora-affinity-scorer takes a model with a parent as an adapter; the metrics page shows all as ' +
-      'pointsman_endpoint_model.'),
+    'lora-affinity-scorer takes a model with a parent as an adapter, served-model-filter and models-responder read ' +
+    'the lists; the metrics page shows all as pointsman_endpoint_model.',
+  produces: ['served-models'],
   ...ignoredParameters,
 });

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../contract/endpoint.js';
-import type { ServedModel } from '../../pool/sources/models-reader.js';
+import type { ServedModel } from '../../contract/endpoint-facts.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /** Bound on the series of the page; further ones are left out. */

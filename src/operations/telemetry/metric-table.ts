@@ -369,6 +369,28 @@ export const pluginCounterKinds = {
   }),
 } as const;
 
+export const affinityKind = kind(77, ['outcome', 'plugin_name'], {
+  total: counter(
+    'llm_d_epp_prefix_cache_affinity_filter_decisions_total',
+    'Decisions of prefix-cache-affinity-filter, by outcome.',
+  ),
+});
+
+export const servedModelKind = kind(78, ['outcome', 'plugin_name'], {
+  total: counter(
+    'llm_d_epp_served_model_filter_decisions_total',
+    'Decisions of served-model-filter, by outcome: `listed`, `unlisted`, `fallback`, `empty` or `not_applicable`.',
+  ),
+});
+
+export const servedCandidatesKind = kind(79, ['plugin_name'], {
+  all: counter('llm_d_epp_served_model_filter_candidates_total', 'Endpoints that served-model-filter looked at.'),
+  unlisted: counter(
+    'llm_d_epp_served_model_filter_unlisted_candidates_total',
+    'Endpoints that served-model-filter looked at and that have no list of models.',
+  ),
+});
+
 /** Histograms of hook plugins by name. */
 export const pluginHistogramKinds = {
   encoder_cache_hit_ratio: kind(76, ['plugin_name', 'plugin_type'], {
@@ -454,6 +476,9 @@ export const seriesKinds: readonly SeriesKind[] = [
   tokenKind,
   tokenCountKind,
   differingCountKind,
+  affinityKind,
+  servedModelKind,
+  servedCandidatesKind,
   ...Object.values(pluginCounterKinds),
   ...Object.values(pluginHistogramKinds),
 ];

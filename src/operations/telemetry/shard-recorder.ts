@@ -1,14 +1,17 @@
 import type { Endpoint } from '../../contract/endpoint.js';
+import type { FilterNote } from '../../core/decider.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
+import type { ProfileFilter } from '../../scheduling/program.js';
 import { DecisionCounts } from './decision-counts.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
 import { setLatest } from './latest-cells.js';
 import {
+  affinityKind,
   attemptKind,
   differingCountKind,
   errorKind,
@@ -22,6 +25,8 @@ import {
   requestKind,
   rewriteKind,
   seriesKinds,
+  servedCandidatesKind,
+  servedModelKind,
   stagesKind,
   streamEndKind,
   streamKind,
@@ -294,6 +299,16 @@ export class ShardRecorder implements RequestRecorder {
     const kind = handler.type === 'pd-profile-handler' ? prefillDecodeKind : stagesKind;
     const model = targetModel === '' ? 'unknown' : this.#names.model(targetModel);
     this.#cells[this.#series.resolve(kind, [stages, model, handler.name, handler.type])]! += 1;
+  }
+
+  /** Counts what a filter has decided. */
+  filtered({ name, counted }: ProfileFilter, { outcome, candidates, unknown }: FilterNote): void {
+    const decisions = counted === 'served-model' ? servedModelKind : affinityKind;
+    this.#cells[this.#series.resolve(decisions, [outcome, name])]! += 1;
+    if (counted !== 'served-model' || outcome === 'not_applicable') return;
+    const base = this.#series.resolve(servedCandidatesKind, [name]);
+    this.#cells[base + servedCandidatesKind.at.all.offset]! += candidates;
+    this.#cells[base + servedCandidatesKind.at.unlisted.offset]! += unknown;
   }
 
   streamOpened(): void {

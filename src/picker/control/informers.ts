@@ -1,5 +1,6 @@
 import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
 import type { Endpoint, SlotUpdate } from '../../contract/endpoint.js';
+import type { ServedModel } from '../../contract/endpoint-facts.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
@@ -15,7 +16,7 @@ import {
   type SourceFreshness,
   type SourceTypes,
 } from '../../pool/sources/metrics-informer.js';
-import { ModelsReader, type ServedModel } from '../../pool/sources/models-reader.js';
+import { ModelsReader } from '../../pool/sources/models-reader.js';
 import { PageReader } from '../../pool/sources/page-reader.js';
 import { PEM_BYTES_MAX, readPlainText } from '../../runtime/plain-file.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
@@ -41,6 +42,8 @@ export interface InformerSinks extends SignalSink {
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
   /** An endpoint's metrics page or list of models shows a LoRA adapter. */
   showAdapter(name: string): void;
+  /** An endpoint has told its models; undefined = its list is gone. */
+  listed(id: string, models: readonly ServedModel[] | undefined): void;
 }
 
 /** Failed polls of a source, and pages that came and could not be read. */
@@ -123,7 +126,8 @@ function faultsOf({ counts }: MetricsInformer): number {
 export function createInformers(options: PickerOptions, core: CoreInstance, sinks: InformerSinks): Informers {
   const { configuration } = options;
   const scanner = new ExpositionScanner(core);
-  const models = configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter);
+  const models =
+    configuration.modelsSource === undefined ? undefined : new ModelsReader(sinks.showAdapter, sinks.listed);
   const sources: readonly PolledSource[] = [
     ...(configuration.metricsSource.enabled
       ? [{ types: CORE_METRICS, informer: metricsInformer(options, core, scanner, sinks) }]
@@ -153,6 +157,7 @@ function metricsInformer(
     attributes: scheduling.attributes.map((attribute) => (elsewhere.has(attribute) ? null : attribute)),
     engineLabelKey: extractor.engineLabelKeys[0],
     defaultEngine: extractor.defaultEngine,
+    loadedAdapters: scheduling.readsLoadedAdapters,
   });
   return new MetricsInformer({
     ...informerOptions(options, 'metrics-data-source', metricsSource),

@@ -1,6 +1,6 @@
+import type { ServedModel } from '../../contract/endpoint-facts.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import { UNUSED_MS_MAX, type VouchedNames } from '../../operations/telemetry/shown-names.js';
-import type { ServedModel } from '../../pool/sources/models-reader.js';
 import { DEFAULT_FAIRNESS_ID } from '../../request/control-headers.js';
 import type { RulesMessage } from '../messages.js';
 import type { Part } from '../part.js';

@@ -25,6 +25,7 @@ import { LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs, recentPoolClockMs, recentThreadClockMs, threadClockMs } from '../../runtime/pool-clock.js';
 import { seededRandom } from '../../runtime/seeded-random.js';
 import { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import { EndpointFactsTable } from '../../scheduling/endpoint-facts.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import { requestedProfile } from '../../scheduling/profile-handlers/requested-profile.js';
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
@@ -134,6 +135,7 @@ export class PoolStack {
   readonly #send: PoolStackOptions['send'];
   readonly #core: CoreInstance;
   readonly #directory = new EndpointDirectory();
+  readonly #facts = new EndpointFactsTable();
   readonly #rules: RequestRules;
   readonly #settings: ReplaceableSettings;
   readonly #recorder: ShardRecorder;
@@ -161,6 +163,7 @@ export class PoolStack {
       this.#send({ kind: 'applied', version });
     },
     rules: (message) => this.#rules.replace(ruleState(message)),
+    facts: ({ changed }) => this.#facts.apply(changed),
     names: ({ names }) => this.#recorder.vouch(names),
     configured: ({ settings }) => this.#settings.replace(settings),
     evictRequest: ({ ticket, generation }) => this.#evictable.evictRequest(ticket, generation),
@@ -178,6 +181,7 @@ export class PoolStack {
     this.#send = send;
     this.#core = attachCore(start.memory, thread);
     this.#directory.apply(snapshot.assignments, []);
+    this.#facts.apply(snapshot.facts);
     this.#rules = new RequestRules(ruleState(snapshot.rules), decide.models);
     this.#settings = new ReplaceableSettings(reloadable);
     this.#recorder = new ShardRecorder(this.#core, {
@@ -265,6 +269,7 @@ export class PoolStack {
     return {
       core: this.#core,
       directory: this.#directory,
+      facts: this.#facts,
       random: seededRandom(BigInt(this.#start.seed) + PLUGIN_SEED),
       log: this.#log,
       failed: (plugin) => this.#recorder.pluginFailed(plugin),
@@ -292,6 +297,7 @@ export class PoolStack {
       shadowed: (input, picked, shadow) =>
         this.#recorder.decisions.shadowed(this.#objectiveOf(input.headers), picked, shadow),
       filteredOut: (filter) => this.#reportFilter(filter),
+      filtered: (filter, note) => this.#recorder.filtered(filter, note),
       staged: (stages, model) => this.#recorder.staged(restart.handler, stages, model),
       prompts: this.scans.chainsFor(this.#core),
       tokens: this.#chain,

@@ -4,6 +4,7 @@ import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { GatedScheduler, HookColumnFiller } from '../../scheduling/decision.js';
 import type { EndpointDirectory } from '../../scheduling/endpoint-directory.js';
+import type { EndpointFactsTable } from '../../scheduling/endpoint-facts.js';
 import { CustomScheduler } from '../../scheduling/hooks/custom-scheduler.js';
 import { HookPlugins, HookScheduler, type HookServices } from '../../scheduling/hooks/hook-plugins.js';
 import type { PluginLog } from '../../scheduling/hooks/hooks.js';
@@ -48,6 +49,7 @@ class PluginChannels {
 export interface ShardPluginOptions {
   readonly core: CoreInstance;
   readonly directory: EndpointDirectory;
+  readonly facts: EndpointFactsTable;
   readonly random: () => number;
   readonly log: PluginLog;
   /** Counts a failure of a plugin. */
@@ -91,13 +93,13 @@ export class ShardPlugins {
     settings: PluginSettings,
     handler: HandlerSettings,
     definitions: ReadonlyMap<string, PluginDefinition>,
-    { core, directory, random, log, failed, count, observe, prompts }: ShardPluginOptions,
+    { core, directory, facts, random, log, failed, count, observe, prompts }: ShardPluginOptions,
   ) {
     this.#settings = settings;
     this.#definitions = definitions;
     this.#channels = new PluginChannels(settings.group);
     this.#services = {
-      views: new PoolViews(directory, endpointColumns(core)),
+      views: new PoolViews(directory, endpointColumns(core), facts),
       column: (index) => hookColumn(core, index),
       clock: poolClockMs,
       now: () => performance.now(),

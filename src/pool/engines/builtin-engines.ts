@@ -39,6 +39,9 @@ export const BUILTIN_ENGINES: readonly EngineConfig[] = [
     earlierKvUsageSpec: 'vllm:gpu_cache_usage_perc',
     awakeSpec: 'vllm:engine_sleep_state{sleep_state=awake}',
     loraSpec: 'vllm:lora_requests_info',
+    loraLoadedSpec: 'vllm:lora_adapter_loaded',
+    loraGPULoadedSpec: 'vllm:num_gpu_loaded_lora_adapters',
+    loraGPUSlotsSpec: 'vllm:max_gpu_lora_adapters',
     cacheInfoSpec: 'vllm:cache_config_info',
   },
   {

@@ -10,6 +10,8 @@ export interface EngineTableOptions {
   readonly engineLabelKey?: string | undefined;
   /** Keys of the custom metrics that plugins read; null = a value that comes from elsewhere. */
   readonly attributes?: readonly (string | null)[] | undefined;
+  /** Whether a plugin reads which LoRA adapters are loaded. Default false. */
+  readonly loadedAdapters?: boolean | undefined;
   /** Engine of endpoints without that label. Default `vllm`. */
   readonly defaultEngine?: string | undefined;
 }
@@ -32,15 +34,16 @@ export class EngineTable {
 
   constructor(options: EngineTableOptions = {}) {
     this.#label = options.engineLabelKey || ENGINE_LABEL;
+    const { attributes, loadedAdapters } = options;
     for (const config of BUILTIN_ENGINES)
-      this.#engines.set(config.name, new Engine(config, 'engines', options.attributes));
+      this.#engines.set(config.name, new Engine(config, 'engines', attributes, loadedAdapters));
     const named = new Set<string>();
     for (const [i, config] of (options.engineConfigs ?? []).entries()) {
       const field = `engineConfigs[${i}]`;
       if (config.name === '') throw new Error(`${field}.name: is empty: name the engine as the endpoints' label does`);
       if (named.has(config.name)) throw new Error(`${field}.name: "${config.name}" stands twice: keep one of them`);
       named.add(config.name);
-      this.#engines.set(config.name, new Engine(config, field, options.attributes));
+      this.#engines.set(config.name, new Engine(config, field, attributes, loadedAdapters));
     }
     const fallback = this.#engines.get(options.defaultEngine || 'vllm');
     if (fallback === undefined) {

@@ -8,9 +8,9 @@ export interface WantedMetric {
   readonly labels?: Readonly<Record<string, string>>;
   /**
    * Over several series of the name: their sum, their maximum, the labels of the series with the largest value, or the
-   * distinct names of comma lists in the labels of all, as one comma list.
+   * distinct names of comma lists in the labels of all, as one comma list (`set-names`: of those with a value above 0).
    */
-  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names';
+  readonly aggregate: 'sum' | 'max' | 'latest-labels' | 'names' | 'set-names';
   readonly wantLabels?: readonly string[];
 }
 
@@ -22,6 +22,7 @@ export interface ScannedPage {
 }
 
 export type Adapters = NonNullable<EndpointSignals['adapters']>;
+type Residency = NonNullable<EndpointSignals['residency']>;
 
 /** The adapters that an endpoint's last page told, kept so that equal labels are not parsed again. */
 export interface AdapterMemory {
@@ -47,6 +48,8 @@ const KV_USAGE_MAX = 1.5;
 
 const WHOLE_MAX = 0xffff_ffff;
 const ADAPTER_LISTS = ['running_lora_adapters', 'waiting_lora_adapters'] as const;
+/** Levels and pins of loraLoadedSpec, each read as the adapters of the series with these labels. */
+const LOADED_SERIES = [{ level: 'gpu' }, { level: 'cpu' }, { level: 'gpu', pinned: 'true' }] as const;
 const ADAPTER_LABELS = [...ADAPTER_LISTS, 'max_lora'] as const;
 
 /** An engine's metrics, compiled to what the scanner wants, and the way back from a scanned page to signals. */
@@ -68,22 +71,32 @@ export class Engine {
   readonly #start: number;
   /** Of every attribute that plugins read; -1 = the engine does not tell it, null = it comes from elsewhere. */
   readonly #attributes: readonly (number | null)[];
+  /** Of loaded adapters: by LOADED_SERIES, their count on the GPU, and its slots; empty = they are not read. */
+  readonly #loaded: readonly number[] = [];
 
   /**
    * @param field where the configuration stands, for error messages
    * @param attributes keys of the custom metrics that plugins read; null = a value that comes from elsewhere
+   * @param readsLoaded whether a plugin reads which adapters are loaded
    */
-  constructor(config: EngineConfig, field: string, attributes: readonly (string | null)[] = []) {
+  constructor(
+    config: EngineConfig,
+    field: string,
+    attributes: readonly (string | null)[] = [],
+    readsLoaded: boolean = false,
+  ) {
     const wanted: WantedMetric[] = [];
     const want = (
       key: Exclude<keyof EngineConfig, 'customMetrics'>,
       aggregate: WantedMetric['aggregate'],
       wantLabels?: readonly string[],
+      matched: Readonly<Record<string, string>> = {},
     ) => {
       const spec = config[key];
       if (spec === undefined || spec === '') return -1;
       const metric = parseMetricSpec(spec, `${field}.${key}`);
-      return wanted.push({ ...metric, aggregate, ...(wantLabels === undefined ? {} : { wantLabels }) }) - 1;
+      const labels = { ...metric.labels, ...matched };
+      return wanted.push({ ...metric, labels, aggregate, ...(wantLabels === undefined ? {} : { wantLabels }) }) - 1;
     };
     this.name = config.name;
     this.#waiting = want('queuedRequestsSpec', 'sum');
@@ -101,6 +114,13 @@ export class Engine {
     ]);
     this.#blockTokens = want('cacheBlockSizeSpec', 'max');
     this.#blockCount = want('cacheNumBlocksSpec', 'max');
+    if (readsLoaded) {
+      this.#loaded = [
+        ...LOADED_SERIES.map((series) => want('loraLoadedSpec', 'set-names', ['adapter_name'], series)),
+        want('loraGPULoadedSpec', 'max'),
+        want('loraGPUSlotsSpec', 'max'),
+      ];
+    }
     this.#start = wanted.push({ name: START_TIME, aggregate: 'max' }) - 1;
     this.#attributes = attributes.map((attribute) => {
       if (attribute === null) return null;
@@ -133,6 +153,7 @@ export class Engine {
         ? {}
         : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),
       adapters: this.#adapters < 0 ? undefined : readAdapters(page.labels[this.#adapters], memory),
+      ...(this.#loaded.length === 0 ? {} : { residency: readLoaded(page, this.#loaded) }),
     };
   }
 
@@ -182,6 +203,19 @@ function readAdapters(labels: readonly string[] | undefined, memory: AdapterMemo
   memory.labels = [...labels];
   memory.adapters = { running: names(labels[0]), waiting: names(labels[1]), max: whole(labels[2]) ?? 0 };
   return memory.adapters;
+}
+
+/** Adapters that are loaded; undefined = the page has none of the gauges. */
+function readLoaded(page: ScannedPage, [gpu, cpu, pinned, onGpu, slots]: readonly number[]): Residency | undefined {
+  if (![gpu, cpu, onGpu, slots].some((index) => index! >= 0 && page.found[index!])) return undefined;
+  const listed = (index: number | undefined) => names(index! < 0 ? undefined : page.labels[index!]?.[0]);
+  return {
+    gpu: listed(gpu),
+    cpu: listed(cpu),
+    pinned: listed(pinned),
+    onGpu: value(page, onGpu!, REQUESTS_MAX),
+    slots: value(page, slots!, REQUESTS_MAX),
+  };
 }
 
 function names(list: string | undefined): string[] {

@@ -1,21 +1,27 @@
 import { z } from 'zod';
 import type { Endpoint } from '../../contract/endpoint.js';
+import type { ServedModel } from '../../contract/endpoint-facts.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import type { SignalReader } from './signal-reader.js';
-
-/** A model or adapter that an endpoint serves. */
-export interface ServedModel {
-  readonly id: string;
-  /** The base model of an adapter; empty = none. */
-  readonly parent: string;
-}
 
 /** Models of one endpoint that are kept; the rest of the list is left out. */
 export const SERVED_MODELS_MAX = 256;
 const NAME_CHARACTERS_MAX = 256;
 
+/** A field that is only passed on: one of another type counts as absent. */
+const text = z.string().optional().catch(undefined);
+
 const list = z.object({
-  data: z.array(z.object({ id: z.string(), parent: z.string().nullish() })),
+  data: z.array(
+    z.object({
+      id: z.string(),
+      parent: z.string().nullish(),
+      object: text,
+      created: z.number().optional().catch(undefined),
+      owned_by: text,
+      shutdown_date: text,
+    }),
+  ),
 });
 
 /** Reads OpenAI's list of models; what the endpoints serve is kept here, not among the signals. */
@@ -23,10 +29,18 @@ export class ModelsReader implements SignalReader<string> {
   /** Models by endpoint id. */
   readonly #models = new Map<string, readonly ServedModel[]>();
   readonly #showAdapter: (name: string) => void;
+  readonly #listed: (id: string, models: readonly ServedModel[] | undefined) => void;
 
-  /** @param showAdapter called with every model of a list that has a parent */
-  constructor(showAdapter: (name: string) => void) {
+  /**
+   * @param showAdapter called with every model of a list that has a parent
+   * @param listed called with every list; undefined = the endpoint has none any more
+   */
+  constructor(
+    showAdapter: (name: string) => void,
+    listed: (id: string, models: readonly ServedModel[] | undefined) => void = () => {},
+  ) {
     this.#showAdapter = showAdapter;
+    this.#listed = listed;
   }
 
   /** Models by endpoint id, of all that told them. */
@@ -36,7 +50,7 @@ export class ModelsReader implements SignalReader<string> {
 
   /** The endpoint no longer tells: what it told is too old, or it is gone. */
   forget(id: string): void {
-    this.#models.delete(id);
+    if (this.#models.delete(id)) this.#listed(id, undefined);
   }
 
   prepare({ id }: Endpoint): string {
@@ -47,10 +61,9 @@ export class ModelsReader implements SignalReader<string> {
     const text = Buffer.from(page.buffer, page.byteOffset, page.length).toString();
     const { data } = list.parse(JSON.parse(text));
     const cut = (name: string) => name.slice(0, NAME_CHARACTERS_MAX);
-    const models = data
-      .slice(0, SERVED_MODELS_MAX)
-      .map((each) => ({ id: cut(each.id), parent: cut(each.parent ?? '') }));
+    const models = data.slice(0, SERVED_MODELS_MAX).map((each) => servedModel(each, cut));
     this.#models.set(id, models);
+    this.#listed(id, models);
     for (const { id: name, parent } of models) if (parent !== '') this.#showAdapter(name);
     return { signals: {}, empty: models.length === 0 };
   }
@@ -58,4 +71,25 @@ export class ModelsReader implements SignalReader<string> {
   nothingFound(): string {
     return 'the endpoint serves no models';
   }
+}
+
+function servedModel(
+  {
+    id,
+    parent,
+    object,
+    created,
+    owned_by: ownedBy,
+    shutdown_date: shutdownDate,
+  }: z.output<typeof list>['data'][number],
+  cut: (name: string) => string,
+): ServedModel {
+  return {
+    id: cut(id),
+    parent: cut(parent ?? ''),
+    ...(object === undefined ? {} : { object: cut(object) }),
+    ...(created === undefined ? {} : { created }),
+    ...(ownedBy === undefined ? {} : { ownedBy: cut(ownedBy) }),
+    ...(shutdownDate === undefined ? {} : { shutdownDate: cut(shutdownDate) }),
+  };
 }

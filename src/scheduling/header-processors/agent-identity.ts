@@ -21,6 +21,7 @@ export const agentIdentity = definePlugin({
     'Makes the session of a coding agent the flow of its requests, where a request names no fairness id itself. ' +
     'Leaves it as the attribute agent-identity too.',
   parameters,
+  produces: ['agent-identity'],
   host: ({ additionalSessionHeaders }) => {
     const additional = additionalSessionHeaders.map((name) => name.trim().toLowerCase());
     const names = [...additional, ...AGENT_HEADERS].filter((name) => name !== '');

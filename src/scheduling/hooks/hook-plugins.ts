@@ -7,7 +7,16 @@ import { TOKEN_BYTES } from '../prompt-sizes.js';
 import type { RequestHeaders } from '../request-headers.js';
 import { type AnswerHead, AnswerHeaders, AnswerMetadata, PlacedHeaders } from './header-edits.js';
 import { HookRequestRecord } from './hook-request-record.js';
-import type { HookContext, HookPlugin, PluginCounter, PluginHistogram, PluginLog } from './hooks.js';
+import type {
+  Denial,
+  HookContext,
+  HookPlugin,
+  LocalAnswer,
+  PluginCounter,
+  PluginHistogram,
+  PluginLog,
+  RequestLine,
+} from './hooks.js';
 import { BUDGET_MS, PluginGuard } from './plugin-guard.js';
 import type { PoolViews } from './pool-views.js';
 
@@ -60,6 +69,8 @@ const SHARED_HOOKS = [
   'placed',
   'responseHeaders',
   'report',
+  'respond',
+  'ended',
 ] as const;
 type SharedHook = (typeof SHARED_HOOKS)[number];
 
@@ -165,7 +176,12 @@ export class HookPlugins {
    * Asks screeners and admitters.
    * @returns the addresses that the request may use (undefined = all), or a rejection
    */
-  allow(request: HookRequestRecord, subset: readonly string[] | undefined): readonly string[] | undefined | Rejection {
+  allow(
+    request: HookRequestRecord,
+    subset: readonly string[] | undefined,
+    input: UnderstoodInput,
+  ): readonly string[] | undefined | Rejection {
+    request.understand(input);
     const { views } = this.#services;
     const screeners = this.#with('screen');
     const admitters = this.#with('admit');
@@ -183,8 +199,7 @@ export class HookPlugins {
     for (const { plugin, guard } of admitters) {
       const denial = guard.run('admit', () => plugin.admit!(request, views), undefined);
       if (denial === undefined) continue;
-      const { code, message, reason, retryAfterSeconds } = denial;
-      return { kind: 'rejected', code, message: `request cannot be admitted: ${message}`, reason, retryAfterSeconds };
+      return refusal(denial, `request cannot be admitted: ${denial.message}`);
     }
     return kept === all ? subset : kept.map((slot) => views.at(slot)!.address);
   }
@@ -287,14 +302,39 @@ export class HookPlugins {
     return metadata.namespaces;
   }
 
+  /** Answer of a plugin to a request without a body; undefined = the request goes on. */
+  respond(line: RequestLine): LocalAnswer | Rejection | undefined {
+    const responders = this.#with('respond');
+    if (responders.length === 0) return undefined;
+    const views = this.#services.views.restrict(undefined);
+    for (const { plugin, guard } of responders) {
+      const answer = guard.run('respond', () => plugin.respond!(line, views), undefined);
+      if (answer !== undefined) return 'kind' in answer ? answer : refusal(answer, answer.message);
+    }
+    return undefined;
+  }
+
+  /** A placed request is over. */
+  ended(request: HookRequestRecord): void {
+    for (const { plugin, guard } of this.#with('ended')) {
+      guard.run('ended', () => plugin.ended!(request), undefined);
+    }
+  }
+
   /** Closes the plugins at the end of the shard. */
   close(): void {
     for (const { plugin, guard } of this.#instances) guard.run('close', () => plugin.close?.(), undefined);
   }
 }
 
+function refusal({ code, reason, retryAfterSeconds }: Denial, message: string): Rejection {
+  return { kind: 'rejected', code, message, reason, retryAfterSeconds };
+}
+
+/** The part of a request that is known once its body is. */
+export type UnderstoodInput = Pick<ScheduleInput, 'model' | 'targetModel' | 'promptBytes' | 'media'>;
 /** The part of a request that `hold` uses. */
-type HeldInput = Pick<ScheduleInput, 'scan' | 'model' | 'targetModel' | 'promptBytes' | 'media' | 'subset'>;
+type HeldInput = UnderstoodInput & Pick<ScheduleInput, 'scan' | 'subset'>;
 
 /** Settles with `waits`, or after `ms` milliseconds. */
 function atMost(ms: number, waits: Promise<unknown>): Promise<void> {

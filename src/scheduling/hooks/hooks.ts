@@ -1,3 +1,4 @@
+import type { LoadedAdapters, ServedModel } from '../../contract/endpoint-facts.js';
 import type { Usage } from '../../core/types.js';
 import type { PickedEndpoint, Placement, Rejection, RejectionCode, ScheduleInput, Scheduler } from '../decision.js';
 import type { RequestHeaders } from '../request-headers.js';
@@ -40,6 +41,12 @@ export interface EndpointViews {
    * only for plugins that consume `prefix-match`.
    */
   readonly matchedBlocks: Uint32Array;
+  /** Models that an endpoint lists, by name; undefined = it has told no list, or lists are not fetched. */
+  modelsOf(slot: number): ReadonlyMap<string, ServedModel> | undefined;
+  /** LoRA adapters that an endpoint has loaded; undefined = unknown. Only where `readsLoadedAdapters` is set. */
+  adaptersOf(slot: number): LoadedAdapters | undefined;
+  /** Counts the changes of `modelsOf` and `adaptersOf`. */
+  readonly factsVersion: number;
   /** Whether the engine's signal is known and fresh. */
   isKnown(slot: number, signal: 'waiting' | 'running' | 'kvUsage'): boolean;
 }
@@ -75,6 +82,31 @@ export interface Denial {
 export interface Admitter {
   /** Called once per request, after the screeners; undefined = admitted. The first denial counts. */
   admit(request: HookRequest, endpoints: EndpointViews): Denial | undefined;
+}
+
+/** Line of a request that a plugin may answer. */
+export interface RequestLine {
+  /** In capitals. */
+  readonly method: string;
+  /** Path without query. */
+  readonly path: string;
+}
+
+/** An answer of the picker itself. */
+export interface LocalAnswer {
+  readonly kind: 'answered';
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** Answers requests in place of the model servers. */
+export interface Responder {
+  /**
+   * Called once per request without a body, before admission; `endpoints` has all slots of the pool. Undefined = the
+   * request goes on. The first answer counts.
+   */
+  respond(line: RequestLine, endpoints: EndpointViews): LocalAnswer | Denial | undefined;
 }
 
 /** Computes facts about a request for filters and scorers of other plugins. */
@@ -174,6 +206,12 @@ export interface ResponseReporter {
   report(request: HookRequest, usage: Readonly<Usage>, metadata: MetadataSink): void;
 }
 
+/** Is told that a placed request is over. */
+export interface EndListener {
+  /** Called once per placed request, after its answer has ended, or when its stream has, whatever the reason. */
+  ended(request: HookRequest): void;
+}
+
 /** Result of a plugin's factory: any of the hooks, and `close`. */
 export interface HookPlugin
   extends Partial<RequestHeaderProcessor>,
@@ -186,7 +224,9 @@ export interface HookPlugin
     Partial<HookScorer>,
     Partial<PlacementListener>,
     Partial<ResponseHeaderProcessor>,
-    Partial<ResponseReporter> {
+    Partial<ResponseReporter>,
+    Partial<Responder>,
+    Partial<EndListener> {
   /** Stops timers and closes connections at the end of the shard. */
   close?(): void;
 }

@@ -1,12 +1,15 @@
+import type { LoadedAdapters, ServedModel } from '../../contract/endpoint-facts.js';
 import type { EndpointColumns } from '../../core/hook-columns.js';
 import type { PickedEndpoint } from '../decision.js';
 import type { EndpointDirectory } from '../endpoint-directory.js';
+import { EndpointFactsTable } from '../endpoint-facts.js';
 import type { EndpointViews } from './hooks.js';
 
 /** The pool as hook plugins see it. One object serves all requests of a shard; `restrict` sets the present one. */
 export class PoolViews implements EndpointViews {
   readonly #directory: EndpointDirectory;
   readonly #columns: EndpointColumns;
+  readonly #facts: EndpointFactsTable;
   readonly waiting: Float32Array;
   readonly running: Float32Array;
   readonly kvUsage: Float32Array;
@@ -19,8 +22,13 @@ export class PoolViews implements EndpointViews {
     return this.#directory.slots();
   }
 
-  constructor(directory: EndpointDirectory, columns: EndpointColumns) {
+  constructor(
+    directory: EndpointDirectory,
+    columns: EndpointColumns,
+    facts: EndpointFactsTable = new EndpointFactsTable(),
+  ) {
     this.#directory = directory;
+    this.#facts = facts;
     this.#columns = columns;
     this.waiting = columns.waiting;
     this.running = columns.running;
@@ -47,6 +55,18 @@ export class PoolViews implements EndpointViews {
 
   slotOf(id: string): number | undefined {
     return this.#directory.slotOf(id);
+  }
+
+  modelsOf(slot: number): ReadonlyMap<string, ServedModel> | undefined {
+    return this.#facts.modelsOf(this.#directory.at(slot)?.endpoint.id ?? '');
+  }
+
+  adaptersOf(slot: number): LoadedAdapters | undefined {
+    return this.#facts.adaptersOf(this.#directory.at(slot)?.endpoint.id ?? '');
+  }
+
+  get factsVersion(): number {
+    return this.#facts.version;
   }
 
   isKnown(slot: number, signal: 'waiting' | 'running' | 'kvUsage'): boolean {
