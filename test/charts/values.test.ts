@@ -196,6 +196,22 @@ const REFUSED: readonly [name: string, chart: Chart, values: object, line: strin
     'router.extraServicePorts: exactly one port named "http" is needed, the proxy\'s; there are 0',
   ],
   [
+    "a list of destinations over the chart's own Envoy",
+    'standalone',
+    {
+      router: {
+        modelServers,
+        epp: {
+          pluginsConfigFile: 'mine.yaml',
+          pluginsCustomConfig: {
+            'mine.yaml': 'plugins:\n- type: max-score-picker\n  parameters: {maxNumOfEndpoints: 2}\n',
+          },
+        },
+      },
+    },
+    'router.epp.pluginsCustomConfig.mine.yaml: maxNumOfEndpoints above 1 names lists of destinations',
+  ],
+  [
     'agentgateway with a pool',
     'standalone',
     { router: { modelServers, proxy: { proxyType: 'agentgateway' } } },

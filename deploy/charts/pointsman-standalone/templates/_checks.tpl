@@ -19,7 +19,21 @@ Checks of the proxy.
 {{- end -}}
 {{- if eq (include "pointsman.proxyType" .) "agentgateway" -}}
 {{- include "standalone.checks.agentgateway" . -}}
+{{- else -}}
+{{- include "standalone.checks.destinations" . -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Envoy connects here to whatever one address the picker names. Profiles that encode media may name lists: those go into a
+header of their own.
+*/}}
+{{- define "standalone.checks.destinations" -}}
+{{- $name := .Values.router.epp.pluginsConfigFile -}}
+{{- $text := get (.Values.router.epp.pluginsCustomConfig | default dict) $name | default "" | toString -}}
+{{- if and (regexMatch "maxNumOfEndpoints[\"']?: *([2-9]|[1-9][0-9])" $text) (not (contains "encode" $text)) -}}
+{{- fail (printf "router.epp.pluginsCustomConfig.%s: maxNumOfEndpoints above 1 names lists of destinations, and the proxy of this chart takes one address: set it to 1" $name) -}}
 {{- end -}}
 {{- end -}}
 
