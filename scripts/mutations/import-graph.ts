@@ -20,7 +20,10 @@ export function readGraph(root: string): Graph {
     ...globSync('test/**/*.{ts,js,mjs}', { cwd: root }),
     ...globSync('dist/{src,tools}/**/*.js', { cwd: root }),
   ];
-  return new Map(files.map((file) => [file, referencesOf(file, readFileSync(join(root, file), 'utf8'))]));
+  const known = new Set(files);
+  // A test may name another file of test/ as what it would be compiled to.
+  const sourceOf = (path: string) => (known.has(path) ? path : path.replace(/\.js$/, '.ts'));
+  return new Map(files.map((file) => [file, referencesOf(file, readFileSync(join(root, file), 'utf8')).map(sourceOf)]));
 }
 
 export function referencesOf(file: string, text: string): string[] {

@@ -25,6 +25,8 @@ const FILES = {
     "import { expect, it } from 'vitest';\nimport { older } from '../../dist/src/small/older.js';\n" +
     "it('the older one is found', () => expect([older(2, 1), older(1, 2)]).toEqual([true, false]));\n",
   'test/other/far.test.ts': "import '../../dist/src/other/user.js';\n",
+  'test/other/harness.ts': "import '../../dist/src/other/user.js';\n",
+  'test/other/further.test.ts': "import './harness.js';\n",
   'dist/src/other/user.js': "export { older } from '../small/older.js';\n",
   [MODULE]: 'export function older(a, b) {\n  return a > b;\n}\n',
 };
@@ -92,6 +94,7 @@ describe('the tests of a module', () => {
     expect(testsReaching(readGraph(root), MODULE, 'test/small')).toEqual([
       { file: 'test/small/older.test.ts', distance: 1 },
       { file: 'test/other/far.test.ts', distance: 2 },
+      { file: 'test/other/further.test.ts', distance: 3 },
     ]);
   });
 });
