@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CachedTokens, cacheLossOf } from '../../dist/src/core/cache-loss.js';
+import { lossCauseOf } from '../../dist/src/core/decision-log.js';
 import { DecisionLog, DecisionTrail, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
@@ -40,6 +41,17 @@ describe('the cause of lost cache', () => {
     ['the larger of two losses', { held: 512, told: 448, best: 640 }, { cause: 'by-load', tokens: 128 }],
   ])('%s is told by its cause', (_, given, loss) => {
     expect(cacheLossOf({ ...whole, ...given })).toEqual(loss);
+  });
+
+  it.each([
+    ['scored less', undefined, 'by-load'],
+    ['had no room', 'gate', 'by-overload'],
+    ['had its room taken by requests that waited', 'behind', 'by-overload'],
+    ['was left to a request that waited', 'aside', 'by-overload'],
+    ['was no candidate', 'not-admitted', 'endpoint-away'],
+    ['was taken out by an operation', 0, 'by-filter'],
+  ] as const)('a loss to an endpoint that %s has a cause of its own', (_, removed, cause) => {
+    expect(lossCauseOf(removed)).toBe(cause);
   });
 
   it('the trail tells the loss of every answered request once, from its record', () => {

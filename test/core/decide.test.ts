@@ -174,6 +174,18 @@ describe('charges', () => {
     );
   });
 
+  it('charges stay while another thread holds the lock, and their release says so', () => {
+    const { control, core, table } = makePool([pickMax], idle(1));
+    // Of the control thread, which waits the shortest.
+    const decider = new Decider(control, 42n);
+    const { ticket, ticketGeneration } = decider.decide(plainRequest);
+    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+    expect(core.call.lockAcquire(lock, 1)).toBe(1);
+    expect([decider.release(ticket, ticketGeneration), table.read(0).inflight]).toEqual([false, 1]);
+    core.call.lockRelease(lock);
+    expect([decider.release(ticket, ticketGeneration), table.read(0).inflight]).toEqual([true, 0]);
+  });
+
   it('charges of an endpoint that is gone do not touch the next one in its slot', () => {
     const { decider, table, control } = makePool([pickMax], idle(1));
     const first = { ...decider.decide({ ...plainRequest, promptTokens: 100 }) };

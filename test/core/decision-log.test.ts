@@ -74,6 +74,20 @@ describe('the decision log', () => {
     expect(log.columns(record!)!.endpoints).toMatchObject([{ removed: 'gate', inflight: 1, gate: { saturation: 1 } }]);
   });
 
+  it('the decision log says what removed each endpoint of a pool that is full, with a gate behind a filter', () => {
+    const idle = Array.from({ length: smallSizes.endpoints }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
+    const slots = [...idle.keys()];
+    const operations = [scorer('OP_FILTER_MASK', 1, 3), scorer('OP_SCORE_QUEUE'), pickMax];
+    const pool = makeGate({ mode: 'learned' }, idle, operations);
+    pool.table.setMask(3, slots.slice(2));
+    const shard = pool.shard(1);
+    const [trail, log] = [new DecisionTrail(shard.core, 0), new DecisionLog(pool.control)];
+    trail.begin('full', true);
+    expect(shard.decide().status).toBe('decided');
+    const removed = new Map(log.columns(log.find('full')[0]!)!.endpoints.map((row) => [row.slot, row.removed]));
+    expect(slots.map((slot) => removed.get(slot))).toEqual(slots.map((slot) => (slot < 2 ? 0 : undefined)));
+  });
+
   it('the decision log tells ids apart that share their first 64 bytes only by their length', () => {
     const { decider, trail, log } = logged(0);
     trail.begin(`${'x'.repeat(64)}-long`, false);
