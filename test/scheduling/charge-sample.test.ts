@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Hearings } from '../../dist/src/core/hearings.js';
 import { type Decider, type Measures, SampleReader, type TrainingSample } from '../../dist/src/core/index.js';
 import { LedgerCharge, StagedCharge } from '../../dist/src/scheduling/charges.js';
 import type { AnswerMeasures, Placement } from '../../dist/src/scheduling/decision.js';
@@ -60,6 +61,35 @@ const answer: AnswerMeasures = {
   cachedTokens: 0,
 };
 
+/** Charge of an endpoint slot, with the ticket after its number. */
+function chargeOver(more: Partial<SchedulerOptions> & { readonly decider: Decider }, slot: number): LedgerCharge {
+  return new LedgerCharge(
+    {
+      directory: new EndpointDirectory(),
+      settings: singleProfile.settings,
+      nowMs: () => 900,
+      later: () => {},
+      ejected: () => {},
+      ...more,
+    },
+    { slot, slotGeneration: 1, ticket: slot + 1, generation: 1 },
+    64,
+    0,
+  );
+}
+
+describe('the charges of a request with several picks', () => {
+  it('the charges of a request with several picks hear the endpoint that answers, and no other one', () => {
+    const heard: unknown[] = [];
+    const hearings = { heard: (...what: unknown[]) => heard.push(what) } as unknown as Hearings;
+    const decider = { release: () => true } as unknown as Decider;
+    const [answering, before] = [0, 1].map((slot) => chargeOver({ decider, hearings }, slot));
+    new StagedCharge(answering!, [before!]).heard();
+    const [ticket, slot, slotGeneration, nowMs] = [1, 0, 1, 900];
+    expect(heard).toEqual([[ticket, slot, slotGeneration, nowMs]]);
+  });
+});
+
 describe('the training sample of a charge', () => {
   it('the training sample of a charge says when other endpoints worked for the request before', () => {
     const samples: Measures[] = [];
@@ -68,20 +98,7 @@ describe('the training sample of a charge', () => {
       complete: () => {},
       release: () => true,
     } as unknown as Decider;
-    const charge = (slot: number) =>
-      new LedgerCharge(
-        {
-          decider,
-          directory: new EndpointDirectory(),
-          settings: singleProfile.settings,
-          nowMs: () => 1,
-          later: () => {},
-          ejected: () => {},
-        },
-        { slot, slotGeneration: 1, ticket: slot + 1, generation: 1 },
-        64,
-        0,
-      );
+    const charge = (slot: number) => chargeOver({ decider }, slot);
     const staged = new StagedCharge(charge(0), [charge(1)]);
     staged.answered(answer);
     staged.release();

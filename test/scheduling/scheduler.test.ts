@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { DecisionRequest, DecisionStatus } from '../../dist/src/core/decider.js';
-import type { ScheduleInput } from '../../dist/src/scheduling/decision.js';
+import type { Placement, ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
+import type { ProfilePick, ProfileRuns } from '../../dist/src/scheduling/profile-handler.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
 import { DECIDE } from '../serve/default-sections.ts';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
@@ -196,5 +197,51 @@ describe('the times that a request wants', () => {
     expect(ofHeaders(objective, ['x-slo-ttft-ms', '80'])).toMatchObject({ wantedTtftMs: 80, wantedTpotMs: 0 });
     expect(ofHeaders(objective, ['x-slo-tpot-ms', '30'])).toMatchObject({ wantedTtftMs: 500, wantedTpotMs: 30 });
     expect(ofHeaders(['x-llm-d-inference-objective', 'batch'])).toMatchObject({ wantedTtftMs: 0, wantedTpotMs: 0 });
+  });
+});
+
+describe('a request whose prompt one endpoint computes for another', () => {
+  /** Endpoint 0 computes the prompt; endpoint 1 answers, with `ticket`. Predicted are 100 ms, then 200 ms. */
+  function placed(ticket: number) {
+    const elsewhere: [ticket: number, generation: number][] = [];
+    let decisions = 0;
+    const decider = {
+      decide: () => {
+        const slot = decisions++;
+        const held = { ticket: slot === 1 ? ticket : 5, ticketGeneration: 7 + slot };
+        const predicted = { predictedTtftMs: 100 * (slot + 1), predictedTpotMs: Number.NaN };
+        return { status: 'decided', slots: [slot], shadow: { state: 'unasked' }, ...held, ...predicted };
+      },
+      storePick: () => {},
+      prefillElsewhere: (...given: [number, number]) => elsewhere.push(given),
+    };
+    const directory = new EndpointDirectory();
+    const endpointAt = (slot: number) => ({ id: `${slot}`, name: `${slot}`, address: `10.0.0.${slot}`, port: 80 });
+    directory.apply([0, 1].map((slot) => ({ slot, generation: 1, endpoint: endpointAt(slot) })) as never, []);
+    const handle = (runs: ProfileRuns) => {
+      runs.run('prefill', 'prefill');
+      return { kind: 'handled' as const, primary: runs.run('decode', 'answer') as ProfilePick };
+    };
+    const scheduler = schedulerOver('decided', [], {
+      decider: decider as unknown as SchedulerOptions['decider'],
+      directory,
+      settings: singleProfileSettings({ profiles: ['prefill', 'decode'] }),
+      handler: { handle },
+      predicts: true,
+    });
+    return { placement: scheduler.schedule(input) as Placement, elsewhere };
+  }
+
+  it('a request whose prompt one endpoint computes for another has the predicted times of the one that answers', () => {
+    expect(placed(6).placement.prediction).toMatchObject({ ttftMs: 200, tpotMs: undefined });
+  });
+
+  it('a request whose prompt one endpoint computes for another is not waited for at the one that answers', () => {
+    expect(placed(6).elsewhere).toEqual([[6, 8]]);
+  });
+
+  it('a request whose prompt one endpoint computes for another goes on uncharged when the ledger is full', () => {
+    const { placement, elsewhere } = placed(0);
+    expect([placement.kind, elsewhere]).toEqual(['placed', []]);
   });
 });
