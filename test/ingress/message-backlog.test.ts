@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MessageBacklog } from '../../dist/src/ingress/message-backlog.js';
+import { slabBytes } from '../../dist/src/request/slabs.js';
 import { decodeReply, requestBody, requestHeaders } from './envoy-messages.ts';
 import { FakeShard } from './shard-fakes.ts';
 
@@ -27,6 +28,20 @@ describe('the messages of a stream that waits', () => {
         expect(backlog.heldBytes).toBe(0);
       }),
     );
+  });
+
+  it('waiting messages that are dropped leave their memory to the next ones', () => {
+    const holdOne = () => {
+      const backlog = new MessageBacklog();
+      backlog.add(Buffer.alloc(100_000), 0, 100_000);
+      backlog.drop();
+      expect(backlog.heldBytes).toBe(0);
+    };
+    holdOne();
+    const bytes = slabBytes();
+    // More than a slab of 32 MiB, if they were not given back.
+    for (let i = 0; i < 400; i++) holdOne();
+    expect(slabBytes()).toBe(bytes);
   });
 });
 

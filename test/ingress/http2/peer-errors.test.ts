@@ -217,6 +217,16 @@ describe('bounds of a connection', () => {
     expect(connection.budget.bytes).toBe(0);
   });
 
+  it('a connection ends when more than 8 MiB of its acknowledgements are not read', () => {
+    const connection = MemoryConnection.open();
+    connection.unsent = 8 * 1024 * 1024;
+    connection.say(ping());
+    expect([connection.told(), connection.ended]).toEqual([['PING 1'], false]);
+    connection.unsent++;
+    connection.say(ping());
+    expect([connection.told().at(-1), connection.ended]).toEqual([`GOAWAY 0 ${CALM}`, true]);
+  });
+
   it('a connection cuts off a stream whose replies are more than may be held', () => {
     const connection = MemoryConnection.open({ heldBytes: 1_000_000 });
     connection.say(headers(1));
