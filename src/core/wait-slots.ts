@@ -58,7 +58,6 @@ const NO_POSITION = 0xffff_ffff;
 export class WaitSlots {
   readonly #core: CoreInstance;
   readonly #free: number[];
-  #waiting = 0;
 
   constructor(core: CoreInstance) {
     this.#core = core;
@@ -70,16 +69,10 @@ export class WaitSlots {
     return this.#free.at(-1) ?? -1;
   }
 
-  /** Number of waiting requests. */
-  get waiting(): number {
-    return this.#waiting;
-  }
-
   /** Describes the request that the last decision put into `next`, and informs the control thread. @returns the slot */
   enqueue(request: WaitDescription): number {
     const slot = this.#free.pop()!;
     const { call } = this.#core;
-    this.#waiting++;
     // The decision has put the request there; the control thread may not take it before `waitSlotEnqueue`.
     this.#core.asserts?.waitSlot(this.#core.thread, slot, [CORE.WAIT_SLOT_WAITING]);
     describe(this.#core, call.waitSlotAddress(this.#core.thread, slot) >>> 0, request);
@@ -106,7 +99,6 @@ export class WaitSlots {
       this.#core.asserts?.waitSlot(this.#core.thread, slot, RETURNED);
       call.waitSlotFree(slot);
       this.#free.push(slot);
-      this.#waiting--;
       returned(slot, result, place);
     }
   }

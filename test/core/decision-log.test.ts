@@ -159,18 +159,18 @@ describe('the decision log', () => {
     'the decision log names the endpoint that held more of the prompt than the pick and %s',
     (_, filters, removed) => {
       const held = [
-        { waiting: 9, kvUsage: 0.9 },
         { waiting: 0, kvUsage: 0 },
+        { waiting: 9, kvUsage: 0.9 },
       ];
       const { decider, core, control } = makePool(
         [...filters, scorer('OP_SCORE_QUEUE', 9), scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), pickMax],
         held,
       );
       new BigUint64Array(core.memory.buffer, core.call.hashesAddress() >>> 0, 4).set([11n, 12n, 13n, 14n]);
-      new PrefixIndex(core).insert(0, 3);
+      new PrefixIndex(core).insert(1, 3);
       decider.decide({ ...plainRequest, blocks: 4, promptTokens: 256 });
       const [record] = new DecisionLog(control).recent(1);
-      expect(record).toMatchObject({ slot: 1, matchedBlocks: 0, best: { slot: 0, matchedBlocks: 3, removed } });
+      expect(record).toMatchObject({ slot: 0, matchedBlocks: 0, best: { slot: 1, matchedBlocks: 3, removed } });
     },
   );
 
