@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { attachCore, Decider, DecisionLog } from '../../dist/src/core/index.js';
+import { attachCore, Decider, DecisionLog, PrefixIndex } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const idle = (count: number) => Array.from({ length: count }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
@@ -33,6 +33,16 @@ describe('decide', () => {
     expect(two.decider.decide({ ...plainRequest, subset: [] }).status).toBe('no-candidates');
     expect(two.decider.decide({ ...plainRequest, subset: [5] }).status).toBe('no-candidates');
     expect(two.decider.decide({ ...plainRequest, subset: [1] }).slots).toEqual([1]);
+  });
+
+  it('a decision can be looked ahead of: the blocks of a prompt that each endpoint holds', () => {
+    const { core, decider } = makePool([pickMax], idle(3));
+    const index = new PrefixIndex(core);
+    index.writeHashes(BigUint64Array.of(11n, 22n, 33n));
+    index.insert(0, 2);
+    index.insert(2, 3);
+    decider.matchAhead(3, false);
+    expect([0, 1, 2].map((slot) => decider.matchedOf(slot))).toEqual([2, 0, 3]);
   });
 
   it('a decision does not pick a draining endpoint', () => {

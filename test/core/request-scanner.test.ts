@@ -223,6 +223,19 @@ describe('the bounds of a scan', () => {
     for (const id of ids) scanner.close(id);
   });
 
+  it.each<[string, (id: number) => unknown]>([
+    ['fed', (id) => scanner.feed(id, Buffer.from('{}'))],
+    ['finished', (id) => scanner.finish(id)],
+    ['asked for its refusal', (id) => scanner.refusal(id)],
+    ['asked for its result', (id) => scanner.result(id)],
+    ['chained', (id) => scanner.chain(id, 'm')],
+    ['closed', (id) => scanner.close(id)],
+  ])('a scan that is closed cannot be %s', (_what, use) => {
+    const id = scanner.open(PromptKind.chat, 64);
+    scanner.close(id);
+    expect(() => use(id)).toThrow(new RangeError(`no open request scan has the number ${id}`));
+  });
+
   it('a scan keeps scans apart that are fed in turns', () => {
     const bodies = Array.from({ length: sizes.scans }, (_, i) =>
       Buffer.from(JSON.stringify({ model: `m${i}`, prompt: 'x\n'.repeat(50 + i) })),
