@@ -8,7 +8,7 @@
 // Spinning bridges what a lock is held for (under 1 µs each time); then sleep with a time-out. Pure futex waiting and
 // pure spinning both collapse, the one under contention, the other when threads outnumber the cores.
 import { ASSERTIONS } from './assertions';
-import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, THREAD } from './memory';
+import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, THREAD, THREADS } from './memory';
 
 const SPINS: i32 = 100;
 const PAUSE: i32 = 400; // turns between two looks, so that the owner's line is not torn from it all the time
@@ -102,7 +102,9 @@ export function lockHeld(lock: usize): bool {
 /** The owner's thread + 1, or 0. */
 export function lockOwner(lock: usize): u32 {
   if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
-  return atomic.load<u32>(lock);
+  const owner = atomic.load<u32>(lock);
+  if (ASSERTIONS) assert(owner <= THREADS, 'a lock is free or held by a thread of the pool');
+  return owner;
 }
 
 /**
@@ -113,5 +115,7 @@ export function lockSeize(lock: usize, dead: u32): bool {
   if (ASSERTIONS) assert(lock == COMMIT_LOCK || lock == INDEX_LOCK, 'the lock is one of the pool');
   if (ASSERTIONS) assert(dead != THREAD, 'a thread takes over no lock of its own');
   atomic.and<u32>(lock, ~(1 << (dead & 31)), LOCK_SLEEPERS);
-  return atomic.cmpxchg<u32>(lock, dead + 1, THREAD + 1) == dead + 1;
+  const seized = atomic.cmpxchg<u32>(lock, dead + 1, THREAD + 1) == dead + 1;
+  if (ASSERTIONS) assert(seized == lockHeld(lock), 'a lock that was taken over is held, and no other one');
+  return seized;
 }

@@ -328,33 +328,39 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   HASHES = at;
 }
 
+/** An address of this instance, which is attached to a pool. */
+export function attached(address: usize): usize {
+  if (ASSERTIONS) assert(address != 0, 'this instance is attached to a pool');
+  return address;
+}
+
 export function inputAddress(): usize {
-  return INPUT;
+  return attached(INPUT);
 }
 export function outputAddress(): usize {
-  return OUTPUT;
+  return attached(OUTPUT);
 }
 export function requestAddress(): usize {
-  return REQUEST;
+  return attached(REQUEST);
 }
 export function subsetAddress(): usize {
-  return SUBSET;
+  return attached(SUBSET);
 }
 export function matchAddress(): usize {
-  return MATCH;
+  return attached(MATCH);
 }
 export function overlapAddress(): usize {
-  return OVERLAP;
+  return attached(OVERLAP);
 }
 export function hostAddress(): usize {
-  return HOST;
+  return attached(HOST);
 }
 export function explainAddress(): usize {
-  return EXPLAIN;
+  return attached(EXPLAIN);
 }
 export function predictedAddress(): usize {
-  return PREDICTED;
+  return attached(PREDICTED);
 }
 export function hashesAddress(): usize {
-  return HASHES;
+  return attached(HASHES);
 }

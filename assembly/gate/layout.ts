@@ -11,7 +11,7 @@
 //   thread   enqueue ring (shard → control thread), return ring (control thread → shard), S wait slots, S sets of slots
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
-import { REQUESTS, SCANS, SLOTS } from '../memory';
+import { attached, REQUESTS, SCANS, SLOTS } from '../memory';
 import { isScan, isSlot, isThread } from '../preconditions';
 
 /** Settings of the capacity gate, and on the next line what it has learned about the pool. */
@@ -327,7 +327,7 @@ export function gateBind(gate: usize): void {
 }
 
 export function gateAddress(): usize {
-  return GATE;
+  return attached(GATE);
 }
 
 export function gateHead(): GateHead {

@@ -107,6 +107,8 @@ export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
     segment = at.parent;
     if (segment != 0) end = <u32>at.depth - <u32>segmentAt(segment).depth;
   }
+  if (ASSERTIONS)
+    assert(gone <= column.u32(COLUMN_ACTIVE_BLOCKS, slot), 'no more blocks become inactive than were active');
   change(slot, 0 - gone);
   countRequest(-1);
   unpin(last);
@@ -139,7 +141,9 @@ export function activeOverlap(slot: u32, blocks: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
   activeOverlapBegin(blocks);
-  return activeOverlapOf(slot);
+  const overlap = activeOverlapOf(slot);
+  if (ASSERTIONS) assert(overlap <= blocks, 'no more of a chain is active than it has');
+  return overlap;
 }
 
 /** As activeAddLocked, for callers without the lock. @returns also 0 when the lock cannot be had in time */
@@ -172,6 +176,7 @@ export function activeOf(slot: u32): u32 {
 
 /** First step: the segments are put right, and nothing is active. */
 export function activeRepairBegin(): void {
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'active blocks are repaired under the index lock');
   prefixRepair();
   entriesClear();
   for (let slot: u32 = 0; slot < SLOT_LIMIT; slot++) column.setU32(COLUMN_ACTIVE_BLOCKS, slot, 0);

@@ -135,6 +135,7 @@ export function endpointAlive(slot: u32, generation: u32, now: f64): u32 {
 
 /** Live endpoints that are in doubt or dead. */
 export function deadEndpoints(): u32 {
+  if (ASSERTIONS) assert(poolWords().dead <= poolWords().slotsUsed, 'dead endpoints are in slots in use');
   return poolWords().dead;
 }
 

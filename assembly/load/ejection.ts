@@ -71,6 +71,11 @@ export function peerEjection(slot: u32, generation: u32, out: u32, now: f64): u3
   if (column.u32(COLUMN_GENERATION, slot) == generation) {
     if (out == 0) noteSuccess(slot);
     else if (column.u32(COLUMN_EJECTION, slot) == 0) ejectOne(slot, now);
+    if (ASSERTIONS)
+      assert(
+        out != 0 || column.u32(COLUMN_EJECTION, slot) == 0 || column.u32(COLUMN_SILENT, slot) != 0,
+        'an endpoint that answers a replica is out for its silence alone',
+      );
   }
   lockRelease(COMMIT_LOCK);
   return 0;

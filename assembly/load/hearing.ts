@@ -5,7 +5,7 @@
 // it. HEARD is written by plain stores of any thread: of two at the same time either may stay.
 //
 // A wrong or late number costs one wrong look at an endpoint (load/silence.ts), so nothing here is atomic.
-import { HEARING_BYTES, LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, THREADS } from '../memory';
+import { attached, HEARING_BYTES, LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, THREADS } from '../memory';
 
 /** What the picker will see of an answer. */
 export const EXPECTS_NOTHING: u32 = 0; // not known, or it comes from elsewhere: the request is no evidence
@@ -29,7 +29,7 @@ export const HEARING_LIMIT: usize = offsetof<Hearing>('limit');
 
 /** Address of the first hearing; they stand in the order of the tickets, the first one for ticket 1. */
 export function hearingAddress(): usize {
-  return LEDGER + 64 + <usize>THREADS * 64 + <usize>REQUESTS * LEDGER_ENTRY_BYTES;
+  return attached(LEDGER) + 64 + <usize>THREADS * 64 + <usize>REQUESTS * LEDGER_ENTRY_BYTES;
 }
 
 /** The hearing of an entry. */

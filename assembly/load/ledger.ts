@@ -52,6 +52,7 @@ import { addStrictest, clearStrictest, removeStrictest } from './wanted-times';
 export function ledgerUsed(): u32 {
   let used: u32 = 0;
   for (let thread: u32 = 0; thread < THREADS; thread++) used += headOf(thread).used;
+  if (ASSERTIONS) assert(used <= REQUESTS, 'no more entries are charged than the ledger has');
   return used;
 }
 

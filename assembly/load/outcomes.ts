@@ -4,7 +4,7 @@
 import { ASSERTIONS } from '../assertions';
 import { deathOf } from '../columns/candidates';
 import * as column from '../columns/column';
-import { COLUMN_GENERATION, COLUMN_STATE, DEATH_DEAD, STATE_FREE } from '../endpoints';
+import { COLUMN_EJECTION, COLUMN_GENERATION, COLUMN_STATE, DEATH_DEAD, STATE_FREE } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease, lockSleepsMax } from '../lock';
 import { isSlot, isTime } from '../preconditions';
 import { answeredItself, answeredPerhaps, doubt } from './dead';
@@ -39,6 +39,11 @@ export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f6
     if (!failed) noteSuccess(slot);
     else if (deathOf(slot) != DEATH_DEAD && noteFailure(slot, now) != 0) outcome |= NOTED_EJECTED;
     if (result == RESULT_UNANSWERED && doubt(slot, now) != 0) outcome |= NOTED_DOUBTED;
+    if (ASSERTIONS)
+      assert(
+        (outcome & NOTED_EJECTED) == 0 || column.u32(COLUMN_EJECTION, slot) != 0,
+        'an endpoint that is told as ejected is out',
+      );
   }
   lockRelease(COMMIT_LOCK);
   return outcome;

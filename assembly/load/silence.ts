@@ -129,6 +129,7 @@ export function endpointHeard(slot: u32, generation: u32): u32 {
   if (column.u32(COLUMN_GENERATION, slot) == generation) {
     column.setU32(COLUMN_SILENT, slot, 0);
     noteSuccess(slot);
+    if (ASSERTIONS) assert(column.u32(COLUMN_EJECTION, slot) == 0, 'an endpoint that was heard is not ejected');
   }
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -157,6 +158,7 @@ export function silenceProbed(slot: u32, generation: u32, over: u32, until: f64)
     column.setF64(COLUMN_EJECTED_UNTIL, slot, until);
     column.setU32(COLUMN_EJECTED_AT, slot, poolWords().decisions);
     if (over != 0) endSilentProbe(slot, generation, entryAt(over - 1));
+    if (ASSERTIONS) assert(column.u32(COLUMN_EJECTION, slot) != 0, 'a probe that goes on keeps its endpoint out');
   }
   lockRelease(COMMIT_LOCK);
   return 0;

@@ -4,8 +4,10 @@
 // itself what it holds, who holds it and where it hangs. Everything else (table, set references, free lists, members,
 // per-endpoint counts) is made anew from them. A half-changed segment is given up with everything behind it: a miss,
 // never a wrong answer. Readers go on meanwhile and find less.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
+import { INDEX_LOCK, lockHeld } from '../lock';
 import {
   count,
   PREFIX_COUNTER_BLOCKS,
@@ -230,6 +232,7 @@ function dropUnrooted(top: u32): bool {
 
 /** Last step: drops the content that no endpoint holds and no live request needs. */
 export function prefixRepairRest(): void {
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index is repaired under its lock');
   const top = indexHead().segmentTop;
   for (let segment: u32 = 1; segment <= top; segment++) if (segmentAt(segment).length != 0) trim(segment);
 }

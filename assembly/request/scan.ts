@@ -3,7 +3,7 @@
 // Owns: the list of scan states in this thread's part of REGION_SCANS (layout.ts). No lock: all of it belongs to one
 // thread.
 import { ASSERTIONS } from '../assertions';
-import { HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
+import { attached, HASH_SEED, INPUT, SCAN_REGION, SCANS, THREAD_INPUT_BYTES } from '../memory';
 import { fitsChain, isMapped, isScan } from '../preconditions';
 import { PROMPT_CHAT, PROMPT_RESPONSES, PROMPT_SGLANG } from './body-kinds';
 import { contentBeginning, contentChain, contentClose, contentOpen, contentStart, contentTail } from './content';
@@ -49,6 +49,7 @@ function envelopeOf(kind: u32): u32 {
 /** Gives every scan of this thread up: for a thread that starts where another one died. */
 export function scanReset(): void {
   memory.fill(SCAN_REGION, 0, SCAN_HEAD_NAME);
+  if (ASSERTIONS) assert(scanHead().open == 0 && scanHead().fresh == 0, 'no scan is open');
 }
 
 function stateOf(id: u32): RequestScan {
@@ -69,7 +70,7 @@ function openScan(id: u32): RequestScan | null {
 
 /** Address of the head of this thread's scans (SCAN_HEAD_*). */
 export function scanHeadAddress(): usize {
-  return SCAN_REGION;
+  return attached(SCAN_REGION);
 }
 
 /**
@@ -130,7 +131,11 @@ export function scanFeed(id: u32, length: u32): u32 {
     scan.reason = SCAN_REASON_LENGTH;
     return SCAN_REASON_LENGTH;
   }
-  if (scan.envelope == ENVELOPE_NONE) return grammarFeed(scan, INPUT, length);
+  if (scan.envelope == ENVELOPE_NONE) {
+    const reason = grammarFeed(scan, INPUT, length);
+    if (ASSERTIONS) assert(scan.reason == reason, 'a body that was refused stays so');
+    return reason;
+  }
   const reason = envelopeFeed(scan, length);
   scan.reason = reason;
   return reason;

@@ -67,6 +67,7 @@ export function tokenChainAdd(length: u32, blockBytes: u32): u32 {
  */
 export function tokenChainTail(length: u32): u32 {
   if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');
+  if (ASSERTIONS) assert(fitsChain(count), 'the blocks are those of one chain');
   if (count >= CHAIN_BLOCKS) return 0;
   store<u64>(HASHES + ((<usize>count) << 3), hashLink(link, hashBytes(INPUT, length)));
   return 1;

@@ -9,6 +9,7 @@
 //           its next decision)
 //   columns DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
+import { ASSERTIONS } from '../assertions';
 import { predictedWaiting } from '../columns/values';
 import {
   COLUMN_ACTIVE_BLOCKS,
@@ -45,6 +46,7 @@ import {
   SCORE,
   SLOTS,
 } from '../memory';
+import { isMapped } from '../preconditions';
 import { answer, DECIDE_FURTHER, pickedSlot, request } from '../request-area';
 import {
   BRIEF_BYTES,
@@ -108,7 +110,9 @@ export function briefColumnsBytes(): u32 {
 
 /** Takes room in the ring for columns that were held. @returns its address, 0 = they do not fit */
 export function takeColumns(bytes: usize): usize {
-  return takeUnits(bytes);
+  const at = takeUnits(bytes);
+  if (ASSERTIONS) assert(at == 0 || isMapped(at, bytes), 'the room for columns is in the memory');
+  return at;
 }
 
 /** First unit + 1 of the room taken last. */

@@ -54,6 +54,7 @@ import {
 import { PREFILL_RATE_MS } from '../load/features';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import {
+  attached,
   CANDIDATES,
   COEFFICIENT_BYTES,
   COEFFICIENTS,
@@ -388,7 +389,7 @@ export function coefficientsInitialise(): void {
 }
 
 export function coefficientsAddress(): usize {
-  return COEFFICIENTS;
+  return attached(COEFFICIENTS);
 }
 
 /** Address of a thread's shares. */

@@ -4,6 +4,7 @@
 // columns under the commit lock. Nothing here is called by a shard.
 
 import { ASSERTIONS } from '../assertions';
+import { deathOf } from '../columns/candidates';
 import * as column from '../columns/column';
 import {
   ATTRIBUTE_COLUMNS,
@@ -15,6 +16,7 @@ import {
   COLUMN_BLOCK_TOKENS,
   COLUMN_COST_PREFILL,
   COLUMN_EJECTED_AT,
+  COLUMN_EJECTION,
   COLUMN_FAILURES,
   COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
@@ -24,6 +26,7 @@ import {
   COLUMN_PREFILL_RATE,
   COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
+  COLUMN_PREFIX_BLOCKS,
   COLUMN_RUNNING,
   COLUMN_SIGNAL_TIME,
   COLUMN_SPEED,
@@ -31,6 +34,7 @@ import {
   COLUMN_UNTOLD,
   COLUMN_WAITING,
   cell,
+  DEATH_NONE,
   STATE_DRAINING,
 } from '../endpoints';
 import { gateOpened, gateRepair, gateScraped, gateSlotCleared, gateThreadDied } from '../gate/capacity-gate';
@@ -141,6 +145,12 @@ export function endpointState(slot: u32, state: u32): u32 {
   column.setU32(COLUMN_STATE, slot, state);
   poolWords().stateChanges += 1;
   updateUsed();
+  if (ASSERTIONS) assert(state == 0 || slot < poolWords().slotsUsed, 'a slot in use is one that decisions look at');
+  if (ASSERTIONS)
+    assert(
+      state == 1 || (column.u32(COLUMN_EJECTION, slot) == 0 && deathOf(slot) == DEATH_NONE),
+      'an endpoint that takes no requests is neither ejected nor dead',
+    );
   lockRelease(COMMIT_LOCK);
   gateOpened();
   return 0;
@@ -159,6 +169,7 @@ export function endpointForget(slot: u32, lost: u32): u32 {
   if (ASSERTIONS) assert(lost <= LOSS_UNCONFIRMED, 'the reason of the loss is a known one');
   if (!lockAcquire(INDEX_LOCK, SHORT)) return 1;
   prefixRemoveEndpointLocked(slot, lost);
+  if (ASSERTIONS) assert(column.u32(COLUMN_PREFIX_BLOCKS, slot) == 0, 'an endpoint that is forgotten holds no block');
   lockRelease(INDEX_LOCK);
   return 0;
 }

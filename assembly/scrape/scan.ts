@@ -90,6 +90,7 @@ export function scrapeFeed(length: u32): void {
 /** The page has ended; its last line may lack its end. */
 export function scrapeEnd(): void {
   enter();
+  if (ASSERTIONS) assert(page().query < SCRAPE_QUERIES, 'a page was begun');
   const carried = <usize>page().carried;
   if (carried != 0) readLine(SCRAPE + SCRAPE_LINE, SCRAPE + SCRAPE_LINE + carried);
   page().carried = 0;
@@ -117,6 +118,7 @@ function carry(p: usize, end: usize): void {
   if (carried + (end - p) <= SCRAPE_LINE_BYTES) {
     memory.copy(buffer + carried, p, end - p);
     page().carried = <u32>(carried + (end - p));
+    if (ASSERTIONS) assert(<usize>page().carried <= SCRAPE_LINE_BYTES, 'the beginning of a line fits into its buffer');
     return;
   }
   page().carried = 0;

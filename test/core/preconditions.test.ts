@@ -207,6 +207,27 @@ describe('the preconditions of the core', () => {
     expect(() => named[name]!(...args)).toThrow(`: it does not hold that ${what}`);
   });
 
+  it.each([
+    'inputAddress',
+    'outputAddress',
+    'requestAddress',
+    'subsetAddress',
+    'matchAddress',
+    'overlapAddress',
+    'hashesAddress',
+    'hostAddress',
+    'predictedAddress',
+    'explainAddress',
+  ] as const)('the preconditions of the core stop %s in an instance that is attached to no pool', (name) => {
+    const { memory } = createPoolMemory(smallSizes, { module, hashSeed: 7n });
+    const stopped = new Error('stopped');
+    const abort = () => {
+      throw stopped;
+    };
+    const { exports } = new WebAssembly.Instance(module, { env: { memory, abort }, lock: { lockReleasing: abort } });
+    expect(exports[name]).toThrow(stopped);
+  });
+
   it('the preconditions of the core are written at every function that does not take every value', () => {
     const names = Object.keys(attachCore(createPoolMemory(smallSizes, { module }), 1).call);
     expect(functions.map(({ name }) => name).sort()).toEqual(names.sort());

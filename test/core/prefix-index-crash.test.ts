@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { attachCore } from '../../dist/src/core/memory.js';
+import { attachCore, type CoreInstance } from '../../dist/src/core/memory.js';
 import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { chain, check, insert, match, openPool, put, run, stress } from './index-pool.ts';
 import { progressed, startThread } from './index-threads.ts';
@@ -59,6 +59,15 @@ function openCrash(indexBlocks: number) {
 }
 
 type Crash = ReturnType<typeof openCrash>;
+
+/** Repairs the index without requests in flight. */
+function repair({ call }: CoreInstance): void {
+  const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
+  expect(call.lockAcquire(lock, 100)).toBe(1);
+  call.activeRepairBegin();
+  call.prefixRepairRest();
+  call.lockRelease(lock);
+}
 
 /** What the control thread does after a death: as in reclaimThread, with the shared list for the ledger. */
 function reclaim({ core, words, lock }: Crash, dead: number): boolean {
@@ -148,8 +157,7 @@ describe('prefix index after a thread was killed', () => {
     const view = new DataView(pool.memory.buffer);
     const at = findBytes(pool.memory.buffer, half[64]!) - 16;
     view.setUint32(at, view.getUint32(at, true) | 1, true);
-    core.call.activeRepairBegin();
-    core.call.prefixRepairRest();
+    repair(core);
     expect(check(core)).toBe(0);
     expect(match(index, half)[1]).toBe(64);
     expect(match(index, whole)[2]).toBe(100);
@@ -176,8 +184,7 @@ describe('prefix index after a thread was killed', () => {
     for (let i = 0; i < 200; i++) insert(index, lot.below(64), chain(...run(lot.below(5) * 1000, 1 + lot.below(150))));
     const query = chain(...run(1000, 150));
     const before = { matched: match(index, query), counters: index.counters() };
-    core.call.activeRepairBegin();
-    core.call.prefixRepairRest();
+    repair(core);
     expect(check(core)).toBe(0);
     expect(match(index, query)).toEqual(before.matched);
     expect(index.counters()).toEqual({ ...before.counters, repairs: 1 });
@@ -206,8 +213,7 @@ describe('prefix index after a thread was killed', () => {
     const hashes = chain(...run(0, 150));
     insert(index, 1, hashes);
     core.view.setUint32(core.call.prefixHeadAddress() + CORE.HEAD_SEGMENT_TOP, 0x7fff_ffff, true);
-    core.call.activeRepairBegin();
-    core.call.prefixRepairRest();
+    repair(core);
     expect(index.counters()).toMatchObject({ cleared: 1, blocks: 0, memberships: 0 });
     expect(match(index, hashes)[1]).toBe(0);
     expect(insert(index, 1, hashes)).toBe(150);
