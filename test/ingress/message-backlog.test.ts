@@ -39,7 +39,7 @@ describe('the messages of a stream that waits', () => {
     };
     holdOne();
     const bytes = slabBytes();
-    // More than a slab of 32 MiB, if they were not given back.
+    // Without their release more than a slab of 32 MiB.
     for (let i = 0; i < 400; i++) holdOne();
     expect(slabBytes()).toBe(bytes);
   });
