@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { chain, check, insert, match, openPool, run } from './index-pool.ts';
+import { chain, check, insert, match, openPool, repair, run } from './index-pool.ts';
 
 const ENDPOINTS = 64;
 
@@ -18,8 +18,7 @@ describe('sets of holders in the prefix index', () => {
     const sets = () => Number(core.call.prefixCounter(CORE.PREFIX_COUNTER_SETS));
     for (const slot of [1, 2]) insert(index, slot, chain(1));
     const before = sets();
-    core.call.activeRepairBegin();
-    core.call.prefixRepairRest();
+    repair(core);
     expect(check(core)).toBe(0);
     for (const slot of [1, 2]) insert(index, slot, chain(2));
     expect([sets(), match(index, chain(2)).slice(0, 4)]).toEqual([before, [0, 1, 1, 0]]);

@@ -1,3 +1,4 @@
+import { CORE } from '../../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, createPoolMemory, type PoolSizes } from '../../dist/src/core/memory.js';
 import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { wholeHash } from './prefix-oracle.ts';
@@ -51,6 +52,15 @@ export function insert(index: PrefixIndex, slot: number, hashes: readonly bigint
 export function match(index: PrefixIndex, hashes: readonly bigint[]): number[] {
   put(index, hashes);
   return [...index.match(hashes.length)];
+}
+
+/** Repairs the index without requests in flight. */
+export function repair({ call }: CoreInstance): void {
+  const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
+  if (call.lockAcquire(lock, 100) === 0) throw new Error('the index lock is taken');
+  call.activeRepairBegin();
+  call.prefixRepairRest();
+  call.lockRelease(lock);
 }
 
 /** 0, or the number of the first invariant that does not hold. */

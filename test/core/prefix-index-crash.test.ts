@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { attachCore, type CoreInstance } from '../../dist/src/core/memory.js';
+import { attachCore } from '../../dist/src/core/memory.js';
 import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
-import { chain, check, insert, match, openPool, put, run, stress } from './index-pool.ts';
+import { chain, check, insert, match, openPool, put, repair, run, stress } from './index-pool.ts';
 import { progressed, startThread } from './index-threads.ts';
 import { livePerThread, liveWords, sharedHead } from './index-worker.ts';
 import { Lot } from './prefix-oracle.ts';
@@ -59,15 +59,6 @@ function openCrash(indexBlocks: number) {
 }
 
 type Crash = ReturnType<typeof openCrash>;
-
-/** Repairs the index without requests in flight. */
-function repair({ call }: CoreInstance): void {
-  const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
-  expect(call.lockAcquire(lock, 100)).toBe(1);
-  call.activeRepairBegin();
-  call.prefixRepairRest();
-  call.lockRelease(lock);
-}
 
 /** What the control thread does after a death: as in reclaimThread, with the shared list for the ledger. */
 function reclaim({ core, words, lock }: Crash, dead: number): boolean {
