@@ -37,7 +37,7 @@ interface ProfileMember extends ProfilePlugin {
 
 /**
  * The profiles with their plugins; without any, one profile `default` of every filter, scorer and picker in the order
- * of the file. Without a scorer and a picker in the file that profile has the default scorers. A profile without a
+ * of the file. Where the file names no plugin at all, that profile has the default scorers. A profile without a
  * picker gets the first configured one, else `max-score-picker`.
  */
 export function resolveProfiles(
@@ -70,12 +70,12 @@ export function resolveProfiles(
 }
 
 /**
- * Adds the default scorers to a configuration that names no profile, scorer, picker or scheduler: who turns on a
- * feature gate or names a detector has not asked for random picks. @returns weights of the added ones by name
+ * Adds the default scorers to a configuration that names neither a profile nor a plugin: who only turns on a feature
+ * gate has not asked for random picks. With any plugin the profile holds what is named, as in llm-d-router.
+ * @returns weights of the added ones by name
  */
 function addDefaultScorers(config: EndpointPickerConfig, plugins: PluginSet): ReadonlyMap<string, number> {
-  const decides = (['scorer', 'picker', 'scheduler'] as const).some((kind) => plugins.list(kind).length > 0);
-  if (config.schedulingProfiles.length > 0 || decides) return new Map();
+  if (config.schedulingProfiles.length > 0 || config.plugins.length > 0) return new Map();
   return new Map(DEFAULT_SCORERS.map(([type, weight]) => [plugins.ensure(type).name, weight] as const));
 }
 

@@ -20,9 +20,7 @@ const DEFAULT = [
 describe('a configuration without schedulingProfiles', () => {
   it.each([
     ['a feature gate alone', 'featureGates: [flowControl]\n'],
-    ['a detector alone', 'plugins: [{type: utilization-detector}]\nfeatureGates: [flowControl]\n'],
-    ['a filter alone', 'plugins: [{type: decode-filter}]\n'],
-    ['nothing', 'plugins: []\n'],
+    ['an empty list of plugins', 'plugins: []\n'],
   ])(
     'the profile of %s has the scorers and weights of the configuration that is used without a file',
     (_what, text) => {
@@ -30,7 +28,15 @@ describe('a configuration without schedulingProfiles', () => {
     },
   );
 
-  it('the profile keeps a filter that the configuration names', () => {
+  it.each([
+    ['discovery', 'plugins: [{type: file-discovery, parameters: {path: endpoints.yaml}}]\n'],
+    ['a detector', 'plugins: [{type: utilization-detector}]\nfeatureGates: [flowControl]\n'],
+    ['a filter', 'plugins: [{type: decode-filter}]\n'],
+  ])('the profile of a configuration that names %s alone has no scorer, as in llm-d-router', (_what, text) => {
+    expect(profileOf(text).map(([name]) => name)).toEqual(['max-score-picker']);
+  });
+
+  it('the profile of a filter alone holds that filter', () => {
     const [profile] = load('plugins: [{type: decode-filter}]\n').scheduling.profiles;
     expect(profile!.operations[0]!.name).toBe('decode-filter');
   });

@@ -161,7 +161,19 @@ schedulingProfiles:
   it('a profile without a scorer', () => {
     const profiles = 'schedulingProfiles: [{name: default, plugins: [{pluginRef: decode-filter}]}]\n';
     expect(look(`plugins:\n- type: decode-filter\n${profiles}`).warnings).toEqual([
-      expect.stringContaining('profile "default" has no scorer: "max-score-picker" picks at random'),
+      '--config-text:5:22: schedulingProfiles[0]: profile "default" has no scorer: "max-score-picker" picks at random; ' +
+        'name scorers in plugins and refer to them in the profile; without a configuration they are ' +
+        'queue-scorer (weight 2), kv-cache-utilization-scorer (weight 2), prefix-cache-scorer (weight 3)',
+    ]);
+  });
+
+  it('plugins without a scorer', () => {
+    const discovery = 'dataLayer: {discovery: {endpoints: {pluginRef: file-discovery}}}\n';
+    const text = `plugins:\n- {type: file-discovery, parameters: {path: endpoints.yaml}}\n${discovery}`;
+    expect(look(text, CURRENT).warnings).toEqual([
+      '--config-text:4:1: plugins: profile "default" has no scorer: "max-score-picker" picks at random; ' +
+        'name scorers in plugins, and their weights in schedulingProfiles; without a configuration they are ' +
+        'queue-scorer (weight 2), kv-cache-utilization-scorer (weight 2), prefix-cache-scorer (weight 3)',
     ]);
   });
 

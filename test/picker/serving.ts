@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ResourceLimits } from 'node:worker_threads';
+import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
 import type { Picker } from '../../dist/src/picker/picker.js';
 import { startShardThreads } from '../../dist/src/picker/shards/shard-threads.js';
 import { createPicker } from '../../dist/src/serve/create-picker.js';
@@ -37,7 +38,10 @@ export class Setting {
   }
 
   /** @param profile `plugins` (the first line) and `schedulingProfiles` as YAML; left out = the default profile */
-  static async create(endpoints: readonly FileEndpoint[], profile = 'plugins:\n'): Promise<Setting> {
+  static async create(
+    endpoints: readonly FileEndpoint[],
+    profile = `plugins:\n${DEFAULT_PLUGINS}${DEFAULT_PROFILES}`,
+  ): Promise<Setting> {
     const setting = new Setting(await mkdtemp(join(tmpdir(), 'pointsman-serving-')));
     await setting.writeEndpoints(endpoints);
     await setting.configure(profile);
