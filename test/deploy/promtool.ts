@@ -19,6 +19,16 @@ export const promtoolSkipReason = promtoolWanted
   ? ''
   : ' (skipped: no promtool found; run scripts/install-promtool.sh or set PROMTOOL_BIN)';
 
+/** What `promtool check metrics` says of a page, a line each; none = nothing. */
+export async function metricsProblems(page: string): Promise<readonly string[]> {
+  if (BINARY === undefined) throw new Error('no promtool: run scripts/install-promtool.sh or set PROMTOOL_BIN');
+  const said = await new Promise<string>((done) => {
+    const child = execFile(BINARY, ['check', 'metrics'], (_error, stdout, stderr) => done(`${stdout}${stderr}`));
+    child.stdin!.end(page);
+  });
+  return said.split('\n').filter((line) => line !== '');
+}
+
 /**
  * Runs promtool over a file with this content, which is JSON and so YAML. Returns what it says; empty = it succeeds.
  */

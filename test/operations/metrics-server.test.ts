@@ -182,3 +182,41 @@ test('a busy port is one clear error that names the flag', async () => {
       'another with --metrics-port',
   );
 });
+
+/** Asks for a page of these pieces. @returns how many turns the event loop took while it was made */
+async function turnsOfPage(count: number, work: () => void): Promise<number> {
+  let turns = 0;
+  let [first, last] = [0, 0];
+  let ended = false;
+  const turn = () => {
+    turns++;
+    if (!ended) setImmediate(turn);
+  };
+  const exposition = async () => ({
+    async *pieces() {
+      first = turns;
+      for (let piece = 0; piece < count; piece++) {
+        work();
+        last = turns;
+        yield `${piece}\n`;
+      }
+    },
+  });
+  await server.close();
+  server = await start(0, undefined, { exposition });
+  turn();
+  expect((await (await get('/metrics')).text()).split('\n')).toHaveLength(count + 1);
+  ended = true;
+  return last - first;
+}
+
+test('a page of many small pieces does not wait for a turn of the event loop with each', async () => {
+  expect(await turnsOfPage(500, () => {})).toBeLessThan(100);
+});
+
+test('a page whose pieces take long leaves turns of the event loop to other work', async () => {
+  const busy = () => {
+    for (const until = performance.now() + 20; performance.now() < until; );
+  };
+  expect(await turnsOfPage(6, busy)).toBeGreaterThanOrEqual(5);
+});

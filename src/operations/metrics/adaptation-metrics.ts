@@ -21,7 +21,7 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
   const gauges = gaugesOf(exposition, read);
   stateGauges(gauges);
   endpointGauges(gauges.many, read);
-  exposition.addGauge({
+  exposition.addQuantiles({
     name: 'pointsman_adaptation_latency_seconds',
     help: 'Times of the last requests, as predicted before they were learned from and as observed.',
     labels: ['time', 'source', 'quantile'],

@@ -46,7 +46,7 @@ const MODEL_LABELS = ['model_name', 'target_model_name', 'target_model'];
 const FAIRNESS_LABELS = ['fairness_id'];
 
 // Length from which a piece of text is returned, so that a large page does not block the thread for long.
-const PIECE_CHARACTERS = 32_768;
+export const PIECE_CHARACTERS = 32_768;
 
 /** Reads the cells of all threads and writes them as Prometheus text. Control thread only. */
 export class CellFamilies {

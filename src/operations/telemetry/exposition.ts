@@ -1,8 +1,17 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client';
 import type { Endpoint } from '../../contract/endpoint.js';
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
-import { CellFamilies } from './cell-families.js';
+import { CellFamilies, PIECE_CHARACTERS } from './cell-families.js';
 import { labelValue } from './label-values.js';
 import { PREFIX_PRODUCER } from './metric-table.js';
 import { type PoolSummary, type Spread, summarisePool } from './pool-gauges.js';
@@ -48,6 +57,14 @@ export interface ReadMetric {
   readonly read: () => Iterable<Sample>;
 }
 
+/** Quantiles that are computed elsewhere: samples as of a gauge, under the type that the label `quantile` belongs to. */
+class Summary extends Gauge {
+  override async get(): Promise<MetricObjectWithValues<MetricValue<string>>> {
+    // The enumeration of prom-client's types has no values at run time.
+    return { ...(await super.get()), type: 'summary' as never };
+  }
+}
+
 /** The metrics page: counters in shared memory, the pool's gauges, and registered metrics. */
 export class MetricsExposition {
   readonly registry = new Registry();
@@ -70,18 +87,25 @@ export class MetricsExposition {
 
   /** @throws when the name is taken */
   addGauge(metric: ReadMetric): void {
-    const { name, help, read } = metric;
-    const labelNames = [...(metric.labels ?? [])];
-    new Gauge({
+    new Gauge(this.#readAs(metric));
+  }
+
+  /** Quantiles, told by the label `quantile`, without a sum and a count. @throws when the name is taken */
+  addQuantiles(metric: ReadMetric): void {
+    new Summary(this.#readAs(metric));
+  }
+
+  #readAs({ name, help, labels = [], read }: ReadMetric): GaugeConfiguration<string> {
+    return {
       name,
       help,
-      labelNames,
+      labelNames: [...labels],
       registers: [this.registry],
       collect() {
         this.reset();
         for (const { labels, value } of read()) this.set(labelValues(labels), value);
       },
-    });
+    };
   }
 
   /** @returns the function that records an observation @throws when the name is taken */
@@ -128,7 +152,14 @@ export class MetricsExposition {
   async *pieces(): AsyncGenerator<string> {
     yield* this.#cells.pieces();
     this.#pool = summarisePool(this.#core, this.#endpointOf);
-    yield (await this.registry.metrics()).replaceAll(VALUELESS_LINE, '');
+    let piece = '';
+    for (const { name } of this.registry.getMetricsAsArray()) {
+      piece += `${await this.registry.getSingleMetricAsString(name)}\n\n`;
+      if (piece.length < PIECE_CHARACTERS) continue;
+      yield piece.replaceAll(VALUELESS_LINE, '');
+      piece = '';
+    }
+    if (piece !== '') yield piece.replaceAll(VALUELESS_LINE, '');
   }
 
   /** The whole page. */

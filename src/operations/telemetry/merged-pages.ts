@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /** A page of metrics in the text format of Prometheus, in pieces. */
 export interface MetricsText {
   pieces(): AsyncIterable<string>;
@@ -7,6 +9,24 @@ export interface MetricsText {
 interface Family {
   readonly head: string[];
   readonly series: string[];
+}
+
+/** Longest work on a page in one turn of the event loop. */
+const SLICE_MS = 8;
+
+/**
+ * Divides the work on a page into turns of the event loop. One turn for each piece would have a page wait for as many
+ * turns as it has pieces, and in a flood of events each turn is long.
+ */
+export class PageSlice {
+  #endsAt = performance.now() + SLICE_MS;
+
+  /** Waits for the next turn when the share of this one is used up. Called after each piece. */
+  async share(): Promise<void> {
+    if (performance.now() < this.#endsAt) return;
+    await nextTurn();
+    this.#endsAt = performance.now() + SLICE_MS;
+  }
 }
 
 /** Bytes after which a piece of the merged page is sent. */
@@ -24,12 +44,9 @@ export async function* mergedPages(own: MetricsText, pools: ReadonlyMap<string, 
     return;
   }
   const families = new Map<string, Family>();
-  await collect(families, own, undefined);
-  for (const [name, page] of pools) {
-    await collect(families, page, `pool="${name}"`);
-    // A page of hundreds of pools must not block the event loop.
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  const slice = new PageSlice();
+  await collect(families, own, undefined, slice);
+  for (const [name, page] of pools) await collect(families, page, `pool="${name}"`, slice);
   let piece = '';
   for (const { head, series } of families.values()) {
     piece += `${[...head, ...series].join('\n')}\n`;
@@ -40,13 +57,19 @@ export async function* mergedPages(own: MetricsText, pools: ReadonlyMap<string, 
   if (piece !== '') yield piece;
 }
 
-async function collect(families: Map<string, Family>, page: MetricsText, label: string | undefined): Promise<void> {
+async function collect(
+  families: Map<string, Family>,
+  page: MetricsText,
+  label: string | undefined,
+  slice: PageSlice,
+): Promise<void> {
   let family: Family | undefined;
   let rest = '';
   for await (const piece of page.pieces()) {
     const lines = (rest + piece).split('\n');
     rest = lines.pop()!;
     for (const line of lines) family = take(families, family, line, label);
+    await slice.share();
   }
   if (rest !== '') take(families, family, rest, label);
 }

@@ -13,7 +13,7 @@ import type { Server as TlsServer } from 'node:tls';
 import { addressFlags } from '../../ingress/transports/listener.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
-import type { MetricsText } from './merged-pages.js';
+import { type MetricsText, PageSlice } from './merged-pages.js';
 import { localPages, type MayRead, readerOf } from './page-access.js';
 import { clusterDomains, crossSiteProblem, HostNames } from './page-origin.js';
 
@@ -228,11 +228,11 @@ async function answerMetrics(
     response.end();
     return;
   }
+  const slice = new PageSlice();
   for await (const piece of exposition.pieces()) {
     if (response.destroyed) return;
     if (!response.write(piece)) await drained(response);
-    // Between two pieces the thread's other work goes first.
-    await new Promise((resolve) => setImmediate(resolve));
+    await slice.share();
   }
   response.end();
 }
