@@ -113,7 +113,8 @@ export function loadCoreModule(build: CoreBuild | URL = namedBuild()): WebAssemb
 /**
  * Makes the shared memory of a pool at its full size and lays out its regions.
  * @param hashSeed 64-bit seed of the block hashes; random unless a test or a replay sets it.
- * @throws RangeError when a size is out of range or the whole does not fit into 4 GiB.
+ * @throws RangeError when a size is out of range or the whole does not fit into 4 GiB
+ * @throws MemoryRefused when the machine does not give it
  */
 export function createPoolMemory(
   sizes: PoolSizes = defaultPoolSizes,
@@ -122,14 +123,36 @@ export function createPoolMemory(
   checkSizes(sizes);
   const module = options.module ?? loadCoreModule();
   const seed = options.hashSeed ?? randomBytes(8).readBigUInt64LE();
-  const probe = new WebAssembly.Memory({ initial: 2, maximum: 2, shared: true });
+  const probe = sharedMemory(2);
   const pages = writeHeader(probe, module, sizes, seed);
   if (pages === 0) throw new RangeError('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
-  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  const memory = sharedMemory(pages);
   writeHeader(memory, module, sizes, seed);
   const pool = { memory, module };
   attachCore(pool, 0).call.initialise();
   return pool;
+}
+
+/** The machine, or a limit on the process, does not give a shared memory of this size. */
+export class MemoryRefused extends Error {
+  override readonly name = 'MemoryRefused';
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`${bytes} bytes of shared memory could not be had`);
+    this.bytes = bytes;
+  }
+}
+
+const PAGE_BYTES = 65_536;
+
+function sharedMemory(pages: number): WebAssembly.Memory {
+  try {
+    return new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  } catch (error) {
+    if (error instanceof RangeError) throw new MemoryRefused(pages * PAGE_BYTES);
+    throw error;
+  }
 }
 
 function checkSizes(sizes: PoolSizes): void {

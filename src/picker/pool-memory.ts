@@ -1,5 +1,12 @@
 import { EndpointTable } from '../core/endpoint-table.js';
-import { attachCore, type CoreInstance, createPoolMemory, defaultPoolSizes, type PoolMemory } from '../core/memory.js';
+import {
+  attachCore,
+  type CoreInstance,
+  createPoolMemory,
+  defaultPoolSizes,
+  MemoryRefused,
+  type PoolMemory,
+} from '../core/memory.js';
 import type { PickerOptions } from './picker-options.js';
 
 /** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
@@ -28,7 +35,10 @@ interface OpenedMemory {
   readonly table: EndpointTable;
 }
 
-/** Makes the memory of a pool, of the size that the bounds of the picker ask for. */
+/**
+ * Makes the memory of a pool, of the size that the bounds of the picker ask for.
+ * @throws with one line that names the size and the flags that lower it, when the memory cannot be had
+ */
 export function openMemory(
   { bounds, decide, replica }: Pick<PickerOptions, 'bounds' | 'decide' | 'replica'>,
   hashSeed: bigint,
@@ -54,5 +64,19 @@ function createMemory({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'repli
     changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
-  return createPoolMemory(sizes, { hashSeed });
+  try {
+    return createPoolMemory(sizes, { hashSeed });
+  } catch (error) {
+    throw error instanceof MemoryRefused ? new Error(refusedText(error.bytes, bounds)) : error;
+  }
+}
+
+const MIB_BYTES = 2 ** 20;
+
+function refusedText(bytes: number, { indexBlocks, maxEndpoints, shards }: PickerOptions['bounds']): string {
+  return (
+    `cannot reserve ${Math.ceil(bytes / MIB_BYTES)} MiB (${bytes} bytes) of memory for the pool: lower ` +
+    `--index-blocks (${indexBlocks}; indexBlocks of a pool of --pools), --max-endpoints (${maxEndpoints}) or ` +
+    `--shards (${shards}), or raise the limit on the address space of the process (ulimit -v)`
+  );
 }
