@@ -44,6 +44,8 @@ export class PoolSet implements Part {
   readonly #options: PoolSetOptions;
   readonly #running = new Map<string, RunningPool>();
   readonly #problems: ReportOnce;
+  /** Why pools of the file could not be opened, by their names: at most as many as the file may have pools. */
+  readonly #unopened = new Map<string, string>();
   #text: string | undefined;
   #watch: FileWatch | undefined;
   /** Parts of removed pools whose streams end. */
@@ -64,9 +66,11 @@ export class PoolSet implements Part {
     return new Map(running.map(([name, { pages }]) => [name, pages]));
   }
 
-  /** Reason why the file is not in effect; undefined = it is. */
+  /** Reason why the file is not in effect, or a pool of it is not; undefined = all of it is. */
   get problem(): string | undefined {
-    return this.#problems.present;
+    const present = this.#problems.present;
+    if (present !== undefined) return `${present}; the pools stay as they were`;
+    return this.#unopened.size === 0 ? undefined : [...this.#unopened.values()].join('; ');
   }
 
   /** Requests so far of the pools that run. */
@@ -122,6 +126,7 @@ export class PoolSet implements Part {
     const { followed, shards } = this.#options;
     const { pools, defaultPool } = followed.read(text);
     this.#text = text;
+    this.#unopened.clear();
     const before = new Set(this.#running.keys());
     for (const definition of pools) {
       before.delete(definition.route.name);
@@ -146,7 +151,9 @@ export class PoolSet implements Part {
     } catch (error) {
       if (!this.#started) throw error;
       const stays = running === undefined ? 'it is not served' : 'it stays as it was';
-      this.#options.log.error({ pool: name, problem: errorMessage(error) }, `pool cannot be opened: ${stays}`);
+      const problem = errorMessage(error);
+      this.#unopened.set(name, `pool "${name}" cannot be opened, ${stays}: ${problem}`);
+      this.#options.log.error({ pool: name, problem }, `pool cannot be opened: ${stays}`);
     }
   }
 

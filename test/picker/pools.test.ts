@@ -104,6 +104,18 @@ async function answerTo(client: ProxyClient, asked: Asked): Promise<string> {
   return reply.headers['x-gateway-destination-endpoint']!;
 }
 
+/** Exit code of doctor, and the first line of what it found. */
+async function doctorOf(metricsPort: number): Promise<readonly [code: number, first: string | undefined]> {
+  const url = `http://127.0.0.1:${metricsPort}`;
+  const doctor = promisify(execFile)(process.execPath, [PROGRAM, 'doctor', '--seconds', '0', '--picker', url]);
+  const { code, stdout } = await doctor.then(
+    ({ stdout: text }) => ({ code: 0, stdout: text }),
+    (error: { readonly code: number; readonly stdout: string }) => error,
+  );
+  return [code, stdout.split('\n')[1]];
+}
+
+const GAMMA: Entry = { name: 'gamma', endpoint: 20_003 };
 const inPool = (pool: string): Asked => ({ headers: { 'x-pointsman-pool': pool } });
 const TWO: readonly Entry[] = [
   { name: 'alpha', endpoint: 20_001, models: ['llama', 'qwen-*'] },
@@ -328,6 +340,23 @@ describe('pools of one process', () => {
     expect(await answerTo(client, inPool('beta'))).toBe('127.0.0.1:20002');
   });
 
+  it('a pool that cannot be opened is told by log, metric and the first line of doctor until it can be', async () => {
+    const file = await writePools(TWO);
+    const serve = await startServe([...FLAGS, `--pools=${file.path}`]);
+    cleanups.push(() => serve.kill());
+    await file.write([...TWO, { ...GAMMA, configuration: { plugins: [{ type: 'no-such-scorer' }] } }]);
+    await eventually('the pool is tried', () => serve.log().includes('pool cannot be opened: it is not served'));
+    expect(await metric(serve.metricsPort, 'pointsman_pools_file_rejected')).toBe(1);
+    expect(await doctorOf(serve.metricsPort)).toEqual([
+      2,
+      expect.stringMatching(/^error +pools file +.*pool "gamma" cannot be opened, it is not served: .*no-such-scorer/),
+    ]);
+    await file.write([...TWO, GAMMA]);
+    const isOver = async () => (await metric(serve.metricsPort, 'pointsman_pools_file_rejected')) === 0;
+    await eventually('the pool is served', isOver);
+    expect(await answerTo(dial(serve.grpcPort), inPool('gamma'))).toBe('127.0.0.1:20003');
+  });
+
   it('a file that cannot be used leaves the pools as they are, and log, metric and the first line of doctor say so', async () => {
     const file = await writePools(TWO);
     const serve = await startServe([...FLAGS, `--pools=${file.path}`]);
@@ -335,15 +364,9 @@ describe('pools of one process', () => {
     await writeFile(file.path, 'pools: [{name: alpha, endpointsFile: 5}]');
     await eventually('the file is read', () => serve.log().includes('the pools stay as they were'));
     expect(await metric(serve.metricsPort, 'pointsman_pools_file_rejected')).toBe(1);
-    const url = `http://127.0.0.1:${serve.metricsPort}`;
-    const doctor = promisify(execFile)(process.execPath, [PROGRAM, 'doctor', '--seconds', '0', '--picker', url]);
-    const { code, stdout } = await doctor.then(
-      ({ stdout: text }) => ({ code: 0, stdout: text }),
-      (error: { readonly code: number; readonly stdout: string }) => error,
-    );
-    expect([code, stdout.split('\n')[1]]).toEqual([
+    expect(await doctorOf(serve.metricsPort)).toEqual([
       2,
-      expect.stringMatching(/^error +pools file +the file of --pools/),
+      expect.stringMatching(/^error +pools file +the file of --pools.* the pools stay as they were/),
     ]);
     expect(await answerTo(dial(serve.grpcPort), inPool('beta'))).toBe('127.0.0.1:20002');
   });

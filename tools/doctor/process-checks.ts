@@ -33,10 +33,10 @@ export function boundsOf({ health, samples }: PickerReading): readonly BoundUse[
   return [...(health?.bounds ?? []), ...own];
 }
 
-/** The first line of all: pools that are added or changed in the file do not exist. */
+/** The first line of all: pools that are added or changed in the file do not exist, or not as it has them. */
 function poolsFile({ poolsProblem }: PickerReading): readonly Condition[] {
   if (poolsProblem === undefined) return [];
-  const text = `the file of --pools is not in effect, the pools are those of the version before: ${poolsProblem}`;
+  const text = `the file of --pools is not in effect as it is: ${poolsProblem}`;
   return [condition('error', 'pools file', text, 'correct it; pointsman lint --pools FILE checks it')];
 }
 
