@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   constants,
@@ -11,7 +12,8 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { type FileHandle, open, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 
 /** Bytes of a text that is written by hand, or that Kubernetes mounts (etcd's bound): configurations, endpoints. */
 export const TEXT_BYTES_MAX = 1024 * 1024;
@@ -28,6 +30,8 @@ const READING = constants.O_RDONLY | constants.O_NONBLOCK;
 /** A link in the place of the file is not followed, and neither is a file used that is there already. */
 const CREATING = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const MODE = 0o666;
+/** Age from which on a new file that never took its place was left by a process that was killed. */
+const LEFT_MS = 3_600_000;
 
 /**
  * Reads a regular file, also behind links, as Kubernetes mounts them. What is none is not opened (a pipe may have
@@ -114,12 +118,14 @@ class BoundedContent {
 
 /**
  * Replaces a file as a whole: a reader finds the old content or the new one, also after a crash, a full disk or a
- * signal. What was written by then is removed.
+ * signal, or when two write it at once: the one that ends last wins. What was written by then is removed, and what
+ * killed processes left is an hour later.
  * @param mode rights of the new file, as far as the process's mask leaves them
  */
 export async function replaceFile(path: string, content: string | Uint8Array, mode = MODE): Promise<void> {
   const beside = besideOf(path);
-  const file = await create(beside, mode);
+  await removeLeft(path);
+  const file = await open(beside, CREATING, mode);
   try {
     await writeAndClose(file, content);
     await rename(beside, path);
@@ -132,7 +138,7 @@ export async function replaceFile(path: string, content: string | Uint8Array, mo
 /** As `replaceFile`, at once: for the start, and for small files. */
 export function replaceFileSync(path: string, content: string | Uint8Array, mode = MODE): void {
   const beside = besideOf(path);
-  const file = createSync(beside, mode);
+  const file = openSync(beside, CREATING, mode);
   try {
     writeAndCloseSync(file, content);
     renameSync(beside, path);
@@ -142,33 +148,24 @@ export function replaceFileSync(path: string, content: string | Uint8Array, mode
   }
 }
 
+/** A name that nobody else writes or can foresee. */
 function besideOf(path: string): string {
-  return `${path}.new`;
+  return `${path}.${randomBytes(8).toString('hex')}.new`;
 }
 
-/** What an earlier run left, or somebody else put in the place of the file, is removed, and not written through. */
-async function create(path: string, mode: number): Promise<FileHandle> {
-  try {
-    return await open(path, CREATING, mode);
-  } catch (error) {
-    if (!isThere(error)) throw error;
-    await unlink(path);
-    return open(path, CREATING, mode);
+/** Files whose leftovers this thread has removed. */
+const cleaned = new Set<string>();
+
+async function removeLeft(path: string): Promise<void> {
+  if (cleaned.has(path)) return;
+  cleaned.add(path);
+  const [folder, beginning] = [dirname(path), `${basename(path)}.`];
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((each) => each.startsWith(beginning) && each.endsWith('.new'))) {
+    const left = join(folder, name);
+    const { mtimeMs } = await lstat(left).catch(() => ({ mtimeMs: Date.now() }));
+    if (Date.now() - mtimeMs > LEFT_MS) await unlink(left).catch(() => undefined);
   }
-}
-
-function createSync(path: string, mode: number): number {
-  try {
-    return openSync(path, CREATING, mode);
-  } catch (error) {
-    if (!isThere(error)) throw error;
-    unlinkSync(path);
-    return openSync(path, CREATING, mode);
-  }
-}
-
-function isThere(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === 'EEXIST';
 }
 
 async function writeAndClose(file: FileHandle, content: string | Uint8Array): Promise<void> {

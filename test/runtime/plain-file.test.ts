@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,13 +79,28 @@ describe('a file that is replaced', () => {
     symlinkSync(at('victim'), at('state.new'));
     await replace(at('state'), 'learned');
     expect([readFileSync(at('victim'), 'utf8'), readFileSync(at('state'), 'utf8')]).toEqual(['precious', 'learned']);
-    expect(readdirSync(folder).sort()).toEqual(['state', 'victim']);
+    expect(readdirSync(folder).sort()).toEqual(['state', 'state.new', 'victim']);
   });
 
-  it('what a killed process left beside the file is replaced', async () => {
-    writeFileSync(at('state.new'), 'half');
-    await replaceFile(at('state'), 'whole');
+  it('a file that many replace at once has the content of one of them, and nothing is left beside it', async () => {
+    const contents = Array.from({ length: 8 }, (_, writer) => String(writer).repeat(300_000));
+    await Promise.all(contents.map((content) => replaceFile(at('state'), content)));
+    expect(contents).toContain(readFileSync(at('state'), 'utf8'));
     expect(readdirSync(folder)).toEqual(['state']);
+  });
+
+  it('what a killed process left beside the file is removed an hour later', async () => {
+    const now = Date.now() / 1000;
+    for (const [name, ageS] of [
+      ['state.0123456789abcdef.new', 3_700],
+      ['state.fedcba9876543210.new', 60],
+      ['stateless.new', 3_700],
+    ] as const) {
+      writeFileSync(at(name), 'half');
+      utimesSync(at(name), now, now - ageS);
+    }
+    await replaceFile(at('state'), 'whole');
+    expect(readdirSync(folder).sort()).toEqual(['state', 'state.fedcba9876543210.new', 'stateless.new']);
   });
 
   const hasMounts = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
