@@ -25,7 +25,7 @@ async function endUnder(limitMib: number, flags: readonly string[]) {
 }
 
 describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be had', () => {
-  it('a picker whose index does not fit into its address space names the size and the flags, and ends with 1', async () => {
+  it('a picker whose index finds no address space names the size and the flags, and ends with 1', async () => {
     const { code, stderr } = await endUnder(3_000, ['--index-blocks=8000000', '--max-endpoints=1024']);
     expect(stderr).toMatch(
       /^pointsman: cannot reserve \d{3,4} MiB \(\d+ bytes\) of memory for the pool: lower --index/m,
