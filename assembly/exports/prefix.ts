@@ -36,6 +36,7 @@ export {
   EXPORT_PARENT,
   EXPORT_PARENT_HASH,
   EXPORT_SEGMENT_BYTES,
+  EXPORT_TIERED,
   prefixExport,
 } from '../prefix/export';
 export { prefixHeadAddress } from '../prefix/index';
@@ -44,6 +45,7 @@ export {
   EVENT_HEAD_BYTES,
   EVENT_PARENT,
   EVENT_PARENT_HASH,
+  EVENT_PLACE_SHIFT,
   EVENT_REMOVE,
   EVENT_SLOT,
   EVENT_TAIL,
@@ -51,6 +53,7 @@ export {
   prefixApply,
   prefixClear,
   prefixInsert,
+  prefixMove,
   prefixRemove,
   prefixRemoveEndpoint,
   prefixSetCapacity,
@@ -68,7 +71,14 @@ export {
   LOSS_TOLD,
   LOSS_UNCONFIRMED,
 } from '../prefix/losses';
-export { prefixMatch, prefixMatchAt } from '../prefix/match';
+export { matchedBelow, prefixMatch, prefixMatchAt, prefixSetPrices, weighMatches } from '../prefix/match';
 export { prefixRepairRest } from '../prefix/repair';
-export { prefixHeld, prefixInsertLocked, prefixRemoveEndpointLocked, prefixRemoveLocked } from '../prefix/store';
+export { PLACE_DISK, PLACE_GPU, PLACE_HOST, PLACE_REMOTE } from '../prefix/sets';
+export {
+  prefixHeld,
+  prefixInsertLocked,
+  prefixMoveLocked,
+  prefixRemoveEndpointLocked,
+  prefixRemoveLocked,
+} from '../prefix/store';
 export { tailInsertLocked, tailMatch } from '../prefix/tails';

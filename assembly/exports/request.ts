@@ -90,6 +90,7 @@ export {
 export {
   tokenChainAdd,
   tokenChainBegin,
+  tokenChainEnd,
   tokenChainMix,
   tokenChainResume,
   tokenChainTail,

@@ -26,7 +26,7 @@ import {
 } from './layout';
 import { sentTick } from './recency';
 import { extentAt, extentEnd, extentList, extentSet, Segment, segmentAt } from './segment';
-import { setHolds, setReferences } from './sets';
+import { setHolds, setReferences, setTiered, tiersStand } from './sets';
 import { tableFind } from './table';
 
 /** @returns 0, or what is wrong with one segment by itself */
@@ -101,6 +101,7 @@ function checkCounts(top: u32): u32 {
     if (children != segmentAt(segment).children) return 30;
   }
   let sets: u32 = 0;
+  let tiered: u32 = 0;
   for (let set: u32 = 1; set <= indexHead().setTop; set++) {
     let references: u32 = 0;
     for (let segment: u32 = 1; segment <= top; segment++) {
@@ -109,8 +110,12 @@ function checkCounts(top: u32): u32 {
       for (let i: u32 = 0; i < at.extents; i++) if (extentSet(extentAt(extentList(at), i)) == set) references++;
     }
     if (references != setReferences(set)) return 31; // the word of a free set is 0
-    if (references != 0) sets++;
+    if (references == 0) continue;
+    if (!tiersStand(set)) return 33;
+    sets++;
+    tiered += u32(setTiered(set));
   }
+  if (tiered != indexHead().tieredSets) return 34;
   return counted(PREFIX_COUNTER_SETS) == sets ? 0 : 32;
 }
 

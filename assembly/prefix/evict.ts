@@ -15,7 +15,7 @@ import { LOSS_CAPACITY } from './losses';
 import { dropOldest, keepOldest, oldestKept } from './oldest';
 import { sentTick } from './recency';
 import { extentAt, extentList, extentSet, Segment, segmentAt } from './segment';
-import { changeRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
+import { dropRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
 import { ageKey, beginVictims, insertVictim, offerVictim, sortVictims, tooYoung, victimAt, victims } from './victims';
 
@@ -186,7 +186,7 @@ function evictFrom(segment: u32, slot: u32, target: u32): void {
     const end = heldEndBy(at, slot);
     if (end == 0) break;
     const over = load<u32>(held) - target;
-    const gone = changeRange(segment, over >= end ? 0 : end - over, end, slot, LOSS_CAPACITY);
+    const gone = dropRange(segment, over >= end ? 0 : end - over, end, slot, LOSS_CAPACITY);
     count(PREFIX_COUNTER_EVICTED, gone);
     if (gone == 0) break;
   }
@@ -207,7 +207,7 @@ export function dropHeld(slot: u32, lost: u32): u32 {
     for (let rest = load<u64>(at); rest != 0; rest &= rest - 1) {
       const first = ((word << 6) + <u32>ctz(rest)) << GROUP_SHIFT;
       for (let segment = first; segment < first + (1 << GROUP_SHIFT) && segment <= top; segment++) {
-        if (changeRange(segment, 0, <u32>segmentAt(segment).length, slot, lost) != 0) trim(segment);
+        if (dropRange(segment, 0, <u32>segmentAt(segment).length, slot, lost) != 0) trim(segment);
       }
     }
     store<u64>(at, 0);

@@ -8,7 +8,7 @@ import { isMapped } from '../preconditions';
 import { indexHead } from './head';
 import { SET_WORDS, STAMPS } from './layout';
 import { extentAt, extentEnd, extentList, extentSet, Segment, segmentAt } from './segment';
-import { setBits } from './sets';
+import { setBits, setTiered, setTiers } from './sets';
 
 const PATIENCE: u32 = 100;
 
@@ -23,7 +23,7 @@ class PieceHead {
 
 /**
  * One exported segment. Its held blocks' hashes follow, then its extents: each the end (u64) and the holders, a bit for
- * each endpoint slot.
+ * each endpoint slot. With EXPORT_TIERED in the end two bitmaps of their tiers follow, as in a set.
  */
 @unmanaged
 class ExportedSegment {
@@ -55,9 +55,25 @@ export const EXPORT_EXTENTS: usize = offsetof<ExportedSegment>('extents');
 export const EXPORT_SEGMENT_BYTES: usize = offsetof<ExportedSegment>();
 /** Holders of an extent, behind its end. */
 export const EXPORT_EXTENT_HOLDERS: usize = sizeof<u64>();
+/** In the end of an extent: an endpoint holds its blocks below the GPU. */
+export const EXPORT_TIERED: u32 = 0x100;
 
+/** Bytes of an extent, at most. */
 function extentBytes(): usize {
-  return EXPORT_EXTENT_HOLDERS + ((<usize>SET_WORDS) << 3);
+  return EXPORT_EXTENT_HOLDERS + 3 * ((<usize>SET_WORDS) << 3);
+}
+
+/** Writes one extent. @returns the address behind it */
+function exportExtent(extent: u32, to: usize): usize {
+  const set = extentSet(extent);
+  const tiered = setTiered(set);
+  const bitmap = (<usize>SET_WORDS) << 3;
+  store<u64>(to, <u64>(extentEnd(extent) | (tiered ? EXPORT_TIERED : 0)));
+  memory.copy(to + EXPORT_EXTENT_HOLDERS, setBits(set), bitmap);
+  const end = to + EXPORT_EXTENT_HOLDERS + bitmap;
+  if (!tiered) return end;
+  memory.copy(end, setTiers(set), bitmap << 1);
+  return end + (bitmap << 1);
 }
 
 /** Last block of the parent that the segment hangs on. */
@@ -84,12 +100,7 @@ function exportSegment(segment: u32, at: Segment, address: usize): usize {
   let to = address + offsetof<ExportedSegment>();
   memory.copy(to, at.content, (<usize>length) << 3);
   to += (<usize>length) << 3;
-  for (let i: u32 = 0; i < extents; i++) {
-    const extent = extentAt(list, i);
-    store<u64>(to, extentEnd(extent));
-    memory.copy(to + EXPORT_EXTENT_HOLDERS, setBits(extentSet(extent)), (<usize>SET_WORDS) << 3);
-    to += extentBytes();
-  }
+  for (let i: u32 = 0; i < extents; i++) to = exportExtent(extentAt(list, i), to);
   return to - address;
 }
 

@@ -17,11 +17,18 @@ export class IndexHead {
   setFree: u32;
   /** Highest set number ever used · any thread · index lock. */
   setTop: u32;
-  private unused0: u64;
+  /** Cost of loading a block from the host's memory, beside computing it, 0..1 · control thread · none. */
+  hostPrice: f32;
+  /** As hostPrice, from a disk · control thread · none. */
+  diskPrice: f32;
+  /** As hostPrice, from another machine · control thread · none. */
+  remotePrice: f32;
+  private unused0: u32;
   private unused1: u64;
   private unused2: u64;
-  private unused3: u64;
-  private unused4: u64;
+  private unused3: u32;
+  /** Holder sets with an endpoint that holds its blocks below the GPU · any thread · index lock. */
+  tieredSets: u32;
   /** Changes, counted in twos; on a line that readers read anyway · any thread · index lock. */
   tick: u32;
   /** Not 0: lookups compare every hash, not one per segment · control thread · none. */

@@ -8,6 +8,7 @@
 //   stamps     u32 per segment: when it was last looked up or inserted             any, plain      index lock
 //   overflow   SEGMENT_BLOCKS extents, for segments with more than INLINE_EXTENTS      index lock      any, by version
 //   sets       interned holder sets: meta, bitmaps, hash heads, transition cache   index lock      any, by version
+//   tiers      of holder sets: two bits per endpoint, where it holds the blocks   index lock      any, by version
 //   members    one bit per (endpoint, group of segments): may hold something there index lock      index lock
 //   recency    u32 per (endpoint, group of segments): when it was last sent there  index lock      index lock
 //   oldest     per endpoint: its VICTIMS oldest segments, found by a pass           index lock      index lock
@@ -15,7 +16,7 @@
 //   losses     u64 per lost run of blocks: why it was lost                         index lock      any, no lock
 //   beginnings u64 per first block of a prompt: what stood in front of it          index lock      any, no lock
 //   scratch    the path, extents and victims of the operation under way              index lock      index lock
-//   readers    per thread: segments visited and endpoints still alive              its thread      its thread
+//   readers    per thread: segments visited, endpoints still alive, blocks on tiers its thread      its thread
 
 /** Blocks in one segment. A segment never crosses a depth that is a multiple of it. */
 export const SEGMENT_BLOCKS: u32 = 64;
@@ -105,7 +106,7 @@ function recencyBytes(p: u32, n: u32): u64 {
 export const OLDEST_ROW: usize = 64 + ((<usize>VICTIMS) << 3);
 
 function readerBytes(p: u32, c: u32): u64 {
-  return (((<u64>c + 8) << 4) + (p >> 3) + 256 + 63) & ~(<u64>63);
+  return (((<u64>c + 8) << 4) + (p >> 3) + ((<u64>p) << 3) + 256 + 63) & ~(<u64>63);
 }
 
 function align(bytes: u64): u64 {
@@ -124,6 +125,7 @@ export function prefixRegionBytes(p: u32, n: u32, c: u32, k: u32): u64 {
   bytes += align(segments << 2);
   bytes += (<u64>overflowCount(n) + 1) * (SEGMENT_BLOCKS << 2);
   bytes += <u64>setCount(n) * (16 + 4 + (p >> 3)) + (TRANSITIONS << 4);
+  bytes += <u64>setCount(n) * (1 + (p >> 2));
   bytes += align(<u64>p * ((<u64>memberWords(p, n)) << 3)) + recencyBytes(p, n);
   bytes += <u64>p * OLDEST_ROW;
   bytes += (<u64>tailBuckets(n)) << 7;
@@ -147,6 +149,8 @@ export let SET_BITS: usize = 0;
 export let SET_COUNT: u32 = 0; // 0 is the empty set
 export let SET_WORDS: u32 = 0; // u64 words of a bitmap
 export let SET_CACHE: usize = 0;
+export let SET_TIERS: usize = 0;
+export let SET_TIERED: usize = 0; // one byte a set, not 0 = an endpoint holds its blocks below the GPU
 export let MEMBERS: usize = 0;
 export let MEMBER_WORDS: u32 = 0;
 export let GROUP_SHIFT: u32 = 0;
@@ -167,6 +171,7 @@ export let PATH: usize = 0; // 16 bytes per step of the path
 export let VISITED: usize = 0; // this thread's
 export let ALIVE: usize = 0; // this thread's
 export let GUESSES: usize = 0; // this thread's
+export let TIER_BLOCKS: usize = 0; // this thread's: u64 per slot, four counts of 16 bits
 export let BLOCK_LIMIT: u32 = 0; // INDEX_BLOCKS
 export let CHAIN_LIMIT: u32 = 0; // CHAIN_BLOCKS
 export let SLOT_LIMIT: u32 = 0; // SLOTS
@@ -196,7 +201,9 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   SET_HEADS = SET_META + ((<usize>SET_COUNT) << 4);
   SET_BITS = SET_HEADS + ((<usize>SET_COUNT) << 2);
   SET_CACHE = SET_BITS + <usize>SET_COUNT * (p >> 3);
-  MEMBERS = SET_CACHE + <usize>(TRANSITIONS << 4);
+  SET_TIERS = SET_CACHE + <usize>(TRANSITIONS << 4);
+  SET_TIERED = SET_TIERS + <usize>SET_COUNT * (p >> 2);
+  MEMBERS = SET_TIERED + SET_COUNT;
   RECENCY = MEMBERS + <usize>align(<u64>p * ((<u64>MEMBER_WORDS) << 3));
   OLDEST = RECENCY + <usize>recencyBytes(p, n);
   TAILS = OLDEST + <usize>p * OLDEST_ROW;
@@ -212,4 +219,5 @@ export function prefixBind(region: usize, p: u32, n: u32, c: u32, thread: u32): 
   VISITED = region + end + <usize>(<u64>thread * readerBytes(p, c));
   ALIVE = VISITED + ((<usize>c + 8) << 4);
   GUESSES = ALIVE + (p >> 3) + 64;
+  TIER_BLOCKS = GUESSES + 64;
 }

@@ -5,10 +5,12 @@ import { ASSERTIONS } from '../assertions';
 import { INDEX_LOCK, lockAcquire, lockRelease } from '../lock';
 import { fitsChain, isMapped, isSlot, isTruth } from '../preconditions';
 import { LOSS_GONE, LOSS_TOLD, LOSS_UNCONFIRMED } from './losses';
+import { PLACE_GPU, PLACE_REMOTE } from './sets';
 import {
   prefixClearLocked,
   prefixHeld,
   prefixInsertLocked,
+  prefixMoveLocked,
   prefixRemoveAt,
   prefixRemoveEndpointLocked,
   prefixRemoveLocked,
@@ -25,14 +27,17 @@ export const EVENT_REMOVE: u32 = 0x80000000;
 export const EVENT_PARENT: u32 = 0x40000000;
 /** The hash of a tail follows those of the blocks. */
 export const EVENT_TAIL: u32 = 0x20000000;
-const EVENT_COUNT: u32 = 0x1fffffff;
+/** Place of the blocks of a record without EVENT_REMOVE: PLACE_* - PLACE_GPU, in two bits. */
+export const EVENT_PLACE_SHIFT: u32 = 27;
+const EVENT_PLACE_MASK: u32 = 3;
+const EVENT_COUNT: u32 = 0x7ffffff;
 
 /** Head of one record of an event log, whole 8-byte words; the hashes follow. */
 @unmanaged
 class EventHead {
   /** Endpoint slot · host · none, in the caller's own input. */
   slot: u32;
-  /** Blocks, with EVENT_REMOVE, EVENT_PARENT or EVENT_TAIL in the high bits · host · none. */
+  /** Blocks, with EVENT_REMOVE, EVENT_PARENT, EVENT_TAIL and the place in the high bits · host · none. */
   blocks: u32;
   /** Chain hash of the block before, used with EVENT_PARENT · host · none. */
   parent: u64;
@@ -46,6 +51,10 @@ export const EVENT_HEAD_BYTES: usize = offsetof<EventHead>();
 /** The lock could not be had in time; nothing was changed. */
 export const PREFIX_BUSY: i32 = -1;
 
+function isPlace(place: u32): bool {
+  return place >= PLACE_GPU && place <= PLACE_REMOTE;
+}
+
 /** As prefixInsertLocked. @returns blocks newly stored, or PREFIX_BUSY */
 export function prefixInsert(slot: u32, blocks: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
@@ -57,15 +66,27 @@ export function prefixInsert(slot: u32, blocks: u32): i32 {
 }
 
 /** As prefixStoreLocked. @returns blocks newly stored, or PREFIX_BUSY */
-export function prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): i32 {
+export function prefixStore(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32, place: u32): i32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(isTruth(hasParent), '`hasParent` is 0 or 1');
   if (ASSERTIONS) assert(isMapped(parentPointer, 8), 'the hash of the parent is in the memory');
   if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  if (ASSERTIONS) assert(isPlace(place), 'the place is one that has blocks');
   if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
-  const stored = prefixStoreLocked(slot, hasParent, parentPointer, blocks);
+  const stored = prefixStoreLocked(slot, hasParent, parentPointer, blocks, place);
   lockRelease(LOCK);
   return stored;
+}
+
+/** As prefixMoveLocked. @returns 0, or PREFIX_BUSY */
+export function prefixMove(slot: u32, blocks: u32, place: u32): i32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(fitsChain(blocks), 'the blocks are those of one chain');
+  if (ASSERTIONS) assert(isPlace(place), 'the place is one that has blocks');
+  if (!lockAcquire(LOCK, PATIENCE)) return PREFIX_BUSY;
+  prefixMoveLocked(slot, blocks, place);
+  lockRelease(LOCK);
+  return 0;
 }
 
 /** As prefixRemoveLocked. @returns blocks removed, or PREFIX_BUSY */
@@ -101,6 +122,12 @@ export function prefixClear(slot: u32, lost: u32): i32 {
   return removed;
 }
 
+function storeEvent(event: EventHead, hashes: usize, blocks: u32): void {
+  const parent = changetype<usize>(event) + offsetof<EventHead>('parent');
+  const place = PLACE_GPU + ((event.blocks >> EVENT_PLACE_SHIFT) & EVENT_PLACE_MASK);
+  prefixStoreAt(event.slot, event.blocks & EVENT_PARENT, parent, hashes, blocks, place);
+}
+
 /**
  * Applies a log of events, of engines or of other replicas, under one hold of the lock. Each record is an EventHead and
  * its hashes.
@@ -119,7 +146,7 @@ export function prefixApply(log: usize, bytes: u32): i32 {
     const tail = (event.blocks & EVENT_TAIL) != 0;
     if ((end - hashes) >> 3 < <usize>blocks + <usize>tail) break;
     if ((event.blocks & EVENT_REMOVE) != 0) prefixRemoveAt(event.slot, hashes, blocks, LOSS_TOLD);
-    else prefixStoreAt(event.slot, event.blocks & EVENT_PARENT, at + offsetof<EventHead>('parent'), hashes, blocks);
+    else storeEvent(event, hashes, blocks);
     at = hashes + ((<usize>blocks) << 3);
     if (tail) {
       tailInsertLocked(event.slot, at);

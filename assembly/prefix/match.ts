@@ -1,7 +1,10 @@
 // The lookup: how many blocks of the prompt, contiguous from the first, each endpoint holds. No lock.
 //
-// Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, and ALIVE, the bitmap of endpoints that
-// hold everything so far. Writes MATCH and, plainly, the stamps of the segments it used.
+// Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, ALIVE, the bitmap of endpoints that hold
+// everything so far, and TIER_BLOCKS, their blocks by tier. Writes MATCH and, plainly, the stamps of the segments it used.
+//
+// Blocks that an endpoint holds below the GPU are counted apart, by tier, and only where a set says that there are such:
+// weighMatches then makes MATCH the blocks on the GPU that would save as much as what the endpoint holds.
 //
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared
 // once more. If they stand, the answer was true at one moment; if not, the lookup begins again, at most TRIES times,
@@ -9,7 +12,7 @@
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { HASHES, MATCH } from '../memory';
-import { fitsChain, isMapped } from '../preconditions';
+import { fitsChain, isMapped, isSlot } from '../preconditions';
 import { countShared, PREFIX_COUNTER_GIVE_UPS, PREFIX_COUNTER_RETRIES } from './counters';
 import { indexHead } from './head';
 import {
@@ -24,6 +27,7 @@ import {
   SET_WORDS,
   SLOT_LIMIT,
   STAMPS,
+  TIER_BLOCKS,
   VISITED,
 } from './layout';
 import { agree } from './path';
@@ -37,7 +41,7 @@ import {
   Segment,
   segmentAt,
 } from './segment';
-import { NO_SET, setBits } from './sets';
+import { NO_SET, PLACE_DISK, PLACE_GPU, PLACE_HOST, PLACE_REMOTE, setBits, setTiered, setTiers } from './sets';
 import { tableFind, tableGuess } from './table';
 
 const TRIES: u32 = 64;
@@ -67,6 +71,41 @@ let anyAlive: bool = false;
 let longest: u32 = 0;
 let touched: u32 = 0; // keeps the loads ahead from being optimised away
 
+/** Blocks of lastSet that are not yet in TIER_BLOCKS, 0 also when its endpoints hold them on the GPU. */
+let lowerBlocks: u32 = 0;
+/** TIER_BLOCKS holds something. */
+let anyLower: bool = false;
+
+/** Bits of a count in TIER_BLOCKS: a chain has at most 65,535 blocks. */
+const COUNT_BITS: u64 = 16;
+
+function tierBlocksAt(slot: u32): usize {
+  return TIER_BLOCKS + ((<usize>slot) << 3);
+}
+
+/** Counts the blocks of lastSet that its endpoints hold below the GPU. */
+function noteLower(): void {
+  const low = setTiers(lastSet);
+  const high = low + ((<usize>SET_WORDS) << 3);
+  const blocks = <u64>lowerBlocks;
+  lowerBlocks = 0;
+  if (!anyLower) memory.fill(TIER_BLOCKS, 0, (<usize>SLOT_LIMIT) << 3);
+  anyLower = true;
+  for (let word: u32 = 0; word < SET_WORDS; word++) {
+    const at = (<usize>word) << 3;
+    const lowBits = load<u64>(low + at);
+    const highBits = load<u64>(high + at);
+    let rest = load<u64>(ALIVE + at) & (lowBits | highBits);
+    while (rest != 0) {
+      const bit = ctz(rest);
+      const tier = ((lowBits >> bit) & 1) + (((highBits >> bit) & 1) << 1);
+      const counts = tierBlocksAt((word << 6) + <u32>bit);
+      store<u64>(counts, load<u64>(counts) + (blocks << (tier * COUNT_BITS)));
+      rest &= rest - 1;
+    }
+  }
+}
+
 function noteDropped(word: u32, dropped: u64, depth: u32): void {
   while (dropped != 0) {
     store<u32>(MATCH + ((<usize>((word << 6) + <u32>ctz(dropped))) << 2), depth);
@@ -77,6 +116,7 @@ function noteDropped(word: u32, dropped: u64, depth: u32): void {
 /** Only the endpoints of `set` hold the block at `depth`; the others' matches end there. */
 function narrow(set: u32, depth: u32): void {
   if (set == lastSet) return;
+  if (lowerBlocks != 0) noteLower();
   lastSet = set;
   const bits = setBits(set);
   let any: u64 = 0;
@@ -105,8 +145,11 @@ function narrowByExtents(at: Segment, depth: u32, blocks: u32): void {
   let from: u32 = 0;
   for (let i: u32 = 0; i < extents; i++) {
     const extent = extentAt(list, i);
-    narrow(extentSet(extent) < SET_COUNT ? extentSet(extent) : 0, depth + from);
-    from = extentEnd(extent);
+    const set = extentSet(extent) < SET_COUNT ? extentSet(extent) : 0;
+    narrow(set, depth + from);
+    const to = extentEnd(extent);
+    if (indexHead().tieredSets != 0 && setTiered(set)) lowerBlocks += min(to, blocks) - min(from, blocks);
+    from = to;
     if (from >= blocks || !anyAlive) return;
   }
   narrow(0, depth + from);
@@ -198,7 +241,10 @@ function matchOnce(from: usize, blocks: u32): void {
   begun = false;
   anyAlive = false;
   longest = 0;
+  lowerBlocks = 0;
+  anyLower = false;
   const depth = walk(from, blocks);
+  if (lowerBlocks != 0) noteLower();
   if (!anyAlive) return;
   longest = depth;
   for (let word: u32 = 0; word < SET_WORDS; word++) {
@@ -243,4 +289,55 @@ export function prefixMatchAt(hashes: usize, blocks: u32): u32 {
   }
   countShared(PREFIX_COUNTER_GIVE_UPS);
   return cutMatches(steady);
+}
+
+/** Part of `blocks` that loading them from a tier costs, of what computing them costs. */
+function tierPrice(counts: u64, place: u32, price: f32): f64 {
+  const blocks = (counts >> (<u64>(place - PLACE_GPU) * COUNT_BITS)) & (((<u64>1) << COUNT_BITS) - 1);
+  return <f64>blocks * <f64>price;
+}
+
+/** Rounding of sums of prices, far below the price of one block. */
+const ROUNDING: f64 = 1e-3;
+
+/**
+ * Makes each match of the last lookup the whole blocks on the GPU that would save as much as what the endpoint holds.
+ * What was cut from a match since is taken to be blocks on the GPU: less than the truth, never more.
+ */
+export function weighMatches(used: u32): void {
+  if (ASSERTIONS) assert(used <= SLOT_LIMIT, 'the slots are those of the pool');
+  if (!anyLower) return;
+  const head = indexHead();
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const counts = load<u64>(tierBlocksAt(slot));
+    if (counts == 0) continue;
+    const at = MATCH + slotOffset(slot);
+    const price =
+      tierPrice(counts, PLACE_HOST, head.hostPrice) +
+      tierPrice(counts, PLACE_DISK, head.diskPrice) +
+      tierPrice(counts, PLACE_REMOTE, head.remotePrice);
+    store<u32>(at, <u32>max<f64>(floor(<f64>load<u32>(at) - price + ROUNDING), 0));
+  }
+}
+
+/** Of the blocks of the last lookup, those that a slot holds at a place below the GPU. */
+export function matchedBelow(slot: u32, place: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(place > PLACE_GPU && place <= PLACE_REMOTE, 'the place is below the GPU');
+  return anyLower ? <u32>(load<u64>(tierBlocksAt(slot)) >> (<u64>(place - PLACE_GPU) * COUNT_BITS)) & 0xffff : 0;
+}
+
+/**
+ * Sets what loading a block from each tier costs beside computing it, 0 to 1: 0 = as one on the GPU, 1 = as none.
+ */
+export function prefixSetPrices(host: f32, disk: f32, remote: f32): void {
+  if (ASSERTIONS) assert(isPrice(host) && isPrice(disk) && isPrice(remote), 'a price is from 0 to 1');
+  const head = indexHead();
+  head.hostPrice = host;
+  head.diskPrice = disk;
+  head.remotePrice = remote;
+}
+
+function isPrice(price: f32): bool {
+  return price >= 0 && price <= 1;
 }

@@ -28,7 +28,7 @@ import {
   SEGMENT_SHIFT,
   SET_WORDS,
 } from './layout';
-import { LOSS_INDEX_FULL, LOSS_NONE, noteLoss } from './losses';
+import { LOSS_INDEX_FULL, noteLoss } from './losses';
 import {
   extentAt,
   extentEnd,
@@ -40,7 +40,7 @@ import {
   segmentAt,
   segmentOf,
 } from './segment';
-import { NO_SET, setBits, setHolds, setKeep, setLetGo, setWith, setWithout } from './sets';
+import { NO_SET, PLACE_NONE, placeIn, setBits, setHolds, setKeep, setLetGo, setPlaced } from './sets';
 import { tableEnter, tableLeave, tableTouch } from './table';
 
 export function pin(segment: u32): void {
@@ -173,14 +173,14 @@ function writeExtents(at: Segment, length: u32): void {
   if (made <= INLINE_EXTENTS && had != 0) giveOverflow(had);
 }
 
-/** Returns whether `slot` holds all of the blocks [from, to). */
-export function holdsRange(at: Segment, from: u32, to: u32, slot: u32): bool {
+/** Returns whether `slot` holds all of the blocks [from, to) at `place`. */
+export function holdsRange(at: Segment, from: u32, to: u32, slot: u32, place: u32): bool {
   const list = extentList(at);
   const extents = <u32>at.extents;
   let start: u32 = 0;
   for (let i: u32 = 0; i < extents; i++) {
     const extent = extentAt(list, i);
-    if (extentEnd(extent) > from && start < to && !setHolds(extentSet(extent), slot)) return false;
+    if (extentEnd(extent) > from && start < to && placeIn(extentSet(extent), slot) != place) return false;
     start = extentEnd(extent);
     if (start >= to) return true;
   }
@@ -197,16 +197,28 @@ export function heldEndBy(at: Segment, slot: u32): u32 {
   return 0;
 }
 
+/** A change of where an endpoint holds blocks. */
+let newPlace: u32 = PLACE_NONE; // of the blocks that change
+let heldOnly: bool = false; // blocks that the endpoint does not hold stay so
+let lossCause: u32 = 0; // why it holds them no more
+let rewritten: bool = false; // an extent changed
+
 /** One piece [start, to) of an extent, all inside the range that changes. @returns blocks whose holder changed */
-function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32, lost: u32): u32 {
-  const add = lost == LOSS_NONE;
-  const next = add ? setWith(set, slot) : setWithout(set, slot);
-  if (!add && next != set) noteLoss(at.hash(start), lost);
+function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32): u32 {
+  const before = placeIn(set, slot);
+  const place = heldOnly && before == PLACE_NONE ? PLACE_NONE : newPlace;
+  const next = setPlaced(set, slot, before, place);
+  if (next == set) {
+    pushExtent(to, set);
+    return 0;
+  }
+  rewritten = true;
+  if (place == PLACE_NONE) noteLoss(at.hash(start), lossCause);
   if (next != NO_SET) {
     pushExtent(to, next);
-    return next == set ? 0 : to - start;
+    return before != PLACE_NONE && place != PLACE_NONE ? 0 : to - start;
   }
-  if (add) {
+  if (place != PLACE_NONE) {
     pushExtent(to, set);
     return 0;
   }
@@ -220,12 +232,13 @@ function changePiece(at: Segment, start: u32, to: u32, set: u32, slot: u32, lost
 }
 
 /** Builds the extents with [from, to) changed for `slot`. @returns blocks whose holder changed */
-function buildChanged(at: Segment, from: u32, to: u32, slot: u32, lost: u32): u32 {
+function buildChanged(at: Segment, from: u32, to: u32, slot: u32): u32 {
   const list = extentList(at);
   const extents = <u32>at.extents;
-  let changed: u32 = 0;
+  let blocks: u32 = 0;
   let start: u32 = 0;
   made = 0;
+  rewritten = false;
   for (let i: u32 = 0; i <= extents; i++) {
     // The last piece stands for the blocks without holders behind the extents.
     const extent = i < extents ? extentAt(list, i) : to << 24;
@@ -234,30 +247,57 @@ function buildChanged(at: Segment, from: u32, to: u32, slot: u32, lost: u32): u3
     if (stop <= start) break;
     if (start < from) pushExtent(min(stop, from), set);
     const inside = max(start, from);
-    if (inside < min(stop, to)) changed += changePiece(at, inside, min(stop, to), set, slot, lost);
+    if (inside < min(stop, to)) blocks += changePiece(at, inside, min(stop, to), set, slot);
     if (stop > to) pushExtent(stop, set);
     start = stop;
   }
-  return changed;
+  return blocks;
 }
 
 /**
- * `slot` holds the blocks [from, to) of a segment from now on (LOSS_NONE), or no more.
- * @param lost LOSS_* cause
+ * `slot` holds the blocks [from, to) of a segment at `place` from now on.
  * @returns blocks for which this is new
  */
-export function changeRange(segment: u32, from: u32, to: u32, slot: u32, lost: u32): u32 {
+export function holdRange(segment: u32, from: u32, to: u32, slot: u32, place: u32): u32 {
   const at = segmentAt(segment);
-  const add = lost == LOSS_NONE;
-  if (add) markMember(slot, segment);
-  const changed = buildChanged(at, from, to, slot, lost);
-  if (changed == 0) return 0;
+  markMember(slot, segment);
+  newPlace = place;
+  heldOnly = false;
+  const blocks = buildChanged(at, from, to, slot);
+  if (!rewritten) return 0;
   const held = cell(COLUMN_PREFIX_BLOCKS, slot);
-  const pairs: i64 = add ? <i64>changed : -(<i64>changed);
-  store<u32>(held, load<u32>(held) + <u32>pairs);
-  count(PREFIX_COUNTER_MEMBERSHIPS, pairs);
+  store<u32>(held, load<u32>(held) + blocks);
+  count(PREFIX_COUNTER_MEMBERSHIPS, blocks);
   writeExtents(at, <u32>at.length);
-  return changed;
+  return blocks;
+}
+
+/** What `slot` holds of the blocks [from, to) of a segment lies at `place` from now on. */
+export function moveRange(segment: u32, from: u32, to: u32, slot: u32, place: u32): void {
+  const at = segmentAt(segment);
+  newPlace = place;
+  heldOnly = true;
+  buildChanged(at, from, to, slot);
+  if (rewritten) writeExtents(at, <u32>at.length);
+}
+
+/**
+ * `slot` holds the blocks [from, to) of a segment no more.
+ * @param lost LOSS_* cause
+ * @returns blocks that it held
+ */
+export function dropRange(segment: u32, from: u32, to: u32, slot: u32, lost: u32): u32 {
+  const at = segmentAt(segment);
+  newPlace = PLACE_NONE;
+  heldOnly = false;
+  lossCause = lost;
+  const blocks = buildChanged(at, from, to, slot);
+  if (blocks == 0) return 0;
+  const held = cell(COLUMN_PREFIX_BLOCKS, slot);
+  store<u32>(held, load<u32>(held) - blocks);
+  count(PREFIX_COUNTER_MEMBERSHIPS, -(<i64>blocks));
+  writeExtents(at, <u32>at.length);
+  return blocks;
 }
 
 /**

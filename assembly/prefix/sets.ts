@@ -1,16 +1,29 @@
-// Interned holder sets: which endpoints hold a run of blocks, one number for every different set.
+// Interned holder sets: which endpoints hold a run of blocks, and where, one number for every different set.
 //
 // Owns: the set parts of REGION_PREFIX. Written under the index lock. A bitmap never changes while an extent names its
 // set, so a reader that found the number in a segment may read the bitmap until the segment's version changes. The hash
-// is the exclusive or of one number per endpoint (Zobrist), so that of a neighbour set costs one operation.
+// is the exclusive or of one number per endpoint and place (Zobrist), so that of a neighbour set costs one operation.
+//
+// A set has a bitmap of its endpoints, and two more with the tier of each: place - PLACE_GPU in two bits. The two are
+// written and read for the sets alone of which an endpoint holds its blocks below the GPU (SET_TIERED is not 0).
 import { ASSERTIONS } from '../assertions';
 import { count, counted, PREFIX_COUNTER_SETS } from './counters';
 import { indexHead } from './head';
-import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_WORDS } from './layout';
+import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_TIERED, SET_TIERS, SET_WORDS } from './layout';
 
 /** No free set is left. */
 export const NO_SET: u32 = 0xffffffff;
 const CACHE_MASK: u32 = 65535;
+
+/** Places of a block on an endpoint: the nearest one, from which an engine loads it. */
+export const PLACE_NONE: u32 = 0;
+export const PLACE_GPU: u32 = 1;
+export const PLACE_HOST: u32 = 2;
+export const PLACE_DISK: u32 = 3;
+export const PLACE_REMOTE: u32 = 4;
+
+const SLOTS_MOST: u32 = 4096;
+const PLACE_SHIFT: u32 = 28; // in the key of a transition, above set and slot
 
 @unmanaged
 class SetMeta {
@@ -24,10 +37,10 @@ class SetMeta {
   hash: u32;
 }
 
-/** One line of the cache of transitions: `from` with the bit of a slot turned over is `to`. */
+/** One line of the cache of transitions: `from` with another place for a slot is `to`. */
 @unmanaged
 class Transition {
-  /** Set and slot, plus 1; 0 = free · any thread · index lock. */
+  /** Place, set and slot, plus 1; 0 = free · any thread · index lock. */
   key: u32;
   /** Number of the other set · any thread · index lock. */
   to: u32;
@@ -49,9 +62,20 @@ function headOf(hash: u32): usize {
   return SET_HEADS + ((<usize>(hash & (SET_COUNT - 1))) << 2);
 }
 
-/** The number of an endpoint in the hash of a set (the finaliser of MurmurHash3). */
-function zobrist(slot: u32): u32 {
-  let z = (slot + 1) * 0x9e3779b9;
+/** Address of the two bitmaps of a set's tiers: the low bits, then the high ones. */
+export function setTiers(set: u32): usize {
+  return SET_TIERS + ((<usize>set * SET_WORDS) << 4);
+}
+
+/** Returns whether an endpoint of the set holds its blocks below the GPU. */
+export function setTiered(set: u32): bool {
+  return load<u8>(SET_TIERED + set) != 0;
+}
+
+/** The number of an endpoint and its place in the hash of a set (the finaliser of MurmurHash3). */
+function zobrist(slot: u32, place: u32): u32 {
+  if (place == PLACE_NONE) return 0;
+  let z = (slot + (place - PLACE_GPU) * SLOTS_MOST + 1) * 0x9e3779b9;
   z = (z ^ (z >> 16)) * 0x85ebca6b;
   z = (z ^ (z >> 13)) * 0xc2b2ae35;
   return z ^ (z >> 16);
@@ -65,16 +89,63 @@ export function setsFree(): u32 {
   return SET_COUNT - 1 - <u32>counted(PREFIX_COUNTER_SETS);
 }
 
-/** Returns whether set `b` is set `a` with the bit of `slot` turned over. */
-function isNeighbour(a: u32, b: u32, slot: u32): bool {
+/** Place at which `slot` holds what names the set. */
+export function placeIn(set: u32, slot: u32): u32 {
+  if (!setHolds(set, slot)) return PLACE_NONE;
+  if (!setTiered(set)) return PLACE_GPU;
+  const low = setTiers(set) + ((<usize>(slot >> 6)) << 3);
+  const high = low + ((<usize>SET_WORDS) << 3);
+  const bit = slot & 63;
+  return PLACE_GPU + (<u32>(load<u64>(low) >> bit) & 1) + ((<u32>(load<u64>(high) >> bit) & 1) << 1);
+}
+
+/** A word of the tiers of a set: of plane 0 its low bits, of plane 1 its high ones. */
+function tierWord(set: u32, plane: u32, word: u32): u64 {
+  return setTiered(set) ? load<u64>(setTiers(set) + ((<usize>(plane * SET_WORDS + word)) << 3)) : 0;
+}
+
+function withBit(word: u64, slot: u32, on: bool): u64 {
+  const bit = (<u64>1) << (slot & 63);
+  return on ? word | bit : word & ~bit;
+}
+
+/** Whether a place sets the bit of a plane. */
+function inPlane(place: u32, plane: u32): bool {
+  return place > PLACE_GPU && (((place - PLACE_GPU) >> plane) & 1) != 0;
+}
+
+/** Returns whether set `b` is set `a` with `slot` at `place`. */
+function isNeighbour(a: u32, b: u32, slot: u32, place: u32): bool {
   const from = setBits(a);
   const to = setBits(b);
+  const tiers = setTiered(a) || setTiered(b) || place > PLACE_GPU;
   for (let word: u32 = 0; word < SET_WORDS; word++) {
     const at = (<usize>word) << 3;
-    const flip: u64 = word == slot >> 6 ? (<u64>1) << (slot & 63) : 0;
-    if ((load<u64>(from + at) ^ flip) != load<u64>(to + at)) return false;
+    const own = word == slot >> 6;
+    const holders = load<u64>(from + at);
+    if ((own ? withBit(holders, slot, place != PLACE_NONE) : holders) != load<u64>(to + at)) return false;
+    if (!tiers) continue;
+    for (let plane: u32 = 0; plane < 2; plane++) {
+      const bits = tierWord(a, plane, word);
+      if ((own ? withBit(bits, slot, inPlane(place, plane)) : bits) != tierWord(b, plane, word)) return false;
+    }
   }
   return true;
+}
+
+/** Writes the tiers of a new set. @returns whether one is below the GPU */
+function writeTiers(made: u32, set: u32, slot: u32, place: u32): bool {
+  const to = setTiers(made);
+  let any: u64 = 0;
+  for (let plane: u32 = 0; plane < 2; plane++) {
+    for (let word: u32 = 0; word < SET_WORDS; word++) {
+      let bits = tierWord(set, plane, word);
+      if (word == slot >> 6) bits = withBit(bits, slot, inPlane(place, plane));
+      store<u64>(to + ((<usize>(plane * SET_WORDS + word)) << 3), bits);
+      any |= bits;
+    }
+  }
+  return any != 0;
 }
 
 function takeFree(): u32 {
@@ -89,13 +160,16 @@ function takeFree(): u32 {
   return top;
 }
 
-function makeNeighbour(set: u32, slot: u32, hash: u32): u32 {
+function makeNeighbour(set: u32, slot: u32, place: u32, hash: u32): u32 {
   const made = takeFree();
   if (made == NO_SET) return NO_SET;
   const bits = setBits(made);
   memory.copy(bits, setBits(set), (<usize>SET_WORDS) << 3);
   const word = bits + ((<usize>(slot >> 6)) << 3);
-  store<u64>(word, load<u64>(word) ^ ((<u64>1) << (slot & 63)));
+  store<u64>(word, withBit(load<u64>(word), slot, place != PLACE_NONE));
+  const tiered = (setTiered(set) || place > PLACE_GPU) && writeTiers(made, set, slot, place);
+  store<u8>(SET_TIERED + made, u8(tiered));
+  indexHead().tieredSets += u32(tiered);
   const meta = metaOf(made);
   const head = headOf(hash);
   meta.references = 0;
@@ -106,12 +180,12 @@ function makeNeighbour(set: u32, slot: u32, hash: u32): u32 {
   return made;
 }
 
-function findNeighbour(set: u32, slot: u32): u32 {
-  const hash = metaOf(set).hash ^ zobrist(slot);
+function findNeighbour(set: u32, slot: u32, place: u32): u32 {
+  const hash = metaOf(set).hash ^ zobrist(slot, placeIn(set, slot)) ^ zobrist(slot, place);
   for (let at = load<u32>(headOf(hash)); at != 0; at = metaOf(at).next) {
-    if (metaOf(at).hash == hash && isNeighbour(set, at, slot)) return at;
+    if (metaOf(at).hash == hash && isNeighbour(set, at, slot, place)) return at;
   }
-  return hash == 0 && isNeighbour(set, 0, slot) ? 0 : makeNeighbour(set, slot, hash);
+  return hash == 0 && isNeighbour(set, 0, slot, place) ? 0 : makeNeighbour(set, slot, place, hash);
 }
 
 function lineOf(key: u32): Transition {
@@ -119,11 +193,17 @@ function lineOf(key: u32): Transition {
   return changetype<Transition>(SET_CACHE + line * offsetof<Transition>());
 }
 
+/** Part of a transition's key: one number for an endpoint that comes to the GPU and for one that leaves. */
+function placeKey(before: u32, place: u32): u32 {
+  return before == PLACE_NONE && place == PLACE_GPU ? 0 : place << PLACE_SHIFT;
+}
+
 /**
- * The set with the bit of `slot` turned over, through the cache of transitions; NO_SET when there is no room for it.
+ * The set with `slot` at `place`, which it is not yet, through the cache of transitions; NO_SET when there is no room
+ * for it.
  */
-function flipped(set: u32, slot: u32): u32 {
-  const key = (set << 12) | slot;
+function changed(set: u32, slot: u32, before: u32, place: u32): u32 {
+  const key = placeKey(before, place) | (set << 12) | slot;
   const line = lineOf(key);
   const cached = line.to;
   if (
@@ -133,7 +213,7 @@ function flipped(set: u32, slot: u32): u32 {
   ) {
     return cached;
   }
-  const found = findNeighbour(set, slot);
+  const found = findNeighbour(set, slot, place);
   if (found == NO_SET) return NO_SET;
   line.key = key + 1;
   line.to = found;
@@ -142,14 +222,12 @@ function flipped(set: u32, slot: u32): u32 {
   return found;
 }
 
-/** The set and `slot`. Take a reference (setKeep) before any other set may be released. */
-export function setWith(set: u32, slot: u32): u32 {
-  return setHolds(set, slot) ? set : flipped(set, slot);
-}
-
-/** The set without `slot`. As setWith. */
-export function setWithout(set: u32, slot: u32): u32 {
-  return setHolds(set, slot) ? flipped(set, slot) : set;
+/**
+ * The set with `slot` at `place`, of which it holds `before`. Take a reference (setKeep) before any other set may be
+ * released. @returns NO_SET when no number is free
+ */
+export function setPlaced(set: u32, slot: u32, before: u32, place: u32): u32 {
+  return before == place ? set : changed(set, slot, before, place);
 }
 
 /** An extent names the set. */
@@ -197,6 +275,7 @@ export function setLetGo(set: u32): void {
   const references = meta.references - 1;
   meta.references = references;
   if (references != 0) return;
+  indexHead().tieredSets -= u32(setTiered(set));
   unlink(set);
   release(set);
   count(PREFIX_COUNTER_SETS, -1);
@@ -218,30 +297,46 @@ export function setsForget(): void {
 export function setsRelink(): u32 {
   const top = indexHead().setTop;
   let used: u32 = 0;
+  let tiered: u32 = 0;
   for (let set: u32 = 1; set <= top && set < SET_COUNT; set++) {
     const meta = metaOf(set);
     if (meta.references == 0) {
       release(set);
       continue;
     }
-    const hash = hashBits(setBits(set));
+    const hash = hashOf(set);
     const head = headOf(hash);
     meta.hash = hash;
     meta.next = load<u32>(head);
     store<u32>(head, set);
     used++;
+    tiered += u32(setTiered(set));
   }
+  indexHead().tieredSets = tiered;
   return used;
 }
 
-function hashBits(bits: usize): u32 {
+function hashOf(set: u32): u32 {
+  const bits = setBits(set);
   let hash: u32 = 0;
   for (let word: u32 = 0; word < SET_WORDS; word++) {
     let rest = load<u64>(bits + ((<usize>word) << 3));
     while (rest != 0) {
-      hash ^= zobrist((word << 6) + <u32>ctz(rest));
+      const slot = (word << 6) + <u32>ctz(rest);
+      hash ^= zobrist(slot, placeIn(set, slot));
       rest &= rest - 1;
     }
   }
   return hash;
+}
+
+/** @returns whether the tiers of a set are those of its endpoints, for a check of the index */
+export function tiersStand(set: u32): bool {
+  let any: u64 = 0;
+  for (let word: u32 = 0; word < SET_WORDS; word++) {
+    const lower = tierWord(set, 0, word) | tierWord(set, 1, word);
+    if ((lower & ~load<u64>(setBits(set) + ((<usize>word) << 3))) != 0) return false;
+    any |= lower;
+  }
+  return (any != 0) == setTiered(set) && metaOf(set).hash == hashOf(set);
 }

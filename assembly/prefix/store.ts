@@ -17,40 +17,41 @@ import {
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
-import { LOSS_NONE, LOSS_UNCONFIRMED } from './losses';
+import { LOSS_UNCONFIRMED } from './losses';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
 import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
-import { changeRange, holdsRange, pin, register, trim, unpin } from './segments';
+import { dropRange, holdRange, holdsRange, moveRange, pin, register, trim, unpin } from './segments';
+import { PLACE_GPU, PLACE_NONE, PLACE_REMOTE } from './sets';
 import { tableFind } from './table';
 import { forgetTails } from './tails';
 
-/** `slot` holds the blocks of one step of the path. @returns false when not all of them could be entered */
-function holdStep(step: u32, slot: u32): bool {
+/** `slot` holds the blocks of one step of the path at `place`. @returns false when not all of them could be entered */
+function holdStep(step: u32, slot: u32, place: u32): bool {
   const segment = stepAt(step).segment;
   const at = segmentAt(segment);
   const from = stepAt(step).from;
   const to = stepAt(step).to;
-  if (holdsRange(at, from, to, slot)) return true;
+  if (holdsRange(at, from, to, slot, place)) return true;
   makeSets();
   let known = to;
   if (at.registered < to) known = register(segment, to);
-  if (known > from) held += changeRange(segment, from, known, slot, LOSS_NONE);
+  if (known > from) held += holdRange(segment, from, known, slot, place);
   if (known < to) count(PREFIX_COUNTER_CONFLICTS, to - known);
   return known >= to;
 }
 
 let held: u32 = 0; // blocks newly held, of the path under way
 
-/** `slot` holds the whole path. @returns blocks for which this is new */
-function holdPath(slot: u32): u32 {
+/** `slot` holds the whole path at `place`. @returns blocks for which this is new */
+function holdPath(slot: u32, place: u32): u32 {
   held = 0;
   if (steps == 0) return 0;
   const last = stepAt(steps - 1).segment;
   pin(last);
   for (let step: u32 = 0; step < steps; step++) {
     markSent(slot, stepAt(step).segment);
-    if (!holdStep(step, slot)) break;
+    if (!holdStep(step, slot, place)) break;
   }
   unpin(last);
   trim(last);
@@ -59,10 +60,10 @@ function holdPath(slot: u32): u32 {
 }
 
 /** Stores `blocks` hashes behind the path that has been begun. @returns blocks newly held */
-function storeBehind(slot: u32, hashes: usize, blocks: u32): u32 {
+function storeBehind(slot: u32, hashes: usize, blocks: u32, place: u32): u32 {
   const found = followPath(hashes, blocks);
   if (found < blocks) extendPath(hashes, found, blocks);
-  const fresh = holdPath(slot);
+  const fresh = holdPath(slot, place);
   const capacity = column.u32(COLUMN_PREFIX_CAPACITY, slot);
   if (capacity != 0) evictHeld(slot, capacity);
   return fresh;
@@ -82,7 +83,7 @@ export function prefixInsertLocked(slot: u32, blocks: u32): u32 {
   let whole = min(blocks, CHAIN_LIMIT);
   if (capacity != 0) whole = min(whole, capacity);
   beginPath(0, 0);
-  const stored = storeBehind(slot, HASHES, whole);
+  const stored = storeBehind(slot, HASHES, whole, PLACE_GPU);
   if (ASSERTIONS) assert(stored <= whole, 'no more blocks are stored than there are');
   return stored;
 }
@@ -95,9 +96,17 @@ function touchAbove(segment: u32): void {
 /**
  * An engine says that it stored `blocks` blocks at `hashes`, behind the block whose hash stands at `parentPointer`
  * (hasParent) or at the beginning of a prompt. Behind an unknown parent nothing can be matched: counted, not stored.
+ * @param place PLACE_*, the nearest one that has them
  * @returns blocks newly stored for the slot
  */
-export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, hashes: usize, blocks: u32): u32 {
+export function prefixStoreAt(
+  slot: u32,
+  hasParent: u32,
+  parentPointer: usize,
+  hashes: usize,
+  blocks: u32,
+  place: u32,
+): u32 {
   if (slot >= SLOT_LIMIT || blocks == 0) return 0;
   tick();
   let segment: u32 = 0;
@@ -119,12 +128,12 @@ export function prefixStoreAt(slot: u32, hasParent: u32, parentPointer: usize, h
   }
   const whole = depth >= CHAIN_LIMIT ? 0 : min(blocks, CHAIN_LIMIT - depth);
   beginPath(segment, position);
-  return storeBehind(slot, hashes, whole);
+  return storeBehind(slot, hashes, whole, place);
 }
 
 /** As prefixStoreAt, with the hashes in HASHES. */
-export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32): u32 {
-  return prefixStoreAt(slot, hasParent, parentPointer, HASHES, min(blocks, CHAIN_LIMIT));
+export function prefixStoreLocked(slot: u32, hasParent: u32, parentPointer: usize, blocks: u32, place: u32): u32 {
+  return prefixStoreAt(slot, hasParent, parentPointer, HASHES, min(blocks, CHAIN_LIMIT), place);
 }
 
 /** Returns the number of hashes from `i` on that the segment has from `position` on. */
@@ -138,13 +147,11 @@ function runLength(at: Segment, position: u32, hashes: usize, i: u32, blocks: u3
 }
 
 /**
- * The slot holds `blocks` blocks at `hashes`, in any order, no more.
- * @param lost LOSS_* cause
- * @returns blocks that the slot held
+ * `blocks` blocks at `hashes`, in any order, leave the slot (PLACE_NONE), or lie at `place` where it holds them.
+ * @param lost LOSS_* cause, for PLACE_NONE
+ * @returns blocks that left it
  */
-export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32, lost: u32): u32 {
-  if (slot >= SLOT_LIMIT) return 0;
-  tick();
+function changeEach(slot: u32, hashes: usize, blocks: u32, place: u32, lost: u32): u32 {
   let removed: u32 = 0;
   let i: u32 = 0;
   while (i < blocks) {
@@ -158,13 +165,36 @@ export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32, lost: u32)
     const run = runLength(segmentAt(segment), position, hashes, i, blocks);
     pin(segment);
     makeSets();
-    removed += changeRange(segment, position, position + run, slot, lost);
+    if (place == PLACE_NONE) removed += dropRange(segment, position, position + run, slot, lost);
+    else moveRange(segment, position, position + run, slot, place);
     unpin(segment);
     trim(segment);
     i += run;
   }
+  return removed;
+}
+
+/**
+ * The slot holds `blocks` blocks at `hashes`, in any order, no more.
+ * @param lost LOSS_* cause
+ * @returns blocks that the slot held
+ */
+export function prefixRemoveAt(slot: u32, hashes: usize, blocks: u32, lost: u32): u32 {
+  if (slot >= SLOT_LIMIT) return 0;
+  tick();
+  const removed = changeEach(slot, hashes, blocks, PLACE_NONE, lost);
   count(PREFIX_COUNTER_REMOVED, removed);
   return removed;
+}
+
+/** What the slot holds of the `blocks` hashes in HASHES lies at `place` from now on, the nearest one that has it. */
+export function prefixMoveLocked(slot: u32, blocks: u32, place: u32): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'the index changes under its lock');
+  if (ASSERTIONS) assert(place >= PLACE_GPU && place <= PLACE_REMOTE, 'the place is one that has blocks');
+  if (slot >= SLOT_LIMIT) return;
+  tick();
+  changeEach(slot, HASHES, min(blocks, CHAIN_LIMIT), place, 0);
 }
 
 /** As prefixRemoveAt, with the hashes in HASHES. */

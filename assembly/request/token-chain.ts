@@ -36,6 +36,11 @@ export function tokenChainResume(): void {
   link = load<u64>(INPUT);
 }
 
+/** Chain hash that the next block hangs on: of the last block, or the root. */
+export function tokenChainEnd(): u64 {
+  return link;
+}
+
 /** Mixes the `length` bytes in INPUT into the link before the next block. */
 export function tokenChainMix(length: u32): void {
   if (ASSERTIONS) assert(fitsInput(length), 'the bytes fit into the input of the thread');

@@ -25,7 +25,7 @@ import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, SCORE, SLOTS } from '../me
 import { PROFILES_MAX } from '../pool-words';
 import { fitsChain, isSlot, isTicket, isTruth } from '../preconditions';
 import { noteBeginning } from '../prefix/losses';
-import { prefixMatch } from '../prefix/match';
+import { prefixMatch, weighMatches } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
 import {
@@ -80,6 +80,7 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     else memory.fill(MATCH, 0, slotOffset(used));
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
     if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
+    if (blocks != 0) weighMatches(used);
   } else {
     memory.fill(MATCH, 0, slotOffset(used));
   }

@@ -234,6 +234,7 @@ export const CORE = {
   EVENT_HEAD_BYTES: 16,
   EVENT_PARENT: 1073741824,
   EVENT_PARENT_HASH: 8,
+  EVENT_PLACE_SHIFT: 27,
   EVENT_REMOVE: 2147483648,
   EVENT_SLOT: 0,
   EVENT_TAIL: 536870912,
@@ -253,6 +254,7 @@ export const CORE = {
   EXPORT_PARENT: 4,
   EXPORT_PARENT_HASH: 8,
   EXPORT_SEGMENT_BYTES: 24,
+  EXPORT_TIERED: 256,
   FEATURE_ACTIVE_BLOCKS: 48,
   FEATURE_BEST_CACHED: 12,
   FEATURE_INFLIGHT: 16,
@@ -429,6 +431,10 @@ export const CORE = {
   OUTCOME_DIVERTED: 4,
   OUTCOME_FAILED: 1,
   OUTCOME_REFUSED: 2,
+  PLACE_DISK: 3,
+  PLACE_GPU: 1,
+  PLACE_HOST: 2,
+  PLACE_REMOTE: 4,
   POOL_DEAD: 168,
   POOL_EJECTED: 136,
   POOL_EJECTION_OFF: 140,
@@ -883,6 +889,7 @@ export interface CoreFunctions {
   logRefusal(now: F64, priority: I32, endpoints: U32): U32;
   matchAddress(): Usize;
   matchAhead(blocks: U32, tail: U32): void;
+  matchedBelow(slot: U32, place: U32): U32;
   moveCharge(ticket: U32, generation: U32, slot: U32, slotGeneration: U32): U32;
   noteOutcome(slot: U32, slotGeneration: U32, result: U32, now: F64): U32;
   outputAddress(): Usize;
@@ -917,6 +924,8 @@ export interface CoreFunctions {
   prefixInsertLocked(slot: U32, blocks: U32): U32;
   prefixMatch(blocks: U32): U32;
   prefixMatchAt(hashes: Usize, blocks: U32): U32;
+  prefixMove(slot: U32, blocks: U32, place: U32): I32;
+  prefixMoveLocked(slot: U32, blocks: U32, place: U32): void;
   prefixOldestAge(): U32;
   prefixRemove(slot: U32, blocks: U32, lost: U32): I32;
   prefixRemoveEndpoint(slot: U32): I32;
@@ -924,7 +933,8 @@ export interface CoreFunctions {
   prefixRemoveLocked(slot: U32, blocks: U32, lost: U32): U32;
   prefixRepairRest(): void;
   prefixSetCapacity(slot: U32, blocks: U32): I32;
-  prefixStore(slot: U32, hasParent: U32, parentPointer: Usize, blocks: U32): I32;
+  prefixSetPrices(host: F32, disk: F32, remote: F32): void;
+  prefixStore(slot: U32, hasParent: U32, parentPointer: Usize, blocks: U32, place: U32): I32;
   prefixTick(): U32;
   prefixVerify(on: U32): void;
   reclaimThread(dead: U32): U32;
@@ -1006,6 +1016,7 @@ export interface CoreFunctions {
   threadCharges(thread: U32): U32;
   tokenChainAdd(length: U32, blockBytes: U32): U32;
   tokenChainBegin(nameLength: U32, saltLength: I32): void;
+  tokenChainEnd(): U64;
   tokenChainMix(length: U32): void;
   tokenChainResume(): void;
   tokenChainTail(length: U32): U32;
@@ -1020,6 +1031,7 @@ export interface CoreFunctions {
   waitSlotMaskAddress(thread: U32, slot: U32): Usize;
   waitSlotReject(thread: U32, slot: U32): U32;
   waitSlotReturned(): I32;
+  weighMatches(used: U32): void;
 }
 
 /**
@@ -1117,6 +1129,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     logRefusal: exports.logRefusal,
     matchAddress: exports.matchAddress,
     matchAhead: exports.matchAhead,
+    matchedBelow: exports.matchedBelow,
     moveCharge: exports.moveCharge,
     noteOutcome: exports.noteOutcome,
     outputAddress: exports.outputAddress,
@@ -1141,6 +1154,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefixInsertLocked: exports.prefixInsertLocked,
     prefixMatch: exports.prefixMatch,
     prefixMatchAt: exports.prefixMatchAt,
+    prefixMove: exports.prefixMove,
+    prefixMoveLocked: exports.prefixMoveLocked,
     prefixOldestAge: exports.prefixOldestAge,
     prefixRemove: exports.prefixRemove,
     prefixRemoveEndpoint: exports.prefixRemoveEndpoint,
@@ -1148,6 +1163,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     prefixRemoveLocked: exports.prefixRemoveLocked,
     prefixRepairRest: exports.prefixRepairRest,
     prefixSetCapacity: exports.prefixSetCapacity,
+    prefixSetPrices: exports.prefixSetPrices,
     prefixStore: exports.prefixStore,
     prefixTick: exports.prefixTick,
     prefixVerify: exports.prefixVerify,
@@ -1219,6 +1235,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     threadCharges: exports.threadCharges,
     tokenChainAdd: exports.tokenChainAdd,
     tokenChainBegin: exports.tokenChainBegin,
+    tokenChainEnd: exports.tokenChainEnd,
     tokenChainMix: exports.tokenChainMix,
     tokenChainResume: exports.tokenChainResume,
     tokenChainTail: exports.tokenChainTail,
@@ -1233,5 +1250,6 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     waitSlotMaskAddress: exports.waitSlotMaskAddress,
     waitSlotReject: exports.waitSlotReject,
     waitSlotReturned: exports.waitSlotReturned,
+    weighMatches: exports.weighMatches,
   };
 }

@@ -8,6 +8,8 @@ const LOOKS = 256;
 export interface HeldRun {
   readonly end: number;
   readonly slots: readonly number[] | Uint16Array;
+  /** Nearest place of each slot's blocks, PLACE_*; undefined = all of them hold the blocks on the GPU. */
+  readonly places?: Uint8Array | undefined;
 }
 
 /** One segment of the prefix index: consecutive blocks, and the endpoints that hold each of them. */
@@ -50,14 +52,13 @@ export class IndexExport {
   }
 
   #read(from: number, bytes: number): ExportedSegment[] {
-    const { view, memory, sizes } = this.#core;
+    const { view, memory } = this.#core;
     const segments: ExportedSegment[] = [];
-    const runBytes = CORE.EXPORT_EXTENT_HOLDERS + sizes.endpoints / 8;
     for (let at = from; at < from + bytes; ) {
       const length = view.getUint8(at + CORE.EXPORT_LENGTH);
       const count = view.getUint8(at + CORE.EXPORT_EXTENTS);
       const hashes = at + CORE.EXPORT_SEGMENT_BYTES;
-      const runs = hashes + 8 * length;
+      const { runs, end } = this.#readRuns(hashes + 8 * length, count);
       const parent = view.getUint32(at + CORE.EXPORT_PARENT, true);
       segments.push({
         segment: view.getUint32(at, true),
@@ -66,25 +67,48 @@ export class IndexExport {
         age: view.getUint32(at + CORE.EXPORT_AGE, true),
         depth: view.getUint16(at + CORE.EXPORT_DEPTH, true),
         hashes: new BigUint64Array(memory.buffer, hashes, length).slice(),
-        runs: Array.from({ length: count }, (_, i) => this.#readRun(runs + i * runBytes)),
+        runs,
       });
-      at = runs + count * runBytes;
+      at = end;
     }
     return segments;
   }
 
-  #readRun(at: number): HeldRun {
+  #readRuns(from: number, count: number): { readonly runs: readonly HeldRun[]; readonly end: number } {
+    const { view, sizes } = this.#core;
+    const bitmap = sizes.endpoints / 8;
+    const runs: HeldRun[] = [];
+    let at = from;
+    for (let i = 0; i < count; i++) {
+      const end = view.getUint32(at, true);
+      const holders = at + CORE.EXPORT_EXTENT_HOLDERS;
+      const slots = this.#readSlots(holders);
+      const isTiered = (end & CORE.EXPORT_TIERED) !== 0;
+      const places = isTiered ? this.#readPlaces(slots, holders + bitmap, holders + 2 * bitmap) : undefined;
+      runs.push({ end: end & ~CORE.EXPORT_TIERED, slots, ...(places !== undefined && { places }) });
+      at = holders + (isTiered ? 3 : 1) * bitmap;
+    }
+    return { runs, end: at };
+  }
+
+  #readSlots(bitmap: number): readonly number[] {
     const { view, sizes } = this.#core;
     const slots: number[] = [];
     for (let word = 0; word < sizes.endpoints / 32; word++) {
-      let rest = view.getUint32(at + CORE.EXPORT_EXTENT_HOLDERS + word * 4, true);
+      let rest = view.getUint32(bitmap + word * 4, true);
       while (rest !== 0) {
         const low = rest & -rest;
         slots.push(word * 32 + 31 - Math.clz32(low));
         rest ^= low;
       }
     }
-    return { end: view.getUint32(at, true), slots };
+    return slots;
+  }
+
+  #readPlaces(slots: readonly number[], low: number, high: number): Uint8Array {
+    const { view } = this.#core;
+    const bit = (bitmap: number, slot: number) => (view.getUint8(bitmap + (slot >> 3)) >> (slot & 7)) & 1;
+    return Uint8Array.from(slots, (slot) => CORE.PLACE_GPU + bit(low, slot) + 2 * bit(high, slot));
   }
 }
 

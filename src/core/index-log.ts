@@ -32,16 +32,24 @@ export class IndexLog {
   /**
    * Adds the blocks `hashes` behind `parent` (undefined = they begin a prompt), and the tail behind them, as held by
    * `slot`. A record longer than the buffer is cut.
+   * @param place nearest place of the blocks, PLACE_*
    */
-  add(slot: number, parent: bigint | undefined, hashes: BigUint64Array, tail?: bigint): void {
+  add(
+    slot: number,
+    parent: bigint | undefined,
+    hashes: BigUint64Array,
+    tail?: bigint,
+    place: number = CORE.PLACE_GPU,
+  ): void {
     const room = (this.#size - CORE.EVENT_HEAD_BYTES - 8) >>> 3;
     const count = Math.min(hashes.length, room);
     const bytes = CORE.EVENT_HEAD_BYTES + 8 * (count + 1);
     if (this.#length + bytes > Math.max(HOLD_BYTES, bytes)) this.apply();
     const at = this.#address + this.#length;
     const flags = (parent === undefined ? 0 : CORE.EVENT_PARENT) | (tail === undefined ? 0 : CORE.EVENT_TAIL);
+    const tier = (place - CORE.PLACE_GPU) << CORE.EVENT_PLACE_SHIFT;
     this.#core.u32[(at + CORE.EVENT_SLOT) >>> 2] = slot;
-    this.#core.u32[(at + CORE.EVENT_BLOCKS) >>> 2] = count | flags;
+    this.#core.u32[(at + CORE.EVENT_BLOCKS) >>> 2] = (count | flags | tier) >>> 0;
     this.#hashes[(at + CORE.EVENT_PARENT_HASH) >>> 3] = parent ?? 0n;
     const first = (at + CORE.EVENT_HEAD_BYTES) >>> 3;
     this.#hashes.set(count === hashes.length ? hashes : hashes.subarray(0, count), first);

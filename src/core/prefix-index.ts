@@ -1,3 +1,4 @@
+import type { BlockPlace, LowerPlace, TierPrices } from '../contract/block-place.js';
 import { BLOCK_LOSSES, type BlockLoss, TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
@@ -54,6 +55,14 @@ const counterWords: ReadonlyArray<readonly [keyof PrefixCounters, number]> = [
   ['cleared', CORE.PREFIX_COUNTER_CLEARED],
 ];
 
+/** Numbers of the places of blocks, nearest first. */
+export const BLOCK_PLACES: Readonly<Record<BlockPlace, number>> = {
+  gpu: CORE.PLACE_GPU,
+  host: CORE.PLACE_HOST,
+  disk: CORE.PLACE_DISK,
+  remote: CORE.PLACE_REMOTE,
+};
+
 /** Reports that another thread holds the index lock for too long. Nothing has changed, and the call may be repeated. */
 export class IndexBusyError extends Error {
   override name = 'IndexBusyError';
@@ -109,6 +118,30 @@ export class PrefixIndex {
     return this.#matched;
   }
 
+  /**
+   * Looks up the first `blocks` written hashes.
+   * @returns for every slot the blocks on the GPU that would save as much as what it holds; a view, overwritten by the
+   * next lookup
+   */
+  worth(blocks: number): Uint32Array {
+    this.#core.call.prefixMatch(blocks);
+    this.#core.call.weighMatches(this.#matched.length);
+    return this.#matched;
+  }
+
+  /** Of the blocks of the last lookup, those that a slot holds at a place below the GPU. */
+  matchedBelow(slot: number, place: LowerPlace): number {
+    return this.#core.call.matchedBelow(this.#slot(slot), BLOCK_PLACES[place]);
+  }
+
+  /** Sets what loading a block from each tier costs. @throws RangeError when a price is not from 0 to 1 */
+  setPrices(prices: TierPrices): void {
+    for (const [place, price] of Object.entries(prices)) {
+      if (!(price >= 0 && price <= 1)) throw new RangeError(`the price of ${place} is ${price}, not from 0 to 1`);
+    }
+    this.#core.call.prefixSetPrices(prices.host, prices.disk, prices.remote);
+  }
+
   /** Records that `slot` will hold the first `blocks` written hashes. @returns blocks new to the slot */
   insert(slot: number, blocks: number): number {
     return this.#answer(this.#core.call.prefixInsert(this.#slot(slot), blocks));
@@ -116,12 +149,19 @@ export class PrefixIndex {
 
   /**
    * Records that an engine stored the first `blocks` written hashes after `parent` (undefined = start of a prompt).
+   * @param place the nearest one that has them now
    * @returns blocks new to the slot; 0 when the parent is not known
    */
-  store(slot: number, parent: bigint | undefined, blocks: number): number {
+  store(slot: number, parent: bigint | undefined, blocks: number, place: BlockPlace = 'gpu'): number {
     if (parent !== undefined) this.#parent[0] = parent;
     const hasParent = parent === undefined ? 0 : 1;
-    return this.#answer(this.#core.call.prefixStore(this.#slot(slot), hasParent, this.#parentAddress, blocks));
+    const at = this.#slot(slot);
+    return this.#answer(this.#core.call.prefixStore(at, hasParent, this.#parentAddress, blocks, BLOCK_PLACES[place]));
+  }
+
+  /** What the slot holds of the first `blocks` written hashes lies at `place` from now on. */
+  move(slot: number, blocks: number, place: BlockPlace): void {
+    this.#answer(this.#core.call.prefixMove(this.#slot(slot), blocks, BLOCK_PLACES[place]));
   }
 
   /** Removes the first `blocks` written hashes from what the slot holds. @returns blocks that it held */

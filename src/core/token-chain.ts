@@ -96,6 +96,11 @@ export class TokenChain {
     this.#core.call.tokenChainResume();
   }
 
+  /** Chain hash that the next block hangs on: of the last block, or the root. */
+  end(): bigint {
+    return BigInt.asUintN(64, this.#core.call.tokenChainEnd());
+  }
+
   /** Appends the whole blocks of `tokens`. @returns blocks of the chain so far, at most `longest` */
   add(tokens: Uint32Array, blockTokens: number, extras: BlockExtras): number {
     const { call } = this.#core;

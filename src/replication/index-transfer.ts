@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CORE } from '../core/core-names.js';
 import { type ExportedSegment, type HeldRun, IndexExport, parentsFirst } from '../core/index-export.js';
 import type { IndexLog } from '../core/index-log.js';
 import type { CoreInstance } from '../core/memory.js';
@@ -39,11 +40,11 @@ export async function importSegments(
   let pairs = 0;
   let [count, records] = [0, 0];
   for (const segment of parentsFirst(segments)) {
-    for (const { parent, blocks, slots } of runsOf(segment)) {
-      for (const endpoint of slots) {
+    for (const { parent, blocks, slots, places } of runsOf(segment)) {
+      for (const [i, endpoint] of slots.entries()) {
         const slot = slotOf(endpoint);
         if (slot === undefined) continue;
-        log.add(slot, parent, blocks);
+        log.add(slot, parent, blocks, undefined, places?.[i] ?? CORE.PLACE_GPU);
         pairs += blocks.length;
         records++;
       }
@@ -64,21 +65,27 @@ interface Run {
   readonly parent: bigint | undefined;
   readonly blocks: BigUint64Array;
   readonly slots: HeldRun['slots'];
+  readonly places: HeldRun['places'];
 }
 
 function* runsOf({ hashes, runs, parentHash }: ExportedSegment): Generator<Run> {
   let start = 0;
-  for (const { end, slots } of runs) {
-    yield { parent: start === 0 ? parentHash : hashes[start - 1], blocks: hashes.subarray(start, end), slots };
+  for (const { end, slots, places } of runs) {
+    yield { parent: start === 0 ? parentHash : hashes[start - 1], blocks: hashes.subarray(start, end), slots, places };
     start = end;
   }
 }
 
 /** A segment with positions in a list of endpoints in the place of slots; others are left out. */
 export function atPositions(segment: ExportedSegment, positions: ReadonlyMap<number, number>): ExportedSegment {
-  const runs = segment.runs.map(({ end, slots }) => ({
+  return { ...segment, runs: segment.runs.map((run) => runAtPositions(run, positions)) };
+}
+
+function runAtPositions({ end, slots, places }: HeldRun, positions: ReadonlyMap<number, number>): HeldRun {
+  const known = [...slots.keys()].filter((i) => positions.has(slots[i]!));
+  return {
     end,
-    slots: [...slots].map((slot) => positions.get(slot)).filter((position) => position !== undefined),
-  }));
-  return { ...segment, runs };
+    slots: known.map((i) => positions.get(slots[i]!)!),
+    ...(places !== undefined && { places: Uint8Array.from(known, (i) => places[i]!) }),
+  };
 }

@@ -4,8 +4,12 @@ import { z } from 'zod';
 import type { ExportedSegment } from '../core/index-export.js';
 import { encodeSegments, type SegmentBounds, segmentsOf } from './segment-records.js';
 
-/** Version of the format; raised when older files would be misread, or their block hashes name other blocks. */
-const VERSION = 2;
+/**
+ * Version of the format; raised when older files would be misread, or their block hashes name other blocks. A file of
+ * the earlier version is one of an index whose blocks all lie on the GPU.
+ */
+const VERSION = 3;
+const EARLIER_VERSION = 2;
 const MAGIC = 'PTSMIDX\n';
 /** Magic, length of the head, checksum of everything behind the checksum. */
 const PREAMBLE_BYTES = 16;
@@ -52,7 +56,7 @@ export interface KeptIndex extends IndexTerms {
 }
 
 const head = z.strictObject({
-  version: z.literal(VERSION),
+  version: z.literal([EARLIER_VERSION, VERSION]),
   savedAtMs: z.number(),
   blockTokens: z.int(),
   seed: z.string(),
@@ -85,7 +89,8 @@ export async function decodeKeptIndex(file: Uint8Array, terms: IndexTerms, bound
   if (length > HEAD_BYTES_MAX) throw new Error(`its head has ${length} bytes, and at most ${HEAD_BYTES_MAX} are read`);
   const json: unknown = JSON.parse(content.toString('utf8', 0, length));
   const version = (json as { version?: unknown } | null)?.version;
-  if (version !== VERSION) throw new Error(`it has version ${String(version)}, and ${VERSION} is expected`);
+  if (version !== VERSION && version !== EARLIER_VERSION)
+    throw new Error(`it has version ${String(version)}, and ${VERSION} is expected`);
   const { endpoints, ...kept } = head.parse(json);
   if (kept.blockTokens !== terms.blockTokens) {
     throw new Error(`its blocks have ${kept.blockTokens} tokens, and the configuration says ${terms.blockTokens}`);

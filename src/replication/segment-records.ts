@@ -4,6 +4,9 @@ import type { ExportedSegment, HeldRun } from '../core/index-export.js';
 /** Bytes of a record before its hashes: segment, parent, age, depth, length, runs, hash before. */
 const HEAD_BYTES = 24;
 const RUN_HEAD_BYTES = 4;
+/** Bits of an endpoint's number; above them the place of its blocks, less PLACE_GPU. */
+const SLOT_BITS = 12;
+const SLOT_MASK = (1 << SLOT_BITS) - 1;
 /** Blocks of a segment (assembly/prefix/layout.ts). */
 const LENGTH_MAX = 64;
 
@@ -34,12 +37,13 @@ function writeSegment(view: DataView, start: number, segment: ExportedSegment): 
     view.setBigUint64(at, hash, true);
     at += 8;
   }
-  for (const { end, slots } of runs) {
+  for (const { end, slots, places } of runs) {
     view.setUint16(at, end, true);
     view.setUint16(at + 2, slots.length, true);
     at += RUN_HEAD_BYTES;
-    for (const slot of slots) {
-      view.setUint16(at, slot, true);
+    for (const [i, slot] of slots.entries()) {
+      const tier = places === undefined ? 0 : places[i]! - CORE.PLACE_GPU;
+      view.setUint16(at, slot | (tier << SLOT_BITS), true);
       at += 2;
     }
   }
@@ -105,7 +109,7 @@ function readSegment(view: DataView, start: number): ReadSegment {
     const slots = new Uint16Array(view.getUint16(at + 2, true));
     if (slots.length > CORE.ENDPOINTS_MAX) throw new RangeError('a run names more endpoints than there can be');
     for (let j = 0; j < slots.length; j++) slots[j] = view.getUint16(at + RUN_HEAD_BYTES + 2 * j, true);
-    runs.push({ end, slots });
+    runs.push({ end, ...placed(slots) });
     holders += slots.length;
     at += RUN_HEAD_BYTES + 2 * slots.length;
   }
@@ -119,4 +123,12 @@ function readSegment(view: DataView, start: number): ReadSegment {
     runs,
   };
   return { segment, holders, end: at };
+}
+
+/** Takes the places out of the numbers. @throws RangeError when one is none */
+function placed(slots: Uint16Array): Pick<HeldRun, 'slots' | 'places'> {
+  if (slots.every((slot) => slot <= SLOT_MASK)) return { slots };
+  const places = Uint8Array.from(slots, (slot) => CORE.PLACE_GPU + (slot >> SLOT_BITS));
+  if (places.some((place) => place > CORE.PLACE_REMOTE)) throw new RangeError('a run names an unknown place');
+  return { slots: slots.map((slot) => slot & SLOT_MASK), places };
 }

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import type { BlockPlace } from '../../dist/src/contract/block-place.js';
 import { CORE } from '../../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, type PoolMemory } from '../../dist/src/core/memory.js';
-import { IndexBusyError, PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { BLOCK_PLACES, IndexBusyError, PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { match, put } from './index-pool.ts';
 import { Lot, PrefixOracle } from './prefix-oracle.ts';
 import { SharedChains } from './shared-chains.ts';
@@ -47,6 +48,9 @@ function insist<T>(change: () => T): T {
   }
 }
 
+const PLACES = Object.keys(BLOCK_PLACES) as readonly BlockPlace[];
+const LOWER = ['host', 'disk', 'remote'] as const;
+
 class Hammer {
   readonly core: CoreInstance;
   readonly index: PrefixIndex;
@@ -77,10 +81,21 @@ class Hammer {
     const slot = this.ownSlot();
     const kind = this.lot.below(12);
     const share = this.chains.share(slot, this.anyChain());
-    if (kind < 7) {
+    const place = PLACES[this.lot.below(PLACES.length)]!;
+    if (kind < 5) {
       put(this.index, share);
       insist(() => this.index.insert(slot, share.length));
       this.truth.insert(slot, share);
+    } else if (kind < 6) {
+      put(this.index, share);
+      insist(() => this.index.store(slot, undefined, share.length, place));
+      this.truth.store(slot, undefined, share, place);
+    } else if (kind < 8) {
+      const from = this.lot.below(share.length + 1);
+      const moved = share.slice(from, from + 1 + this.lot.below(40));
+      put(this.index, moved);
+      insist(() => this.index.move(slot, moved.length, place));
+      this.truth.move(slot, moved, place);
     } else if (kind < 11) {
       const from = this.lot.below(share.length + 1);
       const gone = share.slice(from, from + 1 + this.lot.below(4));
@@ -108,6 +123,14 @@ class Hammer {
       if (!truth || Math.floor(slot / own) !== data.thread - 1) continue;
       if (said > truth[slot]! || (said < truth[slot]! && !mayBeLess)) {
         this.wrong.push(`own slot ${slot} chain ${chain}: ${said}, not ${truth[slot]}`);
+      }
+      if (mayBeLess) continue;
+      const places = this.truth.matchedAt(this.chains.chains[chain]!, slot);
+      for (const place of LOWER) {
+        const below = this.index.matchedBelow(slot, place);
+        if (below !== places[place]) {
+          this.wrong.push(`own slot ${slot} chain ${chain}: ${below} on ${place}, not ${places[place]}`);
+        }
       }
     }
   }
@@ -165,9 +188,14 @@ function changeLive(at: Hammer, hashes: BigUint64Array): void {
 function changeHeld(at: Hammer, share: BigUint64Array, slot: number): void {
   const { call } = at.core;
   const kind = at.lot.below(12);
-  if (kind < 7) {
+  if (kind < 5) {
     at.index.writeHashes(share);
     call.prefixInsertLocked(slot, share.length);
+  } else if (kind < 7) {
+    const from = at.lot.below(share.length + 1);
+    const moved = share.subarray(from, from + 1 + at.lot.below(40));
+    at.index.writeHashes(moved);
+    call.prefixMoveLocked(slot, moved.length, CORE.PLACE_GPU + at.lot.below(4));
   } else if (kind < 11) {
     const from = at.lot.below(share.length + 1);
     const gone = share.subarray(from, from + 1 + at.lot.below(8));

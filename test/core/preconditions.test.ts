@@ -77,6 +77,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   lockSeize: ['a thread takes over no lock of its own', CORE.HEADER + CORE.HEADER_COMMIT_LOCK, 1],
   logRefusal: ['the time is one of the pool clock', TIME, 0, 0],
   matchAhead: ['`tail` is 0 or 1', 0, 2],
+  matchedBelow: ['the place is below the GPU', 0, CORE.PLACE_GPU],
   moveCharge: ['the slot is one of the pool', 1, 1, SLOT, 1],
   noteOutcome: ['the result is a known one', 0, 1, CORE.RESULT_ANSWERED_ITSELF + 1, 0],
   peerEjection: ['`out` is 0 or 1', 0, 1, 2, 0],
@@ -94,12 +95,15 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   prefixInsertLocked: ['the index changes under its lock', 0, 1],
   prefixMatch: ['the blocks are those of one chain', BLOCKS],
   prefixMatchAt: ['the hashes are in the memory', OUTSIDE, 8],
+  prefixMove: ['the place is one that has blocks', 0, 1, CORE.PLACE_REMOTE + 1],
+  prefixMoveLocked: ['the index changes under its lock', 0, 1, CORE.PLACE_HOST],
   prefixRemove: ['the slot is one of the pool', SLOT, 1],
   prefixRemoveEndpoint: ['the slot is one of the pool', SLOT],
   prefixRemoveEndpointLocked: ['the index changes under its lock', 0, 0],
   prefixRemoveLocked: ['the index changes under its lock', 0, 1],
   prefixSetCapacity: ['the slot is one of the pool', SLOT, 1],
-  prefixStore: ['the hash of the parent is in the memory', 0, 1, OUTSIDE, 1],
+  prefixSetPrices: ['a price is from 0 to 1', 0.2, 1.5, 0],
+  prefixStore: ['the hash of the parent is in the memory', 0, 1, OUTSIDE, 1, CORE.PLACE_GPU],
   prefixVerify: ['`on` is 0 or 1', 2],
   reclaimThread: ['a dead thread is another one of the pool', 1],
   regionAddress: ['the region is one of the memory', 1_000],
@@ -164,6 +168,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   waitSlotFree: ['the wait slot is one of the thread', SCAN],
   waitSlotMaskAddress: ['the wait slot is one of the thread', 0, SCAN],
   waitSlotReject: ['the wait slot is one of the thread', 0, SCAN],
+  weighMatches: ['the slots are those of the pool', SLOT + 1],
 };
 
 /** Functions with parameters that take every value. */

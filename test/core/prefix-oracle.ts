@@ -1,9 +1,12 @@
+import type { BlockPlace } from '../../dist/src/contract/block-place.js';
+
 /** One block of a chain in the oracle: who holds it, and what needs it to stay known. */
 interface OracleBlock {
   readonly hash: bigint;
   readonly parent: OracleBlock | undefined;
   readonly children: Map<bigint, OracleBlock>;
-  readonly holders: Set<number>;
+  /** Nearest place of the block on each endpoint that holds it. */
+  readonly holders: Map<number, BlockPlace>;
   pins: number;
 }
 
@@ -37,18 +40,26 @@ export class PrefixOracle {
   hold(slot: number, hash: bigint): void {
     const block = this.#known.get(hash);
     if (!block) throw new Error(`block ${hash} is not known`);
-    block.holders.add(slot);
+    block.holders.set(slot, 'gpu');
   }
 
   insert(slot: number, chain: readonly bigint[]): void {
-    for (const block of this.#grow(undefined, chain)) block.holders.add(slot);
+    for (const block of this.#grow(undefined, chain)) block.holders.set(slot, 'gpu');
   }
 
   /** An engine's event; blocks behind an unknown parent can never be part of a contiguous prefix and are not kept. */
-  store(slot: number, parent: bigint | undefined, hashes: readonly bigint[]): void {
+  store(slot: number, parent: bigint | undefined, hashes: readonly bigint[], place: BlockPlace = 'gpu'): void {
     const from = parent === undefined ? undefined : this.#known.get(parent);
     if (parent !== undefined && !from) return;
-    for (const block of this.#grow(from, hashes)) block.holders.add(slot);
+    for (const block of this.#grow(from, hashes)) block.holders.set(slot, place);
+  }
+
+  /** What the slot holds of some blocks lies at `place`. */
+  move(slot: number, hashes: readonly bigint[], place: BlockPlace): void {
+    for (const hash of hashes) {
+      const holders = this.#known.get(hash)?.holders;
+      if (holders?.has(slot)) holders.set(slot, place);
+    }
   }
 
   remove(slot: number, hashes: readonly bigint[]): void {
@@ -89,6 +100,20 @@ export class PrefixOracle {
     return matched;
   }
 
+  /** Blocks that the slot holds without a gap from the first one, by place. */
+  matchedAt(chain: readonly bigint[], slot: number): Record<BlockPlace, number> {
+    const counts = { gpu: 0, host: 0, disk: 0, remote: 0 };
+    let level = this.#roots;
+    for (const hash of chain) {
+      const block = level.get(hash);
+      const place = block?.holders.get(slot);
+      if (!block || place === undefined) break;
+      counts[place]++;
+      level = block.children;
+    }
+    return counts;
+  }
+
   #grow(from: OracleBlock | undefined, hashes: readonly bigint[]): OracleBlock[] {
     const path: OracleBlock[] = [];
     let parent = from;
@@ -96,7 +121,7 @@ export class PrefixOracle {
       const level: Map<bigint, OracleBlock> = parent ? parent.children : this.#roots;
       let block = level.get(hash);
       if (!block) {
-        block = { hash, parent, children: new Map(), holders: new Set(), pins: 0 };
+        block = { hash, parent, children: new Map(), holders: new Map(), pins: 0 };
         level.set(hash, block);
         this.#known.set(hash, block);
       }
