@@ -1,3 +1,4 @@
+import type { TierPrices } from './block-place.js';
 import type { LabelSelector } from './label-selector.js';
 
 /** Settings of KV events. */
@@ -14,4 +15,5 @@ export interface KvEventSettings {
   readonly namespace: string | undefined;
   /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
+  readonly tierPrices: TierPrices;
 }

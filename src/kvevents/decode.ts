@@ -1,7 +1,8 @@
 import type * as Msgpack from '@msgpack/msgpack';
+import { type BlockPlace, placeOfMedium } from '../contract/block-place.js';
 import { errorMessage } from '../runtime/error-message.js';
 import { optionalPackage } from '../runtime/optional-package.js';
-import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents, type Tier } from './event.js';
+import { type BlockExtra, type KvBatch, type KvEvent, MalformedEvents } from './event.js';
 
 // The messages of vLLM and SGLang: msgpack of `[time, events, rank?]`, or a map with these names. An event is a list
 // that begins with its tag (vLLM before 2026-06, SGLang) or a map with the tag under `type`. Positions and names of the
@@ -67,14 +68,14 @@ function stored(fields: Fields): KvEvent {
   const tokens = tokenList(fields.token_ids);
   const blockTokens = fields.block_size;
   if (!Number.isInteger(blockTokens) || (blockTokens as number) < 1) throw new MalformedEvents('block_size is no size');
-  const adapter = adapterOf(fields);
+  const adapter = adapterOf(fields) ?? adapterKey(fields.extra_keys);
   return {
     kind: 'stored',
     hashes,
     parent,
     tokens,
     blockTokens: blockTokens as number,
-    tier: tierOf(fields.medium),
+    tier: tierOf(fields),
     adapter,
     extras: extrasOf(fields, typeof adapter === 'string' ? adapter : undefined),
     group: groupOf(fields),
@@ -86,7 +87,7 @@ function removed(fields: Fields): KvEvent {
   return {
     kind: 'removed',
     hashes: hashList(fields.block_hashes),
-    tier: tierOf(fields.medium),
+    tier: tierOf(fields),
     group: groupOf(fields),
   };
 }
@@ -122,11 +123,10 @@ function tokenList(value: unknown): Uint32Array {
   return Uint32Array.from(value as number[]);
 }
 
-/** No medium is the engine's own memory. */
-function tierOf(medium: unknown): Tier {
-  const name = typeof medium === 'string' ? medium.toLowerCase() : 'gpu';
-  if (name === 'gpu') return 'gpu';
-  return name.startsWith('cpu') ? 'cpu' : 'other';
+/** No medium is the engine's own memory; a block of another locality lies on another machine. */
+function tierOf({ medium, locality }: Fields): BlockPlace {
+  if (typeof locality === 'string' && locality.toLowerCase() === 'remote') return 'remote';
+  return typeof medium === 'string' ? placeOfMedium(medium) : 'gpu';
 }
 
 function groupOf({ group_idx: group }: Fields): number | undefined {
@@ -136,6 +136,14 @@ function groupOf({ group_idx: group }: Fields): number | undefined {
 function adapterOf({ lora_name: name, lora_id: id }: Fields): string | undefined | { readonly unnamed: true } {
   if (typeof name === 'string' && name !== '') return name;
   return id === undefined || id === null ? undefined : { unnamed: true };
+}
+
+/** Name of the adapter in the typed extra keys of the first block, where the event itself does not name it. */
+function adapterKey(keys: unknown): string | undefined {
+  const first: unknown = Array.isArray(keys) ? keys[0] : undefined;
+  const typed = (Array.isArray(first) ? first : [first]).find((key) => (key as Fields | null)?.type === 'lora');
+  const name: unknown = (typed as Fields | undefined)?.name;
+  return typeof name === 'string' && name !== '' ? name : undefined;
 }
 
 /** Extra keys: for each block nothing, or a list of strings, bytes, `[digest, offset]` and typed maps. */
@@ -154,24 +162,29 @@ function extrasOf({ extra_keys: keys, cache_salt: salt }: Fields, adapter: strin
 function blockExtra(keys: readonly unknown[], adapter: string | undefined, block: number): BlockExtra {
   const names: string[] = [];
   let salt: string | undefined;
-  for (const key of keys) {
+  for (const given of keys) {
+    const key = isTyped(given, 'legacy') ? given.value : given;
     if (typeof key === 'string') {
       // Bare strings are the adapter's name and, in a prompt's first block, the salt.
       if (key === adapter) continue;
       if (block === 0) salt = key;
       else names.push(key);
-    } else if (Array.isArray(key)) names.push(nameOf(key[0]));
-    else if (key instanceof Uint8Array) names.push(nameOf(key));
-    else if (typeof key === 'object' && key !== null) {
-      const typed = key as Fields;
-      const tag = String(typed.type);
-      if (tag === 'cache_salt') salt = String(typed.salt);
-      else if (tag !== 'lora') names.push(nameOf(typed.hash ?? typed.value));
-    }
+    } else if (isTyped(key, 'cache_salt')) salt = String(key.salt);
+    else if (!isTyped(key, 'lora') && key !== null && key !== undefined) names.push(nameOf(key));
   }
   return { names: [...new Set(names)], salt };
 }
 
-function nameOf(value: unknown): string {
-  return value instanceof Uint8Array ? Buffer.from(value).toString('hex') : String(value);
+function isTyped(key: unknown, tag: string): key is Fields {
+  return typeof key === 'object' && key !== null && (key as Fields).type === tag;
+}
+
+/** Digest of `[digest, offset]`, bytes, or a typed map; of a type that is not known all of it, so that nothing matches. */
+function nameOf(key: unknown): string {
+  if (key instanceof Uint8Array) return Buffer.from(key).toString('hex');
+  if (Array.isArray(key)) return nameOf(key[0]);
+  if (typeof key !== 'object' || key === null) return String(key);
+  const { hash, value, ...rest } = key as Fields;
+  const named = hash ?? value;
+  return named === undefined ? Object.values(rest).map(nameOf).join(' ') : nameOf(named);
 }

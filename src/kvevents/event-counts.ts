@@ -2,7 +2,7 @@
 export type DropReason =
   /** The block before it is not known: its message was lost, or came before the picker. */
   | 'unknown parent'
-  /** Blocks of the engine are not a multiple of the index's. */
+  /** The engine has blocks of more sizes than are followed. */
   | 'block size'
   /** The tokens are missing, or not as many as the blocks hold. */
   | 'tokens'
@@ -23,11 +23,11 @@ export type DropReason =
 
 /** Counters of the event feed since the start. */
 export class EventCounts {
-  readonly #malformed: () => void;
+  readonly #noted: (reason: DropReason) => void;
 
-  /** @param malformed called for each message that cannot be read */
-  constructor(malformed: () => void = () => undefined) {
-    this.#malformed = malformed;
+  /** @param noted called for each drop */
+  constructor(noted: (reason: DropReason) => void = () => undefined) {
+    this.#noted = noted;
   }
 
   messages = 0;
@@ -42,7 +42,7 @@ export class EventCounts {
   readonly dropped = new Map<DropReason, number>();
 
   drop(reason: DropReason, count = 1): void {
-    if (reason === 'malformed') this.#malformed();
+    this.#noted(reason);
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
   }
 }

@@ -1,3 +1,4 @@
+import type { BlockPlace, TierPrices } from '../contract/block-place.js';
 import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../contract/endpoint.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
@@ -6,7 +7,7 @@ import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { PacedReport } from '../runtime/paced-report.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
 import { EngineBlocks, type RestartSign } from './engine-blocks.js';
-import { EventCounts } from './event-counts.js';
+import { type DropReason, EventCounts } from './event-counts.js';
 import { rankOf } from './event-sources.js';
 import { EventStream } from './event-stream.js';
 import { ReplayTurns } from './replay.js';
@@ -27,6 +28,8 @@ export interface EventFeedSettings {
   readonly model: string | undefined;
   /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
+  /** Cost of loading a block from each tier, beside computing it. */
+  readonly tierPrices: TierPrices;
 }
 
 export interface EventFeedOptions {
@@ -51,6 +54,8 @@ export interface FeedReading {
   readonly state: FeedState;
   /** Blocks of the engine that it is known to hold. */
   readonly blocks: number;
+  /** Of these, those at each place; one may lie at several. */
+  readonly placed: ReadonlyMap<BlockPlace, number>;
 }
 
 interface Watched {
@@ -59,17 +64,31 @@ interface Watched {
   readonly subscription: Subscription | undefined;
 }
 
-const MALFORMED =
-  'messages cannot be read and were dropped: see who publishes to the picker, and whether the version of the engines ' +
-  'is one that docs/kv-events.md reads';
+/** What can be done about what is not used, behind the number of events. */
+const DROP_ADVICE: Readonly<Partial<Record<DropReason, string>>> = {
+  malformed:
+    'messages cannot be read and were dropped: see who publishes to the picker, and whether the version of the ' +
+    'engines is one that docs/kv-events.md reads',
+  'block size':
+    'events of an engine that has blocks of more sizes than are followed were left out: their blocks match no prompt',
+  'unnamed model': 'events do not say of which model they are: set kvEventsConfig.modelName, or topics kv@…@<model>',
+  'unnamed adapter':
+    'events do not name their LoRA adapter and were left out: engines name it from vLLM 0.12 on (lora_name)',
+  'no room': 'events found no room for their blocks: raise --index-blocks',
+};
 
 /**
  * Keeps the prefix index at what the engines say they hold. On the control thread, the only writer besides decisions.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
-  readonly counts = new EventCounts(() => this.#malformed.note(undefined));
-  readonly #malformed = new PacedReport((_, count) => this.#options.report(`${count} ${MALFORMED}`));
+  readonly counts = new EventCounts((reason) => this.#dropped.get(reason)?.note(undefined));
+  readonly #dropped = new Map(
+    Object.entries(DROP_ADVICE).map(([reason, advice]) => [
+      reason,
+      new PacedReport<undefined>((_, count) => this.#options.report(`${count} ${advice}`)),
+    ]),
+  );
   readonly #watched = new Map<number, Watched>();
   /** Endpoints by their names in topics; undefined = the name is ambiguous. */
   readonly #names = new Map<string, Watched | undefined>();
@@ -78,12 +97,15 @@ export class EventFeed {
   readonly #bound: BoundSocket | undefined;
   readonly #speculations: Speculations | undefined;
   readonly #problems = new Map<string, string>();
+  /** Sizes of engines' blocks that were named in the log. */
+  readonly #sizes = new Set<number>();
   /** Expired blocks that a dead thread's lock keeps in the index. */
   readonly #expiries = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
 
   constructor(options: EventFeedOptions) {
     this.#options = options;
-    const { bind, speculativeTtlMs, topicFilter, model } = options.settings;
+    const { bind, speculativeTtlMs, topicFilter, model, tierPrices } = options.settings;
+    options.index.setPrices(tierPrices);
     if (speculativeTtlMs !== undefined) {
       const expired = this.#expire.bind(this);
       this.#speculations = new Speculations(speculativeTtlMs, () => performance.now(), expired);
@@ -145,9 +167,25 @@ export class EventFeed {
 
   #watch(assignment: SlotAssignment): void {
     const { index, chain, blocksMost, settings } = this.#options;
-    const services = { index, chain, blockTokens: settings.blockTokens, blocksMost, counts: this.counts };
+    const { blockTokens } = settings;
+    const sized = (engineTokens: number) => this.#adviseSize(assignment.endpoint.id, engineTokens);
+    const services = { index, chain, blockTokens, blocksMost, counts: this.counts, sized };
     const blocks = new EngineBlocks(assignment.slot, services, () => this.#tells(assignment));
     this.#watched.set(assignment.slot, { assignment, blocks, subscription: this.#subscribe(assignment, blocks) });
+  }
+
+  /** Blocks that share no boundaries with those of the index cost memory, and matches up to one block. */
+  #adviseSize(endpoint: string, engineTokens: number): void {
+    const { blockTokens } = this.#options.settings;
+    if (engineTokens % blockTokens === 0 || this.#sizes.has(engineTokens) || this.#sizes.size >= SIZES_MAX) return;
+    this.#sizes.add(engineTokens);
+    const divisor = commonDivisor(engineTokens, blockTokens);
+    const cost = 'a match ends at the last whole one of them';
+    const remedy = `tokenProcessorConfig.blockSizeTokens: ${divisor} would fit both`;
+    this.#options.report(
+      `${endpoint}: its blocks have ${engineTokens} tokens and those of the index ${blockTokens}: ${cost}` +
+        (divisor < DIVISOR_MIN ? '' : `; ${remedy}`),
+    );
   }
 
   #subscribe({ endpoint }: SlotAssignment, blocks: EngineBlocks): Subscription | undefined {
@@ -254,6 +292,7 @@ export class EventFeed {
         ? 'untold'
         : (subscription?.state ?? (blocks.appliedMs === undefined ? 'waiting' : 'live')),
       blocks: blocks.size,
+      placed: blocks.placed,
     }));
   }
 
@@ -278,4 +317,13 @@ export class EventFeed {
     this.#bound?.close();
     this.#speculations?.close();
   }
+}
+
+/** Smallest block of the index that is worth its hashes. */
+const DIVISOR_MIN = 8;
+/** Sizes of engines' blocks that are named in the log. */
+const SIZES_MAX = 16;
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b);
 }

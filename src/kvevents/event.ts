@@ -1,3 +1,5 @@
+import type { BlockPlace } from '../contract/block-place.js';
+
 /** Event of an engine's KV cache. Hashes are the engine's own; they only name blocks. */
 export type KvEvent =
   | {
@@ -8,7 +10,7 @@ export type KvEvent =
       readonly tokens: Uint32Array;
       /** Tokens of one block of the engine. */
       readonly blockTokens: number;
-      readonly tier: Tier;
+      readonly tier: BlockPlace;
       /** Name of the LoRA adapter; undefined = the base model. `unnamed` = one whose name the engine does not tell. */
       readonly adapter: string | undefined | { readonly unnamed: true };
       /** Content of blocks besides tokens, one list for each block; empty = none. */
@@ -20,13 +22,10 @@ export type KvEvent =
   | {
       readonly kind: 'removed';
       readonly hashes: readonly bigint[];
-      readonly tier: Tier;
+      readonly tier: BlockPlace;
       readonly group: number | undefined;
     }
   | { readonly kind: 'cleared' };
-
-/** Tier of a block. Any other tier counts as `other`. */
-export type Tier = 'gpu' | 'cpu' | 'other';
 
 /** Inputs of a block's hash besides its tokens. */
 export interface BlockExtra {

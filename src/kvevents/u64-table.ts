@@ -85,6 +85,12 @@ export class U64Table {
     this.#values[place * this.#width + index] = value;
   }
 
+  /** The values of an entry from `index` on, as words of 32 bits; a view. */
+  words(place: number, index: number): Uint32Array {
+    const from = place * this.#width + index;
+    return new Uint32Array(this.#values.buffer, from * 8, (this.#width - index) * 2);
+  }
+
   clear(): void {
     this.#places = FIRST_PLACES;
     this.#size = 0;

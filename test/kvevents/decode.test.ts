@@ -55,12 +55,48 @@ describe('events of engines', () => {
 
   it('events of engines tell the tier, the adapter and the group of a cache', () => {
     expect(only(stored([7], null, [1, 2], 2, 3, 'CPU_PINNED', 'sql', null, 1, 'sliding_window', 128))).toMatchObject({
-      tier: 'cpu',
+      tier: 'host',
       adapter: 'sql',
       group: 1,
       groupKind: 'sliding_window',
     });
-    expect(only(removed([7], 'DISK', 2))).toMatchObject({ tier: 'other', group: 2 });
+    expect(only(removed([7], 'DISK', 2))).toMatchObject({ tier: 'disk', group: 2 });
+  });
+
+  it.each([
+    ['GPU', 'gpu'],
+    ['CPU', 'host'],
+    ['CPU_PINNED', 'host'],
+    ['DISK', 'disk'],
+    ['STORAGE', 'disk'],
+    ['EXTERNAL', 'remote'],
+    ['LATER_THAN_THIS', 'remote'],
+  ])('events of engines tell of blocks on the medium %s: %s', (medium, tier) => {
+    expect(only(removed([7], medium))).toMatchObject({ tier });
+  });
+
+  it('events of engines tell of blocks of another locality, and of more than is read', () => {
+    const event = {
+      type: 'BlockStored',
+      block_hashes: [7],
+      token_ids: [1, 2],
+      block_size: 2,
+      medium: 'CPU',
+      locality: 'REMOTE',
+      event_version: 7,
+      session_id: ['a', { b: 1 }],
+      ownership: { tier: 3 },
+      extra_keys: [[{ type: 'lora', name: 'sql' }]],
+      not_known_yet: new Uint8Array(3),
+    };
+    const removal = { type: 'BlockRemoved', block_hashes: [7], locality: 'LOCAL', ownership: 4, session_id: null };
+    expect(decodeEvents(payload(event, removal, { type: 'LaterEvent', anything: 1 }))).toEqual({
+      events: [
+        { ...plain, tier: 'remote', adapter: 'sql', extras: [{ names: [], salt: undefined }] },
+        { kind: 'removed', hashes: [7n], tier: 'gpu', group: undefined },
+      ],
+      unknown: 1,
+    });
   });
 
   it('events of engines may belong to an adapter that they do not name', () => {
@@ -88,6 +124,16 @@ describe('events of engines', () => {
       ],
       { names: ['cat'], salt: 'pepper' },
     ],
+    [
+      'typed maps of embeddings and of earlier keys',
+      [
+        { type: 'prompt_embeds', hash: Buffer.from([1, 255]) },
+        { type: 'legacy', value: ['cat', 3] },
+        { type: 'legacy', value: 'sql' },
+      ],
+      { names: ['01ff', 'cat'], salt: undefined },
+    ],
+    ['maps of an unknown type', [{ type: 'later', of: 'x', at: 2 }], { names: ['later x 2'], salt: undefined }],
     [
       'the same image twice',
       [

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { SlotAssignment } from '../../dist/src/contract/endpoint.js';
 import { EventFeed, type EventFeedSettings } from '../../dist/src/kvevents/event-feed.js';
 import { eventually } from '../tools/gateway/client.ts';
-import { cleared, EnginePublisher, run, stored } from './engine-publisher.ts';
+import { cleared, EnginePublisher, removed, run, stored } from './engine-publisher.ts';
 import { eventPool } from './pool.ts';
 
 const closers: (() => unknown)[] = [];
@@ -38,6 +38,7 @@ function feed(settings: Partial<EventFeedSettings>) {
     topicFilter: 'kv@',
     model: undefined,
     speculativeTtlMs: undefined,
+    tierPrices: { host: 0.5, disk: 0.5, remote: 0.5 },
   };
   const made = new EventFeed({
     settings: { ...defaults, ...settings },
@@ -77,13 +78,31 @@ const blocks = (from: number, to: number) => [
 ];
 
 describe('the events of an endpoint', () => {
+  it('the events of an endpoint tell on which medium a block lies, which its worth follows', async () => {
+    const { publisher, made, worth } = await following(false);
+    await publisher.send([...blocks(0, 4), stored([1, 2, 3, 4], null, [], 4, null, 'CPU')]);
+    await eventually('the blocks on the GPU', () => worth(run(0, 16)) === 4);
+    await publisher.send([removed([3, 4], 'GPU')]);
+    await eventually('two blocks in the host', () => worth(run(0, 16)) === 3);
+    expect(Object.fromEntries(made.readings()[0]!.placed)).toEqual({ gpu: 2, host: 4, disk: 0, remote: 0 });
+  });
+
+  it('the events of an endpoint with blocks of another size name the setting that fits them, once', async () => {
+    const { publisher, problems, counts } = await following(false);
+    await publisher.send([stored([1], null, run(0, 6), 6), stored([2], 1, run(6, 6), 6)]);
+    await eventually('the blocks', () => counts.storedBlocks === 2);
+    expect(problems).toEqual([
+      'default/pod-0: its blocks have 6 tokens and those of the index 4: a match ends at the last whole one of them',
+    ]);
+  });
+
   it('the events of an endpoint are in the index soon after they were published', async () => {
     const { publisher, holds, made } = await following(false);
-    expect(made.readings()).toEqual([{ endpoint: 'pod-0', state: 'live', blocks: 0 }]);
+    expect(made.readings()).toMatchObject([{ endpoint: 'pod-0', state: 'live', blocks: 0 }]);
     await publisher.send(blocks(0, 3));
     await publisher.send(blocks(3, 5));
     await holds(0, 5);
-    expect(made.readings()).toEqual([{ endpoint: 'pod-0', state: 'live', blocks: 5 }]);
+    expect(made.readings()).toMatchObject([{ endpoint: 'pod-0', state: 'live', blocks: 5 }]);
     expect(made.ages()).toEqual([{ endpoint: 'pod-0', ageMs: expect.any(Number) }]);
   });
 

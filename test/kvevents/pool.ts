@@ -43,6 +43,11 @@ export function eventPool(blockTokens = 4, blocksMost = 10_000) {
     counts,
     services,
     matched,
+    /** What the first endpoint holds of a prompt is worth, in blocks on the GPU. */
+    worth: (tokens: readonly number[]): number => {
+      const { blocks } = chain.chain({ ids: Uint32Array.from(tokens), features: [] }, 'm', undefined, blockTokens);
+      return index.worth(blocks)[0]!;
+    },
     blocks: (slot = 0) => new EngineBlocks(slot, services),
     dropped: () => Object.fromEntries(counts.dropped),
   };

@@ -95,6 +95,21 @@ it.each([[['precise-prefix-cache-producer', 'prefix-cache-scorer']], [['precise-
   },
 );
 
+it('a prompt goes where having it costs least, by the tiers on which its blocks are', async () => {
+  const weights = ', indexerConfig: {kvCacheBackendConfigs: [{name: cpu, weight: 0.5}]}';
+  const { destinations, count, tell } = await serve(weights);
+  const all = [1, 2, 3, 4, 5, 6];
+  await tell(1, stored(all, null, tokensOf(PROMPT.slice(0, 24)), 4), stored(all, null, [], 4, null, 'CPU'));
+  await tell(2, stored([1, 2, 3, 4], null, tokensOf(PROMPT.slice(0, 16)), 4));
+  await eventually('six blocks on the GPU', async () => (await destinations(PROMPT)).every((to) => to === 1));
+  await tell(1, removed([6, 5, 4, 3, 2, 1], 'GPU'));
+  await eventually('six blocks in the host', async () => (await destinations(PROMPT)).every((to) => to === 2));
+  expect(await count('pointsman_kv_events_tier_blocks', 'endpoint="pod-1",tier="host"')).toBe(6);
+  expect(await count('pointsman_kv_events_tier_blocks', 'endpoint="pod-1",tier="gpu"')).toBe(0);
+  await tell(2, removed([4, 3, 2], 'GPU'));
+  await eventually('more in the host', async () => (await destinations(PROMPT)).every((to) => to === 1));
+});
+
 it('what was sent somewhere counts for nothing while the engine says nothing', async () => {
   const { destination, count } = await serve();
   for (let i = 0; i < 6; i++) await destination(PROMPT);

@@ -28,6 +28,7 @@ describe('precise-prefix-cache-producer', () => {
       selector: undefined,
       namespace: undefined,
       speculativeTtlMs: undefined,
+      tierPrices: { host: expect.closeTo(0.2) as number, disk: 0.5, remote: 0.5 },
     };
     expect(scheduling.kvEvents).toEqual(expected);
     expect(scheduling.prefix).toMatchObject({ blockTokens: 16, capacityBlocks: 0, autoTune: false, knownBy: 'events' });
@@ -58,8 +59,24 @@ describe('precise-prefix-cache-producer', () => {
       },
       namespace: 'llm',
       speculativeTtlMs: 3_000,
+      tierPrices: { host: expect.closeTo(0.2), disk: 0.5, remote: 0.5 },
     });
     expect(scheduling.prefix).toMatchObject({ blockTokens: 64, knownBy: 'events and decisions' });
+  });
+
+  it.each([
+    ['[{name: gpu, weight: 1.0}, {name: cpu, weight: 0.6}]', { host: 0.4, disk: 0.5, remote: 0.5 }],
+    [
+      '[{name: gpu, weight: 2}, {name: cpu, weight: 3}, {name: storage, weight: 0}]',
+      { host: 0, disk: 1, remote: 0.75 },
+    ],
+    ['[{name: EXTERNAL, weight: 0.9}]', { host: 0.2, disk: 0.5, remote: 0.1 }],
+  ])('precise-prefix-cache-producer weighs tiers by %s', (list, prices) => {
+    const { scheduling, warnings } = producer(`{indexerConfig: {kvCacheBackendConfigs: ${list}}}`);
+    for (const [place, price] of Object.entries(prices)) {
+      expect(scheduling.kvEvents?.tierPrices).toHaveProperty(place, expect.closeTo(price));
+    }
+    expect(warnings).toEqual([]);
   });
 
   it.each([
@@ -82,7 +99,6 @@ describe('precise-prefix-cache-producer', () => {
 
   it.each([
     ['{indexerConfig: {kvBlockIndexConfig: {redisConfig: {address: "redis://x"}}}}', 'redisConfig is not served'],
-    ['{indexerConfig: {kvCacheBackendConfigs: [{name: gpu, weight: 1.0}]}}', 'kvCacheBackendConfigs has no effect'],
     ['{kvEventsConfig: {discoverPods: false}}', 'no events can come'],
     ['{tokenProcessorConfig: {blockSize: 32}}', 'blockSize is deprecated'],
   ])('precise-prefix-cache-producer says what %s does', (parameters, warning) => {
@@ -92,6 +108,8 @@ describe('precise-prefix-cache-producer', () => {
   it.each([
     ['{tokenProcessorConfig: {blockSizeTokens: -1}}', 'blockSizeTokens'],
     ['{tokenProcessorConfig: {hashAlgorithm: sha}}', 'hashAlgorithm'],
+    ['{indexerConfig: {kvCacheBackendConfigs: [{name: gpu, weight: 0}]}}', 'the weight of gpu must be above 0'],
+    ['{indexerConfig: {kvCacheBackendConfigs: [{name: cpu, weight: -1}]}}', 'weight'],
     ['{kvEventsConfig: {engineType: x}}', 'engineType'],
     ['{kvEventsConfig: {podDiscoveryConfig: {podLabelSelector: "!!"}}}', 'is no rule of a label selector'],
     ['{speculativeIndexing: true, speculativeTTL: soon}', 'duration'],

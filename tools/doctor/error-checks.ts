@@ -15,6 +15,9 @@ interface Watched {
   readonly label?: string;
 }
 
+/** Reasons of `pointsman_kv_events_dropped_total` that a setting ends. */
+const UNFIT: ReadonlySet<string> = new Set(['block size', 'unnamed model', 'unnamed adapter', 'no room']);
+
 const WATCHED: readonly Watched[] = [
   {
     metric: 'pointsman_shard_deaths_total',
@@ -122,10 +125,22 @@ const WATCHED: readonly Watched[] = [
   {
     metric: 'pointsman_kv_events_dropped_total',
     about: 'KV events',
+    what: 'told by engines and of no use, as they do not fit the configuration',
+    severity: 'warning',
+    remedy:
+      'unnamed model: set kvEventsConfig.modelName; block size: give engines of the pool fewer sizes of blocks; ' +
+      'no room: raise --index-blocks; unnamed adapter: engines that send lora_name (docs/kv-events.md)',
+    label: 'reason',
+    counts: ({ reason }) => UNFIT.has(reason ?? ''),
+  },
+  {
+    metric: 'pointsman_kv_events_dropped_total',
+    about: 'KV events',
     what: 'told by engines and not used',
     severity: 'note',
     remedy: 'see docs/kv-events.md',
     label: 'reason',
+    counts: ({ reason }) => !UNFIT.has(reason ?? ''),
   },
   {
     metric: 'pointsman_prefix_index',

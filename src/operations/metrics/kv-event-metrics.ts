@@ -30,6 +30,15 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
     read: () => feed.ages().map(({ endpoint, ageMs }) => ({ labels: { endpoint }, value: ageMs / 1_000 })),
   });
   gauge('engine_blocks', "Blocks of the engine's cache that it has told of.", ({ blocks }) => blocks);
+  exposition.addGauge({
+    name: 'pointsman_kv_events_tier_blocks',
+    help: "Blocks of the engine's cache at each place: gpu, host, disk, remote. One may lie at several.",
+    labels: ['endpoint', 'tier'],
+    read: () =>
+      feed
+        .readings()
+        .flatMap(({ endpoint, placed }) => [...placed].map(([tier, value]) => ({ labels: { endpoint, tier }, value }))),
+  });
 }
 
 function addCounters(exposition: MetricsExposition, { counts }: EventFeed): void {

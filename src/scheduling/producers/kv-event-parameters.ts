@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type BlockPlace, placeOfMedium, type TierPrices } from '../../contract/block-place.js';
 import type { KvEventSettings } from '../../contract/kv-event-settings.js';
 import type { LabelSelector } from '../../contract/label-selector.js';
 import { CORE } from '../../core/core-names.js';
@@ -24,7 +25,7 @@ const tokenProcessorConfig = z
       .min(0)
       .max(BLOCK_TOKENS_MAX)
       .default(0)
-      .describe(`Tokens in a block, of which the engine's blocks are a multiple; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
+      .describe(`Tokens in a block, best a divisor of the size of the engine's blocks; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
     blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
     hashSeed: z.string().optional().describe(`${UNUSED} no hash leaves the picker.`),
     hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${UNUSED} there is one algorithm.`),
@@ -55,15 +56,38 @@ const kvBlockIndexConfig = z
   .optional()
   .describe('Where the index is kept.');
 
+/**
+ * Weights of blocks: the first as llm-d-router's. A disk loads at about half the time, and another machine at less but
+ * after a wait, that a GPU takes to compute the tokens of a model of 8 B parameters (docs/kv-events.md).
+ */
+const DEFAULT_WEIGHTS: Readonly<Record<BlockPlace, number>> = { gpu: 1, host: 0.8, disk: 0.5, remote: 0.5 };
+
 const tiers = z
   .array(
     z.strictObject({
-      name: z.string().optional().describe('gpu, cpu …'),
-      weight: z.number().optional().describe('What a block there counts.'),
+      name: z.string().default('gpu').describe('Medium of the events: gpu, cpu, disk (or storage), remote …'),
+      weight: z.number().min(0).default(1).describe('What a block there counts.'),
     }),
   )
   .optional()
-  .describe(`${UNUSED} a block counts as held, wherever the engine keeps it.`);
+  .refine((list) => weightOf(list, 'gpu') > 0, { error: 'the weight of gpu must be above 0' })
+  .describe(
+    "What a block counts by where the engine keeps it, beside one on the GPU. Without a tier's name: " +
+      `cpu ${DEFAULT_WEIGHTS.host}, disk ${DEFAULT_WEIGHTS.disk}, anything else ${DEFAULT_WEIGHTS.remote}.`,
+  );
+
+type TierWeights = readonly { readonly name: string; readonly weight: number }[] | undefined;
+
+function weightOf(list: TierWeights, place: BlockPlace): number {
+  return list?.findLast(({ name }) => placeOfMedium(name) === place)?.weight ?? DEFAULT_WEIGHTS[place];
+}
+
+/** What a block below the GPU counts less than one on it, from 0 to 1. */
+function tierPrices(list: TierWeights): TierPrices {
+  const gpu = weightOf(list, 'gpu');
+  const price = (place: BlockPlace) => Math.max(0, 1 - weightOf(list, place) / gpu);
+  return { host: price('host'), disk: price('disk'), remote: price('remote') };
+}
 
 const podDiscoveryConfig = z
   .strictObject({
@@ -179,6 +203,7 @@ export function preciseEventSettings(given: PreciseParameters): KvEventSettings 
     selector: selector(podLabelSelector),
     namespace: podNamespace || undefined,
     speculativeTtlMs: given.speculativeIndexing ? (ttl > 0 ? ttl : durationMilliseconds(DEFAULT_TTL)) : undefined,
+    tierPrices: tierPrices(given.indexerConfig?.kvCacheBackendConfigs),
   };
 }
 
@@ -189,9 +214,6 @@ export function preciseAdvice(given: PreciseParameters): readonly string[] {
   if (tokenProcessorConfig.blockSize !== undefined) advice.push('blockSize is deprecated: use blockSizeTokens');
   if (indexerConfig?.kvBlockIndexConfig?.redisConfig !== undefined) {
     advice.push('redisConfig is not served: the index is in this process');
-  }
-  if (indexerConfig?.kvCacheBackendConfigs !== undefined) {
-    advice.push('kvCacheBackendConfigs has no effect: a block counts as held, wherever the engine keeps it');
   }
   if (!kvEventsConfig.discoverPods && kvEventsConfig.zmqEndpoint === '') {
     advice.push('no events can come: discoverPods is false and zmqEndpoint is empty');
