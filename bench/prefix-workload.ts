@@ -1,5 +1,5 @@
 import { CORE } from '../dist/src/core/core-names.js';
-import { attachCore, type CoreInstance, createPoolMemory } from '../dist/src/core/memory.js';
+import { attachCore, type CoreInstance, createPoolMemory, type PoolMemory } from '../dist/src/core/memory.js';
 import { PrefixIndex } from '../dist/src/core/prefix-index.js';
 
 const GROUPS = 32;
@@ -18,6 +18,7 @@ function generator(seed: bigint): () => bigint {
 }
 
 export interface Workload {
+  readonly pool: PoolMemory;
   readonly core: CoreInstance;
   readonly index: PrefixIndex;
   /** Addresses of queries in shared memory, `blocks` hashes each. */
@@ -60,7 +61,7 @@ export function makeWorkload(blocks: number, endpoints: number, memberships: num
     index.insert(session.second, Math.floor(blocks * 0.6));
     sessions.push(session);
   }
-  return { core, index, sessions, queries: writeQueries(core, sessions, blocks, next, threads) };
+  return { pool, core, index, sessions, queries: writeQueries(core, sessions, blocks, next, threads) };
 }
 
 /** Writes queries into the areas of threads that nobody attached as. */

@@ -1,9 +1,10 @@
 // The lookup: how many blocks of the prompt, contiguous from the first, each endpoint holds. No lock.
 //
 // Owns: this thread's part of REGION_PREFIX: VISITED, one Visit per segment, ALIVE, the bitmap of endpoints that hold
-// everything so far, and TIER_BLOCKS, their blocks by tier. Writes MATCH and, plainly, the stamps of the segments it used.
+// everything so far, and TIER_BLOCKS, their blocks by tier. Writes MATCH and, plainly, the stamps of the segments that
+// it used.
 //
-// Blocks that an endpoint holds below the GPU are counted apart, by tier, and only where a set says that there are such:
+// Blocks that an endpoint holds below the GPU are counted apart, by tier, where a set says that there are such ones:
 // weighMatches then makes MATCH the blocks on the GPU that would save as much as what the endpoint holds.
 //
 // A segment that changes while it is read is found out at the end: the versions of all segments visited are compared

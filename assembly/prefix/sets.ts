@@ -22,7 +22,7 @@ export const PLACE_HOST: u32 = 2;
 export const PLACE_DISK: u32 = 3;
 export const PLACE_REMOTE: u32 = 4;
 
-const SLOTS_MOST: u32 = 4096;
+const SLOTS_MAX: u32 = 4096;
 const PLACE_SHIFT: u32 = 28; // in the key of a transition, above set and slot
 
 @unmanaged
@@ -75,7 +75,7 @@ export function setTiered(set: u32): bool {
 /** The number of an endpoint and its place in the hash of a set (the finaliser of MurmurHash3). */
 function zobrist(slot: u32, place: u32): u32 {
   if (place == PLACE_NONE) return 0;
-  let z = (slot + (place - PLACE_GPU) * SLOTS_MOST + 1) * 0x9e3779b9;
+  let z = (slot + (place - PLACE_GPU) * SLOTS_MAX + 1) * 0x9e3779b9;
   z = (z ^ (z >> 16)) * 0x85ebca6b;
   z = (z ^ (z >> 13)) * 0xc2b2ae35;
   return z ^ (z >> 16);

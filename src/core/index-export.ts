@@ -84,9 +84,11 @@ export class IndexExport {
       const holders = at + CORE.EXPORT_EXTENT_HOLDERS;
       const slots = this.#readSlots(holders);
       const isTiered = (end & CORE.EXPORT_TIERED) !== 0;
-      const places = isTiered ? this.#readPlaces(slots, holders + bitmap, holders + 2 * bitmap) : undefined;
+      const low = holders + bitmap;
+      const high = low + bitmap;
+      const places = isTiered ? this.#readPlaces(slots, low, high) : undefined;
       runs.push({ end: end & ~CORE.EXPORT_TIERED, slots, ...(places !== undefined && { places }) });
-      at = holders + (isTiered ? 3 : 1) * bitmap;
+      at = isTiered ? high + bitmap : low;
     }
     return { runs, end: at };
   }

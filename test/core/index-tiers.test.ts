@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest';
 import type { BlockPlace, TierPrices } from '../../dist/src/contract/block-place.js';
 import { type ExportedSegment, IndexExport } from '../../dist/src/core/index-export.js';
 import { IndexLog } from '../../dist/src/core/index-log.js';
-import { BLOCK_PLACES, type PrefixIndex } from '../../dist/src/core/prefix-index.js';
+import { BLOCK_PLACES, PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { importSegments } from '../../dist/src/replication/index-transfer.js';
 import { decodeSegments, encodeSegments } from '../../dist/src/replication/segment-records.js';
 import { chain, check, insert, match, openPool, put, run, stress } from './index-pool.ts';
+import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 import { Lot, PrefixOracle, PromptFamily } from './prefix-oracle.ts';
 
 const PRICES: TierPrices = { host: 0.25, disk: 0.5, remote: 0.75 };
@@ -127,6 +128,39 @@ describe('tiers of the prefix index', () => {
     expect(worth(other.index, prompt)).toEqual(worth(index, prompt));
     expect(worth(other.index, prompt)[1]).toBe(87);
     expect(check(other.core)).toBe(0);
+  });
+});
+
+describe('a decision over tiers', () => {
+  /** A pool of two endpoints, and a prompt of eight blocks of 64 tokens. */
+  function pool() {
+    const made = makePool([scorer('OP_SCORE_PREFIX', 1, 0, 0, 64), pickMax], [{}, {}]);
+    const index = new PrefixIndex(made.core);
+    index.setPrices(PRICES);
+    const hold = (slot: number, blocks: number, place: BlockPlace) => {
+      made.core.call.hashBlocks(8 * 256, 256);
+      index.store(slot, undefined, blocks, place);
+    };
+    const decide = () => {
+      made.core.call.hashBlocks(8 * 256, 256);
+      return made.decider.decide({ ...plainRequest, blocks: 8, tail: false, promptTokens: 512 });
+    };
+    return { hold, decide };
+  }
+
+  it('a decision over tiers charges what loading the blocks costs as tokens that are computed', () => {
+    const { hold, decide } = pool();
+    hold(1, 8, 'disk');
+    expect(decide()).toMatchObject({ slots: [1], matchedBlocks: 4, uncachedTokens: 256 });
+  });
+
+  it('a decision over tiers prefers few blocks on the GPU to more that are worth less', () => {
+    const { hold, decide } = pool();
+    hold(0, 3, 'gpu');
+    hold(1, 8, 'remote');
+    expect(decide()).toMatchObject({ slots: [0], matchedBlocks: 3 });
+    hold(1, 8, 'host');
+    expect(decide()).toMatchObject({ slots: [1], matchedBlocks: 6 });
   });
 });
 

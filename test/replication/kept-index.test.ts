@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { IndexLog } from '../../dist/src/core/index-log.js';
@@ -129,6 +130,30 @@ describe('the file of a kept index', () => {
   ])('a file with %s is refused, and is never written', async (_what, crafted, reason) => {
     await expect(decodeKeptIndex(encodeKeptIndex(crafted), TERMS, narrow)).rejects.toThrow(reason);
     expect(() => checkKeptIndex(crafted, narrow)).toThrow('are kept');
+  });
+
+  it('a file of the earlier version is read as one of blocks on the GPU', async () => {
+    const { core, index } = openPool();
+    insert(index, 1, [1n, 2n, 3n]);
+    const segments = await exported(core);
+    const file = Buffer.from(encodeKeptIndex(kept(segments)));
+    file.write('"version":2', file.indexOf('"version":3'));
+    file.writeUInt32LE(crc32(file.subarray(16)), 12);
+    const read = await decodeKeptIndex(file, TERMS, BOUNDS);
+    expect(read.segments.map(({ runs }) => runs)).toEqual([[{ end: 3, slots: Uint16Array.of(1) }]]);
+  });
+
+  it('a file has the place of the blocks of each endpoint, and one with an unknown place is refused', async () => {
+    const { core, index } = openPool();
+    index.writeHashes(BigUint64Array.of(1n, 2n, 3n));
+    index.store(1, undefined, 3, 'host');
+    index.store(2, undefined, 3, 'remote');
+    const segments = await exported(core);
+    const { segments: read } = await decodeKeptIndex(encodeKeptIndex(kept(segments)), TERMS, BOUNDS);
+    expect(read[0]!.runs).toEqual([{ end: 3, slots: Uint16Array.of(1, 2), places: Uint8Array.of(2, 4) }]);
+    const runs = [{ end: 3, slots: [1], places: Uint8Array.of(5) }];
+    const wrong = encodeKeptIndex(kept([{ ...segments[0]!, runs }]));
+    await expect(decodeKeptIndex(wrong, TERMS, BOUNDS)).rejects.toThrow('a run names an unknown place');
   });
 
   it('a run that names more endpoints than there can be is refused', async () => {
