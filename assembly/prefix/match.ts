@@ -149,7 +149,7 @@ function narrowByExtents(at: Segment, depth: u32, blocks: u32): void {
     const set = extentSet(extent) < SET_COUNT ? extentSet(extent) : 0;
     narrow(set, depth + from);
     const to = extentEnd(extent);
-    if (indexHead().tieredSets != 0 && setTiered(set)) lowerBlocks += min(to, blocks) - min(from, blocks);
+    if (setTiered(set)) lowerBlocks += min(to, blocks) - min(from, blocks);
     from = to;
     if (from >= blocks || !anyAlive) return;
   }

@@ -67,9 +67,11 @@ export function setTiers(set: u32): usize {
   return SET_TIERS + ((<usize>set * SET_WORDS) << 4);
 }
 
-/** Returns whether an endpoint of the set holds its blocks below the GPU. */
+/**
+ * Returns whether an endpoint of the set holds its blocks below the GPU. The head is at hand, the byte of a set is not.
+ */
 export function setTiered(set: u32): bool {
-  return load<u8>(SET_TIERED + set) != 0;
+  return indexHead().tieredSets != 0 && load<u8>(SET_TIERED + set) != 0;
 }
 
 /** The number of an endpoint and its place in the hash of a set (the finaliser of MurmurHash3). */
@@ -291,6 +293,8 @@ export function setsForget(): void {
   }
   memory.fill(SET_HEADS, 0, (<usize>SET_COUNT) << 2);
   indexHead().setFree = 0;
+  // Until they are counted again each set is asked.
+  indexHead().tieredSets = 1;
 }
 
 /** Links the sets that have references again and frees the others: last step of a repair. @returns sets in use */
