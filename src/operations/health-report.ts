@@ -73,6 +73,9 @@ export const FOLLOWED_COUNTERS: readonly string[] = [
   'pointsman_flow_control_refusals_total',
 ];
 
+/** Name in `lastMinute` of the refusals by limits of tenants; they are among those of the queues, too. */
+export const TENANT_REFUSALS = 'pointsman_flow_control_refusals_total{cause="tenant-limit"}';
+
 /** Path of the report. */
 export const HEALTH_PATH = '/debug/health';
 

@@ -38,6 +38,13 @@ describe('the use of the scorers in the health report', () => {
     expect(uses).toEqual([{ scorer: 'OP_SCORE_QUEUE', decisions: 100, apart: 100, decided: 0 }]);
   });
 
+  it('the use of the scorers is that of the last minute', async () => {
+    const sources = decided(30);
+    const madeAtMs = sources.log.recent(1)[0]!.timeMs;
+    expect(await readScorers(sources, madeAtMs + 59_000)).toEqual([expect.objectContaining({ decisions: 30 })]);
+    expect(await readScorers(sources, madeAtMs + 61_000)).toEqual([]);
+  });
+
   it('the use of the scorers is read without a search of the whole log', async () => {
     const sources = decided(50);
     const find = vi.spyOn(sources.log, 'find');

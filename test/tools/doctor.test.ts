@@ -363,6 +363,23 @@ pointsman_left_out_endpoints{pool="b"} 0
     expect(lines({ page: `${PAGE}pointsman_unread_answers_total 40\n`, earlier: PAGE })).toEqual([]);
   });
 
+  it('refusals by limits of tenants are told apart from those of the queues, and no remedy raises a bound', () => {
+    const refusals = (cause: string, count: number) =>
+      `pointsman_flow_control_refusals_total{cause="${cause}"} ${count}\n`;
+    const lastMinute = {
+      pointsman_flow_control_refusals_total: 5,
+      'pointsman_flow_control_refusals_total{cause="tenant-limit"}': 5,
+    };
+    const given = { page: PAGE + refusals('band-tokens', 3) + refusals('tenant-limit', 7), health: { lastMinute } };
+    const found = diagnosis(reading(given));
+    expect(lines(given)).toEqual([
+      'warning tenant limits: 5 requests were refused because their tenants had spent their tokens in the last minute, ' +
+        '7 since the start',
+      'note queues: 3 requests were refused at a bound since the start (band-tokens 3)',
+    ]);
+    expect(found.map(({ remedy }) => remedy).join()).not.toContain('raise');
+  });
+
   it('a difference of clocks within the time of the question is none', () => {
     expect(lines({ rest: { clock: { skewMs: 5_000, uncertainMs: 4_000 } } })).toEqual([]);
   });

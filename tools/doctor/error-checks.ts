@@ -1,3 +1,4 @@
+import { type HealthReport, TENANT_REFUSALS } from '../../src/operations/health-report.js';
 import { type Condition, condition, type PickerReading, type Severity } from './condition.js';
 import type { Sample, Samples } from './exposition.js';
 
@@ -13,10 +14,14 @@ interface Watched {
   readonly counts?: (labels: Sample['labels']) => boolean;
   /** Label whose values are named. */
   readonly label?: string;
+  /** Its rise in the last minute; absent = that of the whole metric. */
+  readonly lastMinute?: (rises: HealthReport['lastMinute']) => number;
 }
 
 /** Reasons of `pointsman_kv_events_dropped_total` that a setting ends. */
 const UNFIT: ReadonlySet<string> = new Set(['block size', 'unnamed model', 'unnamed adapter', 'no room']);
+const refusedLately = (rises: HealthReport['lastMinute']) => rises.pointsman_flow_control_refusals_total ?? 0;
+const refusedTenantsLately = (rises: HealthReport['lastMinute']) => rises[TENANT_REFUSALS] ?? 0;
 
 const WATCHED: readonly Watched[] = [
   {
@@ -96,6 +101,17 @@ const WATCHED: readonly Watched[] = [
     severity: 'warning',
     remedy: 'add model servers, or have clients send less: a higher bound makes more requests wait longer',
     label: 'cause',
+    counts: ({ cause }) => cause !== 'tenant-limit',
+    lastMinute: (rises) => refusedLately(rises) - refusedTenantsLately(rises),
+  },
+  {
+    metric: 'pointsman_flow_control_refusals_total',
+    about: 'tenant limits',
+    what: 'requests were refused because their tenants had spent their tokens',
+    severity: 'warning',
+    remedy: 'it is what tenantLimits asks for: have these tenants send less (pointsman why, docs/guides/usage.md)',
+    counts: ({ cause }) => cause === 'tenant-limit',
+    lastMinute: refusedTenantsLately,
   },
   {
     metric: 'pointsman_prediction_server_requests_total',
@@ -203,11 +219,15 @@ const WATCHED: readonly Watched[] = [
 export function errorConditions({ samples, earlier, health }: PickerReading): readonly Condition[] {
   return [
     ...WATCHED.flatMap((watched) =>
-      watchedCondition(watched, samples, earlier, health?.lastMinute?.[watched.metric] ?? 0),
+      watchedCondition(watched, samples, earlier, lastMinuteOf(watched, health?.lastMinute ?? {})),
     ),
     ...kubernetes(samples),
     ...replicas(samples),
   ];
+}
+
+function lastMinuteOf({ metric, lastMinute }: Watched, rises: HealthReport['lastMinute']): number {
+  return lastMinute?.(rises) ?? rises[metric] ?? 0;
 }
 
 /** @param lastMinute rise that the picker has seen itself */

@@ -152,14 +152,18 @@ function memoryOf({ bounds: { shards, maxBufferedBytes } }: PickerOptions, { mem
   };
 }
 
-/** Use of the scorers in the last decisions whose columns are kept, a slice in each turn of the event loop. */
-export async function readScorers({
-  log,
-  stories,
-}: Pick<HealthSources, 'log' | 'stories'>): Promise<readonly ScorerUse[]> {
+/**
+ * Use of the scorers in the decisions of the last minute whose columns are kept, the last ones of them, a slice in each
+ * turn of the event loop.
+ */
+export async function readScorers(
+  { log, stories }: Pick<HealthSources, 'log' | 'stories'>,
+  nowMs = poolClockMs(),
+): Promise<readonly ScorerUse[]> {
   const uses = new ScorerUses();
   let since = performance.now();
   for (const record of log.recentWithColumns(DECISIONS_MAX, RECORDS_MAX)) {
+    if (record.timeMs < nowMs - WINDOW_SECONDS * 1000) break;
     const scores = stories.scores(record);
     if (scores !== undefined) uses.add(scores);
     if (performance.now() - since < SLICE_MS) continue;

@@ -12,7 +12,7 @@ import {
   replicasRoute,
   requestRoute,
 } from '../../operations/debug-pages.js';
-import { FOLLOWED_COUNTERS, healthRoute } from '../../operations/health-report.js';
+import { FOLLOWED_COUNTERS, healthRoute, TENANT_REFUSALS } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addPoolsMetrics } from '../../operations/metrics/pools-metrics.js';
@@ -129,7 +129,11 @@ export class PoolPages implements Part {
   #exposition: Promise<MetricsExposition> | undefined;
   #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
-  readonly #lastMinute = new LastMinute(FOLLOWED_COUNTERS, (name) => this.#count(name));
+  readonly #lastMinute = new LastMinute([...FOLLOWED_COUNTERS, TENANT_REFUSALS], (name) =>
+    name === TENANT_REFUSALS
+      ? this.#count('pointsman_flow_control_refusals_total', { cause: 'tenant-limit' })
+      : this.#count(name),
+  );
 
   constructor(sources: PoolPageSources) {
     this.#sources = sources;
@@ -143,9 +147,9 @@ export class PoolPages implements Part {
     return this.#count('llm_d_epp_request_total');
   }
 
-  #count(name: string): number {
+  #count(name: string, labels: Readonly<Record<string, string>> = {}): number {
     this.#counts ??= new CellFamilies(this.#sources.core, false);
-    return this.#counts.sum(name);
+    return this.#counts.sum(name, labels);
   }
 
   /** Replaces the names that are label values for as long as they are vouched for. */
