@@ -4,6 +4,7 @@ import type {
   CacheShown,
   DecisionShown,
   EndpointShown,
+  EngineShown,
   PriorityShown,
   Snapshot,
 } from '../src/operations/page/snapshot.ts';
@@ -122,7 +123,7 @@ function cells(endpoints: readonly EndpointShown[], most: number): HTMLElement {
 }
 
 function endpointColumns(most: number): Column<EndpointShown>[] {
-  const orUnknown = (value: number | null, text: (known: number) => string) =>
+  const orUnknown = (value: number | null, text: (known: number) => string | HTMLElement) =>
     value === null ? unknown() : text(value);
   return [
     {
@@ -131,9 +132,17 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
         h('span', { title: id }, short(id), state === 'live' ? null : h('span', { class: 'tag' }, state)),
     },
     { head: 'In flight', cell: ({ inflight }) => level(inflight / most, count(inflight), 'requests in flight') },
-    { head: 'Queue', number: true, cell: ({ waiting }) => orUnknown(waiting, count) },
+    {
+      head: 'Queue',
+      number: true,
+      cell: ({ waiting, engine }) => orUnknown(waiting, (known) => queue(known, engine)),
+    },
     { head: 'KV cache', cell: ({ kvUsage }) => level(kvUsage, percent(kvUsage), 'KV cache in use') },
-    { head: 'Hit rate', number: true, cell: ({ hitRate }) => percent(hitRate) },
+    {
+      head: 'Hit rate',
+      number: true,
+      cell: ({ hitRate, engine }) => h('span', { title: cacheSources(engine) }, percent(hitRate)),
+    },
     { head: 'First token', number: true, wide: true, cell: ({ ttftMs }) => ms(ttftMs) },
     { head: 'Picked', number: true, wide: true, cell: ({ share }) => percent(share) },
     {
@@ -144,6 +153,27 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
     },
   ];
 }
+
+/** Waiting requests, those of them that wait for an adapter or for blocks of others, and refused ones. */
+function queue(waiting: number, engine: EngineShown | null): HTMLElement | string {
+  const { deferred, refusedPerSecond } = engine ?? NO_ENGINE;
+  if (!deferred && refusedPerSecond === 0) return count(waiting);
+  const refused = refusedPerSecond === 0 ? null : h('span', { class: 'tag' }, `${refusedPerSecond}/s refused`);
+  const title = deferred ? `${count(deferred)} of them wait for an adapter or for blocks of others` : undefined;
+  return h('span', { title }, count(waiting), refused);
+}
+
+/** Where the cached tokens of an engine came from; undefined = it does not tell, or from its own memory alone. */
+function cacheSources(engine: EngineShown | null): string | undefined {
+  const { cachedBySource, externalHitRate } = engine ?? NO_ENGINE;
+  const shares = Object.entries(cachedBySource).map(([source, share]) => `${source} ${percent(share)}`);
+  const external =
+    externalHitRate === null ? [] : [`an external cache had ${percent(externalHitRate)} of what it was asked for`];
+  if (shares.length < 2 && external.length === 0) return undefined;
+  return [`cached tokens since the engine's start: ${shares.join(', ') || 'none'}`, ...external].join('; ');
+}
+
+const NO_ENGINE: EngineShown = { deferred: null, refusedPerSecond: 0, externalHitRate: null, cachedBySource: {} };
 
 /** Age of the signals. @param unused they are too old to be used */
 function age(ageMs: number | null, unused: boolean): HTMLElement | string {

@@ -1,3 +1,4 @@
+import type { EngineFigures } from '../contract/engine-figures.js';
 import { TOLD_LOSSES, type ToldLoss } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { hashKey } from './label-hash.js';
@@ -10,10 +11,13 @@ export interface EndpointSignals {
   readonly kvUsage?: number | undefined;
   /** Name of the model as the engine's metrics carry it. */
   readonly model?: string | undefined;
+  /** Tokens at which a hit of the engine's cache can end, and how many such blocks the cache holds. */
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
   /** Whether the engine sleeps: it takes no requests until it is woken. Undefined = it does not tell. */
   readonly asleep?: boolean | undefined;
+  /** Figures beside the signals; no decision reads them. Undefined = the engine tells none. */
+  readonly figures?: EngineFigures | undefined;
   /** Start of the engine's process, in seconds of its clock. */
   readonly startSeconds?: number | undefined;
   /** Named values in the order of the configuration; undefined = unknown, null = written by another source. */

@@ -265,6 +265,8 @@ export class PoolParts {
         if (asleep) log.warn({ endpoint }, 'the engine sleeps: it gets no requests until it is woken (POST /wake_up)');
         else log.info({ endpoint }, 'the engine is awake again');
       },
+      refusing: ({ id: endpoint }, perSecond) =>
+        log.warn({ endpoint, perSecond }, 'the engine refuses requests: a limit of its queue is reached'),
       restarted: (slot, generation, sign) => this.events.feed?.restarted(slot, generation, sign),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });

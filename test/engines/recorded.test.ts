@@ -31,6 +31,13 @@ describe.each(recordedVersions())('%s, as it was recorded', (version) => {
     expect(signals(recording.page('asleep')).asleep).toBe(true);
   });
 
+  it('its metrics page tells refused and deferred requests, and the tiers of cached tokens', () => {
+    expect(signals(recording.page('adapter')).figures).toMatchObject({
+      ...{ deferred: 0, refused: 0, externalQueries: 0, externalHits: 0 },
+      cachedBySource: [expect.toSatisfy((tokens: number) => tokens > 0), 0, 0, 0],
+    });
+  });
+
   it('its metrics page names the adapters that it has room for', () => {
     expect(signals(recording.page('adapter')).adapters).toMatchObject({ max: 1 });
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../../dist/src/contract/endpoint.js';
+import type { EngineFigures } from '../../dist/src/contract/engine-figures.js';
 import {
   attachCore,
   createPoolMemory,
@@ -24,6 +25,7 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
   const freed: number[] = [];
   let applied = 0;
   const restarts: unknown[] = [];
+  const refusing: unknown[] = [];
   const pool = new PoolController({
     table,
     slots: new SlotTable(capacity),
@@ -36,6 +38,7 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     changed: ({ removed }) => freed.push(...removed.map(({ slot }) => slot)),
     report: () => {},
     restarted: (slot, generation, sign) => restarts.push([slot, generation, sign]),
+    refusing: ({ id }, perSecond) => refusing.push([id, perSecond]),
   });
   return {
     core,
@@ -43,6 +46,8 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     messages,
     freed,
     restarts,
+    refusing,
+    waiting: (slot: number) => table.read(slot).waiting,
     set: (...endpoints: readonly Endpoint[]) => pool.apply({ ...RULES, endpoints }),
     /** All shards have applied what was sent so far. */
     acknowledge: () => {
@@ -209,6 +214,60 @@ describe('an engine that sleeps', () => {
     set(pod('b', 2));
     acknowledge();
     expect(live()).toEqual([2]);
+  });
+});
+
+describe('an engine that refuses requests', () => {
+  const figures = (refused: number | undefined): EngineFigures => ({
+    ...{ deferred: undefined, refused, externalQueries: undefined, externalHits: undefined, cachedBySource: [] },
+  });
+
+  it('what an engine has refused of late counts as waiting, and fades', () => {
+    const { pool, set, waiting } = makePool();
+    set(pod('a', 1));
+    const tell = (refused: number, atMs: number) => {
+      pool.publish(0, 1, { waiting: 3, figures: figures(refused) }, atMs);
+      return waiting(0);
+    };
+    // What was refused before the first page is not known to be new.
+    expect(tell(40, 0)).toBe(3);
+    expect(tell(50, 50)).toBe(13);
+    expect(pool.refusals.perSecond(0)).toBe(5);
+    expect(tell(50, 2_050)).toBe(7);
+    expect(tell(50, 20_000)).toBe(3);
+    expect(pool.refusals.perSecond(0)).toBe(0);
+  });
+
+  it('a counter that falls is that of another process, and an unknown queue stays unknown', () => {
+    const { pool, set, waiting } = makePool();
+    set(pod('a', 1));
+    pool.publish(0, 1, { waiting: 0, figures: figures(9) }, 0);
+    pool.publish(0, 1, { waiting: 0, figures: figures(2) }, 50);
+    expect(waiting(0)).toBe(0);
+    pool.publish(0, 1, { figures: figures(5) }, 100);
+    expect(waiting(0)).toBeUndefined();
+  });
+
+  it('refusals are reported once a minute, and not of a later endpoint of the slot', () => {
+    const { pool, set, acknowledge, refusing } = makePool();
+    set(pod('a', 1));
+    acknowledge();
+    for (const [refused, atMs] of [
+      [0, 0],
+      [2, 50],
+      [4, 100],
+      [6, 61_000],
+    ] as const) {
+      pool.publish(0, 1, { waiting: 0, figures: figures(refused) }, atMs);
+    }
+    expect(refusing).toEqual([
+      ['default/a', 1],
+      ['default/a', 1],
+    ]);
+    set();
+    acknowledge();
+    set(pod('b', 2));
+    expect(pool.refusals.perSecond(0)).toBe(0);
   });
 });
 

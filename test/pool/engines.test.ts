@@ -135,6 +135,47 @@ describe('signals of a page', () => {
     expect(signalsOf('vllm', `${earlier}vllm:kv_cache_usage_perc 0\n`).kvUsage).toBe(0);
   });
 
+  it.each([
+    ['the size of a block', '', 16, 2_048],
+    ['the blocks of full attention', 'effective_attention_block_size="64"', 64, 512],
+    ['the tokens of a hash', 'effective_attention_block_size="64",hash_block_size="32"', 32, 1_024],
+    ['the unit of matches', 'hash_block_size="64",prefix_match_unit="32",num_cpu_blocks="None"', 32, 1_024],
+    ['the alignment of hits', 'prefix_match_unit="32",cache_hit_alignment_tokens="128"', 128, 256],
+    ['no unit that is None', 'cache_hit_alignment_tokens="None",hash_block_size="None"', 16, 2_048],
+    ['the tokens of the cache', 'kv_cache_size_tokens="12000"', 16, 750],
+    ['the tokens of the cache in units', 'kv_cache_size_tokens="12000",prefix_match_unit="32"', 32, 375],
+  ])('hits of vLLM end at %s', (_, labels, blockTokens, blockCount) => {
+    const page = `vllm:cache_config_info{block_size="16",num_gpu_blocks="2048",${labels}} 1\n`;
+    expect(signalsOf('vllm', page)).toMatchObject({ blockTokens, blockCount });
+  });
+
+  it('a cache with a unit of hits and without its own block size has an unknown number of blocks', () => {
+    const page = 'vllm:cache_config_info{num_gpu_blocks="2048",hash_block_size="32"} 1\n';
+    expect(signalsOf('vllm', page)).toMatchObject({ blockTokens: 32, blockCount: undefined });
+  });
+
+  it('figures of vLLM tell deferred and refused requests, external caches, and the tiers of cached tokens', () => {
+    const page =
+      'vllm:num_requests_waiting 5\nvllm:num_requests_waiting_by_reason{reason="capacity"} 3\n' +
+      'vllm:num_requests_waiting_by_reason{reason="deferred"} 2\n' +
+      'vllm:admission_rejections_total{reason="max_num_queued_reqs"} 4\n' +
+      'vllm:admission_rejections_total{reason="max_num_queued_tokens"} 1\n' +
+      'vllm:external_prefix_cache_queries_total 100\nvllm:external_prefix_cache_hits_total 30\n' +
+      'vllm:prompt_tokens_cached_by_source_total{source="device"} 70\n' +
+      'vllm:prompt_tokens_cached_by_source_total{source="host"} 20\n' +
+      'vllm:prompt_tokens_cached_by_source_total{source="p2p"} 10\n';
+    const { waiting, figures } = signalsOf('vllm', page);
+    expect(waiting).toBe(5);
+    expect(figures).toEqual({
+      ...{ deferred: 2, refused: 5, externalQueries: 100, externalHits: 30 },
+      cachedBySource: [70, 20, undefined, 10],
+    });
+  });
+
+  it('an engine that has none of these metrics tells no figures', () => {
+    expect(signalsOf('sglang', 'sglang:num_queue_reqs 1\n').figures).toBeUndefined();
+  });
+
   it('signals of a page sum the queues of several series and take the fullest cache', () => {
     const page =
       'vllm:num_requests_waiting{engine="0"} 1\nvllm:num_requests_waiting{engine="1"} ' +

@@ -143,6 +143,15 @@ const CASES: readonly (readonly [string, string, Given])[] = [
     { page: `${PAGE}pointsman_endpoint_asleep{endpoint="b"} 1\n` },
   ],
   [
+    'an engine that refuses requests',
+    'warning refused requests: the engines of 1 of 2 endpoints refuse requests: b (3.5/s)',
+    {
+      page:
+        `${PAGE}pointsman_endpoint_engine_refused_per_second{endpoint="a"} 0\n` +
+        'pointsman_endpoint_engine_refused_per_second{endpoint="b"} 3.5\n',
+    },
+  ],
+  [
     'engines that serve and tell nothing',
     'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
     {

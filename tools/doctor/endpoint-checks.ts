@@ -22,6 +22,7 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
     ...ejected(reading, endpoints),
     ...silent(reading, endpoints),
     ...asleep(reading, endpoints),
+    ...refusing(reading, endpoints),
     ...leftOut(reading),
   ];
 }
@@ -114,6 +115,17 @@ function asleep({ samples }: PickerReading, endpoints: readonly string[]): reado
   const which = `${sleeping.length} of ${endpoints.length} endpoints`;
   const text = `the engines of ${which} sleep and get no requests: ${named(sleeping)}`;
   return [condition(severity, 'sleep', text, 'wake them with POST /wake_up; each gets requests after its next scrape')];
+}
+
+function refusing({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const rates = (samples.get('pointsman_endpoint_engine_refused_per_second') ?? []).filter(({ value }) => value > 0);
+  if (rates.length === 0) return [];
+  const each = rates.map(({ labels, value }) => `${labels.endpoint!} (${value}/s)`);
+  const text = `the engines of ${rates.length} of ${endpoints.length} endpoints refuse requests: ${named(each)}`;
+  const remedy =
+    'their clients get 503: let requests wait in the picker (flowControl), or raise --max-num-queued-reqs and ' +
+    '--max-num-queued-tokens of the engines';
+  return [condition('warning', 'refused requests', text, remedy)];
 }
 
 function deadOf(samples: Samples): readonly string[] {

@@ -31,6 +31,8 @@ export interface EndpointShown {
   readonly polled: { readonly isScraped: boolean; readonly ageMs: number; readonly isFrozen: boolean } | undefined;
   /** Whether its engine sleeps. */
   readonly asleep: boolean;
+  /** Requests per second that a limit of its engine's queue refused of late. */
+  readonly refusedPerSecond: number;
 }
 
 /** Figures of the control thread. */
@@ -221,6 +223,11 @@ const endpointGauges: readonly (readonly [
     'asleep',
     '1 while its engine sleeps and gets no requests, as its metrics page tells.',
     (_, { asleep }) => Number(asleep),
+  ],
+  [
+    'engine_refused_per_second',
+    "Requests per second that a limit of its engine's queue refused over the last seconds; they count as waiting.",
+    (_, { refusedPerSecond }) => refusedPerSecond,
   ],
   [
     'signal_age_seconds',

@@ -35,6 +35,20 @@ export interface EndpointShown {
   /** Cached part of the prompts of the window, in tokens. */
   readonly hitRate: number | null;
   readonly ttftMs: number | null;
+  /** What its engine tells beside its signals; null = nothing. */
+  readonly engine: EngineShown | null;
+}
+
+/** Figures of an engine. */
+export interface EngineShown {
+  /** Waiting requests that room alone does not help; null = the engine does not tell. */
+  readonly deferred: number | null;
+  /** Requests per second that a limit of its queue refused over the last seconds; they count as waiting. */
+  readonly refusedPerSecond: number;
+  /** Share of the tokens asked of an external cache that it had; null = none was asked for. */
+  readonly externalHitRate: number | null;
+  /** Share of each tier in the prompt tokens that came from a cache; empty = none came, or the engine does not tell. */
+  readonly cachedBySource: Readonly<Record<string, number>>;
 }
 
 /** Traffic of one priority in the window. */

@@ -1,4 +1,5 @@
 import type { ShownAdaptation } from '../../adaptation/shown-adaptation.js';
+import { CACHE_SOURCES } from '../../contract/engine-figures.js';
 import { CORE } from '../../core/core-names.js';
 import { DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
 import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.js';
@@ -6,10 +7,18 @@ import type { CoreInstance } from '../../core/memory.js';
 import { wallClockMs } from '../../operations/debug-pages.js';
 import { candidateShown } from '../../operations/page/candidate.js';
 import { type ObjectiveNames, objectiveNames } from '../../operations/page/objective-names.js';
-import type { DecisionShown, EndpointShown, EndpointState, Point, Snapshot } from '../../operations/page/snapshot.js';
+import type {
+  DecisionShown,
+  EndpointShown,
+  EndpointState,
+  EngineShown,
+  Point,
+  Snapshot,
+} from '../../operations/page/snapshot.js';
 import { type EndpointTraffic, matchedOf, Traffic } from '../../operations/page/traffic.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { AdaptationControl } from './adaptation-control.js';
+import type { EngineRefusals } from './engine-refusals.js';
 import type { FlowControl } from './flow-control.js';
 import { FLOWS_SHOWN } from './flow-report.js';
 import type { PoolController } from './pool-controller.js';
@@ -116,6 +125,7 @@ export class PageSnapshots {
       share,
       hitRate,
       ttftMs,
+      engine: engineShown(this.#sources.pool.refusals, slot),
     };
   }
 
@@ -186,6 +196,23 @@ function stateOf({ state, ejection, death, silent }: EndpointReading, polled: Po
   if (ejection === 0 && polled?.isScraped === false) return 'never reached';
   if (ejection === 0) return polled?.isFrozen === true ? 'metrics frozen' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
+}
+
+function engineShown(refusals: EngineRefusals, slot: number): EngineShown | null {
+  const figures = refusals.figures(slot);
+  if (figures === undefined) return null;
+  const { deferred, externalQueries = 0, externalHits = 0, cachedBySource } = figures;
+  const cached = cachedBySource.reduce<number>((sum, tokens) => sum + (tokens ?? 0), 0);
+  const shares = CACHE_SOURCES.flatMap((source, i) => {
+    const tokens = cachedBySource[i] ?? 0;
+    return tokens === 0 ? [] : [[source, tokens / cached] as const];
+  });
+  return {
+    deferred: deferred ?? null,
+    refusedPerSecond: refusals.perSecond(slot),
+    externalHitRate: externalQueries === 0 ? null : externalHits / externalQueries,
+    cachedBySource: Object.fromEntries(shares),
+  };
 }
 
 /** Seconds that the decisions cover: fewer than the window under heavy traffic. */

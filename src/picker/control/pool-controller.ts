@@ -5,6 +5,7 @@ import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToPool } from '../messages.js';
+import { EngineRefusals } from './engine-refusals.js';
 
 /** Label filters and where their masks are. */
 export interface MaskSet {
@@ -32,6 +33,8 @@ export interface PoolControllerOptions {
   readonly report: (problem: string) => void;
   /** Called when an engine has fallen asleep, or is awake again. */
   readonly slept?: (endpoint: Endpoint, asleep: boolean) => void;
+  /** Called when an engine refuses requests because its queue is full; at most once a minute. */
+  readonly refusing?: (endpoint: Endpoint, perSecond: number) => void;
   /** Called when an engine that tells of its blocks has ended, or has another process than before. */
   readonly restarted?: (slot: number, generation: number, sign: 'ended' | 'started') => void;
 }
@@ -59,6 +62,9 @@ export class PoolController {
   readonly #starts = new Map<number, number>();
   /** Slots whose engines sleep. */
   readonly #asleep = new Set<number>();
+  readonly refusals = new EngineRefusals((slot, perSecond) =>
+    this.#options.refusing?.(this.#assignments.get(slot)!.endpoint, perSecond),
+  );
   #restarts = 0;
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   /** Names of past and present endpoints by slot and generation, oldest first. */
@@ -253,6 +259,7 @@ export class PoolController {
     this.#retiring.delete(slot);
     this.#starts.delete(slot);
     this.#asleep.delete(slot);
+    this.refusals.forget(slot);
     const lost = restarted.has(assignment.endpoint.id) ? 'engine-restarted' : 'endpoint-gone';
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot, lost));
@@ -260,7 +267,8 @@ export class PoolController {
   }
 
   /**
-   * Writes the signals of a scrape and follows the engine's cache size.
+   * Writes the signals of a scrape and follows the engine's cache size. Requests that the engine refused of late count
+   * as waiting.
    * @returns false when they could not be written now
    */
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
@@ -268,7 +276,10 @@ export class PoolController {
     this.#followCapacity(slot, signals);
     this.#followStart(slot, generation, signals.startSeconds);
     this.#followSleep(slot, signals.asleep);
-    return this.#options.table.publish(slot, signals, nowMs);
+    const refused = this.refusals.note(slot, signals.figures, nowMs);
+    const { waiting } = signals;
+    const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused };
+    return this.#options.table.publish(slot, told, nowMs);
   }
 
   /** The block sizes of the index and of the engine differ; both capacities are the same number of tokens. */

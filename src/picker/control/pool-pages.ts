@@ -255,6 +255,7 @@ export class PoolPages implements Part {
           reading: table.read(slot),
           polled: informers.polled(slot),
           asleep: pool.isAsleep(slot),
+          refusedPerSecond: pool.refusals.perSecond(slot),
         })),
     };
   }

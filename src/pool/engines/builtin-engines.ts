@@ -11,6 +11,15 @@ export interface EngineConfig {
   readonly earlierKvUsageSpec?: string | undefined;
   /** 1 while the engine is awake, 0 while it sleeps. */
   readonly awakeSpec?: string | undefined;
+  /** Of the waiting requests, those that room alone does not help. */
+  readonly deferredRequestsSpec?: string | undefined;
+  /** Counter of the requests that a limit of the queue refused. */
+  readonly refusedRequestsSpec?: string | undefined;
+  /** Counters of the tokens that an external cache was asked for, and had. */
+  readonly externalQueriesSpec?: string | undefined;
+  readonly externalHitsSpec?: string | undefined;
+  /** Counter of cached prompt tokens, with the tier in the label `source`. */
+  readonly cachedBySourceSpec?: string | undefined;
   readonly loraSpec?: string | undefined;
   /** One series for each loaded adapter, with its name and level in labels. */
   readonly loraLoadedSpec?: string | undefined;
@@ -38,6 +47,11 @@ export const BUILTIN_ENGINES: readonly EngineConfig[] = [
     kvUsageSpec: 'vllm:kv_cache_usage_perc',
     earlierKvUsageSpec: 'vllm:gpu_cache_usage_perc',
     awakeSpec: 'vllm:engine_sleep_state{sleep_state=awake}',
+    deferredRequestsSpec: 'vllm:num_requests_waiting_by_reason{reason=deferred}',
+    refusedRequestsSpec: 'vllm:admission_rejections_total',
+    externalQueriesSpec: 'vllm:external_prefix_cache_queries_total',
+    externalHitsSpec: 'vllm:external_prefix_cache_hits_total',
+    cachedBySourceSpec: 'vllm:prompt_tokens_cached_by_source_total',
     loraSpec: 'vllm:lora_requests_info',
     loraLoadedSpec: 'vllm:lora_adapter_loaded',
     loraGPULoadedSpec: 'vllm:num_gpu_loaded_lora_adapters',

@@ -1,3 +1,4 @@
+import { CACHE_SOURCES, type EngineFigures } from '../../contract/engine-figures.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
 import type { EngineConfig } from './builtin-engines.js';
 import { parseMetricSpec } from './metric-spec.js';
@@ -47,6 +48,16 @@ const REQUESTS_MAX = 1_000_000;
 const KV_USAGE_MAX = 1.5;
 
 const WHOLE_MAX = 0xffff_ffff;
+/**
+ * Labels of vLLM's cache information that say at which tokens a hit can end, the most exact first. Its `block_size` is
+ * that of one kind of layer; hashes can be finer, and those of a parallel decode context coarser.
+ */
+const HIT_LABELS = [
+  ...['cache_hit_alignment_tokens', 'prefix_match_unit', 'hash_block_size', 'effective_attention_block_size'],
+] as const;
+/** Tokens of the whole cache, which blocks of unequal layers do not tell. */
+const CAPACITY_LABEL = 'kv_cache_size_tokens';
+
 const ADAPTER_LISTS = ['running_lora_adapters', 'waiting_lora_adapters'] as const;
 /** Levels and pins of loraLoadedSpec, each read as the adapters of the series with these labels. */
 const LOADED_SERIES = [{ level: 'gpu' }, { level: 'cpu' }, { level: 'gpu', pinned: 'true' }] as const;
@@ -69,6 +80,12 @@ export class Engine {
   readonly #blockTokens: number;
   readonly #blockCount: number;
   readonly #start: number;
+  readonly #deferred: number;
+  readonly #refused: number;
+  readonly #externalQueries: number;
+  readonly #externalHits: number;
+  /** In the order of CACHE_SOURCES. */
+  readonly #cachedBySource: readonly number[];
   /** Of every attribute that plugins read; -1 = the engine does not tell it, null = it comes from elsewhere. */
   readonly #attributes: readonly (number | null)[];
   /** Of loaded adapters: by LOADED_SERIES, their count on the GPU, and its slots; empty = they are not read. */
@@ -111,6 +128,8 @@ export class Engine {
     this.#cacheInfo = want('cacheInfoSpec', 'latest-labels', [
       config.cacheBlockSizeLabelName || 'block_size',
       config.cacheNumBlocksLabelName || 'num_gpu_blocks',
+      CAPACITY_LABEL,
+      ...HIT_LABELS,
     ]);
     this.#blockTokens = want('cacheBlockSizeSpec', 'max');
     this.#blockCount = want('cacheNumBlocksSpec', 'max');
@@ -121,6 +140,11 @@ export class Engine {
         want('loraGPUSlotsSpec', 'max'),
       ];
     }
+    this.#deferred = want('deferredRequestsSpec', 'sum');
+    this.#refused = want('refusedRequestsSpec', 'sum');
+    this.#externalQueries = want('externalQueriesSpec', 'sum');
+    this.#externalHits = want('externalHitsSpec', 'sum');
+    this.#cachedBySource = CACHE_SOURCES.map((source) => want('cachedBySourceSpec', 'sum', undefined, { source }));
     this.#start = wanted.push({ name: START_TIME, aggregate: 'max' }) - 1;
     this.#attributes = attributes.map((attribute) => {
       if (attribute === null) return null;
@@ -139,21 +163,46 @@ export class Engine {
 
   /** Signals of a scanned page. What is not on it, or is NaN, negative or implausibly large, is unknown. */
   read(page: ScannedPage, memory: AdapterMemory): EndpointSignals {
-    const info = this.#cacheInfo < 0 ? undefined : page.labels[this.#cacheInfo];
+    const cache = this.#cache(page);
     return {
       waiting: value(page, this.#waiting, REQUESTS_MAX),
       running: value(page, this.#running, REQUESTS_MAX),
       kvUsage: value(page, this.#kvUsage, KV_USAGE_MAX) ?? value(page, this.#earlierKvUsage, KV_USAGE_MAX),
       asleep: asleep(value(page, this.#awake, 1)),
       model: (this.#model < 0 ? undefined : page.labels[this.#model]?.[0]) || undefined,
-      blockTokens: whole(info?.[0]) ?? whole(value(page, this.#blockTokens, WHOLE_MAX)),
-      blockCount: whole(info?.[1]) ?? whole(value(page, this.#blockCount, WHOLE_MAX)),
+      ...cache,
       startSeconds: value(page, this.#start, Number.MAX_SAFE_INTEGER),
       ...(this.#attributes.length === 0
         ? {}
         : { attributes: this.#attributes.map((index) => (index === null ? null : finite(page, index))) }),
       adapters: this.#adapters < 0 ? undefined : readAdapters(page.labels[this.#adapters], memory),
       ...(this.#loaded.length === 0 ? {} : { residency: readLoaded(page, this.#loaded) }),
+      figures: this.#figures(page),
+    };
+  }
+
+  /** Tokens at which a hit can end, and how many such blocks the cache holds. */
+  #cache(page: ScannedPage): { blockTokens: number | undefined; blockCount: number | undefined } {
+    const [size, count, capacity, ...hits] = (this.#cacheInfo < 0 ? undefined : page.labels[this.#cacheInfo]) ?? [];
+    const engineBlock = whole(size) ?? whole(value(page, this.#blockTokens, WHOLE_MAX));
+    const engineCount = whole(count) ?? whole(value(page, this.#blockCount, WHOLE_MAX));
+    const blockTokens = hits.map(whole).find((tokens) => tokens !== undefined) ?? engineBlock;
+    const tokens = whole(capacity) ?? (engineBlock ?? Number.NaN) * (engineCount ?? Number.NaN);
+    // NaN where the size or the tokens are unknown.
+    const blockCount = whole(Math.floor(tokens / (blockTokens ?? Number.NaN)));
+    return { blockTokens, blockCount: blockCount ?? (blockTokens === engineBlock ? engineCount : undefined) };
+  }
+
+  #figures(page: ScannedPage): EngineFigures | undefined {
+    const all = [this.#deferred, this.#refused, this.#externalQueries, ...this.#cachedBySource];
+    if (!all.some((index) => page.found[index] === true)) return undefined;
+    const count = (index: number) => value(page, index, Number.MAX_SAFE_INTEGER);
+    return {
+      deferred: value(page, this.#deferred, REQUESTS_MAX),
+      refused: count(this.#refused),
+      externalQueries: count(this.#externalQueries),
+      externalHits: count(this.#externalHits),
+      cachedBySource: this.#cachedBySource.map(count),
     };
   }
 
