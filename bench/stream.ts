@@ -77,6 +77,7 @@ const QUIET: RequestRecorder = {
   streamClosed: nothing,
   tokenised: () => undefined,
   tokensCounted: () => undefined,
+  estimateCompared: () => undefined,
   overloaded: nothing,
   unreadAnswer: nothing,
 };
@@ -95,6 +96,7 @@ function placements(): readonly Placement[] {
       headers: new Map(),
       matchedBlocks: 0,
       totalBlocks: 16,
+      promptTokens: 64,
       matchedTokens: 0,
       scores: undefined,
     };

@@ -86,6 +86,7 @@ export function scheduleInput(
     targetModel: request.targetModel,
     cacheSalt: request.cacheSalt,
     promptBytes: request.promptBytes,
+    tokenIds: request.tokenIds,
     media: request.media,
     hasMedia: request.hasMedia,
     tokens,

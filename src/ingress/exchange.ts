@@ -16,6 +16,7 @@ import type { PacedReport } from '../runtime/paced-report.js';
 import type { GatedScheduler, ScheduleInput } from '../scheduling/decision.js';
 import type { HookPlugins } from '../scheduling/hooks/hook-plugins.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
+import type { TokenRatios } from '../scheduling/token-ratios.js';
 import type { HeldBytes } from './byte-budget.js';
 import type { DestinationTemplates } from './codec/destination.js';
 import type { ColumnRequests } from './kept-columns.js';
@@ -144,6 +145,8 @@ export interface StreamServices {
   readonly rules: RequestRules;
   readonly admission: Admission;
   readonly recorder: RequestRecorder;
+  /** Tokens that models have in a text, as engines told; absent = nothing learns them. */
+  readonly ratios?: TokenRatios | undefined;
   readonly bounds: Bounds;
   readonly decide: DecideSettings;
   readonly observe: ObserveSettings;

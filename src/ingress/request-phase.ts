@@ -408,10 +408,20 @@ export class RequestPhase {
       picks: placement?.endpoints,
       charge: placement?.charge,
       countedPromptTokens: this.#tokens?.ids.length,
+      estimated: this.#estimated(),
       placedAt: this.#observer.placedAt,
       prediction: placement?.prediction,
       trace: this.#observer.trace,
     };
+  }
+
+  /** The estimate of the prompt's tokens. The tokens of images are those of an engine's settings, not of a text. */
+  #estimated(): AnsweredRequest['estimated'] {
+    const request = this.#understood;
+    const tokens = this.#placement?.promptTokens ?? 0;
+    if (request === undefined || tokens === 0 || this.#tokens !== undefined) return undefined;
+    if (request.tokenIds || request.hasMedia) return undefined;
+    return { bytes: request.promptBytes, tokens };
   }
 
   /** Headers that are added to the answer: how the request waited, what plugins say, and who served it. */

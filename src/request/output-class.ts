@@ -65,7 +65,7 @@ function hasElement(list: Uint8Array): boolean {
 }
 
 /** The first `bytesMax` bytes at most of a range of the body. */
-function bytesOf({ start, end }: ByteRange, chunks: BodyChunks, bytesMax: number): Uint8Array {
+export function bytesOf({ start, end }: ByteRange, chunks: BodyChunks, bytesMax: number): Uint8Array {
   const length = Math.min(end - start, bytesMax);
   const bytes = new Uint8Array(length);
   let at = 0;

@@ -4,7 +4,7 @@ import type { RequestHeaders } from '../scheduling/request-headers.js';
 import { objectiveName } from '../scheduling/wanted-times.js';
 import { fairnessId, requestedRewrite } from './control-headers.js';
 import type { Dialect } from './dialects.js';
-import { type BodyChunks, outputClassOf } from './output-class.js';
+import { type BodyChunks, bytesOf, outputClassOf } from './output-class.js';
 import { badRequest, unknownModel, unreadModel } from './rejections.js';
 import type { RequestRules } from './rules.js';
 
@@ -24,6 +24,8 @@ export interface UnderstoodRequest {
   readonly maxOutputTokens: number | undefined;
   readonly outputClass: OutputClass;
   readonly promptBytes: number;
+  /** Whether the prompt is token ids, four bytes each, and no text. */
+  readonly tokenIds: boolean;
   /** Whether the prompt has images, audio or video. */
   readonly hasMedia: boolean;
   readonly cacheSalt: string | undefined;
@@ -74,6 +76,7 @@ function opaque(requester: Requester): UnderstoodRequest {
     maxOutputTokens: undefined,
     outputClass: 'unknown',
     promptBytes: 0,
+    tokenIds: false,
     hasMedia: false,
     cacheSalt: undefined,
     media: [],
@@ -124,6 +127,7 @@ export function understand(
     maxOutputTokens: scan.maxOutputTokens,
     outputClass: outputClassOf(scan, dialect.prompt === PromptKind.chat, chunks),
     promptBytes: counts ? scan.promptBytes : 0,
+    tokenIds: hasTokenIds(scan.promptRange, dialect.prompt, chunks),
     hasMedia: counts && scan.hasMedia,
     cacheSalt: scan.cacheSalt,
     media: counts ? scan.media : NO_MEDIA,
@@ -138,6 +142,19 @@ function targetOfClient(model: string, headers: RequestHeaders, { access }: Requ
   if (!access.clientsRewrite || (access.matchRequired && model === '')) return model;
   return requestedRewrite(headers) || model;
 }
+
+/** Bytes of a prompt's JSON within which its first token id stands, if it has any. */
+const FIRST_ID_BYTES = 16;
+
+/** Whether a prompt is a list of token ids, or a list of such lists. */
+function hasTokenIds(range: ByteRange | undefined, prompt: PromptKind | undefined, chunks: BodyChunks): boolean {
+  if (range === undefined || prompt === undefined || !WITH_IDS.has(prompt)) return false;
+  return /^[\s[]*[0-9]/.test(Buffer.from(bytesOf(range, chunks, FIRST_ID_BYTES)).toString('latin1'));
+}
+
+const WITH_IDS: ReadonlySet<PromptKind> = new Set([
+  ...[PromptKind.completions, PromptKind.tokens, PromptKind.sglang, PromptKind.embeddings],
+]);
 
 const NO_MEDIA: readonly Medium[] = [];
 

@@ -62,6 +62,8 @@ export interface RequestRecorder {
   tokenised(outcome: 'tokenised' | 'late' | 'failed' | 'busy' | 'paused'): void;
   /** Compares the tokens of a prompt that the picker counted with those of the engine's usage. */
   tokensCounted(own: number, engine: number): void;
+  /** Compares the estimated tokens of a prompt of so many bytes with those of the engine's usage. */
+  estimateCompared(series: number, estimated: { readonly bytes: number; readonly tokens: number }, told: number): void;
   /** Records the picker's own time in the request phase or the response phase. */
   processing(phase: 'request' | 'response', seconds: number): void;
   rewritten(rule: string, model: string, target: string): void;

@@ -2,6 +2,7 @@ import type { RequestResult } from '../core/decider.js';
 import { AnswerForm, type Usage } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
+import type { TokenRatios } from '../scheduling/token-ratios.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 import { UsageEvents } from './usage-events.js';
@@ -16,6 +17,8 @@ export interface AnswerTrace {
 export interface ResponseServices {
   readonly responses: ResponseScanner;
   readonly recorder: RequestRecorder;
+  /** Learns how many tokens models have in a text; absent = nothing learns it. */
+  readonly ratios?: TokenRatios | undefined;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
@@ -40,6 +43,8 @@ export interface AnsweredRequest {
   readonly charge: Charge | undefined;
   /** Tokens of the prompt by the model's tokeniser; undefined = they were estimated. */
   readonly countedPromptTokens?: number | undefined;
+  /** Bytes of a prompt that is text, and its tokens as they were estimated; undefined = they were not. */
+  readonly estimated?: { readonly bytes: number; readonly tokens: number } | undefined;
   /**
    * Time of the placement, by `now`, and the prediction made then; undefined when the request was not placed or nothing
    * predicts.
@@ -193,6 +198,7 @@ export class ResponsePhase {
     if (countedPromptTokens !== undefined && usage.promptTokens > 0) {
       recorder.tokensCounted(countedPromptTokens, usage.promptTokens);
     }
+    if (usage.promptTokens > 0 && this.#outcome === 'completed') this.#learnEstimate(usage.promptTokens);
     this.#request.trace?.answered(usage, this.#bytes, at);
     const durationSeconds = (at - arrivedAt) / 1_000;
     if (!this.#streaming && this.#firstByteAt !== undefined) recorder.firstToken(series, false, durationSeconds);
@@ -215,6 +221,15 @@ export class ResponsePhase {
     if (told >= 0 || this.#events === 0 || this.#outcome !== 'completed') return;
     const { series, answer } = this.#request;
     if (answer === AnswerForm.usage) this.#services.recorder.estimatedTokens(series, this.#events);
+  }
+
+  /** Compares the estimate of the prompt's tokens with those that the engine told, and learns from them. */
+  #learnEstimate(told: number): void {
+    const { estimated, targetModel, series } = this.#request;
+    if (estimated === undefined) return;
+    const { ratios, recorder } = this.#services;
+    ratios?.note(targetModel, estimated.bytes, told);
+    recorder.estimateCompared(series, estimated, told);
   }
 
   /** Compares the prediction with the observed latency. Only successful answers of the predicted endpoint count. */

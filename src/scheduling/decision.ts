@@ -17,6 +17,8 @@ export interface ScheduleInput {
   readonly targetModel: string;
   readonly cacheSalt: string | undefined;
   readonly promptBytes: number;
+  /** Whether the prompt is token ids, four bytes each, and no text; absent = no. */
+  readonly tokenIds?: boolean | undefined;
   /** Distinct images, videos and sounds of the prompt; absent = none. */
   readonly media?: readonly Medium[] | undefined;
   /** Whether the prompt has images, audio or video; absent = no. */
@@ -128,6 +130,8 @@ export interface Placement {
   readonly matchedBlocks: number;
   readonly totalBlocks: number;
   readonly matchedTokens: number;
+  /** Tokens of the prompt, counted or estimated. */
+  readonly promptTokens: number;
   /** Undefined when nothing predicts latency. */
   readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */

@@ -9,6 +9,7 @@ import { prefers } from './preferences.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
+import type { TokenRatios } from './token-ratios.js';
 import { wantedTimes } from './wanted-times.js';
 
 /** Number of hashes of a prompt that have been written for the next decision. */
@@ -40,6 +41,8 @@ export interface SchedulerOptions extends RunOptions {
   readonly baseModels?: ReadonlySet<string>;
   /** Tokens of one block. */
   readonly blockTokens: number;
+  /** How many tokens models have in a block of text; absent = as many as the estimate counts. */
+  readonly ratios?: TokenRatios | undefined;
   /** Set when prediction servers are asked: destination of their answers, and source of their input. */
   readonly served?: { readonly predictions: ServedPredictions; readonly columns: EndpointColumns } | undefined;
   /** Reports the stages of a request with a profile handler. */
@@ -87,6 +90,7 @@ export class CoreScheduler implements GatedScheduler {
       matchedBlocks,
       totalBlocks,
       matchedTokens,
+      promptTokens: runs.promptTokens,
       prediction: runs.predictionOf(primary),
       scores: runs.scoresOf(primary),
     };
@@ -116,14 +120,14 @@ export class CoreScheduler implements GatedScheduler {
         },
       ];
     });
-    return { promptTokens: promptTokensOf(input), endpoints };
+    return { promptTokens: this.#size(input).promptTokens, endpoints };
   }
 
   #request(input: ScheduleInput): RunRequest {
     const { directory, settings } = this.#options;
     const { estimateOutput, objectiveTimes } = settings.current;
     const { requestKeys = NO_KEYS } = this.#options;
-    const promptTokens = promptTokensOf(input);
+    const { promptTokens, blockTokens } = this.#size(input);
     const { blocks, tail } = this.#chain(input);
     const outputTokens = estimateOutput === undefined ? 0 : estimatedOutput(estimateOutput, promptTokens, input);
     const wanted = wantedTimes(input.headers, objectiveTimes);
@@ -133,7 +137,7 @@ export class CoreScheduler implements GatedScheduler {
       wantedTpotMs: wanted.tpotMs,
       blocks,
       tail,
-      blockTokens: this.#options.blockTokens,
+      blockTokens,
       promptTokens,
       outputTokens,
       priority: input.priority,
@@ -149,6 +153,23 @@ export class CoreScheduler implements GatedScheduler {
       unstored: true,
       further: false,
       earlier: undefined,
+    };
+  }
+
+  /** Tokens of the prompt and of each of its blocks; those of a text are estimated. */
+  #size({
+    tokens,
+    tokenIds,
+    promptBytes,
+    targetModel,
+  }: ScheduleInput): Pick<RunRequest, 'promptTokens' | 'blockTokens'> {
+    const { blockTokens, ratios } = this.#options;
+    if (tokens !== undefined) return { promptTokens: tokens.ids.length, blockTokens };
+    if (tokenIds === true || ratios === undefined)
+      return { promptTokens: Math.ceil(promptBytes / TOKEN_BYTES), blockTokens };
+    return {
+      promptTokens: ratios.promptTokens(targetModel, promptBytes),
+      blockTokens: ratios.blockTokens(targetModel),
     };
   }
 
@@ -168,10 +189,6 @@ export class CoreScheduler implements GatedScheduler {
       tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
-}
-
-function promptTokensOf({ tokens, promptBytes }: ScheduleInput): number {
-  return tokens?.ids.length ?? Math.ceil(promptBytes / TOKEN_BYTES);
 }
 
 const WAITING: Waiting = { kind: 'waiting' };

@@ -74,12 +74,14 @@ export class PlainScanner implements BodyScanner {
     const field = PROMPT_FIELD[scan.kind]!;
     const modelText = JSON.stringify(members.model);
     const start = modelText === undefined ? -1 : scan.text.indexOf(modelText, scan.text.indexOf('"model"') + 7);
+    // The value begins behind its key; where it ends is not looked for.
+    const promptStart = scan.text.indexOf(`"${field}"`) + field.length + 3;
     return {
       model,
       modelRange: start < 0 ? undefined : byteSpan(scan.text, start, start + modelText.length),
       stream: members.stream === true,
       maxOutputTokens: typeof members.max_tokens === 'number' ? members.max_tokens : undefined,
-      promptRange: members[field] === undefined ? undefined : { start: 0, end: 1 },
+      promptRange: members[field] === undefined ? undefined : { start: promptStart, end: scan.text.length },
       promptBytes: JSON.stringify(members[field] ?? '').length,
       toolsRange: undefined,
       templateRange: undefined,
@@ -194,6 +196,9 @@ export class RecordedCalls implements RequestRecorder {
   }
   processing(...rest: unknown[]): void {
     this.calls.push(['processing', ...rest]);
+  }
+  estimateCompared(...rest: unknown[]): void {
+    this.calls.push(['estimateCompared', ...rest]);
   }
   tokensCounted(...rest: unknown[]): void {
     this.calls.push(['tokensCounted', ...rest]);
@@ -430,6 +435,7 @@ export class FakeShard {
       headers: new Map(),
       matchedBlocks: 2,
       totalBlocks: 3,
+      promptTokens: 192,
       matchedTokens: 128,
       scores: undefined,
     };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { PromptKind } from '../../dist/src/core/types.js';
 import type { PromptBody, Tokenised, TokenSource } from '../../dist/src/request/tokens/token-source.js';
+import type { TokenRatios } from '../../dist/src/scheduling/token-ratios.js';
 import { requestBody, requestHeaders, responseBody, responseHeaders } from './envoy-messages.js';
 import { FakeShard, NO_ENDPOINTS, type ShardSetup } from './shard-fakes.js';
 
@@ -38,6 +39,40 @@ function waiting(setup: ShardSetup = {}) {
   const proxy = shard.open().say(requestHeaders(PATH), requestBody(BODY));
   return { source, shard, proxy };
 }
+
+describe('a prompt whose tokens are estimated', () => {
+  const USAGE = '{"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}}';
+
+  /** What is learned from the answer to a body. */
+  function learned(body: string, { status = '200', answer = USAGE, path = PATH } = {}) {
+    const notes: unknown[] = [];
+    const ratios = { note: (...note: unknown[]) => notes.push(note) } as unknown as TokenRatios;
+    const shard: FakeShard = new FakeShard({ services: { ratios } });
+    const proxy = shard.open().say(requestHeaders(path), requestBody(body));
+    proxy.say(responseHeaders({ ':status': status, 'content-type': 'application/json' }), responseBody(answer, true));
+    return { notes, compared: shard.recorder.named('estimateCompared') };
+  }
+
+  it('a prompt whose tokens are estimated is compared with the usage of its answer, and the model learns', () => {
+    const { notes, compared } = learned(BODY);
+    const bytes = JSON.stringify('hello').length;
+    expect(notes).toEqual([['m', bytes, 7]]);
+    expect(compared).toEqual([['estimateCompared', expect.any(Number), { bytes, tokens: 192 }, 7]]);
+  });
+
+  it.each([
+    ['that failed', BODY, { status: '500' }],
+    ['without usage', BODY, { answer: '{}' }],
+    ['to token ids', '{"model":"m","prompt":[12, 7]}', {}],
+    ['to a list of token ids', '{"model":"m","prompt":[ [12, 7], [1] ]}', {}],
+  ] as const)('nothing is learned of an answer %s', (_what, body, given) => {
+    expect(learned(body, given)).toEqual({ notes: [], compared: [] });
+  });
+
+  it('a list of texts is no list of token ids', () => {
+    expect(learned('{"model":"m","prompt":["1 one","2 two"]}').notes).toHaveLength(1);
+  });
+});
 
 describe('a prompt whose tokens are asked for', () => {
   it('a prompt whose tokens are asked for is decided with them when they have come', async () => {

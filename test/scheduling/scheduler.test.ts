@@ -4,6 +4,7 @@ import type { Placement, ScheduleInput } from '../../dist/src/scheduling/decisio
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import type { ProfilePick, ProfileRuns } from '../../dist/src/scheduling/profile-handler.js';
 import { CoreScheduler, type SchedulerOptions } from '../../dist/src/scheduling/scheduler.js';
+import { TokenRatios } from '../../dist/src/scheduling/token-ratios.js';
 import { DECIDE } from '../serve/default-sections.ts';
 import { singleProfile, singleProfileSettings } from './single-profile.ts';
 
@@ -101,6 +102,25 @@ describe('a request that the filters leave no endpoint', () => {
       [again, []],
       [again, []],
     ]);
+  });
+});
+
+describe('the tokens of a request of a model with a learned ratio', () => {
+  const ratios = new TokenRatios(64);
+  for (let i = 0; i < 200; i++) ratios.note('m', 4_096, 512);
+  const size = (given: Partial<ScheduleInput>) => {
+    const { promptTokens, blockTokens } = asked(given, { ratios });
+    return [promptTokens, blockTokens];
+  };
+
+  it("a text of a model with a learned ratio has the model's tokens, and so have its blocks", () => {
+    expect(size({ promptBytes: 4_096 })).toEqual([512, 32]);
+    expect(size({ promptBytes: 4_096, targetModel: 'other' })).toEqual([1_024, 64]);
+  });
+
+  it('token ids, and tokens that were counted, are as many as they are', () => {
+    expect(size({ promptBytes: 4_096, tokenIds: true })).toEqual([1_024, 64]);
+    expect(size({ promptBytes: 4_096, tokens: { ids: Uint32Array.of(1, 2, 3), features: [] } })).toEqual([3, 64]);
   });
 });
 

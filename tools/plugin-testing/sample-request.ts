@@ -91,6 +91,7 @@ export function samplePlacement({ endpoints }: Situation): Placement | undefined
     headers: new PlacedHeaders().changed,
     matchedBlocks: 1,
     totalBlocks: 8,
+    promptTokens: 512,
     matchedTokens: 64,
     scores: undefined,
   };

@@ -338,6 +338,25 @@ export const tokenCountKind = kind(41, ['agreement'], {
   ),
 });
 
+const ESTIMATE_ERROR = [
+  'pointsman_token_estimate_error_tokens_total',
+  "Difference between estimated prompts and the engine's usage: `plain` = four bytes a token, `learned` = as used.",
+] as const;
+
+/** Prompts of text whose tokens were estimated, where the engine told them. */
+export const tokenEstimateKind = kind(43, ['target_model_name'], {
+  plain: counter(...ESTIMATE_ERROR, undefined, ['estimate', 'plain']),
+  learned: counter(...ESTIMATE_ERROR, undefined, ['estimate', 'learned']),
+  told: counter(
+    'pointsman_token_estimate_told_tokens_total',
+    "Prompt tokens of the engine's usage of prompts whose tokens were estimated.",
+  ),
+  estimated: counter(
+    'pointsman_token_estimate_plain_tokens_total',
+    'The same prompts by the estimate of four bytes a token.',
+  ),
+});
+
 const DIFFERING = ['pointsman_token_count_differing', 'Tokens of the last prompt whose counts differ.'] as const;
 
 export const differingCountKind = kind(42, [], {
@@ -479,6 +498,7 @@ export const seriesKinds: readonly SeriesKind[] = [
   affinityKind,
   servedModelKind,
   servedCandidatesKind,
+  tokenEstimateKind,
   ...Object.values(pluginCounterKinds),
   ...Object.values(pluginHistogramKinds),
 ];

@@ -6,6 +6,7 @@ import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import type { ObservedLatency, RequestRecorder, RequestSamples, ResponseSummary } from '../../response/recorder.js';
 import type { LatencyPrediction } from '../../scheduling/latency-outlook.js';
 import type { ProfileFilter } from '../../scheduling/program.js';
+import { TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import { DecisionCounts } from './decision-counts.js';
 import { boundsOf, observe } from './histogram-cells.js';
 import { ValueCap } from './label-values.js';
@@ -32,6 +33,7 @@ import {
   streamKind,
   threadKind,
   tokenCountKind,
+  tokenEstimateKind,
   tokenKind,
 } from './metric-table.js';
 import { type PredictingPlugin, PredictionRecorder } from './prediction-recorder.js';
@@ -354,6 +356,18 @@ export class ShardRecorder implements RequestRecorder {
     const base = this.#series.resolve(differingCountKind, []);
     setLatest(this.#cells, base, differingCountKind.at.own, own);
     setLatest(this.#cells, base, differingCountKind.at.engine, engine);
+  }
+
+  estimateCompared(series: number, { bytes, tokens }: { bytes: number; tokens: number }, told: number): void {
+    const cells = this.#cells;
+    const target = this.#series.valuesOf(series)[3]!;
+    const base = this.#series.known(tokenEstimateKind, target) ?? this.#series.resolve(tokenEstimateKind, [target]);
+    const { plain, learned, told: toldTokens, estimated } = tokenEstimateKind.at;
+    const plainTokens = Math.ceil(bytes / TOKEN_BYTES);
+    cells[base + plain.offset]! += Math.abs(plainTokens - told);
+    cells[base + learned.offset]! += Math.abs(tokens - told);
+    cells[base + toldTokens.offset]! += told;
+    cells[base + estimated.offset]! += plainTokens;
   }
 
   /** Counts a failed call of a hook plugin. Not on the hot path, because failures are rare. */

@@ -31,6 +31,7 @@ import { requestedProfile } from '../../scheduling/profile-handlers/requested-pr
 import { PLAIN_BLOCK_TOKENS, TOKEN_BYTES } from '../../scheduling/prompt-sizes.js';
 import type { RequestHeaders } from '../../scheduling/request-headers.js';
 import { CoreScheduler } from '../../scheduling/scheduler.js';
+import { TokenRatios } from '../../scheduling/token-ratios.js';
 import { objectiveName } from '../../scheduling/wanted-times.js';
 import type { FromPool, PoolStart, ReloadableSettings, RulesMessage, ShardFlowControl, ToPool } from '../messages.js';
 import { createLatencySource, servedBy } from './latency-source.js';
@@ -143,6 +144,7 @@ export class PoolStack {
   readonly scans: ScanMemory;
   readonly #chain: TokenChain;
   readonly #blockTokens: number;
+  readonly #ratios: TokenRatios;
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
@@ -196,6 +198,7 @@ export class PoolStack {
     this.scans = scans?.serves(this.#core) ? scans : new ScanMemory(this.#core);
     this.#chain = new TokenChain(this.#core);
     this.#blockTokens = reloadable.prefix?.blockTokens ?? PLAIN_BLOCK_TOKENS;
+    this.#ratios = new TokenRatios(this.#blockTokens);
     this.#plugins = new ShardPlugins(restart.plugins, restart.handler, definitions, this.#pluginOptions());
     this.#decider = new Decider(this.#core, BigInt(start.seed));
     this.#decider.shadowEvery(decide.shadowEvery);
@@ -306,6 +309,7 @@ export class PoolStack {
       requestKeys: restart.requestKeys,
       baseModels: new Set(restart.baseModels),
       blockTokens: this.#blockTokens,
+      ratios: this.#ratios,
       decide,
       predicts: restart.prediction !== undefined,
       served: servedBy(this.#core, restart.prediction),
@@ -354,6 +358,7 @@ export class PoolStack {
       rules: this.#rules,
       admission: this.#admission(),
       recorder: this.#recorder,
+      ratios: this.#ratios,
       bounds,
       decide,
       observe,
