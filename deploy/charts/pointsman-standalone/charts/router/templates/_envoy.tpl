@@ -7,6 +7,7 @@ Configuration of Envoy in front of the picker; deploy/envoy explains each part.
 {{- $listener := include "pointsman.listenerPort" . -}}
 {{- $open := include "pointsman.failOpen" . -}}
 {{- $timeouts := "timeout: 86400s, idle_timeout: 86400s" -}}
+{{- $retries := "retry_policy: { retry_on: \"connect-failure,reset-before-request\", num_retries: 1 }" -}}
 admin:
   address: { socket_address: { address: 127.0.0.1, port_value: 19000 } }
 
@@ -68,12 +69,12 @@ static_resources:
               {{- if $open }}
               # Where the picker says; without its word, any model server. The picker's answer has the route chosen again.
               - match: { prefix: /, headers: [{ name: x-gateway-destination-endpoint, present_match: true }] }
-                route: { cluster: model_servers, {{ $timeouts }} }
+                route: { cluster: model_servers, {{ $timeouts }}, {{ $retries }} }
               - match: { prefix: / }
-                route: { cluster: any_model_server, {{ $timeouts }} }
+                route: { cluster: any_model_server, {{ $timeouts }}, {{ $retries }} }
               {{- else }}
               - match: { prefix: / }
-                route: { cluster: model_servers, {{ $timeouts }} }
+                route: { cluster: model_servers, {{ $timeouts }}, {{ $retries }} }
               {{- end }}
           http_filters:
           # Where a request goes is the picker's to say, never the client's.
@@ -123,15 +124,22 @@ static_resources:
     original_dst_lb_config:
       use_http_header: true
       http_header_name: x-gateway-destination-endpoint
+    typed_extension_protocol_options: &engines
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+        # Shorter than the engine's own: vLLM and SGLang close a connection after 5 s without a request.
+        common_http_protocol_options: { idle_timeout: 4s }
+        explicit_http_config: { http_protocol_options: {} }
     circuit_breakers: &limits
       thresholds:
-      - { max_connections: 40000, max_pending_requests: 40000, max_requests: 40000 }
+      - { max_connections: 40000, max_pending_requests: 40000, max_requests: 40000, max_retries: 40000 }
   {{- if $open }}
 
   - name: any_model_server
     type: STRICT_DNS
     lb_policy: LEAST_REQUEST
     connect_timeout: 5s
+    typed_extension_protocol_options: *engines
     circuit_breakers: *limits
     load_assignment:
       cluster_name: any_model_server

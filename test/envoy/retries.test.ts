@@ -1,0 +1,60 @@
+// What the shipped configurations spare clients: connections that engines close, and servers that are gone.
+import type { Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Backend, type Behaviour, startBackend } from '../tools/gateway/backend.ts';
+import { pause } from '../tools/gateway/callers.ts';
+import { ask, chatBody } from '../tools/gateway/client.ts';
+import { skipReason } from './envoy.ts';
+import { startTestBed, type TestBed } from './test-bed.ts';
+
+/** Idle time after which vLLM's server closes a connection, and one at which both ends may use it at once. */
+const KEPT_MS = 4_500;
+
+/** Breaks a connection off that is used again after so long, as when its end and a request have crossed. */
+function impatient(): Behaviour {
+  const usedMs = new WeakMap<Socket, number>();
+  return (_request, response) => {
+    const socket = response.socket!;
+    const idleMs = performance.now() - (usedMs.get(socket) ?? performance.now());
+    if (idleMs > KEPT_MS) return void socket.destroy();
+    response.on('finish', () => usedMs.set(socket, performance.now()));
+    response.setHeader('content-type', 'application/json');
+    response.end('{"object":"chat.completion","model":"m","choices":[]}');
+  };
+}
+
+const LISTS = `plugins:
+- type: random-picker
+  parameters: {maxNumOfEndpoints: 3}
+`;
+
+describe.skipIf(skipReason !== '')(`the shipped configurations spare clients${skipReason}`, () => {
+  let bed: TestBed<Backend> | undefined;
+  afterEach(async () => {
+    await bed?.stop();
+    bed = undefined;
+  });
+
+  const backends = (...names: readonly string[]) => Promise.all(names.map((name) => startBackend(name, impatient())));
+
+  it.each([
+    'envoy.yaml',
+    'envoy-fail-open.yaml',
+  ] as const)('a request on a connection that the engine is about to close: %s', async (configuration) => {
+    bed = await startTestBed(await backends('s0'), { configuration });
+    const status = async () => (await ask(bed!.envoy.port, { body: chatBody('hello') })).status;
+    expect(await status()).toBe(200);
+    await pause(KEPT_MS + 200);
+    expect(await status()).toBe(200);
+  });
+
+  it('an endpoint that is gone, where the cluster knows the others', async () => {
+    const servers = await backends('s0', 's1', 's2');
+    bed = await startTestBed(servers, { configuration: 'envoy-fail-open.yaml', profile: LISTS });
+    await servers[0]!.stop();
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => ask(bed!.envoy.port, { body: chatBody('hello') })),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+});
