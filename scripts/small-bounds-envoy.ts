@@ -14,7 +14,7 @@ export async function envoyWithSmallBounds(port: number, adminPort: number, pick
     [/port_value: 9002/, pickerPort],
   ];
   const moved = ports.reduce((rest, [place, value]) => rest.replace(place, `port_value: ${value}`), text);
-  const short = moved.replace('timeout: 86400s, idle', `timeout: ${SMALL_BOUNDS.timeout}, idle`);
+  const short = moved.replace(' timeout: 86400s\n', ` timeout: ${SMALL_BOUNDS.timeout}\n`);
   const document = parse(short, { merge: true });
   const { clusters } = document.static_resources;
   const picker = clusters.find(({ name }: { name: string }) => name === 'ext_proc');

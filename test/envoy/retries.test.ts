@@ -37,16 +37,16 @@ describe.skipIf(skipReason !== '')(`the shipped configurations spare clients${sk
 
   const backends = (...names: readonly string[]) => Promise.all(names.map((name) => startBackend(name, impatient())));
 
-  it.each([
-    'envoy.yaml',
-    'envoy-fail-open.yaml',
-  ] as const)('a request on a connection that the engine is about to close: %s', async (configuration) => {
-    bed = await startTestBed(await backends('s0'), { configuration });
-    const status = async () => (await ask(bed!.envoy.port, { body: chatBody('hello') })).status;
-    expect(await status()).toBe(200);
-    await pause(KEPT_MS + 200);
-    expect(await status()).toBe(200);
-  });
+  it.each(['envoy.yaml', 'envoy-fail-open.yaml'] as const)(
+    'a request on a connection that the engine is about to close: %s',
+    async (configuration) => {
+      bed = await startTestBed(await backends('s0'), { configuration });
+      const status = async () => (await ask(bed!.envoy.port, { body: chatBody('hello') })).status;
+      expect(await status()).toBe(200);
+      await pause(KEPT_MS + 200);
+      expect(await status()).toBe(200);
+    },
+  );
 
   it('an endpoint that is gone, where the cluster knows the others', async () => {
     const servers = await backends('s0', 's1', 's2');
