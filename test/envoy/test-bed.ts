@@ -26,6 +26,8 @@ export interface HouseOptions {
   readonly objectives?: string;
   /** Unix domain socket between the two, in the place of the picker's port. */
   readonly socket?: string;
+  /** Command of the picker; absent = that of the environment, or this package's. */
+  readonly picker?: readonly string[] | undefined;
   /** More flags for the picker. */
   readonly flags?: readonly string[];
 }
@@ -62,7 +64,7 @@ export async function startTestBed<S extends Server>(
   const [grpcPort, healthPort, metricsPort] = await freePorts(3);
   const start = () =>
     startPickerProcess({
-      command: [...COMMAND, ...TRANSPORT_FLAGS, ...(options.flags ?? [])],
+      command: [...(options.picker ?? [...COMMAND, '--lame-duck=0s']), ...TRANSPORT_FLAGS, ...(options.flags ?? [])],
       configFile,
       grpcPort: grpcPort!,
       healthPort: healthPort!,

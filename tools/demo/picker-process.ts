@@ -62,7 +62,7 @@ function flagsOf(options: PickerProcessOptions): string[] {
     ...['--pool-name', 'demo', '--config-file', options.configFile],
     ...['--grpc-port', String(options.grpcPort), '--grpc-health-port', String(options.healthPort)],
     ...['--metrics-port', String(options.metricsPort), '--metrics-endpoint-auth=false'],
-    ...['--secure-serving=false', '--lame-duck=0s'],
+    '--secure-serving=false',
     // llm-d-router writes its spans to the standard output without an exporter.
     ...(options.command === undefined ? [] : ['--tracing=false']),
   ];
@@ -70,7 +70,7 @@ function flagsOf(options: PickerProcessOptions): string[] {
 
 /** Flags that only this package's picker understands. */
 function ownFlags({ command }: PickerProcessOptions): string[] {
-  return command === undefined ? ['--decision-columns-every=1'] : [];
+  return command === undefined ? ['--decision-columns-every=1', '--lame-duck=0s'] : [];
 }
 
 /** Resolves to why the process ended, with the last lines that it wrote to its standard error. */

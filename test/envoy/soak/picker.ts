@@ -48,6 +48,7 @@ export async function startPicker(
   const picker = await startPickerProcess({
     command: [
       ...OWN_PICKER,
+      '--lame-duck=0s',
       `--transport=${transport}`,
       `--max-streams=${STREAMS_MAX}`,
       `--max-buffered-bytes=${bufferedBytesMax}`,

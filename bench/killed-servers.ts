@@ -1,0 +1,95 @@
+/**
+ * Three engines behind a real Envoy and a picker, 20 callers, two engines killed: what callers lose. LLM_D_ROUTER=path
+ * adds llm-d-router's picker; with LLM_D_INFERENCE_SIM=path that simulator is the engine, else this package's own.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Report } from './bench.ts';
+import { ownCommand, routerCommand } from './load/pinned-picker.ts';
+
+const CALLERS = 20;
+const ENGINES = 3;
+/** @param destinations of each request: a list is for an Envoy that goes on to the next one */
+const profile = (destinations: number) => `plugins:
+- type: queue-scorer
+- type: prefix-cache-scorer
+- {type: max-score-picker, parameters: {maxNumOfEndpoints: ${destinations}}}
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: queue-scorer, weight: 2}
+  - {pluginRef: prefix-cache-scorer, weight: 3}
+  - {pluginRef: max-score-picker}
+`;
+
+/** Servers that can be killed. */
+async function startEngines() {
+  const { startServerProcesses } = await import('../test/envoy/server-process.ts');
+  const path = process.env.LLM_D_INFERENCE_SIM;
+  if (path === undefined || path === '') return startServerProcesses(ENGINES, 10);
+  const { freePorts } = await import('../dist/src/serve/port.js');
+  const ports = await freePorts(ENGINES);
+  return Promise.all(ports.map((port, number) => startSimulator(path, `sim-${number}`, port)));
+}
+
+async function startSimulator(path: string, name: string, port: number) {
+  const { eventually } = await import('../test/tools/gateway/client.ts');
+  const times = ['--time-to-first-token=40ms', '--inter-token-latency=10ms', '--max-num-seqs=64'];
+  const child = spawn(path, ['--model=m', `--port=${port}`, '--max-model-len=131072', ...times], { stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  const killed = () => child.kill('SIGKILL');
+  process.once('exit', killed);
+  const isUp = () =>
+    fetch(`http://127.0.0.1:${port}/metrics`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await eventually(`${name} serves`, isUp);
+  const kill = async () => {
+    killed();
+    await ended;
+    process.off('exit', killed);
+  };
+  return { name, address: '127.0.0.1', port, kill, stop: kill };
+}
+
+type Configuration = 'envoy.yaml' | 'envoy-fail-open.yaml';
+
+/** Kills two of three engines, `timeMs` apart. */
+async function killed(picker: string, command: readonly string[], configuration: Configuration, timeMs: number) {
+  const { startTestBed } = await import('../test/envoy/test-bed.ts');
+  const { Callers, killed: kill, pause } = await import('../test/tools/gateway/callers.ts');
+  const { eventually } = await import('../test/tools/gateway/client.ts');
+  const destinations = configuration === 'envoy.yaml' ? 1 : ENGINES;
+  const options = { configuration, profile: profile(destinations), picker: command };
+  const bed = await startTestBed(await startEngines(), options);
+  try {
+    const callers = new Callers(bed.envoy.port, CALLERS);
+    await eventually('the load runs', () => callers.answered > 200, 30_000);
+    const first = await kill(() => bed.servers[0]!.kill());
+    await pause(timeMs);
+    const second = await kill(() => bed.servers[1]!.kill());
+    await pause(timeMs);
+    await callers.stop();
+    const inFlight = callers.inFlightDuring(first) + callers.inFlightDuring(second);
+    const failed = callers.failures.length;
+    return { name: 'killed-servers', picker, configuration, answered: callers.answered, failed, inFlight };
+  } finally {
+    await bed.stop();
+  }
+}
+
+export const reports: readonly Report[] = [
+  {
+    name: 'killed-servers',
+    timeMs: 3_000,
+    async *run(timeMs) {
+      const router = routerCommand();
+      if (router === undefined) console.error('llm-d-router is skipped: LLM_D_ROUTER names no program');
+      for (const configuration of ['envoy.yaml', 'envoy-fail-open.yaml'] as const) {
+        yield await killed('pointsman', ownCommand('--lame-duck=0s'), configuration, timeMs);
+        if (router !== undefined) yield await killed('llm-d-router', router, configuration, timeMs);
+      }
+    },
+  },
+];
