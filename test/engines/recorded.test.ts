@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ResponseScanner } from '../../dist/src/core/response-scanner.js';
 import { AnswerForm } from '../../dist/src/core/types.js';
@@ -16,9 +17,8 @@ function signals(page: string) {
   return engine.read(scanText(page, engine.wanted), { labels: undefined, adapters: undefined, shown: '' });
 }
 
-describe.each(recordedVersions())('%s, as it was recorded', (version) => {
+describe.each(recordedVersions('idle.metrics.gz'))('the pages of %s, as they were recorded', (version) => {
   const recording = new Recording(version);
-  const answers = recording.answers();
 
   it('its metrics page tells signals, model and cache', () => {
     expect(signals(recording.page('idle'))).toMatchObject({
@@ -30,6 +30,11 @@ describe.each(recordedVersions())('%s, as it was recorded', (version) => {
     expect(signals(recording.page('idle')).asleep).toBe(false);
     expect(signals(recording.page('asleep')).asleep).toBe(true);
   });
+});
+
+describe.each(recordedVersions('answers.json'))('%s, as it was recorded', (version) => {
+  const recording = new Recording(version);
+  const answers = recording.answers();
 
   it('its metrics page tells refused and deferred requests, and the tiers of cached tokens', () => {
     expect(signals(recording.page('adapter')).figures).toMatchObject({
@@ -93,4 +98,20 @@ describe.each(recordedVersions())('%s, as it was recorded', (version) => {
   it('it names the sockets of its events', () => {
     expect(JSON.parse(answers.kv_event_sources!.text)).toMatchObject({ '0': { publisher: 'zmq' } });
   });
+});
+
+describe('the table of docs/guides/engines.md', () => {
+  const guide = readFileSync(new URL('../../docs/guides/engines.md', import.meta.url), 'utf8');
+  const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+
+  it.each(recordedVersions('predictions.json'))(
+    'the table of docs/guides/engines.md is that of the run: %s',
+    (version) => {
+      for (const row of new Recording(version).predictions()) {
+        const lengths = row.plainError === 0 ? '–' : `${percent(row.plainError)}, ${percent(row.learnedError)}`;
+        const hits = `${percent(row.predicted / row.prompt)} | ${percent(row.cached / row.prompt)}`;
+        expect(guide).toContain(`| ${row.setting} | ${row.requests} | ${row.equal} | ${hits} | ${lengths} |`);
+      }
+    },
+  );
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { EngineAnswer } from './vllm.ts';
@@ -18,9 +18,25 @@ export type StreamLine =
       readonly promptTokens: number;
     };
 
-/** Folders of the recordings by engine and version: `vllm-0.32.0`. */
-export function recordedVersions(): readonly string[] {
-  return readdirSync(FOLDER).sort();
+/** Prediction beside the engine's own figures, over the requests of one setting. Sums are in tokens. */
+export interface PredictionRow {
+  readonly setting: string;
+  readonly requests: number;
+  /** Requests whose cached tokens were predicted to the token. */
+  readonly equal: number;
+  readonly prompt: number;
+  readonly predicted: number;
+  readonly cached: number;
+  /** Error of the estimated lengths, as a share of the tokens that the engine told; 0 = none was estimated. */
+  readonly plainError: number;
+  readonly learnedError: number;
+}
+
+/** Folders of the recordings that hold a file, by engine and version: `vllm-0.32.0`. */
+export function recordedVersions(file: string): readonly string[] {
+  return readdirSync(FOLDER)
+    .filter((version) => existsSync(`${FOLDER}/${version}/${file}`))
+    .sort();
 }
 
 /** Whether the run writes what it sees: POINTSMAN_RECORD_ENGINES=1. */
@@ -48,6 +64,14 @@ export class Recording {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as StreamLine);
+  }
+
+  predictions(): readonly PredictionRow[] {
+    return JSON.parse(readFileSync(`${this.#folder}/predictions.json`, 'utf8')) as PredictionRow[];
+  }
+
+  writePredictions(rows: readonly PredictionRow[]): void {
+    this.#write('predictions.json', `${JSON.stringify(rows, undefined, 2)}\n`);
   }
 
   writePage(name: string, page: string): void {

@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../tools/gateway/client.ts';
 
-const HOME = fileURLToPath(new URL('../../.tools/vllm', import.meta.url));
+/** Installed by scripts/install-vllm.sh; POINTSMAN_VLLM names the folder of another version. */
+const HOME = process.env.POINTSMAN_VLLM ?? fileURLToPath(new URL('../../.tools/vllm', import.meta.url));
 const PYTHON = `${HOME}/venv/bin/python`;
 const MARK = `${HOME}/version`;
 
@@ -69,6 +70,7 @@ export interface EngineOptions {
 
 /** One vLLM process. Its children end with it: it leads a process group of its own. */
 export class VllmProcess {
+  static readonly #started = new Set<VllmProcess>();
   readonly url: string;
   readonly #child: ChildProcess;
   #log = '';
@@ -83,6 +85,7 @@ export class VllmProcess {
       env: { ...process.env, ...ENVIRONMENT },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    VllmProcess.#started.add(this);
     // A killed test run must not leave engines behind.
     process.once('exit', this.#end);
     this.#child.once('close', () => {
@@ -135,6 +138,11 @@ export class VllmProcess {
     );
   }
 
+  /** Ends all that were started, also those beside one that failed. */
+  static async killAll(): Promise<void> {
+    await Promise.all([...VllmProcess.#started].map((one) => one.kill()));
+  }
+
   /** Last 200,000 characters of its output. */
   get log(): string {
     return this.#log;
@@ -147,6 +155,7 @@ export class VllmProcess {
       await once(this.#child, 'close');
     }
     process.off('exit', this.#end);
+    VllmProcess.#started.delete(this);
   }
 
   readonly #end = () => {

@@ -78,7 +78,7 @@ describe.skipIf(skipReason !== '')(`vLLM ${vllmVersion ?? ''}${skipReason}`, () 
 
   afterAll(async () => {
     recording.writeAnswers(answers);
-    await Promise.all((engines ?? []).map((engine) => engine.kill()));
+    await VllmProcess.killAll();
     rmSync(folder, { recursive: true, force: true });
   });
 
