@@ -13,7 +13,7 @@ function learned(ratio: number, prompts = 100, model = 'm'): TokenRatios {
 }
 
 describe('the ratio of a model', () => {
-  it.each([0.5, 0.845, 1, 1.25, 2.6])('the ratio of a model scales a block and a prompt alike, to a whole number of tokens: %s', (ratio) => {
+  it.each([0.5, 0.845, 1, 1.25, 2.6])('the ratio of a model scales blocks and prompts alike: %s', (ratio) => {
     const ratios = learned(ratio);
     expect(ratios.blockTokens('m')).toBe(Math.round(ratio * BLOCK));
     const blocks = TEXT_BYTES / (4 * BLOCK);
@@ -42,7 +42,7 @@ describe('the ratio of a model', () => {
     expect(Math.abs(ratios.blockTokens('m') - BLOCK)).toBeLessThanOrEqual(1);
   });
 
-  it('the ratio of a model is not learned from prompts that are mostly template, or from an engine that tells nothing', () => {
+  it('the ratio of a model is not learned from prompts of mostly template, or without usage', () => {
     const ratios = new TokenRatios(BLOCK);
     for (let i = 0; i < 100; i++) {
       ratios.note('m', 40, 30);
