@@ -23,7 +23,7 @@ function settings(fairness: FairnessSettings): FlowControlSettings {
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
-    sessions: { mode: 'off', smallPrompt: 0.02 },
+    sessions: { mode: 'off', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 },
   };
 }
 

@@ -50,7 +50,7 @@ function decisions(mode: 'off' | 'shadow', chat: boolean): () => void {
   }
   const gate = new CapacityGate(control);
   gate.configure({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, BLOCK, 1, 1);
-  gate.sessions.configure({ mode, smallPrompt: 0.000_03 });
+  gate.sessions.configure({ mode, smallPrompt: 0.000_03, stretch: 0.1, maxWaitMs: 300_000 });
   const core = attachCore(pool, 1);
   const decider = new Decider(core, 1n);
   const at = core.call.hashesAddress() >>> 0;

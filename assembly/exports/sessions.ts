@@ -26,12 +26,14 @@ export {
   SESSIONS_AGAIN_MOVED,
   SESSIONS_AT_HOME,
   SESSIONS_FIT,
+  SESSIONS_FORCED,
   SESSIONS_FORGOTTEN,
   SESSIONS_FORKED,
   SESSIONS_GIVEN_UP,
   SESSIONS_HELD,
   SESSIONS_NEW,
   SESSIONS_OFF,
+  SESSIONS_ON,
   SESSIONS_RECOGNISED,
   SESSIONS_SAVED,
   SESSIONS_SHADOW,
@@ -39,6 +41,7 @@ export {
   SESSIONS_UNCOUNTED,
   sessionAddress,
   sessionsCounter,
+  sessionsHeld,
 } from '../gate/sessions-layout';
 export { sessionsKeptFor } from '../gate/sessions-returns';
 export { sessionsConfigure, sessionsTick } from '../gate/sessions-room';

@@ -78,7 +78,7 @@ import {
 import { ringControl } from './rings';
 import * as room from './room';
 import { sessionsLeave } from './sessions';
-import { sessionsOn } from './sessions-layout';
+import { sessionsHeld, sessionsOn } from './sessions-layout';
 import { turnEnds, turnGrows, turnMoves, turnsRepair, turnsSeen } from './sessions-turns';
 import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
@@ -86,7 +86,8 @@ const SHORT: u32 = 20;
 
 /** Wakes the control thread when an endpoint may have room now and requests wait. */
 export function gateOpened(): void {
-  if (gateOn() && atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0) ringControl();
+  if (!gateOn()) return;
+  if ((atomic.load<u32>(GATE, GATE_WAIT_MASK) | sessionsHeld()) != 0) ringControl();
 }
 
 function slotIsCurrent(entry: LedgerEntry): bool {

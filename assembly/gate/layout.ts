@@ -257,6 +257,10 @@ export class WaitSlot {
   boundUsed: f32;
   /** Limit of that bound, NaN = no number · control thread before it returns the slot · none. */
   boundLimit: f32;
+  /** Anchor word of the session that it goes on with or from, 0 = none · shard · commit lock. */
+  session: u64;
+  /** Chain hash of the end of the beginning that its session shares with others, 0 = none · shard · commit lock. */
+  prefix: u64;
 }
 
 export const WAIT_SLOT_STATE: usize = offsetof<WaitSlot>('state');
@@ -299,6 +303,10 @@ export const WAIT_FLAG_BEFORE: u32 = 4; // it had a dispatch that it could not u
 export const WAIT_FLAG_ASKS: u32 = 8; // it wants to know where it stands
 /** it waits, or has waited, for WAIT_SLOT_STICKY although another endpoint was open */
 export const WAIT_FLAG_ASIDE: u32 = 16;
+/** it is a turn of a session: it goes to its home, or to an endpoint with room for it */
+export const WAIT_FLAG_TURN: u32 = 32;
+export const WAIT_FLAG_HOME: u32 = 64; // its session is protected: it waits for its home, WAIT_SLOT_STICKY
+export const WAIT_FLAG_HELD: u32 = 128; // no endpoint has room for its session: it is held
 
 /** Addresses of this instance; set by gateBind(), constant afterwards. */
 export let GATE: usize = 0;

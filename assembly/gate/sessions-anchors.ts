@@ -26,7 +26,8 @@ function bucketOf(hash: u64): u32 {
   return (<u32>hash & (BUCKETS - 1)) * WAYS;
 }
 
-function wordOf(hash: u64, entry: u32): u64 {
+/** Upper bits of a hash and the number of an entry. */
+export function anchorWordOf(hash: u64, entry: u32): u64 {
   return (hash & ~ENTRY_BITS) | <u64>entry;
 }
 
@@ -34,6 +35,12 @@ function isAnchoredAt(session: Session, word: u64): bool {
   if (session.state == SESSION_FREE) return false;
   const tag = word & ~ENTRY_BITS;
   return (session.anchor & ~ENTRY_BITS) == tag || (session.earlyAnchor & ~ENTRY_BITS) == tag;
+}
+
+/** @returns entry of an anchor word while it has that anchor, 0 = it has moved on */
+export function anchoredEntry(word: u64): u32 {
+  const entry = <u32>(word & ENTRY_BITS);
+  return entry != 0 && isAnchoredAt(sessionAt(entry), word) ? entry : 0;
 }
 
 /** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
@@ -97,7 +104,7 @@ function removeAnchor(hash: u64, entry: u32): void {
   const bucket = bucketOf(hash);
   for (let way: u32 = 0; way < WAYS; way++) {
     const at = anchorWord(bucket + way);
-    if (load<u64>(at) == wordOf(hash, entry)) atomic.store<u64>(at, 0);
+    if (load<u64>(at) == anchorWordOf(hash, entry)) atomic.store<u64>(at, 0);
   }
 }
 
@@ -109,6 +116,6 @@ export function setAnchors(entry: u32, anchor: u64, early: u64): void {
   removeAnchor(session.earlyAnchor, entry);
   session.anchor = anchor;
   session.earlyAnchor = early;
-  if (anchor != 0) atomic.store<u64>(victimOf(anchor), wordOf(anchor, entry));
-  if (early != 0 && early != anchor) atomic.store<u64>(victimOf(early), wordOf(early, entry));
+  if (anchor != 0) atomic.store<u64>(victimOf(anchor), anchorWordOf(anchor, entry));
+  if (early != 0 && early != anchor) atomic.store<u64>(victimOf(early), anchorWordOf(early, entry));
 }

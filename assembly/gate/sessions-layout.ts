@@ -34,6 +34,12 @@ export class SessionsHead {
   lengths: u32;
   /** Tokens below which a prompt is small on every endpoint · control thread · commit lock, read without it. */
   smallTokens: u32;
+  /** Share of a cache that a turn may exceed once it was held for long · control thread · commit lock. */
+  stretch: f32;
+  /** Milliseconds after which a held turn goes on without room, 0 = never · control thread · commit lock. */
+  maxWait: f32;
+  /** Turns that are held · any thread · commit lock, read without it. */
+  held: u32;
 }
 
 /** u32 × 3: for each class of sessions a bit for every age at which an idle one is kept */
@@ -48,6 +54,7 @@ export const SESSIONS_HEAD_BYTES: usize = 1280;
 
 export const SESSIONS_OFF: u32 = 0;
 export const SESSIONS_SHADOW: u32 = 1; // counted, and decisions do not ask it
+export const SESSIONS_ON: u32 = 2; // turns without room are held
 
 /** Lengths of shared beginnings that are remembered. */
 export const SHARED_LENGTHS: u32 = 8;
@@ -71,7 +78,8 @@ export const SESSIONS_AGAIN_LAPSED: u32 = 10; // tokens computed again of sessio
 export const SESSIONS_AGAIN_LOST: u32 = 11; // tokens computed again of sessions that the engine has forgotten
 export const SESSIONS_AGAIN_MOVED: u32 = 12; // tokens computed again of protected sessions that went elsewhere
 export const SESSIONS_SAVED: u32 = 13; // tokens of protected sessions that were found in the cache
-export const SESSION_COUNTERS: u32 = 14;
+export const SESSIONS_FORCED: u32 = 14; // held turns that went on without room after the longest wait
+export const SESSION_COUNTERS: u32 = 15;
 
 /** Numbers of entries are 1 … SESSION_ENTRIES - 1: they fit into 16 bits, and 0 is none. */
 export const SESSION_ENTRIES: u32 = 65536;
@@ -83,7 +91,7 @@ export class Session {
   state: u16;
   /** Turns so far, 255 = that many or more · any thread · commit lock. */
   turns: u8;
-  /** Bins of ages that it was counted in since its last turn, and WAS_FORGOTTEN · any thread · commit lock. */
+  /** Bins of ages that it was counted in since its last turn, WAS_FORGOTTEN and HAS_RETURNED · any thread · commit lock. */
   ages: u8;
   /** Endpoint slot of its last turn, NO_HOME = it is gone · any thread · commit lock. */
   home: u32;
@@ -120,7 +128,9 @@ export const NO_HOME: u32 = 0xffffffff;
 
 /** Bit of `ages`: the engine has forgotten the session while it was protected. */
 export const WAS_FORGOTTEN: u8 = 0x80;
-export const COUNTED_AGES: u8 = 0x7f;
+/** Bit of `ages`: its next turn waits. */
+export const HAS_RETURNED: u8 = 0x40;
+export const COUNTED_AGES: u8 = 0x3f;
 
 /** Anchors: buckets of 8 words, each the upper 48 bits of a hash and the number of an entry. */
 export const SESSION_ANCHORS: u32 = 262144;
@@ -149,6 +159,8 @@ export class SessionTurn {
   session: u32;
   /** Tokens: of the prompt of a turn, or in use by a request without a session · any thread · commit lock. */
   tokens: u32;
+  /** 1 = a place that is kept for a turn: nothing was computed for it yet · any thread · commit lock. */
+  kept: u32;
 }
 
 const TURN_BYTES: usize = 16;
@@ -193,6 +205,16 @@ export function sessionsHead(): SessionsHead {
 /** Whether sessions are counted. */
 export function sessionsOn(): bool {
   return sessionsHead().mode != SESSIONS_OFF;
+}
+
+/** Turns that are held. Takes no lock. */
+export function sessionsHeld(): u32 {
+  return atomic.load<u32>(head, SESSIONS_HEAD_HELD);
+}
+
+/** Returns whether turns are held. */
+export function sessionsHold(): bool {
+  return sessionsHead().mode == SESSIONS_ON;
 }
 
 export function turnAt(index: u32): SessionTurn {
@@ -270,4 +292,5 @@ export function addToSessionsColumn(column: u32, slot: u32, by: u32): void {
   setSessionsColumn(column, slot, sessionsColumn(column, slot) + by);
 }
 
+export const SESSIONS_HEAD_HELD: usize = offsetof<SessionsHead>('held');
 export const SESSION_STATE: usize = offsetof<Session>('state');

@@ -16,6 +16,7 @@ import { ASSERTIONS } from '../assertions';
 import {
   AGES,
   COUNTED_AGES,
+  HAS_RETURNED,
   keptAges,
   reachedAt,
   returnsAt,
@@ -54,21 +55,34 @@ function reach(session: Session, age: u32): void {
   if (age > counted) session.ages = (session.ages & ~COUNTED_AGES) | <u8>age;
 }
 
-/** An idle session comes back. */
+/** An idle session comes back, or its turn that has waited goes on. */
 export function noteReturn(session: Session, now: f64): void {
+  if ((session.ages & HAS_RETURNED) != 0) return;
   const age = ageOf(now - session.lastUse);
   reach(session, age);
   addTo(returnsAt(classOf(session), age), 1);
   addTo(reachedAt(classOf(session), age), 1);
 }
 
+/** A session has come back, and its turn waits: the wait is no part of its pause. */
+export function noteWait(session: Session, now: f64): void {
+  noteReturn(session, now);
+  session.ages |= HAS_RETURNED;
+}
+
+/** The turn of a session that waited is given up. */
+export function noteGone(session: Session): void {
+  session.ages &= ~HAS_RETURNED;
+}
+
 /** It has not come back yet. */
 export function noteAbsence(session: Session, now: f64): void {
-  reach(session, ageOf(now - session.lastUse));
+  if ((session.ages & HAS_RETURNED) == 0) reach(session, ageOf(now - session.lastUse));
 }
 
 /** Whether the room of an idle session is worth more than it costs. */
 export function isKept(session: Session, now: f64): bool {
+  if ((session.ages & HAS_RETURNED) != 0) return true;
   return (load<u32>(keptAges(classOf(session))) & (1 << ageOf(now - session.lastUse))) != 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // Owns: the settings in the head of REGION_SESSIONS (control thread), and the thread's KEYS column. Commit lock held,
 // unless it is taken here. The order of a look: a protected session has its place; a small prompt needs none; any other
-// turn must fit beside what is protected, or takes the place of sessions that are not worth theirs.
+// turn must fit beside what is protected, or takes the place of sessions that are not worth theirs, or is held.
 import { ASSERTIONS } from '../assertions';
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
@@ -12,18 +12,21 @@ import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, SLOTS } from '../memory';
 import { isTime } from '../preconditions';
 import { request } from '../request-area';
-import { sessionLapse, sessionsUsed } from './sessions';
+import { WaitSlot } from './layout';
+import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
+import { anchoredEntry } from './sessions-anchors';
 import {
   NO_HOME,
   SESSION_IDLE,
   SESSION_RUNNING,
   SESSIONS_AT_HOME,
   SESSIONS_FIT,
+  SESSIONS_FORCED,
   SESSIONS_GIVEN_UP,
   SESSIONS_HELD,
   SESSIONS_OFF,
   SESSIONS_OLDEST,
-  SESSIONS_SHADOW,
+  SESSIONS_ON,
   SESSIONS_SMALL,
   SESSIONS_UNLISTED,
   sessionAt,
@@ -34,7 +37,7 @@ import {
   sessionsOn,
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
-import { halveReturns, isKept, noteAbsence, reckonKept } from './sessions-returns';
+import { halveReturns, isKept, noteAbsence, noteGone, noteWait, reckonKept } from './sessions-returns';
 import { cacheTokens, isSmall, sharedBlocks, soughtSession } from './sessions-turns';
 
 const SHORT: u32 = 20;
@@ -44,25 +47,83 @@ const GIVEN_UP_MAX: u32 = 256;
 const LOOKED_AT: u32 = 4096;
 const HALVED_MS: f64 = 1_800_000;
 
+/** What a look has found for a request; the endpoints follow with keepHome() or keepFitting(). */
+export const LOOK_FREE: u32 = 0; // any endpoint will do
+export const LOOK_HOME: u32 = 1; // its session is protected: its home
+export const LOOK_FITS: u32 = 2; // the endpoints with room for it
+export const LOOK_HELD: u32 = 3; // no endpoint has room: it is held
+
+// The turn that is looked at. Scratch of one look.
+/** Tokens of its prompt. */
+let prompt: u32 = 0;
+/** Session that it goes on with, 0 = a new one. */
+let known: u32 = 0;
+/** Session with a turn in flight that it goes on from, 0 = none. */
+let parent: u32 = 0;
+/** Hash of the end of the beginning that its session shares with others, 0 = none. */
+let prefix: u64 = 0;
+/** A new session shares what endpoints hold of the prompt in this thread's HASHES. */
+let byMatch: bool = false;
+/** Share of a cache by which it may exceed it. */
+let excess: f64 = 0;
+
 function isCandidate(slot: u32): bool {
   return load<i32>(CANDIDATES + slotOffset(slot)) != 0;
 }
 
+function takeSession(found: u32): void {
+  const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
+  known = running ? 0 : found;
+  parent = running ? found : 0;
+}
+
+/** Takes the request of this decision. */
+function takeDecision(): void {
+  takeSession(soughtSession());
+  prompt = request().promptTokens;
+  prefix = known == 0 ? 0 : sessionAt(known).prefix;
+  byMatch = known == 0;
+  excess = 0;
+}
+
+/** Takes a waiting turn. */
+function takeWaiting(at: WaitSlot, now: f64): void {
+  takeSession(anchoredEntry(at.session));
+  prompt = at.prompt;
+  const own = known == 0 ? 0 : sessionAt(known).prefix;
+  prefix = own == 0 ? at.prefix : own;
+  byMatch = false;
+  const full = 3 * <f64>sessionsHead().refill;
+  const waited = max<f64>(now - at.since, 0);
+  excess = full <= 0 ? 0 : <f64>sessionsHead().stretch * min<f64>(1, waited / full);
+}
+
+/** Tokens of the prompt that sessions of an endpoint have in use already. */
+function sharedOn(slot: u32): u32 {
+  if (byMatch) return sharedBlocks(slot) * request().blockTokens;
+  if (parent != 0 && sessionAt(parent).home == slot) return sessionAt(parent).own + sessionAt(parent).shared;
+  return prefix == 0 ? 0 : countedPrefix(prefix, slot);
+}
+
 /** Tokens of the prompt that an endpoint must have room for. */
-function needOf(slot: u32, known: u32): u32 {
-  const prompt = request().promptTokens;
-  let shared: u32 = 0;
-  if (known == 0) shared = sharedBlocks(slot) * request().blockTokens;
-  else if (sessionAt(known).prefix != 0) shared = countedPrefix(sessionAt(known).prefix, slot);
+function needOf(slot: u32): u32 {
+  const shared = sharedOn(slot);
   return prompt > shared ? prompt - shared : 0;
 }
 
 /** Tokens by which the room of an endpoint exceeds what the turn needs; one that nobody uses always has room. */
-function spare(slot: u32, known: u32): f64 {
+function spare(slot: u32): f64 {
   const capacity = <f64>cacheTokens(slot);
   if (capacity <= 0) return Infinity;
   const used = <f64>sessionsUsed(slot);
-  return used == 0 ? Infinity : capacity - used - <f64>needOf(slot, known);
+  return used == 0 ? Infinity : capacity * (1 + excess) - used - <f64>needOf(slot);
+}
+
+/** Slot of the home of a protected session between turns that is a candidate, -1 = there is none. */
+function protectedHome(): i32 {
+  if (known == 0 || sessionAt(known).state != SESSION_IDLE) return -1;
+  const home = sessionAt(known).home;
+  return home != NO_HOME && isCandidate(home) ? <i32>home : -1;
 }
 
 /**
@@ -103,13 +164,13 @@ function giveUp(slot: u32, count: u32): void {
 }
 
 /** Makes room on the candidate whose sessions were away longest. @returns whether one has room now */
-function makeRoom(used: u32, known: u32, now: f64): bool {
+function makeRoom(used: u32, now: f64): bool {
   let best: u32 = SLOTS;
   let bestCount: u32 = 0;
   let longest: f64 = Infinity;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isCandidate(slot)) continue;
-    const missing = -spare(slot, known);
+    const missing = -spare(slot);
     const count = missing > 0 ? dispensable(slot, missing, now) : 0;
     if (count == 0) continue;
     const last = sessionAt(sessionsColumn(SESSIONS_OLDEST, slot)).lastUse;
@@ -124,13 +185,12 @@ function makeRoom(used: u32, known: u32, now: f64): bool {
   return true;
 }
 
-function anyFits(used: u32, known: u32): bool {
-  for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot) && spare(slot, known) >= 0) return true;
+function anyFits(used: u32): bool {
+  for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot) && spare(slot) >= 0) return true;
   return false;
 }
 
 function isSmallAnywhere(used: u32): bool {
-  const prompt = request().promptTokens;
   for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot) && isSmall(prompt, slot)) return true;
   return false;
 }
@@ -138,33 +198,155 @@ function isSmallAnywhere(used: u32): bool {
 /**
  * Looks whether the request of this decision has room among its candidates, and counts what it found. Sessions that are
  * not worth their room give it up if that makes room for it.
+ * @param others held turns go first: it may not take what they wait for
+ * @returns LOOK_*
  */
-export function sessionsLook(used: u32): void {
-  const known = soughtSession();
-  const state = known == 0 ? 0 : sessionAt(known).state;
-  if (isSmallAnywhere(used)) return sessionsCount(SESSIONS_SMALL, 1);
-  if (state == SESSION_IDLE) return sessionsCount(SESSIONS_AT_HOME, 1);
-  const own = state == SESSION_RUNNING ? 0 : known;
-  const now = request().now;
-  const fits = anyFits(used, own) || makeRoom(used, own, now);
-  sessionsCount(fits ? SESSIONS_FIT : SESSIONS_HELD, 1);
+export function sessionsLook(used: u32, others: bool): u32 {
+  takeDecision();
+  if (isSmallAnywhere(used)) {
+    sessionsCount(SESSIONS_SMALL, 1);
+    return LOOK_FREE;
+  }
+  if (known != 0 && sessionAt(known).state == SESSION_IDLE) {
+    sessionsCount(SESSIONS_AT_HOME, 1);
+    if (protectedHome() >= 0) return LOOK_HOME;
+  } else {
+    const fits = !others && (anyFits(used) || makeRoom(used, request().now));
+    sessionsCount(fits ? SESSIONS_FIT : SESSIONS_HELD, 1);
+    if (fits) return LOOK_FITS;
+    return isUncountable() ? LOOK_FREE : LOOK_HELD;
+  }
+  // The home of a protected session cannot be picked now: it needs room elsewhere.
+  return !others && anyFits(used) ? LOOK_FITS : LOOK_HELD;
+}
+
+/** A new turn that no entry is left for, or whose prompt cannot be recognised: it is not held. */
+function isUncountable(): bool {
+  return known == 0 && (request().blocks < 2 || !sessionAvailable());
+}
+
+/** As sessionsLook(), for a request that comes back with a dispatch: its place is kept. @returns LOOK_* */
+export function sessionsLookAgain(used: u32): u32 {
+  takeDecision();
+  if (isSmallAnywhere(used)) return LOOK_FREE;
+  return protectedHome() >= 0 ? LOOK_HOME : LOOK_FITS;
+}
+
+/** Keeps one candidate, and the one that a dispatch held. @param held slot + 1, 0 = none @returns how many */
+function keepSlot(used: u32, only: u32, held: u32): u32 {
+  let count: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const stays = isCandidate(slot) && (slot == only || slot + 1 == held);
+    store<i32>(CANDIDATES + slotOffset(slot), stays ? -1 : 0);
+    count += u32(stays);
+  }
+  return count;
+}
+
+/** Keeps the home of the protected session that was looked at. @returns how many candidates are left */
+export function keepHome(used: u32, held: u32): u32 {
+  return keepSlot(used, <u32>protectedHome(), held);
+}
+
+/** Keeps the candidates with room for the turn that was looked at: its home alone if that has room. @returns how many */
+export function keepFitting(used: u32, held: u32): u32 {
+  const home = known == 0 ? NO_HOME : sessionAt(known).home;
+  if (home < used && isCandidate(home) && spare(home) >= 0) return keepSlot(used, home, held);
+  let count: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const stays = isCandidate(slot) && (slot + 1 == held || spare(slot) >= 0);
+    store<i32>(CANDIDATES + slotOffset(slot), stays ? -1 : 0);
+    count += u32(stays);
+  }
+  return count;
+}
+
+/** The turn that was looked at waits: its session has come back. */
+export function lookedWaits(now: f64): void {
+  if (known != 0) noteWait(sessionAt(known), now);
+}
+
+/** A waiting turn is given up. */
+export function waitingGone(at: WaitSlot): void {
+  const entry = anchoredEntry(at.session);
+  if (entry != 0) noteGone(sessionAt(entry));
+}
+
+/** Slot of the protected home of the turn that was looked at, -1 = none. */
+export function lookedHome(): i32 {
+  return known == 0 ? -1 : <i32>sessionAt(known).home;
+}
+
+/** Takes a waiting turn, and keeps its home alone if its session is protected. @returns whether it has kept it */
+export function waitingHome(at: WaitSlot, used: u32, now: f64): bool {
+  takeWaiting(at, now);
+  const home = protectedHome();
+  if (home < 0) return false;
+  keepSlot(used, <u32>home, 0);
+  return true;
+}
+
+/** The candidate with most room. */
+function roomiest(used: u32): u32 {
+  let best: u32 = 0;
+  let most: f64 = -Infinity;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (!isCandidate(slot)) continue;
+    const room = spare(slot);
+    if (room <= most) continue;
+    most = room;
+    best = slot;
+  }
+  return best;
+}
+
+/**
+ * Keeps the candidates with room for the waiting turn that was taken last. One that was held for long may exceed a
+ * cache a little, and after the longest wait the next open endpoint is its own.
+ * @returns whether there is one
+ */
+export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
+  if (anyFits(used) || makeRoom(used, now)) {
+    keepFitting(used, 0);
+    return true;
+  }
+  const longest = <f64>sessionsHead().maxWait;
+  if (longest <= 0 || now - at.since < longest) return false;
+  sessionsCount(SESSIONS_FORCED, 1);
+  keepSlot(used, roomiest(used), 0);
+  return true;
+}
+
+/** Tokens that the turn which was taken last adds to what sessions use on an endpoint. */
+export function waitingNeed(slot: u32): u32 {
+  if (protectedHome() != <i32>slot) return needOf(slot);
+  const before = sessionAt(known).own + sessionAt(known).shared;
+  return prompt > before ? prompt - before : 0;
 }
 
 /**
  * Turns the sessions on or off, or changes their settings. Takes the commit lock.
  * @param mode SESSIONS_*
  * @param small share of a cache below which a prompt is nobody's turn
+ * @param stretch share of a cache that a turn may exceed once it was held for long
+ * @param maxWait milliseconds after which a held turn goes on without room, 0 = never
  * @returns 0, or 1 when the lock could not be had: call again
  */
-export function sessionsConfigure(mode: u32, small: f32): u32 {
-  if (ASSERTIONS) assert(mode <= SESSIONS_SHADOW, 'the mode is one of the sessions');
+export function sessionsConfigure(mode: u32, small: f32, stretch: f32, maxWait: f32): u32 {
+  if (ASSERTIONS) assert(mode <= SESSIONS_ON, 'the mode is one of the sessions');
+  if (ASSERTIONS) assert(stretch >= 0, '`stretch` is not negative');
+  if (ASSERTIONS) assert(maxWait >= 0, '`maxWait` is not negative');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   // What runs now was not counted: it is not ended either.
   if (mode != SESSIONS_OFF && sessionsHead().mode == SESSIONS_OFF) {
+    const held = sessionsHead().held;
     sessionsClear();
+    sessionsHead().held = held;
     reckonKept();
   }
   sessionsHead().small = small;
+  sessionsHead().stretch = stretch;
+  sessionsHead().maxWait = maxWait;
   sessionsHead().smallTokens = smallEverywhere();
   sessionsHead().mode = mode;
   lockRelease(COMMIT_LOCK);

@@ -20,12 +20,13 @@ import {
   sessionGrow,
   sessionShare,
   sessionsForgotten,
+  sessionsKeptEnds,
   sessionsOtherBegins,
   sessionsOtherEnds,
   sessionsRepair,
   sessionTake,
 } from './sessions';
-import { anchoredBlocks, sessionOf, setAnchors } from './sessions-anchors';
+import { anchoredBlocks, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
 import {
   addToSessionsColumn,
   SESSION_IDLE,
@@ -92,6 +93,18 @@ export function soughtSession(): u32 {
   const session = sessionAt(sought);
   const hash = hashAt(soughtBlocks - 1);
   return session.state != 0 && (session.anchor == hash || session.earlyAnchor == hash) ? sought : 0;
+}
+
+/** Word by which a wait slot remembers that session, 0 = none. */
+export function soughtWord(): u64 {
+  return soughtSession() == 0 ? 0 : anchorWordOf(hashAt(soughtBlocks - 1), sought);
+}
+
+/** Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none. */
+export function countedBeginning(used: u32): u64 {
+  let blocks: u32 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedBlocks(slot));
+  return blocks == 0 ? 0 : hashAt(blocks - 1);
 }
 
 /** Tokens that the cache of an endpoint holds, 0 = unknown. */
@@ -213,9 +226,16 @@ function beginOther(index: u32, slot: u32, tokens: u32): void {
   const turn = turnAt(index);
   turn.generation = 0;
   turn.session = 0;
+  turn.kept = 0;
   turn.tokens = min(tokens, OTHER_MAX);
   turn.generation = entryAt(index).generation;
   sessionsOtherBegins(slot, turn.tokens);
+}
+
+/** A dispatch keeps a place for a turn: nobody else may have it until its shard has decided. */
+export function turnKeeps(index: u32, slot: u32, tokens: u32): void {
+  beginOther(index, slot, tokens);
+  turnAt(index).kept = 1;
 }
 
 /**
@@ -238,6 +258,7 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     const turn = turnAt(index);
     turn.generation = 0;
     turn.session = entry;
+    turn.kept = 0;
     turn.tokens = prompt;
     turn.generation = entryAt(index).generation;
     if (entry == found) continueSession(entry, slot, uncached, index + 1, now);
@@ -271,7 +292,10 @@ export function turnEnds(index: u32): void {
   const turn = turnAt(index);
   turn.generation = 0;
   if (turn.session != 0) sessionEnd(turn.session, sessionsHead().clock);
-  else if (slotIsCurrent(entry)) sessionsOtherEnds(entry.slot, turn.tokens);
+  else if (slotIsCurrent(entry)) {
+    if (turn.kept != 0) sessionsKeptEnds(entry.slot, turn.tokens);
+    else sessionsOtherEnds(entry.slot, turn.tokens);
+  }
   if (slotIsCurrent(entry)) forget(entry.slot);
 }
 

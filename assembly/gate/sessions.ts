@@ -80,6 +80,11 @@ export function sessionsOtherEnds(slot: u32, tokens: u32): void {
   setSessionsColumn(SESSIONS_UNLISTED, slot, min(sum, UNLISTED_MAX));
 }
 
+/** A place that was kept for a turn is given back: nothing was computed there. */
+export function sessionsKeptEnds(slot: u32, tokens: u32): void {
+  addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, -min(tokens, UNLISTED_MAX));
+}
+
 function uncount(session: Session): void {
   if (session.prefix != 0) uncountPrefix(session.prefix, session.home);
 }
@@ -148,6 +153,24 @@ function append(entry: u32, session: Session): void {
   else sessionAt(newest).newer = entry;
   setSessionsColumn(SESSIONS_NEWEST, slot, entry);
   addToSessionsColumn(SESSIONS_LISTED_TOKENS, slot, session.own + session.behind);
+}
+
+/** Returns whether a new session may have an entry. */
+function mayBeTaken(at: u32): bool {
+  const state = sessionAt(at).state;
+  return state == SESSION_FREE || state == SESSION_LAPSED;
+}
+
+/** Returns whether sessionTake() would find an entry. */
+export function sessionAvailable(): bool {
+  const head = sessionsHead();
+  if (head.made + 1 < SESSION_ENTRIES) return true;
+  let at = head.hand;
+  for (let i: u32 = 0; i < LOOKED_AT_MAX; i++) {
+    at = (at % head.made) + 1;
+    if (mayBeTaken(at)) return true;
+  }
+  return false;
 }
 
 /**

@@ -6,6 +6,8 @@
 // another request is decided by who has the lock first, and there is no moment in which a promise is not backed by a
 // charge.
 //
+// A held turn is counted apart from its band: requests that need no room of sessions overtake it.
+//
 //   free ─ enqueue (shard) → waiting ─ dispatch (control) → dispatched ─┐
 //                            ├─ reject (control) → rejected ───┼─ back through the return ring → free (shard)
 //                            └─ cancel (shard) → cancelled ────┘
@@ -44,6 +46,9 @@ import {
   WAIT_FLAG_ANYWHERE,
   WAIT_FLAG_ASIDE,
   WAIT_FLAG_BLIND,
+  WAIT_FLAG_HELD,
+  WAIT_FLAG_HOME,
+  WAIT_FLAG_TURN,
   WAIT_SLOT_CANCELLED,
   WAIT_SLOT_DISPATCHED,
   WAIT_SLOT_FREE,
@@ -55,6 +60,9 @@ import {
   waitSlotRing,
 } from './layout';
 import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
+import { SESSIONS_HEAD_HELD, sessionsHead, sessionsHold } from './sessions-layout';
+import { waitingFits, waitingGone, waitingHome, waitingNeed } from './sessions-room';
+import { turnKeeps } from './sessions-turns';
 
 /** Bit of a number in a enqueue ring: the shard gave the slot up. */
 export const RING_CANCEL: u32 = 1 << 30;
@@ -69,24 +77,33 @@ export const DISPATCH_BUSY: u32 = 3; // the commit lock could not be had in time
 export const DISPATCH_NOWHERE: u32 = 4; // no endpoint that it may use is left
 /** others are open, but not the one that holds its prefix: it waits for that one, once */
 export const DISPATCH_STICKS: u32 = 5;
+export const DISPATCH_HELD: u32 = 6; // no endpoint has room for its session: it is held
 
 /** Changes the state of a wait slot. Commit lock held, unless the shard frees its own slot. */
 function setWaitState(at: WaitSlot, state: u32): void {
   atomic.store<u32>(changetype<usize>(at), state, offsetof<WaitSlot>('state'));
 }
 
-/** The waiting request takes its place: state and count in one step. Commit lock held. */
-export function waitSlotLocked(slot: u32, priority: i32, anywhere: bool, blind: bool, aside: bool): void {
+/** One waiting request more (1) or less (-1), by its flags. Commit lock held. */
+function countWaiting(at: WaitSlot, by: i32): void {
+  if ((at.flags & WAIT_FLAG_HELD) == 0) return waitingAdd(at.ranked, by);
+  atomic.store<u32>(changetype<usize>(sessionsHead()), sessionsHead().held + by, SESSIONS_HEAD_HELD);
+}
+
+/**
+ * The waiting request takes its place: state and count in one step. Commit lock held.
+ * @param flags WAIT_FLAG_* bits
+ */
+export function waitSlotLocked(slot: u32, priority: i32, flags: u32): void {
   const at = waitSlotAt(THREAD, slot);
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request begins to wait under the commit lock');
   if (ASSERTIONS) assert(at.state == WAIT_SLOT_FREE, 'a taken wait slot was free');
   at.priority = priority;
   at.ranked = bandOf(priority);
-  const flags = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (blind ? WAIT_FLAG_BLIND : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
   at.flags = flags;
   // The state first: a repair counts the waiting ones by it.
   setWaitState(at, WAIT_SLOT_WAITING);
-  waitingAdd(at.ranked, 1);
+  countWaiting(at, 1);
 }
 
 /** Tells the control thread of a waiting slot whose description is complete. Shard only. */
@@ -101,7 +118,8 @@ function leave(at: WaitSlot, state: u32): void {
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'a request stops waiting under the commit lock');
   if (ASSERTIONS) assert(at.state == WAIT_SLOT_WAITING, 'a request that leaves was waiting');
   setWaitState(at, state);
-  waitingAdd(at.ranked, -1);
+  countWaiting(at, -1);
+  if (state != WAIT_SLOT_DISPATCHED && (at.flags & WAIT_FLAG_TURN) != 0) waitingGone(at);
 }
 
 /**
@@ -214,6 +232,31 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
   return markCandidates(used, now, only >= 0 || !anywhere, true);
 }
 
+/** No endpoint has room for the session of a waiting turn. Commit lock held. @returns DISPATCH_HELD */
+function holdLocked(at: WaitSlot): u32 {
+  if ((at.flags & WAIT_FLAG_HELD) == 0) {
+    countWaiting(at, -1);
+    at.flags = (at.flags & ~WAIT_FLAG_HOME) | WAIT_FLAG_HELD;
+    countWaiting(at, 1);
+  }
+  return DISPATCH_HELD;
+}
+
+/**
+ * Lets a waiting turn go to its home, or to an open endpoint with room for it. MATCH is empty. Commit lock held.
+ * @returns DISPATCH_*
+ */
+function dispatchTurn(at: WaitSlot, thread: u32, used: u32, rank: u32, now: f64): u32 {
+  const home = waitingHome(at, used, now);
+  if (gateOn() && keepOpen(used, rank, at.uncached, at.prompt, now) == 0) return DISPATCH_CLOSED;
+  if (!home && !waitingFits(at, used, now)) return holdLocked(at);
+  const slot = leastBusy(used);
+  const need = waitingNeed(slot);
+  dispatchLocked(at, thread, slot, now);
+  if (at.ticket != 0) turnKeeps(at.ticket - 1, slot, need);
+  return DISPATCH_DONE;
+}
+
 /**
  * Lets a waiting request go on if an endpoint that it may use is open. Control thread only.
  * @param only the one endpoint slot that it waits for, -1 = any that it may use
@@ -233,12 +276,14 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
     const candidates = waitSlotCandidates(thread, slot, used, only, now);
     const prompt = at.prompt;
     const rank = rankOf(at.priority);
+    const turn = sessionsHold() && (at.flags & WAIT_FLAG_TURN) != 0 && !isTop(rank);
     result = candidates == 0 ? DISPATCH_NOWHERE : DISPATCH_CLOSED;
     memory.fill(MATCH, 0, slotOffset(used));
     const sticky = at.sticky;
     const flags = at.flags;
-    const waits = only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
-    if (candidates != 0 && (!gateOn() || keepOpen(used, rank, at.uncached, prompt, now) != 0)) {
+    const waits = !turn && only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
+    if (turn && candidates != 0) result = dispatchTurn(at, thread, used, rank, now);
+    else if (candidates != 0 && (!gateOn() || keepOpen(used, rank, at.uncached, prompt, now) != 0)) {
       const held = isMarked(sticky, used);
       if (waits && !held) {
         at.flags = flags | WAIT_FLAG_ASIDE;
@@ -285,10 +330,11 @@ export function waitSlotForget(thread: u32, slot: u32): void {
 /** Counts the waiting requests again from the wait slots. Commit lock held. */
 export function waitSlotRecount(): void {
   waitingClear();
+  sessionsHead().held = 0;
   for (let thread: u32 = 1; thread < THREADS; thread++) {
     for (let slot: u32 = 0; slot < SCANS; slot++) {
       const at = waitSlotAt(thread, slot);
-      if (at.state == WAIT_SLOT_WAITING) waitingAdd(at.ranked, 1);
+      if (at.state == WAIT_SLOT_WAITING) countWaiting(at, 1);
     }
   }
 }
@@ -305,7 +351,11 @@ export function waitingOf(thread: u32): u32 {
 
 /** A shard died: free its slots and empty its rings. Commit lock held; its charges are released with the ledger's. */
 export function waitSlotAbandon(thread: u32): void {
-  for (let slot: u32 = 0; slot < SCANS; slot++) setWaitState(waitSlotAt(thread, slot), WAIT_SLOT_FREE);
+  for (let slot: u32 = 0; slot < SCANS; slot++) {
+    const at = waitSlotAt(thread, slot);
+    if (at.state == WAIT_SLOT_WAITING && (at.flags & WAIT_FLAG_TURN) != 0) waitingGone(at);
+    setWaitState(at, WAIT_SLOT_FREE);
+  }
   ringClear(waitSlotRing(thread));
   ringClear(returnRing(thread));
   waitSlotRecount();

@@ -9,9 +9,32 @@ import { COLUMN_GENERATION } from '../endpoints';
 import { isTop, mustWait } from '../gate/bands';
 import { gateEnter, gateReleased } from '../gate/capacity-gate';
 import { markOpen } from '../gate/conditions';
-import { gateOn, waitSlotAt, waitSlotMaskAddress } from '../gate/layout';
-import { sessionsOn } from '../gate/sessions-layout';
-import { sessionsLook } from '../gate/sessions-room';
+import {
+  gateOn,
+  WAIT_FLAG_ANYWHERE,
+  WAIT_FLAG_ASIDE,
+  WAIT_FLAG_BLIND,
+  WAIT_FLAG_HELD,
+  WAIT_FLAG_HOME,
+  WAIT_FLAG_TURN,
+  WaitSlot,
+  waitSlotAt,
+  waitSlotMaskAddress,
+} from '../gate/layout';
+import { sessionsHead, sessionsHold, sessionsOn } from '../gate/sessions-layout';
+import {
+  keepFitting,
+  keepHome,
+  LOOK_FITS,
+  LOOK_FREE,
+  LOOK_HELD,
+  LOOK_HOME,
+  lookedHome,
+  lookedWaits,
+  sessionsLook,
+  sessionsLookAgain,
+} from '../gate/sessions-room';
+import { countedBeginning, soughtWord } from '../gate/sessions-turns';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { releaseEntry } from '../load/ledger';
@@ -51,6 +74,9 @@ let sticky: u32 = 0;
 /** The request waits for it although another one is open. */
 let aside: bool = false;
 
+/** What the session of the request leaves it: LOOK_*. */
+let look: u32 = LOOK_FREE;
+
 /**
  * Minimum of cached prefix (tokens) for which a request waits (docs/internals/flow-control.md, from simulations there).
  */
@@ -88,6 +114,7 @@ export function gateBegin(flags: u32): bool {
   behind = false;
   sticky = 0;
   aside = false;
+  look = LOOK_FREE;
   if ((flags & DECIDE_GATED) == 0) return false;
   returned = hold().ticket != 0 || (flags & DECIDE_FURTHER) != 0;
   if (gateOn()) return true;
@@ -127,20 +154,46 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   releaseHeld(used);
   const now = request().now;
   const rank = gateEnter(request().priority, now);
-  if (sessionsOn() && !returned) sessionsLook(used);
-  behind = !returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0);
+  if (sessionsOn()) lookAtSessions(used, rank);
+  behind = look == LOOK_HELD || (!returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0));
   const prompt = request().promptTokens;
-  const left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+  let left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+  if (left == 0 && look != LOOK_FREE && isTop(rank)) {
+    // The highest of several bands does not wait for an endpoint of its session.
+    look = LOOK_FREE;
+    readClass(used);
+    left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+  }
   closed = left != candidates;
   if (!closed) return left;
   // Only a request that has lost an endpoint to the gate may have to wait for it.
-  writeClass(used);
+  if (look == LOOK_FREE) writeClass(used);
   if (left == 0) return 0;
-  if (!returned && !isTop(rank) && hold().waitSlot != 0) sticky = findSticky(used, true);
+  if (look == LOOK_FREE && !returned && !isTop(rank) && hold().waitSlot != 0) sticky = findSticky(used, true);
   aside = sticky != 0;
   if (aside) return 0;
   memory.copy(CANDIDATES, KEPT, slotOffset(used));
   return left;
+}
+
+/** Looks what the session of the request leaves it of the candidates. */
+function lookAtSessions(used: u32, rank: u32): void {
+  const holds = sessionsHold() && (request().flags & DECIDE_FURTHER) == 0;
+  let found = LOOK_FREE;
+  if (!returned) found = sessionsLook(used, sessionsHold() && sessionsHead().held != 0 && !isTop(rank));
+  else if (holds) found = held == 0 ? sessionsLook(used, false) : sessionsLookAgain(used);
+  // The highest of several bands is never held.
+  if (!holds || (found == LOOK_HELD && isTop(rank))) return;
+  look = found;
+  if (look == LOOK_FREE) return;
+  writeClass(used);
+  if (look == LOOK_HOME) keepHome(used, held);
+  if (look == LOOK_FITS) keepFitting(used, held);
+}
+
+/** Marks those who may serve the request as candidates again. */
+function readClass(used: u32): void {
+  for (let slot: u32 = 0; slot < used; slot++) store<i32>(CANDIDATES + slotOffset(slot), isInClass(slot) ? -1 : 0);
 }
 
 function isInClass(slot: u32): bool {
@@ -201,6 +254,16 @@ function leastUncached(used: u32): u32 {
   return prompt > cached ? prompt - cached : 0;
 }
 
+/** Describes the session of a turn that waits. @returns WAIT_FLAG_* bits */
+function waitAsTurn(at: WaitSlot, used: u32): u32 {
+  lookedWaits(request().now);
+  at.session = soughtWord();
+  at.prefix = countedBeginning(used);
+  if (look != LOOK_HOME) return WAIT_FLAG_TURN | WAIT_FLAG_HELD;
+  at.sticky = lookedHome();
+  return WAIT_FLAG_TURN | WAIT_FLAG_HOME;
+}
+
 /** Puts the request into its wait slot, as no endpoint has room. @returns DECIDE_WAITS, or DECIDE_NO_WAIT_SLOT */
 export function gateWait(used: u32): u32 {
   const place = hold().waitSlot;
@@ -212,9 +275,13 @@ export function gateWait(used: u32): u32 {
   at.uncached = leastUncached(used);
   at.output = request().outputTokens;
   // One that comes back has waited for it already.
-  if (!aside && !returned) sticky = findSticky(used, false);
+  if (look == LOOK_FREE && !aside && !returned) sticky = findSticky(used, false);
   at.sticky = <i32>sticky - 1;
-  const blind = (request().flags & DECIDE_BLIND) != 0;
-  waitSlotLocked(slot, request().priority, anywhere, blind, aside);
+  at.session = 0;
+  at.prefix = 0;
+  let flags: u32 = (anywhere ? WAIT_FLAG_ANYWHERE : 0) | (aside ? WAIT_FLAG_ASIDE : 0);
+  if ((request().flags & DECIDE_BLIND) != 0) flags |= WAIT_FLAG_BLIND;
+  if (look != LOOK_FREE) flags |= waitAsTurn(at, used);
+  waitSlotLocked(slot, request().priority, flags);
   return DECIDE_WAITS;
 }

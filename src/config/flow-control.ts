@@ -29,7 +29,7 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
-const NO_SESSIONS: SessionSettings = { mode: 'off', smallPrompt: 0.02 };
+const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.1, smallPrompt: 0.02 } as const;
 
 /** The `flowControl` section with its defaults, as a document and as what the queues are told. */
 export interface ResolvedFlowControl {
@@ -113,6 +113,13 @@ function checkSection(section: FlowControlConfig, document: ConfigurationDocumen
     const band = section[field];
     if (band !== undefined) checkLimits(band, title, [...path, field], document);
   }
+  const { maxWait } = section.sessions ?? NO_SESSIONS;
+  if (durationMilliseconds(maxWait) < 0) {
+    throw document.error(
+      [...path, 'sessions', 'maxWait'],
+      `must not be negative, got ${shown(maxWait)}: 0s = no bound`,
+    );
+  }
   checkBands(section.priorityBands, document);
   checkTenantLimits(section, document);
 }
@@ -127,11 +134,21 @@ function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: Config
 
 /** One line for each valid setting without effect. */
 function idleSettings(section: FlowControlConfig, document: ConfigurationDocument): readonly string[] {
-  const { maxExpectedWait, defaultRequestTTL } = section;
+  const { maxExpectedWait, sessions, defaultRequestTTL = DEFAULT_TTL } = section;
+  const warnings: string[] = [];
+  const ttl = waitMs(defaultRequestTTL);
   const wait = waitMs(maxExpectedWait ?? '0');
-  if (wait === Number.POSITIVE_INFINITY || wait < waitMs(defaultRequestTTL ?? DEFAULT_TTL)) return [];
-  const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL ?? DEFAULT_TTL}`;
-  return [document.warning(['flowControl', 'maxExpectedWait'], text)];
+  if (wait !== Number.POSITIVE_INFINITY && wait >= ttl) {
+    const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL}`;
+    warnings.push(document.warning(['flowControl', 'maxExpectedWait'], text));
+  }
+  if (sessions?.mode === 'on' && ttl !== Number.POSITIVE_INFINITY && waitMs(sessions.maxWait) >= ttl) {
+    const text =
+      `a held turn is refused after defaultRequestTTL, ${defaultRequestTTL}, before maxWait, ${sessions.maxWait}: ` +
+      'set flowControl.defaultRequestTTL above maxWait, or a shorter maxWait';
+    warnings.push(document.warning(['flowControl', 'sessions'], text));
+  }
+  return warnings;
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {
@@ -237,8 +254,12 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
     tenantLimits: section.tenantLimits.map((limit) => shareOf(limit, replicas)),
     replicas,
     enableEviction: section.enableEviction,
-    sessions: section.sessions ?? NO_SESSIONS,
+    sessions: sessionSettings(section.sessions ?? NO_SESSIONS),
   };
+}
+
+function sessionSettings({ maxWait, ...settings }: NonNullable<FlowControlConfig['sessions']>): SessionSettings {
+  return { ...settings, maxWaitMs: waitMs(maxWait) };
 }
 
 /** A tenant's requests reach all pickers alike. */

@@ -89,9 +89,21 @@ const tenantLimit = z.strictObject({
 
 const sessions = z.strictObject({
   mode: z
-    .enum(['off', 'shadow'])
+    .enum(['off', 'shadow', 'on'])
     .default('off')
-    .describe('off = nothing is counted; shadow = sessions are counted and reported, and decisions do not ask them.'),
+    .describe(
+      'off = nothing is counted; shadow = sessions are counted and reported, and decisions do not ask them; on = a ' +
+        'turn waits while no KV cache has room for its session.',
+    ),
+  maxWait: duration
+    .default('300s')
+    .describe('Longest time that a turn is held; after it the next free place is its own. 0s = no such bound.'),
+  stretch: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.1)
+    .describe('Share of the KV cache by which a turn may exceed it once it was held for long.'),
   smallPrompt: z
     .number()
     .gt(0)

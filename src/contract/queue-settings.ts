@@ -80,10 +80,14 @@ export interface TokenBucketSettings {
 
 /** Settings of the sessions: chains of prompts each of which begins with the one before. */
 export interface SessionSettings {
-  /** off = not counted; shadow = counted, and decisions do not ask it. */
-  readonly mode: 'off' | 'shadow';
+  /** off = not counted; shadow = counted, and decisions do not ask it; on = turns without room are held. */
+  readonly mode: 'off' | 'shadow' | 'on';
   /** Share of an endpoint's cache below which a prompt is nobody's turn. */
   readonly smallPrompt: number;
+  /** Share of a cache that a turn may exceed once it was held for long. */
+  readonly stretch: number;
+  /** Milliseconds after which a held turn goes on without room; Infinity = never. */
+  readonly maxWaitMs: number;
 }
 
 /** Configured settings of the queues. */

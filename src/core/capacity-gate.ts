@@ -59,6 +59,10 @@ export interface WaitingRequest {
   readonly prefixSlot: number;
   /** Whether the request waits for that slot although another endpoint is open. */
   readonly aside: boolean;
+  /** Whether it is a turn of a session for which no endpoint has room. */
+  readonly held: boolean;
+  /** Endpoint slot of its protected session, for which it waits; -1 = none. */
+  readonly home: number;
   /** Whether the request was dispatched before, under this handle, and could not use the endpoint. */
   readonly again: boolean;
   readonly handle: number;
@@ -74,7 +78,7 @@ export interface WaitRejection {
 }
 
 /** Result of a dispatch. */
-export type DispatchAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks';
+export type DispatchAnswer = 'done' | 'closed' | 'gone' | 'busy' | 'nowhere' | 'sticks' | 'held';
 
 /** A running request that is to be evicted for one of a higher band. */
 export interface Evicted {
@@ -125,6 +129,7 @@ const answers: Readonly<Record<number, DispatchAnswer>> = {
   [CORE.DISPATCH_BUSY]: 'busy',
   [CORE.DISPATCH_NOWHERE]: 'nowhere',
   [CORE.DISPATCH_STICKS]: 'sticks',
+  [CORE.DISPATCH_HELD]: 'held',
 };
 
 /**
@@ -276,7 +281,9 @@ export class CapacityGate {
       // A copy: TextDecoder refuses shared memory.
       flow: decoder.decode(bytes.slice(name, name + number(CORE.WAIT_SLOT_FLOW_LENGTH))),
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
-      prefixSlot: view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
+      prefixSlot: (flags & CORE.WAIT_FLAG_TURN) === 0 ? view.getInt32(at + CORE.WAIT_SLOT_STICKY, true) : -1,
+      held: (flags & CORE.WAIT_FLAG_HELD) !== 0,
+      home: (flags & CORE.WAIT_FLAG_HOME) === 0 ? -1 : view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
       aside: (flags & CORE.WAIT_FLAG_ASIDE) !== 0,
       again: (flags & CORE.WAIT_FLAG_BEFORE) !== 0,
       handle: number(CORE.WAIT_SLOT_HANDLE),

@@ -223,6 +223,7 @@ export const CORE = {
   DISPATCH_CLOSED: 1,
   DISPATCH_DONE: 0,
   DISPATCH_GONE: 2,
+  DISPATCH_HELD: 6,
   DISPATCH_NOWHERE: 4,
   DISPATCH_STICKS: 5,
   EJECTION_DEATH: 2,
@@ -670,12 +671,14 @@ export const CORE = {
   SESSIONS_AGAIN_MOVED: 12,
   SESSIONS_AT_HOME: 5,
   SESSIONS_FIT: 6,
+  SESSIONS_FORCED: 14,
   SESSIONS_FORGOTTEN: 9,
   SESSIONS_FORKED: 2,
   SESSIONS_GIVEN_UP: 8,
   SESSIONS_HELD: 7,
   SESSIONS_NEW: 1,
   SESSIONS_OFF: 0,
+  SESSIONS_ON: 2,
   SESSIONS_RECOGNISED: 0,
   SESSIONS_SAVED: 13,
   SESSIONS_SHADOW: 1,
@@ -725,6 +728,9 @@ export const CORE = {
   WAIT_FLAG_ASIDE: 16,
   WAIT_FLAG_ASKS: 8,
   WAIT_FLAG_BEFORE: 4,
+  WAIT_FLAG_HELD: 128,
+  WAIT_FLAG_HOME: 64,
+  WAIT_FLAG_TURN: 32,
   WAIT_SLOT_BODY: 68,
   WAIT_SLOT_BOUND: 100,
   WAIT_SLOT_BOUND_LIMIT: 108,
@@ -735,7 +741,7 @@ export const CORE = {
   WAIT_SLOT_ENDPOINT: 28,
   WAIT_SLOT_EXPECTED: 84,
   WAIT_SLOT_FLAGS: 24,
-  WAIT_SLOT_FLOW: 112,
+  WAIT_SLOT_FLOW: 128,
   WAIT_SLOT_FLOW_BYTES: 256,
   WAIT_SLOT_FLOW_LENGTH: 88,
   WAIT_SLOT_FREE: 0,
@@ -989,9 +995,10 @@ export interface CoreFunctions {
   sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
   sessionTake(): U32;
   sessionsCheck(): U32;
-  sessionsConfigure(mode: U32, small: F32): U32;
+  sessionsConfigure(mode: U32, small: F32, stretch: F32, maxWait: F32): U32;
   sessionsCounter(counter: U32): F64;
   sessionsForgotten(slot: U32, capacity: U32): U32;
+  sessionsHeld(): U32;
   sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
   sessionsOtherBegins(slot: U32, tokens: U32): void;
@@ -1211,6 +1218,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsConfigure: exports.sessionsConfigure,
     sessionsCounter: exports.sessionsCounter,
     sessionsForgotten: exports.sessionsForgotten,
+    sessionsHeld: exports.sessionsHeld,
     sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
     sessionsOtherBegins: exports.sessionsOtherBegins,

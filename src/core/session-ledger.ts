@@ -3,9 +3,13 @@ import type { CoreInstance } from './memory.js';
 
 /** What is done with sessions (assembly/gate/sessions-room.ts). */
 export interface SessionRule {
-  readonly mode: 'off' | 'shadow';
+  readonly mode: 'off' | 'shadow' | 'on';
   /** Share of an endpoint's cache below which a prompt is nobody's turn. */
   readonly smallPrompt: number;
+  /** Share of a cache that a turn may exceed once it was held for long. */
+  readonly stretch: number;
+  /** Milliseconds after which a held turn goes on without room; Infinity = never. */
+  readonly maxWaitMs: number;
 }
 
 /** Counts of the sessions of a pool since they were turned on. */
@@ -20,6 +24,8 @@ export interface SessionCounts {
   readonly recomputed: Readonly<Record<'lapsed' | 'lost' | 'moved', number>>;
   /** Tokens of protected sessions that were found in the cache. */
   readonly found: number;
+  /** Held turns that went on without room after the longest wait. */
+  readonly forced: number;
 }
 
 /** Classes of sessions by the number of their turns. */
@@ -28,6 +34,7 @@ export const SESSION_CLASSES = ['1', '2-4', '5+'] as const;
 const MODES: Readonly<Record<SessionRule['mode'], number>> = {
   off: CORE.SESSIONS_OFF,
   shadow: CORE.SESSIONS_SHADOW,
+  on: CORE.SESSIONS_ON,
 };
 
 /** Interval in milliseconds between two looks at idle sessions. */
@@ -48,8 +55,9 @@ export class SessionLedger {
   }
 
   /** Turns the sessions on or off; they begin with none. */
-  configure({ mode, smallPrompt }: SessionRule): boolean {
-    if (this.#core.call.sessionsConfigure(MODES[mode], smallPrompt) !== 0) return false;
+  configure({ mode, smallPrompt, stretch, maxWaitMs }: SessionRule): boolean {
+    const maxWait = Number.isFinite(maxWaitMs) ? maxWaitMs : 0;
+    if (this.#core.call.sessionsConfigure(MODES[mode], smallPrompt, stretch, maxWait) !== 0) return false;
     this.#isOn = mode !== 'off';
     return true;
   }
@@ -81,7 +89,13 @@ export class SessionLedger {
         moved: count(CORE.SESSIONS_AGAIN_MOVED),
       },
       found: count(CORE.SESSIONS_SAVED),
+      forced: count(CORE.SESSIONS_FORCED),
     };
+  }
+
+  /** Turns that are held. */
+  get held(): number {
+    return this.#core.call.sessionsHeld() >>> 0;
   }
 
   /** Tokens of an endpoint's cache that protected sessions need, with what lies between them. */

@@ -1,5 +1,5 @@
 import type { BandSettings, FairnessSettings, QueueLimits } from '../contract/queue-settings.js';
-import { CANDIDATE_SETS_MAX } from './candidate-sets.js';
+import { CANDIDATE_SETS_MAX, HELD } from './candidate-sets.js';
 import { DrainRate } from './drain-rate.js';
 import type { FlowTable } from './flow-table.js';
 import { HeapOrder, type LaneOrder, ListOrder } from './lane-order.js';
@@ -20,6 +20,9 @@ export interface QueueTables {
   readonly lanes: Lanes;
   readonly flows: FlowTable;
 }
+
+/** Candidate sets 32 to 63 that `dispatch` tries. */
+const NOT_HELD = ~(1 << (HELD & 31));
 
 /** The waiting requests of one priority: their lanes, their sums, and the next one to dispatch. */
 export class Band {
@@ -66,7 +69,12 @@ export class Band {
 
   /** Candidate sets 32 to 63. */
   get openHigh(): number {
-    return (this.#filled[1]! & ~this.#closed[1]!) >>> 0;
+    return (this.#filled[1]! & ~this.#closed[1]! & NOT_HELD) >>> 0;
+  }
+
+  /** Whether turns are held. */
+  get holds(): boolean {
+    return (this.#filled[1]! & ~NOT_HELD) !== 0;
   }
 
   get filledLow(): number {

@@ -6,6 +6,8 @@ export const CANDIDATE_SETS_MAX = 64;
 const WHOLE_POOL = 0;
 /** The candidate set of requests whose own set finds no free number. */
 export const OVERFLOW = CANDIDATE_SETS_MAX - 1;
+/** The candidate set in which held turns wait, whatever their own candidates are. */
+export const HELD = CANDIDATE_SETS_MAX - 2;
 
 /**
  * Candidate sets. Requests with the same candidates wait together, so one with full endpoints holds up only requests
@@ -107,8 +109,8 @@ export class CandidateSets {
   }
 
   #unused(): number {
-    for (let id = 1; id < OVERFLOW; id++) if (this.#slots[id] === undefined) return id;
-    for (let id = 1; id < OVERFLOW; id++) if (this.members[id] === 0) return id;
+    for (let id = 1; id < HELD; id++) if (this.#slots[id] === undefined) return id;
+    for (let id = 1; id < HELD; id++) if (this.members[id] === 0) return id;
     return NONE;
   }
 

@@ -75,6 +75,9 @@ interface Place {
 const DISPATCHES_PER_TURN_MAX = 256;
 /** Interval between two updates of what has filled up, while requests wait (docs/internals/flow-control.md). */
 const LOOK_MS = 50;
+/** Minimum interval between two tries of held turns, and bound on the tries. */
+const HELD_MS = 20;
+const HELD_TRIES_MAX = 256;
 /** Time without requests after which a band is dropped (as in llm-d-router), and interval between two checks. */
 const BAND_IDLE_MS = 600_000;
 const FORGET_MS = 60_000;
@@ -113,6 +116,7 @@ export class FlowController {
   #timerAt = Number.POSITIVE_INFINITY;
   #lastLookMs = 0;
   #lastTickMs = 0;
+  #lastHeldMs = 0;
   #forgotMs = 0;
   /** Time at which first tokens that cannot be seen are due. */
   #unseenMs = Number.POSITIVE_INFINITY;
@@ -274,7 +278,8 @@ export class FlowController {
   #enqueue(request: WaitingRequest, now: number): number {
     const { queues } = this.#options;
     // Returned from a dispatch without use of the endpoint: the request goes to the head of its flow.
-    if (request.again && queues.requeue(request.handle, request.candidates, now)) {
+    const candidates = this.#candidatesOf(request);
+    if (request.again && queues.requeue(request.handle, candidates, now, request.held)) {
       this.#running.delete(request.handle);
       return request.handle;
     }
@@ -282,7 +287,8 @@ export class FlowController {
       {
         priority: request.priority,
         flow: request.flow,
-        candidates: request.candidates,
+        candidates,
+        held: request.held,
         promptTokens: request.promptTokens,
         uncachedTokens: request.uncachedTokens,
         maxTokens: request.maxOutputTokens,
@@ -295,6 +301,14 @@ export class FlowController {
       },
       now,
     );
+  }
+
+  /** The turn of a protected session waits beside others for its home; the core looks at all candidates each time. */
+  #candidatesOf({ home, candidates }: WaitingRequest): Uint32Array | undefined {
+    if (home < 0) return candidates;
+    const only = new Uint32Array((home >> 5) + 1);
+    only[home >> 5] = 1 << (home & 31);
+    return only;
   }
 
   #cancelled(thread: number, slot: number): void {
@@ -329,9 +343,22 @@ export class FlowController {
       queues.dispatch(this.#dispatch, startedAt, DISPATCHES_PER_TURN_MAX);
       counts.dispatched((nowMs() - startedAt) / 1_000);
       if (queues.unfinished) this.#serveMore();
-      else if (this.#evicts) this.#evictions.demand(nowMs());
+      else {
+        if (queues.held > 0) this.#serveHeld(startedAt);
+        if (this.#evicts) this.#evictions.demand(nowMs());
+      }
     }
     this.#sleep(nowMs());
+  }
+
+  /**
+   * Tries held turns, no more often than every 20 ms: their endpoints fill and empty with turns of seconds. Without a
+   * wake-up the next look at the conditions comes here.
+   */
+  #serveHeld(now: number): void {
+    if (now < this.#lastHeldMs + HELD_MS) return;
+    this.#lastHeldMs = now;
+    this.#options.queues.dispatchHeld(this.#dispatch, now, HELD_TRIES_MAX);
   }
 
   /** Continues in the next turn, after messages and timers. */
@@ -364,6 +391,7 @@ export class FlowController {
         return this.#nowhere(handle, place, only);
       case 'closed':
       case 'sticks':
+      case 'held':
         return answer;
     }
   }

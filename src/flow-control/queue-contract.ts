@@ -24,6 +24,8 @@ export interface QueuedRequest {
   readonly stickySlot: number;
   /** Slot for which it may begin to wait like that when its turn comes; absent or -1 = none. */
   readonly prefixSlot?: number;
+  /** Whether it is a turn of a session for which no endpoint has room: it is held beside the others. */
+  readonly held?: boolean;
   /** The owner's name for the request, a non-negative 32-bit number; returned with every event. */
   readonly reference: number;
 }
@@ -62,9 +64,10 @@ export const NO_HANDLE = -1;
  * - `gone`: its owner has cancelled it meanwhile; it is removed as cancelled.
  * - `sticks`: other endpoints are open, but not the one that holds its prefix. The request waits for that one for a
  *   short time, beside the others.
+ * - `held`: no endpoint has room for its session. It is tried again by `dispatchHeld`.
  * - `later`: no dispatch is possible now, because the answer cannot be delivered; `dispatch` ends without a change.
  */
-export type DispatchResult = 'dispatched' | 'closed' | 'sticks' | 'stopped' | 'gone' | 'later';
+export type DispatchResult = 'dispatched' | 'closed' | 'sticks' | 'held' | 'stopped' | 'gone' | 'later';
 
 /**
  * Tries to place a request: decides and charges in one step.
@@ -157,6 +160,8 @@ export interface QueueTotals {
 export interface Queues {
   /** Number of waiting requests. */
   readonly waiting: number;
+  /** Those of them that are held for room of their sessions. */
+  readonly held: number;
   /** Whether the last `dispatch` stopped at its bound with more requests to try. */
   readonly unfinished: boolean;
   /** Reason why the last `enqueue` returned NO_HANDLE. */
@@ -178,10 +183,16 @@ export interface Queues {
    */
   dispatch(tryDispatch: TryDispatch, nowMs: number, dispatchesMax: number): number;
   /**
+   * Tries held turns, at most `most`: highest band first, then the flow with the fewest served tokens, then the longest
+   * wait for its size. One without room is passed over.
+   * @returns the number of dispatched requests
+   */
+  dispatchHeld(tryDispatch: TryDispatch, nowMs: number, triesMax: number): number;
+  /**
    * Returns a dispatched request that could not use its endpoint to the head of its flow, with its old deadline.
    * @returns false when the handle has ended
    */
-  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number): boolean;
+  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number, held?: boolean): boolean;
   /** Updates the generated tokens of a running request. */
   progress(handle: number, outputTokens: number, nowMs: number): void;
   /** Ends a running request; its real output settles the account of its flow. A second call does nothing. */

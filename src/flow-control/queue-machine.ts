@@ -2,9 +2,10 @@ import type { FlowControlSettings } from '../contract/queue-settings.js';
 import { REFUSAL_CAUSES, type RefusalCause } from '../contract/refusing-bound.js';
 import { adoptAccounts, type Band, type QueueTables, weightOf } from './band.js';
 import { BANDS_MAX, BandDirectory } from './band-directory.js';
-import { OVERFLOW } from './candidate-sets.js';
+import { HELD, OVERFLOW } from './candidate-sets.js';
 import { drainMs, expectedWaitMs, tokensAhead } from './expected-wait.js';
 import { FlowTable } from './flow-table.js';
+import { heldInOrder } from './held-turns.js';
 import { Lanes } from './lanes.js';
 import {
   type DispatchResult,
@@ -89,6 +90,10 @@ export class QueueMachine implements Queues {
 
   get waiting(): number {
     return this.#room.requests;
+  }
+
+  get held(): number {
+    return this.#room.held.size;
   }
 
   /** Dispatched requests that have not ended, as far as they are followed. */
@@ -185,6 +190,26 @@ export class QueueMachine implements Queues {
     }
   }
 
+  dispatchHeld(tryDispatch: TryDispatch, nowMs: number, triesMax: number): number {
+    const { requests } = this.#tables;
+    let tries = 0;
+    let dispatched = 0;
+    for (const band of this.#bands.sorted) {
+      if (!band.holds) continue;
+      for (const index of heldInOrder(this.#room, band, this.#tables, nowMs)) {
+        if (tries++ === triesMax) return dispatched;
+        const handle = requests.handleOf(index);
+        const result = tryDispatch(handle, requests.reference[index]!, band.priority, NONE);
+        if (result === 'dispatched') {
+          dispatched++;
+          this.#dispatch(index, band, nowMs);
+        } else if (result === 'gone') this.cancel(handle, nowMs);
+        else if (result === 'stopped' || result === 'later') return dispatched;
+      }
+    }
+    return dispatched;
+  }
+
   #dispatch(index: number, band: Band, nowMs: number): void {
     const tokens = this.#running.pay(index, band);
     band.drain.dispatched(tokens, nowMs);
@@ -201,6 +226,10 @@ export class QueueMachine implements Queues {
     if (result === 'gone') return this.cancel(requests.handleOf(index), nowMs);
     if (result === 'sticks') {
       this.#room.setAside(index, requests.prefixSlot[index]!, band, nowMs);
+      return true;
+    }
+    if (result === 'held') {
+      this.#room.hold(index, band);
       return true;
     }
     if (result !== 'closed') {
@@ -222,7 +251,7 @@ export class QueueMachine implements Queues {
     if (!this.unfinished && !this.#stopped) band.close(OVERFLOW);
   }
 
-  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number): boolean {
+  requeue(handle: number, candidates: Uint32Array | undefined, nowMs: number, held = false): boolean {
     const { requests, flows } = this.#tables;
     const index = requests.find(handle, RUNNING);
     if (index === NONE) return false;
@@ -231,7 +260,7 @@ export class QueueMachine implements Queues {
     this.#running.takeBack(index, nowMs);
     requests.stickySlot[index] = NONE;
     requests.ownSet[index] = this.#room.sets.find(candidates);
-    this.#room.enter(index, band, requests.ownSet[index]!, nowMs);
+    this.#room.enter(index, band, held ? HELD : requests.ownSet[index]!, nowMs);
     this.totals.requeued++;
     this.totals.dispatched--;
     return true;
@@ -438,7 +467,8 @@ export class QueueMachine implements Queues {
   }
 
   /** Candidate set in which a request starts to wait: that of the endpoint with its prefix, or its own. */
-  #firstSet(index: number, { stickySlot }: QueuedRequest, band: Band): number {
+  #firstSet(index: number, { stickySlot, held }: QueuedRequest, band: Band): number {
+    if (held === true) return HELD;
     const own = this.#tables.requests.ownSet[index]!;
     const { sorted } = this.#bands;
     // The highest of several bands would lose more by the wait than the prefix saves (docs/internals/flow-control.md).

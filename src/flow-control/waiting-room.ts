@@ -1,5 +1,5 @@
 import type { Band, QueueTables } from './band.js';
-import { CandidateSets } from './candidate-sets.js';
+import { CandidateSets, HELD } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
 import { TimeHeap } from './time-heap.js';
 
@@ -20,6 +20,8 @@ export interface WaitBudgets {
 /** All waiting requests: place in a band, candidate set, deadline, and the sums over them. */
 export class WaitingRoom {
   readonly sets: CandidateSets;
+  /** Held turns, by their records. */
+  readonly held = new Set<number>();
   requests = 0;
   bytes = 0;
   tokens = 0;
@@ -62,6 +64,7 @@ export class WaitingRoom {
     this.sets.members[candidateSet]!++;
     requests.state[index] = WAITING;
     band.place(index, candidateSet);
+    if (candidateSet === HELD) this.held.add(index);
     this.#deadlines.set(index, this.#deadlineOf(index));
   }
 
@@ -71,6 +74,7 @@ export class WaitingRoom {
     const flow = requests.flow[index]!;
     const candidateSet = lanes.candidateSet[requests.lane[index]!]!;
     band.unplace(index);
+    this.held.delete(index);
     this.#deadlines.remove(index);
     this.#stickyEnds.remove(index);
     this.sets.members[requests.ownSet[index]!]!--;
@@ -126,6 +130,18 @@ export class WaitingRoom {
     this.sets.members[only]!++;
     band.unplace(index);
     band.place(index, only);
+  }
+
+  /** Makes a request a held one: no endpoint has room for its session. */
+  hold(index: number, band: Band): void {
+    const { requests, lanes } = this.#tables;
+    this.#stickyEnds.remove(index);
+    requests.stickySlot[index] = NONE;
+    this.sets.members[lanes.candidateSet[requests.lane[index]!]!]!--;
+    this.sets.members[HELD]!++;
+    band.unplace(index);
+    band.place(index, HELD);
+    this.held.add(index);
   }
 
   /** Ends the wait for one endpoint: the request joins those of its own set. */

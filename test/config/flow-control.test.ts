@@ -54,7 +54,29 @@ describe('flow control that is on', () => {
   });
 
   it('flow control that is on refuses a mode of sessions that it does not have, with those that it has', () => {
-    expect(() => load(on('{sessions: {mode: always}}'))).toThrow(/flowControl\.sessions\.mode.*off.*shadow/s);
+    expect(() => load(on('{sessions: {mode: always}}'))).toThrow(/flowControl\.sessions\.mode.*off.*shadow.*on/s);
+  });
+
+  it('flow control that is on holds turns of sessions as long and as far as it is told to', () => {
+    const given = '{defaultRequestTTL: 400s, sessions: {mode: on, maxWait: 90s, stretch: 0.05}}';
+    const { warnings, flowControl } = load(on(given));
+    expect(warnings).toEqual([]);
+    expect(flowControl!.sessions).toEqual({ mode: 'on', smallPrompt: 0.02, stretch: 0.05, maxWaitMs: 90_000 });
+    const endless = load(on('{defaultRequestTTL: 0s, sessions: {mode: on, maxWait: 0s}}'));
+    expect(endless.flowControl!.sessions.maxWaitMs).toBe(Number.POSITIVE_INFINITY);
+    expect(endless.warnings).toEqual([]);
+  });
+
+  it('flow control that is on warns of held turns that are refused before their longest wait', () => {
+    const warned = [expect.stringMatching(/flowControl\.sessions.*defaultRequestTTL, 60s, before maxWait, 300s/s)];
+    expect(load(on('{sessions: {mode: on}}')).warnings).toEqual(warned);
+    expect(load(on('{sessions: {mode: shadow}}')).warnings).toEqual([]);
+    expect(load(on('{sessions: {mode: on, maxWait: 45s}}')).warnings).toEqual([]);
+  });
+
+  it('flow control that is on refuses a negative longest wait of held turns', () => {
+    const given = on('{sessions: {mode: on, maxWait: -1s}}');
+    expect(() => load(given)).toThrow(/flowControl\.sessions\.maxWait.*must not be negative/s);
   });
 
   it('flow control that is on needs no section', () => {

@@ -20,7 +20,7 @@ function startPool() {
     operations,
   );
   pool.programs.publish(0, operations, { inserts: true });
-  pool.gate.sessions.configure({ mode: 'shadow', smallPrompt: 0.02 });
+  pool.gate.sessions.configure({ mode: 'shadow', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 });
   const state = new SharedArrayBuffer(64);
   const flags = new Int32Array(state);
   const spawn = async (thread: number) => {

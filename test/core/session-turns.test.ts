@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
+import type { SessionRule } from '../../dist/src/core/session-ledger.js';
 import { makeGate, type Shard } from './gate-pool.ts';
 import { scorer } from './pool.ts';
 
 const BLOCK = 64;
 /** Tokens of the cache of each endpoint. */
 const CACHE = 100 * BLOCK;
-const CONFIGURED = { mode: 'shadow', smallPrompt: 0.02 } as const;
+const CONFIGURED = { mode: 'shadow', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 } as const;
 const IDLE = { waiting: 0, running: 0, kvUsage: 0, blockTokens: BLOCK, blockCount: 100 };
 
 /** A text: each word stands for a block. */
@@ -20,7 +21,7 @@ class SessionPool {
   readonly #shard: Shard;
   #now = 1_000;
 
-  constructor(endpoints = 2, settings: { mode: 'off' | 'shadow'; smallPrompt: number } = CONFIGURED) {
+  constructor(endpoints = 2, settings: Partial<SessionRule> = CONFIGURED) {
     const operations = [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), scorer('OP_PICK_MAX_SCORE', 1, 1)];
     this.pool = makeGate(
       { mode: 'requests', maxRequests: 1_000, maxTokens: 1 },
@@ -28,7 +29,7 @@ class SessionPool {
       operations,
     );
     this.pool.programs.publish(0, operations, { inserts: true });
-    expect(this.pool.gate.sessions.configure(settings)).toBe(true);
+    expect(this.pool.gate.sessions.configure({ ...CONFIGURED, ...settings })).toBe(true);
     this.#shard = this.pool.shard(1);
   }
 
@@ -194,7 +195,7 @@ describe('turns of sessions', () => {
   });
 
   it('nothing is counted while sessions are off, and what ran then is not ended', () => {
-    const pool = new SessionPool(1, { mode: 'off', smallPrompt: 0.02 });
+    const pool = new SessionPool(1, { mode: 'off' });
     const charge = pool.begin(wordsOf(1, 20));
     pool.pool.gate.sessions.configure(CONFIGURED);
     pool.end(charge);
@@ -205,7 +206,7 @@ describe('turns of sessions', () => {
   it('sessions that are turned off and on begin with none', () => {
     const pool = new SessionPool(1);
     const charge = pool.begin(wordsOf(1, 20));
-    pool.pool.gate.sessions.configure({ mode: 'off', smallPrompt: 0.02 });
+    pool.pool.gate.sessions.configure({ ...CONFIGURED, mode: 'off' });
     pool.pool.gate.sessions.configure(CONFIGURED);
     expect(pool.used(0)).toBe(0);
     pool.end(charge);
@@ -215,7 +216,7 @@ describe('turns of sessions', () => {
 
   it('two equal streams of requests are decided alike with sessions in shadow mode and off', () => {
     const play = (mode: 'off' | 'shadow') => {
-      const pool = new SessionPool(2, { mode, smallPrompt: 0.02 });
+      const pool = new SessionPool(2, { mode });
       return Array.from({ length: 200 }, (_, i) => pool.turn(wordsOf(i % 9, 5 + (i % 50))));
     };
     expect(play('shadow')).toEqual(play('off'));

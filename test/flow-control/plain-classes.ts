@@ -1,6 +1,6 @@
 // Which waiting requests stand together because they have the same candidates, said plainly: a list of classes,
 // searched from end to end.
-import { OVERFLOW } from '../../dist/src/flow-control/candidate-sets.js';
+import { HELD } from '../../dist/src/flow-control/candidate-sets.js';
 
 /** Requests with the same candidates. */
 export class PlainClass {
@@ -25,7 +25,7 @@ export class PlainClass {
 /** All classes. A class without members stays known until its place is needed. */
 export class PlainClasses {
   readonly #pool = new PlainClass(undefined, false, 0);
-  readonly #places: (PlainClass | undefined)[] = new Array(OVERFLOW - 1).fill(undefined);
+  readonly #places: (PlainClass | undefined)[] = new Array(HELD - 1).fill(undefined);
   #overflow = new PlainClass([], true, 0);
   #changes = 0;
 

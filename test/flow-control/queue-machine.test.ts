@@ -278,13 +278,13 @@ describe('classes of candidates', () => {
   it('classes of candidates beyond the 64th look sixteen requests deep', () => {
     const queue = new Queue();
     const set = (i: number) => [i & 7, 8 + (i >> 3), 40];
-    for (let i = 0; i < 62; i++) queue.add({ reference: i, candidates: slots(...set(i)) });
+    for (let i = 0; i < 61; i++) queue.add({ reference: i, candidates: slots(...set(i)) });
     const deep = new Map<number, readonly number[]>();
     for (let i = 0; i < 20; i++) {
       deep.set(100 + i, [50 + i]);
       queue.add({ reference: 100 + i, candidates: slots(50 + i) });
     }
-    for (let i = 0; i < 62; i++) deep.set(i, set(i));
+    for (let i = 0; i < 61; i++) deep.set(i, set(i));
     expect(queue.serve(9, [65, 66], deep)).toEqual([115, 116]);
     queue.machine.opened(60);
     // The order of the others is as it was.

@@ -62,7 +62,7 @@ describe('the queues do what the plain model says, event by event', () => {
   });
 
   it.each(FAIRNESS)('$kind, with more sets of candidates than there are classes', (fairness) => {
-    expectEnough(play({ fairness, ordering: ORDERINGS[0]!, sticky: true, crowded: true }, HISTORIES / 2));
+    expectEnough(play({ fairness, ordering: ORDERINGS[0]!, sticky: true, crowded: true }, HISTORIES));
   });
 });
 

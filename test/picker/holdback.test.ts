@@ -66,7 +66,7 @@ describe('the ceilings of a pool', () => {
       ceilings,
       share: 1,
       standing: [10, 0],
-      sessions: { mode: 'off', smallPrompt: 0.02 },
+      sessions: { mode: 'off', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 },
     });
     controller.wake();
     const shard = pool.shard(1);

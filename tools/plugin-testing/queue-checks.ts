@@ -36,7 +36,7 @@ function machine(fairness: FairnessSettings, ordering: OrderingSettings): QueueM
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
-    sessions: { mode: 'off', smallPrompt: 0.02 },
+    sessions: { mode: 'off', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 },
   };
   return new QueueMachine(settings, 0, { requests: 1_024, flows: 64 });
 }

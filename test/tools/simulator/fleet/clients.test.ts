@@ -123,6 +123,16 @@ describe('sessions of a simulated picker', () => {
     expect(recognised.prompt + recognised.new + recognised.fork).toBeGreaterThanOrEqual(outcome.requests.length);
   });
 
+  test('held turns all end, and fewer tokens are computed again', () => {
+    const on = { defaultRequestTTL: '900s', sessions: { mode: 'on' } };
+    const held = play(LOADED, { changes: { ...QUEUES, flowControl: on } }).outcome;
+    const counted = play(LOADED, { changes: SHADOW }).outcome;
+    const again = ({ sessions }: typeof held) => Object.values(sessions!.recomputed).reduce((a, b) => a + b, 0);
+    expect(held.sessions!.looks.none).toBeGreaterThan(0);
+    expect(held.requests.every(({ status }) => status === 'served')).toBe(true);
+    expect(again(held)).toBeLessThan(again(counted) / 2);
+  });
+
   test('nothing is said of sessions without shadow mode', () => {
     expect(play(AGENTS, { changes: QUEUES }).outcome.sessions).toBeUndefined();
     expect(play(AGENTS).outcome.sessions).toBeUndefined();

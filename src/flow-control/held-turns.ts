@@ -1,0 +1,29 @@
+import type { Band, QueueTables } from './band.js';
+import type { WaitingRoom } from './waiting-room.js';
+
+/** Tokens on top of a prompt in the order of held turns, so that no wait counts without end for a short one. */
+const RATIO_TOKENS = 1_000;
+
+/**
+ * Held turns of a band in the order in which they are tried: the flow with the fewest served tokens first where the
+ * band is fair, then the longest wait for the tokens of the prompt, which is the response ratio (Brinch Hansen 1971),
+ * unless the band has another order than that of arrival.
+ */
+export function heldInOrder(room: WaitingRoom, band: Band, { requests, flows }: QueueTables, nowMs: number): number[] {
+  const tag = (index: number) => (band.fairness.oneLane ? 0 : flows.tag[requests.flow[index]!]!);
+  const byRatio = band.settings.ordering.kind === 'arrival';
+  const order = (index: number) => {
+    if (!byRatio) return requests.order[index]!;
+    return -(nowMs - requests.enqueuedMs[index]!) / (requests.promptTokens[index]! + RATIO_TOKENS);
+  };
+  const sorted: { readonly index: number; readonly tag: number; readonly order: number }[] = [];
+  for (const index of room.held) {
+    if (flows.priority[requests.flow[index]!] === band.priority) {
+      sorted.push({ index, tag: tag(index), order: order(index) });
+    }
+  }
+  sorted.sort(
+    (a, b) => a.tag - b.tag || a.order - b.order || requests.sequence[a.index]! - requests.sequence[b.index]!,
+  );
+  return sorted.map(({ index }) => index);
+}

@@ -1,0 +1,347 @@
+import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/src/core/core-names.js';
+import type { SessionRule } from '../../dist/src/core/session-ledger.js';
+import { describedRequest, makeGate, type Shard } from './gate-pool.ts';
+import { scorer } from './pool.ts';
+
+const BLOCK = 64;
+const CONFIGURED: SessionRule = { mode: 'on', smallPrompt: 0.02, stretch: 0, maxWaitMs: Number.POSITIVE_INFINITY };
+/** An endpoint whose cache has 100 blocks. */
+const IDLE = { waiting: 0, running: 0, kvUsage: 0, blockTokens: BLOCK, blockCount: 100 };
+
+interface Charge {
+  readonly slot: number;
+  readonly ticket: number;
+  readonly ticketGeneration: number;
+}
+
+interface Asked {
+  readonly words: readonly number[];
+  readonly priority?: number;
+  readonly subset?: readonly number[];
+}
+
+/** A text: each word stands for a block. */
+function wordsOf(name: number, count: number): readonly number[] {
+  return Array.from({ length: count }, (_, i) => name * 1_000 + i);
+}
+
+/** A pool that holds turns; a request without a session to follow goes to the endpoint with the fewest requests. */
+class HoldingPool {
+  readonly pool;
+  readonly #shard: Shard;
+  now = 1_000;
+
+  constructor(endpoints = 2, settings: Partial<SessionRule> = {}, requestsMax = 1_000) {
+    const operations = [scorer('OP_SCORE_ACTIVE_REQUEST', 1), scorer('OP_PICK_MAX_SCORE', 1, 1)];
+    this.pool = makeGate(
+      { mode: 'requests', maxRequests: requestsMax, maxTokens: 1 },
+      Array.from({ length: endpoints }, () => IDLE),
+      operations,
+    );
+    this.pool.programs.publish(0, [scorer('OP_SCORE_PREFIX', 0.01, 0, 8192, 64), ...operations], { inserts: true });
+    expect(this.pool.gate.sessions.configure({ ...CONFIGURED, ...settings })).toBe(true);
+    this.#shard = this.pool.shard(1);
+  }
+
+  #decide({ words, priority = 0, subset }: Asked, held?: Charge) {
+    const { core } = this.#shard;
+    const at = core.call.hashesAddress() >>> 0;
+    let hash = 7n;
+    for (const [i, word] of words.entries()) {
+      hash = BigInt.asUintN(64, (hash ^ BigInt(word)) * 0x9e37_79b9_7f4a_7c15n + 0x1234_5678_9abcn);
+      core.view.setBigUint64(at + 8 * i, hash, true);
+    }
+    const size = { blocks: words.length, promptTokens: words.length * BLOCK };
+    return this.#shard.decide({ ...size, nowMs: this.now++, priority, subset }, held);
+  }
+
+  /** Asks for an endpoint. @returns its charge, or the wait slot of a turn that waits */
+  ask(asked: Asked): { readonly charge: Charge } | { readonly waits: number } {
+    const { status, slots, ticket, ticketGeneration } = this.#decide(asked);
+    if (status === 'decided') return { charge: { slot: slots[0]!, ticket, ticketGeneration } };
+    expect(status).toBe('waiting');
+    const waits = this.#shard.waitSlots.enqueue({ ...describedRequest, sinceMs: this.now });
+    this.pool.gate.takeEnqueued(
+      1,
+      () => undefined,
+      () => undefined,
+    );
+    return { waits };
+  }
+
+  /** Asks for an endpoint that is there. */
+  begin(words: readonly number[], subset?: readonly number[]): Charge {
+    const found = this.ask({ words, ...(subset === undefined ? {} : { subset }) });
+    if (!('charge' in found)) throw new Error('the turn waits');
+    return found.charge;
+  }
+
+  /** Asks for an endpoint that is not there. @returns the wait slot */
+  wait(words: readonly number[], priority = 0): number {
+    const found = this.ask({ words, priority });
+    if (!('waits' in found)) throw new Error('the turn has an endpoint');
+    return found.waits;
+  }
+
+  end({ ticket, ticketGeneration }: Charge): void {
+    this.#shard.decider.complete(ticket, ticketGeneration, 0, this.now++);
+    this.#shard.decider.release(ticket, ticketGeneration);
+  }
+
+  grow({ ticket, ticketGeneration }: Charge, tokens: number): void {
+    this.#shard.decider.grow(ticket, ticketGeneration, 0, tokens);
+  }
+
+  turn(words: readonly number[], subset?: readonly number[]): number {
+    const charge = this.begin(words, subset);
+    this.end(charge);
+    return charge.slot;
+  }
+
+  dispatch(slot: number): string {
+    return this.pool.gate.dispatch(1, slot, -1, this.now++);
+  }
+
+  /** The shard decides again for a turn that was dispatched. */
+  goOn(words: readonly number[]): Charge {
+    const [returned] = this.#shard.returns();
+    if (returned?.result.kind !== 'dispatched') throw new Error('nothing has been dispatched');
+    const { endpoint, ticket, ticketGeneration } = returned.result;
+    const { status, slots, ...charge } = this.#decide({ words }, { slot: endpoint, ticket, ticketGeneration });
+    expect(status).toBe('decided');
+    return { slot: slots[0]!, ticket: charge.ticket, ticketGeneration: charge.ticketGeneration };
+  }
+
+  cancel(slot: number): void {
+    this.#shard.waitSlots.cancel(slot);
+  }
+
+  used(slot: number): number {
+    return this.pool.gate.sessions.usedTokens(slot) / BLOCK;
+  }
+
+  get counts() {
+    return this.pool.gate.sessions.counts();
+  }
+
+  check(): readonly number[] {
+    const { call } = this.pool.control;
+    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+    expect(call.lockAcquire(lock, 1_000)).toBe(1);
+    const found = [call.sessionsCheck(), call.turnsCheck(), call.ledgerCheck(), call.gateCheck()];
+    call.lockRelease(lock);
+    return found;
+  }
+}
+
+describe('held turns', () => {
+  it('a turn for whose session no endpoint has room waits', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    const slot = pool.wait(wordsOf(3, 40));
+    expect(pool.dispatch(slot)).toBe('held');
+    expect(pool.counts.looks).toMatchObject({ room: 2, none: 1 });
+    expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true, home: -1, prefixSlot: -1 });
+  });
+
+  it('a turn of a protected session goes to its home, whatever the profile likes better', () => {
+    const pool = new HoldingPool(2);
+    expect(pool.turn(wordsOf(1, 30), [1])).toBe(1);
+    const others = [pool.begin(wordsOf(2, 5), [1]), pool.begin(wordsOf(3, 5), [1])];
+    expect(pool.turn(wordsOf(1, 33))).toBe(1);
+    for (const charge of others) pool.end(charge);
+  });
+
+  it('the profile picks among the endpoints with room', () => {
+    const pool = new HoldingPool(3);
+    pool.turn(wordsOf(1, 90), [0]);
+    pool.begin(wordsOf(2, 20), [1]);
+    expect(pool.turn(wordsOf(3, 30))).toBe(2);
+    expect(pool.turn(wordsOf(4, 75))).toBe(1);
+  });
+
+  it('a small prompt passes while a turn is held', () => {
+    const pool = new HoldingPool(1, { smallPrompt: 0.05 });
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    pool.wait(wordsOf(3, 40));
+    pool.turn(wordsOf(4, 3));
+    expect(pool.counts.looks.small).toBe(1);
+  });
+
+  it('a turn of a protected session passes while another turn is held', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    pool.wait(wordsOf(3, 40));
+    expect(pool.turn(wordsOf(2, 47))).toBe(0);
+  });
+
+  it('a turn that would have room waits behind those that are held', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    const first = pool.wait(wordsOf(3, 40));
+    const second = pool.wait(wordsOf(4, 5));
+    expect(pool.dispatch(first)).toBe('held');
+    expect(pool.dispatch(second)).toBe('done');
+    expect(pool.goOn(wordsOf(4, 5)).slot).toBe(0);
+  });
+
+  it('a held turn goes when a session is no longer worth its place', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    const slot = pool.wait(wordsOf(3, 40));
+    expect(pool.dispatch(slot)).toBe('held');
+    pool.now += 3_000_000;
+    pool.pool.gate.sessions.tick(pool.now);
+    expect(pool.dispatch(slot)).toBe('done');
+    pool.goOn(wordsOf(3, 40));
+    expect(pool.counts.lapsed['given-up']).toBe(1);
+    expect(pool.used(0)).toBe(85);
+  });
+
+  it('the place of a dispatched turn is kept for it, and given to no other', () => {
+    const pool = new HoldingPool(1);
+    const running = pool.begin(wordsOf(1, 90));
+    const slots = [pool.wait(wordsOf(2, 60)), pool.wait(wordsOf(3, 60))];
+    pool.end(running);
+    pool.now += 3_000_000;
+    pool.pool.gate.sessions.tick(pool.now);
+    expect(slots.map((slot) => pool.dispatch(slot))).toEqual(['done', 'held']);
+    expect(pool.used(0)).toBe(60);
+    pool.goOn(wordsOf(2, 60));
+    expect(pool.used(0)).toBe(60);
+    expect(pool.dispatch(slots[1]!)).toBe('held');
+  });
+
+  it('a dispatched turn goes on although its room has shrunk meanwhile', () => {
+    const pool = new HoldingPool(1);
+    pool.turn(wordsOf(1, 45));
+    const other = pool.begin(wordsOf(5, 20));
+    pool.wait(wordsOf(2, 40));
+    const slot = pool.wait(wordsOf(3, 35));
+    expect(pool.dispatch(slot)).toBe('done');
+    // The protected session comes back with more, which nothing holds up.
+    pool.turn(wordsOf(1, 60));
+    expect(pool.goOn(wordsOf(3, 35)).slot).toBe(0);
+    pool.end(other);
+    expect(pool.check()).toEqual([0, 0, 0, 0]);
+  });
+
+  it('a place that is kept is given back when the client has left meanwhile', () => {
+    const pool = new HoldingPool(1);
+    pool.turn(wordsOf(1, 45));
+    pool.begin(wordsOf(5, 20));
+    pool.wait(wordsOf(2, 40));
+    const slot = pool.wait(wordsOf(3, 35));
+    pool.dispatch(slot);
+    expect(pool.used(0)).toBe(100);
+    expect(pool.pool.control.call.reclaimThread(1)).toBeGreaterThan(0);
+    expect(pool.used(0)).toBeLessThanOrEqual(65);
+    expect(pool.check()).toEqual([0, 0, 0, 0]);
+  });
+
+  it('a turn that has waited for three refills may exceed the cache by the stretch', () => {
+    const pool = new HoldingPool(1, { stretch: 0.1 });
+    for (const name of [1, 2]) pool.begin(wordsOf(name, 45));
+    const tooLong = pool.wait(wordsOf(3, 21));
+    const slot = pool.wait(wordsOf(3, 19));
+    pool.pool.gate.sessions.tick(pool.now);
+    expect(pool.dispatch(slot)).toBe('held');
+    pool.now += 100_000;
+    const outcomes = [pool.dispatch(tooLong), pool.dispatch(slot)];
+    expect(outcomes).toEqual(['held', 'done']);
+  });
+
+  it('a turn that was held for the longest wait goes on without room', () => {
+    const pool = new HoldingPool(2, { maxWaitMs: 60_000 });
+    for (const slot of [0, 1]) pool.begin(wordsOf(10 + slot, 70 + 10 * slot), [slot]);
+    const slot = pool.wait(wordsOf(3, 40));
+    pool.now += 59_000;
+    expect(pool.dispatch(slot)).toBe('held');
+    pool.now += 2_000;
+    expect(pool.dispatch(slot)).toBe('done');
+    expect(pool.goOn(wordsOf(3, 40)).slot).toBe(0);
+    expect(pool.counts.forced).toBe(1);
+  });
+
+  it('a cancelled turn holds up no other', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    pool.cancel(pool.wait(wordsOf(3, 40)));
+    expect(pool.turn(wordsOf(4, 5))).toBe(0);
+  });
+
+  it('held turns of a thread that has died hold up no other', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    pool.wait(wordsOf(3, 40));
+    expect(pool.pool.gate.sessions.held).toBe(1);
+    pool.pool.control.call.reclaimThread(1);
+    expect(pool.pool.gate.sessions.held).toBe(0);
+  });
+
+  it('a held turn goes to another endpoint when the home of its session has left', () => {
+    const pool = new HoldingPool(2, {}, 1);
+    pool.turn(wordsOf(1, 40), [0]);
+    const busy = pool.begin(wordsOf(2, 5), [0]);
+    const slot = pool.wait(wordsOf(1, 45));
+    expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: false, home: 0 });
+    expect(pool.dispatch(slot)).toBe('closed');
+    pool.pool.table.setState(0, 'draining');
+    expect(pool.dispatch(slot)).toBe('done');
+    expect(pool.goOn(wordsOf(1, 45)).slot).toBe(1);
+    pool.end(busy);
+  });
+
+  it('a turn that waits for its home is held when its session has lost its place meanwhile', () => {
+    const pool = new HoldingPool(1, {}, 1);
+    pool.turn(wordsOf(1, 40));
+    const busy = pool.begin(wordsOf(2, 60));
+    const slot = pool.wait(wordsOf(1, 45));
+    pool.grow(busy, 20 * BLOCK);
+    pool.end(busy);
+    expect(pool.dispatch(slot)).toBe('held');
+    expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true, home: -1 });
+  });
+
+  it('the highest of several bands is never held', () => {
+    const pool = new HoldingPool(1);
+    expect(pool.pool.gate.keepBands([5, 0], pool.now)).toBe(true);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    pool.wait(wordsOf(3, 40), 0);
+    expect(pool.ask({ words: wordsOf(4, 40), priority: 5 })).toMatchObject({ charge: { slot: 0 } });
+  });
+
+  it('a new session passes when the table of sessions is full, and is counted', () => {
+    const pool = new HoldingPool(1);
+    const { call } = pool.pool.control;
+    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+    pool.turn(wordsOf(1, 90));
+    call.lockAcquire(lock, 1_000);
+    for (let entry = call.sessionTake(); entry !== 0; entry = call.sessionTake()) {
+      call.sessionBegin(entry, 0, 0, 0, 0n, 0, 1);
+      call.sessionEnd(entry, 1);
+    }
+    call.lockRelease(lock);
+    expect(pool.begin(wordsOf(3, 40)).slot).toBe(0);
+    expect(pool.counts.recognised.uncounted).toBe(1);
+  });
+
+  it('turns are not held while sessions are off or in shadow mode, also those that were', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    const slot = pool.wait(wordsOf(3, 40));
+    pool.pool.gate.sessions.configure({ ...CONFIGURED, mode: 'shadow' });
+    expect(pool.dispatch(slot)).toBe('done');
+    pool.goOn(wordsOf(3, 40));
+    expect(pool.turn(wordsOf(5, 60))).toBe(0);
+  });
+
+  it('turns that have room and that the profile sends home are decided as without sessions', () => {
+    const play = (mode: SessionRule['mode']) => {
+      const pool = new HoldingPool(2, { mode });
+      return Array.from({ length: 60 }, (_, i) => pool.turn(wordsOf(i % 3, 5 + i / 3), [i % 2]));
+    };
+    expect(play('on')).toEqual(play('off'));
+  });
+});
