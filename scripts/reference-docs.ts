@@ -155,7 +155,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   ],
   [
     'Sessions',
-    'With `flowControl.sessions` in mode `shadow`.',
+    'With `flowControl.sessions` in mode `shadow` or `on`.',
     (exposition) => addSessionMetrics(exposition, {} as SessionFigures, never),
   ],
   [

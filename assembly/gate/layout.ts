@@ -286,6 +286,7 @@ export const WAIT_SLOT_STICKY: usize = offsetof<WaitSlot>('sticky');
 export const WAIT_SLOT_BOUND: usize = offsetof<WaitSlot>('bound');
 export const WAIT_SLOT_BOUND_USED: usize = offsetof<WaitSlot>('boundUsed');
 export const WAIT_SLOT_BOUND_LIMIT: usize = offsetof<WaitSlot>('boundLimit');
+export const WAIT_SLOT_SESSION: usize = offsetof<WaitSlot>('session');
 
 export const WAIT_SLOT_FLOW: usize = offsetof<WaitSlot>(); // the flow's name
 export const WAIT_SLOT_FLOW_BYTES: u32 = 256;

@@ -289,12 +289,12 @@ export function waitingHome(at: WaitSlot, used: u32, now: f64): bool {
 /** The candidate with most room. */
 function roomiest(used: u32): u32 {
   let best: u32 = 0;
-  let most: f64 = -Infinity;
+  let largest: f64 = -Infinity;
   for (let slot: u32 = 0; slot < used; slot++) {
     if (!isCandidate(slot)) continue;
     const room = spare(slot);
-    if (room <= most) continue;
-    most = room;
+    if (room <= largest) continue;
+    largest = room;
     best = slot;
   }
   return best;

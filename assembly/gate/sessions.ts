@@ -80,7 +80,7 @@ export function sessionsOtherEnds(slot: u32, tokens: u32): void {
   setSessionsColumn(SESSIONS_UNLISTED, slot, min(sum, UNLISTED_MAX));
 }
 
-/** A place that was kept for a turn is given back: nothing was computed there. */
+/** A place that was kept for a turn is free again: nothing was computed there. */
 export function sessionsKeptEnds(slot: u32, tokens: u32): void {
   addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, -min(tokens, UNLISTED_MAX));
 }

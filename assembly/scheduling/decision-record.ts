@@ -279,6 +279,7 @@ export const DECISION_ENDPOINT_SATURATION: usize = offsetof<DecisionEndpoint>('s
 export const DECISION_ENDPOINT_PREDICTED_WAITING: usize = offsetof<DecisionEndpoint>('predictedWaiting');
 
 /** Reasons in the REMOVED column beside the operations (1 .. 63). */
+export const REMOVED_BY_SESSIONS: u32 = 250; // no room beside the sessions there, or its own session is elsewhere
 export const REMOVED_ASIDE: u32 = 251; // it has room; the request waits shortly for another that holds its prefix
 /** no request may go on before those that wait, or before its tenant's bucket is looked at */
 export const REMOVED_BEHIND: u32 = 252;

@@ -53,7 +53,8 @@ import {
   hold,
   request,
 } from '../request-area';
-import { REMOVED_ASIDE, REMOVED_BEHIND, REMOVED_BY_GATE } from './decision-record';
+import { logRemoved } from './decision-log';
+import { REMOVED_ASIDE, REMOVED_BEHIND, REMOVED_BY_GATE, REMOVED_BY_SESSIONS } from './decision-record';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
 
 /** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
@@ -189,6 +190,8 @@ function lookAtSessions(used: u32, rank: u32): void {
   writeClass(used);
   if (look == LOOK_HOME) keepHome(used, held);
   if (look == LOOK_FITS) keepFitting(used, held);
+  // The highest band may take the others yet.
+  if (look != LOOK_HELD && !isTop(rank)) logRemoved(used, REMOVED_BY_SESSIONS);
 }
 
 /** Marks those who may serve the request as candidates again. */
@@ -229,11 +232,12 @@ function findSticky(used: u32, closedOnly: bool): u32 {
 
 /** Reason for endpoints with room that the request may not take now. */
 export function gateOpenReason(): u32 {
-  return aside ? REMOVED_ASIDE : REMOVED_BEHIND;
+  return aside ? REMOVED_ASIDE : look == LOOK_HELD ? REMOVED_BY_SESSIONS : REMOVED_BEHIND;
 }
 
 /** Reason for the other endpoints; without a look at their room it is the same. */
 export function gateShutReason(): u32 {
+  if (look == LOOK_HELD) return REMOVED_BY_SESSIONS;
   return behind ? REMOVED_BEHIND : REMOVED_BY_GATE;
 }
 

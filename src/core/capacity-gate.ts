@@ -61,6 +61,8 @@ export interface WaitingRequest {
   readonly aside: boolean;
   /** Whether it is a turn of a session for which no endpoint has room. */
   readonly held: boolean;
+  /** Whether it goes on from a turn of a known session. */
+  readonly known: boolean;
   /** Endpoint slot of its protected session, for which it waits; -1 = none. */
   readonly home: number;
   /** Whether the request was dispatched before, under this handle, and could not use the endpoint. */
@@ -283,6 +285,7 @@ export class CapacityGate {
       candidates: anywhere ? undefined : this.#core.u32.slice(mask >>> 2, (mask + (sizes.endpoints >> 3)) >>> 2),
       prefixSlot: (flags & CORE.WAIT_FLAG_TURN) === 0 ? view.getInt32(at + CORE.WAIT_SLOT_STICKY, true) : -1,
       held: (flags & CORE.WAIT_FLAG_HELD) !== 0,
+      known: view.getBigUint64(at + CORE.WAIT_SLOT_SESSION, true) !== 0n,
       home: (flags & CORE.WAIT_FLAG_HOME) === 0 ? -1 : view.getInt32(at + CORE.WAIT_SLOT_STICKY, true),
       aside: (flags & CORE.WAIT_FLAG_ASIDE) !== 0,
       again: (flags & CORE.WAIT_FLAG_BEFORE) !== 0,

@@ -3,7 +3,7 @@ import type { CoreInstance } from './memory.js';
 import { isScorer, type OperationName } from './operations.js';
 
 /** Reason why an endpoint was not picked: number of an operation, or one of these. */
-export type Removal = number | 'outside-subset' | 'gate' | 'behind' | 'aside' | 'not-admitted';
+export type Removal = number | 'outside-subset' | 'gate' | 'behind' | 'aside' | 'session' | 'not-admitted';
 
 /** An operation of the program that decided. */
 export interface LoggedOperation {
@@ -195,5 +195,6 @@ export function removalOf(number: number): Removal | undefined {
   if (number === CORE.REMOVED_BY_GATE) return 'gate';
   if (number === CORE.REMOVED_BEHIND) return 'behind';
   if (number === CORE.REMOVED_ASIDE) return 'aside';
+  if (number === CORE.REMOVED_BY_SESSIONS) return 'session';
   return number === CORE.REMOVED_NOT_ADMITTED ? 'not-admitted' : number - 1;
 }

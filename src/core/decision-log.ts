@@ -310,7 +310,7 @@ export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined
 /** Cause of a loss to an endpoint that was not picked, by what removed it. */
 export function lossCauseOf(removed: Removal | undefined): CacheLossCause {
   if (removed === undefined) return 'by-load';
-  if (removed === 'gate' || removed === 'behind' || removed === 'aside') return 'by-overload';
+  if (removed === 'gate' || removed === 'behind' || removed === 'aside' || removed === 'session') return 'by-overload';
   return removed === 'not-admitted' ? 'endpoint-away' : 'by-filter';
 }
 

@@ -1,69 +1,17 @@
-import type { SessionSettings } from '../contract/queue-settings.js';
-import { plainBound, type RefusalCause, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
-import type { CapacityGate, GateSettings, WaitingRequest } from '../core/capacity-gate.js';
+import { plainBound, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
+import type { WaitingRequest } from '../core/capacity-gate.js';
 import { SESSION_TICK_MS } from '../core/session-ledger.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
-import { type EvictionOptions, Evictions } from './evictions.js';
+import type { FlowControllerOptions, RoomSettings } from './controller-options.js';
+import { Evictions } from './evictions.js';
+import { type FlowEvent, FlowEvents } from './flow-events.js';
 import { type FlowTimers, threadTimers } from './flow-timers.js';
+import { type HeldTurn, longestHeld } from './held-turns.js';
 import { Ceilings } from './policies/usage-limits.js';
-import type { DispatchResult, QueueOutcome, QueuePosition, Queues } from './queue-contract.js';
+import type { DispatchResult, QueueOutcome, QueuePosition } from './queue-contract.js';
 import { NO_HANDLE } from './queue-contract.js';
 import { outcomeNumber } from './queue-outcomes.js';
 import type { UsageReport } from './waiting-line.js';
-
-/** Parts and callbacks of the flow controller. */
-export interface FlowControllerOptions {
-  readonly gate: CapacityGate;
-  readonly queues: Queues;
-  /** Thread numbers of the shards. */
-  readonly shards: readonly number[];
-  /** Milliseconds of the pool clock. */
-  readonly nowMs: () => number;
-  /** Callbacks for running requests that are to be evicted. */
-  readonly evictions: Pick<EvictionOptions, 'tell' | 'issued' | 'ended'>;
-  /** Saturation of the pool for the ceilings, 1 = full; undefined without endpoints. */
-  readonly saturation: () => number | undefined;
-  readonly counts: FlowCounts;
-  readonly blockTokens: number;
-  /** Absent = those of this thread. */
-  readonly timers?: FlowTimers;
-}
-
-/** Rules of the capacity gate and the shares of its room. */
-export interface RoomSettings {
-  readonly gate: GateSettings;
-  readonly ceilings: Ceilings;
-  /** Share of every endpoint that this picker may fill, above 0 and at most 1. */
-  readonly share: number;
-  /** Priorities that share the room before a request of them has come. */
-  readonly standing: readonly number[];
-  readonly sessions: SessionSettings;
-}
-
-/** Counters of flow control. */
-export interface FlowCounts {
-  /** Counts a dispatch with its duration in seconds. */
-  dispatched(seconds: number): void;
-  /**
-   * Counts a new request.
-   * @param outcome undefined = it waits
-   * @param seconds from the decision to enqueue it until now
-   */
-  arrived(flow: string, priority: number, outcome: QueueOutcome | undefined, seconds: number): void;
-  /** Counts a refused request. */
-  refused(cause: RefusalCause, priority: number): void;
-}
-
-/** Outcome of a waiting request, for the debug page. */
-export interface FlowEvent {
-  readonly timeMs: number;
-  readonly outcome: QueueOutcome;
-  readonly priority: number;
-  readonly flow: string;
-  readonly waitedMs: number;
-  /** The bound that refused the request; undefined when it was not refused. */
-  readonly cause: RefusedBy | undefined;
-}
 
 /** Wait slot of a waiting request. */
 interface Place {
@@ -83,8 +31,6 @@ const BAND_IDLE_MS = 600_000;
 const FORGET_MS = 60_000;
 /** Minimum interval between scans for non-streamed requests whose first token is overdue. */
 const UNSEEN_MS = 5;
-/** Bound on the events kept for the debug page. */
-const EVENTS_KEPT = 64;
 
 /**
  * Dispatches waiting requests as soon as an endpoint has room. The queues decide the order; the capacity gate decides
@@ -107,7 +53,7 @@ export class FlowController {
   readonly #written = new Map<number, number>();
   readonly #dispatch = (handle: number, _reference: number, _priority: number, only: number): DispatchResult =>
     this.#tryDispatch(handle, only);
-  readonly #events: FlowEvent[] = [];
+  readonly #events = new FlowEvents();
   readonly #evictions: Evictions;
   /** Whether running requests may be evicted for waiting ones of a higher band. */
   #evicts = false;
@@ -144,7 +90,15 @@ export class FlowController {
 
   /** Outcomes of the last requests that waited, newest first. */
   get events(): readonly FlowEvent[] {
-    return this.#events.toReversed();
+    return this.#events.newest;
+  }
+
+  /** Held turns, those that have waited longest first. */
+  get heldTurns(): readonly HeldTurn[] {
+    const { gate, queues, nowMs } = this.#options;
+    if (queues.held === 0) return [];
+    const turns = [...this.#waiting.values()].map(({ thread, slot }) => gate.read(thread, slot));
+    return longestHeld(turns, nowMs());
   }
 
   /** Share of every endpoint that a band may fill, by priority. */
@@ -351,10 +305,7 @@ export class FlowController {
     this.#sleep(nowMs());
   }
 
-  /**
-   * Tries held turns, no more often than every 20 ms: their endpoints fill and empty with turns of seconds. Without a
-   * wake-up the next look at the conditions comes here.
-   */
+  /** Tries held turns; without a wake-up the next look at the conditions does. */
   #serveHeld(now: number): void {
     if (now < this.#lastHeldMs + HELD_MS) return;
     this.#lastHeldMs = now;
@@ -435,11 +386,12 @@ export class FlowController {
   }
 
   #note({ thread, slot }: Place, outcome: QueueOutcome, cause?: RefusedBy): void {
-    const { gate, nowMs } = this.#options;
-    const { priority, flow, sinceMs } = gate.read(thread, slot);
+    const { gate, counts, nowMs } = this.#options;
+    const { priority, flow, sinceMs, held } = gate.read(thread, slot);
     const timeMs = nowMs();
-    this.#events.push({ timeMs, outcome, priority, flow, waitedMs: timeMs - sinceMs, cause });
-    if (this.#events.length > EVENTS_KEPT) this.#events.shift();
+    const waitedMs = timeMs - sinceMs;
+    if (held) counts.held(waitedMs / 1_000);
+    this.#events.note({ timeMs, outcome, priority, flow, waitedMs, held, cause });
   }
 
   #retry(): void {

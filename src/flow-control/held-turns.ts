@@ -1,6 +1,19 @@
+import type { WaitingRequest } from '../core/capacity-gate.js';
 import type { Band, QueueTables } from './band.js';
 import type { WaitingRoom } from './waiting-room.js';
 
+/** A turn that is held now, for the debug page. */
+export interface HeldTurn {
+  readonly priority: number;
+  readonly flow: string;
+  readonly promptTokens: number;
+  readonly waitedMs: number;
+  /** Whether it goes on from an earlier turn. */
+  readonly known: boolean;
+}
+
+/** Bound on the held turns of the debug page. */
+const SHOWN = 20;
 /** Tokens on top of a prompt in the order of held turns, so that no wait counts without end for a short one. */
 const RATIO_TOKENS = 1_000;
 
@@ -26,4 +39,15 @@ export function heldInOrder(room: WaitingRoom, band: Band, { requests, flows }: 
     (a, b) => a.tag - b.tag || a.order - b.order || requests.sequence[a.index]! - requests.sequence[b.index]!,
   );
   return sorted.map(({ index }) => index);
+}
+
+/** Held turns among waiting requests, those that have waited longest first. */
+export function longestHeld(waiting: readonly WaitingRequest[], nowMs: number): readonly HeldTurn[] {
+  return waiting
+    .filter(({ held }) => held)
+    .map(({ priority, flow, promptTokens, sinceMs, known }) => {
+      return { priority, flow, promptTokens, waitedMs: nowMs - sinceMs, known };
+    })
+    .sort((a, b) => b.waitedMs - a.waitedMs)
+    .slice(0, SHOWN);
 }

@@ -104,7 +104,7 @@ class HoldingPool {
   }
 
   /** The shard decides again for a turn that was dispatched. */
-  goOn(words: readonly number[]): Charge {
+  decideAgain(words: readonly number[]): Charge {
     const [returned] = this.#shard.returns();
     if (returned?.result.kind !== 'dispatched') throw new Error('nothing has been dispatched');
     const { endpoint, ticket, ticketGeneration } = returned.result;
@@ -183,7 +183,7 @@ describe('held turns', () => {
     const second = pool.wait(wordsOf(4, 5));
     expect(pool.dispatch(first)).toBe('held');
     expect(pool.dispatch(second)).toBe('done');
-    expect(pool.goOn(wordsOf(4, 5)).slot).toBe(0);
+    expect(pool.decideAgain(wordsOf(4, 5)).slot).toBe(0);
   });
 
   it('a held turn goes when a session is no longer worth its place', () => {
@@ -194,7 +194,7 @@ describe('held turns', () => {
     pool.now += 3_000_000;
     pool.pool.gate.sessions.tick(pool.now);
     expect(pool.dispatch(slot)).toBe('done');
-    pool.goOn(wordsOf(3, 40));
+    pool.decideAgain(wordsOf(3, 40));
     expect(pool.counts.lapsed['given-up']).toBe(1);
     expect(pool.used(0)).toBe(85);
   });
@@ -208,7 +208,7 @@ describe('held turns', () => {
     pool.pool.gate.sessions.tick(pool.now);
     expect(slots.map((slot) => pool.dispatch(slot))).toEqual(['done', 'held']);
     expect(pool.used(0)).toBe(60);
-    pool.goOn(wordsOf(2, 60));
+    pool.decideAgain(wordsOf(2, 60));
     expect(pool.used(0)).toBe(60);
     expect(pool.dispatch(slots[1]!)).toBe('held');
   });
@@ -222,12 +222,12 @@ describe('held turns', () => {
     expect(pool.dispatch(slot)).toBe('done');
     // The protected session comes back with more, which nothing holds up.
     pool.turn(wordsOf(1, 60));
-    expect(pool.goOn(wordsOf(3, 35)).slot).toBe(0);
+    expect(pool.decideAgain(wordsOf(3, 35)).slot).toBe(0);
     pool.end(other);
     expect(pool.check()).toEqual([0, 0, 0, 0]);
   });
 
-  it('a place that is kept is given back when the client has left meanwhile', () => {
+  it('a place that is kept is free again when the thread of its turn has died', () => {
     const pool = new HoldingPool(1);
     pool.turn(wordsOf(1, 45));
     pool.begin(wordsOf(5, 20));
@@ -260,7 +260,7 @@ describe('held turns', () => {
     expect(pool.dispatch(slot)).toBe('held');
     pool.now += 2_000;
     expect(pool.dispatch(slot)).toBe('done');
-    expect(pool.goOn(wordsOf(3, 40)).slot).toBe(0);
+    expect(pool.decideAgain(wordsOf(3, 40)).slot).toBe(0);
     expect(pool.counts.forced).toBe(1);
   });
 
@@ -289,7 +289,7 @@ describe('held turns', () => {
     expect(pool.dispatch(slot)).toBe('closed');
     pool.pool.table.setState(0, 'draining');
     expect(pool.dispatch(slot)).toBe('done');
-    expect(pool.goOn(wordsOf(1, 45)).slot).toBe(1);
+    expect(pool.decideAgain(wordsOf(1, 45)).slot).toBe(1);
     pool.end(busy);
   });
 
@@ -333,7 +333,7 @@ describe('held turns', () => {
     const slot = pool.wait(wordsOf(3, 40));
     pool.pool.gate.sessions.configure({ ...CONFIGURED, mode: 'shadow' });
     expect(pool.dispatch(slot)).toBe('done');
-    pool.goOn(wordsOf(3, 40));
+    pool.decideAgain(wordsOf(3, 40));
     expect(pool.turn(wordsOf(5, 60))).toBe(0);
   });
 

@@ -187,6 +187,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     },
     labels: { ...TARGET, inference_pool: 'p', priority: '5' },
   },
+  PointsmanTurnsHeldLong: {
+    minute: 25,
+    fires: histogram('pointsman_session_hold_seconds', '', ['150', '200'], 90, 10),
+    quiet: histogram('pointsman_session_hold_seconds', '', ['150', '200'], 1000, 1),
+    labels: TARGET,
+  },
   PointsmanRequestsLost: {
     minute: 15,
     fires: flowOutcomes({ Dispatched: 90, RejectedCapacity: 4, EvictedTTL: 6 }),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CapacityGate } from '../../dist/src/core/capacity-gate.js';
+import type { EndpointSignals } from '../../dist/src/core/index.js';
 import { FlowController } from '../../dist/src/flow-control/flow-controller.js';
 import { QueueMachine } from '../../dist/src/flow-control/queue-machine.js';
 import { makeGate } from '../core/gate-pool.ts';
@@ -29,20 +30,26 @@ class NotingQueues extends QueueMachine {
 }
 
 /** A flow controller in front of one endpoint with room for one request, on a clock and timers of its own. */
-function oneAtATime() {
-  const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [{ waiting: 0 }]);
+function oneAtATime(signals: EndpointSignals = { waiting: 0 }) {
+  const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [signals]);
   const gate = new CountingGate(pool.control);
   const clock = { now: START_MS, stepMs: 0 };
   const queues = new NotingQueues(settings(), START_MS);
   const timers: number[] = [];
   const rounds: number[] = [];
+  const holds: number[] = [];
   const controller = new FlowController({
     gate,
     queues,
     shards: [1],
     saturation: () => 1,
     nowMs: () => (clock.now += clock.stepMs),
-    counts: { dispatched: (seconds) => rounds.push(seconds), arrived: () => {}, refused: () => {} },
+    counts: {
+      dispatched: (seconds) => rounds.push(seconds),
+      arrived: () => {},
+      refused: () => {},
+      held: (seconds) => holds.push(seconds),
+    },
     evictions: { tell: () => {}, issued: () => {}, ended: () => {} },
     blockTokens: 64,
     timers: {
@@ -57,7 +64,7 @@ function oneAtATime() {
   const running = shard.ask();
   const release = ({ ticket, ticketGeneration }: { ticket: number; ticketGeneration: number }) =>
     shard.decider.release(ticket, ticketGeneration);
-  return { controller, gate, queues, clock, timers, rounds, shard, running, release };
+  return { controller, gate, queues, clock, timers, rounds, holds, shard, running, release };
 }
 
 describe('the flow controller', () => {
@@ -77,6 +84,44 @@ describe('the flow controller', () => {
       look();
     }
     expect(places).toEqual([0, undefined, 2]);
+  });
+
+  it('the flow controller tries held turns when it wakes, and no more often than every 20 ms', () => {
+    const { controller, gate, clock, shard } = oneAtATime();
+    shard.ask({}, { sinceMs: START_MS });
+    controller.wake();
+    let tries = 0;
+    gate.dispatch = () => {
+      tries++;
+      return 'held';
+    };
+    const after = [1, 1, 19, 1, 40].map((passed) => {
+      clock.now += passed;
+      controller.wake();
+      return tries;
+    });
+    // The first wake-up tries it as any request, and finds that it is held.
+    expect(after).toEqual([2, 2, 3, 3, 4]);
+  });
+
+  it('the flow controller counts for how long a turn was held, and shows those that are', () => {
+    const cache = { waiting: 0, running: 0, kvUsage: 0, blockTokens: 64, blockCount: 100 };
+    const { controller, gate, clock, holds, shard, running, release } = oneAtATime(cache);
+    release(running);
+    expect(gate.sessions.configure({ mode: 'on', smallPrompt: 0.02, stretch: 0, maxWaitMs: Infinity })).toBe(true);
+    const first = shard.ask({ blocks: 90, promptTokens: 5_760, nowMs: clock.now });
+    release(first);
+    shard.ask({ blocks: 40, promptTokens: 2_560, nowMs: clock.now }, { sinceMs: clock.now, flow: 'agents' });
+    clock.now += 1_000;
+    controller.wake();
+    const turn = { priority: 0, flow: 'agents', promptTokens: 2_560, waitedMs: 1_000, known: false };
+    expect(controller.heldTurns).toEqual([turn]);
+    clock.now += 3_000_000;
+    gate.sessions.tick(clock.now);
+    controller.wake();
+    expect(controller.heldTurns).toEqual([]);
+    expect(holds).toEqual([3_001]);
+    expect(controller.events[0]).toMatchObject({ outcome: 'Dispatched', held: true });
   });
 
   it('the flow controller counts the seconds that a round of dispatches takes', () => {

@@ -69,7 +69,7 @@ describe('held turns', () => {
     expect(queue.try()).toEqual([2, 1, 3]);
   });
 
-  it('in a fair band the flow with the fewest served tokens goes first', () => {
+  it('held turns of a fair band are tried from the flow with the fewest served tokens on', () => {
     const fair = { ...PLAIN_BAND, fairness: { kind: 'start-time', weights: {} } } as const;
     const queue = new HoldingQueue({ bands: [{ priority: 0, ...fair }], fallback: fair });
     for (const reference of [1, 2, 3]) queue.hold(reference, { flow: 'many', promptTokens: 1_000 });

@@ -26,7 +26,7 @@ interface Report {
   readonly endpoints: readonly { readonly closedBy: readonly string[] }[];
 }
 
-function report(endpoints: readonly EndpointRoom[], { mode = 'learned', share = 1, flows = 1 } = {}): Report {
+function report(endpoints: readonly EndpointRoom[], { mode = 'learned', share = 1, flows = 1, held = 0 } = {}): Report {
   const queues = new QueueMachine(settings(), 0, { requests: 2 ** 17, flows: 100_000 });
   for (let i = 0; i < flows; i++) queues.enqueue(request({ flow: `flow ${i}` }), 0);
   const snapshot = queues.snapshot(1_000, FLOWS_SHOWN);
@@ -39,6 +39,7 @@ function report(endpoints: readonly EndpointRoom[], { mode = 'learned', share = 
     endpoints,
     events: [],
     sessions: undefined,
+    held: { count: held, longest: [] },
   };
   return JSON.parse(JSON.stringify(flowReport(sources))) as Report;
 }
@@ -68,6 +69,7 @@ describe('the page of flow control', () => {
     expect(report([]).whyTheHeadWaits).toBe('the pool has no endpoints');
     expect(report([full]).whyTheHeadWaits).toBe('no endpoint has room');
     expect(report([full, ROOM]).whyTheHeadWaits).toMatch(/^1 of 2 endpoints have no room/);
+    expect(report([ROOM], { held: 1 }).whyTheHeadWaits).toMatch(/^no KV cache has room for the sessions/);
     expect(report([full], { flows: 0 }).whyTheHeadWaits).toBeUndefined();
   });
 

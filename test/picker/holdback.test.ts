@@ -56,7 +56,12 @@ describe('the ceilings of a pool', () => {
       shards: [1],
       saturation: () => 0,
       nowMs: () => now,
-      counts: { dispatched: () => undefined, arrived: () => undefined, refused: () => undefined },
+      counts: {
+        dispatched: () => undefined,
+        arrived: () => undefined,
+        refused: () => undefined,
+        held: () => undefined,
+      },
       evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
       blockTokens: 16,
     });

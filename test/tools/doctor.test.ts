@@ -73,6 +73,26 @@ const lines = (given: Given) =>
 
 const CASES: readonly (readonly [string, string, Given])[] = [
   [
+    'agents whose histories find no room',
+    'warning sessions: 60 of 200 turns of agents found no KV cache with room for their history; 3 are held now',
+    {
+      page: `${PAGE}pointsman_session_looks_total{room="none"} 60
+pointsman_session_looks_total{room="room"} 40
+pointsman_session_looks_total{room="protected"} 100
+pointsman_session_held 3\n`,
+    },
+  ],
+  [
+    'clients that write their history anew',
+    'note sessions: 90 of 120 long prompts do not go on from an earlier one',
+    { page: `${PAGE}pointsman_session_turns_total{how="new"} 90\npointsman_session_turns_total{how="prompt"} 30\n` },
+  ],
+  [
+    'held turns that were not served in time',
+    'warning sessions: 4 held turns went on without room after flowControl.sessions.maxWait',
+    { page: `${PAGE}pointsman_session_forced_total 4\n` },
+  ],
+  [
     'an unready picker',
     'error readiness: not ready: discovery has not loaded yet',
     { health: { unready: ['discovery has not loaded yet'] } },

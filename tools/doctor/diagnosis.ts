@@ -4,6 +4,7 @@ import { engineConditions } from './engine-checks.js';
 import { errorConditions } from './error-checks.js';
 import { sumOf } from './exposition.js';
 import { processConditions, requestsOf } from './process-checks.js';
+import { sessionConditions } from './session-checks.js';
 import { trafficConditions } from './traffic-checks.js';
 
 /** Number of decisions from which on a scorer is judged. */
@@ -57,6 +58,7 @@ export function diagnosis(reading: PickerReading): readonly Condition[] {
     ...engineConditions(reading),
     ...decisionConditions(reading),
     ...trafficConditions(reading),
+    ...sessionConditions(reading),
     ...errorConditions(reading),
   ].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }

@@ -5,6 +5,10 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
 export interface SessionFigures {
   /** Undefined while sessions are not counted. */
   sessionCounts(): SessionCounts | undefined;
+  /** Turns that are held; undefined as above. */
+  heldTurns(): number | undefined;
+  /** Called with the seconds for which a turn was held. */
+  held: (seconds: number) => void;
   /** Seconds up to which an idle session is worth its room, for each class; Infinity = always. Empty as above. */
   keptSeconds(): readonly number[];
   /** Share of the cache of an endpoint that sessions need; an endpoint with a cache of unknown size is absent. */
@@ -70,7 +74,35 @@ export function addSessionMetrics(
       return counts === undefined ? [] : [{ labels: {}, value: counts.found }];
     },
   });
+  addHolds(exposition, figures);
   addGauges(exposition, figures, nameOf);
+}
+
+/** Seconds: from a short wait for a turn to end, up to the longest hold by default. */
+const HOLD_BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 90, 120, 150, 200, 300, 600];
+
+function addHolds(exposition: MetricsExposition, figures: SessionFigures): void {
+  figures.held = exposition.addHistogram({
+    name: 'pointsman_session_hold_seconds',
+    help: 'Seconds for which turns were held because no KV cache had room for their session.',
+    buckets: HOLD_BUCKETS,
+  });
+  exposition.addGauge({
+    name: 'pointsman_session_held',
+    help: 'Turns that are held because no KV cache has room for their session.',
+    read: () => {
+      const value = figures.heldTurns();
+      return value === undefined ? [] : [{ labels: {}, value }];
+    },
+  });
+  exposition.addCounter({
+    name: 'pointsman_session_forced_total',
+    help: 'Held turns that went on without room, after the longest wait.',
+    read: () => {
+      const counts = figures.sessionCounts();
+      return counts === undefined ? [] : [{ labels: {}, value: counts.forced }];
+    },
+  });
 }
 
 function addGauges(

@@ -316,6 +316,7 @@ export class RequestStories {
     if (removal === 'gate') return 'no room';
     if (removal === 'behind') return 'others waited before it';
     if (removal === 'aside') return 'it waited for the endpoint that holds its prefix';
+    if (removal === 'session') return 'no room beside the sessions there, or its own session is elsewhere';
     if (removal === 'outside-subset') return 'subset hint of the proxy';
     if (removal === 'not-admitted') return 'draining, ejected, dead or silent';
     return this.#operationName(record, removal, columns);

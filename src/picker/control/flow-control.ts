@@ -7,7 +7,8 @@ import { CapacityGate, type Evicted, type GateSettings } from '../../core/capaci
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { SessionCounts } from '../../core/session-ledger.js';
-import { FlowController, type RoomSettings } from '../../flow-control/flow-controller.js';
+import type { RoomSettings } from '../../flow-control/controller-options.js';
+import { FlowController } from '../../flow-control/flow-controller.js';
 import { gateSettings } from '../../flow-control/gate-settings.js';
 import { Ceilings, standingPriorities } from '../../flow-control/policies/usage-limits.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
@@ -86,6 +87,8 @@ export class FlowControl {
   #detector: SaturationSettings | undefined;
   /** Reports the duration of each dispatch, in seconds. */
   dispatched: (seconds: number) => void = () => undefined;
+  /** Reports how long a turn was held, in seconds. */
+  held: (seconds: number) => void = () => undefined;
   /** Replaces the names that are always label values. */
   readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
@@ -117,6 +120,7 @@ export class FlowControl {
         dispatched: (seconds) => this.dispatched(seconds),
         arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
         refused: (cause, priority) => counts.refused(cause, priority),
+        held: (seconds) => this.held(seconds),
       },
       evictions: {
         tell: evictRequest,
@@ -211,6 +215,11 @@ export class FlowControl {
     return this.gate.sessions.isOn ? this.gate.sessions.counts() : undefined;
   }
 
+  /** Turns that are held; undefined while sessions are not counted. */
+  heldTurns(): number | undefined {
+    return this.gate.sessions.isOn ? this.queues.held : undefined;
+  }
+
   keptSeconds(): readonly number[] {
     return this.gate.sessions.isOn ? this.gate.sessions.keptSeconds() : [];
   }
@@ -240,6 +249,7 @@ export class FlowControl {
       })),
       events: this.controller.events,
       sessions: this.sessionCounts(),
+      held: { count: this.queues.held, longest: this.controller.heldTurns },
     });
   }
 

@@ -1,6 +1,7 @@
 import type { Room } from '../../core/capacity-gate.js';
 import type { SessionCounts } from '../../core/session-ledger.js';
-import type { FlowEvent } from '../../flow-control/flow-controller.js';
+import type { FlowEvent } from '../../flow-control/flow-events.js';
+import type { HeldTurn } from '../../flow-control/held-turns.js';
 import type { QueueSnapshot } from '../../flow-control/queue-contract.js';
 
 /** Flows listed per band, those with most waiting requests first. */
@@ -28,6 +29,8 @@ export interface FlowReportSources {
   readonly events: readonly FlowEvent[];
   /** Undefined while they are not counted. */
   readonly sessions: SessionCounts | undefined;
+  /** Turns that are held, and those of them that have waited longest. */
+  readonly held: { readonly count: number; readonly longest: readonly HeldTurn[] };
 }
 
 /**
@@ -35,12 +38,12 @@ export interface FlowReportSources {
  * waits.
  */
 export function flowReport(sources: FlowReportSources): object {
-  const { mode, snapshot, ceilings, saturation, share, endpoints, events, sessions } = sources;
+  const { mode, snapshot, ceilings, saturation, share, endpoints, events, sessions, held } = sources;
   return {
     mode,
     saturation,
     share,
-    whyTheHeadWaits: snapshot.waiting === 0 ? undefined : whyItWaits(mode, share, endpoints),
+    whyTheHeadWaits: snapshot.waiting === 0 ? undefined : whyItWaits(sources),
     ...snapshot,
     bands: snapshot.bands.map((band) => ({ ...band, ceiling: ceilings.get(band.priority) ?? 1 })),
     endpoints: endpoints.map((room) => ({
@@ -50,7 +53,7 @@ export function flowReport(sources: FlowReportSources): object {
       closedBy: closedBy(mode, share, room),
     })),
     recent: events,
-    sessions,
+    sessions: sessions && { ...sessions, held: held.count, longestHeld: held.longest },
   };
 }
 
@@ -66,9 +69,10 @@ function closedBy(mode: string, share: number, room: EndpointRoom): readonly str
   return reasons;
 }
 
-function whyItWaits(mode: string, share: number, endpoints: readonly EndpointRoom[]): string {
+function whyItWaits({ mode, share, endpoints, snapshot, held }: FlowReportSources): string {
   if (endpoints.length === 0) return 'the pool has no endpoints';
   const closed = endpoints.filter((room) => closedBy(mode, share, room).length > 0).length;
   if (closed === endpoints.length) return 'no endpoint has room';
+  if (held.count === snapshot.waiting) return 'no KV cache has room for the sessions of the turns that are held';
   return `${closed} of ${endpoints.length} endpoints have no room: it waits for those, or for room enough`;
 }

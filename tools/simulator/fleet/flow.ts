@@ -73,7 +73,12 @@ export class SimulatedFlow {
       nowMs,
       evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
       saturation: () => this.#gate.saturation(slots, nowMs()),
-      counts: { dispatched: () => undefined, arrived: () => undefined, refused: () => undefined },
+      counts: {
+        dispatched: () => undefined,
+        arrived: () => undefined,
+        refused: () => undefined,
+        held: () => undefined,
+      },
       blockTokens,
       timers: this.#timers(),
     });
