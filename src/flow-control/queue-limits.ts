@@ -1,6 +1,7 @@
 import type { FlowControlSettings } from '../contract/queue-settings.js';
 import type { RefusalCause } from '../contract/refusing-bound.js';
 import type { Band } from './band.js';
+import type { QueuedRequest } from './queue-contract.js';
 import type { WaitingRoom } from './waiting-room.js';
 
 /** A bound that a request would break, in the unit of the bound. */
@@ -33,6 +34,15 @@ export function brokenBound(
     broken('band-tokens', band.tokens + tokens, limits.tokens) ??
     broken('expected-wait', waitMs ?? 0, maxExpectedWaitMs)
   );
+}
+
+/** The end of the client's own wait, for a turn that is held and will probably find room later only. */
+export function brokenDeadline(
+  { held, deadlineMs }: QueuedRequest,
+  waitMs: number | undefined,
+  nowMs: number,
+): BrokenBound | undefined {
+  return held === true ? broken('expected-wait', waitMs ?? 0, deadlineMs - nowMs) : undefined;
 }
 
 /** A table of `limit` places that has none left. */

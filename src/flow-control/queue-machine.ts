@@ -19,7 +19,7 @@ import {
   type Refusal,
   type TryDispatch,
 } from './queue-contract.js';
-import { type BrokenBound, beyond, brokenBound, brokenRate } from './queue-limits.js';
+import { type BrokenBound, beyond, brokenBound, brokenDeadline, brokenRate } from './queue-limits.js';
 import { QueueOutlook } from './queue-outlook.js';
 import { NONE, RequestSlab, RUNNING, WAITING } from './request-slab.js';
 import { RunningRequests } from './running-requests.js';
@@ -126,7 +126,8 @@ export class QueueMachine implements Queues {
     let flow = flows.find(band.priority, request.flow);
     const tokens = request.uncachedTokens + this.#running.expectedOutput(flow, request.maxTokens);
     const waitMs = expectedWaitMs(band, flows, flow, request.flow, nowMs);
-    const bound = brokenBound(this.#room, this.#settings, band, request.bytes, tokens, waitMs);
+    const late = brokenDeadline(request, waitMs, nowMs);
+    const bound = late ?? brokenBound(this.#room, this.#settings, band, request.bytes, tokens, waitMs);
     if (bound !== undefined) return this.#refuse(bound, waitMs);
     const ahead = tokensAhead(band, flows, flow, request.flow);
     const rate = brokenRate(this.#room, this.#settings.ttlMs, band, ahead, nowMs);

@@ -124,6 +124,20 @@ describe('held turns', () => {
     expect(queue.machine.waiting).toBe(1);
   });
 
+  it('a held turn whose client gives up before room is expected is refused at once', () => {
+    const queue = new HoldingQueue();
+    for (let reference = 0; reference < 20; reference++) queue.hold(reference, { uncachedTokens: 1_000 });
+    for (; queue.nowMs < 10_000; queue.nowMs += 1_000) {
+      let served = 0;
+      queue.try(() => (served++ === 0 ? 'dispatched' : 'held'));
+    }
+    // 10 turns wait, and one is served each second.
+    expect(queue.hold(30, { deadlineMs: queue.nowMs + 3_000 })).toBe(-1);
+    expect(queue.machine.refusal).toMatchObject({ cause: 'expected-wait', limit: 3_000 });
+    expect(queue.machine.refusal.retryAfterSeconds).toBeGreaterThan(5);
+    expect(queue.hold(31, { deadlineMs: queue.nowMs + 60_000 })).toBeGreaterThan(0);
+  });
+
   it('a held turn ends with its time to live', () => {
     const queue = new HoldingQueue({ ttlMs: 5_000 });
     queue.hold(1);
