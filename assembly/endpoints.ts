@@ -61,7 +61,7 @@ export const COLUMN_PROMPT_TOKENS: u32 = 41; // commit: prompt tokens of request
 /** commit, f32: uncached tokens per millisecond sent there, decaying, at the time beside it */
 export const COLUMN_PREFILL_RATE: u32 = 42;
 export const COLUMN_PREFILL_RATE_TIME: u32 = 44; // commit, f64 (44, 45): milliseconds of the pool clock
-export const COLUMN_SPEED: u32 = 46; // commit, f32: how long things take there compared with the other endpoints, 0 = 1
+export const COLUMN_SPEED: u32 = 46; // commit, f32: durations on this endpoint compared with the other endpoints, 0 = 1
 export const COLUMN_HIT_RELIABILITY: u32 = 47; // commit, f32: share of the blocks thought to be held that are, 0 = 1
 export const COLUMN_PREFILL_RATE_PEAK: u32 = 48; // commit, f32: the largest PREFILL_RATE since the slot was opened
 // Part of the load columns that requests of other replicas make up (load/peers.ts).
@@ -88,7 +88,7 @@ export const COLUMN_SILENT: u32 = 64; // commit: 1 = its requests in flight get 
 /** commit: requests in flight that scrapes have left out for some time; control thread */
 export const COLUMN_UNSEEN: u32 = 66;
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
-/** control: 1 = its engine tells nothing of its blocks; what is sent there counts as held by it, in every program */
+/** control: 1 = its engine sends no events of blocks; what is sent there counts as held by it, in every program */
 export const COLUMN_UNTOLD: u32 = 67;
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)

@@ -43,20 +43,20 @@ export function slotsUsed(): u32 {
 }
 
 /**
- * CANDIDATES marks the live endpoints: `keptCount` of the first `keptUsed` slots, as of `keptChanges` changes of
- * states.
+ * Whether CANDIDATES marks the live endpoints: `keptCount` of the first `keptUsed` slots, as of `keptChanges` changes
+ * of states.
  */
 let kept: bool = false;
 let keptUsed: u32 = 0;
 let keptCount: u32 = 0;
 let keptChanges: u32 = 0;
 
-/** CANDIDATES is not, or no longer, what the next decision would mark. */
+/** Notes that CANDIDATES differs from what the next decision would mark. */
 export function candidatesTouched(): void {
   kept = false;
 }
 
-/** No endpoint is out, in doubt or dead. */
+/** Whether no endpoint is out, in doubt or dead. */
 function allIn(): bool {
   return (poolWords().ejected | poolWords().dead) == 0;
 }
@@ -83,7 +83,7 @@ export function candidatesKept(used: u32, subset: bool, further: bool): u32 {
   return keptCount;
 }
 
-/** A decision of the pool: probes are a share of them. */
+/** Counts a decision of the pool: probes are a share of them. */
 function countDecision(): void {
   poolWords().decisions += 1;
 }

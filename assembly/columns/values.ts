@@ -80,7 +80,7 @@ export function predictedWaiting(slot: u32): f32 {
   return f32x4.extract_lane(four, 3);
 }
 
-/** NaN for every endpoint whose signal is unknown. */
+/** Writes NaN for every endpoint whose signal is unknown. */
 function blankUnknown(used: u32, signal: u32): void {
   const known = columnAddress(COLUMN_KNOWN);
   const keys = KEYS;

@@ -74,12 +74,12 @@ export function entryFind(segment: u32, slot: u32): ActiveEntry | null {
   return at;
 }
 
-/** Room for so many more entries. */
+/** Whether there is room for so many more entries. */
 export function entriesFit(more: u32): bool {
   return head().used + more <= ENTRY_COUNT - (ENTRY_COUNT >> 2);
 }
 
-/** Room for so many more lists of counts. */
+/** Whether there is room for so many more lists of counts. */
 export function countsFit(more: u32): bool {
   return head().countsUsed + more <= COUNTS_COUNT;
 }

@@ -34,7 +34,7 @@ function placeOf(wanted: u64, list: usize, count: u32): u32 {
   return count;
 }
 
-/** The request's adapter goes to an endpoint: it becomes the newest there. Commit lock held. */
+/** Makes the request's adapter the newest one of an endpoint. Commit lock held. */
 export function adapterSent(slot: u32): void {
   const wanted = request().adapter;
   const list = rememberedOf(slot);
@@ -47,7 +47,7 @@ export function adapterSent(slot: u32): void {
   if (place == count && count < ADAPTERS_REMEMBERED) store<u32>(sent, count + 1);
 }
 
-/** Nothing was sent to the endpoint that takes the slot. Commit lock held. */
+/** Forgets what was sent to the endpoint that had the slot before. Commit lock held. */
 export function adaptersForget(slot: u32): void {
   column.setU32(COLUMN_ADAPTERS_SENT, slot, 0);
 }

@@ -92,7 +92,7 @@ function isHandle(handle: u32, blocks: u32): bool {
   return end <= at.length && <u32>at.depth + end == min(blocks, CHAIN_LIMIT);
 }
 
-/** The request of a handle ended. */
+/** Removes the blocks of a handle whose request has ended. */
 export function activeRemoveLocked(slot: u32, handle: u32, blocks: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'active blocks change under the index lock');
@@ -174,7 +174,7 @@ export function activeOf(slot: u32): u32 {
 
 // ---- repair: the caller has seized the index lock from a dead thread and knows the live requests
 
-/** First step: the segments are put right, and nothing is active. */
+/** Repairs the segments and empties the active blocks. First step. */
 export function activeRepairBegin(): void {
   if (ASSERTIONS) assert(lockHeld(INDEX_LOCK), 'active blocks are repaired under the index lock');
   prefixRepair();

@@ -56,7 +56,7 @@ function write(slot: u32, from: usize): void {
   }
 }
 
-/** A slot changes hands: nothing has been learned about its endpoint. Commit lock held. */
+/** Forgets what was learned about the endpoint that had the slot before. Commit lock held. */
 export function coefficientsForget(slot: u32): void {
   store<u32>(learnedAt(slot), 0);
   write(slot, PREDICTION + HEAD_UNKNOWN);

@@ -26,7 +26,7 @@ export function coldForget(slot: u32): void {
   poolWords().coldLength -= 1;
 }
 
-/** A slot is sent a cold prompt: it becomes the latest, and at most `size` slots stay in the list. Commit lock held. */
+/** Makes a slot the latest one with a cold prompt; at most `size` slots stay in the list. Commit lock held. */
 export function coldSent(slot: u32, size: u32): void {
   coldForget(slot);
   const newest = poolWords().coldNewest;

@@ -60,7 +60,7 @@ function revive(slot: u32, now: f64): void {
   column.setF64(COLUMN_DEATH_TIME, slot, now);
 }
 
-/** The endpoint has answered, and no other one in its place. Commit lock held. */
+/** Takes an answer of the endpoint itself. Commit lock held. */
 export function answeredItself(slot: u32, now: f64): void {
   if (deathOf(slot) == DEATH_NONE) return;
   if (now < column.f64(COLUMN_DEATH_TIME, slot) + LATE_ANSWER_MS) return answeredPerhaps(slot, now);
@@ -68,7 +68,7 @@ export function answeredItself(slot: u32, now: f64): void {
 }
 
 /**
- * An answer came that another endpoint may have given. Where all are dead it is taken for the endpoint's own: there is
+ * Takes an answer that another endpoint may have given. Where all are dead it is taken for the endpoint's own: there is
  * nothing better to go by. Commit lock held.
  */
 export function answeredPerhaps(slot: u32, now: f64): void {
@@ -80,7 +80,7 @@ export function tried(slot: u32, now: f64): void {
   if (deathOf(slot) == DEATH_DEAD) column.setF64(COLUMN_DEATH_TIME, slot, now);
 }
 
-/** The slot gets no new picks: it is neither in doubt nor dead any more. Commit lock held. */
+/** Forgets doubt and death of a slot that gets no new picks. Commit lock held. */
 export function deathForget(slot: u32): void {
   setDeath(slot, DEATH_NONE);
   column.setF64(COLUMN_DEATH_TIME, slot, 0);

@@ -81,14 +81,14 @@ export function peerEjection(slot: u32, generation: u32, out: u32, now: f64): u3
   return 0;
 }
 
-/** The picked endpoint was out and its time is over: this request is its probe. @returns 1 when it is */
+/** Makes the request a probe when the picked endpoint was out and its time is over. @returns 1 when it is */
 export function beginProbe(slot: u32): u32 {
   if (column.u32(COLUMN_EJECTION, slot) != 1) return 0;
   column.setU32(COLUMN_EJECTION, slot, 2);
   return 1;
 }
 
-/** The probe ended without an answer either way (the client left): another one may follow at once. */
+/** Ends a probe without an answer either way (the client left): another one may follow at once. */
 export function endProbe(slot: u32): void {
   if (column.u32(COLUMN_EJECTION, slot) == 2) column.setU32(COLUMN_EJECTION, slot, 1);
 }
@@ -126,8 +126,8 @@ export function ejectOne(slot: u32, now: f64): u32 {
 }
 
 /**
- * An endpoint that was dead takes connections again: it is out, with its probe due, unless half of the pool is. Commit
- * lock held.
+ * Ejects an endpoint that was dead and takes connections again, with its probe due, unless half of the pool is ejected.
+ * Commit lock held.
  */
 export function ejectForProbe(slot: u32, now: f64): void {
   if (column.u32(COLUMN_EJECTION, slot) != 0 || ejectOne(slot, now) == 0) return;

@@ -124,12 +124,12 @@ export function featuresNote(at: Features, slot: u32, prompt: u32, uncached: u32
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, now);
 }
 
-/** Slot (+ 1) that marginal cost would have picked. */
+/** Notes the slot (+ 1) that marginal cost would have picked. */
 export function featuresNoteWouldPick(at: Features, slot: u32): void {
   at.known = (at.known & ((1 << FEATURE_WOULD_PICK_SHIFT) - 1)) | (slot << FEATURE_WOULD_PICK_SHIFT);
 }
 
-/** Most cached tokens of any candidate, when that is more than the pick holds. */
+/** Notes the most cached tokens of any candidate, when that is more than the pick holds. */
 export function featuresNoteBest(at: Features, cached: u32): void {
   if (cached > at.bestCached) at.bestCached = cached;
 }

@@ -103,7 +103,7 @@ export function charge(
   entry.wantedTpot = 0;
   featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);
   hearingReset(ticket - 1);
-  // The state comes last: a thread that dies before this line has charged nothing that the repair would count.
+  // The state comes last: if the thread dies before this line, the repair counts no charge.
   setState(entry, ENTRY_CHARGED);
   addLoad(entry, 1, tokens);
   if (ASSERTIONS) assert(entryOf(ticket, entry.generation) == entry, 'a charge is found by its ticket');
@@ -122,7 +122,7 @@ function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
   column.addU32(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prompt));
 }
 
-/** The prefill is over: its uncached tokens are no longer ahead of others. Commit lock held. */
+/** Ends the prefill: its uncached tokens are no longer ahead of others. Commit lock held. */
 export function endPrefill(entry: LedgerEntry): void {
   const tokens = featuresOf(entry).prefill;
   featuresOf(entry).prefill = 0;
@@ -136,7 +136,7 @@ export function releaseTokens(entry: LedgerEntry): void {
   if (isCurrent(entry)) column.addU32(COLUMN_INFLIGHT_TOKENS, entry.slot, 0 - tokens);
 }
 
-/** The output has grown to `blocks` blocks. Commit lock held. */
+/** Notes that the output has grown to `blocks` blocks. Commit lock held. */
 export function growOutput(entry: LedgerEntry, blocks: u32): void {
   const before = entry.outputBlocks;
   if (blocks <= before) return;
@@ -185,7 +185,7 @@ export function moveEntry(entry: LedgerEntry, slot: u32): void {
 }
 
 /**
- * Zero the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held.
+ * Clears the load columns of a slot that changes hands; entries of the old generation count no more. Commit lock held.
  */
 export function clearLoad(slot: u32): void {
   column.setU32(COLUMN_INFLIGHT, slot, 0);

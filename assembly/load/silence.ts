@@ -50,7 +50,7 @@ class HeardRequest {
   uncached: u32;
   /** Uncached tokens without a first output before it, on its endpoint at the decision · its thread · none. */
   ahead: u32;
-  /** 1 = it probes its endpoint · its thread · none. */
+  /** 1 = the request probes its endpoint · its thread · none. */
   probe: u32;
 }
 
@@ -143,8 +143,7 @@ function endSilentProbe(slot: u32, generation: u32, entry: LedgerEntry): void {
 }
 
 /**
- * A silent endpoint has a probe under way: the next one waits until `until`, however this one ends. Takes the commit
- * lock.
+ * Notes the probe of a silent endpoint: the next one waits until `until`, however this one ends. Takes the commit lock.
  * @param over entry + 1 of a probe that got no byte for too long and counts as ended; 0 = it may still get one
  * @returns 0, or 1 when the lock could not be had: call again
  */

@@ -56,7 +56,7 @@ class Visit {
   segment: u32;
   /** Version before it was read · its thread · none. */
   version: u32;
-  /** Blocks before its first one · its thread · none. */
+  /** Blocks before the segment's first one · its thread · none. */
   depth: u32;
   private unused: u32;
 }

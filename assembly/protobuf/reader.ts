@@ -79,7 +79,7 @@ let AT: usize = 0;
 let END: usize = 0;
 let FROM: usize = 0;
 
-/** A message begins. */
+/** Begins a message. */
 export function wireBegin(state: Wire): void {
   memory.fill(changetype<usize>(state), 0, offsetof<Wire>());
   state.setEndOf(0, u32.MAX_VALUE);

@@ -34,7 +34,7 @@ export function takeNotice(scan: RequestScan, from: usize, length: u32): void {
   }
 }
 
-/** The text has ended or is another one: what was like the notice is content, unless it was all of the notice. */
+/** Ends the text, or the likeness to the notice: what was like it is content, unless it was all of the notice. */
 export function noticeEnd(scan: RequestScan): void {
   const matched = scan.notice;
   scan.notice = 0;

@@ -114,7 +114,7 @@ export function contentEnd(): usize {
   return out;
 }
 
-/** Decoded bytes were written up to `to`. */
+/** Notes that decoded bytes were written up to `to`. */
 export function contentMove(to: usize): void {
   out = to;
 }
@@ -239,7 +239,7 @@ function addPage(segment: ContentSegment): bool {
   return true;
 }
 
-/** The chain's last block has at least one byte but is not whole, and nothing before it is missing. */
+/** Whether the chain's last block has at least one byte but is not whole, and nothing before it is missing. */
 export function contentTail(scan: RequestScan): bool {
   let blocks: u32 = 0;
   for (let offset = SCAN_FIRST_SEGMENT; offset <= SCAN_LAST_SEGMENT; offset += SEGMENT_BYTES) {
@@ -249,7 +249,7 @@ export function contentTail(scan: RequestScan): bool {
   return blocks < CHAIN_BLOCKS && unfinished(scan.contentAt(SCAN_LAST_SEGMENT));
 }
 
-/** The segment ends with a block that is not whole. */
+/** Whether the segment ends with a block that is not whole. */
 function unfinished(segment: ContentSegment): bool {
   return segment.contentBytes != 0 && streamLength(segment.stream) != 0;
 }

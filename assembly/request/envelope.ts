@@ -46,7 +46,7 @@ export const ENVELOPE_VERTEX: u32 = 3;
 const SEEN_INPUT: u32 = 1;
 const SEEN_TOKENS: u32 = 2;
 
-/** A body in an envelope begins. */
+/** Begins a body in an envelope. */
 export function envelopeBegin(scan: RequestScan, envelope: u32): void {
   scan.envelope = envelope;
   scan.isObject = 1;
@@ -137,7 +137,7 @@ function engineNumber(scan: RequestScan, wire: Wire): void {
   }
 }
 
-/** The first token id takes the place of the text that stands before it. */
+/** Takes the first token id in the place of the text before it. */
 function takeToken(scan: RequestScan, token: u32): void {
   const seen = scan.envelopeSeen;
   if ((seen & SEEN_TOKENS) == 0) {

@@ -82,7 +82,8 @@ import {
 } from './value-sinks';
 
 /**
- * A value in the tracked container at `depth` begins with `byte` at address `at`, `position` bytes into the body.
+ * Takes the begin of a value in the tracked container at `depth`: `byte` at address `at`, `position` bytes into the
+ * body.
  * @returns true when the value, if it is a container, is tracked too.
  */
 export function valueBegin(scan: RequestScan, depth: u32, byte: u32, at: usize, position: u32): bool {
@@ -115,7 +116,9 @@ export function valueBegin(scan: RequestScan, depth: u32, byte: u32, at: usize, 
   }
 }
 
-/** The value in the tracked container at `depth` has ended before address `at`, `position` bytes into the body. */
+/**
+ * Takes the end of a value in the tracked container at `depth`, before address `at`, `position` bytes into the body.
+ */
 export function valueEnd(scan: RequestScan, depth: u32, at: usize, position: u32): void {
   const raw = scan.raw;
   if (raw != RAW_NONE) {
@@ -266,7 +269,7 @@ function promptBegin(scan: RequestScan, byte: u32, at: usize): bool {
   return list;
 }
 
-/** A member of the sampling parameters, a part of the system text, or an element of the prompt begins. */
+/** Takes the begin of a member of the sampling parameters, a part of the system text, or an element of the prompt. */
 function memberBegin(scan: RequestScan, byte: u32): bool {
   const role = scan.roleAt(1);
   if (role == ROLE_SAMPLING) {
@@ -285,7 +288,7 @@ function limitBegin(scan: RequestScan, string: bool): void {
   scan.sink = string ? SINK_NONE : SINK_LIMIT_FIRST;
 }
 
-/** An element of a completions prompt, of token ids or of the messages begins. */
+/** Takes the begin of an element of a completions prompt, of token ids or of the messages. */
 function elementBegin(scan: RequestScan, byte: u32): bool {
   const shape = scan.shape;
   const kind = scan.kind;

@@ -142,7 +142,7 @@ function hashWithLast(a: v128, b: v128, before: u32, length: u32): u64 {
   return mergeSums(i64x2.add(firstSum, firstTerm(b, x, y)), i64x2.add(secondSum, secondTerm(a, x, y)), length);
 }
 
-/** Content hash of `length` bytes at `from`, written as a u64 to `to` (8-byte words cross to the host by memory). */
+/** Writes the content hash of `length` bytes at `from` to `to`, as a u64 (8-byte words cross to the host by memory). */
 export function hashBytesTo(from: usize, length: u32, to: usize): void {
   if (ASSERTIONS) assert(isMapped(from, length), 'the bytes are in the memory');
   if (ASSERTIONS) assert(isMapped(to, 8), 'the place of the hash is in the memory');

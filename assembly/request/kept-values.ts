@@ -111,7 +111,7 @@ function takeToken(scan: RequestScan, from: usize, length: u32): void {
   scan.number = token;
 }
 
-/** The number under way has ended: a token id becomes prompt content. */
+/** Ends the number under way: a token id becomes prompt content. */
 export function numberEnd(scan: RequestScan, sink: u32): void {
   if (sink != SINK_TOKEN) return;
   const token = scan.number;

@@ -35,7 +35,7 @@ export const ROLE_TYPE: u32 = 20;
 export const ROLE_FEATURES: u32 = 21;
 export const ROLE_TEMPLATE: u32 = 22; // arguments of the chat template
 
-/** A key of the tracked object at `depth` has ended: note the role of its value. */
+/** Ends a key of the tracked object at `depth`: notes the role of its value. */
 export function keyEnd(scan: RequestScan, depth: u32): void {
   const length = scan.keyLength;
   const word = scan.keyWord(0);
@@ -113,7 +113,7 @@ function samplingRole(scan: RequestScan, length: u32, word: u64): u32 {
   return length == 10 && word == 0x656b6f745f78616d && rest == 0x736e ? ROLE_LIMIT_FIRST : ROLE_NONE; // max_tokens
 }
 
-/** The tracked containers lie in `system`. */
+/** Whether the tracked containers lie in `system`. */
 export function inSystem(scan: RequestScan): bool {
   return scan.roleAt(1) == ROLE_SYSTEM;
 }

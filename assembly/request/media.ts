@@ -14,7 +14,7 @@ export function mediaOf(scan: RequestScan): MediaState {
   return changetype<MediaState>(changetype<usize>(scan) + SCAN_MEDIA_STATE);
 }
 
-/** A prompt begins: nothing has been seen of it. */
+/** Forgets the media of the prompt before. */
 export function mediaReset(scan: RequestScan): void {
   mediaOf(scan).seen = 0;
   mediaOf(scan).typeNext = 0;
@@ -25,7 +25,7 @@ export function mediaNote(scan: RequestScan): void {
   mediaOf(scan).seen = 1;
 }
 
-/** A string begins that is the value of `type`. */
+/** Begins the string value of `type`. */
 export function typeBegin(scan: RequestScan): void {
   const media = mediaOf(scan);
   media.typeLength = 0;
@@ -44,7 +44,7 @@ export function typeTake(scan: RequestScan, from: usize, length: u32): void {
   media.typeLength = at;
 }
 
-/** The medium has ended. */
+/** Ends the type of a medium. */
 export function typeEnd(scan: RequestScan): void {
   const media = mediaOf(scan);
   if (isMedium(media.typeLength, media.type, media.typeRest)) mediaNote(scan);

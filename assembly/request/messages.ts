@@ -14,7 +14,7 @@ import { SINK_NONE, SINK_NOTICE, SINK_PROMPT, SINK_TYPE } from './value-sinks';
 /** Tokens of an image: 640 × 360 pixels / 1,024, llm-d-router's default. */
 export const SCAN_IMAGE_TOKENS: u32 = 225;
 
-// Media by what they are.
+// Media by their kind.
 export const MEDIUM_IMAGE: u32 = 1;
 export const MEDIUM_VIDEO: u32 = 2;
 export const MEDIUM_AUDIO: u32 = 3;
@@ -44,7 +44,7 @@ export function systemBegin(scan: RequestScan, byte: u32, at: usize): bool {
   return byte == OPEN_ARRAY;
 }
 
-/** A value of a part of the system text begins. */
+/** Takes the begin of a value of a part of the system text. */
 export function systemValueBegin(scan: RequestScan, role: u32, byte: u32, at: usize): void {
   if (role == ROLE_TEXT && byte == QUOTE) scan.sink = SINK_NOTICE;
   else partValueBegin(scan, role, byte, at);
@@ -86,13 +86,13 @@ export function looksInside(scan: RequestScan): bool {
   return scan.raw == RAW_PROMPT && scan.segment == <u32>SCAN_PROMPT_SEGMENT;
 }
 
-/** Such a key has ended. */
+/** Ends such a key. */
 export function nestedKeyEnd(scan: RequestScan): void {
   const type = scan.keyLength == 4 && scan.keyWord(0) == 0x65707974;
   mediaOf(scan).typeNext = u32(type);
 }
 
-/** A value inside begins. */
+/** Takes the begin of a value inside of a message. */
 export function nestedValueBegin(scan: RequestScan, byte: u32): void {
   scan.sink = SINK_NONE;
   const media = mediaOf(scan);

@@ -145,7 +145,7 @@ export class RequestScan {
   unit: u32;
   /** Hex digits read of it · its thread · none. */
   digits: u32;
-  /** High surrogate that waits for its low one, 0 = none · its thread · none. */
+  /** High surrogate that waits for its low half, 0 = none · its thread · none. */
   high: u32;
   /** Bytes still missing of true, false or null, first one lowest · its thread · none. */
   literal: u32;
@@ -154,11 +154,11 @@ export class RequestScan {
   private key1: u64;
   private key2: u64;
   private key3: u64;
-  /** Bytes of it · its thread · none. */
+  /** Bytes of the key · its thread · none. */
   keyLength: u32;
   /** Shape of the prompt value, SHAPE_* · its thread · none. */
   shape: u32;
-  /** Token id, as far as read · its thread · none. */
+  /** Token id under way · its thread · none. */
   number: u64;
   /** 1 = the number is no token id · its thread · none. */
   numberBad: u32;
@@ -202,7 +202,7 @@ export class RequestScan {
   notice: u32;
   /** Bytes of the output bound that counts first · its thread · none. */
   limitFirstLength: u32;
-  /** Bytes of the one that counts without it · its thread · none. */
+  /** Bytes of the second limit · its thread · none. */
   limitSecondLength: u32;
   /** Members that the envelope held, SEEN_* bits · its thread · none. */
   envelopeSeen: u32;

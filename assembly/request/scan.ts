@@ -142,7 +142,7 @@ export function scanFeed(id: u32, length: u32): u32 {
 }
 
 /**
- * The body has ended.
+ * Ends the body.
  * @returns 0 when it was one JSON document, or the reason why it is refused.
  */
 export function scanFinish(id: u32): u32 {

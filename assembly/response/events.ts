@@ -24,7 +24,7 @@ const MEMBER_MASK: u64 = 0xffffffffffffff; // all are seven bytes
 
 let LAST_MODEL: usize = 0; // where the last "model" of the line searched stands, 0 = nowhere
 
-/** A new stream begins. */
+/** Begins a stream. */
 export function eventsBegin(at: ResponseScan): void {
   at.events = 0;
   lineBegin(at);
@@ -36,7 +36,7 @@ function lineBegin(at: ResponseScan): void {
 }
 
 /**
- * A new chunk of the answer begins at `start`. Some servers end an event with its chunk and leave the line's end out: a
+ * Begins a chunk of the answer at `start`. Some servers end an event with its chunk and leave the line's end out: a
  * chunk that begins with "data:" after a whole document is a new line.
  */
 export function eventsResume(at: ResponseScan, start: usize, end: usize): void {
@@ -58,7 +58,7 @@ export function readEvents(at: ResponseScan, start: usize, end: usize): void {
   }
 }
 
-/** The stream has ended; its last line may lack its end. */
+/** Ends the stream; its last line may lack its end. */
 export function eventsEnd(at: ResponseScan): void {
   const line = at.line;
   if (line == LINE_DATA) countUnlessDone(at);
@@ -212,7 +212,7 @@ function searchLine(start: usize, end: usize, names: bool): usize {
   return end;
 }
 
-/** The bytes from `p` on are a colon and an opening brace (or the piece ends before that is known). */
+/** Whether the bytes from `p` on are a colon and an opening brace (or the piece ends before that is known). */
 function opensObject(start: usize, end: usize): bool {
   let p = start;
   while (p < end && <u32>load<u8>(p) == 0x20) p++;

@@ -65,7 +65,7 @@ let STATE: u32 = 0;
 let DEPTH: u32 = 0;
 let KEY: u32 = 0;
 
-/** A new document begins. */
+/** Begins a document. */
 export function jsonBegin(at: ResponseScan): void {
   at.state = STATE_VALUE;
   at.depth = 0;
@@ -77,13 +77,13 @@ export function jsonBegin(at: ResponseScan): void {
   at.completed = 0;
 }
 
-/** The document has ended: its usage counts if it was JSON, and nothing of it is held back any longer. */
+/** Ends the document: its usage counts if it was JSON, and nothing of it is held back from then on. */
 export function jsonEnd(at: ResponseScan): void {
   nameDrop(at);
   if (jsonComplete(at)) usageCommit(at);
 }
 
-/** The document is whole: only white space may follow. */
+/** Whether the document is complete: only white space may follow. */
 export function jsonComplete(at: ResponseScan): bool {
   return at.state == STATE_AFTER && at.depth == 0;
 }
@@ -182,7 +182,7 @@ function closeContainer(at: ResponseScan): void {
   STATE = STATE_AFTER;
 }
 
-/** A key begins at `p`; most of them end in the same piece and hold no escape. */
+/** Reads a key from `p` on; most of them end in the same piece and hold no escape. */
 function openKey(at: ResponseScan, p: usize, end: usize): usize {
   const q = plainEnd(p, end);
   if (q < end && <u32>load<u8>(q) == QUOTE) {
@@ -194,7 +194,7 @@ function openKey(at: ResponseScan, p: usize, end: usize): usize {
   return p;
 }
 
-/** A string value's quote stands at `p`. */
+/** Begins a string value whose quote stands at `p`. */
 function openString(at: ResponseScan, p: usize, end: usize): usize {
   const kind = KEY == KEY_OTHER ? STRING_PLAIN : memberString(at, KEY, DEPTH);
   if (kind == STRING_PLAIN) {
@@ -246,7 +246,7 @@ function readString(at: ResponseScan, p: usize, end: usize): usize {
   return q + 1;
 }
 
-/** `n` decoded bytes of the open string. */
+/** Takes `n` decoded bytes of the open string. */
 function take(at: ResponseScan, kind: u32, p: usize, n: usize): void {
   if (at.surrogate != 0) dropString(at, kind);
   if (kind == STRING_NAME) {
@@ -273,7 +273,7 @@ function dropString(at: ResponseScan, kind: u32): void {
   else at.value = NOT_A_COUNT;
 }
 
-/** The open string closes; `p` is the address behind its quote. */
+/** Ends the open string; `p` is the address behind its quote. */
 function closeString(at: ResponseScan, kind: u32, p: usize): void {
   if (at.surrogate != 0) dropString(at, kind);
   STATE = kind == STRING_KEY ? STATE_COLON : STATE_AFTER;
@@ -323,7 +323,7 @@ function readHex(at: ResponseScan, p: usize): usize {
   return p + 1;
 }
 
-/** One UTF-16 unit of the open string: half of a pair waits for the other half. */
+/** Takes one UTF-16 unit of the open string: half of a pair waits for the other half. */
 function takeUnit(at: ResponseScan, unit: u32): void {
   const high = at.surrogate;
   if (unit >> 10 == 0x37 && high != 0) {
@@ -337,7 +337,7 @@ function takeUnit(at: ResponseScan, unit: u32): void {
   }
 }
 
-/** One character of the open string, as UTF-8. */
+/** Takes one character of the open string, as UTF-8. */
 function takeCharacter(at: ResponseScan, code: u32): void {
   const kind = at.string;
   if (kind == STRING_PLAIN) return;

@@ -35,7 +35,7 @@ import { FORM_ENGINE, FORM_ENGINE_EMBED, FORM_VERTEX, MODE_BODY, MODE_EVENTS, MO
 import { ResponseScan } from './scan-state';
 import { usageCachedIsZero, usageClose, usageCommit, usageCount, usageOpen } from './usage';
 
-/** The next message begins. */
+/** Begins the next message. */
 export function messageBegin(at: ResponseScan): void {
   wireBegin(at.wire);
   if (at.mode != MODE_EVENTS) at.events += 1;
@@ -74,7 +74,7 @@ function readCount(at: ResponseScan, wire: Wire): void {
   usageCount(at, count == 2 ? 3 : count, wireNumber(wire));
 }
 
-/** The message is complete: what it said about usage counts. */
+/** Ends the message: what it said about usage counts. */
 export function messageEnd(at: ResponseScan): void {
   if (at.form == FORM_VERTEX) {
     if (at.mode != MODE_BODY || !jsonComplete(at)) return;
@@ -88,7 +88,7 @@ export function messageEnd(at: ResponseScan): void {
   }
 }
 
-/** The answer has ended. */
+/** Ends the answer. */
 export function messagesEnd(at: ResponseScan): void {
   const mode = at.mode;
   if (at.form == FORM_VERTEX && mode == MODE_EVENTS) eventsEnd(at);
@@ -108,7 +108,7 @@ function readBody(at: ResponseScan, wire: Wire, found: u32): void {
   readEvents(at, from, to);
 }
 
-/** The first byte that is no white space says what the messages hold. @returns false while there is none. */
+/** Chooses the mode by the first byte that is no white space. @returns false while there is none. */
 function chooseMode(at: ResponseScan, from: usize, to: usize): bool {
   while (from < to && <u32>load<u8>(from) <= 0x20) from++;
   if (from == to) return false;

@@ -39,7 +39,7 @@ let PIECE: usize = 0; // address of the piece being read
 let EDITS: u32 = 0;
 let VALUE_FROM: i32 = 0; // offset of the open value's quote
 
-/** A piece at address `piece` is going to be read. */
+/** Prepares for a piece at address `piece`. */
 export function renameBegin(piece: usize): void {
   PIECE = piece;
   EDITS = 0;
@@ -58,14 +58,14 @@ export function renameEnd(at: ResponseScan): u32 {
   return EDITS | holding;
 }
 
-/** A model name opens; its quote stands at address `p`. */
+/** Begins a model name, whose quote stands at address `p`. */
 export function nameOpen(at: ResponseScan, p: usize): void {
   at.holding = 1;
   at.matched = 0;
   VALUE_FROM = <i32>(p - PIECE);
 }
 
-/** `n` decoded bytes of the open model name. */
+/** Takes `n` decoded bytes of the open model name. */
 export function nameTake(at: ResponseScan, p: usize, n: usize): void {
   if (at.holding == 0) return;
   const matched = <usize>at.matched;
@@ -73,7 +73,7 @@ export function nameTake(at: ResponseScan, p: usize, n: usize): void {
   else at.matched = <u32>(matched + n);
 }
 
-/** The open model name closes; `p` is the address behind its quote. */
+/** Ends the open model name; `p` is the address behind its quote. */
 export function nameClose(at: ResponseScan, p: usize): void {
   if (at.holding == 0) return;
   nameDrop(at);
@@ -84,7 +84,7 @@ export function nameClose(at: ResponseScan, p: usize): void {
   EDITS++;
 }
 
-/** The open model name is another one, or its document has ended in the middle of it. */
+/** Drops the open model name, because it is another one, or its document has ended inside of it. */
 export function nameDrop(at: ResponseScan): void {
   at.holding = 0;
 }

@@ -51,7 +51,7 @@ class SampleRecord {
   promptAtEnd: u32;
   /** Priority of the request · its thread · none. */
   priority: i32;
-  /** 1 = other endpoints worked for the request before this one answered it · its thread · none. */
+  /** 1 = other endpoints worked for the request first, as in a prefill · its thread · none. */
   staged: u32;
   /** EXPECTS_* of the answer; UNHEARD is added when no output came · its thread · none. */
   sign: u32;

@@ -40,7 +40,7 @@ export class ResponseScan {
   part: u32;
   /** First byte of the literal, or UTF-16 unit collected from hex digits · its thread · none. */
   unit: u32;
-  /** High surrogate that waits for its low one, 0 = none · its thread · none. */
+  /** High surrogate that waits for its low half, 0 = none · its thread · none. */
   surrogate: u32;
   /** Decoded bytes of the open key or count string · its thread · none. */
   taken: u32;
@@ -78,12 +78,12 @@ export class ResponseScan {
   private blockFields1: u64;
   private blockFields2: u64;
   private blockFields3: u64;
-  /** Open key, 32 bytes, when it did not come in one piece · its thread · none. */
+  /** Open key, 32 bytes, when it is split over pieces · its thread · none. */
   keyBytes: u64;
   private keyBytes1: u64;
   private keyBytes2: u64;
   private keyBytes3: u64;
-  /** Place where the answer tells its usage, FORM_* · its thread · none. */
+  /** Form in which the answer tells its usage, FORM_* · its thread · none. */
   form: u32;
   /** 1 = the document's type is "response.completed" · its thread · none. */
   completed: u32;

@@ -51,13 +51,13 @@ export function responseOpen(id: u32, form: u32, mode: u32, nameBytes: u32): voi
   jsonBegin(at);
 }
 
-/** Of an answer of messages the next message begins. */
+/** Begins the next message of an answer that consists of messages. */
 export function responseMessageBegin(id: u32): void {
   if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   messageBegin(scanOf(id));
 }
 
-/** The message is complete. */
+/** Ends a message. */
 export function responseMessageEnd(id: u32): void {
   if (ASSERTIONS) assert(isScan(id), 'the scan is one of the thread');
   messageEnd(scanOf(id));

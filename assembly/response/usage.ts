@@ -21,12 +21,12 @@ function copy(to: Usage, from: Usage): void {
   memory.copy(changetype<usize>(to), changetype<usize>(from), offsetof<Usage>());
 }
 
-/** A new scan knows nothing. */
+/** Forgets the usage of the scan before. */
 export function usageReset(at: ResponseScan): void {
   forget(at.usage);
 }
 
-/** The object that tells the usage opens at `depth`. */
+/** Opens the object that tells the usage, at `depth`. */
 export function usageOpen(at: ResponseScan, depth: u32): void {
   at.usageDepth = depth;
   at.detailsDepth = 0;
@@ -39,7 +39,7 @@ export function usageCount(at: ResponseScan, field: u32, count: u64): void {
   if (count < NOT_A_COUNT) store<f64>(changetype<usize>(at.blockUsage) + ((<usize>field) << 3), <f64>count);
 }
 
-/** Cached tokens that the open usage object does not tell are none, where it tells prompt or completion tokens. */
+/** Counts cached tokens that the open usage object does not tell as 0, where it tells prompt or completion tokens. */
 export function usageCachedIsZero(at: ResponseScan): void {
   const block = at.blockUsage;
   if (block.prompt < 0 && block.completion < 0) return;
@@ -51,13 +51,13 @@ function overwritten(known: f64, count: f64): f64 {
   return count > 0 || (count == 0 && known < 0) ? count : known;
 }
 
-/** SGLang tells its counters with every event; those before the last one only pass. */
+/** Whether the event's counters only pass: SGLang tells them with every event, and the last ones count. */
 function isPassing(at: ResponseScan): bool {
   if (at.form != FORM_SGLANG || at.finished != 0) return false;
   return at.mode == MODE_EVENTS;
 }
 
-/** The open usage object closes: its fields go into the document's staged usage. */
+/** Ends the open usage object: its fields go into the document's staged usage. */
 export function usageClose(at: ResponseScan): void {
   at.usageDepth = 0;
   if (isPassing(at)) return;
@@ -76,7 +76,7 @@ export function usageClose(at: ResponseScan): void {
   else staged.total = overwritten(staged.total, block.total);
 }
 
-/** The document has ended as valid JSON: what it said about usage counts. */
+/** Counts the usage of a document that has ended as valid JSON. */
 export function usageCommit(at: ResponseScan): void {
   const staged = at.staged;
   if (staged == STAGED || (staged == STAGED_IF_COMPLETED && at.completed != 0)) copy(at.usage, at.stagedUsage);

@@ -1,4 +1,4 @@
-// Scorers that tie a request to some endpoints: by labels, by hashing, by what they hold.
+// Scorers that tie a request to some endpoints: by labels, by hashing, by held blocks.
 //
 // Owns: the thread's KEYS and SCORE columns, written by its own thread. Reads the endpoint and label columns under the
 // commit lock. Formulas are llm-d-router's (docs/compatibility.md) unless said.

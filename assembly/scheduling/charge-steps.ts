@@ -63,7 +63,7 @@ export function release(ticket: u32, generation: u32): u32 {
 }
 
 /**
- * The first output came: the prompt's tokens leave the load.
+ * Takes the first output: the prompt's tokens leave the load.
  * @param keep 1 = what was charged as in-flight tokens stays until the end, since output is counted in it
  * @param now pool clock
  * @returns as release
@@ -109,7 +109,7 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
   return 0;
 }
 
-/** The answer is complete and has `tokens` tokens in all; its charge is released right after. @returns as release */
+/** Takes the end of an answer of `tokens` tokens in all; its charge is released right after. @returns as release */
 export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u32 {
   if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');

@@ -69,7 +69,8 @@ export function scoreActiveBlocks(op: Operation, used: u32, total: u32): void {
 }
 
 /**
- * Gumbel noise on the normalised scores, mapped into (0, 1) by a monotone function so that the clamp cuts nothing off.
+ * Adds Gumbel noise to the normalised scores, mapped into (0, 1) by a monotone function so that the clamp cuts nothing
+ * off.
  */
 function soften(used: u32, temperature: f32): void {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 4) {

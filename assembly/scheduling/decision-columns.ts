@@ -82,11 +82,11 @@ let units: u32 = 0;
 let columnsEvery: u32 = 0;
 /** Decisions until the next one that does. */
 let untilColumns: u32 = 0;
-/** The request decided last keeps its columns. */
+/** Whether the request decided last keeps its columns. */
 let keeps: bool = false;
-/** It writes them aside otherwise. */
+/** Whether it writes them aside otherwise. */
 let asides: bool = false;
-/** Bytes that its decision has written there. */
+/** Bytes of the columns that this decision has written aside. */
 let aside: u32 = 0;
 /** Unit + 1 of the columns of this decision. */
 let written: u32 = 0;
@@ -103,7 +103,7 @@ export function briefColumnsAddress(): usize {
   return units == all ? 0 : ring + ((<usize>units) << 6);
 }
 
-/** Bytes that the last decision has written there, 0 = none. */
+/** Bytes that the last decision has written aside, 0 = none. */
 export function briefColumnsBytes(): u32 {
   return aside;
 }
@@ -120,7 +120,7 @@ export function takenUnit(): u32 {
   return written;
 }
 
-/** One decision of this thread in `every` keeps its columns; 0 = only refused and marked ones. */
+/** Makes one decision of this thread in `every` keep its columns; 0 = only refused and marked ones. */
 export function keepColumnsEvery(every: u32): void {
   columnsEvery = every;
   untilColumns = every;

@@ -2,7 +2,7 @@
 // (decision-columns.ts).
 //
 // Owns: the records in this thread's part of REGION_DECISIONS, written by its own thread. Readers take no lock: the
-// count in the head is stored after a record (see DecisionLogHead), so a reader can tell what it has read whole. Nothing
+// count in the head is stored after a record (see DecisionLogHead), so a reader can tell which are complete. Nothing
 // of a prompt is written, only sizes. The shard writes the outcome of the request into the record later, through the
 // DECISION_* offsets.
 //

@@ -56,7 +56,7 @@ export class DecisionRecord {
   blockTokens: u32;
   /** Most blocks of the prompt that any endpoint held · its thread · none. */
   bestMatched: u32;
-  /** Slot that held them, u32.MAX_VALUE = none · its thread · none. */
+  /** Slot with that match, u32.MAX_VALUE = none · its thread · none. */
   bestSlot: u32;
   /** Reason why that slot was not picked, REMOVED_*, or the operation + 1; 0 = it scored less · its thread · none. */
   bestRemoved: u32;
@@ -80,14 +80,15 @@ export class DecisionRecord {
   outputTokens: u32;
   /** Prompt tokens as the engine counts them, u32.MAX_VALUE = unknown · its shard · none. */
   enginePromptTokens: u32;
-  /** Cached prompt tokens as the engine tells them, u32.MAX_VALUE = not told · its shard · none. */
+  /** Cached prompt tokens as the engine tells them, u32.MAX_VALUE = it has not · its thread · none. */
   cachedTokens: u32;
   /** Endpoints that only the capacity gate closed · its thread · none. */
   closed: u32;
   /** Bytes of the request id, of which the first DECISION_ID_BYTES follow at DECISION_ID · its thread · none. */
   idLength: u32;
   /**
-   * Slot + 1 that the shadow program would have picked, 0 = it did not run, u32.MAX_VALUE = none · its thread · none.
+   * Slot + 1 that the shadow program would have picked, 0 = no shadow program ran, u32.MAX_VALUE = it picked none · its
+   * thread · none.
    */
   shadow: u32;
   /** Predicted cost of the shadow pick, in targets · its thread · none. */

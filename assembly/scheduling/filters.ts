@@ -210,7 +210,7 @@ function keepConcurrency(used: u32, requestsMax: f32, tokensMax: f32): void {
   }
 }
 
-/** The label's range holds the length of the prompt, or there is no label. */
+/** Keeps the endpoints whose label holds the length of the prompt, or that have no label. */
 function keepContextLength(used: u32, column: u32): void {
   const first = labelAddress(column);
   const second = first + slotOffset(SLOTS);

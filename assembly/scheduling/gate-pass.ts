@@ -63,16 +63,16 @@ let held: u32 = 0;
  * True when the request came back with a dispatch, or an earlier stage of it found room: it overtakes no other request.
  */
 let returned: bool = false;
-/** The gate has closed some of the endpoints that may serve the request. */
+/** Whether the gate has closed some of the endpoints that may serve the request. */
 let closed: bool = false;
-/** The request may not go on before others, whatever room there is. */
+/** Whether the request may not go on before others, whatever room there is. */
 let behind: bool = false;
-/** Every live endpoint may serve it, so one that comes later may too. */
+/** Whether every live endpoint may serve it, so that one that comes later may too. */
 let anywhere: bool = false;
 
 /** Slot + 1 that holds so much more of the prompt than others that it is worth a short wait, 0 = none. */
 let sticky: u32 = 0;
-/** The request waits for it although another one is open. */
+/** Whether the request waits for it although another one is open. */
 let aside: bool = false;
 
 /** What the session of the request leaves it: LOOK_*. */

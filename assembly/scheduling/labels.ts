@@ -24,7 +24,7 @@ export function requestKey(key: u32): u64 {
 }
 
 /**
- * Hash of a text, never 0, written as a u64 to `to`: FNV-1a (Fowler, Noll, Vo) with the finaliser of MurmurHash3
+ * Writes the hash of a text to `to`, never 0, as a u64: FNV-1a (Fowler, Noll, Vo) with the finaliser of MurmurHash3
  * (Appleby). Unlike the hashes of blocks it has no seed: all replicas must send a key to the same endpoint.
  */
 export function hashKeyTo(from: usize, length: u32, to: usize): void {

@@ -339,7 +339,7 @@ function range(used: u32, column: usize): f32 {
   return laneMax(high) - laneMin(low);
 }
 
-/** Adds each term's range, as a share of the sum of the ranges. Candidates that differ in nothing say nothing. */
+/** Adds each term's range, as a share of the sum of the ranges. Candidates with equal figures are left out. */
 function noteShares(used: u32, shares: Shares): void {
   let sum: f32 = 0;
   for (let i: u32 = 0; i < SHARE_TERMS; i++) sum += range(used, terms(i));

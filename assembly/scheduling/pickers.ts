@@ -71,7 +71,7 @@ function pickInOrder(used: u32, keys: usize, count: u32, hosts: u32): u32 {
   return picked;
 }
 
-/** Uniform: a random key for every candidate. */
+/** Draws a random key for every candidate, uniformly. */
 function randomKeys(used: u32): void {
   for (let i: u32 = 0; i < used; i++) {
     const at = slotOffset(i);

@@ -65,7 +65,7 @@ function fillUnknown(used: u32, values: usize, signal: i32, to: usize): void {
   }
 }
 
-/** Waiting requests go to KEYS and the KV usage to KEPT, both without gaps. */
+/** Writes waiting requests to KEYS and the KV usage to KEPT, both without gaps. */
 function fillSignals(used: u32): void {
   fillUnknown(used, columnAddress(COLUMN_WAITING), SIGNAL_WAITING, KEYS);
   fillUnknown(used, columnAddress(COLUMN_KV_USAGE), SIGNAL_KV_USAGE, KEPT);
@@ -174,7 +174,7 @@ export function predict(op: Operation, used: u32): void {
   if (mask != 0) excusePrefill(used, mask - 1);
 }
 
-/** Says that nothing is predicted. */
+/** Clears the prediction of the answer. */
 export function clearPrediction(): void {
   predictedTimes().ttft = NaN;
   predictedTimes().tpot = NaN;

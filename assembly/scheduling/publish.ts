@@ -156,7 +156,7 @@ export function endpointState(slot: u32, state: u32): u32 {
   return 0;
 }
 
-/** Counts what is sent to an endpoint as held by it (1), because its engine tells nothing, or no longer (0). */
+/** Makes what is sent to an endpoint count as held by it (1), because its engine sends no events, or no longer (0). */
 export function endpointUntold(slot: u32, untold: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(isTruth(untold), '`untold` is 0 or 1');
@@ -230,7 +230,7 @@ export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
   return 0;
 }
 
-/** The signals are too old: unknown from now on. @returns as endpointOpen */
+/** Makes the signals unknown: they are too old. @returns as endpointOpen */
 export function endpointStale(slot: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;

@@ -35,7 +35,7 @@ function stateColumn(number: u32): usize {
   return EXPLAIN + ((<usize>(number * SLOTS)) << 2);
 }
 
-/** A 64-bit column takes two neighbours, in which its cells lie one after the other. */
+/** Copies a 64-bit column to two neighbours, in which its cells lie one after the other. */
 function captureWide(number: u32, used: u32): void {
   memory.copy(stateColumn(number), columnAddress(number), slotOffset(used) << 1);
 }

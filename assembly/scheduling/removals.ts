@@ -5,7 +5,7 @@ import { CANDIDATES, KEPT, REMOVED, SUBSET } from '../memory';
 import { DECIDE_SUBSET, request } from '../request-area';
 import { REMOVED_BY_GATE, REMOVED_NOT_ADMITTED, REMOVED_OUTSIDE_SUBSET } from './decision-record';
 
-/** The gate has removed endpoints in this decision. */
+/** Whether the gate has removed endpoints in this decision. */
 let closed: bool = false;
 
 /** Begins a decision. */

@@ -32,8 +32,8 @@ export function scoresBegin(): void {
 export let bestMatchNoted: u32 = u32.MAX_VALUE;
 
 /**
- * Most blocks of the prompt that any candidate holds, found while they were scored; u32.MAX_VALUE when one was
- * unmarked.
+ * Notes the most blocks of the prompt that any candidate holds, found while they were scored; u32.MAX_VALUE when one
+ * was unmarked.
  */
 export function noteBestMatch(blocks: u32): void {
   bestMatchNoted = blocks;
@@ -42,12 +42,12 @@ export function noteBestMatch(blocks: u32): void {
 /** Most blocks that any endpoint holds, candidate or not, as bestMatchNoted. */
 export let longestMatchNoted: u32 = u32.MAX_VALUE;
 
-/** Most blocks of the prompt that any endpoint holds; u32.MAX_VALUE at the beginning of a decision. */
+/** Notes the most blocks of the prompt that any endpoint holds; u32.MAX_VALUE at the beginning of a decision. */
 export function noteLongestMatch(blocks: u32): void {
   longestMatchNoted = blocks;
 }
 
-/** The highest score of the candidates, found while SCORE was written. */
+/** Notes the highest score of the candidates, found while SCORE was written. */
 export function noteHighest(score: f32): void {
   highestScore = score;
 }
@@ -62,7 +62,7 @@ export function takeHighest(): f32 {
   return score;
 }
 
-/** A scorer of this decision reads a signal. */
+/** Notes that a scorer of this decision reads a signal. */
 export function noteSignal(signal: u32): void {
   signalsRead |= signal;
 }
@@ -109,7 +109,7 @@ export function addKeys(used: u32): void {
   }
 }
 
-/** The same score for every candidate. */
+/** Adds the same score for every candidate. */
 export function addConstant(used: u32, score: f32): void {
   const scores = SCORE;
   const added = f32x4.splat(score * weight);

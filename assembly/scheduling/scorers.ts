@@ -60,7 +60,7 @@ function gather(used: u32, values: usize, signal: u32): void {
   count = laneSum(number);
 }
 
-/** The scorer reads a signal. One of weight 0 is evaluated only to be shown, and settles no tie by it. */
+/** Notes that the scorer reads a signal. One of weight 0 is evaluated only to be shown, and settles no tie by it. */
 function readSignal(signal: u32): void {
   if (weight != 0) noteSignal(signal);
 }

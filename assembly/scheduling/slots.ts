@@ -64,8 +64,8 @@ export function noteSlots(slot: u32, known: u32, waiting: f32, running: f32): vo
 }
 
 /**
- * The number that runs while others wait, at least the largest number with nothing waiting: a lower bound for the cost
- * model.
+ * Notes the number that runs while others wait, at least the largest number with nothing waiting: a lower bound for the
+ * cost model.
  */
 function noteSeen(slot: u32, waiting: f32, running: f32): void {
   if (running > 0 && (waiting > 0 || running > column.f32(COLUMN_SLOTS_SEEN, slot))) {

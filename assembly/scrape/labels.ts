@@ -14,7 +14,7 @@ export function rangeOf(ranges: usize, i: usize): TextRange {
   return changetype<TextRange>(ranges + i * offsetof<TextRange>());
 }
 
-/** A sample of `metric` is going to be read; wanted labels are noted at `ranges`. */
+/** Begins a sample of `metric`; wanted labels are noted at `ranges`. */
 export function labelsBegin(metric: Metric, text: usize, ranges: usize): void {
   MATCHED = metric.absentMatch;
   RANGES = ranges;
@@ -22,7 +22,7 @@ export function labelsBegin(metric: Metric, text: usize, ranges: usize): void {
   memory.fill(ranges, 0, (<usize>metric.labelCount) << 3);
 }
 
-/** All labels that must match did. */
+/** Whether all labels that must match did. */
 export function labelsMatch(metric: Metric): bool {
   return <u32>popcnt(MATCHED) == metric.matcherCount;
 }

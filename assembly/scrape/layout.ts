@@ -6,7 +6,7 @@ import { Metric, MetricResult, MetricsScan, Query, TextRange } from './scan-stat
 
 export const SCRAPE_QUERIES: u32 = 32; // compiled queries per thread
 export const QUERY_METRICS: u32 = 32; // wanted metrics per query
-export const QUERY_LABEL_METRICS: u32 = 8; // of them, those that want labels
+export const QUERY_LABEL_METRICS: u32 = 8; // of them, metrics with wanted labels
 export const METRIC_LABELS: u32 = 8; // wanted labels per metric
 export const METRIC_MATCHERS: u32 = 8; // labels that must match, per metric
 export const QUERY_TEXT_BYTES: usize = 8192; // all names, matchers and wanted labels of a query

@@ -25,7 +25,7 @@ const NAME_NEW: u32 = 0;
 const NAME_KNOWN: u32 = 1;
 const NAME_REFUSED: u32 = 2;
 
-/** A page begins: no name is known. */
+/** Begins a page: no name is known. */
 export function namesBegin(scrape: usize): void {
   const page = changetype<MetricsScan>(scrape);
   if (page.names != 0) memory.fill(scrape + SCRAPE_NAME_HASHES, 0, (<usize>SCRAPE_NAME_CELLS) << 3);

@@ -43,7 +43,7 @@ export function parseNumber(start: usize, end: usize): u32 {
   return NUMBER_FINITE;
 }
 
-/** "NaN", "Inf" or "Infinity", in any case. */
+/** Whether the text is "NaN", "Inf" or "Infinity", in any case. */
 function isNotFinite(p: usize, end: usize): bool {
   const n = end - p;
   if (n != 3 && n != 8) return false;

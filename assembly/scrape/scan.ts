@@ -87,7 +87,7 @@ export function scrapeFeed(length: u32): void {
   }
 }
 
-/** The page has ended; its last line may lack its end. */
+/** Ends the page; its last line may lack its end. */
 export function scrapeEnd(): void {
   enter();
   if (ASSERTIONS) assert(page().query < SCRAPE_QUERIES, 'a page was begun');
@@ -144,7 +144,7 @@ function lineEnd(start: usize, end: usize): usize {
   return end;
 }
 
-/** The line at `p` may be a wanted one: it begins like one of the names, or with a blank. */
+/** Whether the line at `p` may be a wanted one: it begins like one of the names, or with a blank. */
 function mayMatter(p: usize): bool {
   const head = load<u64>(p);
   for (let at = METRICS; at < METRICS_END; at += QUERY_METRIC_BYTES) {
@@ -163,7 +163,7 @@ function readLine(start: usize, lineFeed: usize): void {
   }
 }
 
-/** The name at `p` is the metric's, whole. */
+/** Whether the name at `p` is the metric's, whole. */
 function isNamed(metric: Metric, p: usize, end: usize): bool {
   const n = <usize>metric.nameBytes;
   if (p + n > end || memory.compare(p, TEXT + metric.name, n) != 0) return false;

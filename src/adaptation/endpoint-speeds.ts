@@ -36,7 +36,10 @@ export class EndpointSpeeds {
   /** By kind of machine. */
   readonly #kindSpeeds = new Map<string, number>();
   #notes = 0;
-  /** meet() names the live endpoints: a late sample of one that has left does not bring it back. */
+  /**
+   * Whether meet() has named the live endpoints: from then on a late sample of one that has left does not bring it
+   * back.
+   */
   #isTold = false;
 
   /** Every known endpoint, by slot. */
@@ -44,7 +47,10 @@ export class EndpointSpeeds {
     return new Map([...this.#known].map(([slot, { model }]) => [slot, model]));
   }
 
-  /** Takes over the live endpoints. A new one starts as fast as its kind; the state of one that has left is dropped. */
+  /**
+   * Takes over the live endpoints. A new endpoint starts with the speed of its hardware class; the state of those that
+   * have left is dropped.
+   */
   meet(live: readonly LiveEndpoint[]): void {
     this.#isTold = true;
     const slots = new Set(live.map(({ slot }) => slot));

@@ -74,7 +74,7 @@ export class Guard {
   #alarmed = '';
   readonly #peers: PeerGuards;
   #stop: Stop | undefined;
-  /** Stops that this guard has found itself. */
+  /** Stops that this guard has made by its own samples. */
   #stops = 0;
   /** Evidence of an active peer, in the place of the own while that is thin. */
   #proof: Estimate | undefined;
@@ -248,7 +248,7 @@ export class Guard {
     return from === 'canary' ? this.#provenElsewhere(nowMs) : undefined;
   }
 
-  /** Makes a stop that a peer reports, as far as this guard has not made it. @returns its reason */
+  /** Repeats the stop of a peer, unless this guard has made it already. @returns its reason */
   #stopElsewhere(nowMs: number): string | undefined {
     const taken = this.#peers.takeStop(nowMs);
     if (taken === undefined) return undefined;

@@ -37,8 +37,8 @@ export class HardwareClasses {
   }
 
   /**
-   * Takes over the hardware of the live endpoints; '' = unknown, which is no class. A class whose endpoints have left
-   * is kept until its place is needed.
+   * Takes over the hardware of the live endpoints; '' = unknown, which is no class. A class without endpoints is kept
+   * until its place is needed.
    */
   meet(hardware: readonly string[]): void {
     const kinds = new Set(hardware);

@@ -59,7 +59,7 @@ const isDriving = ({ state }: GuardNews) => state === 'canary' || state === 'act
 export class PeerGuards {
   readonly #replica: string;
   readonly #heard = new Map<string, Heard>();
-  /** Number of the last stop by each replica that this guard has made. */
+  /** Number of each replica's last stop that this guard has made. */
   readonly #made = new Map<string, number>();
 
   /** @param replica name of the own replica */

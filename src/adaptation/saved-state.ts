@@ -11,7 +11,7 @@ export interface SavedState {
 
 /** Version of the format; raised when older files would be misread. */
 const VERSION = 1;
-/** Version of a state with hardware classes; programs that know none refuse it by its number. */
+/** Version of a state with hardware classes; programs without classes refuse it by its number. */
 const CLASSES_VERSION = 2;
 /** Age at which a saved state has half of its weight. */
 const HALF_LIFE_MS = 6 * 3_600_000;

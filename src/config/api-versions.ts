@@ -47,7 +47,7 @@ export function readVersioned(document: ConfigurationDocument): VersionedConfig 
   return { config: validate(endpointPickerConfig, data, document), warnings, notes };
 }
 
-/** All errors of shape that `readVersioned` would throw one by one, as violations of the schema. */
+/** Finds all errors of shape that `readVersioned` would throw one by one, as violations of the schema. */
 export function shapeViolations(document: ConfigurationDocument) {
   return violations(endpointPickerConfig, converted(document).data, document);
 }

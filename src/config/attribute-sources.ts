@@ -32,7 +32,7 @@ export interface AttributeMetric {
   readonly attribute: string;
   /** `name` or `name{label=value,…}`; of several series the highest counts. */
   readonly spec: string;
-  /** The value is multiplied by this. */
+  /** Factor on the value. */
   readonly scale: number;
   /** Series with a label `pod` count only when it names the endpoint. */
   readonly perPod: boolean;

@@ -21,7 +21,9 @@ export interface IdleContext {
   readonly engines: readonly EngineSignals[];
 }
 
-/** Kinds that do nothing unless something refers to them. All others act by being in `plugins`. */
+/**
+ * Kinds without effect unless another part of the configuration refers to them. All others act by being in `plugins`.
+ */
 const REFERRED_KINDS: ReadonlySet<PluginKind> = new Set([
   'filter',
   'scorer',

@@ -205,7 +205,7 @@ function addMissingProducers(
   }
 }
 
-/** Every plugin that another one's parameters name must be there. */
+/** Checks that every plugin exists that another one's parameters name. */
 function resolveReferences(plugins: PluginSet): void {
   for (const { definition, parameters, path } of plugins.list()) {
     for (const reference of definition.references?.(parameters) ?? []) {

@@ -6,7 +6,7 @@ import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
 
 const PROFILE_KINDS = ['filter', 'scorer', 'picker'] as const;
-/** Kinds that llm-d-router lets stand in a profile, where they do nothing. */
+/** Kinds of plugins that llm-d-router accepts in a profile without effect. */
 const IDLE_KINDS = [
   'producer',
   'profile-handler',

@@ -26,7 +26,7 @@ const LIVE_KINDS: ReadonlySet<PluginKind> = new Set([
 /** Parts of the compiled scheduling that a reload carries over. A change of any other part needs a restart. */
 const LIVE_PARTS: ReadonlySet<string> = new Set(['profiles', 'masks', 'prefix', 'estimateOutput', 'prefixProducer']);
 
-/** Compares the configuration that runs with one that has been loaded beside it. */
+/** Compares the running configuration with a new one. */
 export function planReload(
   running: LoadedConfiguration,
   next: LoadedConfiguration,

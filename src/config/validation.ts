@@ -139,7 +139,7 @@ function isPlain(value: unknown): boolean {
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (value !== null && typeof value === 'object') return 'a mapping';
-  // JSON has no such numbers and would say null.
+  // JSON has no such numbers; it would contain null.
   const isEndless = typeof value === 'number' && !Number.isFinite(value);
   const text = isEndless ? String(value) : (JSON.stringify(value) ?? 'nothing');
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;

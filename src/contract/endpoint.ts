@@ -7,7 +7,7 @@ export interface Endpoint {
   /** IP literal (IPv6 without brackets): host names are resolved before they come here. */
   readonly address: string;
   readonly port: number;
-  /** The name that the address was found under; absent = the address was given as such. */
+  /** Factor on the value. */
   readonly hostName?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   /**
@@ -56,7 +56,7 @@ export interface ModelRewrite {
 export interface LegacyModel {
   /** Of requests that name no known objective. */
   readonly priority: number;
-  /** All its targets have weight 0: the model is not served. */
+  /** Whether all its targets have weight 0: the model is not served. */
   readonly refused: boolean;
 }
 
@@ -103,7 +103,7 @@ export interface Discovery {
   readonly awaited?: string;
 }
 
-/** A discovery that has its first state when it has started, and tells whole states. */
+/** A discovery whose start ends with its first state, and that tells whole states. */
 export interface LoadedDiscovery extends Discovery {
   start(changed: (state: PoolState) => void, report: (problem: string) => void): Promise<PoolState>;
 }

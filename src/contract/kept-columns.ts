@@ -3,7 +3,7 @@ export const KEPT_BY = ['tenant', 'model', 'session'] as const;
 
 /** Requests whose decisions keep their columns for a while, whatever becomes of them. */
 export interface KeptColumns {
-  /** A number is not given twice. */
+  /** Numbers are not used twice. */
   readonly number: number;
   readonly by: (typeof KEPT_BY)[number];
   /** Fairness id, model name as the client writes it, or value of `x-session-id` or `x-session-token`. */

@@ -8,7 +8,7 @@ export interface KvEventSettings {
   /** Ports on which every endpoint publishes and replays; undefined = they are not asked. */
   readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
   readonly topicFilter: string;
-  /** Model that the engines serve, where their topics do not say it. */
+  /** Model that the engines serve, for topics that do not name it. */
   readonly model: string | undefined;
   /** Endpoints that publish, as a Kubernetes selector, and their namespace; undefined = all. */
   readonly selector: LabelSelector | undefined;

@@ -20,7 +20,7 @@ export interface PredictionServers {
 
 /** Settings of latency prediction. */
 export interface PredictionSettings {
-  /** Off = only learn. */
+  /** Whether it predicts, or only learns. */
   readonly predicts: boolean;
   /** Answers are streamed: single tokens have a time. */
   readonly streaming: boolean;
@@ -32,7 +32,7 @@ export interface PredictionSettings {
   readonly servers: PredictionServers | undefined;
   /** Milliseconds that a request waits for prediction servers. */
   readonly waitMs: number;
-  /** The model predicts where the servers say nothing. */
+  /** Whether the model predicts where the servers give no prediction. */
   readonly modelWhenServersFail: boolean;
   /** Priors of the model. */
   readonly prior: { readonly prefillTokensPerSecond: number; readonly tpotMs: number };

@@ -47,7 +47,7 @@ export interface WorstSettings {
     /** Configured name. */
     readonly name: string;
     readonly settings: SingleSettings;
-    /** Stages that it looks at. */
+    /** Stages that the detector measures. */
     readonly stages: readonly Stage[];
   }[];
 }

@@ -42,28 +42,28 @@ export class CoreAssertions {
     if (!condition) throw new CoreCheckError(`src/core: it does not hold that ${what()}`);
   }
 
-  /** The value is a whole number from 0 to below `bound`. */
+  /** Asserts that the value is a whole number from 0 to below `bound`. */
   index(name: string, value: number, bound: number): void {
     this.that(Number.isInteger(value) && value >= 0 && value < bound, () => `${name} ${value} is below ${bound}`);
   }
 
-  /** The number is one of an endpoint slot. */
+  /** Asserts that the number is one of an endpoint slot. */
   slot(slot: number): void {
     this.index('endpoint slot', slot, this.#core.sizes.endpoints);
   }
 
-  /** All of them are endpoint slots. */
+  /** Asserts that all of them are endpoint slots. */
   slots(slots: Iterable<number>): void {
     for (const slot of slots) this.slot(slot);
   }
 
-  /** This is the control thread, the one writer of what follows. */
+  /** Asserts that this is the control thread, the one writer of what follows. */
   control(): void {
     const { thread } = this.#core;
     this.that(thread === 0, () => `the control thread writes here, not thread ${thread}`);
   }
 
-  /** The endpoint slot may go to a state. */
+  /** Asserts that the endpoint slot may go to a state. */
   move(slot: number, to: number): void {
     this.control();
     this.slot(slot);
@@ -79,7 +79,7 @@ export class CoreAssertions {
     return view.getUint32(at, true);
   }
 
-  /** A wait slot of a thread is in one of these states. */
+  /** Asserts that a wait slot of a thread is in one of these states. */
   waitSlot(thread: number, slot: number, states: readonly number[]): void {
     const { call, view, sizes } = this.#core;
     this.index('thread', thread, sizes.threads);

@@ -9,7 +9,7 @@ import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 /** End of a logged request; undefined while it is open. `abandoned`: a later profile failed. */
 export type DecisionEnd = Outcome | 'rejected' | 'abandoned';
 
-/** One decision as recorded by its thread, with the outcome of its request as far as it is known. */
+/** One decision as recorded by its thread, with the outcome of its request where that is known. */
 export interface DecisionRecord {
   /** Milliseconds of the pool clock. */
   readonly timeMs: number;

@@ -14,7 +14,7 @@ export interface EndpointSignals {
   /** Tokens at which a hit of the engine's cache can end, and how many such blocks the cache holds. */
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
-  /** Whether the engine sleeps: it takes no requests until it is woken. Undefined = it does not tell. */
+  /** Whether the engine sleeps: it takes no requests until it is woken. Undefined = the engine does not report it. */
   readonly asleep?: boolean | undefined;
   /** Figures beside the signals; no decision reads them. Undefined = the engine tells none. */
   readonly figures?: EngineFigures | undefined;
@@ -118,7 +118,7 @@ export class EndpointTable {
     return this.#core.call.prefixClear(slot, TOLD_LOSSES[lost]) !== CORE.PREFIX_BUSY;
   }
 
-  /** Whether what is sent to an endpoint counts as held by it, because its engine tells nothing of its blocks. */
+  /** Whether what is sent to an endpoint counts as held by it, because its engine sends no events of its blocks. */
   setUntold(slot: number, untold: boolean): void {
     this.#core.asserts?.control();
     this.#core.asserts?.slot(slot);
@@ -189,7 +189,7 @@ export class EndpointTable {
     return this.#core.call.endpointStale(slot) === 0;
   }
 
-  /** Bound on the blocks that the prefix index attributes to the endpoint. */
+  /** Sets the bound on the blocks that the prefix index attributes to the endpoint. */
   setCapacity(slot: number, blocks: number): void {
     this.#core.asserts?.slot(slot);
     this.#core.call.prefixSetCapacity(slot, blocks);
@@ -300,8 +300,8 @@ export class EndpointTable {
   }
 
   /**
-   * Says whether an endpoint that is out takes connections: its probe waits while it does not, and is due at once when
-   * it does again.
+   * Says whether an ejected endpoint takes connections: its probe waits while it does not, and is due at once when it
+   * does again.
    * @returns false when it could not be written now
    */
   setReachable(slot: number, generation: number, reachable: boolean, nowMs: number): boolean {

@@ -51,7 +51,7 @@ export class ExpositionScanner {
   readonly #input: InputBytes;
   readonly #pieceBytes: number;
   readonly #text: Buffer;
-  /** Query number by its JSON, so that an equal query takes no further place. */
+  /** Query number by its JSON, so that equal queries share one. */
   readonly #numbers = new Map<string, number>();
   readonly #queries: (readonly WantedMetric[])[] = [];
   #query: readonly WantedMetric[] | undefined;

@@ -47,7 +47,7 @@ export class Hearings {
     this.spoke(slot, slotGeneration, nowMs);
   }
 
-  /** Output of an endpoint has come, or an answer has ended well. @param nowMs pool clock */
+  /** Takes output of an endpoint, or the good end of an answer. @param nowMs pool clock */
   spoke(slot: number, slotGeneration: number, nowMs: number): void {
     const { u32, f64, sizes } = this.#core;
     const at = ((this.#columns + CORE.COLUMN_HEARD * sizes.endpoints * 4) >>> 3) + slot;

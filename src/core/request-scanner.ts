@@ -98,7 +98,7 @@ export class RequestScanner {
   readonly #input: InputBytes;
   readonly #pieceBytes: number;
   readonly #text: Buffer;
-  /** Frames of the bodies that have them, by scan. */
+  /** gRPC frames of bodies, by scan. */
   readonly #frames: (GrpcFrames | undefined)[] = [];
   readonly #name: number;
   readonly #nameBytes: number;
@@ -307,7 +307,7 @@ export class RequestScanner {
     );
   }
 
-  /** The number's text is kept, so that its value is the one that JSON.parse would give. */
+  /** Value of a limit by its text, as JSON.parse would read it. */
   #limit(state: number, at: TextField): number | undefined {
     const length = this.#word(state, at.length);
     if (length === 0 || length > at.bytesMax) return undefined;

@@ -8,7 +8,7 @@ export interface HeardRequest {
   readonly ticket: number;
   readonly slot: number;
   readonly chargedMs: number;
-  /** Last output; 0 = none has come. */
+  /** Milliseconds of the last output; 0 = none so far. */
   readonly heardMs: number;
   readonly expects: Exclude<AnswerSign, 'nothing'>;
   /** Most output tokens that it allows; 0 = unknown. */

@@ -4,7 +4,7 @@ import type { CoreInstance } from './memory.js';
 
 /** A part of a prompt that is no text: an image, a clip. Its placeholder tokens are equal for all such parts. */
 export interface PromptFeature {
-  /** Digest that distinguishes it from all others, as the engine names it. */
+  /** Digest of its content, as the engine names it. */
   readonly identifier: string;
   /** Position of its placeholders, in tokens from the start of the prompt. */
   readonly offset: number;

@@ -170,7 +170,7 @@ export class WaitingLine {
     });
   }
 
-  /** Releases a dispatch whose client has left meanwhile. */
+  /** Releases a dispatch whose client has left in the meantime. */
   #unwanted(dispatch: Dispatch): void {
     this.release(dispatch);
     this.end(dispatch.handle, 0);

@@ -23,9 +23,9 @@ export interface DecisionInput {
   readonly predictions?: EndpointPredictions | undefined;
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
-  /** The request as hook plugins know it; undefined when there are none. */
+  /** The request in the form for hook plugins; undefined = there are none. */
   readonly hosted: HookRequestRecord | undefined;
-  /** The request has waited and may go on: an endpoint is charged for it already. */
+  /** Dispatch of a request that has waited: an endpoint is charged for it already. */
   readonly dispatch?: Dispatch | undefined;
 }
 

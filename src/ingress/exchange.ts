@@ -53,7 +53,7 @@ export interface Exchange extends Evictable {
   readonly openedAt: number;
   /** Mode in which the proxy sends bodies of answers: a BodyMode, or another number = they are sent. */
   readonly responseBodyMode: number;
-  /** The proxy has half-closed: nothing more will come. */
+  /** Whether the proxy has half-closed: nothing more will come. */
   readonly isHalfClosed: boolean;
   /** Goes on as an exchange of another pool. */
   enter(context: StreamContext): void;
@@ -61,7 +61,7 @@ export interface Exchange extends Evictable {
   hold(bytes: number): boolean;
   /** Ends the stream. Everything that it holds is released before the proxy is told of the end. */
   finish(): void;
-  /** The proxy broke the protocol. */
+  /** Ends the stream, since the proxy broke the protocol. */
   fail(why: string): void;
   /** Reports an unexpected exception: it ends this stream and no other. */
   broken(error: unknown): void;
@@ -76,7 +76,7 @@ export interface SharedLoad {
    * Request bodies until their requests are answered, messages on their way in, replies that the proxy does not take.
    */
   readonly held: HeldBytes;
-  /** Streams over the bound that have sent nothing yet, so that they could not be answered. */
+  /** Streams over the bound that have sent nothing so far, and that could therefore not be answered. */
   silentStreams: number;
 }
 
@@ -110,7 +110,7 @@ export interface LatencySource {
 /** The settings of streams that a reload of the configuration can change. */
 export interface StreamSettings {
   readonly dialects: Dialects;
-  /** Running requests may be ended for others of a higher band. */
+  /** Whether running requests may be ended for others of a higher band. */
   readonly evicts: boolean;
   /** Requests may ask for their endpoint alone. */
   readonly reserves: boolean;

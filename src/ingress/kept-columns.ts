@@ -11,7 +11,7 @@ export interface KnownRequest {
 /** Chooses the requests whose decisions keep their columns because somebody has asked for them. One for each shard. */
 export class ColumnRequests {
   #wanted: readonly KeptColumns[] = [];
-  /** Decisions that have kept their columns, by the number of what asked for them. */
+  /** Decisions that have kept their columns, by number. */
   readonly #kept = new Map<number, number>();
 
   /** Replaces what is asked for. Counts of what is still asked for go on. */

@@ -3,7 +3,7 @@ import { bufferSize, giveBuffer, takeBuffer } from '../request/kept-buffers.js';
 /** Memory that a message takes beside its bytes. */
 const MESSAGE_OVERHEAD_BYTES = 16;
 
-/** Messages of a stream that waits for its turn, in their order, as they came. */
+/** Messages of a stream that waits for its turn, in order of arrival. */
 export class MessageBacklog {
   #buffer: Buffer | undefined;
   #bytes = 0;

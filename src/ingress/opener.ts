@@ -38,7 +38,7 @@ const STANDING_WAIT_MS = 200;
  */
 const BURST_MS = 500;
 /**
- * Requests that wait then, by number and by the time that they take: less than one turn serves, since the sockets hold
+ * Bounds on the requests that wait then, by number and by their time: less than one turn serves, since the sockets hold
  * the next ones. Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it
  * costs with 150.
  */
@@ -53,7 +53,7 @@ const LIGHT_MAX = 16;
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
 
-/** Handler of a stream that was refused as it was opened: it ignores all that comes. */
+/** Handler of a stream that was refused when it was opened: it ignores all messages. */
 const IGNORING: ProcessHandler = {
   message: () => {},
   halfClosed: () => {},

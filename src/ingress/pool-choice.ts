@@ -57,7 +57,7 @@ export class PoolChoice<Context extends ScannedContext> {
     this.#index();
   }
 
-  /** Chooses the pool no more. @param context that the pool was added with: another one may have its name by now */
+  /** Chooses the pool no more. @param context of the pool that is meant: another one may have its name by now */
   remove(name: string, context: Context): void {
     if (this.#pools.get(name)?.context === context) this.#pools.delete(name);
     this.#index();

@@ -39,8 +39,8 @@ export class QueuedRequest implements Waiter {
   }
 
   /**
-   * The decision just made has waiting the request.
-   * @param dispatch one that it could not use: it goes to the head of its flow
+   * Enters the queues, since the last decision found no room.
+   * @param dispatch unused dispatch of the request: it goes to the head of its flow
    */
   join(request: UnderstoodRequest, dispatch: Dispatch | undefined): void {
     const { line, recorder, series, headers, bodyBytes } = this.#options;
@@ -70,7 +70,7 @@ export class QueuedRequest implements Waiter {
     this.#options.over(result);
   }
 
-  /** The client goes away. */
+  /** Leaves the queues, since the client has gone away. */
   leave(): void {
     if (this.#slot < 0) return;
     this.#options.line.leave(this.#slot);

@@ -136,8 +136,8 @@ export function localReply({ status, contentType, body }: LocalAnswer): Buffer {
 }
 
 /**
- * A running request is ended for one of a higher band; status, text and reason are llm-d-router's. A proxy that has
- * passed on the head of the answer already cannot send another one: it resets the request.
+ * Reply to a running request that is evicted for one of a higher band; status, text and reason are llm-d-router's. A
+ * proxy that has passed on the head of the answer already cannot send another one: it resets the request.
  */
 export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');

@@ -69,7 +69,7 @@ export class RequestObserver {
 
   // Steps.
 
-  /** The request goes on in another pool. */
+  /** Takes the change of the request to another pool. */
   moved(services: StreamServices): void {
     this.#trail.move(services);
   }
@@ -79,12 +79,12 @@ export class RequestObserver {
     this.trace?.understood(request, this.#reader.body, this.#services.now());
   }
 
-  /** A preparation is complete. */
+  /** Takes the end of a preparation. */
   prepared(now: number): void {
     this.trace?.prepared(now);
   }
 
-  /** The decision comes next. */
+  /** Takes the begin of the decision. */
   deciding(request: UnderstoodRequest): void {
     this.#series = this.#seriesOf(request);
     const { trace } = this;
@@ -101,8 +101,8 @@ export class RequestObserver {
   }
 
   /**
-   * The request has passed flow control, at once or after a wait, or flow control has refused it. Without flow control
-   * it passes at once.
+   * Takes the result of flow control: an endpoint, at once or after a wait, or a refusal. Without flow control it
+   * passes at once.
    */
   passed(outcome: Placement | Rejection, queued: QueuedRequest | undefined): void {
     const { line, recorder } = this.#services;
@@ -133,17 +133,17 @@ export class RequestObserver {
     this.trace?.placed(placement, this.#placedAt);
   }
 
-  /** The request has been answered with its destination. @param bytes of its body */
+  /** Takes the answer with the request's destination. @param bytes of its body */
   routed(bytes: number): void {
     this.#services.recorder.routed(this.#series, bytes);
   }
 
-  /** The request itself is refused. */
+  /** Takes the refusal of the request itself. */
   failed({ code }: Rejection, understood: UnderstoodRequest | undefined): void {
     this.#services.recorder.failed(this.series(understood), code);
   }
 
-  /** The request is answered with an error. */
+  /** Takes the answer with an error. */
   rejected(rejection: Rejection, understood: UnderstoodRequest | undefined, queued: QueuedRequest | undefined): void {
     const { headers, requester } = this.#reader;
     const { code, reason, bound } = rejection;
@@ -156,7 +156,7 @@ export class RequestObserver {
     this.trace?.rejected({ code, status, reason }, this.#services.now());
   }
 
-  /** The client went away while the request waited. */
+  /** Takes the loss of a client whose request waits. */
   abandoned(): void {
     this.#trail.abandoned();
   }
@@ -165,18 +165,18 @@ export class RequestObserver {
     this.trace?.evicted();
   }
 
-  /** What the request held on its endpoint is released. Idempotent. */
+  /** Notes the release of what the request held on its endpoint. Idempotent. */
   released(): void {
     if (this.#running) this.#services.recorder.running(this.#series, -1);
     this.#running = false;
   }
 
-  /** The trace ends. Idempotent. @param end undefined = as the request itself has ended */
+  /** Ends the trace. Idempotent. @param end undefined = as the request itself has ended */
   ended(end: TracedEnd | undefined): void {
     this.trace?.close(end, this.#services.now());
   }
 
-  /** The picker has worked on the request since a time. @param isOver nothing more is done for it */
+  /** Takes work of the picker on the request, since a time. @param isOver nothing more is done for it */
   worked(sinceMs: number, isOver: boolean): void {
     const { now, recorder } = this.#services;
     this.#spentMs += now() - sinceMs;

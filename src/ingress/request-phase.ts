@@ -65,7 +65,7 @@ export class RequestPhase {
     this.#observer = new RequestObserver(exchange, this.#reader);
   }
 
-  /** One message of the request; the time that the picker itself spends on them is recorded with its answer. */
+  /** Takes one message of the request; the time that the picker itself spends on them is recorded with its answer. */
   message(message: ProcessMessage): void {
     const wasOpen = this.#awaitsAnswer;
     const startedAt = this.#exchange.context.services.recent();
@@ -73,12 +73,12 @@ export class RequestPhase {
     this.#observer.worked(startedAt, wasOpen && !this.#awaitsAnswer);
   }
 
-  /** The request has come whole, and others are at work on it. */
+  /** Whether the request has come whole, and others are at work on it. */
   get isPrepared(): boolean {
     return this.#state === 'preparing';
   }
 
-  /** The request is not complete. */
+  /** Whether the request is not complete. */
   get isArriving(): boolean {
     return this.#state === 'reading';
   }
@@ -171,7 +171,7 @@ export class RequestPhase {
     if (understood.kind === 'rejected') return this.#reject(understood);
     this.#understood = understood;
     this.#observer.understood(understood);
-    // A request that ends with its headers has nothing that a tokeniser or a plugin could look at.
+    // A request without a body or trailers has nothing for a tokeniser or a plugin.
     if (this.#reader.body === undefined) this.#predict();
     else this.#tokenise();
   }
@@ -228,7 +228,7 @@ export class RequestPhase {
     });
   }
 
-  /** A preparation begins. @returns the signal that ends it */
+  /** Begins a preparation. @returns the signal that ends it */
   begin(): AbortSignal {
     this.#preparing = new AbortController();
     this.#state = 'preparing';
@@ -334,7 +334,7 @@ export class RequestPhase {
   }
 
   /**
-   * The body is counted as a reply from now on.
+   * Whether the body can be sent back as a reply. It is counted as one from then on.
    * @returns false when the connection holds too much for it to wait there
    */
   #canEcho(): boolean {
@@ -384,7 +384,7 @@ export class RequestPhase {
     this.sendRejection(rejection);
   }
 
-  /** As a rejection that is none of the request's own. */
+  /** Sends a rejection that has no cause in the request. */
   sendRejection(rejection: Rejection): void {
     this.#observer.rejected(rejection, this.#understood, this.#queued);
     this.#exchange.stream.send(rejectionReply(rejection, this.#queued?.answerHeaders));
@@ -439,7 +439,7 @@ export class RequestPhase {
     return new Map([...(wait ?? []), ...(added ?? []), ...named]);
   }
 
-  /** Way to read the answer. Without a request phase nothing says that it is not one of the usual ones. */
+  /** Way to read the answer. Without a request phase, the form is taken to be a usual one. */
   get #answerForm(): AnswerForm | undefined {
     const { dialect, headers } = this.#reader;
     if (dialect !== undefined) return dialect.answer;
@@ -452,7 +452,7 @@ export class RequestPhase {
     return this.#state === 'reading' || this.#state === 'preparing';
   }
 
-  /** Nothing of the request is needed any more. */
+  /** Releases all that is held for the request. */
   #close(): void {
     this.#state = 'over';
     this.#preparing?.abort();

@@ -31,7 +31,7 @@ export type Reading =
   /** The proxy broke the order of the protocol. */
   | { readonly kind: 'fault'; readonly why: string };
 
-/** Headers of a request that has let them go. */
+/** Headers of a request that has released them. */
 const FORGOTTEN = new HeaderMap(undefined);
 
 /** A request on its way in: headers, body or none, trailers or none, in this order, each at most once. */
@@ -46,14 +46,14 @@ export class RequestReader {
   #path: string | undefined;
   #requester: KnownRequester | undefined;
   #state: 'expected' | 'body' | 'complete' = 'expected';
-  /** The body comes in one message, and the head waits for the reply to it. */
+  /** Whether the body comes in one message, and the head waits for the reply to it. */
   isBuffered = false;
 
   constructor(services: StreamServices) {
     this.#services = services;
   }
 
-  /** Of the request; none before they have come. */
+  /** Headers of the request; none before they have arrived. */
   get headers(): HeaderMap {
     return this.#headers;
   }
@@ -102,7 +102,7 @@ export class RequestReader {
     return 'kind' in dialect ? dialect : this.body.move(dialect, services.scanner, services.blockBytes());
   }
 
-  /** Further messages have no effect. */
+  /** Ignores all further messages. */
   stop(): void {
     this.#state = 'complete';
   }
@@ -184,7 +184,7 @@ export class RequestReader {
     return this.#completeBody('trailers');
   }
 
-  /** The body is whole. Without a path its fields say what kind of request it is. */
+  /** Takes the end of the body. Without a path its fields say what kind of request it is. */
   #completeBody(endedBy: EndOfRequest): Reading {
     const refused = namedPath(this.headers) === undefined ? this.#readByFields() : undefined;
     return refused ?? this.#complete(endedBy);

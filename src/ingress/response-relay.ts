@@ -20,7 +20,7 @@ export class ResponseRelay {
     this.#request = request;
   }
 
-  /** One message of the response; the time that the picker itself spends on them is recorded at its end. */
+  /** Takes one message of the response; the time that the picker itself spends on them is recorded at its end. */
   message(message: ProcessMessage): void {
     const { now, recent, recorder } = this.#exchange.context.services;
     const wasOver = this.isOver;
@@ -32,7 +32,10 @@ export class ResponseRelay {
     if (!wasOver && this.isOver) recorder.processing('response', this.#spentMs / 1_000);
   }
 
-  /** The proxy ends its stream. Where it sends no bodies, that is how an answer without trailers ends. */
+  /**
+   * Takes the end of the proxy's side of the stream. Where it sends no bodies, that is how an answer without trailers
+   * ends.
+   */
   halfClosed(): void {
     if (this.#withoutBody) this.#response?.end();
   }
@@ -42,7 +45,7 @@ export class ResponseRelay {
     this.#response?.close();
   }
 
-  /** The response is complete. */
+  /** Whether the response is complete. */
   get isOver(): boolean {
     return this.#response?.usage !== undefined;
   }

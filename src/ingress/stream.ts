@@ -32,9 +32,9 @@ const MESSAGE = emptyMessage();
 type State =
   /** Nothing has come yet. */
   | 'opened'
-  /** The first message waits for its turn, and so does what comes behind it. */
+  /** The first message waits for its turn, and later ones wait behind it. */
   | 'waiting'
-  /** Messages are handled as they come. */
+  /** Messages are handled on arrival. */
   | 'under way'
   /** The stream was ended from this side, or is gone. */
   | 'finished';
@@ -54,9 +54,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   /** Both made at the stream's turn: what waits, and may be refused or reset meanwhile, is small. */
   #request: RequestPhase | undefined;
   #response: ResponseRelay | undefined;
-  /** Counted in the shard's open streams; a stream over the bound is not. */
+  /** Whether the stream is over the bound, and so is not counted among the shard's open streams. */
   readonly #refused: boolean;
-  /** Counted in the shard's silent streams. */
+  /** Whether it is counted in the shard's silent streams. */
   #silent: boolean;
   #state: State = 'opened';
   #closeCode = 'OK';
@@ -87,7 +87,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
-  /** The turn of a stream that had to wait. */
+  /** Takes the turn of a stream that had to wait. */
   begin(): void {
     if (this.#state !== 'waiting') return;
     this.#state = 'under way';
@@ -105,7 +105,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (this.isHalfClosed) this.finish();
   }
 
-  /** The stream has waited too long for its turn. */
+  /** Ends a stream that has waited too long for its turn. */
   expire(): void {
     if (this.#state !== 'waiting') return;
     this.#state = 'under way';
@@ -149,7 +149,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (context.use !== undefined) context.use.streams++;
   }
 
-  /** The pool has one stream less. */
+  /** Counts one stream less in the pool. */
   #leave(): void {
     const { use } = this.context;
     if (use !== undefined && --use.streams === 0) use.idle?.();
@@ -194,7 +194,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.finish();
   }
 
-  /** An answer that is complete keeps what it has; any other is cut off. */
+  /** Cuts off an answer that is not complete. */
   evictRequest(): void {
     if (!this.#isFinished && this.#response?.isOver === false) this.#request?.evictRequest();
   }

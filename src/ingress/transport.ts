@@ -37,11 +37,11 @@ export interface StreamEntry {
    */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
   /**
-   * A stream has ended before its first message; nothing was made for it. A transport that opens streams with their
-   * headers tells the handler.
+   * Counts a stream that has ended before its first message; nothing was made for it. A transport that opens streams
+   * with their headers tells the handler.
    */
   abandoned?(arrivedAt: number): void;
-  /** New streams are left in a socket that was not read to its end: the others had to be read, too. */
+  /** Called when a socket was not read to its end, since the others had to be read, too: new streams are left in it. */
   behind?(): void;
 }
 
@@ -54,19 +54,19 @@ export interface HeldMemory {
 /** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
   /**
-   * One encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed later is
-   * copied.
+   * Called with one encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed
+   * later is copied.
    */
   message(bytes: Buffer, from: number, to: number): void;
-  /** The proxy half-closed: no more messages. */
+  /** Called when the proxy has half-closed: no more messages. */
   halfClosed(): void;
-  /** The message that is coming cannot be held: too many bytes are. It will not come. */
+  /** Called when the next message cannot be held: too many bytes are. It will not come. */
   overflowed(): void;
-  /** Nothing has come for `TransportOptions.stallMs`. Called again after as long. */
+  /** Called when nothing has come for `TransportOptions.stallMs`. Called again after each further `stallMs`. */
   stalled(): void;
   /**
-   * The stream is gone (client reset, connection lost, or after our own end). Called exactly once, last, and never from
-   * inside a call of the stream.
+   * Called when the stream has ended: client reset, connection lost, or the own end. Called exactly once, last, and
+   * never from inside a call of the stream.
    * @param cancelled the handler had not ended the stream
    */
   closed(cancelled: boolean): void;
@@ -111,7 +111,7 @@ export interface TransportOptions extends ListenOptions {
   readonly maxSendBytes: number;
   /** Streams that are served at one time; the transport takes some more, for them to be told so. */
   readonly streamsMax: number;
-  /** A stream on which nothing comes for this long is told (`ProcessHandler.stalled`). */
+  /** Silence of a stream after which its handler is told (`ProcessHandler.stalled`), in milliseconds. */
   readonly stallMs: number;
   /** For messages that are not complete and replies that the proxy does not take. */
   readonly budget: ByteBudget;

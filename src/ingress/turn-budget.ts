@@ -46,9 +46,7 @@ const CALM_SHARE = 0.25;
  */
 const TRIAL_EVERY_MS = 3_000;
 const TRIAL_SHARE = 1.25;
-/**
- * Turns in which sockets must have been behind as well: a thread that gets little of its core has few and long ones.
- */
+/** Turns for which sockets must also have been behind: a thread with little of its core has few and long turns. */
 const BEHIND_TURNS_MIN = 16;
 /** Share of the latest turn in the mean cost of a piece of work. */
 const COST_SHARE = 0.2;
@@ -81,7 +79,7 @@ export class TurnBudget {
   #costTime = 0;
   #workTime = 0;
   #costCount = 0;
-  /** The last time of waiting work left some waiting. */
+  /** Whether the last time for waiting work was too short for all of it. */
   #leftWaiting = false;
   /** Milliseconds that waiting work has used of the latest turn. */
   #spentMs = 0;
@@ -89,7 +87,7 @@ export class TurnBudget {
   #begun = 0;
   /** Milliseconds from one piece of work to the next while some waits; 0 = none has waited yet. */
   #costMs = 0;
-  /** Milliseconds that a piece of work takes by itself; 0 = none has waited yet. */
+  /** Milliseconds that a piece of work takes by itself; 0 = no work has waited so far. */
   #workMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
@@ -102,7 +100,7 @@ export class TurnBudget {
   /** Begin of the present `standingWaitMs`, and work that has come in it. */
   #windowAt = Number.NEGATIVE_INFINITY;
   #windowCount = 0;
-  /** New work is left in the sockets; since when that was so in every turn, and the number of those turns. */
+  /** Whether new work is left in the sockets; since when that was so in every turn, and the number of those turns. */
   #behind = false;
   #behindSince = Number.POSITIVE_INFINITY;
   #behindTurns = 0;
@@ -172,7 +170,7 @@ export class TurnBudget {
     return at - this.#counted(since) + queueMs > waitMsMax;
   }
 
-  /** More waits than the thread serves between two readings of its sockets. */
+  /** Whether more waits than the thread serves between two readings of its sockets. */
   get #isLong(): boolean {
     const { shortQueue, shortQueueMs } = this.#options;
     return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
@@ -182,7 +180,7 @@ export class TurnBudget {
     return pressedMs > TRIAL_EVERY_MS && pressedMs % TRIAL_EVERY_MS < this.#options.standingWaitMs * TRIAL_SHARE;
   }
 
-  /** The sockets have not been read to their end for as long as a wait may be. */
+  /** Whether the sockets have been behind for as long as a wait may be. */
   #isBehind(at: number): boolean {
     return this.#behindTurns >= BEHIND_TURNS_MIN && at - this.#behindSince > this.#options.standingWaitMs;
   }
@@ -234,8 +232,8 @@ export class TurnBudget {
   }
 
   /**
-   * Time from one piece of work to the next while some waits: the mean over the latest turns, with all else that they
-   * did.
+   * Learns the time from one piece of work to the next while some waits: the mean over the latest turns, with all else
+   * that they did.
    */
   #learnCost(turnMs: number): void {
     const bound = COST_GROWTH_MAX * this.#begun * this.#costMs + this.#options.sliceMs;

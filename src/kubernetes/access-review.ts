@@ -24,7 +24,7 @@ interface Asked {
 
 type Verb = 'get' | 'post';
 
-/** A review's answer, for as long as it counts. */
+/** A review's answer, with the time until which it is valid. */
 interface Timed<Value> {
   readonly value: Value;
   readonly askedMs: number;
@@ -94,7 +94,7 @@ export class AccessReviews {
     return answer;
   }
 
-  /** Rights that the picker itself lacks for reviews; empty when it has them. Rejects with ApiFailure. */
+  /** Rights for reviews that the picker itself lacks; empty = it has all. Rejects with ApiFailure. */
   async missingRights(): Promise<string[]> {
     const missing: string[] = [];
     for (const [resource, group] of [

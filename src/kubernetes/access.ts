@@ -110,13 +110,13 @@ export class ClusterAccess {
     return exec === undefined ? own : { ...own, ...(await this.#fromPlugin(exec)) };
   }
 
-  /** The server does not take the token: the next request reads it again. */
+  /** Notes that the server does not take the token: the next request reads it again. */
   rejected(): void {
     this.#token?.forget();
     this.#plugin = undefined;
   }
 
-  /** The server's certificate is not trusted: the next request reads the authority again. */
+  /** Notes that the server's certificate is not trusted: the next request reads the authority again. */
   untrusted(): void {
     this.#ca?.forget();
   }

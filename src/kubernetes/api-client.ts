@@ -4,7 +4,7 @@ import type { ClusterAccess } from './access.js';
 import { type KeptFields, KeptFieldsReader } from './kept-fields.js';
 import { ListElements } from './list-elements.js';
 
-/** The server has refused a request, or there was no answer (`status` 0). */
+/** Refusal of a request by the server, or no answer (`status` 0). */
 export class ApiFailure extends Error {
   readonly status: number;
   /** `reason` of the server's Status object; empty without one. */

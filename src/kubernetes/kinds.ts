@@ -127,7 +127,7 @@ export class ServedKinds {
     this.#report = report;
   }
 
-  /** Never rejects: while the server does not answer, the last answers count. */
+  /** Starts. Never rejects: while the server does not answer, the last answers count. */
   async start(): Promise<void> {
     const { regularMs, againMs } = this.#times;
     const certain = await this.#probe();

@@ -9,7 +9,7 @@ export interface LeaderElectionOptions {
   readonly name: string;
   /** Identity of this process among all candidates. */
   readonly identity: string;
-  /** Leadership was won or lost. */
+  /** Called when leadership was won or lost. */
   readonly changed: (leader: boolean) => void;
   readonly report: (problem: string) => void;
   /** Milliseconds of a clock that never steps back. */
@@ -86,7 +86,7 @@ export class LeaderElection {
     });
   }
 
-  /** Gives the lease up if it is held, so that another candidate takes it at its next try. Never rejects. */
+  /** Releases a held lease, so that another candidate takes it at its next try. Never rejects. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);

@@ -42,7 +42,7 @@ export class FirstState<Value> {
   readonly rejected = new Map<string, string>();
 }
 
-/** Kept parts of the objects of one kind, by UID: an object that is made again under its name is another one. */
+/** Kept parts of the objects of one kind, by UID, since an object may be made again under its old name. */
 export class ObjectCopy<Value> {
   readonly #options: ObjectCopyOptions<Value>;
   #objects = new Map<string, Kept<Value>>();
@@ -136,7 +136,7 @@ export class ObjectCopy<Value> {
 
 /** Changes that are told together: the last value of each object counts. */
 export class Batch<Value> {
-  /** Called also when nothing changed: the first state is complete. */
+  /** Whether to tell of the first state also when nothing changed, because it is complete. */
   tell = false;
   readonly #set = new Set<Value>();
   readonly #removed = new Set<Value>();

@@ -19,8 +19,8 @@ export interface ReflectorOptions<Value> {
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
   /**
-   * One page is asked for before a first state over the watch, and is the first state when it holds all objects. The
-   * API server ends a first state over the watch at its next tick, which comes once a second.
+   * Whether one page is asked for before a first state over the watch. It is the first state when it holds all objects.
+   * The API server ends a first state over the watch at its next tick, which comes once a second.
    */
   readonly pageFirst?: boolean;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
@@ -61,7 +61,7 @@ export interface ReflectorCounts {
 }
 
 const RETRY_AFTER_MS_MAX = 30_000;
-/** A stream that lived so long has shown that the server is well. */
+/** Life of a stream that shows a healthy server. */
 const HEALTHY_LIFE_MS = 10_000;
 /** A stream that ends sooner without an event counts as failed. */
 const SHORT_LIFE_MS = 1_000;
@@ -100,7 +100,7 @@ export class Reflector<Value> {
   #version: string | undefined;
   #relistReason = 'start';
   #pages = false;
-  /** The connection broke: the server may be another one since, with other versions. */
+  /** Whether the connection broke: the server may be another one since, with other versions. */
   #doubtful = false;
   #state: ReflectorState = 'probing';
   #synced = false;
@@ -277,7 +277,10 @@ export class Reflector<Value> {
     this.#pauses.streamed();
   }
 
-  /** A server that does not apply a selector, as small test servers do, must not bring in other objects. */
+  /**
+   * Whether the object matches the selector. A server that does not apply one, as small test servers do, must not bring
+   * in other objects.
+   */
   #isSelected(object: unknown): boolean {
     const { name, labels } = this.#options;
     const metadata = metadataOf(object);
@@ -334,7 +337,7 @@ export class Reflector<Value> {
     this.#tell(batch);
   }
 
-  /** The server has answered well. */
+  /** Takes a good answer of the server. */
   #answered(): void {
     this.#heardMs = this.#now();
     this.#pauses.answered();
@@ -367,7 +370,8 @@ export class Reflector<Value> {
     const { status, causes, message } = error;
     this.#pauses.failedWith(status);
     if (status === 410) return this.#relist('expired', message);
-    // The server's versions are behind ours: etcd came back from a backup. It would wait for ever.
+    // The server's versions are behind ours: etcd came back from a backup. Otherwise the watch would wait without a
+    // bound.
     if (causes.includes('ResourceVersionTooLarge')) return this.#relist('version too large', message);
     if (status === 403) return this.#forbidden(message);
     if (status === 404) return this.#missing();
@@ -401,7 +405,7 @@ export class Reflector<Value> {
     return pauseMs;
   }
 
-  /** The cluster does not have the kind: what was there of it is gone. */
+  /** Drops the objects of a kind that the cluster does not have. */
   #missing(): number {
     const { pauseMs, isConfirmed } = this.#pauses.missing();
     if (!isConfirmed && this.#copy.size > 0) return pauseMs;

@@ -34,19 +34,19 @@ export class RetryPauses {
     this.#random = random;
   }
 
-  /** A stream has shown that the server is well. */
+  /** Takes a stream that has shown a healthy server. */
   streamed(): void {
     this.#failures = 0;
   }
 
-  /** The server has answered well. */
+  /** Takes a good answer of the server. */
   answered(): void {
     this.#misses = 0;
     this.#refusals = 0;
     this.#unauthorised = 0;
   }
 
-  /** The server has answered with a status other than 200, which ends a row of others. */
+  /** Takes an answer with a status other than 200, which ends a row of others. */
   failedWith(status: number): void {
     if (status !== 404) this.#misses = 0;
     if (status !== 403) this.#refusals = 0;

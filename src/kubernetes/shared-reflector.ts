@@ -76,7 +76,7 @@ export class SharedReflector<Value> {
     this.#ended();
   }
 
-  /** An exception of one selection's receiver keeps nothing from the others. */
+  /** Calls each receiver. An exception of one keeps nothing from the others. */
   #each(tell: (selection: SelectedObjects<Value>) => void): void {
     for (const selection of [...this.#selections]) {
       try {
@@ -96,7 +96,7 @@ export class SelectedObjects<Value> {
   /** UIDs of selected objects that cannot be read. */
   readonly #rejected = new Set<string>();
   #shared: SharedReflector<Value> | undefined;
-  /** It has what the watch knew when it joined. */
+  /** Whether it has what the watch knew when it joined. */
   #caughtUp = false;
   #synced = false;
   #stopped = false;

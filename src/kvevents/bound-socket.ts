@@ -62,7 +62,7 @@ export class BoundSocket {
     return this.#socket.lastEndpoint;
   }
 
-  /** An endpoint is gone: what its topics told is forgotten. */
+  /** Forgets the topics of an endpoint that has left. */
   forget(slot: number): void {
     for (const [topic, stream] of this.#streams) if (stream.slot === slot) this.#streams.delete(topic);
   }

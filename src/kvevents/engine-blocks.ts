@@ -105,7 +105,7 @@ export class EngineBlocks {
     this.#appliedMs = performance.now();
   }
 
-  /** From now on what is sent to the endpoint counts as held by it, until the engine tells of its blocks. */
+  /** Counts what is sent to the endpoint as held by it, until the engine tells of its blocks. */
   judgeByPlacements(): void {
     this.#isPlaced = true;
   }
@@ -115,14 +115,14 @@ export class EngineBlocks {
     return this.#isPlaced;
   }
 
-  /** What the engine did not tell of may be gone. */
+  /** Forgets the blocks that the engine did not tell of, since they may be gone. */
   #forgetPlacements(): void {
     this.#told();
     this.clear('unconfirmed');
     this.#isPlaced = false;
   }
 
-  /** The engine holds nothing that is known. */
+  /** Forgets all blocks of the engine. */
   clear(lost: ToldLoss): void {
     this.#services.index.clearEndpoint(this.#slot, lost);
     this.#links.clear();

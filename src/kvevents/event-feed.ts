@@ -24,7 +24,7 @@ export interface EventFeedSettings {
   /** Ports on which every endpoint publishes; undefined = they are not asked. */
   readonly connect: { readonly port: number; readonly replayPort: number | undefined } | undefined;
   readonly topicFilter: string;
-  /** Model that the engines serve, where their topics do not say it. */
+  /** Model that the engines serve, for topics that do not name it. */
   readonly model: string | undefined;
   /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
@@ -45,7 +45,7 @@ export interface EventFeedOptions {
   readonly report: (problem: string) => void;
 }
 
-/** `untold`: it serves requests and has told nothing; what is sent there counts as held by it. */
+/** `untold`: the endpoint serves requests and has told no event; what is sent there counts as held by it. */
 export type FeedState = SubscriptionState | 'untold';
 
 /** State of the events of one endpoint. */
@@ -132,7 +132,7 @@ export class EventFeed {
     return this.#bound?.address ?? null;
   }
 
-  /** Follows these endpoints and no others. What an endpoint held that is gone has left the index with its slot. */
+  /** Follows these endpoints and no others. Blocks of a removed endpoint have left the index together with its slot. */
   setEndpoints(assignments: readonly SlotAssignment[]): void {
     const current = new Set(assignments.map(({ slot }) => slot));
     const watched = [...this.#watched.values()].map(({ assignment }) => assignment);
@@ -206,7 +206,7 @@ export class EventFeed {
     });
   }
 
-  /** Endpoints that have told nothing since they are followed, or since their process has ended. */
+  /** Endpoints without an event since their subscription, or since the end of their process. */
   silent(): readonly SlotAssignment[] {
     const silent = [...this.#watched.values()].filter(
       ({ blocks }) => blocks.appliedMs === undefined && !blocks.isPlaced,
@@ -214,7 +214,7 @@ export class EventFeed {
     return silent.map(({ assignment }) => assignment);
   }
 
-  /** From now on an endpoint counts as holding what is sent to it, until its engine tells of its blocks. */
+  /** Counts an endpoint as holding what is sent to it, until its engine tells of its blocks. */
   judgeByPlacements({ slot, generation }: SlotAssignment): void {
     const watched = this.#watched.get(slot);
     if (watched?.assignment.generation !== generation) return;
@@ -227,7 +227,7 @@ export class EventFeed {
     this.#options.report(`${endpoint.id}: its engine tells of its blocks now`);
   }
 
-  /** A topic names an endpoint by `ip:port`, by its name, or by its IP when only one endpoint has it. */
+  /** A topic names an endpoint by `ip:port`, by its name, or by an IP that no other endpoint has. */
   #publisher(named: string): Publisher | undefined {
     const found = this.#names.get(named);
     if (found === undefined) return undefined;
@@ -245,7 +245,7 @@ export class EventFeed {
     }
   }
 
-  /** An engine's process has ended, or another one has taken its place: what it held is gone at once. */
+  /** Drops at once what an engine held whose process has ended, or was replaced. */
   restarted(slot: number, generation: number, sign: RestartSign): void {
     this.#expiries.run(() => {
       const watched = this.#watched.get(slot);
@@ -263,7 +263,7 @@ export class EventFeed {
     });
   }
 
-  /** A prompt was sent to an endpoint, which will hold these blocks soon. */
+  /** Notes blocks that an endpoint will hold soon, since their prompt was sent there. */
   speculated(slot: number, generation: number, hashes: BigUint64Array): void {
     if (this.#speculations === undefined) return;
     this.counts.speculated += hashes.length;

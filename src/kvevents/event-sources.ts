@@ -26,7 +26,7 @@ interface EventSource {
 const START = 'start it with --kv-events-config (docs/kv-events.md)';
 const UNTOLD = `${EVENT_SOURCES_PATH} does not tell why: see that it was started with --kv-events-config`;
 
-/** What to configure so that the events come, by what the engine tells of its sockets. */
+/** Configuration that is missing for events, by what the engine tells of its sockets. */
 export function sourcesAdvice(answer: SourcesAnswer | undefined, followed: FollowedSockets): string {
   if (answer?.status !== 200) return UNTOLD;
   const source = sourceOf(answer.text, followed.rank);

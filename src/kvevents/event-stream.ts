@@ -67,7 +67,7 @@ export class EventStream {
     this.#apply(number, batch, model);
   }
 
-  /** The next message is the first one of another process. */
+  /** Forgets the order of messages: the next one is the first one of another process. */
   forget(): void {
     this.#live = undefined;
     this.#applied = undefined;

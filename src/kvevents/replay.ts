@@ -5,7 +5,7 @@ import { zeromq } from './zeromq.js';
 const IDLE_MS = 2_000;
 /** A replay that takes longer is given up. */
 const TIME_MS_MAX = 120_000;
-/** A publisher that could not replay is not asked again for so long. */
+/** Pause after a failed replay before the same publisher is asked again. */
 export const COOLDOWN_MS = 30_000;
 /** Replays under way at once: publishers answer from the loop that sends the live events. */
 const AT_ONCE = 8;
@@ -30,7 +30,7 @@ export class ReplayTurns {
 /**
  * Asks a publisher for its messages from `from` on.
  * @param apply takes one message; rejects when the replay is to end
- * @returns `complete` when it has told its end; `incomplete` when it stopped before
+ * @returns `complete` when it has sent its end mark; `incomplete` when it stopped before
  */
 export async function replay(
   address: string,

@@ -10,7 +10,10 @@ import { COOLDOWN_MS, type ReplayTurns, replay } from './replay.js';
 import type { TurnSlice } from './turn-slice.js';
 import { zeromq } from './zeromq.js';
 
-/** `waiting` nothing has come yet, `live` events are applied as they come, `replaying` lost ones are being fetched. */
+/**
+ * `waiting` before the first event, `live` while events are applied as they arrive, `replaying` while lost ones are
+ * fetched.
+ */
 export type SubscriptionState = 'waiting' | 'live' | 'replaying';
 
 export interface SubscriptionOptions {
@@ -19,7 +22,7 @@ export interface SubscriptionOptions {
   /** Address of the replay socket; undefined = none. */
   readonly replayAddress: string | undefined;
   readonly topicFilter: string;
-  /** Model that the engine serves, where its topics do not say it. */
+  /** Model that the engine serves, for topics that do not name it. */
   readonly model: string | undefined;
   readonly stream: EventStream;
   readonly counts: EventCounts;
@@ -75,7 +78,7 @@ export class Subscription {
     return this.#state;
   }
 
-  /** The engine's process has ended: its next one counts its messages anew, and may be asked at once. */
+  /** Takes the end of the engine's process: the next one counts its messages anew, and may be asked at once. */
   restarted(): void {
     this.#options.stream.forget();
     this.#state = 'waiting';

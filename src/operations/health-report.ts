@@ -65,7 +65,7 @@ export interface HealthReport {
   };
 }
 
-/** Counters that the picker itself follows for the last minute, so that one look sees errors that go on. */
+/** Counters that the picker follows itself for the last minute, so that one look sees lasting errors. */
 export const FOLLOWED_COUNTERS: readonly string[] = [
   'llm_d_epp_request_error_total',
   'pointsman_overload_rejections_total',

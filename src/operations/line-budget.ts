@@ -42,7 +42,7 @@ export class LineBudget {
     this.#timer ??= setTimeout(() => this.flush(), this.#sinceMs + INTERVAL_MS - nowMs).unref();
   }
 
-  /** Tells what was left out. */
+  /** Logs the number of lines that were left out. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

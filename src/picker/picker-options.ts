@@ -97,7 +97,7 @@ export interface PickerOptions extends ShardSections {
   readonly log: Logger;
   /** Folder that keeps the prefix index and what was learned; undefined = a restart begins anew. */
   readonly stateDir: string | undefined;
-  /** Replicas that share what they know; undefined = none. */
+  /** Replicas that share placements and load; undefined = none. */
   readonly replica: ReplicaSettings | undefined;
   /** Called when no shard can be started any more; the process should end. */
   readonly failed: (error: Error) => void;

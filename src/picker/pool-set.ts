@@ -94,7 +94,7 @@ export class PoolSet implements Part {
     for (const { reload } of this.#running.values()) await reload?.reload();
   }
 
-  /** Looks when the looks before it have ended. */
+  /** Reads the file again, after the reads before. */
   #readInTurn(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#readFile());
     return this.#turn;

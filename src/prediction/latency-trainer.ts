@@ -74,7 +74,7 @@ export class LatencyTrainer {
     this.#poolChanged = true;
   }
 
-  /** As assembly/scheduling/predictions.ts reads them; an unknown signal counts as the usual one. */
+  /** Reads the features as assembly/scheduling/predictions.ts does; an unknown signal counts as the usual one. */
   #readFeatures(sample: TrainingSample): void {
     if (sample.waiting !== undefined) this.#waiting += MEAN_FOLLOWS * (sample.waiting - this.#waiting);
     if (sample.kvUsage !== undefined) this.#kvUsage += MEAN_FOLLOWS * (sample.kvUsage - this.#kvUsage);

@@ -82,7 +82,7 @@ export class ScaledRidge {
     return true;
   }
 
-  /** The prior, weighed against the first observation: before it nothing says how long answers take here. */
+  /** Weighs the prior against the first observation: before it nothing says how long answers take here. */
   #begin(scale: number): void {
     this.#scale = scale;
     this.#equations.begin(this.#share(1), this.#squares, this.#anchors);

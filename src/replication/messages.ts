@@ -33,7 +33,7 @@ export interface Placement {
   readonly tail: bigint | undefined;
 }
 
-/** An endpoint was ejected, or taken back. */
+/** Ejection of an endpoint, or its end. */
 export interface EjectionNews {
   readonly endpoint: bigint;
   readonly out: boolean;

@@ -11,10 +11,7 @@ const LAG_INTERVAL_MS = 10_000;
 const FORGET_MS = 60_000;
 /** Age of a process, at its first update, up to which all tokens used there count as new. */
 const YOUNG_MS = 10_000;
-/**
- * Bound on the peers. A further one takes the place of the one that has been silent for longest; without one it is
- * ignored.
- */
+/** Bound on the peers. A further peer replaces the one that has been silent for longest, if one is silent. */
 export const PEERS_MAX = 64;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
@@ -45,7 +42,7 @@ interface Peer {
   readonly epoch: number;
   heardMs: number;
   live: boolean;
-  /** All updates up to this one were received, or are in a snapshot. */
+  /** Number up to which all updates were received, or are in a snapshot. */
   complete: number;
   /** The last update received. */
   highest: number;
@@ -249,7 +246,7 @@ export class PeerView {
     return peer;
   }
 
-  /** What was said with higher numbers does not count. */
+  /** Drops all that the peer said with higher numbers. */
   #beginAnew(peer: Peer, sequence: number): void {
     this.#mark(peer);
     peer.rows.clear();

@@ -39,7 +39,7 @@ export class WireWriter {
     this.#bytes[this.#length++] = value;
   }
 
-  /** A whole number from 0 to 2^53 - 1, seven bits in each byte, low ones first (LEB128). */
+  /** Writes a whole number from 0 to 2^53 - 1, seven bits in each byte, low ones first (LEB128). */
   number(value: number): void {
     this.#reserve(8);
     let rest = value;
@@ -70,7 +70,7 @@ export class WireWriter {
     this.#length += bytes.length;
   }
 
-  /** A text of at most 255 bytes. @throws RangeError when it is longer */
+  /** Writes a text of at most 255 bytes. @throws RangeError when it is longer */
   text(value: string): void {
     const bytes = Buffer.from(value);
     if (bytes.length > TEXT_BYTES_MAX) throw new RangeError(`a text of ${bytes.length} bytes is too long`);

@@ -19,7 +19,7 @@ class TopLevel {
   /** First byte of its first element, where it is a list. */
   inputElement: number | undefined;
   #depth = 0;
-  /** The document is an object. */
+  /** Whether the document is an object. */
   #isObject = false;
   #expectsName = false;
   #inText = false;

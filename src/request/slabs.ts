@@ -16,7 +16,7 @@ const SHELVES = 32;
 const SLAB_BYTES = SHELVES * SHELF_BYTES;
 /** Longest buffer: eight of them fill a shelf. */
 export const SLAB_BUFFER_BYTES_MAX = SHELF_BYTES / 8;
-/** A slab is kept for this long behind its last use. */
+/** Time for which an unused slab is kept. */
 const IDLE_MS = 60_000;
 const SWEEP_MS = 15_000;
 

@@ -215,7 +215,7 @@ export class ResponsePhase {
   /**
    * Counts the tokens of a successful stream without usage from its chunks, of a stream that broke off too: the engine
    * has made them. Events of other forms than OpenAI's are not tokens.
-   * @param told output tokens as the engine told; below 0 = it told none
+   * @param told output tokens as the engine counts them; below 0 = it has not told a count
    */
   #estimateTokens(told: number): void {
     if (told >= 0 || this.#events === 0 || this.#outcome !== 'completed') return;
@@ -285,8 +285,8 @@ export class ResponsePhase {
   }
 
   /**
-   * An engine can answer a request for a stream in one JSON document; a head without a type leaves that to the first
-   * byte.
+   * Whether the answer is a stream of events. An engine can answer a request for a stream in one JSON document; a head
+   * without a type leaves that to the first byte.
    */
   #hasEvents(first: Uint8Array): boolean {
     if (this.#contentType === undefined) return this.#streaming && first[0] !== OPENING_BRACE;
@@ -331,7 +331,7 @@ export class ResponsePhase {
   }
 
   /**
-   * Output of the charged endpoint has come. Its head is none: servers send it before the engine has begun; nor is a
+   * Notes output of the charged endpoint. Its head is none: servers send it before the engine has begun; nor is a
    * proxy's error.
    */
   #hear(): void {

@@ -15,13 +15,13 @@ type Verdict = 'pass' | 'drop' | 'more';
 
 /**
  * Takes the event that holds nothing but the usage out of a stream of server-sent events: the picker asked for it, the
- * client did not. All other bytes pass as they are, in their order. An event that comes in pieces is held back only as
- * long as it may be that one.
+ * client did not. All other bytes pass as they are, in their order. A split event is held back only until its bytes
+ * differ from it.
  */
 export class UsageEvents {
   /** Beginning of an event. */
   #held: Buffer = Buffer.alloc(0);
-  /** The rest of the present event passes. */
+  /** Whether the rest of the present event passes. */
   #passes = false;
 
   /**

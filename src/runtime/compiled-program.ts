@@ -73,7 +73,7 @@ function codeOf(kept: string, checksum: number): Buffer | undefined {
   return bytes.readUInt32LE(4) === crc32(code) ? code : undefined;
 }
 
-/** In one step: another process may read the file meanwhile. */
+/** Writes the file in one step: another process may read it in the meantime. */
 function write(kept: string, checksum: number, code: Buffer): void {
   const head = Buffer.alloc(HEAD_BYTES);
   head.writeUInt32LE(checksum);

@@ -1,4 +1,4 @@
-/** The bytes are no valid protobuf of the expected message. */
+/** Bytes that are no valid protobuf of the expected message. */
 export class MalformedMessage extends Error {
   override readonly name = 'MalformedMessage';
 }

@@ -83,8 +83,8 @@ const busy: Rejection = {
 };
 
 /**
- * Name of the filter that left no endpoint, where load has no part in it: a filter by load before it may have removed
- * the endpoints that it would have kept.
+ * Name of the filter that left no endpoint, if load had no part in it: an earlier filter by load may have removed
+ * endpoints that this one would have kept.
  * @param position of the filter among the filters of the profile, as the decision says
  */
 export function steadyFilter(

@@ -202,7 +202,7 @@ export class LedgerCharge implements Charge {
     if (endpoint !== undefined) ejected(endpoint);
   }
 
-  /** A charge that cannot move stays until its release. */
+  /** Moves the charge. One that cannot move stays until its release. */
   #moveTo(slot: number, slotGeneration: number): void {
     if (this.#ticket === 0) return;
     const moved = this.#options.decider.moveCharge(this.#ticket, this.#held.generation, slot, slotGeneration);
@@ -259,7 +259,7 @@ export class StagedCharge implements Charge {
     this.#answer.answered(answer);
   }
 
-  /** The status is that of the answering endpoint; it is no evidence about the others. */
+  /** Takes the result of the answering endpoint; it is no evidence about the others. */
   outcome(result: RequestResult): void {
     this.#answer.outcome(result);
   }

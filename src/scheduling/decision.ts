@@ -109,9 +109,9 @@ export interface Charge {
    */
   outcome(result: RequestResult): void;
   /**
-   * The proxy tells that another endpoint than the first pick answered. Being passed over counts against the first pick
-   * and those between it and `served`; the result is that of `served`, to which the charge moves. An address that is
-   * none of the pool says nothing about anyone.
+   * Takes the answer of another endpoint than the first pick, as the proxy tells it. Being passed over counts against
+   * the first pick and those between it and `served`; the result is that of `served`, to which the charge moves. An
+   * address that is none of the pool says nothing about anyone.
    * @param picks endpoints of the placement, in order of preference
    * @param result of `served`
    */

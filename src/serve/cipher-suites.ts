@@ -1,4 +1,4 @@
-/** OpenSSL's names of the cipher suites that Go programs name in their flags, as far as this OpenSSL still has them. */
+/** OpenSSL's names of the cipher suites that Go programs name in their flags, of those that this OpenSSL has. */
 export const OPENSSL_CIPHERS: ReadonlyMap<string, string> = new Map([
   ['TLS_AES_128_GCM_SHA256', 'TLS_AES_128_GCM_SHA256'],
   ['TLS_AES_256_GCM_SHA384', 'TLS_AES_256_GCM_SHA384'],

@@ -26,7 +26,10 @@ const LIFE = 'Life of the process';
 const COMPATIBLE = 'Accepted from command lines of llm-d-router, without effect';
 const MOVED = 'No longer supported (refused when set)';
 
-/** A flag of llm-d-router that changes nothing here. `value` is the one that describes what this program does. */
+/**
+ * A flag of llm-d-router that changes nothing here. A flag that is accepted without effect. `value` describes what this
+ * program does instead.
+ */
 function inert<Value>(
   placeholder: string | undefined,
   initial: Value,

@@ -109,7 +109,7 @@ function isHelp(argument: string): boolean {
   return argument === '-h' || argument === '--help' || argument === '-help';
 }
 
-/** Help wins over everything else, but the text of a flag's value is not asked for help. */
+/** Whether help is asked for. It wins over everything else; the text of a flag's value does not count. */
 function asksForHelp(argv: readonly string[]): boolean {
   return argv.some((argument, index) => isHelp(argument) && !takesNext(argv[index - 1]));
 }

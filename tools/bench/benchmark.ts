@@ -27,7 +27,7 @@ export interface MeasuredRow {
 /** A row that both configurations have: how many times longer the other one takes. */
 export interface ComparedRow extends MeasuredRow {
   readonly otherNsPerDecision: Figure;
-  /** Time of the other configuration by time of this one; undefined where this one's interval reaches 0. */
+  /** Quotient of the other configuration's time and this one's; undefined where this one's interval reaches 0. */
   readonly ratio: Figure | undefined;
 }
 

@@ -27,7 +27,7 @@ export interface SampleOptions {
   readonly now: () => number;
 }
 
-/** A batch takes about this long, so that reading the clock does not count. */
+/** Duration of a batch in milliseconds, long enough to make the reading of the clock negligible. */
 const BATCH_MS = 0.25;
 /** Calls before each batch that bring a subject's data into the caches. */
 const TOUCHES = 4;

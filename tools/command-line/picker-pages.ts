@@ -68,7 +68,7 @@ async function request(
   return answer;
 }
 
-/** @throws when the picker says that it has no such pool: every page would say so */
+/** @throws when the picker has no pool of that name, which every page would answer */
 async function refuseOtherPool(answer: Response, { picker, pool }: PickerAddressFlags): Promise<void> {
   if (pool === undefined || answer.status !== 404) return;
   const text = await answer.clone().text();

@@ -42,7 +42,7 @@ export interface DemoStack {
   stop(): Promise<void>;
 }
 
-/** Starts servers, picker and proxy. Rejects when one of them does not start, with nothing left running. */
+/** Starts servers, picker and proxy. Rejects when a part does not start, after it has stopped all others. */
 export async function startDemoStack(options: HouseOptions): Promise<DemoStack> {
   const stops: (() => Promise<unknown>)[] = [];
   const stop = async () => {

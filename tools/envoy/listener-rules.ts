@@ -10,7 +10,7 @@ const BUFFER_DEFAULT_BYTES = 1 << 20;
 const BUFFER_BYTES_MIN = 16_384;
 /** `--grpc-max-recv-msg-size` of the picker without the flag. */
 const PICKER_MESSAGE_BYTES = 4 << 20;
-/** Body that a long prompt has. */
+/** Bytes of the body of a long prompt. */
 const BODY_BYTES_MIN = 4 << 20;
 const STREAMS_MIN = 100;
 const ANSWER_MS_MIN = 600_000;

@@ -256,7 +256,7 @@ class ExplainBench {
     return { blocks, tail: chain.tail && chain.blocks < prefix.maxBlocks, tokens };
   }
 
-  /** Requests in flight, charged one by one as the picker does. */
+  /** Charges requests in flight one by one, as the picker does. */
   #chargeInFlight(): void {
     const only: Operation[] = [{ code: 'OP_PICK_RANDOM', weight: 1, parameters: [1] }];
     this.#programs.publish(0, only, { inserts: false });

@@ -45,7 +45,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
   #upstream: Upstream | undefined;
   #answer: IncomingMessage | undefined;
   #answerHeaders: Header[] | undefined;
-  /** The picker is gone and this exchange goes on without it. */
+  /** Whether the picker is lost and this exchange goes on without it. */
   #bypass = false;
   #over = false;
   #requestEnded = false;
@@ -215,7 +215,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
 
   failed(error: Error): void {
     if (this.#over) return;
-    // As Envoy does, tell the picker of the answer that the gateway itself makes up.
+    // Tells the picker of an answer that the gateway itself makes up, as Envoy does.
     const text = Buffer.from(`upstream connect error: ${error.message}`);
     this.#beginAnswer(
       [
@@ -263,7 +263,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
       return;
     }
     const bodiless = this.#answer !== undefined && isEmpty(this.#request, this.#answer);
-    // The picker may edit the body. What has none (HEAD) keeps the length that it speaks of.
+    // The picker may edit the body. An answer without a body (HEAD) keeps its content-length.
     const headers = bodiless ? this.#answerHeaders : this.#answerHeaders.filter(([name]) => name !== 'content-length');
     this.#writeAnswerHead(mutate(headers, mutation));
     if (bodiless) this.#endAnswer();
@@ -288,7 +288,7 @@ export class Exchange implements ProcessListener, UpstreamListener {
     if (endOfStream) this.#endAnswer();
   }
 
-  /** The picker is gone after the request was forwarded: the answer passes unread. */
+  /** Passes the answer unread, because the picker was lost after the request was forwarded. */
   #answerWithoutPicker(reason: string): void {
     const kept = this.#keptAnswer.rest(this.#repliedBytes);
     if (kept === undefined) {
@@ -378,7 +378,7 @@ class KeptBytes {
     return this.#pieces;
   }
 
-  /** The picker returned `replied` bytes: all there were, so nothing needs to be kept. */
+  /** Drops the kept pieces when the `replied` bytes that the picker returned are the whole body. */
   dropIfAtMost(replied: number): void {
     if (replied !== this.#bytes) return;
     this.#pieces = [];
@@ -386,8 +386,8 @@ class KeptBytes {
   }
 
   /**
-   * Bytes that are still to be forwarded when the picker returned `replied` bytes. Undefined when it cannot be told:
-   * the picker may have edited what it returned, so only "all of it" and "none of it" are certain.
+   * Bytes that are still to be forwarded when the picker returned `replied` bytes. Undefined = unknown: the picker may
+   * have edited what it returned, so only "all of it" and "none of it" are certain.
    */
   rest(replied: number): readonly Buffer[] | undefined {
     if (replied === this.#bytes) return [];
@@ -395,7 +395,7 @@ class KeptBytes {
   }
 }
 
-/** As HTTP/1.1 says it: a body has a length or is chunked. */
+/** Whether the request has a body, by HTTP/1.1: it has a length or is chunked. */
 function hasBody(request: IncomingMessage): boolean {
   if (request.headers['transfer-encoding'] !== undefined) return true;
   return Number(request.headers['content-length'] ?? 0) > 0;

@@ -8,7 +8,10 @@ export interface GatewayOptions {
   /** 0 = a free port. */
   readonly port: number;
   readonly picker: PickerAddress;
-  /** Without the picker, spread requests over `endpoints` in turn instead of answering 500. Default: false. */
+  /**
+   * Whether requests are spread over `endpoints` in turn without the picker, instead of answered with 500. Default:
+   * false.
+   */
   readonly failOpen?: boolean;
   /** `host:port` of every model server, for `failOpen`. */
   readonly endpoints?: readonly string[];

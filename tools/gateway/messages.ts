@@ -163,7 +163,7 @@ function decodeImmediate(message: Buffer): PickerReply {
   return { kind: 'immediate', status, mutation, body };
 }
 
-/** HeaderMutation: set_headers = 1, remove_headers = 2. */
+/** Reads a HeaderMutation: set_headers = 1, remove_headers = 2. */
 function readMutation(message: Buffer, into: HeaderMutation): void {
   readFields(message, (number, bytes) => {
     if (number === 1) into.set.push(decodeSetHeader(bytes));

@@ -14,9 +14,9 @@ export interface PickerAddress {
 /** Events of an ext_proc stream. `ended` is the last one. */
 export interface ProcessListener {
   reply(reply: PickerReply): void;
-  /** The picker takes messages again after `send` returned false. */
+  /** Called when the picker takes messages again after `send` returned false. */
   writable(): void;
-  /** The picker ended the stream, well (undefined) or with an error. Not called after `finish`. */
+  /** Called when the picker has ended the stream, well (undefined) or with an error. Not called after `finish`. */
   ended(error: Error | undefined): void;
 }
 
@@ -62,7 +62,7 @@ export class ProcessCall {
     this.#call.resume();
   }
 
-  /** No more messages from here, none wanted from there: half-close like Envoy, and cancel if the picker lingers. */
+  /** Ends the exchange of messages: half-closes like Envoy, and cancels if the picker lingers. */
   finish(): void {
     if (this.#finished) return;
     this.#finished = true;

@@ -2,13 +2,13 @@ import { type Agent, type ClientRequest, request as httpRequest, type IncomingMe
 import { headerValue, parseDestination, plainHeaders } from './headers.js';
 import type { Header } from './messages.js';
 
-/** A body that no connection has taken yet is kept up to this size, so that the next destination can have it. */
+/** Bytes up to which a body is kept until a connection takes it, so that the next destination can have it. */
 const REPLAY_BYTES = 8 * 1024 * 1024;
 
 export interface UpstreamListener {
-  /** The model server's answer begins. */
+  /** Called at the begin of the model server's answer. */
   response(response: IncomingMessage, served: string): void;
-  /** No destination could be reached, or the connection broke before an answer. */
+  /** Called when no destination could be reached, or the connection broke before an answer. */
   failed(error: Error): void;
   writable(): void;
 }
@@ -27,7 +27,10 @@ export class Upstream {
   #writtenBytes = 0;
   #ended = false;
   #aborted = false;
-  /** A kept connection was closed under the request. The others may have been closed too, so the next one is new. */
+  /**
+   * Whether a kept connection was closed under the request. The others may have been closed too, so the next one is
+   * new.
+   */
   #stale = false;
   #request: ClientRequest | undefined;
 
@@ -66,7 +69,7 @@ export class Upstream {
     const destination = this.#destinations.shift();
     if (destination === undefined) {
       this.#request = undefined;
-      // Later, so that the owner knows this object before it is told of the failure.
+      // Deferred, so that the owner has this object before it is told of the failure.
       setImmediate(() => {
         if (!this.#aborted) this.#listener.failed(reason);
       });

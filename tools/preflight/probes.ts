@@ -13,7 +13,7 @@ import {
 
 const BODY_BYTES = [1_000, 32_000, 100_000, 400_000, 1_000_000, 4_000_000];
 
-/** A small request comes to the test endpoint and back. */
+/** Sends a small request to the test endpoint and back. */
 export async function reach(run: TestRun): Promise<ProbeResult> {
   const { id, answer: coming } = exchange(run, {});
   const answer = await coming;
@@ -48,7 +48,7 @@ export async function bodies(run: TestRun): Promise<ProbeResult> {
 const STREAM_PIECES = 10;
 const STREAM_PAUSE_MS = 100;
 
-/** Pieces of a streamed answer come one by one. */
+/** Checks that the pieces of a streamed answer arrive one by one. */
 export async function stream(run: TestRun): Promise<ProbeResult> {
   const answer = await exchange(run, { pieces: STREAM_PIECES, pauseMs: STREAM_PAUSE_MS }).answer;
   if (answer.status !== 200 || answer.broken !== undefined) {

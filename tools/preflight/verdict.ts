@@ -32,7 +32,7 @@ export function verdictOf(result: ProbeResult, moved: readonly string[], found: 
 }
 
 /**
- * The verdicts as lines, then what the configuration dump says beyond them.
+ * The verdicts as lines, then what only the configuration dump shows.
  * @param found undefined = no dump was given
  */
 export function verdictText(verdicts: readonly Verdict[], found: readonly EnvoyFinding[] | undefined): string {

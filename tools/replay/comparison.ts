@@ -8,7 +8,7 @@ export interface ReplayedGroup {
   readonly decisions: number;
   /** The other configuration picks another endpoint, or none. */
   readonly different: number;
-  /** The other configuration has no endpoint. */
+  /** Decisions for which the other configuration has no endpoint. */
   readonly unplaced: number;
   /** Mean predicted cost of the picks where both have one, in targets; null = there is no such decision. */
   readonly cost: { readonly recorded: number; readonly other: number } | null;

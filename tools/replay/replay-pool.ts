@@ -64,7 +64,7 @@ export class ReplayPool {
     this.#explain = this.#core.call.explainAddress() >>> 0;
   }
 
-  /** Makes a decision again. Those of a thread must come in their order. */
+  /** Makes a decision again. Decisions of a thread must be played in their order. */
   play(decision: RecordedDecision): PlayedDecision {
     const state = this.#stateOf(decision);
     this.#writeState(state);
@@ -137,7 +137,7 @@ export class ReplayPool {
     this.#writeCandidates(decision.used, state, call.subsetAddress() >>> 0);
   }
 
-  /** The endpoints that were let in, and that the capacity gate did not close. */
+  /** Writes the endpoints that were let in, and that the capacity gate did not close. */
   #writeCandidates(used: number, state: Uint32Array, mask: number): void {
     const { bytes } = this.#core;
     bytes.fill(0, mask, mask + (this.#slots >>> 3));

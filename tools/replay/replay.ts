@@ -16,7 +16,7 @@ import { replayText } from './replay-text.js';
 /** Twice the bytes of the longest recording. */
 const RECORDING_BYTES_MAX = 512 * 2 ** 20;
 
-/** Output tokens of a request whose engine did not count them, as far as others of the recording tell. */
+/** Output tokens of a request whose engine did not count them, from other requests of the recording. */
 function usualOutput(recording: Recording): number {
   const known = [...recording.ends.values()].flatMap(({ outputTokens }) => outputTokens ?? []).sort((a, b) => a - b);
   return Math.max(1, known[known.length >> 1] ?? 1);

@@ -135,7 +135,7 @@ function nameCell(name: string): string {
   return name.length <= NAME_CHARACTERS ? name.padEnd(NAME_CHARACTERS) : `${name.slice(0, NAME_CHARACTERS - 1)}…`;
 }
 
-/** A number as wide as its column: thousands are shown as such where they would not fit. */
+/** A number as wide as its column. Thousands are abbreviated where the digits would not fit. */
 function numberCell(value: number, digits: number, width: number): string {
   if (!Number.isFinite(value)) return NOTHING.padStart(width);
   const text = value.toFixed(digits);

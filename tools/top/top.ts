@@ -5,7 +5,7 @@ import { openPicker, type PickerAddressFlags, withPickerAddress } from '../comma
 import { topText } from './top-text.js';
 
 const NO_PAGE = 'it serves no page: start it without --ui=false';
-/** Lines of a terminal that does not tell how many it has. */
+/** Lines of a terminal that does not report its height. */
 const ROWS = 40;
 /** Moves to the top left and clears what is below. */
 const CLEAR = '\x1b[H\x1b[J';

@@ -5,7 +5,7 @@ export interface PluginWithoutEffect {
   readonly type: string;
   readonly kind: PluginKind;
   readonly stability: PluginDefinition['stability'];
-  /** What it does in llm-d-router, as one sentence. */
+  /** Effect in llm-d-router, as one sentence. */
   readonly does: string;
   /** What takes its place here, as the end of a sentence. */
   readonly why: string;

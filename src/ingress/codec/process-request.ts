@@ -52,7 +52,7 @@ const NO_BODY = Buffer.alloc(0);
 /** Cursor of the thread: nothing is decoded inside of another message. */
 const READER = new WireReader(NO_BODY);
 
-/** A message that says nothing. */
+/** A message without fields. */
 export function emptyMessage(): ProcessMessage {
   return {
     phase: Phase.none,

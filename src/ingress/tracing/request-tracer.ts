@@ -75,8 +75,8 @@ export class RequestTracer {
 }
 
 /**
- * Whether a header has the form of version 00 and says that its trace is not sampled. No text is made of it: most have
- * that.
+ * Whether a header has the form of version 00 and says that its trace is not sampled. Most requests have that header,
+ * so no text is made of it.
  */
 function isUnsampled(headers: HeaderMap, header: number): boolean {
   if (headers.length(header) !== LENGTH) return false;

@@ -43,7 +43,7 @@ export interface TracedRequest {
   readonly fairnessId: string | undefined;
   readonly priority: number | undefined;
   readonly bodyBytes: number;
-  /** The request was complete. */
+  /** Milliseconds at which the request was complete. */
   readonly understoodMs: number | undefined;
   /** Tokens, plugins and predictions that it waited for were there; undefined = it waited for none. */
   readonly preparedMs: number | undefined;

@@ -120,7 +120,7 @@ export class GrpcServer {
     this.#file = await listenOnFile(file, (socket) => this.#injector?.injectConnection(socket));
   }
 
-  /** For connections from now on. */
+  /** Changes the certificate of later connections. */
   replaceCertificate(pair: KeyPair): void {
     this.#listener?.replaceCertificate(pair);
   }

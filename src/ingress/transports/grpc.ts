@@ -77,7 +77,7 @@ class GrpcStream implements ProcessStream {
     this.#call.emit('error', { code, details: message });
   }
 
-  /** The call is over; nothing is sent any more. */
+  /** Ends the call; nothing is sent from then on. */
   close(): void {
     this.#done = true;
     this.#pending = 0;

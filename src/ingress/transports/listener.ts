@@ -29,8 +29,8 @@ export interface Listener {
 }
 
 /**
- * Takes a connection. Without TLS it may read from another socket in the place of the accepted one, which it returns:
- * nothing has been read yet then.
+ * Takes a connection. Without TLS it may return another socket, to be read in place of the accepted one; nothing has
+ * been read by then.
  */
 export type Accept = (socket: Socket) => Socket;
 

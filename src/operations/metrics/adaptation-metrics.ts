@@ -52,7 +52,7 @@ function gaugesOf(exposition: MetricsExposition, read: () => ShownAdaptation): G
   };
 }
 
-/** What decides, and by which costs. */
+/** Adds the gauges of the arm that decides, and of its costs. */
 function stateGauges({ one, each }: Gauges): void {
   each('state', '1 for the state that the adaptation is in, 0 for the others.', 'state', stateOf);
   one('driving', '1 while learned costs decide, 0 while the configured weights do.', ({ arm }) =>
@@ -76,7 +76,7 @@ function stateGauges({ one, each }: Gauges): void {
   each('decision_share', 'Share of a term in what told endpoints apart.', 'term', ({ shares }) => shares);
 }
 
-/** How good the predictions are. */
+/** Adds the gauges of how good the predictions are. */
 function predictionGauges({ one }: Gauges): void {
   one(
     'rank_correlation',
@@ -91,7 +91,7 @@ function predictionGauges({ one }: Gauges): void {
   );
 }
 
-/** Learned costs against the configured weights. */
+/** Adds the gauges of learned costs against the configured weights. */
 function comparisonGauges({ one, each }: Gauges): void {
   one('budget_risked', 'Share of the accepted loss that may have been used up.', ({ risked }) => risked);
   each('arm_cost', 'Mean of ln(cost/reference) of the epochs of an arm.', 'arm', ({ arms }) => ({

@@ -4,7 +4,7 @@ import type { CandidateShown, ComparisonShown } from './snapshot.js';
 /** Bound on the objectives of a snapshot. */
 const OBJECTIVES_MAX = 20;
 
-/** The candidate configuration as its control part tells it. */
+/** State of the candidate configuration, from the control thread. */
 export interface CandidateState {
   readonly file: string;
   readonly every: number;

@@ -17,7 +17,7 @@ interface Projection {
 interface Group {
   /** First cells. */
   readonly bases: number[];
-  /** Values of labels that clients choose, without those that stand for all others. */
+  /** Values of labels that clients choose, without the one for all others. */
   readonly models: readonly string[];
   readonly fairnessIds: readonly string[];
   /** Sum of all cells when a page last found it changed, and the time of that page. */

@@ -53,7 +53,7 @@ export interface MetricsServerOptions {
   readonly actions?: ReadonlyMap<string, Route> | undefined;
   /** Asked before every answer; undefined = as `localPages`, or every owner of a certificate of `tls.clientCa`. */
   readonly mayRead?: MayRead | undefined;
-  /** Names that the port is asked by, besides those that `HostNames` knows; undefined = none. */
+  /** Host names that the port answers to, besides those of `HostNames`; undefined = none. */
   readonly hosts?: readonly string[] | undefined;
   /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
   readonly headersTimeoutMs?: number | undefined;
@@ -249,7 +249,7 @@ function pathOf(request: IncomingMessage): string {
   return (request.url ?? '/').split('?', 1)[0]!;
 }
 
-/** A connection with a certificate of `clientCa` has proved its right in the handshake. */
+/** Whether a reader may see the page. A client with a certificate of `clientCa` has proved that in the handshake. */
 function access({ mayRead, tls }: MetricsServerOptions): MayRead {
   return mayRead ?? (tls?.clientCa === undefined ? localPages : () => ({ status: 200, reason: '' }));
 }

@@ -11,7 +11,7 @@ export interface PageReader {
   readonly path: string;
   /** `post` asks for an effect. */
   readonly verb: 'get' | 'post';
-  /** The request comes from this machine, and no proxy has forwarded it. */
+  /** Whether the request comes from this machine, and no proxy has forwarded it. */
   readonly isLocal: boolean;
 }
 

@@ -101,7 +101,7 @@ function samplerOf(env: Environment): SamplerSettings {
   };
 }
 
-/** Baggage passes without being read. */
+/** Whether `traceparent` is passed on. Baggage passes unread in any case. */
 function propagates(env: Environment): boolean {
   const names = env.text('OTEL_PROPAGATORS')?.split(',') ?? ['tracecontext'];
   const known = names.map((name) => name.trim());

@@ -13,7 +13,7 @@ export interface SpanCounts {
   exported: number;
   /** Given up after repetitions, or refused by the receiver. */
   failed: number;
-  /** The queue was full. */
+  /** Spans that a full queue did not take. */
   dropped: number;
 }
 

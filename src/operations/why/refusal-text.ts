@@ -69,10 +69,10 @@ export const BOUNDS_OF_LOAD: ReadonlySet<string> = new Set<RefusedBy>([
   ...(['too-many-waiting', 'expected-wait', 'queue-deadline', 'no-wait-slot'] as const),
 ]);
 
-/** Bounds that end a wait; all others refuse a request as it comes. */
+/** Bounds that end a wait; all others refuse a request at its arrival. */
 const ENDS_OF_WAITS: readonly RefusedBy[] = ['queue-deadline', 'no-endpoints', 'shutting-down'];
 
-/** Milliseconds in the queues. A request that was refused as it came has none. */
+/** Milliseconds in the queues. A request that was refused at its arrival has none. */
 export function waitOf({ bound, waitedMs }: DecisionRecord): number {
   return bound === undefined || ENDS_OF_WAITS.includes(bound.by) ? waitedMs : 0;
 }

@@ -23,7 +23,7 @@ export interface ShownSignal {
 export interface ShownScore {
   readonly scorer: string;
   readonly weight: number;
-  /** Null = an operation that this version does not know. */
+  /** Null = the operation is unknown to this version. */
   readonly signal: ShownSignal | null;
   /** From 0 to 1, before the weight; null = the scorer did not run. */
   readonly score: number | null;
@@ -62,7 +62,7 @@ export interface ShownDecision {
   readonly profile: string;
   readonly status: DecisionRecord['status'];
   readonly endpoint: string | null;
-  /** Reason for which it has no endpoint; null = it has one. */
+  /** Reason for which the request has no endpoint; null = it has one. */
   readonly why: string | null;
   readonly candidates: number;
   /** Endpoints without room. */
@@ -161,7 +161,7 @@ export class RequestStories {
     return records.length === 0 ? undefined : this.#story(records);
   }
 
-  /** Decisions by their numbers on a thread, as far as the log still has them. */
+  /** Decisions by their numbers on a thread, as far as they are still in the log. */
   decisions(thread: number, first: number, count: number): ShownDecision[] {
     const numbers = Array.from({ length: count }, (_, i) => (first + i) >>> 0);
     const records = numbers.map((number) => this.#sources.log.at(thread, number));

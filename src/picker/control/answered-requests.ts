@@ -1,6 +1,6 @@
 import type { SampleReader } from '../../core/sample-reader.js';
 
-/** Interval of the looks at the samples, and samples that one look takes. */
+/** Interval of the looks at the samples, and samples taken in one look. */
 const LOOK_MS = 250;
 const SAMPLES_MAX = 1_024;
 

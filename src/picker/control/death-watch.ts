@@ -30,16 +30,16 @@ interface Watched {
   /** Whether the last scrape failed. */
   scrapeFailed: boolean;
   isDead: boolean;
-  /** It answered requests while it refused this picker: a refusal alone says nothing about it. */
+  /** Whether it answered requests while it refused this picker: a refusal alone says nothing about it. */
   contradicted: boolean;
   checking: boolean;
-  /** Something happened during the check: what it finds may be older. */
+  /** Whether something happened during the check, so that its result may be outdated. */
   again: boolean;
 }
 
 /**
- * Finds out which endpoints are dead. It looks at an endpoint when a request to it got no answer, when its scrape
- * failed, when a peer says that it is out, and from then on until it takes connections again.
+ * Finds out which endpoints are dead. It looks at an endpoint after an unanswered request, a failed scrape or a peer's
+ * word, and from then on until the endpoint takes connections again.
  *
  * Dead is one that refuses connections. One that this picker never reached is dead by a refusal only while the picker
  * reaches others, or while requests to it fail, since the way of the picker may be closed and that of the gateway open.
@@ -86,7 +86,7 @@ export class DeathWatch implements Part {
     if (watched !== undefined) void this.#visit(watched);
   }
 
-  /** The endpoint has been scraped. */
+  /** Takes a scrape of the endpoint. */
   scraped(slot: number, generation: number): void {
     const watched = this.#find(slot, generation);
     if (watched === undefined) return;
@@ -95,7 +95,7 @@ export class DeathWatch implements Part {
     watched.scrapeFailed = false;
   }
 
-  /** A scrape of the endpoint has failed. */
+  /** Takes a failed scrape of the endpoint. */
   scrapeFailed(slot: number, generation: number): void {
     const watched = this.#find(slot, generation);
     if (watched === undefined) return;

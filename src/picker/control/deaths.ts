@@ -47,7 +47,10 @@ export class Deaths {
     this.#forgetPrompts(assignment, false);
   }
 
-  /** The removal of one endpoint's prompts can take a while: no two of them in one turn. */
+  /**
+   * Removes an endpoint's prompts from the index. That can take a while, so that no two of them are removed in one
+   * turn.
+   */
   #forgetPrompts(assignment: SlotAssignment, isGone: boolean): void {
     this.#forgotten = this.#forgotten.then(
       () =>

@@ -47,9 +47,9 @@ function sharedSeed(group: string, hashKey: string): bigint {
 }
 
 /**
- * Seed of a pool's block hashes. Pools of one process have that of the process, so that a body is scanned once
- * whichever of them it is for; replicas have that of their group. Without either it is a new one at every start, so
- * that collisions cannot be constructed.
+ * Seed of a pool's block hashes. Pools of one process share its seed, so that a body is scanned once for all of them;
+ * replicas share that of their group. Without either it is a new one at every start, so that collisions cannot be
+ * constructed.
  * @param ofProcess undefined = this is the process's own pool
  */
 export function hashSeedOf(

@@ -40,7 +40,7 @@ const NODE_ADDRESS_LABEL = 'nodeAddress';
 export interface InformerSinks extends SignalSink {
   /** @returns false when the values could not be written now */
   attributes(slot: number, generation: number, values: ReadonlyMap<number, number | undefined>): boolean;
-  /** An endpoint's metrics page or list of models shows a LoRA adapter. */
+  /** Takes a LoRA adapter that an endpoint's metrics page or list of models shows. */
   showAdapter(name: string): void;
   /** An endpoint has told its models; undefined = its list is gone. */
   listed(id: string, models: readonly ServedModel[] | undefined): void;

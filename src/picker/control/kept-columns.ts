@@ -10,7 +10,7 @@ const DECISIONS_MAX = 10_000;
 /** Kinds of requests that keep their columns at one time. */
 const WANTED_MAX = 8;
 const VALUE_CHARACTERS_MAX = 256;
-/** Interval in which shards are told again: one that has died and begun anew knows nothing. */
+/** Interval in which shards are told again: a restarted one has been told nothing. */
 const TELL_AGAIN_MS = 5_000;
 
 export interface ColumnKeeperOptions {

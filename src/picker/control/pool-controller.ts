@@ -133,7 +133,7 @@ export class PoolController {
     return this.#assignments.get(slot)?.endpoint;
   }
 
-  /** Name of the endpoint that has or had a slot; undefined generation = the one that has it now. */
+  /** Name of the endpoint that has or had a slot; undefined generation = the present one. */
   nameOf(slot: number, generation: number | undefined): string {
     const now = this.#assignments.get(slot);
     if (now !== undefined && (generation === undefined || now.generation === generation)) return now.endpoint.id;
@@ -217,7 +217,10 @@ export class PoolController {
     if (this.#retiring.size > 0 && !stay) this.#applySlots({ added: [], removed: [], changed: [] });
   }
 
-  /** The same server in another state. One that no shard knows yet becomes live, or draining, when all of them do. */
+  /**
+   * Takes the same server in another state. A slot that shards do not know yet becomes live or draining once all of
+   * them do.
+   */
   #change(assignment: SlotAssignment): void {
     const { slot, generation } = assignment;
     const before = this.#assignments.get(slot);
@@ -314,7 +317,7 @@ export class PoolController {
     return this.#asleep.has(slot);
   }
 
-  /** An engine that sleeps has dropped its cache, and answers nothing until it is woken: it gets no requests. */
+  /** A sleeping engine has dropped its cache, and answers nothing until it is woken, so it gets no requests. */
   #followSleep(slot: number, asleep = false): void {
     if (this.#asleep.has(slot) === asleep) return;
     if (asleep) this.#asleep.add(slot);

@@ -161,7 +161,7 @@ export class PoolPages implements Part {
     );
   }
 
-  /** The metrics of the pool. They are made for their first reader, so that a start does not wait for their library. */
+  /** The metrics of the pool. They are made for their first reader, so that no start waits for their library. */
   exposition(): Promise<MetricsExposition> {
     this.#exposition ??= this.#makeExposition();
     return this.#exposition;

@@ -26,7 +26,7 @@ export interface PoolReplicaOptions {
   readonly hinted?: ((slot: number, generation: number) => void) | undefined;
 }
 
-/** Load of an endpoint as this replica knows it. */
+/** Load of an endpoint as known to this replica. */
 export interface KnownLoad {
   /** Name of the endpoint. */
   readonly endpoint: string;

@@ -49,7 +49,7 @@ export class ProgramPublisher {
     };
   }
 
-  /** Makes the profiles run these programs. Their masks must have been written. */
+  /** Makes the profiles run these programs. The masks of the programs must have been written. */
   publish(placed: PlacedPrograms): void {
     this.#placed = placed;
     this.#write(placed);
@@ -63,7 +63,8 @@ export class ProgramPublisher {
   }
 
   /**
-   * Makes these programs decide beside the running ones, without effect. Their masks must have been written.
+   * Makes these programs decide beside the running ones, without effect. The masks of the programs must have been
+   * written.
    * @param learned runs them with marginal cost in the place of their scorers of load and cache
    */
   shadow(placed: PlacedPrograms, learned: boolean): void {

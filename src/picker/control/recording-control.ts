@@ -41,7 +41,7 @@ interface Recording {
   readonly timer: NodeJS.Timeout;
   /** Shards that record. */
   begun: number;
-  /** What is written waits for the shards to begin. */
+  /** Whether frames wait for the shards to begin. */
   held: boolean;
   /** Shards that have sent their last frames. */
   over: number;
@@ -110,7 +110,7 @@ export class RecordingControl {
     setTimeout(() => this.#end(current), LAST_FRAMES_MS).unref();
   }
 
-  /** A shard records from now on. */
+  /** Notes that a shard records from now on. */
   began(recording: number): void {
     const current = this.#current;
     if (current?.number === recording && ++current.begun === this.#options.shards) release(current);

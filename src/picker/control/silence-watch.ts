@@ -45,7 +45,7 @@ const PAUSE_MS_MAX = 30_000;
 /** What the looks at an endpoint with requests in flight have shown. */
 interface Track {
   readonly generation: number;
-  /** The engine has shown running requests: its signals can be believed when they show none. */
+  /** Whether the engine has shown running requests: its signals can be believed when they show none. */
   wasBusy: boolean;
   idleSinceMs: number | undefined;
   kvUsage: number | undefined;
@@ -53,7 +53,7 @@ interface Track {
   /** Time of the judgement; undefined = it is not silent. */
   silentSinceMs: number | undefined;
   abandoned: Abandoned | undefined;
-  /** It was told that the endpoint is among the picks although it is silent. */
+  /** Whether the log says that the endpoint is among the picks although it is silent. */
   toldIn: boolean;
 }
 

@@ -10,7 +10,7 @@ import type { Part } from '../part.js';
 /** A pool whose requests are traced. */
 export interface TracedPool {
   readonly name: string;
-  /** Decisions as the log has them. */
+  /** Decisions in the log. */
   readonly stories: RequestStories;
 }
 

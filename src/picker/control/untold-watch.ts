@@ -21,7 +21,7 @@ const SAMPLES_MAX = 4_096;
 /** Requests that an engine cannot have served without an event, and the time since the first of them. */
 const REQUESTS_MIN = 3;
 const WAIT_MS = 10_000;
-/** Blocks that a request must have made anew: the engine may hold the last one back. */
+/** Blocks that a request must have made anew: the engine may hold back the last one. */
 const NEW_BLOCKS_MIN = 2;
 
 interface Served {

@@ -9,7 +9,7 @@ import type { Part } from '../part.js';
 const TOLD_MAX = 1_000;
 /** Interval between two looks at what is vouched for. */
 const COLLECT_MS = 1_000;
-/** A new name waits this long for others that come with it. */
+/** Time that a new name waits for others. */
 const COLLECT_SOON_MS = 10;
 
 /** Sources of names that a client cannot make up. */

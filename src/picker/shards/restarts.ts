@@ -3,7 +3,7 @@
  */
 const RESTART_PAUSE_MS = 100;
 const RESTART_PAUSE_MS_MAX = 30_000;
-/** A shard that has served for this long starts anew with its count. */
+/** Time of service after which a shard's count of restarts begins anew. */
 const SERVED_MS_MIN = 60_000;
 
 interface Count {
@@ -24,12 +24,12 @@ export class Restarts {
     this.#now = now;
   }
 
-  /** The shard listens. */
+  /** Notes that the shard listens. */
   listens(thread: number): void {
     this.#of(thread).listensSince = this.#now();
   }
 
-  /** The shard has died. @returns milliseconds until it is started again */
+  /** Takes the death of a shard. @returns milliseconds until it is started again */
   pauseOf(thread: number): number {
     const count = this.#of(thread);
     const since = count.listensSince;

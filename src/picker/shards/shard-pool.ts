@@ -372,8 +372,8 @@ export class ShardPool {
   }
 
   /**
-   * Piscina does not replace a thread that dies while it loads, and the task would wait for ever. A new task makes a
-   * thread.
+   * Ends the wait for a thread. Piscina does not replace one that dies while it loads, and its task would never end. A
+   * new task makes a thread.
    */
   #giveUpWaiting(): void {
     if (this.#stopping || this.workers.threads.length >= this.#options.shards) return;

@@ -85,7 +85,7 @@ const FAREWELL_MS = 100;
 
 /**
  * Compiles the code of a request on memory that is thrown away: nothing of it is seen in the index, the charges, the
- * metrics or what is learned. Hook plugins would see it, so there is none with them.
+ * metrics or what is learned. Hook plugins would see the rehearsal, so with them there is none.
  */
 async function warmUp(
   start: ShardStart,

@@ -98,7 +98,7 @@ export class FileWatch {
     }
   }
 
-  /** After a while of quiet; a file that never rests is read all the same. */
+  /** Reads the file after a while of quiet; a file that changes all the time is read all the same. */
   #readSoon(): void {
     const now = performance.now();
     if (this.#settle === undefined) this.#firstEventMs = now;

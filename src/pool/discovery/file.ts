@@ -12,7 +12,7 @@ export interface FileDiscoveryOptions extends HostNamesOptions, FileWatchOptions
   readonly read?: (text: string, path: string) => EndpointsFile | Promise<EndpointsFile>;
 }
 
-/** Problems of one load that are reported one by one; the rest as a number. */
+/** Bound on the problems of one load that are reported one by one; the rest is a number. */
 const PROBLEMS_MAX = 20;
 
 /** Endpoints, objectives and rewrites from a file (docs/discovery.md). */

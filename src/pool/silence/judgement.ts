@@ -7,10 +7,7 @@ export interface Evidence {
   readonly requests: readonly HeardRequest[];
   /** Last output of the endpoint, of whatever request; 0 = none. */
   readonly heardMs: number;
-  /**
-   * Time since which every fresh scrape has said that the engine runs nothing and has nothing waiting; undefined = it
-   * has not.
-   */
+  /** Time since which every fresh scrape has reported nothing running or waiting; undefined = the last one has not. */
   readonly idleSinceMs: number | undefined;
   /** Whether the engine's KV cache has changed of late: it works on something. Undefined = the signal is unknown. */
   readonly works: boolean | undefined;
@@ -33,7 +30,7 @@ export interface Silence {
   /** Time without a byte, and the time within which one should have come, of the request that is longest overdue. */
   readonly quietMs: number;
   readonly allowedMs: number;
-  /** Whether the engine says that it has nothing to do. */
+  /** Whether the engine says that nothing runs or waits. */
   readonly idle: boolean;
 }
 
@@ -47,7 +44,7 @@ const OUTPUT_TOKENS = 2_048;
 export const QUIET_MS = 10_000;
 /** The same where less is known: no fresh signals, no prompt, or the end of the answer alone. */
 export const QUIET_BLIND_MS = 30_000;
-/** The same where the engine itself says that it has nothing to do. */
+/** The same where the engine itself reports nothing running or waiting. */
 export const QUIET_IDLE_MS = 5_000;
 /**
  * Time that a prompt token may take at least: 2,000 tokens per second, a tenth of what a small accelerator computes.
@@ -119,7 +116,7 @@ export function isAbandoned(sample: TrainingSample, times: UsualTimes): boolean 
   return durationMs > Math.max(ABANDONED_MS, PATIENCE * times.firstMs(tokens)) + TOKEN_MS * tokens;
 }
 
-/** Time without a byte after which the judgement is worth its work. */
+/** Whether an endpoint has been without a byte for long enough to be judged. */
 export function isWorthJudging(quietMs: number): boolean {
   return quietMs > QUIET_IDLE_MS;
 }
@@ -161,7 +158,7 @@ function patienceOf(request: HeardRequest, { times, works }: Evidence, tokens: n
   return Math.max(usualOf(request, times, tokens), leastMs) * (works === true ? WORKS : 1);
 }
 
-/** The same while the engine says that it has nothing to do. */
+/** The same while the engine reports nothing running or waiting. */
 function idlePatienceOf({ promptTokens }: HeardRequest, tokens: number): number {
   return (promptTokens === 0 ? QUIET_BLIND_MS : QUIET_IDLE_MS) + TOKEN_IDLE_MS * tokens;
 }

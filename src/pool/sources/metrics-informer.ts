@@ -23,7 +23,7 @@ export interface SignalSink {
   publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
   /** Called once when published signals are too old, and again at the next tick as long as it returns false. */
   stale(slot: number, generation: number): boolean;
-  /** A scrape failed. */
+  /** Called when a scrape has failed. */
   failed?(slot: number, generation: number): void;
 }
 
@@ -121,11 +121,11 @@ interface Target {
   lastFault: string;
   /** Its signals are known to the sink. */
   fresh: boolean;
-  /** Said once: the page has none of the engine's metrics. */
+  /** Whether the log says that the page has none of the engine's metrics. */
   toldEmpty: boolean;
   /** Undefined = the requests that end are not known. */
   readonly watch: PageWatch | undefined;
-  /** The log says that the page stands still, and since when. */
+  /** Whether the log says that the page stands still. */
   toldFrozen: boolean;
   toldFrozenMs: number;
 }

@@ -43,12 +43,12 @@ export class ModelsReader implements SignalReader<string> {
     this.#listed = listed;
   }
 
-  /** Models by endpoint id, of all that told them. */
+  /** Models by endpoint id, of all endpoints that list them. */
   get models(): ReadonlyMap<string, readonly ServedModel[]> {
     return this.#models;
   }
 
-  /** The endpoint no longer tells: what it told is too old, or it is gone. */
+  /** Forgets an endpoint whose list is too old, or that has left. */
   forget(id: string): void {
     if (this.#models.delete(id)) this.#listed(id, undefined);
   }

@@ -8,7 +8,7 @@ export interface ResponseHead {
   readonly framing: BodyFraming;
   /** Bytes of the body where `framing` is `length`, else 0. */
   readonly length: number;
-  /** The connection may carry another request after this response. */
+  /** Whether the connection may carry another request after this response. */
   readonly keepAlive: boolean;
 }
 

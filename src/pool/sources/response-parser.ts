@@ -36,7 +36,7 @@ export class ResponseParser {
     this.#pageBytesMax = pageBytesMax;
   }
 
-  /** Ready for the next response; the page's buffer is free again. */
+  /** Prepares for the next response; the page's buffer is free again. */
   reset(): void {
     this.#state = 'head';
     this.#line = '';
@@ -49,7 +49,7 @@ export class ResponseParser {
     this.#page = undefined;
   }
 
-  /** Nothing of a response has come yet. */
+  /** Whether nothing of a response has come yet. */
   get untouched(): boolean {
     return this.#state === 'head' && this.#headBytes === 0 && this.#lines.length === 0 && this.#line === '';
   }
@@ -58,7 +58,7 @@ export class ResponseParser {
     return this.#state === 'complete';
   }
 
-  /** The connection may carry another request. Valid once complete. */
+  /** Whether the connection may carry another request. Valid once complete. */
   get keepAlive(): boolean {
     return this.#keepAlive;
   }
@@ -90,7 +90,7 @@ export class ResponseParser {
     return this.#state === 'complete';
   }
 
-  /** The server has closed its side. True when that completes the response. */
+  /** Takes the end of the server's side. True when that completes the response. */
   end(): boolean {
     if (this.#state === 'close') this.#state = 'complete';
     if (this.#state !== 'complete')

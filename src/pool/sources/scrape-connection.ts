@@ -55,7 +55,7 @@ export class ScrapeConnection {
   readonly #parser: ResponseParser;
   #socket: Socket | undefined;
   #waiting = false;
-  /** The request went out on a connection that had served before: its server may have closed it meanwhile. */
+  /** Whether the request went out on a connection that had served before: its server may have closed it since. */
   #onUsed = false;
   #served = 0;
 

@@ -8,7 +8,7 @@ const KEEP_ALIVE_MS = 90_000;
 /** Rows of one call when the settings give no bound, and rows that may wait for a call. */
 const ROWS_OF_A_CALL = 4_096;
 const ROWS_WAITING_MAX = 65_536;
-/** A prediction takes some 300 bytes of the answer. */
+/** Bound on an answer: a prediction takes some 300 bytes of it. */
 const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
 
 type Times = readonly (PredictedTimes | undefined)[];

@@ -22,7 +22,7 @@ export interface PredictedTimes {
   readonly tpotMs: number;
 }
 
-/** A server's answer does not say what it should. */
+/** A server's answer without the fields that it must have. */
 export class UnusableAnswer extends Error {}
 
 function share(value: number): number {

@@ -115,7 +115,7 @@ export interface DataProducer {
   produce(request: HookRequest, endpoints: EndpointViews): void;
 }
 
-/** Holds requests until others have come. */
+/** Holds requests for a group to be complete. */
 export interface RequestHolder {
   /**
    * Called once per request with a body, after it is read and before admission. A promise holds the request until it

@@ -81,7 +81,7 @@ const parameters = z.strictObject({
 
 type Parameters = z.output<typeof parameters>;
 
-/** Parameters that load and do nothing. */
+/** Parameters that are accepted without effect. */
 const IDLE = ['contextTTL', 'samplingMean', 'maxDecodeTokenSamplesForPrediction'] as const;
 
 function advise(given: Parameters): readonly string[] {

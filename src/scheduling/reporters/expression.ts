@@ -23,7 +23,7 @@ const LIMITS = { maxAstNodes: 10_000, maxDepth: 100 };
 
 /**
  * Compiles an expression of the Common Expression Language (github.com/google/cel-spec) whose one variable is `usage`.
- * @throws with one line that says what is wrong with it.
+ * @throws with one line that names the fault in the text
  */
 export function compileExpression(text: string): UsageExpression {
   const { Environment } = cel();

@@ -56,7 +56,7 @@ class TokenSessions implements SessionAffinity {
     return id === undefined ? undefined : allowedSlot(id, endpoints);
   }
 
-  /** With a separate profile, the pick has to be remembered until the answer comes. */
+  /** Remembers the pick until the answer comes, as a separate profile needs it. */
   placed(request: HookRequest, placement: Placement): void {
     if (this.#profile === '') return;
     const pick = pickOf(placement, this.#profile);

@@ -15,11 +15,11 @@ export interface RunOptions {
   readonly model: string;
   /** In the order in which they are due. */
   readonly plan: readonly PlannedRequest[];
-  /** Nothing more is sent once it is aborted. */
+  /** Ends the sending when it is aborted. */
   readonly signal: AbortSignal;
-  /** A phase begins: its index. */
+  /** Called at the begin of a phase, with its index. */
   readonly enter: (phase: number) => void;
-  /** A request has ended. */
+  /** Called at the end of a request. */
   readonly hear: (outcome: RequestOutcome) => void;
 }
 

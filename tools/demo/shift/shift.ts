@@ -25,7 +25,7 @@ export interface ShiftOptions {
   readonly speedup: number;
   /** Path of an Envoy; undefined = embedded gateways ask the pickers. */
   readonly envoy: string | undefined;
-  /** Every so many milliseconds `show` is called with what happened meanwhile. */
+  /** Interval in milliseconds at which `show` is called with what happened in it. */
   readonly windowMs: number;
   /** Ends the run before its time: nothing more is sent. */
   readonly signal: AbortSignal;

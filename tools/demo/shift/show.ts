@@ -11,7 +11,7 @@ export interface ShowOptions {
   readonly seed: number;
   readonly servers: number;
   readonly speedup: number;
-  /** All rates are multiplied by it. */
+  /** Factor on all rates. */
   readonly load: number;
   readonly seconds: number;
   /** Of the second pool; 0 = a free one. */

@@ -42,7 +42,7 @@ export interface PlanOptions {
   readonly servers: number;
   /** Speed of the servers relative to an L40S; request rates are multiplied by it too. */
   readonly speedup: number;
-  /** All rates are multiplied by it; 1 = as PHASES says. */
+  /** Factor on all rates; 1 = as PHASES says. */
   readonly load: number;
   readonly seconds: number;
 }

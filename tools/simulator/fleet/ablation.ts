@@ -8,7 +8,7 @@ import { WeightSearch } from './weight-search.js';
 
 /** Adjustment between the learner and the decisions of one picker. */
 export interface Alteration {
-  /** A sample, before the learner takes it. */
+  /** Takes a sample before the learner does. */
   note(sample: TrainingSample, speed: number): void;
   adjust(learned: Coefficients): Coefficients;
 }
@@ -19,7 +19,7 @@ export interface Ablation {
   readonly hidesPrefillRate?: boolean;
   /** Decisions do not know how full KV caches are: a miss is no dearer where memory is scarce. */
   readonly hidesKvUsage?: boolean;
-  /** All endpoints count as equally fast. */
+  /** Whether all endpoints count as equally fast. */
   readonly ignoresSpeed?: boolean;
   /** Share of the requests that are sent to a random endpoint. */
   readonly explores?: number;

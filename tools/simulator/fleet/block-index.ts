@@ -34,7 +34,9 @@ export class BlockIndex {
     return blocks;
   }
 
-  /** A hash that stands for a content in every replica: two rounds of the mixer of MurmurHash3 (Austin Appleby). */
+  /**
+   * Writes a hash that stands for a content in every replica: two rounds of the mixer of MurmurHash3 (Austin Appleby).
+   */
   #hash(at: number, content: number): void {
     const low = mixed(content + 0x9e3779b9);
     this.#hashWords[2 * at] = low;

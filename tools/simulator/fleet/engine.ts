@@ -118,7 +118,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return lost;
   }
 
-  /** Schedules a step. @returns its milliseconds, 0 when there is nothing to do */
+  /** Schedules a step. @returns its milliseconds, 0 = no step was needed */
   beginStep(): number {
     const work = this.#work;
     work.tokens = work.prefillTokens = work.prefillPairs = work.decodes = work.decodeContext = work.rows = 0;
@@ -240,7 +240,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     }
   }
 
-  /** The step is over: tokens come out, sequences end. */
+  /** Ends the step: tokens come out, sequences end. */
   endStep(listener: EngineListener<Request>): void {
     const running = this.#running;
     let kept = 0;

@@ -8,7 +8,7 @@ export interface EndpointSettings {
   /** Factor on its speed for the whole run. */
   readonly speed: number;
   readonly labels: Readonly<Record<string, string>>;
-  /** Times at which it joins and leaves the pool, in ms. It finishes its requests after it has left. */
+  /** Times at which it joins and leaves the pool, in ms. An endpoint that has left finishes its requests. */
   readonly joinMs: number;
   readonly leaveMs: number;
   /** Whether its signals always show an idle endpoint. */

@@ -2,7 +2,7 @@ const NONE = -1;
 
 /** Hears what the prefix cache of an engine gains and loses. Contents are ids of chained blocks. */
 export interface CacheListener {
-  /** `parent`: the content before it, -1 at the beginning of a prompt. */
+  /** Called with new content. `parent`: the content before it, -1 at the beginning of a prompt. */
   stored(content: number, parent: number): void;
   removed(content: number): void;
 }
@@ -90,7 +90,7 @@ export class KvBlocks {
     return block;
   }
 
-  /** A block is full: it holds `content` from now on, unless another one does already. */
+  /** Notes that a block is full: it holds `content` from now on, unless another one does already. */
   fill(block: number, content: number, parent: number): void {
     if (this.#holder[content] !== 0) return;
     this.#holder[content] = block + 1;

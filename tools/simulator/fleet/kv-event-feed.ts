@@ -62,7 +62,7 @@ export class KvEventFeed implements CacheListener {
     else picker.blocks.removed(this.#slot, batch.contents);
   }
 
-  /** The engine has lost everything: nothing of what was still to be sent counts. */
+  /** Drops what was still to be sent: the engine has lost everything. */
   clear(): void {
     this.#batches = [];
     this.#events.after(this.#settings.delayMs, () => {

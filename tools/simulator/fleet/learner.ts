@@ -35,7 +35,7 @@ export interface LearnerSample {
   readonly correlation: number | undefined;
 }
 
-/** As often as the picker's control thread does it. */
+/** Interval between two ticks, that of the picker's control thread. */
 export const LEARNER_TICK_MS = 250;
 const SAMPLE_MS = 5_000;
 

@@ -7,7 +7,7 @@ export interface RequestOutcome {
   readonly session: number;
   readonly arrivalMs: number;
   readonly status: 'served' | 'rejected' | 'failed' | 'timeout';
-  /** The endpoint that served it, -1 = none. */
+  /** The endpoint that answered, -1 = none. */
   readonly endpoint: number;
   readonly promptTokens: number;
   readonly outputTokens: number;
@@ -23,7 +23,10 @@ export interface RequestOutcome {
   readonly client: number;
   /** Milliseconds that it waited in the picker's queues. */
   readonly heldMs: number;
-  /** Milliseconds that its client thought before it, and those that it would take alone with its session's cache. */
+  /**
+   * Milliseconds of thought of the client before it, and milliseconds that it would take alone with its session's
+   * cache.
+   */
   readonly thinkMs: number;
   readonly aloneMs: number;
 }

@@ -381,12 +381,12 @@ export class SimulatedPicker {
     this.#flow?.look();
   }
 
-  /** A token came `ms` after the one before it. */
+  /** Notes a token that came `ms` after the one before it. */
   stepped({ slot }: SimulatedCharge, ms: number): void {
     if (this.#flow !== undefined) this.#decider.stepped(slot, ms);
   }
 
-  /** The answer is complete; the charge is released next. */
+  /** Ends the answer; the charge is released next. */
   complete({ ticket, generation }: SimulatedCharge, tokens: number, nowMs: number): void {
     if (ticket !== 0 && this.#flow !== undefined) this.#decider.complete(ticket, generation, tokens, nowMs);
   }
@@ -423,7 +423,7 @@ export class SimulatedPicker {
   }
 }
 
-/** A simulated endpoint as discovery would tell of it. */
+/** A simulated endpoint in the form of discovery. */
 function endpointOf(slot: number, labels: EndpointSettings['labels']): Endpoint {
   return { id: `sim/${slot}`, name: `${slot}`, namespace: 'sim', address: `10.0.0.${slot}`, port: 8000, labels };
 }

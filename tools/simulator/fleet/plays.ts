@@ -58,7 +58,7 @@ export class Plays {
     }
   }
 
-  /** A client joins: it is somewhere in its first session already. */
+  /** Adds a client, which is somewhere in its first session already. */
   #join(client: number, take: () => Session): void {
     const first = take();
     const position = this.#random.below(first.turns.length);
@@ -71,7 +71,10 @@ export class Plays {
     this.#send({ number, session, turn: session.turns[position]!, position, client, over });
   }
 
-  /** The turn of a play has ended: the next one comes after the client has thought, also when this was not served. */
+  /**
+   * Plans the turn after one that has ended: the next one comes after the client has thought, also when this was not
+   * served.
+   */
   next({ number, session, turn, position, client, over }: Play): void {
     const following = session.turns[position + 1];
     const playFollowing = () => {

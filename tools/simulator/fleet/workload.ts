@@ -47,7 +47,7 @@ export interface Workload {
   readonly endMs?: number;
 }
 
-/** Number of the requests that a workload has by itself; clients have as many as time allows. */
+/** Number of a workload's requests; that of clients is bounded by time alone. */
 export function requestsOf({ sessions }: Pick<Workload, 'sessions'>): number {
   return sessions.reduce((sum, { turns }) => sum + turnsOf(turns), 0);
 }

@@ -53,7 +53,7 @@ export class BlockCache {
     return true;
   }
 
-  /** One reserved block now has known content. Content that is already cached is shared. */
+  /** Gives one reserved block its content. Content that is already cached is shared. */
   fill(hash: number): void {
     this.#reserved--;
     this.#hold(hash);

@@ -169,7 +169,7 @@ export class Engine {
     return this.#waiting;
   }
 
-  /** Sequences that the last step left waiting; what has come since then is not in it, as in vLLM's gauge. */
+  /** Sequences that the last step left waiting, without later ones, as in vLLM's gauge. */
   get leftWaiting(): number {
     return Math.min(this.#leftWaiting, this.#waiting.length);
   }
@@ -214,7 +214,7 @@ export class Engine {
     return slot;
   }
 
-  /** The client is gone: forget the sequence and free its blocks. Harmless when it has ended. */
+  /** Drops the sequence of a client that has left, and frees its blocks. Harmless when it has ended. */
   abort(sequence: Sequence): void {
     if (sequence.state === 'waiting') this.#waiting = this.#waiting.filter((slot) => slot !== sequence);
     else if (sequence.state === 'running') this.#leave(sequence as Slot);

@@ -67,7 +67,7 @@ export class MetricsPage {
   }
 
   /**
-   * The engine has formed a step: the gauge of adapters has a series of what runs and waits now, and keeps the others.
+   * Takes a step of the engine: the gauge of adapters has a series of what runs and waits now, and keeps the others.
    */
   stepFormed(): void {
     if (this.#lora === undefined) return;
@@ -85,7 +85,7 @@ export class MetricsPage {
     }
   }
 
-  /** A sequence has ended by itself. */
+  /** Counts a sequence that has ended by itself. */
   finished(sequence: Sequence): void {
     const seconds = (from: number, to: number) => Math.max(0, to - from) / 1000;
     this.#queue.observe(seconds(sequence.arrivedAt, sequence.startedAt));

@@ -41,7 +41,7 @@ export interface ModelServer {
   readonly address: string;
   readonly port: number;
   stats(): ModelServerStats;
-  /** From now on answer every generation request with this status (a fault), or again as usual. */
+  /** Answers every generation request with this status (a fault) from now on, or again as usual. */
   failWith(status: number | undefined): void;
   /**
    * From now on no generation request reaches the engine, as in a server whose engine is stuck: heads of streams are
@@ -49,7 +49,7 @@ export interface ModelServer {
    * further ones as usual.
    */
   hang(isHanging: boolean): void;
-  /** From now on every step takes `factor` times as long, as on a throttled GPU; 1 = as usual. Above 0. */
+  /** Makes every step take `factor` times as long from now on, as on a throttled GPU; 1 = as usual. Above 0. */
   slowDown(factor: number): void;
   /** Closes the port and drops every connection, as a killed server does. */
   stop(): Promise<void>;

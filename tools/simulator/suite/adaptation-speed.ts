@@ -17,7 +17,7 @@ export interface AdaptationSpeed {
 const WINDOW_SECONDS = 30;
 /** Share of the steady gain that counts as reached. */
 const REACHED = 0.9;
-/** A steady gain below this is none. */
+/** Gain below which a steady state has none, as a share. */
 const GAIN_MIN = 0.02;
 
 /** For every part of a shift: how soon `policy` had its gain, by the means over the seeds. */

@@ -29,14 +29,16 @@ export interface Comparison {
    */
   readonly ttftP99: number;
   readonly ttftP99Ratio: number;
-  /** The slowest hundredth waits SLOW_TAIL times as long as the reference's or longer, whatever the mean says. */
+  /**
+   * Whether the slowest hundredth waits SLOW_TAIL times as long as the reference's or longer, whatever the mean says.
+   */
   readonly slowTail: boolean;
 }
 
 /** open: neither a tie nor a difference that the seeds could show. */
 export type Verdict = 'win' | 'tie' | 'loss' | 'open' | 'reference';
 
-/** A change whose whole interval is within this is no difference in practice. */
+/** Half-width of the interval in which a change is no difference in practice. */
 const TIE = 0.02;
 const RESAMPLES = 10_000;
 const SIGNIFICANT = 0.05;

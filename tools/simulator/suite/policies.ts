@@ -13,7 +13,7 @@ export interface Baseline {
   readonly name: string;
   readonly doc: string;
   readonly configuration: string;
-  /** The prefix index is fed by the engines' events. */
+  /** Whether the prefix index is fed by the engines' events. */
   readonly kvEvents?: boolean;
   /** True for a policy with full and current knowledge (true costs, caches, load), which no real picker has. */
   readonly omniscient?: boolean;

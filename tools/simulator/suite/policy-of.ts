@@ -9,7 +9,7 @@ import type { FleetText, SuitePolicy } from './schema.js';
 /** A policy ready to run. */
 export interface RunnablePolicy {
   readonly configuration: PickerConfiguration;
-  /** The fleet as this policy gets to see it. */
+  /** The fleet as described to this policy. */
   readonly seen: (fleet: FleetText) => FleetText;
 }
 

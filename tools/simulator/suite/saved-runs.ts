@@ -90,7 +90,7 @@ function resultsText(path: string): string {
   }
 }
 
-/** A workload, and those that it is made of. */
+/** A workload, and its parts. */
 function workloadsOf(suite: Suite, name: string): SuiteWorkload[] {
   const wanted = [name];
   const found = new Set<SuiteWorkload>();

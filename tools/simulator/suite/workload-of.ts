@@ -71,7 +71,7 @@ function ownFields(workload: SuiteWorkload): Partial<Session> {
   };
 }
 
-/** A token of an answer takes at least so long: milliseconds. */
+/** Shortest time of a token of an answer, in milliseconds. */
 const TOKEN_MS_MIN = 5;
 const DRAWN_FIRST = 64;
 

@@ -70,7 +70,7 @@ class TokenBucket {
     this.#at = now;
   }
 
-  /** One event at `now`. @returns false when it is one too many */
+  /** Counts one event at `now`. @returns false when it is one too many */
   take(now: number): boolean {
     if (this.#tokens < 1) {
       const { burst, perSecond } = this.#rate;
@@ -91,17 +91,17 @@ export interface ClientFramesOwner {
   /** An open stream. */
   stream(id: number): ServerStream | undefined;
   streams(): Iterable<ServerStream>;
-  /** A new stream, well formed. */
+  /** Called with a new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Resets a stream, whether it is open or not. */
   resetStream(id: number, code: ErrorCode): void;
-  /** The client has reset an open stream. */
+  /** Called when the client has reset an open stream. */
   gone(stream: ServerStream): void;
-  /** Data of the stream has been read. */
+  /** Called when data of the stream has been read. */
   credit(stream: ServerStream): void;
-  /** The client acts by the settings that it was sent. */
+  /** Called when the client acts by the settings that it was sent. */
   acknowledged(): void;
-  /** The client takes `bytes` more over all streams. @returns false when that is more than a window holds */
+  /** Adds `bytes` to what the client takes over all streams. @returns false when that is more than a window holds */
   widen(bytes: number): boolean;
 }
 
@@ -109,7 +109,7 @@ export interface ClientFramesOwner {
 const ENDED_REMEMBERED = 64;
 
 /**
- * Streams that are remembered after this side has reset them: frames of them may be on their way still. A power of two.
+ * Bound on the streams reset by this side that are remembered, because frames of them may still arrive. A power of two.
  */
 const RESET_REMEMBERED = 8_192;
 
@@ -146,12 +146,12 @@ export class ClientFrames implements FrameSink, HeadSink {
     return this.#last;
   }
 
-  /** A stream is not open any more. */
+  /** Takes the end of a stream. */
   ended(id: number): void {
     this.#ended[this.#endedCount++ % ENDED_REMEMBERED] = id;
   }
 
-  /** This side has reset a stream; frames of the client may still arrive. */
+  /** Takes a reset of a stream by this side; frames of the client may still arrive. */
   wasResetHere(id: number): void {
     this.#resetHere.add(id);
   }
@@ -195,7 +195,10 @@ export class ClientFrames implements FrameSink, HeadSink {
     else this.#owner.credit(stream);
   }
 
-  /** What was on its way when this side reset the stream is free: as many streams as are refused may have some. */
+  /**
+   * Frees the bytes that were on their way when this side reset the stream: as many streams as are refused may have
+   * some.
+   */
   #dataOfNoStream(id: number): void {
     this.#refuseIdle(id, 'DATA');
     if (this.#endStream ? this.#resetHere.delete(id) : this.#resetHere.has(id)) return;
@@ -203,7 +206,7 @@ export class ClientFrames implements FrameSink, HeadSink {
     this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
 
-  /** The client has half-closed a stream. */
+  /** Takes the client's end of a stream. */
   #endRemote(stream: ServerStream) {
     if (stream.announced !== undefined && stream.announced !== stream.received) {
       return this.#owner.resetStream(stream.id, ErrorCode.protocol);
@@ -222,7 +225,7 @@ export class ClientFrames implements FrameSink, HeadSink {
     this.#owner.open(id, head, endStream, this.#initialWindow);
   }
 
-  /** A header block of a stream that has been opened. */
+  /** Takes a header block of a stream that has been opened. */
   #laterHead(id: number, endStream: boolean, head: RequestHead) {
     const stream = this.#owner.stream(id);
     if (stream !== undefined) return this.#trailers(stream, endStream, head);
@@ -323,7 +326,7 @@ export class ClientFrames implements FrameSink, HeadSink {
     writeSettingsAck(this.#owner.out);
   }
 
-  /** Section 6.9.2: the change applies to streams that are open, too. */
+  /** Applies a change to the open streams, too (section 6.9.2). */
   #changeWindows(window: number): void {
     const change = window - this.#initialWindow;
     this.#initialWindow = window;
@@ -374,8 +377,8 @@ function sizeError(what: string): ConnectionError {
 }
 
 /**
- * The latest streams that this side has reset, each in the place of its number. What the client says on them until it
- * ends them means nothing, and is no error.
+ * The latest streams that this side has reset, each in the place of its number. Frames on them mean nothing until the
+ * client ends them, and are no error.
  */
 class ResetStreams {
   #streams: Int32Array | undefined;

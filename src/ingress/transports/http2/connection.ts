@@ -50,9 +50,9 @@ export interface ConnectionOptions {
   readonly streamsMax: number;
   /** Streams of one connection while there are others; absent = `streamsMax`. */
   readonly streamsShare?: number | undefined;
-  /** There are other connections. Absent = there are none. */
+  /** Whether there are other connections. Absent = there are none. */
   readonly hasOthers?: (() => boolean) | undefined;
-  /** Streams that are silent this long are told. */
+  /** Silence of a stream after which its handler is told, in milliseconds. */
   readonly stallMs: number;
   /** As `StreamEntry.behind`. */
   readonly behind?: (() => void) | undefined;
@@ -170,12 +170,12 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     if (!this.isClosed && this.out.dirty) this.#turn(() => undefined);
   }
 
-  /** The socket has sent what it was given. */
+  /** Takes the socket's word that all bytes were sent. */
   drained(): void {
     if (!this.isClosed) this.#turn(() => undefined);
   }
 
-  /** The socket is gone. Idempotent. */
+  /** Takes the end of the socket. Idempotent. */
   closed(): void {
     if (this.isClosed) return;
     this.#closing = 'closed';
@@ -187,7 +187,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.#tellLeaving();
   }
 
-  /** A look at the clock: what has been silent for too long is told, asked or closed. */
+  /** Looks at the clock: what has been silent for too long is told, asked or closed. */
   sweep() {
     if (this.isClosed) return;
     this.#now = this.#options.now();
@@ -305,7 +305,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     }
   }
 
-  /** A stream that this side ended while the client had not: the client need not go on. */
+  /** Ends a stream that only this side has ended: the client need not go on. */
   #closeRemote(stream: ServerStream): void {
     if (this.#streams.get(stream.id) !== stream) return;
     this.#forget(stream);
@@ -444,7 +444,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     return this.#waiting.size > 0 && this.sendRoom > 0;
   }
 
-  /** One frame of each stream that waits, again and again, while the connection has room. */
+  /** Sends one frame of each stream that waits, round by round, while the connection has room. */
   #pump(): void {
     for (const stream of this.#waiting) {
       if (this.sendRoom <= 0) return;

@@ -10,11 +10,13 @@ import {
 
 /** Takes the frames of one connection in their order. */
 export interface FrameSink {
-  /** A DATA frame begins. @param length its whole payload, padding included: what flow control counts */
+  /**
+   * Called at the begin of a DATA frame. @param length its whole payload, padding included: what flow control counts
+   */
   dataBegin(stream: number, length: number, flags: number): void;
-  /** The next of its data, in pieces as they come; the bytes are valid during the call. */
+  /** Called with the next part of its data; the bytes are valid during the call. */
   dataPart(bytes: Buffer, from: number, to: number): void;
-  /** It is complete. */
+  /** Called at the end of a DATA frame. */
   dataEnd(): void;
   /** Any other frame of a known type, whole; the bytes are valid during the call. */
   frame(type: number, flags: number, stream: number, bytes: Buffer, from: number, to: number): void;
@@ -57,7 +59,7 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** The client's preface has come. */
+  /** Whether the client's preface has come. */
   get begun(): boolean {
     return this.#state !== 'preface';
   }
@@ -68,7 +70,7 @@ export class FrameReader {
   }
 
   /**
-   * The next bytes of the connection.
+   * Takes the next bytes of the connection.
    * @throws ConnectionError when they are no HTTP/2, or a frame is too large
    */
   push(bytes: Buffer, from: number, to: number): void {
@@ -153,7 +155,7 @@ export class FrameReader {
     this.#state = 'pad';
   }
 
-  /** A frame of a type that this version of HTTP/2 does not know is passed over, but not inside a header block. */
+  /** Passes over a frame of a type that this version of HTTP/2 does not know, but not inside a header block. */
   #openUnknown(): void {
     this.#sink.frame(this.#type, this.#flags, this.#stream, this.#header, 0, 0);
     this.#skip = this.#length;

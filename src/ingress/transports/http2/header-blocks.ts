@@ -47,7 +47,7 @@ export class HeaderBlocks {
     this.#sink = sink;
   }
 
-  /** Every frame passes here before it counts: inside a block only its CONTINUATION may come (section 6.10). */
+  /** Checks every frame before it counts: inside a block only its CONTINUATION may come (section 6.10). */
   check(type: number, stream: number): void {
     if (this.#open === 0) {
       if (type === FrameType.continuation) throw protocolError('a CONTINUATION without a header block');

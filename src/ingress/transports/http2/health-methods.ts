@@ -102,7 +102,7 @@ class Watch implements ProcessHandler {
     this.#tell();
   }
 
-  /** The client has half-closed its stream and still takes answers. */
+  /** Takes the client's end of its stream, which still takes answers. */
   halfClosed(): void {}
   overflowed(): void {}
   stalled(): void {}
@@ -118,7 +118,7 @@ class Watch implements ProcessHandler {
     this.#stream.end();
   }
 
-  /** An unknown service is watched too: it may come to exist. */
+  /** Tells the state of the service. An unknown service is watched too: it may come to exist. */
   #tell(): void {
     const status = this.#health.status(this.#service!);
     if (status !== this.#last) this.#stream.send(encodeHealthResponse(status));

@@ -24,7 +24,7 @@ const HEALTH_STREAMS_MAX = 128;
 const HEALTH_CONNECTIONS_MAX = 256;
 /** Bytes of health requests that are not complete. */
 const HEALTH_HELD_BYTES_MAX = 16 * 1024 * 1024;
-/** Health watches may say nothing for as long as they like. */
+/** Bound on the silence of health watches: none. */
 const NEVER_MS = Number.POSITIVE_INFINITY;
 /** After the last stream of a drain, for its connections to end. */
 const FLUSH_MS = 250;

@@ -67,7 +67,7 @@ export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
 
 /** From the connection, with TLS from the end of its handshake, to the preface. */
 export const PREFACE_MS_MAX = 10_000;
-/** A connection on which nothing has come for this long is asked whether it is still there. */
+/** Silence of a connection after which the server asks whether the client is still there. */
 export const KEEPALIVE_MS = 30_000;
 export const KEEPALIVE_TIMEOUT_MS = 20_000;
 /** Between two looks at the clocks of all connections. */

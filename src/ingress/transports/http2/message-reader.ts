@@ -22,13 +22,13 @@ export function writePrefix(bytes: Buffer, at: number, length: number): void {
 
 /** Takes the messages of one stream in their order. */
 export interface MessageSink {
-  /** One message, whole; the bytes are valid during the call. @returns false to stop the reading */
+  /** Takes one whole message; the bytes are valid during the call. @returns false to stop the reading */
   message(bytes: Buffer, from: number, to: number): boolean;
 }
 
 /** Memory of messages that are not whole. */
 export interface MessageMemory extends Pick<ByteBudget, 'take' | 'give'> {
-  /** So much is taken that a message gets no room before its bytes come. */
+  /** Whether so much is taken that a message gets no room before its bytes have come. */
   readonly isTight: boolean;
 }
 
@@ -78,7 +78,7 @@ export class MessageReader {
     return this.#prefixBytes < PREFIX_BYTES ? 0 : this.#length - this.#have;
   }
 
-  /** The stream may end here: not inside a message. */
+  /** Whether the stream may end here: not inside a message. */
   get complete(): boolean {
     return this.#prefixBytes === 0;
   }

@@ -91,10 +91,10 @@ export class OutBuffer {
     this.#recycle();
   }
 
-  /** The socket is gone: nothing is read any more. */
+  /** Forgets the socket: nothing is read from then on. */
   close(): void {
     this.#closed = true;
-    // The socket may still read what it was given; that is left to the garbage collector.
+    // The socket may still read its bytes; they are left to the garbage collector.
     this.#written = [];
     for (const { chunk } of this.#full) giveChunk(chunk);
     if (this.#chunk !== undefined) giveChunk(this.#chunk);
@@ -110,7 +110,10 @@ export class OutBuffer {
     this.#fullBytes = 0;
   }
 
-  /** As a rule the kernel takes everything at once: then the chunk is free, and no list of chunks is made. */
+  /**
+   * Writes a chunk. As a rule the kernel takes everything at once: then the chunk is free, and no list of chunks is
+   * made.
+   */
   #write(chunk: Buffer, length: number): void {
     this.#wire.write(chunk.subarray(0, length));
     if (this.#written.length === 0 && this.#wire.unsent === 0) giveChunk(chunk);

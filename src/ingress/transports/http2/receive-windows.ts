@@ -6,14 +6,14 @@ import { Setting } from './protocol.js';
 /** Stream whose client may send as many bytes as this side allows. */
 export interface ReceivingStream {
   readonly id: number;
-  /** The handler takes no more at present. */
+  /** Whether the handler takes no more at present. */
   readonly paused: boolean;
   readonly remoteEnded: boolean;
-  /** This side has ended it. */
+  /** Whether this side has ended the stream. */
   readonly over: boolean;
   /** Bytes that are missing of the message under way; 0 = none is, or its length is not known yet. */
   readonly missing: number;
-  /** Bytes that came and that the client has not been given new room for; below 0 = it was given more. */
+  /** Bytes that came without new room for the client so far; below 0 = it was given more room. */
   uncredited: number;
 }
 
@@ -28,7 +28,7 @@ export class ReceiveWindows {
   readonly #out: OutBuffer;
   readonly #unfinished: { readonly bytes: number };
   #narrow = false;
-  /** The client has not acknowledged the latest settings. The first ones are the connection's own. */
+  /** Whether the client has not acknowledged the latest settings. The first ones are the connection's own. */
   #isAsked = true;
   /** Streams inside a message that does not fit into their windows, in the order in which they are served. */
   readonly #waiting = new Set<ReceivingStream>();
@@ -55,7 +55,7 @@ export class ReceiveWindows {
     return this.#give(stream, stream.uncredited);
   }
 
-  /** The stream needs no room any more. */
+  /** Forgets a stream that needs no room any more. */
   leave(stream: ReceivingStream): void {
     this.#waiting.delete(stream);
     const bytes = this.#leading.get(stream);
@@ -64,12 +64,12 @@ export class ReceiveWindows {
     this.#leadingBytes -= bytes;
   }
 
-  /** The client has acknowledged settings. */
+  /** Takes the client's acknowledgement of settings. */
   acknowledged(): void {
     this.#isAsked = false;
   }
 
-  /** The end of a turn. */
+  /** Ends a turn. */
   settle(streams: Iterable<ReceivingStream>): void {
     const { bytes } = this.#unfinished;
     if (!this.#narrow && bytes <= CROWDED_BYTES) return;
@@ -78,7 +78,7 @@ export class ReceiveWindows {
     this.#lead();
   }
 
-  /** Once in a while: streams that were given room and do not use it do not keep it from the others. */
+  /** Takes room back from streams that were given some and do not use it. Called once in a while. */
   sweep(): void {
     this.#leading.clear();
     this.#leadingBytes = 0;

@@ -4,7 +4,7 @@ interface Part {
   bytes: Uint8Array;
   at: number;
   readonly memory: HeldMemory | undefined;
-  /** The bytes change when the call is over that added them. */
+  /** Whether the bytes change at the end of the call that added them. */
   passing: boolean;
 }
 

@@ -34,7 +34,7 @@ export class RequestHead {
   #bytes = 0;
   #fault: string | undefined;
 
-  /** The list is longer than the bound: nothing of what it says counts. */
+  /** Whether the list is longer than the bound, so that nothing in it counts. */
   get tooLarge(): boolean {
     return this.#bytes > HEADER_LIST_BYTES_MAX;
   }

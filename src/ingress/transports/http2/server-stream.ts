@@ -27,11 +27,11 @@ export interface Method {
   readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
-  /** A stream has come. */
+  /** Called when a stream has come. */
   came?(): void;
   /** As `StreamEntry.abandoned`. */
   abandoned?(arrivedAt: number): void;
-  /** A stream is gone, and its handler has heard of it. */
+  /** Called when a stream has ended and its handler knows. */
   closed?(): void;
 }
 
@@ -49,13 +49,13 @@ export interface StreamOwner {
   readonly sendRoom: number;
   /** Bytes have been written under the connection's window. */
   sent(bytes: number): void;
-  /** The stream has replies that its own window lets through: `pump` it when the connection has room. */
+  /** Called when the stream has replies that its own window lets through: `pump` it when the connection has room. */
   waits(stream: ServerStream): void;
-  /** The last frame of the stream has been written. */
+  /** Called when the last frame of the stream has been written. */
   finished(stream: ServerStream): void;
   /** Resets the stream: what was sent of it is cut off. */
   cut(stream: ServerStream, code: ErrorCode): void;
-  /** The stream is read again: the client may send more. */
+  /** Called when the stream is read again: the client may send more. */
   credit(stream: ServerStream): void;
   /** Called after a write: the connection flushes in this turn. */
   touch(): void;
@@ -73,16 +73,16 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   readonly arrivedAt: number;
   readonly #owner: StreamOwner;
   readonly #reader: MessageReader;
-  /** Replies that wait; undefined = none has had to. */
+  /** Waiting replies; undefined = no reply has had to wait. */
   #queue: ReplyQueue | undefined;
   #plain: PlainAnswer | undefined;
   #method: Method | undefined;
   #handler: ProcessHandler | undefined;
-  /** Bytes that the client takes of this stream; below 0 when it has made its windows smaller. */
+  /** Bytes that the client still takes of this stream; below 0 after it has narrowed its windows. */
   #window: number;
   #headersSent = false;
   #ending: Ending | undefined;
-  /** The handler itself has ended the stream. */
+  /** Whether the handler itself has ended the stream. */
   #endedByHandler = false;
   #trailersSent = false;
   #remoteEnded = false;
@@ -111,7 +111,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#reader = new MessageReader(this, owner.unfinished, owner.messageBytesMax);
   }
 
-  /** The request is no gRPC call: it gets this answer when it has come to its end. */
+  /** Answers a request that is no gRPC call, once it is complete. */
   refuse(answer: PlainAnswer): void {
     this.#plain = answer;
   }
@@ -129,7 +129,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return this.#remoteEnded;
   }
 
-  /** A reply has left, or is on its way. */
+  /** Whether a reply has left, or is on its way. */
   get answered(): boolean {
     return this.#headersSent || this.#ending !== undefined;
   }
@@ -139,7 +139,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return this.#ending === undefined ? this.#reader.missing : 0;
   }
 
-  /** A part of the stream's data. */
+  /** Takes a part of the stream's data. */
   data(bytes: Buffer, from: number, to: number) {
     if (this.#ending !== undefined || this.#plain !== undefined) return;
     const at = this.#paused ? from : this.#reader.push(bytes, from, to);
@@ -151,7 +151,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#unreadBytes += to - at;
   }
 
-  /** The client has half-closed. */
+  /** Takes the client's half-close. */
   remoteEnd(): void {
     this.#remoteEnded = true;
     if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
@@ -163,7 +163,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return !this.#paused && this.#ending === undefined;
   }
 
-  /** Nothing has come for a while. */
+  /** Takes a stall: nothing has come for a while. */
   stalled(): void {
     if (this.#ending !== undefined) return;
     if (this.#plain !== undefined) this.#answerPlainly(this.#plain);
@@ -171,7 +171,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   }
 
   /**
-   * The window that the client gives grows, or shrinks by a change of its settings. @returns false when it overflows
+   * Takes a change of the window that the client gives, up or, by its settings, down. @returns false when it overflows
    */
   widen(bytes: number): boolean {
     this.#window += bytes;
@@ -180,7 +180,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return true;
   }
 
-  /** While the handler does not take more, the client's window is not opened again. */
+  /** Whether the handler takes no more, so that the client's window is not opened again. */
   get paused(): boolean {
     return this.#paused;
   }
@@ -232,7 +232,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#endWith({ code, message }, true);
   }
 
-  /** As `fail`, by the transport: the handler hears that the stream was cut off. */
+  /** As `fail`, by the transport: the handler is told that the stream was cut off. */
   abort(code: number, message: string): void {
     this.#endWith({ code, message }, false);
   }
@@ -251,13 +251,13 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   // The end.
 
-  /** The stream has been reset, by either side: nothing more leaves. */
+  /** Takes a reset by either side: nothing more leaves. */
   drop(): void {
     this.#ending ??= OK;
     this.#trailersSent = true;
   }
 
-  /** The connection has let the stream go: the handler hears of it, once. */
+  /** Ends the stream: the handler is told, once. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -273,7 +273,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#method?.closed?.();
   }
 
-  /** Both sides have ended. */
+  /** Whether both sides have ended. */
   get over(): boolean {
     return this.#trailersSent;
   }
@@ -316,7 +316,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return true;
   }
 
-  /** A message of this size can leave now, in one frame. */
+  /** Whether a message of this size can leave now, in one frame. */
   #fits(size: number): boolean {
     return this.#queuedBytes === 0 && size <= FRAME_BYTES_MAX && size <= this.#room;
   }
@@ -364,7 +364,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return true;
   }
 
-  /** One frame of what waits. */
+  /** Sends one frame of the waiting replies. */
   #sendQueued(queue: ReplyQueue): void {
     const size = Math.min(queue.bytes, FRAME_BYTES_MAX, this.#room);
     // The frame first: it may begin another chunk.
@@ -418,7 +418,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#opened.halfClosed();
   }
 
-  /** The message that is coming cannot be taken. */
+  /** Refuses the next message, which cannot be held. */
   #refuse(): void {
     const { fault, length } = this.#reader;
     if (fault === 'compressed') this.abort(GrpcStatus.unimplemented, 'compressed messages are not taken');

@@ -126,7 +126,7 @@ export class Http2Server {
     return socket;
   }
 
-  /** A client has sent its first bytes. */
+  /** Makes the connection of a client that has sent its first bytes. */
   #begin(link: SocketLink): Http2Connection {
     this.#silent.delete(link.socket);
     const connection = new Http2Connection(link, this.#options);

@@ -59,7 +59,7 @@ export class SocketLink implements ConnectionWire {
   #spentMs = 0;
   #turnOpen = false;
   #reads = 0;
-  /** The socket was not read to its end in the last turn. */
+  /** Whether the socket was not read to its end in the last turn. */
   #behind = false;
   /** Earliest time at which the bytes can have come that are being read. */
   #arrivedAt = 0;
@@ -70,7 +70,7 @@ export class SocketLink implements ConnectionWire {
   #markBytes = 0;
   #markAt = 0;
   #lastMarkAt = 0;
-  /** This side has closed the connection; bytes that have come since. */
+  /** Whether this side has closed the connection, and the bytes that have come since. */
   #lingers = false;
   #thrownAway = 0;
   /** Streams of the connection before this turn. */
@@ -88,7 +88,7 @@ export class SocketLink implements ConnectionWire {
     });
   }
 
-  /** Reads from now on. @param begin makes the connection with the first bytes: a client that says nothing has none */
+  /** Reads from now on. @param begin makes the connection at the first bytes: a silent client has none */
   start(begin: () => Http2Connection): void {
     this.#begin = begin;
     this.socket.on('drain', () => this.#connection?.drained());
@@ -162,7 +162,7 @@ export class SocketLink implements ConnectionWire {
     return false;
   }
 
-  /** What the last turn has left goes first. @returns whether the socket may be read again */
+  /** Hands over what the last turn has left, before anything else. @returns whether the socket may be read again */
   #handOverRest(): boolean {
     const rest = this.#rest;
     if (rest === undefined) return true;
@@ -189,7 +189,10 @@ export class SocketLink implements ConnectionWire {
     setImmediate(this.#nextTurn);
   }
 
-  /** What is read now came when the kernel had room for it: behind the reading of as many bytes as it holds. */
+  /**
+   * Counts the bytes of a read: they came when the kernel had room for them, behind the reading of as many bytes as it
+   * holds.
+   */
   #count(length: number, now: number): void {
     this.#reads++;
     this.#bytes += length;
@@ -199,7 +202,7 @@ export class SocketLink implements ConnectionWire {
     this.#markBytes = this.#bytes;
   }
 
-  /** The next turn has read the socket, or there was nothing in it. */
+  /** Notes that the next turn has read the socket, or that it was empty. */
   readonly #settle = (): void => {
     if (!this.#turnOpen) this.#behind = false;
   };

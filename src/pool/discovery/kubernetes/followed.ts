@@ -68,7 +68,7 @@ export class Followed<Value> {
     return this.#current?.values() ?? [];
   }
 
-  /** Its objects are known, or it is known that there are none. */
+  /** Whether its objects are known, or the absence of any. */
   get synced(): boolean {
     return this.#decided && (this.#current === undefined || this.#current.synced);
   }

@@ -84,15 +84,15 @@ export class KubernetesDiscovery implements Discovery {
   #selector: string | undefined;
   /** Selector mode: always this pool. */
   readonly #fixedPool: ClusterView['pool'];
-  /** Endpoints as they were told last, by id. */
+  /** Endpoints in the last state that was told, by id. */
   #given: Map<string, Endpoint> | undefined;
   /** The endpoints of the last projection; undefined without a pool. */
   #endpoints: PodEndpoints | undefined;
   /** Changed pods by UID since they were applied last; undefined = gone. */
   #changedPods = new Map<string, PodRecord | undefined>();
-  /** More has changed than pods. */
+  /** Whether more has changed than pods. */
   #whole = true;
-  /** The endpoints of all pods are being made; what changes meanwhile is applied afterwards. */
+  /** Whether the endpoints of all pods are being made; later changes are applied afterwards. */
   #making = false;
   #modelNotes: readonly string[] = [];
   #givenRules = '';
@@ -185,7 +185,7 @@ export class KubernetesDiscovery implements Discovery {
 
   #poolChanged(): void {
     const [pool] = this.#pool.values();
-    // A pool that is gone keeps its pods in the cache: made again, it has its endpoints at once.
+    // A removed pool keeps its pods in the cache, so a pool of the same name has its endpoints at once.
     if (pool !== undefined && pool.labels.selector !== this.#selector) this.#followPods(pool.labels);
     if (pool?.pickerPort !== undefined && pool.pickerPort !== this.#pickerPort) {
       this.#pickerPort = pool.pickerPort;
@@ -297,7 +297,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#giveChange(change);
   }
 
-  /** Pool and pods are known, and what is optional is known or has had its time. */
+  /** Whether pool and pods are known, and the optional objects are known or have had their time. */
   #isReady(): boolean {
     if (this.#given !== undefined) return true;
     const pooled = this.#fixedPool !== undefined || this.#pool.synced;
@@ -377,7 +377,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#expiry = setTimeout(() => this.#schedule(true), Math.max(1, nextMs - Date.now())).unref();
   }
 
-  /** Each note once, until it no longer holds. */
+  /** Logs each note once, until it no longer holds. */
   #tellNotes(): void {
     const notes = [...(this.#endpoints?.notes() ?? []), ...this.#modelNotes];
     if (notes.length === 0 && this.#notes.size === 0) return;
@@ -391,7 +391,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#awaited = setTimeout(() => this.#tellAwaited(), AWAITED_AGAIN_MS).unref();
   }
 
-  /** One line when kinds could not be followed for 10 s, and one when all are followed again. */
+  /** Logs one line when kinds could not be followed for 10 s, and one when all are followed again. */
   #stateChanged(): void {
     if (this.#stopped) return;
     this.#project(false);

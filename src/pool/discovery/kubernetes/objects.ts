@@ -31,7 +31,7 @@ export interface PoolRecord extends ObjectRecord {
 export interface PodRecord extends ObjectRecord {
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Undefined = it has none yet. */
+  /** Undefined = the pod has no address yet. */
   readonly ip: string | undefined;
   readonly ready: boolean;
   /**
@@ -42,7 +42,7 @@ export interface PodRecord extends ObjectRecord {
   readonly deleting: boolean;
   /** Its phase is Failed or Succeeded. */
   readonly ended: boolean;
-  /** Marked with `pointsman/drain: "true"`. */
+  /** Whether the pod is marked with `pointsman/drain: "true"`. */
   readonly drainMark: boolean;
   /** Ports of the annotation; undefined = all. */
   readonly activePorts: readonly number[] | undefined;

@@ -21,7 +21,7 @@ export interface HeaderField {
   readonly name: string;
   readonly value: string;
   readonly size: number;
-  /** Name and value hold only characters that a field may have (RFC 9113, section 8.2.1). */
+  /** Whether name and value hold only characters that a field may have (RFC 9113, section 8.2.1). */
   readonly valid: boolean;
 }
 
@@ -36,14 +36,14 @@ function makeField(name: string, value: string): HeaderField {
 /** Characters of a token (RFC 9110, section 5.6.2) without capitals. */
 const NAME_CHARACTERS = new Set([..."!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"].map((c) => c.charCodeAt(0)));
 
-/** A token, with a colon in front where it is a pseudo-header. */
+/** Whether the name is a token, with a colon in front where it is a pseudo-header. */
 function isFieldName(name: string): boolean {
   const from = name.charCodeAt(0) === 0x3a ? 1 : 0;
   for (let i = from; i < name.length; i++) if (!NAME_CHARACTERS.has(name.charCodeAt(i))) return false;
   return name.length > from;
 }
 
-/** No control characters but tabs inside, and no space or tab at either end. */
+/** Whether there are no control characters but tabs inside, and no space or tab at either end. */
 function isFieldValue(value: string): boolean {
   for (let i = 0; i < value.length; i++) {
     const code = value.charCodeAt(i);
