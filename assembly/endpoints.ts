@@ -23,7 +23,7 @@ export const COLUMN_RUNNING: u32 = 4; // commit, f32: requests running at the la
 export const COLUMN_KV_USAGE: u32 = 5; // commit, f32: share of the KV cache in use
 export const COLUMN_BLOCK_TOKENS: u32 = 6; // commit: engine's block size in tokens, 0 = unknown
 export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unknown
-/** commit, f32: requests that it can run at once, as far as scrapes told, 0 = unknown */
+/** commit, f32: requests that it can run at once, by what scrapes have shown, 0 = unknown */
 export const COLUMN_SLOTS_SEEN: u32 = 8;
 export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: part of INFLIGHT that the last scrape accounts for
 /**

@@ -85,7 +85,7 @@ function lockWait(lock: usize, sleeps: u32): bool {
   return taken || lockTry(lock);
 }
 
-/** Gives a lock back; wakes one sleeper when there is one. */
+/** Releases a lock; wakes one sleeper when there is one. */
 export function lockRelease(lock: usize): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
   if (ASSERTIONS) lockReleasing(lock);

@@ -1,7 +1,7 @@
 // Values that an export of the core may be called with, for the assertions at its beginning.
 //
-// Owns nothing and reads only the sizes of the pool and addresses of this instance. Used as
-// `if (ASSERTIONS) assert(isSlot(slot), 'what must hold')`, so that the release build has none of them.
+// Owns nothing and reads only the sizes of the pool and addresses of this instance. Used as `if (ASSERTIONS)
+// assert(isSlot(slot), 'what must hold')`, which the release build leaves out.
 import { CHAIN_BLOCKS, HEADER, REQUESTS, SCANS, SLOTS, THREAD_INPUT_BYTES, THREADS } from './memory';
 
 /** Whether the number is one of an endpoint slot. */

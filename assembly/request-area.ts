@@ -237,7 +237,7 @@ export const ANSWER_PICKS: usize = 256;
 export const PICKS_MAX: u32 = 64;
 
 export const DECIDE_SUBSET: u32 = 1; // only the slots of the subset mask
-export const DECIDE_UNCHARGED: u32 = 2; // look, but charge nothing and insert nothing
+export const DECIDE_UNCHARGED: u32 = 2; // decide without charge and without insertion
 export const DECIDE_EXPLAIN: u32 = 8; // write every operation's column
 export const DECIDE_TAIL: u32 = 16; // a hash of the partial last block follows the whole ones
 export const DECIDE_BASE_MODEL: u32 = 32; // the model is a base model, no adapter

@@ -89,7 +89,7 @@ export function deathForget(slot: u32): void {
 /**
  * The control thread has found that an endpoint takes no connections. Takes the commit lock.
  * @returns 1 when it is dead by this, 0 when it was dead, or the slot is not live or has another endpoint, 2 when the
- *   lock could not be had: call again
+ *   lock not had in time: call again
  */
 export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');

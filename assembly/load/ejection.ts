@@ -40,7 +40,7 @@ function eject(slot: u32, now: f64): void {
 
 /**
  * Notes what the control thread found at an ejected endpoint. Takes the commit lock.
- * @param reachable 1 = it takes connections again: its probe is due; 0 = it does not: its probe waits
+ * @param reachable 1 = the endpoint takes connections again, so its probe is due; 0 = it does not, so its probe waits
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function endpointReachable(slot: u32, generation: u32, reachable: u32, now: f64): u32 {

@@ -11,7 +11,7 @@ import { attached, HEARING_BYTES, LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, THREADS 
 export const EXPECTS_NOTHING: u32 = 0; // not known, or it comes from elsewhere: the request is no evidence
 export const EXPECTS_STREAM: u32 = 1; // output piece by piece
 export const EXPECTS_END: u32 = 2; // its end alone
-export const EXPECTS_LATER: u32 = 3; // output piece by piece, once other endpoints have done their part
+export const EXPECTS_LATER: u32 = 3; // output piece by piece, after the work of other endpoints
 
 /** Last output of one request. */
 @unmanaged

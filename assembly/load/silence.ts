@@ -144,7 +144,7 @@ function endSilentProbe(slot: u32, generation: u32, entry: LedgerEntry): void {
 
 /**
  * Notes the probe of a silent endpoint: the next one waits until `until`, however this one ends. Takes the commit lock.
- * @param over entry + 1 of a probe that got no byte for too long and counts as ended; 0 = it may still get one
+ * @param over entry + 1 of a probe that got no byte for too long and counts as ended; 0 = it may still get a byte
  * @returns 0, or 1 when the lock could not be had: call again
  */
 export function silenceProbed(slot: u32, generation: u32, over: u32, until: f64): u32 {

@@ -34,13 +34,13 @@ export class Wire {
   phase: u32;
   /** Bits of the varint under way · its user's thread · none. */
   shift: u32;
-  /** Varint as far as it has been read · its user's thread · none. */
+  /** Varint under way · its user's thread · none. */
   value: u64;
   /** Number of the field under way · its user's thread · none. */
   field: u32;
   /** Messages and lists entered · its user's thread · none. */
   level: u32;
-  /** Bytes of the field under way still to come · its user's thread · none. */
+  /** Bytes of the field under way that are missing · its user's thread · none. */
   left: u32;
   /** Bytes read · its user's thread · none. */
   position: u32;

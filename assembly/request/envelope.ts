@@ -147,7 +147,7 @@ function takeToken(scan: RequestScan, token: u32): void {
   contentToken(scan, token);
 }
 
-/** Keeps the output bound the way that JSON has it: as decimal text. */
+/** Keeps the output bound in the form of JSON: as decimal text. */
 function keepLimit(scan: RequestScan, value: u64): void {
   const limit = <u32>value;
   let scale: u32 = 1;

@@ -46,9 +46,9 @@ import { SINK_KEY, SINK_NESTED_KEY, SINK_NONE, SINK_OTHER_KEY, SINK_TYPE } from 
 
 export const SCAN_REASON_BYTE: u32 = 1; // a byte that cannot stand here
 export const SCAN_REASON_CONTROL: u32 = 2; // a raw control byte in a string
-export const SCAN_REASON_ESCAPE: u32 = 3; // an escape that JSON does not have
+export const SCAN_REASON_ESCAPE: u32 = 3; // an unknown escape
 export const SCAN_REASON_UNICODE: u32 = 4; // \u without four hex digits
-export const SCAN_REASON_NUMBER: u32 = 5; // a number that JSON does not have
+export const SCAN_REASON_NUMBER: u32 = 5; // a malformed number
 export const SCAN_REASON_LITERAL: u32 = 6; // neither true, false nor null
 export const SCAN_REASON_TRAILING: u32 = 7; // something behind the document
 export const SCAN_REASON_DEPTH: u32 = 8; // nested deeper than SCAN_MAX_DEPTH

@@ -86,7 +86,7 @@ export function looksInside(scan: RequestScan): bool {
   return scan.raw == RAW_PROMPT && scan.segment == <u32>SCAN_PROMPT_SEGMENT;
 }
 
-/** Ends such a key. */
+/** Ends the key of a nested object. */
 export function nestedKeyEnd(scan: RequestScan): void {
   const type = scan.keyLength == 4 && scan.keyWord(0) == 0x65707974;
   mediaOf(scan).typeNext = u32(type);

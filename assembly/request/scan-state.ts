@@ -10,11 +10,11 @@ import { Wire } from '../protobuf/reader';
 export class ScanHead {
   /** Scans open now · its thread · none. */
   open: u32;
-  /** Number of the first given-back state + 1, 0 = none · its thread · none. */
+  /** Number of the first released state + 1, 0 = none · its thread · none. */
   free: u32;
   /** States handed out for the first time so far · its thread · none. */
   fresh: u32;
-  /** Number of the first given-back page + 1, 0 = none · its thread · none. */
+  /** Number of the first released page + 1, 0 = none · its thread · none. */
   freePage: u32;
   /** Pages handed out for the first time so far · its thread · none. */
   freshPages: u32;
@@ -178,7 +178,7 @@ export class RequestScan {
   modelEnd: u32;
   /** 1 = the last cache salt was a string · its thread · none. */
   saltKnown: u32;
-  /** Bytes of the cache salt; its hash stands for those beyond what is kept · its thread · none. */
+  /** Bytes of the cache salt; its hash also covers bytes that are not kept · its thread · none. */
   saltLength: u32;
   /** Offset in bytes of the prompt · its thread · none. */
   promptStart: u32;

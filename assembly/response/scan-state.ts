@@ -63,7 +63,7 @@ export class ResponseScan {
   /** Number under way, NOT_A_COUNT when it cannot be a token count · its thread · none. */
   value: u64;
   private unused0: u64;
-  /** Usage of all documents that have ended well · its thread · none. */
+  /** Usage of all documents that ended as valid JSON · its thread · none. */
   usageFields: u64;
   private usageFields1: u64;
   private usageFields2: u64;

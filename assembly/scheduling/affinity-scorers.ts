@@ -140,7 +140,7 @@ export function scoreRendezvous(used: u32, key: u32, column: u32, factor: f32): 
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const met = mixLanes(v128.xor(v128.load(first + at), low), mixOne, mixTwo);
     const drawn = mixLanes(v128.xor(i32x4.add(met, v128.load(second + at)), high), mixOne, mixTwo);
-    // 24 bits are what f32 holds exactly; plus one, so that only full endpoints have 0.
+    // f32 holds 24 bits exactly. The 1 is added so that only full endpoints have 0.
     const number = f32x4.convert_i32x4_s(i32x4.add(i32x4.shr_u(drawn, 8), least));
     const free = f32x4.lt(f32x4.convert_i32x4_s(v128.load(inflight + at)), bound);
     v128.store(KEYS + at, v128.and(f32x4.mul(number, unit), free));

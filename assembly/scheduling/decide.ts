@@ -247,7 +247,7 @@ export function decide(): u32 {
   }
   if (status == DECIDE_WAITS) status = gateWait(used);
   lockRelease(COMMIT_LOCK);
-  // What has no endpoint may be refused: its columns are kept, also when it waits first.
+  // A request without an endpoint may be refused, so its columns are kept, also when it waits first.
   if (!picked) logColumns(program, used, false);
   // Before the prompt is stored: the record tells why no endpoint held it.
   logDecision(status, program, used);

@@ -80,7 +80,7 @@ let ring: usize = 0;
 let units: u32 = 0;
 /** One decision in so many keeps its columns; 0 = only refused and marked ones. */
 let columnsEvery: u32 = 0;
-/** Decisions until the next one that does. */
+/** Decisions until the next one that keeps them. */
 let untilColumns: u32 = 0;
 /** Whether the request decided last keeps its columns. */
 let keeps: bool = false;
@@ -108,7 +108,7 @@ export function briefColumnsBytes(): u32 {
   return aside;
 }
 
-/** Takes room in the ring for columns that were held. @returns its address, 0 = they do not fit */
+/** Takes room in the ring for columns that were held. @returns its address, 0 = the columns do not fit */
 export function takeColumns(bytes: usize): usize {
   const at = takeUnits(bytes);
   if (ASSERTIONS) assert(at == 0 || isMapped(at, bytes), 'the room for columns is in the memory');
@@ -210,7 +210,7 @@ function takeUnits(bytes: usize): usize {
   return ring + ((<usize>(first % units)) << 6);
 }
 
-/** Takes the room for columns aside. @returns its address, 0 = they do not fit */
+/** Takes the room for columns aside. @returns its address, 0 = the columns do not fit */
 function roomAside(bytes: usize): usize {
   const at = bytes > BRIEF_BYTES ? 0 : briefColumnsAddress();
   if (at != 0) aside = <u32>bytes;

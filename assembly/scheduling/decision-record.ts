@@ -108,11 +108,11 @@ export class DecisionRecord {
 /** Head of a decision's columns. */
 @unmanaged
 export class DecisionColumnsHead {
-  /** Number of the record that they belong to · its thread · none. */
+  /** Number of the record of these columns · its thread · none. */
   number: u32;
   /** Operations of the program · its thread · none. */
   operations: u32;
-  /** Endpoints that follow · its thread · none. */
+  /** Endpoints behind this head · its thread · none. */
   endpoints: u32;
   /** Endpoints of the pool beyond those · its thread · none. */
   omitted: u32;

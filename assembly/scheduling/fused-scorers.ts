@@ -221,7 +221,7 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
 /**
  * Score the group of scorers that begins at operation `first`.
  * @param total blocks of the prompt
- * @returns whether it was possible; false = nothing is scored, and the scorers have to run one by one
+ * @returns false = nothing was scored, and the scorers have to run one by one
  */
 export function fusedScores(program: Program, first: u32, used: u32, total: u32): bool {
   fusedBegin();

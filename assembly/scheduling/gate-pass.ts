@@ -146,7 +146,7 @@ export function gateEmpty(gated: bool): u32 {
 }
 
 /**
- * Keeps the candidates that have room; none for a request that would overtake one that waits.
+ * Keeps the candidates with room; none for a request that would overtake a waiting one.
  * @param live how many there were before any filter
  * @returns how many are left
  */
@@ -206,7 +206,7 @@ function isInClass(slot: u32): bool {
 /**
  * The endpoint that is worth a short wait, of those that may serve the request: it holds most of the prompt, and
  * STICKY_TOKENS more than any other.
- * @param closedOnly look for it among those that KEPT does not mark, and compare with those that it marks
+ * @param closedOnly whether to search the slots that KEPT does not mark, and to compare with the marked ones
  * @returns slot + 1, 0 = there is none
  */
 function findSticky(used: u32, closedOnly: bool): u32 {

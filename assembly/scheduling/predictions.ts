@@ -143,7 +143,7 @@ function leaveTpot(used: u32, streaming: bool, buffer: f32): void {
   }
 }
 
-/** Endpoints that only prefill make no tokens: theirs are neither early nor late. */
+/** Gives neutral times to endpoints that only prefill: they make no tokens. */
 function excusePrefill(used: u32, mask: u32): void {
   const words = MASKS + <usize>mask * (SLOTS >> 3);
   const left = predictedColumn(HEADROOM_TPOT);

@@ -6,7 +6,7 @@
 //
 //   ProjectionHead · +8 f64 × 8 × 8 sums of products of the columns i and j, each without its mean over the candidates
 //   · +520 f64 × 8 sums of the products of column i and cost A decision whose costs range over more than 1 counts by
-//   1/range², so that a crowded moment does not outweigh all others.
+//   1/range², so that a moment with many endpoints does not outweigh all others.
 import { slotOffset } from '../columns/column';
 import { laneSum } from '../columns/lanes';
 import { CANDIDATES, EXPLAIN, KEYS, PROJECTION_SCORERS, SLOTS } from '../memory';

@@ -80,7 +80,7 @@ function noteFull(slot: u32, waiting: f32, running: f32): void {
   else if (queued == 0 && running > column.f32(COLUMN_SLOTS_FULL, slot)) column.setF32(COLUMN_SLOTS_FULL, slot, 0);
 }
 
-/** Requests in flight that the page shows, or has left out for so long that they are no work of the engine. */
+/** Requests in flight on the page, or missing there for so long that they are no work of the engine. */
 function accountedFor(slot: u32, known: bool, shown: f32): u32 {
   const inflight = column.u32(COLUMN_INFLIGHT, slot);
   if (!known) return inflight;

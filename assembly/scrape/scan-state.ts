@@ -86,7 +86,7 @@ export class MetricsScan {
 export class TextRange {
   /** Address of its value, or offset in bytes in the capture · its thread · none. */
   from: u32;
-  /** Bytes of its value · its thread · none. */
+  /** Bytes of the label's value · its thread · none. */
   bytes: u32;
 }
 

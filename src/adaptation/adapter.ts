@@ -91,8 +91,8 @@ export interface AdapterReport {
 /** Bound on the samples of one tick; the rest is read in the next one. */
 const SAMPLES_PER_TICK_MAX = 10_000;
 /**
- * Samples of one tick that are learned from: of more, one in so many is, since 4,000 a second say as much as 40,000. A
- * sample takes 1.2 µs of the control thread.
+ * Bound on the samples of one tick that are learned from. Of more, one in so many is, since 4,000 a second say as much
+ * as 40,000. A sample takes 1.2 µs of the control thread.
  */
 const LEARNED_PER_TICK = 1_000;
 const WRITE_EVERY_MS = 1000;

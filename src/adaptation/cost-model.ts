@@ -257,7 +257,7 @@ export class CostModel {
     return { costs: own, speed: this.#endpoints.inKind(slot), memory: own.memory };
   }
 
-  /** Estimators that a sample of this endpoint teaches: the pool's, and before them those that hold for it. */
+  /** Estimators that learn from a sample of this endpoint: the pool's, preceded by its own. */
   #taught(slot: number): readonly [Estimators, ...Estimators[]] {
     const used = this.#estimatorsOf(slot);
     if (used.costs === this.#costs) return [used];

@@ -17,7 +17,7 @@ export interface Stop {
   readonly fallbacks: number;
 }
 
-/** State of a guard as it is told to other replicas. */
+/** State of a guard, for other replicas. */
 export interface GuardNews {
   readonly replica: string;
   readonly state: GuardState;

@@ -84,7 +84,7 @@ export function saturationFilter(
   return { code: 'OP_FILTER_CONCURRENCY', parameters: [requests, tokens, failOpen ? 1 : 0] };
 }
 
-/** Columns of endpoints that the detector compares with its limits: those that it reads as a filter. */
+/** Columns of endpoints that the detector reads as a filter. */
 export function saturationReads(settings: SaturationSettings): readonly ReadName[] {
   if (settings.type === 'max-saturation-detector') {
     return settings.detectors.flatMap(({ settings: one }) => saturationReads(one));

@@ -74,7 +74,7 @@ export class ConfigurationDocument {
     }
   }
 
-  /** Notes that the value that stands at `from` is known at `to`, as another version of the document has it. */
+  /** Notes that the value at `from` is at `to` in the other version of the document. */
   moved(from: Path, to: Path): void {
     if (this.#written(to) === to) this.#moved.push({ from, to });
   }

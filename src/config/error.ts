@@ -6,9 +6,7 @@ export interface Place {
   readonly column: number;
 }
 
-/**
- * A configuration that cannot be used. The message is one line: place, field, what is wrong and what would be right.
- */
+/** A configuration that cannot be used. The message is one line: place, field, fault and remedy. */
 export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError';
   readonly place: Place | undefined;

@@ -31,8 +31,8 @@ export interface FindingsOptions extends LoadOptions {
 }
 
 /**
- * Looks through a configuration without starting anything. A document that cannot be parsed has one error; then all
- * errors of its shape are told, then all of its plugins, then the first one of what refers to them.
+ * Looks through a configuration without starting anything. A document that cannot be parsed has one error. Otherwise
+ * all errors of its shape are told, then all errors of its plugins, then the first one of a reference between them.
  */
 export function findings(source: ConfigurationSource, options: FindingsOptions): Findings {
   return findingsOf(() => readDocument(source), options);

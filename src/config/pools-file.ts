@@ -82,7 +82,7 @@ export interface PoolsFileLimits {
 
 /**
  * Reads a pools file, YAML or JSON.
- * @throws ConfigurationError with one line: place, field, what is wrong and what would be right
+ * @throws ConfigurationError with one line: place, field, fault and remedy
  */
 export function readPoolsFile(content: string, file: string, limits: PoolsFileLimits): PoolsFile {
   const document = ConfigurationDocument.ofFile(content, file);

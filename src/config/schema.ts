@@ -4,7 +4,7 @@ import { adaptationConfig } from './adaptation.js';
 import { parseQuantity, QUANTITY_EXPECTED, QUANTITY_FORM } from './quantity.js';
 import { replicationConfig } from './replication.js';
 
-/** Schema of a quantity, as text or as a number; it stays as it is. */
+/** Schema of a quantity, as text or as a number, which is not converted. */
 const quantity = z
   .union([z.number(), z.string()], { error: QUANTITY_EXPECTED })
   .refine((given) => parseQuantity(String(given)) !== undefined, { error: QUANTITY_EXPECTED })

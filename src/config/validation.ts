@@ -183,7 +183,7 @@ function chosen(schema: unknown, data: unknown): unknown {
   );
 }
 
-/** Whether a schema holds another one, whose fields are its own. */
+/** Whether a schema wraps another one, with the same fields. */
 function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
   return WRAPPERS.some((wrapper) => schema instanceof wrapper);
 }

@@ -73,7 +73,7 @@ export interface PoolRules {
   readonly absent?: string | undefined;
 }
 
-/** State of a pool at one time, as discovery has it. */
+/** State of a pool at one time, from discovery. */
 export interface PoolState extends PoolRules {
   readonly endpoints: readonly Endpoint[];
 }

@@ -31,7 +31,7 @@ export type RefusedBy = (typeof REFUSED_BY)[number];
 /** The bound that refused a request. */
 export interface RefusingBound {
   readonly by: RefusedBy;
-  /** Use that the request would have made of it, or the use that is there; NaN = the bound is no number. */
+  /** Use with the request, or the present use; NaN = the bound is no number. */
   readonly used: number;
   /** NaN = the bound is no number. */
   readonly limit: number;

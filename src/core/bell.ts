@@ -12,7 +12,7 @@ export class Bell {
   readonly #rung: () => void;
   #stopped = false;
 
-  /** @param rung takes all work that has been left; it may be called without need */
+  /** @param rung takes all work that has been left; a needless call does no harm */
   constructor(core: CoreInstance, rung: () => void) {
     this.#core = core;
     this.#index = (core.call.bellAddress(core.thread) >>> 0) >>> 2;

@@ -120,7 +120,7 @@ export class DecisionTrail {
 
   /**
    * Writes that the request was answered with an error, into its record `number`.
-   * @returns false when the record is gone: `refuse` makes one then
+   * @returns false = the record is gone, and `refuse` has to make one
    */
   refused(number: number, refusal: LoggedRefusal): boolean {
     const at = this.#recordOf(number);

@@ -64,7 +64,7 @@ export interface EndpointReading {
   readonly silent: boolean;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;
-  /** Parts of `inflight`, `inflightTokens` and `outputBlocks` that other replicas have told. */
+  /** Parts of `inflight`, `inflightTokens` and `outputBlocks` from other replicas. */
   readonly peerRequests: number;
   readonly peerTokens: number;
   readonly peerOutputBlocks: number;
@@ -172,7 +172,7 @@ export class EndpointTable {
     );
   }
 
-  /** Notes that an engine has shown a model as a LoRA adapter: requests for it prefer endpoints that have it. */
+  /** Notes that an engine has shown a model as a LoRA adapter: requests for it prefer endpoints with that adapter. */
   showAdapter(name: string): void {
     const { call, bytes } = this.#core;
     const input = call.inputAddress() >>> 0;

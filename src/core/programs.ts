@@ -70,7 +70,7 @@ export class ProgramTable {
       Array.from(words.keys(), (i) => Atomics.load(words, i)),
     );
     const used = new Set(numbers);
-    // The place used last is skipped: a decision that has just read its number may still run it.
+    // The place used last is skipped: a decision that has just read its number may run it.
     for (let i = 1; i < CORE.PROGRAM_COUNT; i++) {
       const place = ((this.#last + i) % (CORE.PROGRAM_COUNT - 1)) + 1;
       if (!used.has(place)) {

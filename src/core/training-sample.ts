@@ -31,8 +31,7 @@ export interface Measures {
   readonly promptTokens: number | undefined;
   readonly cachedTokens: number | undefined;
   /**
-   * Whether other endpoints worked for the request before this one answered it, so that the first output is not its
-   * work alone.
+   * Whether other endpoints worked for the request first, so that the first output is not the work of this one alone.
    */
   readonly staged?: boolean;
 }

@@ -114,7 +114,7 @@ export interface Usage {
 }
 
 /**
- * What will be seen of an answer: `stream` its output piece by piece, `end` its end alone, `later` its output piece by
- * piece once other endpoints have done their part, `nothing` = it is not known.
+ * Signs of life that an answer will give: `stream` its output piece by piece, `end` its end alone, `later` its output
+ * piece by piece after the work of other endpoints, `nothing` = unknown.
  */
 export type AnswerSign = 'nothing' | 'stream' | 'end' | 'later';

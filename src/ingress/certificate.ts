@@ -9,8 +9,8 @@ import { readProblem } from '../runtime/read-problem.js';
 const VALID_DAYS = 3650;
 
 /**
- * A self-signed certificate for `--secure-serving` without `--cert-path`. Elliptic, because its key takes
- * milliseconds to make where llm-d-router's RSA-4096 takes seconds; proxies do not verify it either way.
+ * A self-signed certificate for `--secure-serving` without `--cert-path`. Elliptic, because its key takes milliseconds
+ * where llm-d-router's RSA-4096 takes seconds; proxies verify neither.
  */
 export async function selfSignedCertificate(): Promise<KeyPair> {
   // Loaded here alone: most proxies speak plain text to a picker beside them, and the library takes a while.

@@ -73,7 +73,7 @@ function admitAndSchedule(services: StreamServices, input: DecisionInput): Place
   return outcome;
 }
 
-/** A request as the scheduler takes it. @param subset the endpoints that it may use, by address; undefined = all */
+/** A request in the form of the scheduler. @param subset the endpoints that it may use, by address; undefined = all */
 export function scheduleInput(
   input: DecisionInput,
   subset: readonly string[] | undefined,

@@ -45,7 +45,7 @@ export interface StreamContext {
   readonly use?: PoolUse | undefined;
 }
 
-/** One HTTP exchange, as its request and its response see it: where their answers go, and the ways in which it ends. */
+/** One HTTP exchange, for its request and its response: the stream for their answers, and the ways in which it ends. */
 export interface Exchange extends Evictable {
   readonly context: StreamContext;
   readonly stream: ProcessStream;
@@ -114,7 +114,7 @@ export interface StreamSettings {
   readonly evicts: boolean;
   /** Requests may ask for their endpoint alone. */
   readonly reserves: boolean;
-  /** Decisions depend on bodies of answers; metrics do not count. */
+  /** Whether decisions depend on bodies of answers; metrics do not count. */
   readonly readsAnswers: boolean;
 }
 

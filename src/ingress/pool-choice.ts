@@ -13,7 +13,7 @@ export const POOL_HEADER = 'x-pointsman-pool';
 export interface PoolRoute {
   /** Value of the header or of the metadata. */
   readonly name: string;
-  /** Models whose requests belong to the pool; one that ends with `*` stands for all that begin so. */
+  /** Models whose requests belong to the pool; one that ends with `*` stands for all names with that beginning. */
   readonly models: readonly string[];
 }
 
@@ -141,7 +141,7 @@ interface ChosenReader {
 }
 
 /**
- * Pool of a request as its head says it, or the reason of its refusal.
+ * Pool of a request by its head, or the reason of its refusal.
  * @param pools undefined = the pool has been chosen, or there is one only
  * @returns undefined = nothing is to be chosen, or the model decides when it has been read
  */

@@ -235,7 +235,7 @@ export class RequestPhase {
     return this.#preparing.signal;
   }
 
-  /** Goes on with what the preparation that has begun finds, unless it is given up. */
+  /** Continues with the result of the preparation under way, unless it is aborted. */
   #prepare<Found>(answer: Promise<Found>, next: (found: Found) => void): void {
     const mine = this.#preparing;
     answer.then((found) => {

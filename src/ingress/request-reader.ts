@@ -108,8 +108,8 @@ export class RequestReader {
   }
 
   /**
-   * Lets headers and body go, which an answered request does not need: it lives as long as its answer takes, and the
-   * garbage collector copies twice what is held meanwhile.
+   * Releases headers and body, which an answered request does not need: it lives for as long as its answer, and the
+   * garbage collector copies twice all that is held until then.
    */
   forget(): void {
     this.#dialect = this.dialect;

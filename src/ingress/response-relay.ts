@@ -114,7 +114,7 @@ export class ResponseRelay {
       return;
     }
     const rest = response.trailers();
-    // Where every piece has had its reply, nothing can follow. A body that is cut within a model name leaves a rest.
+    // With a reply to every piece, nothing can follow. A body that is cut within a model name leaves a rest.
     if (rest.length > 0 && !waitsForReplies(responseBodyMode))
       encodeBodyReplies(Reply.responseBody, [rest], false, stream);
     stream.send(encodeTrailersReply(Reply.responseTrailers, this.#reported(response)));
@@ -129,7 +129,7 @@ export class ResponseRelay {
   }
 }
 
-/** Whether each message of a body waits for one reply, which says what goes on in its place. */
+/** Whether each message of a body waits for one reply, which names its replacement. */
 function waitsForReplies(mode: number): boolean {
   return mode === BodyMode.streamed || mode === BodyMode.buffered || mode === BodyMode.bufferedPartial;
 }

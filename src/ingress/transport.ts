@@ -32,7 +32,7 @@ export interface StreamEntry {
    * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered
    * then.
    * @param arrivedAt as `ProcessStream.arrivedAt`
-   * @param crowded its connection has its share of the streams, and there are other connections
+   * @param crowded whether its connection has its share of the streams, and there are other connections
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
@@ -80,7 +80,7 @@ export interface ByteBudget {
   readonly bytesMax: number;
   /** @returns false when there is no room: nothing has been taken then */
   take(bytes: number): boolean;
-  /** As `take`, for what has to be held: it counts although there is no room for it. @returns whether there was */
+  /** As `take`, for bytes that have to be held: they count even beyond the bound. @returns whether there was */
   force(bytes: number): boolean;
   give(bytes: number): void;
 }
@@ -109,7 +109,9 @@ export interface TransportOptions extends ListenOptions {
   readonly socket?: SocketFile | undefined;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
-  /** Streams that are served at one time; the transport takes some more, for them to be told so. */
+  /**
+   * Bound on the streams that are served at one time; the transport accepts some more, to refuse them with a reason.
+   */
   readonly streamsMax: number;
   /** Silence of a stream after which its handler is told (`ProcessHandler.stalled`), in milliseconds. */
   readonly stallMs: number;

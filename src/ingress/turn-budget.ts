@@ -26,7 +26,7 @@ export interface TurnBudgetOptions {
   readonly standingWaitMs: number;
   /** Time for which there may be a wait before the queue is kept short. */
   readonly burstMs: number;
-  /** Bounds on the queue from then on: work that may wait in any case, and milliseconds that it takes by itself. */
+  /** Bounds on the queue from then on: work that may wait in any case, and its own milliseconds. */
   readonly shortQueue: number;
   readonly shortQueueMs: number;
   /** Work that is taken in each `standingWaitMs` whatever its age. */
@@ -136,7 +136,7 @@ export class TurnBudget {
   }
 
   /**
-   * `now`: the caller goes on by itself. `later`: `begin` or `expire` will be called. `refused`: there is no room.
+   * `now`: the caller continues by itself. `later`: `begin` or `expire` will be called. `refused`: there is no room.
    * @param since when the first byte of the work came
    */
   enter(work: BudgetedWork, since: number): 'now' | 'later' | 'refused' {
@@ -162,7 +162,7 @@ export class TurnBudget {
     const pressedMs = isCalm ? 0 : at - this.#pressedSince;
     // What a proxy holds back behind a full socket is older than anything that can be seen here.
     if (pressedMs > burstMs && (this.#isBehind(at) || (this.#isTrial(pressedMs) ? isLong : this.#isLong))) {
-      // What is refused is pressure, too: without it the wait would be as long.
+      // Refused requests are pressure, too: without refusals the wait would be as long.
       this.#pressedAt = at;
       return true;
     }
@@ -193,7 +193,9 @@ export class TurnBudget {
     return Math.max(since, this.#pressedSince);
   }
 
-  /** Whether so little has come lately that the thread can serve all of it. A pause of the thread does not count. */
+  /**
+   * Whether so little has arrived of late that the thread can serve all of it. A pause of the thread does not count.
+   */
   #isLight(at: number): boolean {
     if (at - this.#windowAt > this.#options.standingWaitMs) {
       this.#windowAt = at;

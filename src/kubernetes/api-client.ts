@@ -82,7 +82,7 @@ export class ApiClient {
   }
 
   /**
-   * Reads a list, whose objects are taken as they come. Resolves to the list without them. Rejects with ApiFailure.
+   * Reads a list, and hands on its objects one by one. Resolves to the list without them. Rejects with ApiFailure.
    * @param fields of the objects that are read; undefined = all
    */
   async list(path: string, fields: KeptFields | undefined, take: (object: unknown) => void): Promise<unknown> {

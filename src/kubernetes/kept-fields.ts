@@ -6,7 +6,7 @@ export interface KeptFields {
   readonly [field: string]: KeptFields | true;
 }
 
-/** Fields that one or the other keeps. */
+/** Fields that are kept by either one. */
 export function unionOfFields(a: KeptFields, b: KeptFields): KeptFields {
   const union = new Map(Object.entries(a));
   for (const [field, kept] of Object.entries(b)) {

@@ -120,7 +120,7 @@ export class LeaderElection {
     } catch (error) {
       // 409: another candidate was faster, or the record has changed; the next try sees the new record.
       if (error instanceof ApiFailure && error.status === 409) return;
-      // A server that has just started refuses everything until it has read its roles.
+      // A freshly started server refuses everything until it has read its roles.
       if (error instanceof ApiFailure && error.status === 403 && ++this.#refusals < 2) return;
       this.#report(problemOf(error, this.#options));
     }

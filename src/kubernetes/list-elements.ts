@@ -29,7 +29,7 @@ export class ListElements {
   /**
    * The list without its elements.
    * @throws SyntaxError on what is no JSON
-   * @throws Error without a list of elements: that nothing is known does not mean that nothing is there
+   * @throws Error without a list of elements: unknown is not empty
    */
   rest(): unknown {
     const rest = JSON.parse(Buffer.concat(this.#around).toString('utf8')) as { readonly items?: unknown } | null;

@@ -33,7 +33,7 @@ export interface ReflectorOptions<Value> {
   readonly fields?: KeptFields | undefined;
   /** Values that are new or differ, and values that are gone, after every piece of a stream. */
   readonly changed: (set: readonly Value[], removed: readonly Value[]) => void;
-  /** The state or what is said about it has changed. */
+  /** Called when the state, or its text, has changed. */
   readonly stateChanged?: (() => void) | undefined;
   readonly report: (problem: string) => void;
   /** Counts that it adds to; undefined = its own. */
@@ -71,7 +71,7 @@ const SILENCE_MS = 90_000;
  * pause.
  */
 const FIRST_STATE_SILENCE_MS = 1_500;
-/** Drawn between these, as client-go does, so that not all watches end at once. */
+/** Drawn between these bounds, as client-go does, so that not all watches end at once. */
 const STREAM_SECONDS = [300, 600] as const;
 const PAGE_OBJECTS = 500;
 const FIRST_STATE_END = 'k8s.io/initial-events-end';

@@ -8,7 +8,7 @@ export interface WatchEvent {
 }
 
 export interface WatchStreamOptions {
-  /** Events in their order, as many as one piece of the stream has completed. */
+  /** Events in order, as many as one piece of the stream has completed. */
   readonly events: (events: readonly WatchEvent[]) => void;
   /** Bytes have come. */
   readonly heard: () => void;

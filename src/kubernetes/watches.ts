@@ -41,9 +41,9 @@ interface ServedListener {
 }
 
 /**
- * The watches of a process at one API server. Shared, all that follow a kind in a namespace have one watch of all its
- * objects, and each of them sees those that it selects. Otherwise each has a watch of its own, whose objects the API
- * server selects.
+ * The watches of a process at one API server. Shared, all followers of a kind in a namespace have one watch of all its
+ * objects, and each gets those that it selects. Otherwise each has a watch of its own, whose objects the API server
+ * selects.
  */
 export class Watches {
   readonly #client: ApiClient;

@@ -43,7 +43,7 @@ const NAMED_MAX = 65_536;
  * The engine's blocks may have any size. A block of the index is held as long as the engine's block in which it ends:
  * engines give up the ends of chains first.
  *
- * Every method may throw IndexBusyError; the same call may then be made again and ends as if it had been made once.
+ * Every method may throw IndexBusyError; the same call may then be repeated without a double effect.
  */
 export class EngineBlocks {
   readonly #slot: number;
@@ -105,7 +105,7 @@ export class EngineBlocks {
     this.#appliedMs = performance.now();
   }
 
-  /** Counts what is sent to the endpoint as held by it, until the engine tells of its blocks. */
+  /** Counts what is sent to the endpoint as held by it, until the engine sends events of its blocks. */
   judgeByPlacements(): void {
     this.#isPlaced = true;
   }

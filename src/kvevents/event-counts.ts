@@ -12,7 +12,7 @@ export type DropReason =
   | 'unnamed model'
   /** A cache of another kind (sliding window, state space …), from which no prefix can be taken. */
   | 'cache kind'
-  /** The endpoint has as many blocks in the index's tables as it may have. */
+  /** The endpoint has as many blocks in the tables of the index as the bound allows. */
   | 'no room'
   /** An event of a kind that is not known. */
   | 'unknown event'

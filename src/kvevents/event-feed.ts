@@ -214,7 +214,7 @@ export class EventFeed {
     return silent.map(({ assignment }) => assignment);
   }
 
-  /** Counts an endpoint as holding what is sent to it, until its engine tells of its blocks. */
+  /** Counts what is sent to an endpoint as held by it, until its engine sends events of its blocks. */
   judgeByPlacements({ slot, generation }: SlotAssignment): void {
     const watched = this.#watched.get(slot);
     if (watched?.assignment.generation !== generation) return;

@@ -11,12 +11,11 @@ export type Arrival =
   | { readonly kind: 'gap'; readonly from: number };
 
 /**
- * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that begins to
- * count anew has been restarted, and with it the engine: what it held is gone.
+ * The numbered messages of one publisher, applied to the blocks of its endpoint in order. A publisher that counts from
+ * the beginning was restarted with its engine, so all blocks are gone.
  *
  * A message that cannot be read proves nothing: it is counted and dropped, and its number fills the place of one
- * message at most. What it may have told of removals is the price. That messages are missing shows at the next one that
- * is read.
+ * message at most. Removals in it may be missed. That messages are missing shows at the next one that is read.
  *
  * A call that throws IndexBusyError may be made again with the same message.
  */
@@ -57,7 +56,7 @@ export class EventStream {
     return { kind: 'done' };
   }
 
-  /** A message that was sent again because it had been lost. */
+  /** Takes a lost message that was sent again. */
   replay(number: number, payload: Uint8Array, model: string | undefined): void {
     if (this.#applied !== undefined && number <= this.#applied) return;
     const batch = this.#read(number, payload);

@@ -20,8 +20,8 @@ interface Kind {
 }
 
 /**
- * Bounds the lines of one kind, such as one for each of 20,000 pods. Nothing is lost silently: what was left out is
- * told at the end of the interval, by its latest line with the number of lines that it stands for.
+ * Bounds the lines of one kind, such as one for each of 20,000 pods. Nothing is lost silently: at the end of the
+ * interval the latest line is repeated, with the number of lines that were left out.
  */
 export class LineBudget {
   readonly #kinds = new Map<string, Kind>();

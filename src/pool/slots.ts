@@ -55,9 +55,9 @@ export class SlotTable {
   }
 
   /**
-   * Makes the slots hold `endpoints` and says what that changed. Endpoints that had a slot come before new ones, then
-   * the order of the list counts. Another address, port or incarnation under the same id is another server: removed and
-   * added. An endpoint that takes no requests keeps its slot and is not given one.
+   * Makes the slots hold `endpoints`. @returns the changes Endpoints that had a slot come before new ones, then the
+   * order of the list counts. Another address, port or incarnation under the same id is another server: removed and
+   * added. A draining endpoint keeps its slot and gets no new one.
    */
   apply(endpoints: readonly Endpoint[]): SlotChanges {
     const wanted = new Map<string, Endpoint>();

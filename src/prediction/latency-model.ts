@@ -49,7 +49,7 @@ class TimeModel {
   learn(own: ScaledRidge, features: ArrayLike<number>, ms: number): boolean {
     if (!(ms > 0 && ms <= TIME_MS_MAX) || !this.pool.observe(features, ms)) return false;
     for (let i = 0; i < this.#squares.length; i++) {
-      // Never 0, or nothing would hold a coefficient whose feature has not been seen for long.
+      // Never 0, or a coefficient whose feature has long been absent would be free.
       const least = this.#priors[i]!.magnitude ** 2 / POOL_MEMORY;
       const seen = this.#squares[i]! + (features[i]! ** 2 - this.#squares[i]!) / POOL_MEMORY;
       this.#squares[i] = Math.max(seen, least);

@@ -11,7 +11,7 @@ export interface CoefficientPrior {
 
 export interface RidgeOptions {
   readonly priors: readonly CoefficientPrior[];
-  /** Typical observations that the prior is worth, for ever. Above 0. */
+  /** Weight of the prior, in typical observations; it does not fade. Above 0. */
   readonly worth: number;
   /** Observations that are remembered: older ones fade by 1 - 1/memory with each new one. */
   readonly memory: number;

@@ -4,8 +4,8 @@ const FIRST_PAUSE_MS = 1_000;
 const PAUSE_MS_MAX = 30_000;
 
 /**
- * Leaves a source alone that fails again and again, for a time that doubles: requests then do not wait for what will
- * not come. After each pause one request tries.
+ * Leaves a failing source alone, for a time that doubles, so that requests do not wait in vain. After each pause one
+ * request tries.
  */
 export class FailurePause {
   readonly #now: () => number;

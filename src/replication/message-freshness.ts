@@ -1,7 +1,7 @@
 import type { Envelope } from './messages.js';
 import { WireError } from './wire.js';
 
-/** Difference of two clocks, and time under way, that is accepted; as Kerberos has it. */
+/** Accepted difference of two clocks with the time under way; Kerberos has the same. */
 const CLOCK_MS_MAX = 300_000;
 /** Difference from the system's clock from which on it is followed: the machine slept, or its clock was wrong. */
 const STEP_MS = 60_000;
@@ -12,7 +12,7 @@ const PROCESSES_MAX = 256;
 
 interface Heard {
   highest: number;
-  /** Numbers of the window that have come. */
+  /** Numbers of the window that were received. */
   readonly serials: Set<number>;
 }
 

@@ -24,7 +24,7 @@ export interface LoadRow extends RequestLoad {
   readonly charged: number;
 }
 
-/** A prompt that was sent to an endpoint, as far as it is new there. */
+/** A prompt that was sent to an endpoint, with the blocks that are new there. */
 export interface Placement {
   readonly endpoint: bigint;
   /** Chain hash of the block before; undefined = the hashes begin the prompt. */
@@ -120,7 +120,7 @@ export function messageKey(group: string, secret: string): MessageKey | undefine
   return { inner: padded(0x36), outer: padded(0x5c) };
 }
 
-/** HMAC-SHA-256, cut. By hand, because Node's own takes 15 µs more for its object. */
+/** HMAC-SHA-256, cut. Made by hand, because Node's own takes 15 µs more for its object. */
 function macOf({ inner, outer }: MessageKey, bytes: Uint8Array): Buffer {
   const digest = hash('sha256', Buffer.concat([inner, bytes]), 'buffer');
   return hash('sha256', Buffer.concat([outer, digest]), 'buffer').subarray(0, MAC_BYTES);

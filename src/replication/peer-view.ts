@@ -5,7 +5,7 @@ export type LoadSum = Omit<LoadRow, 'endpoint'>;
 
 /** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
 export const SILENCE_MS = 700;
-/** Interval of which the least lag is kept, together with the one before. */
+/** Interval whose least lag is kept, together with that of the interval before. */
 const LAG_INTERVAL_MS = 10_000;
 /** Silence after which a peer is forgotten. */
 const FORGET_MS = 60_000;
@@ -185,7 +185,7 @@ export class PeerView {
     return sum;
   }
 
-  /** Endpoints that live peers have told of. */
+  /** Endpoints in the reports of live peers. */
   endpoints(): Set<bigint> {
     return new Set([...this.#peers.values()].flatMap(({ live, rows }) => (live ? [...rows.keys()] : [])));
   }
@@ -350,7 +350,7 @@ function takeSpent({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { ten
 
 /**
  * Least lag of the messages of one sender within the last 10 to 20 s. The clocks of two machines differ by an unknown
- * constant, so a lag says nothing by itself; its excess over the least one is time under way.
+ * constant, so only the excess of a lag over the least one is time under way.
  */
 class UsualLag {
   #leastMs = Number.POSITIVE_INFINITY;

@@ -5,7 +5,7 @@ export class ToldLoads {
   readonly #told = new Map<bigint, LoadRow>();
 
   /**
-   * Loads that peers have not been told yet, or all but the empty ones.
+   * Loads that peers do not know, or all but the empty ones.
    * @param rows own load on every endpoint, or on those at least on which it has changed
    * @param full `rows` has every endpoint, and peers are told all
    */

@@ -6,7 +6,7 @@ export const DEFAULT_FAIRNESS_ID = 'default-flow';
 const DEFAULT_PATH = '/v1/completions';
 
 /**
- * Headers to the picker or from it. They are removed from the request, so that the model server does not get them. The
+ * Headers to the picker or from it. They are removed from the request, so that the model server does not see them. The
  * destination header is not in the set, because it is overwritten.
  */
 export const CONTROL_HEADERS: ReadonlySet<string> = new Set([

@@ -18,7 +18,7 @@ export function writeModel(chunks: readonly Uint8Array[], edit: ModelEdit, model
   return editBody(chunks, range, bytes);
 }
 
-/** Bytes that write `model` into a JSON object, and the range whose place they take. */
+/** Bytes that write `model` into a JSON object, and the range that they replace. */
 export function modelBytes(chunks: readonly Uint8Array[], edit: ModelEdit, model: string): BodyEdit {
   const name = jsonString(model);
   if (edit.kind === 'replace') return { range: edit.range, bytes: name };

@@ -43,7 +43,7 @@ function thinkingOf(range: ByteRange | undefined, chunks: BodyChunks) {
   return { thinking: booleanOf(thinking), budget: Number.isInteger(tokens) ? tokens : 0 };
 }
 
-/** The scanner has found it to be JSON; what JSON.parse thinks of it otherwise tells nothing. */
+/** The scanner has found valid JSON, so a failure of JSON.parse is no error of the client. */
 function parsed(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString('utf8'));

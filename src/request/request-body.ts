@@ -121,7 +121,7 @@ export class RequestBody {
     return this.#scan < 0 ? overloaded('too many request bodies are being read') : undefined;
   }
 
-  /** A body that is only counted goes on as it is. */
+  /** A body that is only counted passes unchanged. */
   #unreadable(): Rejection | undefined {
     this.#isOpaque = this.dialect.countsOnly === true;
     if (this.#isOpaque) return undefined;

@@ -275,7 +275,7 @@ export class ResponsePhase {
       // What was known at the decision was known of another endpoint.
       this.#outcome = 'diverted';
       charge?.servedBy(served, picks, itself);
-      // Times of another endpoint say nothing about the picked one.
+      // Times of another endpoint are no sample of the picked one.
       charge?.expects?.('nothing', undefined);
     }
   }

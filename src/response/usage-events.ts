@@ -15,8 +15,8 @@ type Verdict = 'pass' | 'drop' | 'more';
 
 /**
  * Takes the event that holds nothing but the usage out of a stream of server-sent events: the picker asked for it, the
- * client did not. All other bytes pass as they are, in their order. A split event is held back only until its bytes
- * differ from it.
+ * client did not. All other bytes pass unchanged and in order. A split event is held back only until its bytes differ
+ * from it.
  */
 export class UsageEvents {
   /** Beginning of an event. */

@@ -2,8 +2,8 @@ import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder, with those above it, and looks whether files can be written there. What Node.js offers for this tries
- * without an end where the system says that a folder which exists does not (`/proc`, some mounts).
+ * Makes a folder, with those above it, and checks whether files can be written there. What Node.js offers for this
+ * tries without an end where the system says that a folder which exists does not (`/proc`, some mounts).
  * @throws an error for `folderProblem`
  */
 export function usableFolder(path: string): void {

@@ -2,8 +2,8 @@
 const PAUSE_MS = 60_000;
 
 /**
- * Reports of one kind, as many as others can cause: the first ones at once, then one a minute at most, with the number
- * of those that it stands for. Has no timer: what follows the last report is told with the next one, and by a counter
+ * Reports of one kind that others can cause in any number: the first ones at once, then at most one a minute, with the
+ * number of reports left out. Has no timer: what follows the last report is told with the next one, and by a counter
  * meanwhile.
  */
 export class PacedReport<Details> {

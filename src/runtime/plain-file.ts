@@ -25,7 +25,7 @@ export const SECRET_BYTES_MAX = 64 * 1024;
 /** Bytes of what was learned, or used by tenants on one day. */
 export const STATE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** A pipe or a device without a peer lets the opening of it wait for ever without this. */
+/** Flag without which the opening of a pipe or a device would wait for the other end, without a bound. */
 const READING = constants.O_RDONLY | constants.O_NONBLOCK;
 /** A link in the place of the file is not followed, and neither is a file used that is there already. */
 const CREATING = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;

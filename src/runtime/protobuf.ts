@@ -167,7 +167,7 @@ export function fixedField(number: number, value: Uint8Array): Buffer {
   return Buffer.concat([tag, value]);
 }
 
-/** Sees one field: its number, and its value, as bytes or (varints) as a number. */
+/** Takes one field: its number, and its value, as bytes or (varints) as a number. */
 export type FieldVisitor = (field: number, bytes: Buffer, value: number) => void;
 
 const EMPTY = Buffer.alloc(0);

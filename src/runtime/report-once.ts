@@ -1,6 +1,6 @@
 import { errorMessage } from './error-message.js';
 
-/** Reports a recurring problem once, until it is over or another problem takes its place. */
+/** Reports a recurring problem once, until it is over or another problem replaces it. */
 export class ReportOnce {
   readonly #report: (problem: string) => void;
   #last: string | undefined;

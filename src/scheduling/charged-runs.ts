@@ -150,7 +150,7 @@ export class ChargedRuns implements ProfileRuns {
     return this.#request.promptTokens;
   }
 
-  /** Whether the request waits. All its other charges are released then. */
+  /** Whether the request waits. All other charges of the request are released then. */
   get waiting(): boolean {
     return this.#waiting;
   }
@@ -248,7 +248,7 @@ export class ChargedRuns implements ProfileRuns {
     return scores;
   }
 
-  /** Releases a dispatch that no stage has used; one that was used is gone already. */
+  /** Releases a dispatch that no stage has used. */
   releaseDispatch(): void {
     const held = this.input.gate?.held;
     if (held === undefined) return;

@@ -10,7 +10,7 @@ interface Entry extends PickedEndpoint {
 /** An endpoint as all that a request has picked, which most have: the same objects for all of them. */
 interface SolePick {
   readonly endpoints: readonly PickedEndpoint[];
-  /** By the profile that has picked it. */
+  /** Picks of the request so far, by profile. */
   readonly picks: Map<string, Picks>;
 }
 

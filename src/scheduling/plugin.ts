@@ -86,7 +86,7 @@ export interface PluginReference {
 /** Output that a producer of in-flight load counts, by its parameters. */
 export type OutputEstimate = Omit<EstimatedOutput, 'classes'>;
 
-/** What is to be said about the files that parameters name. */
+/** Findings about the files that parameters name. */
 export interface FileFindings {
   /** Ends the start; one line. */
   readonly fault?: string | undefined;
@@ -161,8 +161,8 @@ export interface PluginDefinition<Parameters = unknown> {
   /** Advice for settings that load: one line for each deprecated field or odd value. */
   advise?(parameters: Parameters): readonly string[];
   /**
-   * Operations of the core that `compile` chooses from. Their facts are the plugin's: what it reads, and with it what
-   * it needs of the proxy, and whether learned costs take its place (core/operations.ts).
+   * Operations of the core that `compile` chooses from. Their inputs are the plugin's: they say what it needs of the
+   * proxy, and whether learned costs replace it (core/operations.ts).
    */
   readonly operations?: readonly OperationName[];
   /**

@@ -46,7 +46,10 @@ export interface LabelSpecification {
 /** A filter of a profile. */
 export interface ProfileFilter {
   readonly name: string;
-  /** Whether it keeps endpoints by figures that change by themselves, such as load: a later try may succeed. */
+  /**
+   * Whether the filter keeps endpoints by figures that change by themselves, such as load, so that a later try may
+   * succeed.
+   */
   readonly judgesLoad: boolean;
   /** What its decisions are counted as; absent = they are not. */
   readonly counted?: 'prefix-cache-affinity' | 'served-model' | undefined;

@@ -147,9 +147,7 @@ function followedConfiguration(flags: ServeFlags, registry: LoadOptions['registr
   return { file: flags.configFile, watched: flags.watchConfig, load: loadOptions(flags, registry) };
 }
 
-/**
- * Whether Kubernetes says who may read the metrics, where there is one. A token of its own takes the place of its word.
- */
+/** Whether the API server decides who may read the metrics: with a token file of its own it does not. */
 function asksKubernetes({ metricsEndpointAuth, metricsAuthTokenFile }: ServeFlags): boolean {
   return metricsEndpointAuth && metricsAuthTokenFile === undefined;
 }

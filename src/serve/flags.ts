@@ -80,7 +80,7 @@ const SOURCES =
 
 /**
  * Source of the endpoints. With a discovery plugin `--pool-name` names the pool in the metrics only, as llm-d-router
- * has it. With `--pools` there may be none: the process has no pool of its own then. Throws FlagError otherwise unless
+ * has it. With `--pools` none is allowed: the process has no pool of its own then. Throws FlagError otherwise unless
  * there is exactly one source.
  */
 export function sourceOfEndpoints(
@@ -290,7 +290,7 @@ const COMPANIONS: readonly Companion[] = [
   },
 ];
 
-/** A line for each flag that was given another value than its default and acts only beside one that was not given. */
+/** A line for each changed flag that acts only beside another flag which was not given. */
 function withoutCompanion(given: readonly string[], values: ServeFlagValues): string[] {
   const idle = new Map(
     COMPANIONS.filter(({ acts }) => !acts(values)).flatMap(({ names, others }) => names.map((name) => [name, others])),

@@ -24,7 +24,7 @@ export interface MeasuredRow {
   readonly nsPerEndpoint: number;
 }
 
-/** A row that both configurations have: how many times longer the other one takes. */
+/** A row of both configurations, with the quotient of their times. */
 export interface ComparedRow extends MeasuredRow {
   readonly otherNsPerDecision: Figure;
   /** Quotient of the other configuration's time and this one's; undefined where this one's interval reaches 0. */

@@ -94,7 +94,7 @@ export async function runOverload(
   return totals;
 }
 
-/** Does something so many times over one second, as evenly as timers go. */
+/** Calls `act` so many times over one second, as evenly as timers allow. */
 async function spread(perSecond: number, act: () => void): Promise<void> {
   const start = performance.now();
   for (let i = 0; i < perSecond; i++) {

@@ -8,7 +8,7 @@ export interface PickerProcess {
   readonly metricsUrl: string;
   /** Resolves to one line when the process ends, for any reason. */
   readonly ended: Promise<string>;
-  /** Ends it and waits: by SIGTERM, so that it drains, or at once. */
+  /** Ends the process and waits: by SIGTERM, so that it drains, or at once. */
   stop(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export interface PickerProcessOptions {
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;
-  /** Endpoints it has to report before it counts as ready. */
+  /** Endpoints that it must report before it counts as ready. */
   readonly endpoints: number;
   readonly readyTimeoutMs?: number;
 }

@@ -71,7 +71,7 @@ async function send(
   }
 }
 
-/** What has come since the last call. */
+/** Difference to the last call. */
 function since(
   answers: readonly ChatOutcome[],
   errors: readonly string[],

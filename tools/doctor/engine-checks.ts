@@ -2,7 +2,7 @@ import { type Condition, condition, type PickerReading } from './condition.js';
 import { sumOf } from './exposition.js';
 
 const TOKENS = 'pointsman_token_requests_total';
-/** Prompts from which on it is judged what came of them. */
+/** Prompts from which on their outcomes are judged. */
 const PROMPTS_MIN = 20;
 
 /** What engines tell of their caches, and whether prompts can match it. */

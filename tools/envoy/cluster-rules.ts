@@ -53,7 +53,7 @@ export function engineClusterFindings(
   ];
 }
 
-/** A cluster that goes by one address cannot be given a list: Envoy takes it for an address that is none. */
+/** A cluster with one address cannot be given a list: Envoy takes a list for a wrong address. */
 function listFindings(cluster: Setting, destinations: number): readonly EnvoyFinding[] {
   const original = child(cluster, 'original_dst_lb_config');
   if (textOf(child(cluster, 'type')) !== 'ORIGINAL_DST' || !isSet(child(original, 'use_http_header'))) return [];

@@ -47,7 +47,7 @@ export function processorFindings(gateway: EnvoyGateway, needs: PickerNeeds): re
 
 /** A processing mode under examination. */
 interface ExaminedMode {
-  /** Value of a setting, its default where it has none. */
+  /** Value of a setting, or its default. */
   readonly value: (name: string) => string;
   readonly say: (severity: EnvoyFinding['severity'], name: string, limits: string, remedy: string) => void;
 }

@@ -108,7 +108,7 @@ function envoyText(file: string, configuration: EnvoyConfiguration, found: reado
   return `${[...lines, `${file}: ${counts.join(', ')}`].join('\n')}\n`;
 }
 
-/** A finding as one line: setting, what it limits, remedy, path. */
+/** A finding as one line: setting, its effect, remedy, path. */
 function findingText({ setting, limits, remedy, path }: EnvoyFinding): string {
   return `${setting}: ${limits}; ${remedy} (${pathText(path)})`;
 }

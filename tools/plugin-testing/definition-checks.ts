@@ -43,7 +43,7 @@ function rule(name: string, run: () => void): PluginCheck {
   return { name: `definition: ${name}`, run };
 }
 
-/** Rules of every definition, whatever it extends. Those about accepted parameters are left out when there are none. */
+/** Rules of every definition, whatever it extends. Checks of accepted parameters are left out when there are none. */
 export function definitionChecks(definition: PluginDefinition, parameters: unknown): readonly PluginCheck[] {
   const { type, kinds, doc } = definition;
   const accepted = definition.parameters.safeParse(parameters ?? {}).success;

@@ -10,7 +10,7 @@ import { fairnessChecks, orderingChecks, usageLimitChecks } from './queue-checks
 export { type PluginCheck, PluginFault } from './plugin-check.js';
 
 export interface CheckOptions {
-  /** Parameters of the plugin as a configuration gives them; absent = none. */
+  /** Parameters of the plugin as in a configuration; absent = none. */
   readonly parameters?: unknown;
 }
 

@@ -11,7 +11,7 @@ export interface PluginCheck {
   readonly run: () => void;
 }
 
-/** Thrown by a check: what the plugin did, in one line. */
+/** Thrown by a check: the fault of the plugin, in one line. */
 export class PluginFault extends Error {
   override readonly name = 'PluginFault';
 }

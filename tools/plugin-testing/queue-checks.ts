@@ -80,7 +80,7 @@ function next(queue: QueueMachine, nowMs: number): number | undefined {
 
 /**
  * Requests 1, 2, … of one kind keep coming while those with reference 0 wait.
- * @returns turns until the last one of those has gone; undefined = it has not within the bound
+ * @returns turns until their last request has gone; undefined = beyond the bound
  */
 function turnsBeside(
   queue: QueueMachine,

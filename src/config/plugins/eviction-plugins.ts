@@ -3,7 +3,7 @@ import { withoutEffect } from './without-effect.js';
 
 const OWN = '`flowControl.enableEviction` brings its own choice of victims';
 
-/** Policies of llm-d-router's evictor, which makes them itself: naming them has no effect there either. */
+/** Policies of llm-d-router's evictor, which ignores configured ones. */
 export const evictionPlugins: readonly PluginDefinition[] = [
   withoutEffect({
     type: 'sheddable-eviction-filter',

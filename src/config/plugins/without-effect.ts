@@ -7,7 +7,7 @@ export interface PluginWithoutEffect {
   readonly stability: PluginDefinition['stability'];
   /** Effect in llm-d-router, as one sentence. */
   readonly does: string;
-  /** What takes its place here, as the end of a sentence. */
+  /** What stands in for it here, as the end of a sentence. */
   readonly why: string;
 }
 

@@ -100,9 +100,7 @@ export class RequestTrace implements AnswerTrace {
     this.#record.preparedMs = atMs + this.#epochMs;
   }
 
-  /**
-   * @param made numbers of the records that the decision made in the log; undefined = it made none, or there is no log
-   */
+  /** @param made numbers of the records of the decision in the log; undefined = it has none, or there is no log */
   decided(
     requestId: string,
     made: Pick<TracedDecision, 'first' | 'count'> | undefined,

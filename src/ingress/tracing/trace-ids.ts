@@ -51,8 +51,8 @@ export class TraceIds {
   }
 
   /**
-   * Header mutation with the context of a new trace that is not sampled. Samplers behind it that follow their parent
-   * leave it out too. The bytes are valid until the next call.
+   * Header mutation with the context of a new trace that is not sampled. Samplers behind it that follow their parent do
+   * not sample it either. The bytes are valid until the next call.
    */
   unsampledHeader(): Buffer {
     const at = this.#traceAt;

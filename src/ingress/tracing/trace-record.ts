@@ -19,8 +19,8 @@ export interface TracedDecision {
 }
 
 /**
- * One sampled request, as a shard sends it at its end. Of its prompt it has sizes alone. Times are milliseconds since
- * 1970 with fractions; undefined = the request ended before.
+ * One sampled request, sent by a shard at its end. It holds sizes of the prompt, and no text. Times are milliseconds
+ * since 1970 with fractions; undefined = the request ended before.
  */
 export interface TracedRequest {
   readonly kind: 'request';
@@ -45,7 +45,7 @@ export interface TracedRequest {
   readonly bodyBytes: number;
   /** Milliseconds at which the request was complete. */
   readonly understoodMs: number | undefined;
-  /** Tokens, plugins and predictions that it waited for were there; undefined = it waited for none. */
+  /** Milliseconds at which tokens, plugins and predictions were there; undefined = the request waited for none. */
   readonly preparedMs: number | undefined;
   readonly queuedMs: number | undefined;
   readonly dequeuedMs: number | undefined;

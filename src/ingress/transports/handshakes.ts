@@ -5,7 +5,7 @@ import type { ConnectionRefusals, Refusal } from '../connection-refusals.js';
 /** From the connection to the end of the TLS handshake. */
 const HANDSHAKE_MS_MAX = 10_000;
 /**
- * Unfinished handshakes at one time: 6 KB each, 46 KB once it has begun. A new one beyond it takes the place of the
+ * Unfinished handshakes at one time: 6 KB each, 46 KB once it has begun. A new one beyond the bound replaces the
  * oldest.
  */
 const HANDSHAKES_MAX = 1_024;
@@ -32,7 +32,7 @@ interface TlsSocketParts {
  * begins with the first byte of the client, so a connection that says nothing costs no more than one without TLS; plain
  * text is told apart there.
  *
- * Node tells of a handshake that takes too long (`tlsClientError`), and leaves its connection open.
+ * Node reports a handshake that takes too long (`tlsClientError`), and leaves its connection open.
  */
 export class Handshakes {
   readonly unfinishedMax = HANDSHAKES_MAX;
@@ -46,8 +46,8 @@ export class Handshakes {
   #sweeps: NodeJS.Timeout | undefined;
 
   /**
-   * @param server that does not listen yet. Its further `secureConnection` listeners see a destroyed socket where there
-   * is no place.
+   * @param server that does not listen so far. Its further `secureConnection` listeners see a destroyed socket where
+   *   there is no place.
    */
   constructor(server: TlsServer, options: HandshakeOptions) {
     this.#options = options;

@@ -95,7 +95,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
   };
 }
 
-/** Rejects as `listen` does when the port is in use, also by a listener that would share it. */
+/** Rejects as `listen` does when the port is in use, even by a listener that would share it. */
 export async function assertFree(host: string, port: number, flag: string): Promise<void> {
   const listener = await listen({ host, port, flag, reusePort: false }, (socket) => socket.destroy());
   await listener.close();

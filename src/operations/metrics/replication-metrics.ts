@@ -25,7 +25,7 @@ export interface ReplicationFigures {
 
 type Counts = Omit<ReplicationFigures['counts'], 'badMessages'>;
 
-/** Registers the metrics of replicas that share what they know. */
+/** Registers the metrics of replicas that share placements and load. */
 export function addReplicationMetrics(exposition: MetricsExposition, read: () => ReplicationFigures): void {
   addGauges(exposition, read);
   const counter = (name: string, help: string, pick: (counts: Counts) => number) =>

@@ -9,7 +9,7 @@ const TOKEN_KINDS: readonly (readonly [string, (totals: TenantTotals) => number]
   ['cached', ({ cachedTokens }) => cachedTokens],
 ];
 
-/** Registers usage by tenant: sums of what other metrics show by model as well. */
+/** Registers usage by tenant: sums that other metrics also have by model. */
 export function addUsageMetrics(exposition: MetricsExposition, usage: TenantUsage): void {
   const counter = (name: string, help: string, pick: (totals: TenantTotals) => number) =>
     exposition.addCounter({

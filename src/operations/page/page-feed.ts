@@ -7,7 +7,7 @@ const INTERVAL_MS = 1000;
 /** Bytes that may wait for a slow viewer; it misses snapshots while there are more. */
 const WAITING_BYTES_MAX = 1 << 20;
 
-/** Sends snapshots to the viewers of the page, as server-sent events. Nothing is computed while there are none. */
+/** Sends snapshots to the viewers of the page, as server-sent events. Nothing is computed without subscribers. */
 export class PageFeed {
   readonly #read: (first: boolean) => unknown;
   readonly #viewers = new Set<ServerResponse>();

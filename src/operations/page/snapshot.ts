@@ -143,7 +143,7 @@ export interface CandidateShown {
   readonly seconds: number;
   /** Reason why it has stopped deciding; null = it decides. */
   readonly stopped: string | null;
-  /** Null = it has decided nothing yet. */
+  /** Null = no decision so far. */
   readonly all: ComparisonShown | null;
   /** Most decisions first. */
   readonly objectives: readonly (ComparisonShown & { readonly objective: string })[];

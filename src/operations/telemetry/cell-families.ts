@@ -130,7 +130,7 @@ export class CellFamilies {
     }
   }
 
-  /** Replaces the names that are shown for as long as they are vouched for. */
+  /** Replaces the vouched names, which are shown as they are. */
   vouch(names: VouchedNames): void {
     this.#vouched = names;
   }

@@ -138,7 +138,7 @@ export class MetricsExposition {
     });
   }
 
-  /** Replaces the names that are shown for as long as they are vouched for. */
+  /** Replaces the vouched names, which are shown as they are. */
   vouch(names: VouchedNames): void {
     this.#cells.vouch(names);
   }

@@ -63,7 +63,7 @@ export interface MetricsServerOptions {
   readonly refused?: ((details: RefusedPage) => void) | undefined;
 }
 
-/** A request that a page of another site may have made. */
+/** A request that may come from a page of another site. */
 export interface RefusedPage {
   readonly host: string | undefined;
   readonly origin: string | undefined;

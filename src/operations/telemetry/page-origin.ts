@@ -34,10 +34,10 @@ function hostOf(origin: string): string | undefined {
 }
 
 /**
- * Names that this machine is asked by. A page of a stranger can have its own name point to this machine (DNS
- * rebinding): the browser then takes both for one site, and only `Host` tells. Addresses, names without a dot (pods,
- * services, containers), names below domains that are never public, those of the cluster, and the machine's own name
- * need no configuration.
+ * Host names of this machine. A page of a stranger can have its own name point to this machine (DNS rebinding): the
+ * browser then takes both for one site, and only `Host` tells. Addresses, names without a dot (pods, services,
+ * containers), names below domains that are never public, those of the cluster, and the machine's own name need no
+ * configuration.
  */
 export class HostNames {
   readonly #names: ReadonlySet<string>;

@@ -16,9 +16,7 @@ export type ClientLabels = readonly [fairness: string, model: string, target: st
 /** Combinations with a name without a voucher that are shown all the same, in the whole picker. */
 export const UNVOUCHED_MAX = 24;
 
-/**
- * Time without a request after which such a combination gives its place to another one, and its series leave the page.
- */
+/** Time without a request after which such a combination is replaced by a new one, and its series leave the page. */
 export const UNUSED_MS_MAX = 3_600_000;
 
 /** Bound on a name without a voucher, in characters; a longer one is `other`. */

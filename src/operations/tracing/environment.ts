@@ -10,7 +10,7 @@ export class Environment {
     this.#values = values;
   }
 
-  /** The first of these variables that has a value; an empty one counts as absent. */
+  /** Value of the first of these variables that has one; an empty one counts as absent. */
   text(...names: readonly string[]): string | undefined {
     return this.#first(names)?.[1];
   }

@@ -21,7 +21,7 @@ const OPERATIONS: ReadonlyMap<PromptKind, string> = new Map<PromptKind, string>(
   [PromptKind.engine, 'text_completion'],
 ]);
 
-/** Attributes, those that are undefined left out and long texts cut. */
+/** Attributes, without undefined ones and with long texts cut. */
 type Draft = readonly (readonly [string, AttributeValue | undefined])[];
 
 function attributes(draft: Draft): Span['attributes'] {
@@ -143,8 +143,9 @@ function counted(tokens: number | undefined): number | undefined {
 }
 
 /**
- * Spans of the decisions of one call: one for each profile, and below it what its filters, scorers and picker did, as
- * far as the decision log still has it. The core does all of them in one call, so they share its times.
+ * Spans of the decisions of one call: one for each profile. Below it are those of its filters, scorers and picker, as
+ * far as they are still in the decision log. The core makes all decisions of a request in one call, so they share its
+ * times.
  */
 export function decisionSpans(
   traced: TracedDecision,

@@ -100,7 +100,7 @@ export class SpanQueue {
       try {
         return await this.#options.exporter.send(request);
       } catch (error) {
-        // Half at random, so that replicas do not come back together.
+        // Half at random, so that replicas do not return together.
         const wait = (error as ExportFailure).pauseMs ?? pauseMs * (0.5 + Math.random() / 2);
         const isRepeated = error instanceof ExportFailure && error.isTransient && !this.#isClosing;
         if (!isRepeated || performance.now() + wait > end) throw error;

@@ -10,7 +10,7 @@ import type { RequestLabels, SeriesLabels } from './series-labels.js';
 /** Scores are sums of 32-bit numbers; what differs by less is equal to the picker's eye. */
 const SAME_SCORE = 1e-6;
 
-/** Signal that a scorer reads, with the value that it had. */
+/** Signal that a scorer reads, with its value. */
 export interface ShownSignal {
   readonly name: string;
   /** Null = unknown. */
@@ -87,7 +87,7 @@ export interface ShownDecision {
   readonly shadow: {
     /** Null = no endpoint; its cost is null then. */
     readonly endpoint: string | null;
-    /** Predicted costs of its pick and of the pick, in targets. */
+    /** Predicted costs of the shadow program's pick and of the actual pick, in targets. */
     readonly cost: number | null;
     readonly pickCost: number;
   } | null;
@@ -378,7 +378,7 @@ function endOf(record: DecisionRecord, refusal: ShownRefusal | null): ShownEnd |
 export interface TieBreak {
   /** Candidates with the highest score. */
   readonly tied: number;
-  /** Rule that decided between them; `score`: there was one only. */
+  /** Rule that decided between them; `score` = there was one candidate only. */
   readonly by: 'score' | 'known signals' | 'requests in flight' | 'lot';
 }
 

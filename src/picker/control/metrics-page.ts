@@ -39,7 +39,7 @@ export class MetricsPage implements Part {
     return this.#server?.port ?? 0;
   }
 
-  /** Replaces the names that are label values for as long as they are vouched for. */
+  /** Replaces the vouched names, which are label values as they are. */
   vouch(names: VouchedNames): void {
     this.#options.own.vouch(names);
   }

@@ -332,8 +332,8 @@ export class PoolController {
   }
 
   /**
-   * Drops the prompts of an endpoint that has died: its process is gone, and its cache with it. An engine that reports
-   * its blocks and only keeps silent may have them still.
+   * Drops the prompts of an endpoint that has died: its process is gone, and its cache with it. An engine with events
+   * that is only silent may still hold its blocks.
    */
   forgetPrompts({ slot, generation }: SlotAssignment, isGone: boolean): void {
     const { prefix } = this.#settings;

@@ -84,7 +84,7 @@ export interface PoolPageSources {
   readonly events: EngineEvents;
   readonly flow: FlowControl | undefined;
   readonly replication: ReplicationControl | undefined;
-  /** Names that are label values for as long as they are vouched for. */
+  /** Vouched names, which are label values as they are. */
   readonly names: () => VouchedNames;
   readonly learning: LatencyLearning | undefined;
   readonly traces: Traces | undefined;
@@ -152,7 +152,7 @@ export class PoolPages implements Part {
     return this.#counts.sum(name, labels);
   }
 
-  /** Replaces the names that are label values for as long as they are vouched for. */
+  /** Replaces the vouched names, which are label values as they are. */
   vouch(names: VouchedNames): void {
     // A page that cannot be made is reported to its readers.
     this.#exposition?.then(

@@ -59,7 +59,7 @@ export class PoolReplica implements ReplicatedPool {
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #byKey = new Map<bigint, Followed>();
   #bySlot = new Map<number, Followed>();
-  /** By their place among the noted words. */
+  /** Endpoints in the order of the noted words. */
   #followed: Followed[] = [];
   #noted = new Uint32Array(0);
   #changed = true;

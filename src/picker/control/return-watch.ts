@@ -19,8 +19,8 @@ const EVERY_MS = 250;
 const CHECKS_MAX = 64;
 
 /**
- * Watches endpoints that are out of the picks. One that refuses connections is not probed with a client's request; when
- * it takes them again, its probe is due at once.
+ * Watches endpoints that are out of the picks. An endpoint that refuses connections is not probed with a client's
+ * request; when it takes them again, its probe is due at once.
  */
 export class ReturnWatch implements Part {
   readonly #options: ReturnWatchOptions;

@@ -31,8 +31,8 @@ interface Served {
 }
 
 /**
- * Finds endpoints that have served requests and whose engines have told of no block. What is sent to such an endpoint
- * counts as held by it until its first event, as `approx-prefix-cache-producer` does. Control thread.
+ * Finds endpoints that have served requests without an event of a block. What is sent to such an endpoint counts as
+ * held by it until its first event, as `approx-prefix-cache-producer` does. Control thread.
  */
 export class UntoldWatch {
   readonly #options: UntoldWatchOptions;

@@ -384,7 +384,9 @@ export class ShardPool {
     for (const shard of this.#shards.values()) shard.port.postMessage(message);
   }
 
-  /** A pool beside the own one, with a number that no other has had. The shards do not serve it before `announce`. */
+  /**
+   * A pool beside the own one, under a number that was never used before. The shards do not serve it before `announce`.
+   */
   link(pool: ServedPool): PoolLink {
     return new PoolLink(++this.#lastPool, pool, this);
   }

@@ -143,7 +143,7 @@ class Shard {
   readonly #refusals = new ConnectionRefusals(EXT_PROC_REFUSALS, (text, details) => this.#log.warn(details, text));
   #opener: StreamOpener | undefined;
   #collections: CollectionTime | undefined;
-  /** Certificate that has taken the place of the first one. */
+  /** Certificate that has replaced the first one. */
   #pair: KeyPair | undefined;
   /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
   #changes: Promise<void> = Promise.resolve();
@@ -335,7 +335,7 @@ class Shard {
   }
 
   #receive(message: ToShard): void {
-    // What ends by a message, as a request that is evicted, takes the time of this reading.
+    // A message that ends a request, as an eviction does, gets the time of this reading.
     threadClockMs();
     // The table has one entry for each kind; TypeScript does not relate the entry to the message that selected it.
     const handle = this.#messages[message.kind] as (message: ToShard) => void;

@@ -11,7 +11,7 @@ type HostAddress = { readonly ip: string } | { readonly hostName: string };
 const HOST_NAME =
   /^(?=.{1,253}\.?$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*\.?$/i;
 
-/** Reads an address: IPv4, IPv6 with or without brackets, or a host name. Undefined when it is none of these. */
+/** Reads an address: IPv4, IPv6 with or without brackets, or a host name. Undefined = neither of them. */
 function readHostAddress(text: string): HostAddress | undefined {
   const bracketed = text.startsWith('[') && text.endsWith(']');
   const plain = bracketed ? text.slice(1, -1) : text;

@@ -27,7 +27,7 @@ interface Host {
   asked: boolean;
 }
 
-/** The one address that each watched host name stands for, looked up again and again. */
+/** The address of each watched host name, looked up again and again. */
 export class HostNames {
   readonly #resolve: ResolveHost;
   readonly #refreshMs: number;

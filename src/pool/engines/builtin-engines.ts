@@ -91,7 +91,7 @@ export const BUILTIN_ENGINES: readonly EngineConfig[] = [
     cacheInfoSpec: 'atom:cache_config_info',
   },
   {
-    // Diffusion: there is no KV cache whose use could be told.
+    // Diffusion has no KV cache, and so no use of one.
     name: 'vllm-omni',
     queuedRequestsSpec: 'vllm_omni:num_requests_waiting',
     runningRequestsSpec: 'vllm_omni:num_requests_running',

@@ -1,4 +1,4 @@
-/** A metric by name and, where given, by label values that a series must carry. */
+/** A metric by name and, if given, by label values that a series must have. */
 export interface MetricSpec {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;

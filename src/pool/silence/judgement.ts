@@ -25,7 +25,7 @@ export interface Abandoned {
 
 /** A silent endpoint. */
 export interface Silence {
-  /** Requests that should have got a byte. */
+  /** Requests without a byte for longer than they should be. */
   readonly overdue: number;
   /** Time without a byte, and the time within which one should have come, of the request that is longest overdue. */
   readonly quietMs: number;
@@ -144,14 +144,14 @@ function promptsOf(requests: readonly HeardRequest[], heardMs: number): Prompts 
 
 /**
  * Uncached tokens whose computation can come before the next byte: those that waited at the last byte, or those before
- * the request, and the longest prompt that came later, which an engine may prefer. Not all that came later: they would
- * put the judgement off for ever.
+ * the request, and the longest prompt that came later, which an engine may prefer. Later prompts are left out: they
+ * would put the judgement off without end.
  */
 function tokensBefore(request: HeardRequest, { before, later }: Prompts, heardMs: number): number {
   return later + (request.chargedMs <= heardMs ? before : request.tokensAhead + request.uncachedTokens);
 }
 
-/** Time without a byte that is no silence, as far as one request tells. */
+/** Time without a byte that is no silence, by one request's sizes. */
 function patienceOf(request: HeardRequest, { times, works }: Evidence, tokens: number): number {
   const blind = works === undefined || request.promptTokens === 0 || request.expects === 'end';
   const leastMs = (blind ? QUIET_BLIND_MS : QUIET_MS) + TOKEN_MS * tokens;

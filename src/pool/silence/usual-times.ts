@@ -6,9 +6,7 @@ const OWN_ANSWERS = 8;
 const MEAN_OVER = 64;
 /** Share of the longest answer that is left after the next one: half after 350. */
 const KEPT_SHARE = 0.998;
-/**
- * Least mean of tokens before a first output, so that a few cached prompts do not make every other one look endless.
- */
+/** Least mean of tokens before a first output, so that after a few cached prompts the others do not look endless. */
 const TOKENS_MIN = 64;
 
 /** How long answers usually take, in milliseconds; learned from the answers of one endpoint, or of the pool. */
@@ -68,7 +66,7 @@ export class PoolTimes {
   readonly #pool = new UsualTimes();
   readonly #bySlot = new Map<number, { readonly generation: number; readonly times: UsualTimes }>();
 
-  /** Learns from an answer that came to its end; from others nothing can be learned. */
+  /** Learns from an answer that came to its end; others teach nothing. */
   note(sample: TrainingSample): void {
     if (sample.outcome !== 'completed') return;
     this.#pool.note(sample);
@@ -79,9 +77,7 @@ export class PoolTimes {
     times.note(sample);
   }
 
-  /**
-   * Undefined while the pool has given no answer whose end was seen: nothing is known of what its answers should take.
-   */
+  /** Undefined until an answer of the pool was seen to its end: usual times are unknown then. */
   of(slot: number, generation: number): UsualTimes | undefined {
     const own = this.#bySlot.get(slot);
     if (own?.generation === generation && own.times.answers >= OWN_ANSWERS) return own.times;

@@ -21,7 +21,7 @@ export interface AttributeScanner extends PageScanner {
 
 /** Label by which DCGM Exporter tells the series of several pods on one page apart. */
 const POD_LABEL = 'pod';
-/** Metric that no page has: it makes the query different from all others. */
+/** Metric that is on no page, so that the query differs from all others. */
 const PLACEHOLDER = 'pointsman_attributes';
 
 /**

@@ -51,8 +51,8 @@ export interface MetricsInformerOptions {
    */
   readonly tls?: ScrapeTlsOptions | undefined;
   /**
-   * Requests that the endpoint of a slot has answered so far. With it, pages that stand still while requests end are
-   * found.
+   * Requests that the endpoint of a slot has answered so far. Present = pages are found that stand still while requests
+   * end.
    */
   readonly answered?: ((slot: number, generation: number) => number) | undefined;
   /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */

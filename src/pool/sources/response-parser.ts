@@ -154,7 +154,7 @@ export class ResponseParser {
     const head = readHead(this.#lines);
     this.#lines = [];
     if (head.status === 101) throw malformed('it switches protocols');
-    // 1xx: the answer is still to come; #headBytes goes on counting, so that their number is bounded.
+    // 1xx: the answer follows; #headBytes counts on, so that their number is bounded.
     if (head.status < 200) return;
     if (head.status !== 200) throw new ScrapeFault('status', `the server answered ${head.status} in place of 200`);
     this.#keepAlive = head.keepAlive;

@@ -47,7 +47,7 @@ export class TrainingClient {
     this.#timer.unref();
   }
 
-  /** Samples that the server did not take. */
+  /** Samples that the server did not accept. */
   get lost(): number {
     return this.#lost;
   }

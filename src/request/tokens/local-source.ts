@@ -61,7 +61,7 @@ export class LocalSource implements TokenSource {
     if (this.#threads.waiting >= WAITING_MAX) return { outcome: 'busy', why: `${WAITING_MAX} prompts wait already` };
     const { folder, timeoutMs } = this.#settings;
     const what = prompt === PromptKind.chat ? 'chat' : 'completion';
-    // A thread finishes a prompt whose request has ended. Ending the thread would lose the files that it has read.
+    // A thread finishes a prompt whose request has ended. An ended thread would lose the files that it has read.
     const over = new AbortController();
     const late = sleep(timeoutMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).then(
       (): Tokenised => ({ outcome: 'late', why: `not cut within ${timeoutMs} ms` }),

@@ -23,7 +23,10 @@ type Body = Readonly<Record<string, unknown>>;
 
 /** Bound on the bytes of the remembered segments of one thread. */
 const CACHE_BYTES = 64 * 1024 * 1024;
-/** Length from which texts are remembered. Shorter ones are tokenised as fast as they are looked up. */
+/**
+ * Length from which texts are remembered. Length from which on texts are remembered; shorter ones are tokenised as fast
+ * as they are looked up.
+ */
 const REMEMBERED_CHARACTERS = 32;
 
 /**
@@ -31,7 +34,7 @@ const REMEMBERED_CHARACTERS = 32;
  *
  * Special tokens are cut out of a text first, so the ids of a text are the ids of the pieces between them, in order.
  * The pieces are remembered: of a conversation that has grown, only the new pieces are tokenised. This property is
- * tested when the model is loaded. A model without it has its texts tokenised as a whole.
+ * tested when the model is loaded. A model without such a token has its texts tokenised as a whole.
  */
 export class PromptTokeniser {
   readonly #tokenizer: Tokenizers.Tokenizer;

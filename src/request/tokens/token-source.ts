@@ -34,7 +34,7 @@ export interface TokenSource {
   reads(prompt: PromptKind): boolean;
   /** Never rejects. @param signal aborted when the request has ended and needs no tokens */
   tokenise(body: PromptBody, signal: AbortSignal): Promise<Tokenised>;
-  /** What it remembers; undefined = a source of this kind remembers nothing. */
+  /** Remembered segments; undefined = sources of this kind remember nothing. */
   readonly segments?: SegmentsState | undefined;
   close(): Promise<void>;
 }

@@ -39,7 +39,7 @@ export class PlacedHeaders implements OutgoingHeaders {
 
 /** What the proxy says of an answer in its head. */
 export interface AnswerHead extends Pick<HookResponse, 'status' | 'headers' | 'served'> {
-  /** As in HookResponse; absent = it told who served, or nothing. */
+  /** As in HookResponse; absent = the response named the serving endpoint, or nothing. */
   readonly balanced?: boolean;
 }
 

@@ -91,7 +91,7 @@ class BurstProducer implements HookPlugin {
     return burst;
   }
 
-  /** Assigns the requests of a window at its end and lets them go on. */
+  /** Assigns the requests of a window at its end, and continues them. */
   #seal(endpoints: EndpointViews): void {
     const burst = this.#burst!;
     this.#burst = undefined;

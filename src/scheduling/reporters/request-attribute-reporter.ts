@@ -11,7 +11,7 @@ const DEFAULT_NAMESPACE = 'envoy.lb';
 const NUMBERS: ReadonlySet<string> = new Set(['int', 'uint', 'double', 'dyn']);
 const CONDITIONS: ReadonlySet<string> = new Set(['bool', 'dyn']);
 
-/** Refuses an expression that does not compile, or whose value certainly has another type. */
+/** Refuses an expression that does not compile, or whose value is sure to have another type. */
 function checked(types: ReadonlySet<string>, expected: string) {
   return (text: string, context: z.core.$RefinementCtx<string>) => {
     if (text === '') return;

@@ -2,7 +2,7 @@ import type { LabelSelector } from '../../contract/label-selector.js';
 
 /** Thrown for an unreadable text form of a Kubernetes label selector. */
 export class BadSelector extends Error {
-  /** The rule that is wrong, as it stands in the text. */
+  /** The wrong rule, as it stands in the text. */
   readonly rule: string;
 
   constructor(rule: string) {

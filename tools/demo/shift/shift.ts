@@ -155,7 +155,8 @@ class ObservedPool {
 }
 
 /**
- * Calls `act` every so often, one call at a time; `stop` waits for the call that runs, and throws what one has thrown.
+ * Calls `act` once per window, one call at a time. `stop` waits for the last call, and throws the error of a failed
+ * one.
  */
 function everyWindow(windowMs: number, act: () => Promise<void>): { stop(): Promise<void> } {
   let running = Promise.resolve();

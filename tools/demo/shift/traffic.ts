@@ -26,7 +26,7 @@ export const PHASES: readonly Phase[] = [
   { name: 'a slow server', shared: 1, long: 0.4, chats: 0.5, slowdown: 2 },
 ];
 
-/** One planned request. Its prompt is the dialogue so far, followed by `says`. */
+/** One planned request. Its prompt is the dialogue up to it, followed by `says`. */
 export interface PlannedRequest {
   /** Milliseconds from the beginning of the run. */
   readonly atMs: number;

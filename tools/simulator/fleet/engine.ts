@@ -56,8 +56,8 @@ export interface EngineListener<Request extends EngineRequest> {
 /**
  * One engine, step by step, with the scheduling of vLLM v1: running sequences first and in their order, prompts in
  * pieces under a common budget of tokens, the last running sequence is preempted when blocks run out and begins again,
- * waiting sequences join in their order while budget, places and blocks last. Knows no clock: `beginStep` says how long
- * the step takes, `endStep` ends it.
+ * waiting sequences join in their order while budget, places and blocks last. It has no clock: `beginStep` returns the
+ * duration of a step, `endStep` ends it.
  */
 export class Engine<Request extends EngineRequest = EngineRequest> {
   readonly limits: EngineLimits;
@@ -101,7 +101,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     return sequence;
   }
 
-  /** Takes a sequence out, wherever it is; a step under way goes on without it. Not from a listener. */
+  /** Removes a sequence in any state; a step under way continues without it. Not from a listener. */
   abort(sequence: Sequence<Request>): void {
     for (const row of [this.#waiting, this.#running]) {
       const at = row.indexOf(sequence);

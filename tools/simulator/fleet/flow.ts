@@ -122,7 +122,7 @@ export class SimulatedFlow {
     this.look();
   }
 
-  /** @param gone endpoints that take nothing more */
+  /** @param gone endpoints that leave */
   endpointsChanged(gone: readonly number[]): void {
     this.#controller.endpointsGone(gone);
     this.collect();

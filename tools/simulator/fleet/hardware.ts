@@ -1,7 +1,7 @@
 import type { StepTable } from './step-table.js';
 import type { StepConstants } from './step-time.js';
 
-/** One model on one kind of GPU (or several that work as one). */
+/** One model on one kind of GPU, or on several that work together. */
 export interface Hardware {
   readonly constants: StepConstants;
   /** Measured step times; only where a profile of whole steps is public. */

@@ -78,7 +78,7 @@ export function isWait(outcome: PickOutcome | Wait): outcome is Wait {
 const WRITER = 0;
 const DECIDER = 1;
 const PROFILE = 0;
-/** A profile that takes any endpoint of the subset: the one that a peer has chosen, or one by lot. */
+/** A profile that takes any endpoint of the subset: the pick of a peer, or one by lot. */
 const MIRROR = 1;
 const FIRST_GENERATION = 1;
 /** Bound on the requests that wait in a picker's queues. */

@@ -12,7 +12,7 @@ export interface Play {
   readonly turn: Turn;
   /** Position of the turn in the session. */
   readonly position: number;
-  /** Client of a fixed number of them that plays it, -1 = none. */
+  /** Number of the client that plays it, where their number is fixed; -1 = none. */
   readonly client: number;
   /** Called when the session is over. */
   readonly over: (() => void) | undefined;

@@ -2,7 +2,7 @@ import { seededRandom } from '../../../src/runtime/seeded-random.js';
 
 /**
  * A seeded row of random numbers with the distributions that traffic and engines need. The name keeps rows of one seed
- * apart, so that one more draw in one place moves no draw in another.
+ * apart, so that a further draw in one place changes no draw in another.
  */
 export class RandomStream {
   /** In [0, 1). */

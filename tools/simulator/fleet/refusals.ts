@@ -2,10 +2,10 @@ import { refuseUnsimulatedFlow } from './flow.js';
 import type { PickerConfiguration } from './picker-configuration.js';
 
 /**
- * Refuses what the simulation does not have.
+ * Refuses settings that the simulation ignores.
  * @param blockTokens tokens of the workload's blocks
  * @param events the engines tell KV events
- * @throws Error one line that names it
+ * @throws Error one line that names the setting
  */
 export function refuseUnsimulated(
   { scheduling, flowControl }: PickerConfiguration,

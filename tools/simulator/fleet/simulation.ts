@@ -11,7 +11,7 @@ import { type Play, Plays } from './plays.js';
 import { RandomStream } from './random-stream.js';
 import { meanOutputTokens, requestsOf, type Turn, type Workload } from './workload.js';
 
-/** A request on its way: what the client sent, where it went, what is charged for it. */
+/** A request under way: what the client sent, its endpoint, and its charge. */
 interface Flight extends EngineRequest {
   readonly turn: Turn;
   readonly play: Play;

@@ -20,7 +20,7 @@ export interface Session {
   /** Priority of its requests, absent = 0, and the tenant that they belong to, absent = none. */
   readonly priority?: number;
   readonly tenant?: string;
-  /** Endpoints that may serve it, by their numbers; absent = all. */
+  /** Endpoints that may serve the request, by number; absent = all. */
   readonly endpoints?: readonly number[];
 }
 

@@ -46,7 +46,7 @@ function drawCurves(canvas: Canvas, own: readonly (readonly number[])[], policie
   return figure(width, 280, label, [...shares, ...grid, ...curves].join(''));
 }
 
-/** A change of one policy on one workload, with its interval where there is one. */
+/** A change of one policy on one workload, with its interval if there is one. */
 interface Change {
   readonly workload: string;
   readonly policy: string;

@@ -91,7 +91,7 @@ interface Part {
   readonly tokens: number;
 }
 
-/** One step under way: who computes how much, and how long it takes. */
+/** One step under way: tokens by sequence, and its duration. */
 export interface Step {
   readonly milliseconds: number;
   readonly prefillTokens: number;

@@ -2,8 +2,8 @@ import { type ModelServer, type ModelServerOptions, startModelServer } from './m
 
 export interface FleetOptions extends Omit<ModelServerOptions, 'name' | 'host' | 'port'> {
   /**
-   * `ports`: 127.0.0.1 and a free port each. `addresses`: 127.0.1.1, 127.0.1.2, … on one port, for a picker that tells
-   * endpoints apart by their address alone.
+   * `ports`: 127.0.0.1 and a free port each. `addresses`: 127.0.1.1, 127.0.1.2, … on one port, for a picker that
+   * distinguishes endpoints by address alone.
    */
   readonly spread?: 'ports' | 'addresses';
   /** Port of all servers with `addresses`; 0 = a free one. */

@@ -48,7 +48,7 @@ function checkTraces(suite: Suite, folder: string): void {
   }
 }
 
-/** The workloads that run, and those that sequences and variants take their traffic from. */
+/** The workloads that run, and those whose traffic sequences and variants use. */
 function usedWorkloads(
   suite: Suite,
 ): readonly { readonly name: string; readonly kind: string; readonly path?: string }[] {

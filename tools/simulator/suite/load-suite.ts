@@ -7,7 +7,7 @@ import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
 /**
  * Reads and checks a suite.
- * @throws ConfigurationError one line with place, field, what is wrong and what would be right
+ * @throws ConfigurationError one line with place, field, fault and remedy
  */
 export function loadSuite(path: string): Suite {
   let text: string;

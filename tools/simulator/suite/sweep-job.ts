@@ -1,4 +1,4 @@
-// Job of a sweep's threads. Piscina calls it by its name.
+// Job of a sweep's threads. Named as Piscina calls it.
 
 import type { Suite } from './schema.js';
 import { type RunResult, runOne, type SuiteFolders, type SuiteRun } from './suite-run.js';

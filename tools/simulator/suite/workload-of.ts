@@ -75,10 +75,7 @@ function ownFields(workload: SuiteWorkload): Partial<Session> {
 const TOKEN_MS_MIN = 5;
 const DRAWN_FIRST = 64;
 
-/**
- * As many sessions as `clients` can play in `seconds`, if every answer came as fast as can be; of a trace all that it
- * has.
- */
+/** As many sessions as `clients` can play in `seconds` with the quickest answers; of a trace, all sessions. */
 function sessionsFor(
   workload: SuiteWorkload,
   clients: number,

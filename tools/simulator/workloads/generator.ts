@@ -16,7 +16,7 @@ export interface GeneratorContext {
   read(path: string): string;
 }
 
-/** One kind of traffic: its parameters, and how it is made from them. */
+/** One kind of traffic: its parameters, and the function that makes it from them. */
 export interface WorkloadKind<Parameters = never> {
   readonly kind: string;
   readonly doc: string;

@@ -6,7 +6,7 @@ import { defineWorkload, type GeneratorContext } from './generator.js';
 import { arrivalFields, drawLength, length } from './parameters.js';
 import type { GrowingText } from './text.js';
 
-/** One request: a beginning that others may share, its own text, its answer. */
+/** One request: a beginning that it may share with others, its own text, its answer. */
 function request(beginning: GrowingText, own: number, output: number, startMs: number): Session {
   const text = beginning.copy().append(own);
   const promptTokens = text.tokens;

@@ -1,4 +1,4 @@
-/** Gives out content ids: each stands for one block of text that nothing else shares. */
+/** Issues content ids: each stands for one block of text that nothing else shares. */
 export class ContentIds {
   #next = 0;
 

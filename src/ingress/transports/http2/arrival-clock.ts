@@ -1,6 +1,5 @@
 /**
- * A loop that has waited at least this long had nothing to read before (a poll that finds something at once takes
- * less).
+ * A loop that waited at least this long had nothing to read before (a poll that finds something at once takes less).
  */
 const IDLE_MS_MIN = 0.05;
 

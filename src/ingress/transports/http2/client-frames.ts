@@ -128,7 +128,7 @@ export class ClientFrames implements FrameSink, HeadSink {
   #last = 0;
   /** Send window of new streams, from the client's settings. */
   #initialWindow = WINDOW_BYTES_DEFAULT;
-  /** Bytes that came and that the client has not been given new room for. */
+  /** Received bytes for which the client has no new room. */
   #uncredited = 0;
   /** The DATA frame that is being read. */
   #stream: ServerStream | undefined;
@@ -377,7 +377,7 @@ function sizeError(what: string): ConnectionError {
 }
 
 /**
- * The latest streams that this side has reset, each in the place of its number. Frames on them mean nothing until the
+ * The latest streams that this side has reset, each at the place of its number. Frames on them mean nothing until the
  * client ends them, and are no error.
  */
 class ResetStreams {

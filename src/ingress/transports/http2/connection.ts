@@ -42,7 +42,7 @@ export interface ConnectionOptions {
   readonly methods: ReadonlyMap<string, Method>;
   /** For the bytes of messages that are not complete. */
   readonly budget: ByteBudget;
-  /** Most of these that one connection holds. */
+  /** Bound on the bytes that one connection holds. */
   readonly heldBytesMax: number;
   readonly messageBytesMax: number;
   readonly replyBytesMax: number;
@@ -66,7 +66,7 @@ export interface ConnectionWire extends Wire {
    * Sends what was written, then closes.
    * @param linger what still comes is read and thrown away for a while: a client whose bytes meet a closed socket gets
    * a
-   *   reset, which takes from it what it has not read yet
+   *   reset, which drops what the client has not read yet
    */
   end(linger: boolean): void;
 }

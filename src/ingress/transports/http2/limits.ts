@@ -27,9 +27,9 @@ export const NARROW_WINDOW_BYTES = 16_384;
 /** Messages that are given room for their rest at one time while windows are narrow. */
 export const LEADING_BYTES_MAX = 4 * 1024 * 1024;
 /**
- * Memory that one connection's unfinished messages may take: what is under way when windows become narrow, and what is
- * given then, in buffers twice as large as their bytes. A client that keeps to its windows reaches it with some 2,000
- * messages at a time.
+ * Memory for one connection's unfinished messages, when windows become narrow: what is under way then, and what is
+ * granted then, in buffers of twice that size. A client that keeps to its windows reaches it with some 2,000 messages
+ * at a time.
  */
 export const UNFINISHED_BYTES_MAX = 32 * 1024 * 1024;
 

@@ -37,7 +37,7 @@ export type MessageFault =
   | 'compressed'
   /** Longer than the bound. */
   | 'too large'
-  /** The budget has no room for the bytes that have come. */
+  /** The budget has no room for received bytes. */
   | 'no room';
 
 /**
@@ -73,7 +73,7 @@ export class MessageReader {
     return this.#length;
   }
 
-  /** Bytes that are missing of the message under way; 0 = none is, or its length has not come. */
+  /** Missing bytes of the message under way; 0 = there is none, or its length is unknown. */
   get missing(): number {
     return this.#prefixBytes < PREFIX_BYTES ? 0 : this.#length - this.#have;
   }
@@ -144,8 +144,8 @@ export class MessageReader {
   }
 
   /**
-   * Messages of the usual sizes get all of their room at once, unless memory is tight; that of longer ones doubles as
-   * their bytes come, so that what is only announced takes none.
+   * Messages of the usual sizes get all of their room at once, unless memory is tight. The room of longer ones doubles
+   * as their bytes arrive, so that announced bytes take none.
    */
   #grow(need: number): boolean {
     const least = this.#budget.isTight ? 0 : KEPT_BYTES_MAX;

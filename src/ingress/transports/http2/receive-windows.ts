@@ -78,7 +78,7 @@ export class ReceiveWindows {
     this.#lead();
   }
 
-  /** Takes room back from streams that were given some and do not use it. Called once in a while. */
+  /** Takes back unused room of streams. Called once in a while. */
   sweep(): void {
     this.#leading.clear();
     this.#leadingBytes = 0;
@@ -102,7 +102,7 @@ export class ReceiveWindows {
     return false;
   }
 
-  /** Gives streams the rest of their messages, in their order, as long as that is not too much at a time. */
+  /** Gives streams the rest of their messages, in order, up to a bound at a time. */
   #lead(): void {
     for (const stream of this.#waiting) {
       const { missing } = stream;

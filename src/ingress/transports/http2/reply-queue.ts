@@ -9,8 +9,8 @@ interface Part {
 }
 
 /**
- * Bytes of replies that the client's windows do not let through yet, in their order. Parts of held memory are not
- * copied: the memory is kept until they have been read.
+ * Bytes of replies beyond the client's windows, in their order. Parts of held memory are not copied: the memory is kept
+ * until they have been read.
  */
 export class ReplyQueue {
   #parts: Part[] = [];

@@ -20,10 +20,7 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
-  /**
-   * Handlers are made with their first call, so that a stream which is reset before has none. Absent = with the
-   * stream's headers.
-   */
+  /** Handlers are made with their first call, so that an early reset makes none. Absent = with the stream's headers. */
   readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
@@ -94,7 +91,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Data that came while the stream was not read. */
   #unread: Buffer[] | undefined;
   #unreadBytes = 0;
-  /** Bytes that came and that the client has not been given new room for. */
+  /** Received bytes for which the client has no new room. */
   uncredited = 0;
   /** Bytes of data so far, and as many as the request announced. */
   received = 0;

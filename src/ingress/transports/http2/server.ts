@@ -17,7 +17,7 @@ export class Http2Server {
   readonly #options: ConnectionOptions;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
-  /** Sockets on which nothing has come, and when they were accepted. */
+  /** Sockets without a first byte, and the times at which they were accepted. */
   readonly #silent = new Map<Socket, number>();
   #isEnding = false;
   readonly #arrivals = new ArrivalClock();
@@ -135,7 +135,7 @@ export class Http2Server {
     return connection;
   }
 
-  /** Ends sockets on which nothing has come. @param before those that were accepted earlier */
+  /** Ends sockets without a first byte. @param before those that were accepted earlier */
   #dropSilent(before: number): void {
     for (const [socket, acceptedAt] of this.#silent) if (acceptedAt < before) socket.destroy();
   }

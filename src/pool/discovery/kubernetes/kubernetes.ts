@@ -124,7 +124,7 @@ export class KubernetesDiscovery implements Discovery {
     }
   }
 
-  /** Resolves at once: the first state comes through `changed` as soon as the API server has given it. */
+  /** Returns at once: the first state follows through `changed`, after the answer of the API server. */
   start(changed: (update: PoolUpdate) => void, report: (problem: string) => void): Promise<undefined> {
     this.#changed = changed;
     this.#report = report;

@@ -378,7 +378,7 @@ function rewriteTargets(given: unknown, nameField: string, field: string): Rewri
 
 const PRIORITY_OF_CRITICALITY: Readonly<Record<string, number>> = { Critical: 1, Standard: 0, Sheddable: -1 };
 
-/** InferenceModel of GIE up to 0.5. Its `poolRef` is read by name: it knew one group only. */
+/** InferenceModel of GIE up to 0.5. Its `poolRef` is read by name alone, since it had one group only. */
 export const readModel = reader((object): ModelRecord => {
   const spec = fields(object.spec);
   const criticality = text(spec.criticality) ?? 'Standard';

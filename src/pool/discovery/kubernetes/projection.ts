@@ -31,7 +31,7 @@ export interface Projection {
 }
 
 /**
- * The pool as the objects say it. A pure function: neither the order in which the objects came nor what was there
+ * The pool as the objects describe it. A pure function: neither the order in which the objects came nor what was there
  * before matters.
  * @param made the endpoints of the pods, where they have been made already
  */

@@ -27,11 +27,11 @@ type Group = readonly BurstRequest[];
 
 /**
  * Assigns the requests of a burst together (llm-d-router, burst-prefix-cache-producer). Requests with one prompt go to
- * one endpoint, so that it is computed once. Groups of several requests come first, then single ones that share leading
- * blocks with others, each kind with the longest prompt first. A group prefers the endpoint with the longest shared
- * beginning while that endpoint has less than its fair share of the burst. Otherwise it goes to the endpoint with the
- * least assigned weight, then with the fewest running requests. Requests without a shared beginning or without a prompt
- * are not assigned.
+ * one endpoint, so that the prompt is computed once. Groups of several requests come first, then single ones that share
+ * leading blocks with others, each kind with the longest prompt first. A group prefers the endpoint with the longest
+ * shared beginning while that endpoint has less than its fair share of the burst. Otherwise it goes to the endpoint
+ * with the least assigned weight, then with the fewest running requests. Requests without a shared beginning or without
+ * a prompt are not assigned.
  */
 export function assignBurst(
   requests: readonly BurstRequest[],
