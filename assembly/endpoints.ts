@@ -27,8 +27,8 @@ export const COLUMN_BLOCK_COUNT: u32 = 7; // commit: engine's KV blocks, 0 = unk
 export const COLUMN_SLOTS_SEEN: u32 = 8;
 export const COLUMN_INFLIGHT_SCRAPED: u32 = 9; // commit: part of INFLIGHT that the last scrape accounts for
 /**
- * commit, f32: requests up to which, before its next scrape, none sent there is taken to wait (scheduling/slots.ts);
- * control thread
+ * commit, f32: bound on the requests sent there since its last scrape that are taken to run at once
+ * (scheduling/slots.ts); control thread
  */
 export const COLUMN_STARTS: u32 = 10;
 export const COLUMN_INFLIGHT: u32 = 11; // commit: requests in flight
@@ -47,8 +47,8 @@ export const COLUMN_ADAPTERS_WAITING: u32 = 23; // commit
 export const COLUMN_ADAPTERS_MAX: u32 = 24; // commit
 export const COLUMN_PREFIX_BLOCKS: u32 = 25; // index: blocks that the prefix index says it holds
 export const COLUMN_PREFIX_CAPACITY: u32 = 26; // index: bound on the former, 0 = none
-export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 that was sent a cold prompt before this one, 0 = none
-export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 that was sent a cold prompt after this one, 0 = none
+export const COLUMN_COLD_OLDER: u32 = 27; // commit: slot + 1 with the cold prompt before this one, 0 = none
+export const COLUMN_COLD_NEWER: u32 = 28; // commit: slot + 1 with the cold prompt after this one, 0 = none
 export const COLUMN_ADAPTERS_SENT: u32 = 29; // commit: adapters remembered as sent there
 /** commit, f32: least time per output token that a request in flight wants, ms, 0 = none */
 export const COLUMN_STRICTEST_TPOT: u32 = 30;

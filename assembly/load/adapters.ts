@@ -6,8 +6,8 @@
 // request, so there is nothing to repair.
 //
 // The gauge of an engine lists the adapters of requests that run or wait; an adapter without requests is not in it,
-// though it stays loaded until its place is needed. An engine keeps the adapters used last, so of those remembered and
-// not listed as many are still there as the engine has places left, the newest first.
+// though it stays loaded until its place is needed. An engine keeps the adapters used last. So of the remembered and
+// unlisted ones, the newest are loaded, as many as the engine has places left.
 import * as column from '../columns/column';
 import {
   COLUMN_ADAPTERS_MAX,
@@ -52,7 +52,7 @@ export function adaptersForget(slot: u32): void {
   column.setU32(COLUMN_ADAPTERS_SENT, slot, 0);
 }
 
-/** Returns whether a remembered adapter, not in the gauge, still has its place among the `room` places left. */
+/** Whether a remembered adapter, not in the gauge, is still within the `room` places left. */
 function stillLoaded(slot: u32, wanted: u64, gauge: usize, kept: u32, room: u32): bool {
   const list = rememberedOf(slot);
   const count = min(column.u32(COLUMN_ADAPTERS_SENT, slot), ADAPTERS_REMEMBERED);

@@ -3,8 +3,8 @@
 //
 // Owns: REGION_CHANGES, one ring per thread. Its thread writes `written`, `lost` and the records; the control thread
 // writes `read`. No lock: a record is complete before `written` moves, and its space is free once `read` has passed it.
-// Both count bytes modulo 2^32. A record that does not fit is counted as lost; the control thread then tells its peers
-// of a gap. Without replication the region is empty and the thread's CHANGES is 0.
+// Both count bytes modulo 2^32. A record without room is counted as lost; the control thread then tells its peers of a
+// gap. Without replication the region is empty and the thread's CHANGES is 0.
 //
 // A record is whole 8-byte words: a ChangeHead, then the hashes of the blocks, then the hash of the tail if there is
 // one. A record that would cross the end of the ring begins at its start; CHANGE_SKIP fills the rest.

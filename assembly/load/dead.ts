@@ -40,7 +40,10 @@ function setDeath(slot: u32, state: u32): void {
   if (ASSERTIONS) assert(poolWords().dead <= SLOTS, 'no more endpoints are dead than there are slots');
 }
 
-/** A request to the endpoint got no answer that is its own. Commit lock held. @returns 1 when it is in doubt by this */
+/**
+ * A request to the endpoint got no answer that is its own. Commit lock held. @returns 1 when the endpoint is in doubt
+ * from now on
+ */
 export function doubt(slot: u32, now: f64): u32 {
   if (poolWords().watched == 0 || poolWords().ejectionOff != 0) return 0;
   if (column.u32(COLUMN_STATE, slot) != STATE_LIVE || deathOf(slot) != DEATH_NONE) return 0;
@@ -115,7 +118,7 @@ export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
 /**
  * The control thread has found that an endpoint takes connections. One that was dead is out until a probe succeeds,
  * which is due at once; the bound on ejected endpoints holds. Takes the commit lock.
- * @returns 1 when it was dead, 0 when it was not, 2 when the lock could not be had: call again
+ * @returns 1 when it was dead, 0 when it was not, 2 when the lock was not had in time: call again
  */
 export function endpointAlive(slot: u32, generation: u32, now: f64): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');

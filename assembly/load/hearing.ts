@@ -37,7 +37,9 @@ export function hearingAt(index: u32): Hearing {
   return changetype<Hearing>(hearingAddress() + <usize>index * HEARING_BYTES);
 }
 
-/** Begins the hearing of a fresh charge: it is no evidence before its shard says what it expects. Commit lock held. */
+/**
+ * Begins the hearing of a fresh charge, which is no evidence before its shard tells what to expect. Commit lock held.
+ */
 export function hearingReset(index: u32): void {
   const at = hearingAt(index);
   at.expects = EXPECTS_NOTHING;

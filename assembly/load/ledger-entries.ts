@@ -74,7 +74,7 @@ export const ENTRY_CHARGED: u32 = 1;
 /** Flag of an entry: the request probes an ejected endpoint. */
 export const ENTRY_PROBE: u32 = 1;
 
-/** Entries that a thread keeps for itself at most, so that its charges touch no other thread's cache lines. */
+/** Bound on the entries that a thread keeps for itself, so that its charges touch no other thread's cache lines. */
 const OWN_ENTRIES: u32 = 64;
 
 export function headOf(thread: u32): LedgerHead {

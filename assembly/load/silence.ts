@@ -27,7 +27,7 @@ import { ENTRY_PROBE, entryAt, featuresOf, isCharged, LedgerEntry, ledgerTop } f
 
 const SHORT: u32 = 20;
 
-export const SILENCE_BUSY: u32 = 0; // the lock could not be had: call again
+export const SILENCE_BUSY: u32 = 0; // lock not had: call again
 export const SILENCE_OUT: u32 = 1; // the endpoint is out
 export const SILENCE_IN: u32 = 2; // it is not: the bound, ejection is off, or the slot has another endpoint
 

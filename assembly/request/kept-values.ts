@@ -60,7 +60,7 @@ export function takeString(scan: RequestScan, sink: u32, from: usize, length: u3
   }
 }
 
-/** Appends what fits of `length` bytes. @returns the length that the whole would have. */
+/** Appends what fits of `length` bytes. @returns the length without the bound. */
 function keep(to: usize, kept: u32, bytesMax: u32, from: usize, length: u32): u32 {
   const room = kept < bytesMax ? bytesMax - kept : 0;
   const taken = length < room ? length : room;

@@ -19,9 +19,7 @@ export const MEDIUM_IMAGE: u32 = 1;
 export const MEDIUM_VIDEO: u32 = 2;
 export const MEDIUM_AUDIO: u32 = 3;
 
-/**
- * Remembers a medium of the prompt; one that came before is not counted again, and those beyond the bound are left out.
- */
+/** Remembers a medium of the prompt. Repeated ones are not counted again, and those beyond the bound are left out. */
 export function noteMedium(scan: RequestScan, hash: u64): void {
   const count = scan.mediaCount;
   for (let i: u32 = 0; i < count; i++) {

@@ -46,7 +46,7 @@ function envelopeOf(kind: u32): u32 {
   return kind == PROMPT_ENGINE_EMBED ? ENVELOPE_EMBED : ENVELOPE_VERTEX;
 }
 
-/** Gives every scan of this thread up: for a thread that starts where another one died. */
+/** Closes every scan of this thread: for a thread that replaces a dead one. */
 export function scanReset(): void {
   memory.fill(SCAN_REGION, 0, SCAN_HEAD_NAME);
   if (ASSERTIONS) assert(scanHead().open == 0 && scanHead().fresh == 0, 'no scan is open');

@@ -4,8 +4,8 @@
 // all of it belongs to one thread. What is hashed lies in INPUT.
 //
 // A token is its id as a little-endian u32, so a chain over ids is the same as that of a body which brings them itself
-// (vLLM's and SGLang's generate). A block that holds more than tokens (images stand as placeholders) mixes the names of
-// those things into the link before it.
+// (vLLM's and SGLang's generate). A block with more than tokens (images stand as placeholders) mixes the names of those
+// parts into the link before it.
 import { ASSERTIONS } from '../assertions';
 import { CHAIN_BLOCKS, HASH_SEED, HASHES, INPUT } from '../memory';
 import { fitsChain, fitsInput } from '../preconditions';

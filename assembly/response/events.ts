@@ -143,7 +143,7 @@ function openDocument(at: ResponseScan, p: usize, end: usize, matched: u32): usi
   return readDocument(at, p, lineEnd(p, end), end, end);
 }
 
-/** Feeds the "[" that was kept back because it could have begun [DONE]. */
+/** Feeds the "[" that was held back as a possible begin of [DONE]. */
 function openBracket(at: ResponseScan): void {
   const scratch = at.scratch;
   store<u8>(scratch, 0x5b);

@@ -39,7 +39,7 @@ export function usageCount(at: ResponseScan, field: u32, count: u64): void {
   if (count < NOT_A_COUNT) store<f64>(changetype<usize>(at.blockUsage) + ((<usize>field) << 3), <f64>count);
 }
 
-/** Counts cached tokens that the open usage object does not tell as 0, where it tells prompt or completion tokens. */
+/** Sets cached tokens to 0 where the open usage object has prompt or completion tokens and no cached ones. */
 export function usageCachedIsZero(at: ResponseScan): void {
   const block = at.blockUsage;
   if (block.prompt < 0 && block.completion < 0) return;

@@ -141,7 +141,7 @@ export function columnsBegin(): bool {
   return keeps || asides;
 }
 
-/** Begins a record that no decision has made. */
+/** Begins a record without a decision. */
 export function columnsBeginRefusal(): void {
   written = 0;
 }
@@ -203,7 +203,7 @@ function takeUnits(bytes: usize): usize {
   const wanted = <u32>(wholeUnits(bytes) / DECISION_UNIT_BYTES);
   if (wanted > units) return 0;
   let first = decisionLogHead().units;
-  // Columns have no break: those that would go over the end begin again at the beginning.
+  // Columns have no break: where they would cross the end, they begin again at the beginning.
   if ((first % units) + wanted > units) first += units - (first % units);
   atomic.store<u32>(DECISIONS, first + wanted, offsetof<DecisionLogHead>('units'));
   written = first + 1;

@@ -70,7 +70,7 @@ let behind: bool = false;
 /** Whether every live endpoint may serve it, so that one that comes later may too. */
 let anywhere: bool = false;
 
-/** Slot + 1 that holds so much more of the prompt than others that it is worth a short wait, 0 = none. */
+/** Slot + 1 with so much more of the prompt than others that it is worth a short wait, 0 = none. */
 let sticky: u32 = 0;
 /** Whether the request waits for it although another one is open. */
 let aside: bool = false;
@@ -83,7 +83,7 @@ let look: u32 = LOOK_FREE;
  */
 const STICKY_TOKENS: u32 = 256;
 
-/** True for filters that do not depend on load; the gate looks at the endpoints that these leave. */
+/** Whether a filter does not depend on load; the gate looks at the endpoints that such filters leave. */
 export function mayServe(code: u32): bool {
   return code == OP_FILTER_MASK || code == OP_FILTER_HOST || code == OP_FILTER_CONTEXT_LENGTH;
 }

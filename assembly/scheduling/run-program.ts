@@ -48,7 +48,7 @@ function narrowed(used: u32, before: u32, after: u32, reason: u32): u32 {
 }
 
 /**
- * Marks the endpoints that may be picked, and why others may not, unless both columns still say so.
+ * Marks the endpoints that may be picked, and the removals of the others, unless both columns are still valid.
  * @returns how many
  */
 function admit(flags: u32, used: u32): u32 {

@@ -63,9 +63,7 @@ function column(number: u32): usize {
   return EXPLAIN + ((<usize>((STATE_COLUMNS + number) * SLOTS)) << 2);
 }
 
-/**
- * Returns whether decisions with these flags are shadowed: those of requests, and recorded ones that are played again.
- */
+/** Whether decisions with these flags are shadowed: those of requests, and recorded ones when they are replayed. */
 function mayShadow(flags: u32): bool {
   if ((flags & DECIDE_EXPLAIN) != 0) return false;
   return (flags & DECIDE_UNCHARGED) == 0 || (flags & DECIDE_GIVEN) != 0;

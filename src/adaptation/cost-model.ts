@@ -121,7 +121,7 @@ export class CostModel {
   learn(sample: TrainingSample): boolean {
     if (sample.outcome !== 'completed') return false;
     const endpoint = this.#endpoints.modelOf(sample.slot, sample.slotGeneration);
-    // A late sample of an endpoint that has left does not concern the slot's present one.
+    // A late sample of an endpoint that has left does not concern the new endpoint of its slot.
     if (endpoint === undefined) return false;
     this.#noteTime(sample);
     const output = sample.outputTokens;

@@ -29,7 +29,8 @@ const SILENT_MS = 60_000;
 const NOTES_BETWEEN = 8;
 
 /**
- * Slowness of every endpoint by its time per output token: from its own requests first, then from those of its kind.
+ * Slowness of every endpoint by its time per output token: from its own requests first, then from those of its hardware
+ * class.
  */
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();

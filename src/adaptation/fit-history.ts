@@ -13,7 +13,7 @@ const STEPS_MAX = 30;
 
 /** Predicted and observed times of the last minutes, by the time of the decision. */
 export class FitHistory {
-  /** Number of the step that each place holds; -1 = none. */
+  /** Number of the step at each place; -1 = none. */
   readonly #steps = new Float64Array(STEPS_MAX).fill(-1);
   readonly #predicted = new Float64Array(STEPS_MAX);
   readonly #observed = new Float64Array(STEPS_MAX);

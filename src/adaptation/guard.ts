@@ -326,8 +326,8 @@ export class Guard {
   }
 
   /**
-   * Arm of the guard that this one keeps step with: arms of replicas that share endpoints would change each other's
-   * results.
+   * Arm of the guard that this one follows: different arms of replicas with the same endpoints would change each
+   * other's results.
    */
   #armOf({ replica, arm }: Lead): Arm {
     this.#hindrance = `it is the turn of the configured weights, as at replica ${replica}`;

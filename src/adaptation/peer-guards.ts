@@ -10,7 +10,7 @@ export type GuardState = 'shadow' | 'canary' | 'active' | 'fallback';
 export interface Stop {
   /** Replica whose guard has found the reason. */
   readonly replica: string;
-  /** Counts the stops that this replica has found, from 1. */
+  /** Counts the stops by this replica, from 1. */
   readonly number: number;
   readonly reason: string;
   /** Stops in a row, which make the pause longer. */
@@ -87,7 +87,7 @@ export class PeerGuards {
     return [...this.#heard.values()].map(({ news }) => news);
   }
 
-  /** A stop of a peer that this guard has not made, with the rest of its pause. Each one is returned once. */
+  /** A stop of a peer that this guard has not repeated, with the rest of its pause. Each one is returned once. */
   takeStop(nowMs: number): { readonly stop: Stop; readonly pauseMs: number } | undefined {
     for (const { state, stop, pauseMs } of this.#news(nowMs)) {
       if (state !== 'fallback' || stop === undefined || !this.noteStop(stop)) continue;

@@ -120,8 +120,8 @@ export function endpointSaturation(load: DetectedLoad, settings: SaturationSetti
 }
 
 /**
- * max(waiting / queue threshold, KV usage / KV threshold). Requests in flight that the scrape does not show yet count
- * as waiting. An endpoint with unknown or stale signals counts as full (llm-d-router's utilization-detector).
+ * max(waiting / queue threshold, KV usage / KV threshold). Requests in flight that the scrape does not show count as
+ * waiting. An endpoint with unknown or stale signals counts as full (llm-d-router's utilization-detector).
  */
 function utilization({ waiting, running, kvUsage, ageMs, inflight }: DetectedLoad, settings: UtilizationSettings) {
   if (waiting === undefined || kvUsage === undefined || ageMs > settings.metricsStalenessMs) return 1;

@@ -10,7 +10,7 @@ const OLDER_VERSION = 'llm-d.ai/v1alpha1';
 const DEPRECATED_VERSION = 'inference.networking.x-k8s.io/v1alpha1';
 const KIND = 'EndpointPickerConfig';
 
-/** A field that `llm-d.ai/v1` has at another place than the versions before it. */
+/** A field that has another place in `llm-d.ai/v1` than in earlier versions. */
 export interface MovedField {
   readonly from: Path;
   readonly to: Path;
@@ -92,7 +92,7 @@ function note(version: string, moved: readonly string[], document: Configuration
   return document.warning(['apiVersion'], `${version} is read as ${API_VERSION}${fields}`);
 }
 
-/** Warnings about `apiVersion` and `kind`. Throws when one is another's. */
+/** Warnings about `apiVersion` and `kind`. Throws when one is another field's. */
 function versionWarnings(data: Fields, document: ConfigurationDocument): string[] {
   const warnings: string[] = [];
   const { apiVersion, kind } = data;

@@ -26,7 +26,7 @@ export interface PageSettings {
   readonly intervalMs: number | undefined;
 }
 
-/** One number that a page tells about an endpoint. */
+/** One number about an endpoint on a page. */
 export interface AttributeMetric {
   /** Name that filters and scorers read it by. */
   readonly attribute: string;

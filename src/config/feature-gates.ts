@@ -22,7 +22,7 @@ export interface GateEntry {
 
 /**
  * Reads `name`, `name=true` or `name=false`.
- * @param refuse makes the error of a text that is none of these
+ * @param refuse makes the error of an unknown text
  */
 export function parseGate(entry: string, refuse: (problem: string) => Error): GateEntry {
   const [name = '', ...rest] = entry.split('=');

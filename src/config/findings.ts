@@ -32,7 +32,8 @@ export interface FindingsOptions extends LoadOptions {
 
 /**
  * Looks through a configuration without starting anything. A document that cannot be parsed has one error. Otherwise
- * all errors of its shape are told, then all errors of its plugins, then the first one of a reference between them.
+ * the list has all errors of its shape, or else all errors of its plugins, or else the first error of a reference
+ * between them.
  */
 export function findings(source: ConfigurationSource, options: FindingsOptions): Findings {
   return findingsOf(() => readDocument(source), options);

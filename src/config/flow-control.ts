@@ -31,7 +31,7 @@ const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
 const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.1, smallPrompt: 0.02 } as const;
 
-/** The `flowControl` section with its defaults, as a document and as what the queues are told. */
+/** The `flowControl` section with its defaults, as a document and as settings of the queues. */
 export interface ResolvedFlowControl {
   readonly effective: Readonly<Record<string, unknown>>;
   readonly settings: FlowControlSettings;

@@ -60,7 +60,7 @@ export function idleSettings(context: IdleContext): readonly string[] {
   ];
 }
 
-/** The configuration with its defaults, in the shape that `effectiveDocument` gives it. */
+/** The configuration with its defaults, in the shape of `effectiveDocument`. */
 interface Effective {
   readonly plugins: readonly { readonly type: string; readonly name: string; readonly parameters: unknown }[];
   readonly schedulingProfiles: readonly {

@@ -8,7 +8,7 @@ import { endpointPickerConfig } from './schema.js';
 /** A JSON Schema (draft 2020-12) or a part of one, as plain data. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** Bounds that stand for "any whole number" say nothing to a reader. */
+/** Bounds for "any whole number" say nothing to a reader. */
 const UNBOUNDED = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
 /** JSON Schema of the parameters of one plugin type, as a user may write them: fields with a default are optional. */

@@ -52,7 +52,7 @@ export interface LoadOptions {
   readonly registry: readonly PluginDefinition[];
   /** Feature gates that go before those of the configuration. */
   readonly featureGates?: readonly GateEntry[] | undefined;
-  /** Endpoints file that takes the place of `dataLayer.discovery`. */
+  /** Endpoints file that replaces `dataLayer.discovery`. */
   readonly endpointsFile?: string | undefined;
 }
 
@@ -87,8 +87,8 @@ export interface LoadedConfiguration {
 }
 
 /**
- * Loads, checks and compiles a configuration. Throws ConfigurationError, whose message is one line with the place, the
- * field, what is wrong and what would be right.
+ * Loads, checks and compiles a configuration. Throws ConfigurationError, whose message is one line with place, field,
+ * fault and remedy.
  */
 export function loadConfiguration(source: ConfigurationSource, options: LoadOptions): LoadedConfiguration {
   return loadDocument(readDocument(source), options);

@@ -113,7 +113,7 @@ export function resolveProfileHandler(
   return first;
 }
 
-/** At most one plugin that takes the place of the profiles; profiles beside it deserve a word. */
+/** Resolves the plugin that replaces the profiles, at most one; profiles beside it are warned about. */
 export function resolveCustomScheduler(
   config: EndpointPickerConfig,
   plugins: PluginSet,

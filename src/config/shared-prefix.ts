@@ -29,7 +29,7 @@ function picksByScore(operations: readonly Operation[]): boolean {
   return operations.some(({ code }) => code === 'OP_PICK_MAX_SCORE');
 }
 
-/** Whether a scorer gives way to an endpoint with fewer requests that the picker itself has sent. */
+/** Whether a scorer yields to an endpoint with fewer requests from this picker. */
 function seesRequestsInFlight(operation: Operation): boolean {
   if (!isScorer(operation.code)) return false;
   const reads = readsOf(operation);

@@ -42,7 +42,7 @@ export interface SlotUpdate {
   readonly removed: readonly SlotAssignment[];
 }
 
-/** A model rewrite rule: which incoming model names it takes and what they become. */
+/** A model rewrite rule: incoming model names, and their targets. */
 export interface ModelRewrite {
   readonly name: string;
   /** Incoming model names; empty = every model (generic). */

@@ -31,7 +31,7 @@ export type FormerLoss =
  */
 export type CacheLossCause = AvoidableLoss | FormerLoss | 'never-stored';
 
-/** Causes by the number that a decision's record has. */
+/** Causes by their number in a record. */
 const FORMER_LOSSES: Readonly<Record<number, FormerLoss>> = {
   [CORE.LOSS_CAPACITY]: 'evicted-predicted',
   [CORE.LOSS_INDEX_FULL]: 'index-full',

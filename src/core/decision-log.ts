@@ -153,7 +153,7 @@ export class DecisionLog {
     return found.sort((a, b) => a.timeMs - b.timeMs || a.number - b.number);
   }
 
-  /** One record by its thread and number; undefined when it was never made or is overwritten. */
+  /** One record by its thread and number; undefined = it was never made, or is overwritten. */
   at(thread: number, number: number): DecisionRecord | undefined {
     if (thread >= this.#threads || this.#kept === 0) return undefined;
     const record = this.#read(this.#place(thread, number));

@@ -15,7 +15,7 @@ import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 const HELD_PER_SECOND_MAX = 10_000;
 const NO_SLOT = 0xffff_ffff;
 
-/** Refusal of a request, as its record keeps it. */
+/** Refusal of a request, in the form of its record. */
 export interface LoggedRefusal {
   /** HTTP status of the answer. */
   readonly status: number;
@@ -207,7 +207,7 @@ export class DecisionTrail {
     u32[(at + CORE.DECISION_END) >>> 2] = CORE.END_REFUSED;
   }
 
-  /** Address of a record; undefined when a later one has its place. */
+  /** Address of a record; undefined = a later one has replaced it. */
   #recordOf(number: number): number | undefined {
     if (this.#kept === 0) return undefined;
     const at = this.#log + CORE.DECISION_HEAD_BYTES + (number % this.#kept) * CORE.DECISION_BYTES;

@@ -24,7 +24,7 @@ export class IndexLog {
     this.#hashes = new BigUint64Array(core.memory.buffer);
   }
 
-  /** Blocks that could not be applied because the lock could not be had. */
+  /** Blocks not applied, because the lock was not had. */
   get refused(): number {
     return this.#refused;
   }

@@ -91,7 +91,7 @@ export class LoadTable {
     return put(noted, next + 3, u32[first + CORE.COLUMN_ACTIVE_BLOCKS * sizes.endpoints]!) || differs;
   }
 
-  /** The own load that `note` has noted: what is told is what the next note compares with. */
+  /** The own load as `note` has noted it: the told load is the one with which the next note compares. */
   noted(words: Uint32Array, at: number): RequestLoad {
     const pair = (i: number) => Math.max(0, words[at + i]! | 0);
     const next = at + OWN_PAIRS.length / 2;

@@ -135,7 +135,7 @@ function valueReads([source]: readonly number[]): readonly ReadName[] {
   return VALUES.get(source!)?.reads ?? ['attributes'];
 }
 
-/** The inputs of those limits that are finite; the others compare with nothing. */
+/** The inputs of finite limits; infinite ones compare with nothing. */
 function limited(
   limits: readonly (readonly [limit: number | undefined, reads: readonly ReadName[]])[],
 ): readonly ReadName[] {

@@ -164,17 +164,17 @@ export class PrefixIndex {
     this.#answer(this.#core.call.prefixMove(this.#slot(slot), blocks, BLOCK_PLACES[place]));
   }
 
-  /** Removes the first `blocks` written hashes from what the slot holds. @returns blocks that it held */
+  /** Removes the first `blocks` written hashes from what the slot holds. @returns blocks held before */
   remove(slot: number, blocks: number, lost: BlockLoss): number {
     return this.#answer(this.#core.call.prefixRemove(this.#slot(slot), blocks, BLOCK_LOSSES[lost]));
   }
 
-  /** Removes all blocks of an endpoint that stays. @returns blocks that it held */
+  /** Removes all blocks of an endpoint that stays. @returns blocks held before */
   clearEndpoint(slot: number, lost: ToldLoss): number {
     return this.#answer(this.#core.call.prefixClear(this.#slot(slot), TOLD_LOSSES[lost]));
   }
 
-  /** Removes all blocks of an endpoint that left, and its capacity. @returns blocks that it held */
+  /** Removes all blocks of an endpoint that left, and its capacity. @returns blocks held before */
   removeEndpoint(slot: number): number {
     return this.#answer(this.#core.call.prefixRemoveEndpoint(this.#slot(slot)));
   }

@@ -7,15 +7,15 @@ export interface ProgramOptions {
   readonly inserts: boolean;
   /** Looks up the holders of the prompt even when no operation reads them, because a hook plugin may. */
   readonly matches?: boolean;
-  /** Counts matches as far as the engine's own blocks are whole, where it says how large they are. */
+  /** Whether matches count whole blocks of the engine only, where it reports their size. */
   readonly wholeBlocks?: boolean;
   /** Number below 2^24 in the training samples of the program's decisions; 0 when absent. */
   readonly tag?: number;
 }
 
 /**
- * Writes programs into shared memory and publishes them. Control thread only. A new program is written to a place that
- * no profile runs; one atomic store then makes it the profile's.
+ * Writes programs into shared memory and publishes them. Control thread only. A new program is written to an unused
+ * place; one atomic store then makes it the profile's.
  */
 export class ProgramTable {
   readonly #core: CoreInstance;
@@ -107,7 +107,7 @@ export class ProgramTable {
   }
 }
 
-/** What the core does for a program whose operations have an input (PROGRAM_* bits). */
+/** Work of the core for a program whose operations have an input (PROGRAM_* bits). */
 const NEEDS: Readonly<Partial<Record<ReadName, number>>> = {
   matches: CORE.PROGRAM_NEEDS_MATCH,
   overlap: CORE.PROGRAM_NEEDS_OVERLAP,

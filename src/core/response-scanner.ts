@@ -12,7 +12,7 @@ export interface ResponseScanOptions {
   readonly form?: AnswerForm;
   /** The model name to change back. Without it, and for a name of more than 1,024 bytes, nothing is changed. */
   readonly renameFrom?: string | undefined;
-  /** The name that replaces it. */
+  /** Name that replaces it. */
   readonly renameTo?: string | undefined;
 }
 
@@ -37,7 +37,7 @@ export class ResponseScanner {
   readonly #replacement: (Uint8Array | undefined)[] = [];
   /** Raw bytes of a possible model name that is not complete yet, per scan. */
   readonly #held: (Uint8Array | undefined)[] = [];
-  /** Frames of the answers that have them, per scan. */
+  /** gRPC frames of answers, by scan. */
   readonly #frames: (GrpcFrames | undefined)[] = [];
   readonly #input: InputBytes;
   readonly #output: number;

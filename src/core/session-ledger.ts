@@ -16,7 +16,7 @@ export interface SessionRule {
 export interface SessionCounts {
   /** Turns by what was found of their session. */
   readonly recognised: Readonly<Record<'prompt' | 'new' | 'fork' | 'uncounted', number>>;
-  /** Turns by the room that was found for them. */
+  /** Turns by the kind of room that was found for them. */
   readonly looks: Readonly<Record<'protected' | 'room' | 'none' | 'small', number>>;
   /** Idle sessions that lost their room: it was given to another turn, or the engine forgot them before. */
   readonly lapsed: Readonly<Record<'given-up' | 'forgotten', number>>;

@@ -39,7 +39,7 @@ export interface StreamContext {
   readonly load: SharedLoad;
   readonly gate: TurnBudget;
   readonly templates: DestinationTemplates;
-  /** Chooses the pool; undefined = it has been chosen, or there is one only. */
+  /** Chooses the pool; undefined = it is chosen, or there is one only. */
   readonly pools?: PoolChoice<StreamContext> | undefined;
   /** Count of the pool's streams; undefined = the pool stays as long as the shard. */
   readonly use?: PoolUse | undefined;
@@ -125,9 +125,7 @@ export interface StreamServices {
   readonly scheduler: GatedScheduler;
   /** Queues in which requests wait for an endpoint with room; undefined = flow control is off and nothing waits. */
   readonly line?: WaitingLine | undefined;
-  /**
-   * Running requests that may be ended for others of a higher band, as long as `evicts` is set; undefined = none is.
-   */
+  /** Running requests that may be ended for others of a higher band, while `evicts` is set; undefined = none. */
   readonly evictable?: EvictableRequests | undefined;
   /** Log of the decisions; undefined = none is kept. */
   readonly trail?: DecisionTrail | undefined;

@@ -8,7 +8,7 @@ export interface KnownRequest {
   readonly model: string;
 }
 
-/** Chooses the requests whose decisions keep their columns because somebody has asked for them. One for each shard. */
+/** Chooses the requests whose decisions keep their columns on demand. One for each shard. */
 export class ColumnRequests {
   #wanted: readonly KeptColumns[] = [];
   /** Decisions that have kept their columns, by number. */
@@ -22,7 +22,7 @@ export class ColumnRequests {
     }
   }
 
-  /** Whether the decision that comes next keeps its columns. @param nowMs pool clock */
+  /** Whether the next decision keeps its columns. @param nowMs pool clock */
   keeps(request: KnownRequest, headers: RequestHeaders, nowMs: number): boolean {
     if (this.#wanted.length === 0) return false;
     for (const wanted of this.#wanted) {

@@ -22,7 +22,7 @@ export interface StreamOpener extends StreamEntry {
 
 /** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
 const TEMPLATE_CAPACITY = 8_192;
-/** New requests of one turn run this long before messages of older ones are read again. */
+/** Duration in milliseconds of one turn's new requests, after which messages of older ones are read again. */
 const NEW_WORK_SLICE_MS = 5;
 /** Far above a burst that clears in time, far below what would fill the memory. */
 const WAITING_MAX = 4_096;

@@ -68,7 +68,7 @@ export class PoolChoice<Context extends ScannedContext> {
     this.#fallback = name;
   }
 
-  /** The pool that the proxy names, or a rejection when there is none of this name; undefined = it names none. */
+  /** The pool that the proxy names, or a rejection if it is unknown; undefined = the proxy names none. */
   ofProxy({ headers, pool }: PoolHint): Context | Rejection | undefined {
     const name = pool || headers.get(POOL_HEADER);
     if (!name) return undefined;

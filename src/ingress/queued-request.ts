@@ -6,7 +6,7 @@ import type { UnderstoodRequest } from '../request/understand.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 
-/** The header by which a client asks to be told where it stood and how long it waited. */
+/** The header by which a client asks for its position in the queue and its wait. */
 const ASKS = 'x-pointsman-queue-info';
 
 /** Parts of the wait of a request. */

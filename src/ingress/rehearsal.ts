@@ -126,7 +126,7 @@ export async function rehearse(open: StreamEntry, timeMs: number): Promise<numbe
   while (threadClockMs() < end && !connection.isClosed) {
     const batch: Buffer[] = [];
     for (let i = 0; i < BATCH; i++, stream += 2) batch.push(numbered(script, stream));
-    // Takes all that was sent, so that the window of the connection stays open.
+    // Takes everything that was sent, so that the window of the connection stays open.
     if (sent > 0) batch.unshift(frame(FrameType.windowUpdate, 0, number(sent)));
     sent = 0;
     say(Buffer.concat(batch));

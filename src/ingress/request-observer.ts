@@ -14,7 +14,7 @@ import type { TracedEnd } from './tracing/trace-record.js';
 
 /**
  * Observes the steps of one request: metrics, the decision log, the trace, and the time that the picker spends on it.
- * Each method is a step that the request has taken; none of them changes its outcome.
+ * Each method is a step of the request; none of them changes its outcome.
  */
 export class RequestObserver {
   readonly #exchange: Exchange;
@@ -27,7 +27,7 @@ export class RequestObserver {
   #running = false;
   #spentMs = 0;
   #placedAt: number | undefined;
-  /** Of the decision that is being made: its first record, and its begin. */
+  /** Of the decision under way: its first record, and its begin. */
   #firstRecord = 0;
   #decidesSince = 0;
 
@@ -43,7 +43,7 @@ export class RequestObserver {
 
   // Facts for the answer and the response phase.
 
-  /** Id that the picker gave to the request; undefined = it came with one. */
+  /** Id from the picker; undefined = the request had one. */
   get generatedId(): string | undefined {
     return this.#trail.generatedId;
   }
@@ -119,7 +119,7 @@ export class RequestObserver {
   }
 
   dequeued(outcome: Parameters<RequestTrace['dequeued']>[0]): void {
-    // No message has come: the decision takes the time of this reading.
+    // Without a message, the decision takes the time of this reading.
     const now = this.#services.now();
     this.trace?.dequeued(outcome, now);
   }
@@ -212,5 +212,5 @@ export class RequestObserver {
   }
 }
 
-/** Labels of a request whose headers have not come. */
+/** Labels of a request without headers so far. */
 const UNREAD = { model: '', target: '', fairness: DEFAULT_FAIRNESS_ID, priority: 0 };

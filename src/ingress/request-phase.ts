@@ -37,8 +37,8 @@ type State =
   | 'over';
 
 /**
- * The request half of an exchange, a state machine: read until it is complete, prepared, placed, and answered once.
- * What it holds on its endpoint lasts until `release`. Its observer is told every step.
+ * The request half of an exchange, a state machine: read until it is complete, prepared, placed, and answered once. Its
+ * charge or dispatch lasts until `release`. Its observer is told every step.
  */
 export class RequestPhase {
   readonly #exchange: Exchange;
@@ -73,7 +73,7 @@ export class RequestPhase {
     this.#observer.worked(startedAt, wasOpen && !this.#awaitsAnswer);
   }
 
-  /** Whether the request has come whole, and others are at work on it. */
+  /** Whether the request is complete, and others are at work on it. */
   get isPrepared(): boolean {
     return this.#state === 'preparing';
   }
@@ -83,7 +83,7 @@ export class RequestPhase {
     return this.#state === 'reading';
   }
 
-  /** The request as hook plugins know it; undefined without hook plugins, or before its sender has been resolved. */
+  /** The request in the form for hook plugins; undefined = there are none, or its sender is not resolved so far. */
   get hosted(): HookRequestRecord | undefined {
     return this.#reader.known?.hosted;
   }
@@ -324,7 +324,7 @@ export class RequestPhase {
     return edit;
   }
 
-  /** Tells the client its endpoint; the end of the exchange gives its room back. */
+  /** Tells the client its endpoint; the end of the exchange releases its room. */
   #answerReservation(request: UnderstoodRequest, placement: Placement): void {
     this.#observer.placed(request, placement);
     this.#exchange.stream.send(reservationReply(placement));
@@ -393,7 +393,7 @@ export class RequestPhase {
 
   // Facts of the request for the response phase.
 
-  /** The request as the one that a response answers. */
+  /** The request in the form for its response. */
   answered(): AnsweredRequest {
     const request = this.#understood;
     const placement = this.#placement;

@@ -134,7 +134,7 @@ export class RequestReader {
     return this.#requester;
   }
 
-  /** As `requester`, once that has been read; undefined before. */
+  /** As `requester`, after its first read; undefined before. */
   get known(): KnownRequester | undefined {
     return this.#requester;
   }
@@ -184,7 +184,7 @@ export class RequestReader {
     return this.#completeBody('trailers');
   }
 
-  /** Takes the end of the body. Without a path its fields say what kind of request it is. */
+  /** Takes the end of the body. Without a path, its fields decide what kind of request it is. */
   #completeBody(endedBy: EndOfRequest): Reading {
     const refused = namedPath(this.headers) === undefined ? this.#readByFields() : undefined;
     return refused ?? this.#complete(endedBy);

@@ -8,7 +8,7 @@ import type { StreamServices } from './exchange.js';
 export class RequestTrail {
   #services: StreamServices;
   #id: string | undefined;
-  /** Given to a request that came without an id. */
+  /** Id for a request without one. */
   #generated: string | undefined;
   #record: number | undefined;
   #made: { readonly first: number; readonly count: number } | undefined;
@@ -22,7 +22,7 @@ export class RequestTrail {
     this.#services = services;
   }
 
-  /** Id that the picker gave to the request; undefined = it came with one. */
+  /** Id from the picker; undefined = the request had one. */
   get generatedId(): string | undefined {
     return this.#generated;
   }
@@ -40,7 +40,7 @@ export class RequestTrail {
   /**
    * Names the request whose decision comes next.
    * @param keeps whether its records keep all columns, for a trace or for somebody who has asked
-   * @returns number of the record that it makes first
+   * @returns number of its first record
    */
   begin(headers: HeaderMap, keeps: boolean): number {
     const { trail, observe } = this.#services;

@@ -14,7 +14,7 @@ const ROUTING_HEADERS = [
   'x-kv-cache-source-host-port',
 ];
 
-/** Whether a request asks for its endpoint alone: it must never be sent there. */
+/** Whether a request asks for its endpoint alone; such a request must never be sent there. */
 export function isReservation(headers: RequestHeaders): boolean {
   return prefers(headers, RESERVE);
 }

@@ -1,7 +1,7 @@
 import { PROXY_STATUSES } from '../response/response-phase.js';
 import type { Placement } from '../scheduling/decision.js';
 
-/** The head of an answer, as far as it says who served. */
+/** The fields of an answer's head that name the serving endpoint. */
 export interface ServedHead {
   /** HTTP status; undefined when the proxy names none. */
   readonly status: number | undefined;

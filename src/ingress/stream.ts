@@ -61,7 +61,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   #state: State = 'opened';
   #closeCode = 'OK';
   #backlog: MessageBacklog | undefined;
-  /** Bytes that this stream has in the shard's count. */
+  /** Bytes of this stream in the shard's count. */
   #buffered = 0;
 
   /** @param refused the shard has too many streams: the first message is answered with a 503 */
@@ -115,7 +115,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   halfClosed(): void {
     this.isHalfClosed = true;
     this.#response?.halfClosed();
-    // A stream that waits still gets its answer: a client may half-close right behind its messages.
+    // A waiting stream still gets its answer: a client may half-close right behind its messages.
     if (this.#state !== 'waiting' && this.#request?.isPrepared !== true) this.finish();
   }
 

@@ -10,7 +10,7 @@ export interface ProcessStream {
   send(reply: Uint8Array): void;
   /**
    * Sends one ProcessingResponse that is the bytes of `head`, which is copied, and of `parts` behind each other.
-   * @param memory that all parts lie in for as long as it is retained; without one what cannot leave at once is copied
+   * @param memory that holds all parts until its release; without it, unsent parts are copied
    */
   sendParts(head: Uint8Array, parts: readonly Uint8Array[], memory?: HeldMemory): void;
   /** Ends the stream without an error. */
@@ -78,7 +78,7 @@ export const PROCESS_PATH = '/envoy.service.ext_proc.v3.ExternalProcessor/Proces
 /** Bytes that a shard may hold, over all of its streams. */
 export interface ByteBudget {
   readonly bytesMax: number;
-  /** @returns false when there is no room: nothing has been taken then */
+  /** @returns false = no room, and nothing was taken */
   take(bytes: number): boolean;
   /** As `take`, for bytes that have to be held: they count even beyond the bound. @returns whether there was */
   force(bytes: number): boolean;
@@ -96,8 +96,8 @@ export interface ListenOptions {
   /** Absent = plain text. */
   readonly tls?: TlsMaterial | undefined;
   /**
-   * Connections at one time; one more is closed at once. TLS handshakes that have not ended do not count. Absent = as
-   * many as there are file descriptors.
+   * Connections at one time; one more is closed at once. TLS handshakes under way do not count. Absent = as many as
+   * there are file descriptors.
    */
   readonly connectionsMax?: number | undefined;
   /** Counts and logs the connections that are closed at once. Absent = nothing does. */
@@ -115,7 +115,7 @@ export interface TransportOptions extends ListenOptions {
   readonly streamsMax: number;
   /** Silence of a stream after which its handler is told (`ProcessHandler.stalled`), in milliseconds. */
   readonly stallMs: number;
-  /** For messages that are not complete and replies that the proxy does not take. */
+  /** For incomplete messages, and replies that the proxy does not take. */
   readonly budget: ByteBudget;
 }
 
@@ -137,7 +137,7 @@ export interface Transport {
   readonly handshakes: number;
   /** Rejects when the port cannot be bound. Resolves to the bound port. */
   listen(options: TransportOptions, open: StreamEntry, health?: HealthSource): Promise<number>;
-  /** Connections from now on get this certificate; those that stand keep theirs. */
+  /** Replaces the certificate for new connections; open ones keep theirs. */
   replaceCertificate(pair: KeyPair): void;
   /** Stops accepting; resolves when the last stream has ended or `timeoutMs` has passed. */
   drain(timeoutMs: number): Promise<void>;

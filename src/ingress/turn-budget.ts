@@ -63,10 +63,10 @@ const COST_GROWTH_MAX = 4;
 /**
  * Lets work in progress go before new work. New work runs at once until it has used its slice of the current turn of
  * the event loop; the rest waits for the next turn, in which the sockets are read first, so that streams which are
- * under way get their messages. Work is refused by its age, which begins with its first byte, and by the wait that is
- * before it. Two bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM
- * Queue 13:8, 2015, "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others
- * take, to twice its length.
+ * under way get their messages. Work is refused by its age, counted from its first byte, and by the wait before it. Two
+ * bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8, 2015,
+ * "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others take, to twice its
+ * length.
  */
 export class TurnBudget {
   readonly #options: TurnBudgetOptions;
@@ -92,12 +92,12 @@ export class TurnBudget {
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
   /**
-   * Time at which work last would have waited for long, and since when such work has come without a pause of
+   * Time at which work would last have waited for long, and since when there was such work without a pause of
    * `standingWaitMs`.
    */
   #pressedAt = Number.NEGATIVE_INFINITY;
   #pressedSince = 0;
-  /** Begin of the present `standingWaitMs`, and work that has come in it. */
+  /** Begin of the present `standingWaitMs`, and the work received in it. */
   #windowAt = Number.NEGATIVE_INFINITY;
   #windowCount = 0;
   /** Whether new work is left in the sockets; since when that was so in every turn, and the number of those turns. */

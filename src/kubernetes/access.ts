@@ -98,7 +98,7 @@ export class ClusterAccess {
       context.ca !== undefined && 'file' in context.ca ? new ReadFile(context.ca.file, CA_AGE_MS_MAX, now) : undefined;
   }
 
-  /** @throws Error that names the file or the command that gives none */
+  /** @throws Error that names the faulty file or command */
   async credentials(): Promise<Credentials> {
     const { token, ca, certificate, key, exec } = this.#context;
     const own = {

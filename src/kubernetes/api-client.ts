@@ -41,7 +41,7 @@ export interface RequestOptions {
 const TIMEOUT_MS = 10_000;
 /** Bound on the time until the headers of a watch's answer. */
 const HEAD_TIMEOUT_MS = 20_000;
-/** A page of 500 objects, each as large as etcd takes it, would be more; real pods have 5 to 20 KB. */
+/** Bound on a page of the list: 500 objects of etcd's largest size would be more; real pods have 5 to 20 KB. */
 const ANSWER_BYTES_MAX = 128 * 1024 * 1024;
 /** First TCP probe on a quiet connection: with Node's ten probes, one a second, a dead host is noticed after 25 s. */
 const KEEP_ALIVE_MS = 15_000;

@@ -22,7 +22,7 @@ const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const [ARRAY_OPEN, ARRAY_CLOSE] = [0x5b, 0x5d];
 const [OBJECT_OPEN, OBJECT_CLOSE] = [0x7b, 0x7d];
-/** Space and all that JSON takes for one are not above it. */
+/** No byte of JSON's white space is above it. */
 const SPACE = 0x20;
 const KEPT_BYTES_START = 16 * 1024;
 /** Room for kept parts that stays between two texts. */

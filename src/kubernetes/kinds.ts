@@ -76,7 +76,7 @@ function versionedName(kind: Kind): string {
 
 /** One optional kind as a cluster serves it. */
 export interface ServedKind {
-  /** The candidate that counts; undefined = the cluster has none. */
+  /** The candidate in use; undefined = the cluster has none. */
   readonly kind: Kind | undefined;
   /** Other groups in which the kind is served as well; their objects are not read. */
   readonly ignored: readonly Kind[];
@@ -97,8 +97,8 @@ interface ResourceList {
 }
 
 /**
- * Asks every 30 s which of the optional kinds the cluster serves. A server that has just started may not know a kind
- * yet, so an answer that lacks one is asked for again soon, and a kind is switched off only by the second such answer.
+ * Asks every 30 s which of the optional kinds the cluster serves. A freshly started server may not know a kind yet. So
+ * an answer without it is repeated soon, and only the second such answer switches the kind off.
  */
 export class ServedKinds {
   readonly #client: ApiClient;
@@ -159,7 +159,7 @@ export class ServedKinds {
     return certain.every((one) => one);
   }
 
-  /** Tells the answers on one kind when they differ. @returns whether they need not be confirmed */
+  /** Reports differing answers on one kind. @returns whether they need not be confirmed */
   #take(optional: OptionalKind): boolean {
     const candidates: readonly Kind[] = OPTIONAL_KINDS[optional];
     const served = candidates.filter((kind) => this.#plurals.get(groupPath(kind))?.has(kind.plural));

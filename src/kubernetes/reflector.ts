@@ -25,18 +25,18 @@ export interface ReflectorOptions<Value> {
   readonly pageFirst?: boolean;
   /** Time without a byte after which a watch counts as dead. Default 90 s: bookmarks come once a minute. */
   readonly silenceMs?: number;
-  /** Pause before a kind that the cluster does not have is asked for again. Default 5 s. */
+  /** Pause before the cluster is asked again for a missing kind. Default 5 s. */
   readonly absentRetryMs?: number;
   /** Reduces an object to what is kept of it. */
   readonly read: (object: unknown) => Value | ObjectProblem;
-  /** Fields that `read` looks at; others are passed over. Undefined = all. */
+  /** Fields that `read` needs; others are passed over. Undefined = all. */
   readonly fields?: KeptFields | undefined;
   /** Values that are new or differ, and values that are gone, after every piece of a stream. */
   readonly changed: (set: readonly Value[], removed: readonly Value[]) => void;
   /** Called when the state, or its text, has changed. */
   readonly stateChanged?: (() => void) | undefined;
   readonly report: (problem: string) => void;
-  /** Counts that it adds to; undefined = its own. */
+  /** Counts to add to; undefined = counts of its own. */
   readonly counts?: ReflectorCounts | undefined;
   /** Milliseconds of a clock that never steps back. */
   readonly now?: () => number;
@@ -355,7 +355,7 @@ export class Reflector<Value> {
       return this.#wait(error.message, this.#pauses.backoffMs());
     }
     if (!(error instanceof ApiFailure)) {
-      // An exception in a reader or receiver: nothing may be lost by it, so the stream opens again.
+      // After an exception in a reader or receiver the stream opens again, so that nothing is lost.
       count(this.#counts.reconnects, 'exception');
       this.#complain(`unexpected: ${errorText(error)}`);
       return this.#wait(String(error), this.#pauses.backoffMs());
@@ -384,7 +384,7 @@ export class Reflector<Value> {
     return this.#wait(message, this.#pauses.backoffMs());
   }
 
-  /** The first state again, at once unless that has just failed as well; the old copy serves meanwhile. */
+  /** Reads the first state again, at once unless that has just failed as well; the old copy serves until then. */
   #relist(reason: string, message: string): number {
     this.#version = undefined;
     this.#doubtful = false;

@@ -2,7 +2,7 @@
 interface PauseOptions {
   /** Longest pause between two tries. */
   readonly backoffMsMax: number;
-  /** Pause before a kind that the cluster does not have is asked for again. Default 5 s. */
+  /** Pause before the cluster is asked again for a missing kind. Default 5 s. */
   readonly absentRetryMs?: number;
 }
 
@@ -59,7 +59,7 @@ export class RetryPauses {
     return full / 2 + (full / 2) * this.#random();
   }
 
-  /** Pause before a further first state: none, unless that has just failed as well. */
+  /** Pause before a further first state: none, unless the last one has just failed as well. */
   relistMs(): number {
     if (this.#failures > 0) return this.backoffMs();
     this.#failures++;

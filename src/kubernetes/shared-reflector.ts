@@ -12,7 +12,7 @@ interface SharedObject<Value> {
 
 type SelectionOptions<Value> = Omit<ReflectorOptions<Value>, 'client' | 'counts'>;
 
-/** One watch of all objects of a kind in a namespace. It runs while there are selections of its objects. */
+/** One watch of all objects of a kind in a namespace. It runs while it has followers. */
 export class SharedReflector<Value> {
   readonly #reflector: Reflector<SharedObject<Value>>;
   readonly #selections = new Set<SelectedObjects<Value>>();
@@ -88,7 +88,7 @@ export class SharedReflector<Value> {
   }
 }
 
-/** The objects of a shared watch that one follower selects: it sees what a watch of its own would show. */
+/** The objects of a shared watch that one follower selects, as if the watch were its own. */
 export class SelectedObjects<Value> {
   readonly #options: SelectionOptions<Value>;
   readonly #open: () => SharedReflector<Value>;

@@ -29,7 +29,7 @@ export interface WatchedKind {
   readonly counts: ReflectorCounts;
 }
 
-/** A look at the served kinds that goes on until it is stopped. */
+/** A look at the served kinds that is repeated until it is stopped. */
 export interface ServedWatch {
   start(): void;
   stop(): void;

@@ -29,9 +29,7 @@ export interface BoundSocketOptions {
 /** Topics that are followed; engines have one or a few each. */
 const TOPICS_MAX = 8_192;
 
-/**
- * One socket to which engines connect; their topics say which endpoint they are. Lost events cannot be fetched here.
- */
+/** One socket to which engines connect; their topics name the endpoints. Lost events cannot be fetched here. */
 export class BoundSocket {
   readonly #options: BoundSocketOptions;
   readonly #socket = new zeromq.Subscriber({

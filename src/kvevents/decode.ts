@@ -107,7 +107,7 @@ function blockHash(value: unknown): bigint {
   throw new MalformedEvents('a block hash is neither a whole number nor at least eight bytes');
 }
 
-/** Nothing, or 0 as llm-d-inference-sim has it: the beginning of a prompt. */
+/** Parent of a block; nothing, or 0 from llm-d-inference-sim, at the beginning of a prompt. */
 function parentOf(value: unknown): bigint | undefined {
   const hash = value === null || value === undefined ? 0n : blockHash(value);
   return hash === 0n ? undefined : hash;

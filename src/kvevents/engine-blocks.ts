@@ -60,7 +60,7 @@ export class EngineBlocks {
   #appliedMs: number | undefined;
   /** Whether the blocks of a process that has ended are gone, of which the start of the next one has not been told. */
   #isRestartKnown = false;
-  /** Whether what was sent to the endpoint counts as held, because the engine has told nothing. */
+  /** Whether what was sent to the endpoint counts as held, because the engine sends no events. */
   #isPlaced = false;
   readonly #told: () => void;
 
@@ -83,7 +83,7 @@ export class EngineBlocks {
     return new Map(PLACES.map((place, i) => [place, this.#placed[i]!]));
   }
 
-  /** Time of the last events, by `performance.now`; undefined = none have come. */
+  /** Time of the last events, by `performance.now`; undefined = none so far. */
   get appliedMs(): number | undefined {
     return this.#appliedMs;
   }
@@ -133,7 +133,7 @@ export class EngineBlocks {
     this.#isRestartKnown ||= lost === 'engine-restarted';
   }
 
-  /** Removes the blocks of a process that has ended, unless its events have shown that before. */
+  /** Removes the blocks of an ended process, unless its events have shown the end before. */
   restarted(sign: RestartSign): void {
     const isNews = sign === 'ended' || !this.#isRestartKnown;
     if (isNews) {

@@ -273,7 +273,7 @@ export class EventFeed {
   #expire(slot: number, generation: number, hashes: BigUint64Array): void {
     this.#expiries.run(() => {
       const watched = this.#watched.get(slot);
-      // The endpoint is gone, and with it everything that it was believed to hold.
+      // A removed endpoint holds no blocks any more.
       if (watched?.assignment.generation !== generation || watched.blocks.isPlaced) return true;
       try {
         this.counts.expired += watched.blocks.dropUnconfirmed(hashes);

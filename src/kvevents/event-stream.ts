@@ -34,7 +34,7 @@ export class EventStream {
     this.#counts = counts;
   }
 
-  /** Number of the message that is due next; undefined = none has come. */
+  /** Number of the next message; undefined = unknown before the first. */
   get next(): number | undefined {
     return this.#applied === undefined ? undefined : this.#applied + 1;
   }

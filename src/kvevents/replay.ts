@@ -3,7 +3,7 @@ import { zeromq } from './zeromq.js';
 
 /** Silence of a publisher after which its replay counts as complete. */
 const IDLE_MS = 2_000;
-/** A replay that takes longer is given up. */
+/** Longest replay, in milliseconds. */
 const TIME_MS_MAX = 120_000;
 /** Pause after a failed replay before the same publisher is asked again. */
 export const COOLDOWN_MS = 30_000;
@@ -30,7 +30,7 @@ export class ReplayTurns {
 /**
  * Asks a publisher for its messages from `from` on.
  * @param apply takes one message; rejects when the replay is to end
- * @returns `complete` when it has sent its end mark; `incomplete` when it stopped before
+ * @returns `complete` after its end mark; `incomplete` when it stopped before
  */
 export async function replay(
   address: string,

@@ -92,7 +92,7 @@ export function poolsRoute(read: () => unknown, problem: () => string | undefine
 /** Bound on the pools that an answer names. */
 const POOLS_NAMED_MAX = 8;
 
-/** Says that a request names none of the pools. `pointsman top` and others repeat it. */
+/** Error for a request that names none of the pools. `pointsman top` and others repeat it. */
 export function noSuchPool(name: string, pools: readonly string[]): string {
   const listed = pools.slice(0, POOLS_NAMED_MAX).join(', ');
   const others = `; there ${pools.length === 1 ? 'is' : 'are'} ${listed}`;
@@ -100,7 +100,7 @@ export function noSuchPool(name: string, pools: readonly string[]): string {
   return `${NO_SUCH_POOL} ${JSON.stringify(name)}${hint}`;
 }
 
-/** Beginning of the text about a pool that there is not. */
+/** Beginning of the text about an unknown pool. */
 export const NO_SUCH_POOL = 'there is no pool';
 
 /** Path of the pages of single requests. */

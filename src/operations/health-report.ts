@@ -31,7 +31,7 @@ export interface MemoryUse {
   readonly resident: number;
   /** Limit of the control group; null = none. */
   readonly limit: number | null;
-  /** Memory that the process can come to need with its flags, by part. */
+  /** Bound on the memory of the process with its flags, by part. */
   readonly needs: readonly { readonly what: string; readonly bytes: number }[];
 }
 

@@ -1,12 +1,12 @@
-/** Lines of one kind that are written in one interval; the rest are one line at its end, with their number. */
+/** Bound on the lines of one kind in one interval; the rest are one line at its end, with their number. */
 const LINES_MAX = 20;
 const INTERVAL_MS = 10_000;
-/** Kinds that are told apart in one interval; further ones share a budget. */
+/** Bound on the kinds that are distinguished in one interval; further ones share a budget. */
 const KINDS_MAX = 500;
 const OTHER = 'other';
 /** Words that tell lines of one kind apart: names, addresses, numbers, quoted texts. */
 const NAMES = /"[^"]*"|\S*[\d/_:.-]\S*/g;
-/** Characters of a message that tell its kind. */
+/** Characters of a message that determine its kind. */
 const KIND_LENGTH_MAX = 200;
 
 /** @param lines number that the line stands for */
@@ -15,7 +15,7 @@ export type WriteLine = (lines: number) => void;
 interface Kind {
   written: number;
   left: number;
-  /** Writes the latest of those that are left. */
+  /** Writes the latest of the lines left out. */
   last: WriteLine | undefined;
 }
 

@@ -30,7 +30,7 @@ export function logLevel(options: LogOptions): Level {
   );
 }
 
-/** Number of pino's level `info`: lines below it are written for those who look for a fault, as many as there are. */
+/** Number of pino's level `info`: lines below it help to find a fault and have no bound. */
 const INFO = 30;
 
 /**

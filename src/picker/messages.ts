@@ -23,7 +23,7 @@ import type {
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 import type { ShardSections } from './picker-options.js';
 
-/** Settings that a shard starts with, by section: the objects that the flags and the configuration have made. */
+/** Initial settings of a shard, by section: the objects made from the flags and the configuration. */
 export interface ShardSettings extends ShardSections {
   readonly restart: RestartSettings;
   readonly reloadable: ReloadableSettings;
@@ -76,7 +76,7 @@ export interface PluginSettings {
   /** Addresses of the modules of third-party plugins (`--plugin`). */
   readonly modules: readonly string[];
   readonly configured: readonly HookPluginSettings[];
-  /** Name that the shards of one picker share, which separates its plugin channels from those of other pickers. */
+  /** Name shared by the shards of one picker, which separates its plugin channels from those of other pickers. */
   readonly group: string;
 }
 

@@ -25,7 +25,7 @@ export interface PoolDefinition {
   readonly route: PoolRoute;
   /** Port of the pool's own; undefined = none. */
   readonly port: number | undefined;
-  /** Differs from that of another definition when the pool has to be opened anew. */
+  /** Differs from that of another definition if a change to that one has to open the pool anew. */
   readonly identity: string;
   /**
    * Options of the pool; those of the process in it have no effect. Rejects with one line when its configuration cannot
@@ -53,7 +53,7 @@ export interface FollowedPools extends FileWatchOptions {
   };
 }
 
-/** Settings by section, which shards get as they are. */
+/** Settings by section, unchanged for shards. */
 export interface ShardSections {
   readonly listen: ListenSettings;
   readonly bounds: Bounds;
@@ -76,7 +76,7 @@ export interface PickerOptions extends ShardSections {
   readonly metricsAccess: MayRead | undefined;
   /** Connection of all pools to the cluster that they come from. */
   readonly cluster: ProcessCluster;
-  /** The cluster that says which endpoints there are; undefined = the configuration's discovery does. */
+  /** The cluster with the endpoints; undefined = the configuration's discovery finds them. */
   readonly kubernetes: KubernetesCluster | undefined;
   /** Whether the process has a pool of its own; without one it serves those of `pools` only. */
   readonly hasOwnPool: boolean;

@@ -87,7 +87,7 @@ export class PoolSet implements Part {
     if (followed.watched) this.#watch = new FileWatch(followed.file, followed, () => this.#readInTurn());
   }
 
-  /** Reads the file and the configurations of all pools again. Entries that could not be opened are tried again. */
+  /** Reads the file and the configurations of all pools again. Entries that failed to open are tried again. */
   async reload(): Promise<void> {
     this.#text = undefined;
     await this.#readInTurn();

@@ -14,8 +14,8 @@ export interface SlotChanges {
 }
 
 /**
- * Slots of the endpoints (control thread). An endpoint keeps its slot while it lives; a freed slot waits
- * behind all others that are free, so that late readers of its columns have the longest time to notice.
+ * Slots of the endpoints (control thread). An endpoint keeps its slot while it lives. A freed slot goes behind all
+ * other free ones, so that late readers of its columns have the longest time to notice.
  */
 export class SlotTable {
   readonly #uses = new Map<string, SlotAssignment>();

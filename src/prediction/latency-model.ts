@@ -102,7 +102,7 @@ export class LatencyModel {
     return { ttft: model.ttft.coefficients, tpot: model.tpot.coefficients };
   }
 
-  /** Learn from a request that the endpoint in a slot answered. A slot that has changed hands begins anew. */
+  /** Learn from a request that the endpoint in a slot answered. A slot with another endpoint begins anew. */
   observe(slot: number, generation: number, { features, ttftMs, tpotMs }: LatencyObservation): void {
     const model = this.#modelOf(slot, generation);
     if (ttftMs !== undefined && !this.#ttft.learn(model.ttft, features, ttftMs)) this.#ignored++;

@@ -29,7 +29,7 @@ export class LatencyTrainer {
   readonly #table: CoefficientTable;
   readonly #model: LatencyModel;
   readonly #features = new Float64Array(predictionFeatures.length);
-  /** Endpoints whose coefficients have changed and are not written yet: generation by slot. */
+  /** Endpoints with changed coefficients that are not written yet: generation by slot. */
   readonly #changed = new Map<number, number>();
   #poolChanged = true;
   #waiting = 0;
@@ -63,7 +63,7 @@ export class LatencyTrainer {
     if (sample.outcome !== 'completed') return;
     const { streaming } = this.#settings;
     const counts = (sample.outputTokens ?? 0) >= OUTPUT_TOKENS_MIN;
-    // With other endpoints before it the first token is not this one's work.
+    // With work of other endpoints before it, the first token is not this endpoint's alone.
     const own = sample.staged ? undefined : sample.firstOutputMs;
     const ttftMs = streaming ? own : sample.durationMs;
     const tpotMs = streaming && counts ? sample.perTokenMs : undefined;

@@ -13,9 +13,9 @@ export interface RidgeOptions {
   readonly priors: readonly CoefficientPrior[];
   /** Weight of the prior, in typical observations; it does not fade. Above 0. */
   readonly worth: number;
-  /** Observations that are remembered: older ones fade by 1 - 1/memory with each new one. */
+  /** Memory in observations: older ones fade by 1 - 1/memory with each new one. */
   readonly memory: number;
-  /** Predictions below this count as this when errors are weighed against them. Above 0. */
+  /** Least prediction that errors are divided by. Above 0. */
   readonly floor: number;
 }
 
@@ -82,7 +82,7 @@ export class ScaledRidge {
     return true;
   }
 
-  /** Weighs the prior against the first observation: before it nothing says how long answers take here. */
+  /** Weighs the prior against the first observation: before it, usual times of this pool are unknown. */
   #begin(scale: number): void {
     this.#scale = scale;
     this.#equations.begin(this.#share(1), this.#squares, this.#anchors);

@@ -205,7 +205,7 @@ function writePiece(to: WireWriter, { sequence, number, last, endpoints, segment
 /**
  * Reads a message.
  * @param key with which it must be signed; undefined = signatures are not looked at
- * @throws WireError when it is no message of this version, has another signature, or a value that no replica can have
+ * @throws WireError for another version or signature, or an impossible value
  */
 export function decodeMessage(bytes: Uint8Array, key?: MessageKey): Message {
   const from = new WireReader(signedPart(bytes, key));

@@ -20,7 +20,7 @@ const TENANTS_MAX = 100_000;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
 const BEYOND_MAX = 1_024;
 
-/** Update of a peer, with what is needed to know it by. */
+/** Update of a peer, with the fields that identify it. */
 export type PeerUpdate = UpdateBody & Pick<Envelope, 'replica' | 'epoch' | 'sentAtMs'>;
 
 /** Bound on a sum of loads: what the columns of the core hold. */
@@ -308,8 +308,7 @@ function added(sum: number, more: number): number {
 }
 
 /**
- * Whether a peer goes on sending full updates far behind one that must have been forged: no connection reorders as
- * many.
+ * Whether a peer continues with full updates far behind one that must have been forged: no connection reorders as many.
  */
 function isFarBehind(peer: Peer, { full, sequence }: PeerUpdate): boolean {
   if (!full) return false;

@@ -133,7 +133,7 @@ export class Replicator {
     return this.#view.readings(this.#nowMs);
   }
 
-  /** Whether this replica is the first by name of those that are heard. */
+  /** Whether this replica is the first by name of all live ones. */
   get isFirst(): boolean {
     return this.peers.every(({ live, replica }) => !live || this.#options.replica < replica);
   }
@@ -288,7 +288,7 @@ export class Replicator {
     if (appeared) {
       this.#heard.note({ replica, epoch }, this.#nowMs);
       this.#snapshots.heard(replica);
-      // The replica does not know the load of this one: the next update is a full one.
+      // Notes that a replica does not know this one's load: the next update is a full one.
       this.#fullMs = Number.NEGATIVE_INFINITY;
     }
     for (const news of update.ejections) pool.applyEjection(news);

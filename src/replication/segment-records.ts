@@ -89,7 +89,7 @@ export function* segmentsOf(bytes: Uint8Array, bounds: SegmentBounds): Generator
 interface ReadSegment {
   readonly segment: ExportedSegment;
   readonly holders: number;
-  /** Place of the next one. */
+  /** Place of the next record. */
   readonly end: number;
 }
 

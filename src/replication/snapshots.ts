@@ -32,7 +32,7 @@ export class Snapshots {
   #notBeforeMs = 0;
   #finishedMs = 0;
 
-  /** Whether an index has been taken over, or none is to be had. */
+  /** Whether an index has been taken over, or no replica has one. */
   get joined(): boolean {
     return this.#joined;
   }

@@ -1,6 +1,6 @@
 import type { ScanFlaw, ScanRefusal } from '../core/types.js';
 
-/** Error texts for a body that cannot be read. They are llm-d-router's, with the position where its text has none. */
+/** Error texts for a body that cannot be read. They are llm-d-router's, with a position where that has none. */
 export interface DialectErrors {
   /** Text for a body that is no document of its kind; undefined = it is JSON, but no object. */
   unreadable(refusal: ScanRefusal | undefined): string;

@@ -57,7 +57,7 @@ function openai(prompt: PromptKind, name: string, field: string, answer: AnswerF
 
 const CHAT = openai(PromptKind.chat, 'chat completions', 'valid messages');
 const COMPLETIONS = openai(PromptKind.completions, 'completions', 'prompt');
-/** The model of the message that is counted is the one that it would be sent to. */
+/** The model of a counted message is its target model. */
 const COUNT_TOKENS: Reading = {
   ...read(PromptKind.messages, AnswerForm.messages, errorsOf.anthropic),
   answer: undefined,

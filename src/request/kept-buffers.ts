@@ -20,7 +20,7 @@ export function takeBuffer(bytes: number): Buffer {
   return bytes > KEPT_BYTES_MAX ? Buffer.allocUnsafeSlow(bytes) : takeFromSlab(bytes);
 }
 
-/** Gives a buffer back that nothing reads any more. */
+/** Releases a buffer that nothing reads any more. */
 export function giveBuffer(buffer: Buffer): void {
   if (buffer.length <= KEPT_BYTES_MAX) giveToSlab(buffer);
 }

@@ -66,7 +66,7 @@ export function takeFromSlab(bytes: number): Buffer {
   return shelf.free.pop() ?? Buffer.from(shelf.slab.memory, shelf.from + bytes * shelf.made++, bytes);
 }
 
-/** Gives a buffer back that nothing reads any more. */
+/** Releases a buffer that nothing reads any more. */
 export function giveToSlab(buffer: Buffer): void {
   const slab = slabOf.get(buffer.buffer)!;
   const shelf = slab.shelves[Math.floor(buffer.byteOffset / SHELF_BYTES)]!;

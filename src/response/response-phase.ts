@@ -7,7 +7,7 @@ import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 import { UsageEvents } from './usage-events.js';
 
-/** Takes what a trace tells of an answer. Times are those of `now`, in milliseconds. */
+/** Takes the facts of an answer for a trace. Times are those of `now`, in milliseconds. */
 export interface AnswerTrace {
   head(status: number | undefined, atMs: number): void;
   firstByte(atMs: number): void;
@@ -107,7 +107,7 @@ export class ResponsePhase {
   #lastEventAt = 0;
   #usage: Usage | undefined;
   readonly #bodyComes: boolean;
-  /** Takes the usage out again; undefined = it stays. */
+  /** Removes the usage from the answer; undefined = it stays. */
   readonly #usageEvents: UsageEvents | undefined;
 
   constructor(services: ResponseServices, request: AnsweredRequest, head: ResponseHead) {

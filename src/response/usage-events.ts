@@ -4,7 +4,7 @@ const CARRIAGE_RETURN = 0x0d;
 /** Longest event that is held back while it may be the usage of the stream, in bytes. */
 const HELD_BYTES_MAX = 64 * 1024;
 
-/** Beginning of an event that may hold a chunk of a completion, whole and as far as it has come. */
+/** Beginning of an event with a chunk of a completion, whole or cut. */
 const CHUNK = /^data:[ \t]*\{/;
 const CHUNK_SO_FAR = /^(d|da|dat|data|data:[ \t]*)?$/;
 /** Output: an event with a choice is never the usage of the stream alone. */

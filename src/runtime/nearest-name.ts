@@ -3,7 +3,7 @@ const EDITS_MAX = 3;
 /** Shorter pieces occur in too many names to mean one of them. */
 const PIECE_MIN = 5;
 
-/** The name that `given` was probably meant to be: a few edits away, or one that contains it. Case does not count. */
+/** The name that is probably meant by `given`: a few edits away, or one that contains it. Case does not count. */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   const list = [...names];
   return fewEditsAway(given, list) ?? containing(given, list) ?? begunAs(given, list);
@@ -16,7 +16,7 @@ function begunAs(given: string, names: readonly string[]): string | undefined {
   return begun.get(fewEditsAway(given, [...begun.keys()]) ?? '');
 }
 
-/** Beginnings of a name that end before one of its words. Those that are too short to mean one name are left out. */
+/** Beginnings of a name that end before one of its words. Names that are too short to mean one are left out. */
 function beginningsOf(name: string): string[] {
   const ends = [...name.matchAll(/(?<=[a-z0-9])(?=[A-Z])|[-_.]/g)].map(({ index }) => index);
   return ends.filter((end) => end >= PIECE_MIN).map((end) => name.slice(0, end));

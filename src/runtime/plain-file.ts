@@ -83,7 +83,7 @@ function tooLarge(bytes: number, bytesMax: number): Error {
   return new Error(`has ${bytes} bytes, and at most ${bytesMax} are read: is it the right file?`);
 }
 
-/** The content of a file as far as it has been read. A file may grow meanwhile, and some tell no size (`/proc`). */
+/** The content of a file, up to the last byte read. A file may grow meanwhile, and some tell no size (`/proc`). */
 class BoundedContent {
   readonly #bytesMax: number;
   buffer: Buffer;

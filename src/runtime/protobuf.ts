@@ -21,7 +21,7 @@ export class WireReader {
     this.end = to;
   }
 
-  /** Goes on with another message. */
+  /** Continues with another message. */
   begin(bytes: Buffer, from: number, to: number): void {
     this.bytes = bytes;
     this.at = from;
@@ -108,7 +108,7 @@ export class WireReader {
   }
 }
 
-/** Bytes that a varint takes. */
+/** Bytes of a varint. */
 export function varintSize(value: number): number {
   let size = 1;
   for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) size++;

@@ -17,8 +17,7 @@ export class RememberedTexts {
     const known = this.#texts[place]!;
     if (isAt(known, bytes, from, length)) return known;
     const text = bytes.toString('utf8', from, to);
-    // A text of as many characters as bytes is ASCII, but for bytes that are no UTF-8: those are no bytes of another
-    // text.
+    // A text with as many characters as bytes is ASCII, or its bytes are not UTF-8; such bytes equal no other text's.
     if (text.length === length) this.#texts[place] = text;
     return text;
   }

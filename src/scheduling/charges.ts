@@ -95,7 +95,7 @@ export class LedgerCharge implements Charge {
 
   expects(sign: AnswerSign, limit: number | undefined): void {
     if (this.#ticket === 0) return;
-    // What other endpoints do before is not seen.
+    // The work of other endpoints before it is not seen.
     this.#options.hearings?.expect(this.#ticket, this.#staged && sign === 'stream' ? 'later' : sign, limit);
   }
 
@@ -237,7 +237,7 @@ export class StagedCharge implements Charge {
     this.#answer.grow(tokens);
   }
 
-  /** Endpoints of earlier stages send nothing that is seen, and the answering one cannot before they have. */
+  /** Output of earlier stages is not seen, and the answering endpoint sends none before their end. */
   expects(sign: AnswerSign, limit: number | undefined): void {
     this.#answer.expects(sign === 'stream' ? sign : 'nothing', limit);
   }

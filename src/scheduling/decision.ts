@@ -74,7 +74,7 @@ export interface AnswerMeasures {
   readonly cachedTokens: number | undefined;
 }
 
-/** Names an entry of the ledger for as long as it is charged. */
+/** Names an entry of the ledger during its charge. */
 export interface Ticket {
   readonly ticket: number;
   readonly generation: number;
@@ -111,7 +111,7 @@ export interface Charge {
   /**
    * Takes the answer of another endpoint than the first pick, as the proxy tells it. Being passed over counts against
    * the first pick and those between it and `served`; the result is that of `served`, to which the charge moves. An
-   * address that is none of the pool says nothing about anyone.
+   * address outside the pool is evidence about no endpoint.
    * @param picks endpoints of the placement, in order of preference
    * @param result of `served`
    */

@@ -35,7 +35,7 @@ export class EndpointDirectory {
       const entry = { slot, generation, endpoint, address };
       this.#bySlot[slot] = entry;
       this.#soleBySlot[slot] = { endpoints: [entry], picks: new Map() };
-      // The IP of a pod that ends may be another one's already: the address means the one that takes requests.
+      // The IP of an ending pod may belong to another one: the address means the endpoint that takes requests.
       const other = this.#bySlot[this.#byAddress.get(address) ?? -1];
       if (endpoint.draining !== true || other === undefined || other.endpoint.draining === true) {
         this.#byAddress.set(address, slot);

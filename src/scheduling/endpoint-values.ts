@@ -1,7 +1,7 @@
 import { CORE } from '../core/core-names.js';
 import type { CompileContext } from './plugin.js';
 
-/** Endpoint values that the core has itself, by number (assembly/columns/values.ts). */
+/** Endpoint values of the core itself, by number (assembly/columns/values.ts). */
 const ENDPOINT_VALUES = {
   'active-requests': CORE.VALUE_ACTIVE_REQUESTS,
   'active-tokens': CORE.VALUE_ACTIVE_TOKENS,

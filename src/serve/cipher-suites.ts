@@ -31,8 +31,8 @@ export function isAead(cipher: string): boolean {
 
 /**
  * Suites of servers without `--tls-cipher-suites`: those with forward secrecy that encrypt and authenticate in one
- * step. Node.js would also offer CBC suites of TLS 1.2, which have been attacked by their padding again and again (RFC
- * 7540, appendix A).
+ * step. Node.js would also offer CBC suites of TLS 1.2, whose padding was attacked several times (RFC 7540, appendix
+ * A).
  */
 export const AEAD_CIPHERS: string = [...new Set(OPENSSL_CIPHERS.values())]
   .filter((cipher) => isAead(cipher) && /^(TLS_|ECDHE-)/.test(cipher))

@@ -35,7 +35,7 @@ export async function effectiveConfiguration(flags: ServeFlags): Promise<string>
 }
 
 /**
- * A picker as the flags and their configuration want it, not started yet.
+ * A picker by the flags and their configuration, before its start.
  * @param failed called when a running picker cannot go on
  * @param shardThreads `startShardThreads(flags.shards)`; the picker ends them, and so does a failure
  * @throws {Error} one line, when the configuration or a file that it names cannot be used

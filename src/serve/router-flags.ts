@@ -17,8 +17,8 @@ export type RouterRelease = 'August 2026' | 'next';
 const SAME = 'as there';
 
 /**
- * Flags of llm-d-router that act here, by name: `SAME`, or how they differ. Those without effect, and those that are
- * refused, are told apart by their group in the table of flags.
+ * Flags of llm-d-router that act here, by name: `SAME`, or how they differ. Flags without effect and refused flags are
+ * distinguished by their group in the table of flags.
  */
 const ACTING: Readonly<Partial<Record<FlagName, readonly [RouterRelease, string]>>> = {
   'allow-experimental-plugins': ['August 2026', SAME],

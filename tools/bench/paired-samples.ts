@@ -65,7 +65,7 @@ function timeOf(subject: Subject, count: number, now: () => number): number {
   return ((now() - begin) * 1e6) / count;
 }
 
-/** Number of runs that take about one batch. */
+/** Number of runs in one batch. */
 function calibrated(subject: Subject, now: () => number): number {
   let count = 16;
   while (count < 1 << 20) {

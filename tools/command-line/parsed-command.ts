@@ -76,7 +76,7 @@ function explained({ code, message }: CommanderError, command: Command): FlagErr
   }
 }
 
-/** What an option takes, in the words of `parseChoice`. */
+/** The error of an option's value, in the words of `parseChoice`. */
 function inOurWords(why: string): string {
   const [, choices] = /^Allowed choices are (.*)\.$/.exec(why) ?? [];
   return choices === undefined ? why : `expected one of ${choices}`;

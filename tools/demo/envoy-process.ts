@@ -35,7 +35,7 @@ export interface EnvoyProcessOptions {
   readonly pickerPort: number;
   /** Unix domain socket of the picker, in the place of its port; only one of the configurations has such a place. */
   readonly pickerSocket?: string | undefined;
-  /** Destination of requests when the picker is gone; only the configuration that fails open has such a place. */
+  /** Destinations of requests without a picker; only the configuration that fails open has such. */
   readonly serverPorts?: readonly number[];
 }
 
@@ -63,7 +63,7 @@ export function shippedEnvoyConfiguration(configuration: EnvoyConfiguration): st
 }
 
 /**
- * Starts Envoy with a shipped configuration on other ports, and waits until it says that it is ready.
+ * Starts Envoy with a shipped configuration on other ports, and waits for its word that it is ready.
  * @throws {Error} one line, when it ends or is not ready in time.
  */
 export async function startEnvoyProcess(options: EnvoyProcessOptions): Promise<EnvoyProcess> {

@@ -22,7 +22,7 @@ export interface SharedPromptOptions {
   readonly signal: AbortSignal;
 }
 
-/** Answers that one pool has given in a part of the run. */
+/** Answers of one pool in a part of the run. */
 export interface PoolAnswers {
   readonly answers: readonly ChatOutcome[];
   readonly errors: readonly string[];

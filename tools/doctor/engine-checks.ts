@@ -5,7 +5,7 @@ const TOKENS = 'pointsman_token_requests_total';
 /** Prompts from which on their outcomes are judged. */
 const PROMPTS_MIN = 20;
 
-/** What engines tell of their caches, and whether prompts can match it. */
+/** Caches of engines by their own reports, and whether prompts can match them. */
 export function engineConditions(reading: PickerReading): readonly Condition[] {
   return [...estimated(reading), ...untold(reading), ...miscounted(reading), ...unconfirmed(reading)];
 }

@@ -23,7 +23,7 @@ interface ExplainFlags {
   readonly plugin: readonly string[];
 }
 
-/** `pointsman explain`: what the picker would do with one request, and why. @returns the exit code */
+/** `pointsman explain`: the pick for one request, and its reasons. @returns the exit code */
 export async function runExplain(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<ExplainFlags>(explainCommand(), argv);
   if (parsed === undefined) return 0;

@@ -111,7 +111,7 @@ function isPromise(value: unknown): value is Promise<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }
 
-/** Rules of one hook. `each` states what must hold of a call that did not throw. */
+/** Rules of one hook. `each` states the rules for a call that did not throw. */
 function hookRules(make: () => HookPlugin, hook: Hook): readonly PluginCheck[] {
   const rule = (name: string, each: (called: Called) => void): PluginCheck => ({
     name: `${hook}: ${name}`,

@@ -75,7 +75,7 @@ const RETRY_MS = 250;
 
 type Probe = (run: TestRun) => Promise<ProbeResult>;
 
-/** The probes in their order. One runs at a time, so that the counters of Envoy tell whose limit was met. */
+/** The probes in their order. One runs at a time, so that Envoy's counters name the exceeded limit. */
 const PROBES: readonly Probe[] = [
   ...[bodies, stream, trailers, hangUps, atOnce],
   ...[silence, longAnswer, slowUpload, failure],

@@ -53,7 +53,7 @@ export function digestOf(body: Buffer): string {
 
 /**
  * Starts the endpoint that a preflight sends its requests to. It answers `/metrics` as a vLLM server without load, so
- * that a picker takes it for a model server. Rejects when the address is in use.
+ * that a picker accepts it as a model server. Rejects when the address is in use.
  */
 export async function startTestEndpoint(host: string, port: number): Promise<TestEndpoint> {
   const endpoint = new Endpoint();

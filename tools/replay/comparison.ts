@@ -6,7 +6,7 @@ import { ReplayPool } from './replay-pool.js';
 export interface ReplayedGroup {
   readonly priority: number;
   readonly decisions: number;
-  /** The other configuration picks another endpoint, or none. */
+  /** Decisions for which the other configuration picks another endpoint, or none. */
   readonly different: number;
   /** Decisions for which the other configuration has no endpoint. */
   readonly unplaced: number;

@@ -7,7 +7,7 @@ import { whyText } from './why-text.js';
 
 interface WhyFlags extends PickerAddressFlags {
   readonly json: boolean;
-  /** Requests whose decisions are to keep their columns. */
+  /** Requests whose decisions will keep their columns. */
   readonly keep?: KeptRequests;
   readonly minutes?: number;
 }

@@ -11,7 +11,7 @@ export interface PluginWithoutEffect {
   readonly why: string;
 }
 
-/** A plugin that loads with any parameters, and says at the start that it has no effect. */
+/** A plugin that accepts any parameters, and reports at the start that it has no effect. */
 export function withoutEffect({ type, kind, stability, does, why }: PluginWithoutEffect): PluginDefinition {
   return definePlugin({
     type,

@@ -69,8 +69,8 @@ export class HeaderMap implements RequestHeaders {
   #lengths = 0;
 
   /**
-   * Reads a `HeaderMap` message that fills the reader's current range. The headers are valid as long as its bytes, or
-   * `keep` is called.
+   * Reads a `HeaderMap` message that fills the reader's current range. The headers are valid as long as the bytes, or
+   * after `keep`.
    */
   constructor(reader: WireReader | undefined) {
     if (reader === undefined) {
@@ -91,7 +91,7 @@ export class HeaderMap implements RequestHeaders {
     this.#ranges = RANGES.slice(0, this.#used);
   }
 
-  /** Makes a copy of the headers, so that they can be asked when the message is gone. */
+  /** Copies the headers, for reads after the end of the message. */
   keep(): void {
     const copy = Buffer.allocUnsafe(this.#length);
     this.#bytes.copy(copy, 0, this.#from, this.#from + this.#length);

@@ -144,7 +144,7 @@ export function encodeBodyReplies(
   } while (rest > 0);
 }
 
-/** Views of one piece of memory by their length, so that the head of a body reply takes no memory of its own. */
+/** Views of one piece of memory by their length, so that the head of a body reply needs no memory of its own. */
 const HEADS: readonly Buffer[] = (() => {
   // Four tags and a flag with its tag, and five lengths of three bytes at most.
   const memory = Buffer.alloc(32);

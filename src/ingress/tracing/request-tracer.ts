@@ -35,7 +35,7 @@ export class RequestTracer {
 
   /**
    * Decides about a request.
-   * @returns undefined = it is not traced, and its headers stay as they are
+   * @returns undefined = it is not traced, and its headers remain unchanged
    */
   begin(headers: HeaderMap, startMs: number): RequestTrace | typeof UNSAMPLED_ROOT | undefined {
     const { parentBased, propagates } = this.#sampler;

@@ -55,7 +55,7 @@ function allowResets(server: Server): void {
   Object.assign(commonServerOptions, { streamResetBurst: RESETS, streamResetRate: RESETS });
 }
 
-/** A proxy whose host vanished is noticed within a minute, so that its streams give their charges back. */
+/** A proxy whose host vanished is noticed within a minute, so that the charges of its streams are released. */
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
 

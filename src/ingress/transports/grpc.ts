@@ -122,7 +122,7 @@ function serve(
   call.on('end', () => {
     if (!closed) handler.halfClosed();
   });
-  // grpc-js reports the end of every call this way, also of one that this side ended.
+  // grpc-js reports the end of every call this way, even after an end by this side.
   call.on('cancelled', close);
 }
 

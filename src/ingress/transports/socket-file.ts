@@ -11,8 +11,8 @@ export interface SocketListener {
 }
 
 /**
- * Listens on a Unix domain socket with the mode and the owner that it is to have. A file that a process which is gone
- * has left behind is replaced. Rejects with a message that names the file.
+ * Listens on a Unix domain socket with the mode and the owner that it is to have. A file left behind by an ended
+ * process is replaced. Rejects with a message that names the file.
  * @param accept takes a connection of which nothing has been read
  */
 export async function listenOnFile(file: SocketFile, accept: (socket: Socket) => void): Promise<SocketListener> {
@@ -35,7 +35,7 @@ export async function listenOnFile(file: SocketFile, accept: (socket: Socket) =>
   return { stop: () => server.close() };
 }
 
-/** Of a folder that is not there, the system says that it may not be written. */
+/** The system reports a missing folder as one without write permission. */
 function bindProblem(error: Error, path: string): string {
   const folder = dirname(path);
   const found = statSync(folder, { throwIfNoEntry: false });

@@ -51,13 +51,13 @@ export interface CoreMetricsSources {
   readonly scrapeErrors: () => number;
   /** Failed polls and extractions by the types of source and extractors. */
   readonly sourceErrors: () => readonly SourceErrorCounts[];
-  /** Age of what each source knows of its endpoints. */
+  /** Age of each source's last data on its endpoints. */
   readonly freshness: () => readonly SourceAge[];
   /** Versions of the configuration file since the start, by outcome. */
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
   readonly latencyTrainer: LatencyCounts | undefined;
-  /** Samples that the training server did not take; undefined when none is configured. */
+  /** Samples that the training server did not accept; undefined = there is no server. */
   readonly samplesLost: (() => number) | undefined;
 }
 

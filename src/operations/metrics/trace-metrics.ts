@@ -1,7 +1,7 @@
 import type { MetricsExposition } from '../telemetry/exposition.js';
 import type { SpanCounts } from '../tracing/span-queue.js';
 
-/** Spans of the traces, as their exporter counts them. */
+/** Spans of the traces, by the counts of their exporter. */
 export interface TraceReadings {
   readonly counts: SpanCounts;
   readonly waiting: number;

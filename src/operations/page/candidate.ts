@@ -10,7 +10,7 @@ export interface CandidateState {
   readonly every: number;
   /** Milliseconds of the pool clock at which its programs began to decide. */
   readonly sinceMs: number;
-  /** Reason why it has stopped deciding; undefined = it decides. */
+  /** Reason why it no longer decides; undefined = it decides. */
   readonly stopped: string | undefined;
 }
 

@@ -85,7 +85,7 @@ export interface CacheShown {
   readonly promptTokens: number;
   /** As the picker thought at the decision. */
   readonly matchedTokens: number;
-  /** As the engines told; null = no engine told. */
+  /** As reported by engines; null = no engine reports it. */
   readonly hitRate: number | null;
   /** Tokens computed anew, by cause. */
   readonly lost: Readonly<Record<string, number>>;
@@ -141,7 +141,7 @@ export interface CandidateShown {
   readonly every: number;
   /** Seconds since this version of it began to decide. */
   readonly seconds: number;
-  /** Reason why it has stopped deciding; null = it decides. */
+  /** Reason why it no longer decides; null = it decides. */
   readonly stopped: string | null;
   /** Null = no decision so far. */
   readonly all: ComparisonShown | null;

@@ -116,7 +116,7 @@ function perTokenOf({ firstOutputMs, durationMs, outputTokens }: DecisionRecord)
   return (durationMs - firstOutputMs) / (outputTokens - 1);
 }
 
-/** Cached part of the prompts whose engines told it. */
+/** Cached part of the prompts with reports from their engines. */
 function hitRateOf(records: readonly DecisionRecord[]): number | null {
   let prompt = 0;
   let cached = 0;

@@ -38,9 +38,9 @@ export interface RecordingHeader {
 /** The end of a whole recording. */
 export interface RecordingTrailer {
   readonly decisions: number;
-  /** Frames that the bound of bytes has left out. */
+  /** Frames beyond the bound of bytes. */
   readonly dropped: number;
-  /** Shards that did not send their last frames. */
+  /** Shards whose last frames are missing. */
   readonly missingShards: number;
   readonly seconds: number;
 }

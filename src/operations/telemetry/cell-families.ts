@@ -201,7 +201,7 @@ export class CellFamilies {
     if (piece !== '') yield piece;
   }
 
-  /** The lines of one series; empty when it has labels and nothing was ever counted in it. */
+  /** The lines of one series; empty = it has labels and was never counted. */
   #lines(name: string, part: Part, labels: string, bases: readonly number[]): string {
     const { metric, kind } = part;
     const values = new Float64Array(cellsOf(metric));

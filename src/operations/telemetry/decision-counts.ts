@@ -29,7 +29,7 @@ export class DecisionCounts {
 
   /**
    * Counts a decision that a shadow program made too.
-   * @param named objective that the pool has; undefined = none
+   * @param named objective of the pool; undefined = none
    */
   shadowed(named: string | undefined, picked: number, shadow: Readonly<ShadowPick>): void {
     const objective = named ?? NO_OBJECTIVE;

@@ -43,11 +43,11 @@ export interface MetricsServerOptions {
       }
     | undefined;
   /**
-   * Bounds the handshakes of the server with `tls`, of which so many may be established. Absent = they count as
+   * Bounds the handshakes of the server with `tls`, of which so many may be established. Absent = handshakes count as
    * connections.
    */
   readonly boundHandshakes?: ((server: TlsServer, connectionsMax: number) => HandshakeBound) | undefined;
-  /** Further paths (debug pages). One that ends with `/` answers everything below it too. */
+  /** Further paths (debug pages). A path that ends with `/` answers everything below it too. */
   readonly routes?: ReadonlyMap<string, Route> | undefined;
   /** Paths with an effect: each answers to POST and to no other method. */
   readonly actions?: ReadonlyMap<string, Route> | undefined;
@@ -57,7 +57,7 @@ export interface MetricsServerOptions {
   readonly hosts?: readonly string[] | undefined;
   /** Milliseconds until a connection must have sent the head of a request. Default `HEADERS_TIMEOUT_MS`. */
   readonly headersTimeoutMs?: number | undefined;
-  /** Reports a page that could not be made. */
+  /** Reports a failed page. */
   readonly report: (problem: string) => void;
   /** Reports a request that was refused by its host or its origin. */
   readonly refused?: ((details: RefusedPage) => void) | undefined;

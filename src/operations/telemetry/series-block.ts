@@ -12,8 +12,8 @@ import { seriesKinds } from './metric-table.js';
  *            f64 × cells of the kind
  *
  * Only the thread itself writes; the control thread reads. A series becomes visible when the head is stored, after the
- * series is complete. It never moves or goes away: a thread that replaces a dead one finds all series again, and no
- * counter goes backwards. The cells are plain 64-bit adds without atomics, because each has one writer.
+ * series is complete. It never moves or disappears: a thread that replaces a dead one finds all series again, and no
+ * counter decreases. The cells are plain 64-bit adds without atomics, because each has one writer.
  */
 const HEAD_BYTES = 8;
 const SERIES_HEAD_BYTES = 16;

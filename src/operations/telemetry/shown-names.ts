@@ -71,7 +71,7 @@ export class ShownNames {
     return [shownFairness!, shownModel!, shownTarget!];
   }
 
-  /** A model alone: its name where it is vouched for or one of the admitted combinations has it. */
+  /** Shown name of a model alone: its own name if it is vouched for, or part of an admitted combination. */
   model(name: string): string {
     const label = labelValue(name);
     return this.#isModel(label) || this.#models.has(label) ? label : OTHER;

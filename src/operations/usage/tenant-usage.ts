@@ -13,7 +13,7 @@ export interface TenantTotals {
   /** Output tokens of streams without usage, counted from their chunks; no part of the others. */
   readonly estimatedOutputTokens: number;
   readonly cachedTokens: number;
-  /** Requests that passed flow control, and the seconds that they waited there together. */
+  /** Requests that passed flow control, and the sum of their waits in seconds. */
   readonly waits: number;
   readonly waitSeconds: number;
 }

@@ -77,10 +77,7 @@ function leaningOf(records: readonly DecisionRecord[], explain: TrafficSources['
   return { kind: kind as Leaning['kind'], name: plugin, ...tokens };
 }
 
-/**
- * What spoke for the pick: the lead that each scorer gave it over the other candidates, or the filter that left it
- * alone.
- */
+/** Reasons for the pick: each scorer's lead over the other candidates, or the filter that left no other endpoint. */
 function votesOf(endpoints: readonly ShownEndpoint[]): readonly (readonly [string, number])[] {
   const pick = endpoints.find(({ rank }) => rank === 1);
   const others = endpoints.filter(({ rank, removedBy }) => rank !== 1 && removedBy === null);

@@ -7,7 +7,7 @@ export interface ShownRefusal {
   /** In the unit of the bound: requests, bytes, tokens, milliseconds, or a share. Null = it is no number. */
   readonly used: number | null;
   readonly limit: number | null;
-  /** The bound in one sentence, with the setting that it comes from. */
+  /** The bound in one sentence, with its setting. */
   readonly text: string;
 }
 

@@ -100,7 +100,7 @@ export interface ShownEnd {
   readonly end: DecisionEnd;
   /** Status of a rejection; null = it was no rejection. */
   readonly httpStatus: number | null;
-  /** The bound that rejected it; null = none is known. */
+  /** The bound that rejected it; null = unknown. */
   readonly refusal: ShownRefusal | null;
   readonly firstTokenMs: number | null;
   readonly durationMs: number;

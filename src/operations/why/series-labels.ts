@@ -2,7 +2,7 @@ import type { CoreInstance } from '../../core/memory.js';
 import { requestKind } from '../telemetry/metric-table.js';
 import { SeriesReader } from '../telemetry/series-block.js';
 
-/** Labels of a request, as the metrics have them. */
+/** Labels of a request in the metrics. */
 export interface RequestLabels {
   readonly model: string;
   readonly targetModel: string;

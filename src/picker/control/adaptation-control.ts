@@ -209,7 +209,7 @@ export class AdaptationControl {
   }
 
   /**
-   * State for other replicas; undefined = there is nothing new.
+   * State for other replicas; undefined = unchanged.
    * @param withLearned whether the learned state is told too, not the state of the guard alone
    */
   tell(withLearned = true): Uint8Array | undefined {
@@ -239,8 +239,8 @@ export class AdaptationControl {
   }
 
   /**
-   * Notes the state of another replica's guard, and takes over its learned state if that has ADOPTED_FACTOR times as
-   * many samples.
+   * Notes the state of another replica's guard. Its learned state is taken over if it has ADOPTED_FACTOR times as many
+   * samples.
    */
   hear(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off') return;
@@ -260,7 +260,7 @@ export class AdaptationControl {
   }
 
   /**
-   * Takes over the learned state of processes that have ended, and believes it less the older it is. Without effect
+   * Takes over the learned state of processes that have ended, with a weight that falls with its age. Without effect
    * when something has been learned here.
    * @throws when it cannot be used
    */

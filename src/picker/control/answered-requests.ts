@@ -10,13 +10,13 @@ interface Count {
 }
 
 /**
- * Requests that each endpoint has answered, by the training samples: a lower bound where they come faster than they are
- * read. Control thread only.
+ * Requests that each endpoint has answered, by the training samples: a lower bound, since samples can be overwritten
+ * unread. Control thread only.
  */
 export class AnsweredRequests {
   readonly #samples: Pick<SampleReader, 'drain'>;
   readonly #now: () => number;
-  /** By slot, so there are no more than the pool has endpoints. */
+  /** By slot, and so bounded by the slots of the pool. */
   readonly #counts = new Map<number, Count>();
   #lookedMs = Number.NEGATIVE_INFINITY;
 
@@ -26,7 +26,7 @@ export class AnsweredRequests {
     this.#now = now;
   }
 
-  /** Answers of the endpoint that has or had a slot, since it was first asked for there. */
+  /** Answers of the endpoint that has or had a slot, since the first question about it. */
   of(slot: number, generation: number): number {
     this.#look();
     const count = this.#counts.get(slot);

@@ -15,7 +15,7 @@ export interface CertificateWatchOptions {
   readonly report: (problem: string) => void;
 }
 
-/** Both files are written one after the other. Without a change for this long they belong together. */
+/** Both files are written one after the other. Time without a change after which both files belong together. */
 const SETTLE_MS = 250;
 
 /**

@@ -71,7 +71,7 @@ export class ConfigurationReload {
     return this.#readFile();
   }
 
-  /** Ends when a look under way has ended. */
+  /** Ends after the look under way. */
   async stop(): Promise<void> {
     await this.#watch?.stop();
   }

@@ -80,7 +80,7 @@ export class DeathWatch implements Part {
     }
   }
 
-  /** Looks at an endpoint now: a request to it got no answer of its own, or a peer says that it is out. */
+  /** Looks at an endpoint at once, after an unanswered request or a peer's word. */
   check(slot: number, generation: number): void {
     const watched = this.#find(slot, generation);
     if (watched !== undefined) void this.#visit(watched);
@@ -151,7 +151,7 @@ export class DeathWatch implements Part {
       watched.contradicted = false;
     } else if (this.#isDeath(watched, found)) {
       const written = table.setDead(slot, generation, now());
-      // A lock that could not be had is tried again by the next round or scrape.
+      // After a lock not had, the next round or scrape tries again.
       if (written === 'changed') {
         watched.isDead = true;
         died(assignment, found);

@@ -29,7 +29,7 @@ export interface FlowControlOptions {
   readonly core: CoreInstance;
   readonly configuration: LoadedConfiguration;
   readonly shards: number;
-  /** Endpoints that take requests now. */
+  /** Endpoints that take requests at present. */
   readonly pool: () => readonly PoolSlot[];
   /** Last signals of an endpoint. */
   readonly signals: (slot: number) => Signals;
@@ -160,8 +160,8 @@ export class FlowControl {
   }
 
   /**
-   * What each of several detectors says, by the stages that it looks at: the mean over the endpoints of a stage. Empty
-   * for a detector alone.
+   * Saturation by each of several detectors, by its stages: the mean over the endpoints of a stage. Empty for a
+   * detector alone.
    */
   detectorSaturations(): readonly DetectorSaturation[] {
     if (this.#detector?.type !== 'max-saturation-detector') return [];
@@ -255,7 +255,7 @@ export class FlowControl {
 
   /**
    * Applies a new configuration. Waiting requests keep their places.
-   * @throws RangeError when its bands and those in use are more than the bound; nothing has changed then
+   * @throws RangeError when its bands and those in use exceed the bound; nothing has changed then
    */
   configure(configuration: LoadedConfiguration): void {
     const settings = configuration.flowControl!;

@@ -41,8 +41,8 @@ export interface IndexKeeperOptions {
 }
 
 /**
- * Keeps the prefix index in a file, so that a restarted picker knows what the engines hold. Endpoints whose engine is
- * another one now (address or incarnation) are left out.
+ * Keeps the prefix index in a file, so that a restarted picker knows what the engines hold. Endpoints with another
+ * engine by now (address or incarnation) are left out.
  */
 export class IndexKeeper implements Part {
   readonly #options: IndexKeeperOptions;

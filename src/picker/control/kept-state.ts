@@ -31,7 +31,7 @@ export interface OutlivingState {
 export interface KeptStateOptions {
   readonly store: KeptStore;
   readonly state: OutlivingState;
-  /** Whether this replica writes: one of the group does. */
+  /** Whether this replica writes, as one of the group does. */
   readonly writes: () => boolean;
   readonly log: Logger;
 }

@@ -27,7 +27,7 @@ export interface KubernetesSettings {
 /** Time between two tries to find out which rights are missing. */
 const RIGHTS_AGAIN_MS = 30_000;
 
-/** What a pool follows in its cluster, and what the picker asks there. Loaded in the Kubernetes modes only. */
+/** Reflectors of a pool in its cluster, and requests of the picker there. Loaded in the Kubernetes modes only. */
 export class KubernetesCluster implements Part {
   readonly discovery: KubernetesDiscovery;
   readonly #settings: KubernetesSettings;

@@ -7,14 +7,14 @@ export interface LameDuckOptions {
   readonly requests: () => number;
 }
 
-/** Without a new request for this long, proxies have turned to other replicas. */
+/** Time without a new request after which proxies have turned to other replicas. */
 const QUIET_MS = 1_000;
 const LOOK_MS = 100;
 
 /**
- * Keeps a picker serving after it has said that it is not ready: proxies learn of that late, and a connection or
- * request that is refused meanwhile fails for a client. Serves for the configured time, and on while requests come, up
- * to half of the drain time: the other half is for the streams that are open then.
+ * Keeps a picker serving after it has reported not ready: proxies learn of that late, and a refused connection or
+ * request would fail for a client. Serves for the configured time, and on while requests come, up to half of the drain
+ * time: the other half is for the streams that are open then.
  */
 export class LameDuck implements Part {
   readonly #options: LameDuckOptions;

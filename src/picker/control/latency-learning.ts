@@ -30,7 +30,7 @@ export class LatencyLearning implements Part {
     this.trainer = new LatencyTrainer(options);
   }
 
-  /** Samples that the training server did not take; undefined when none is configured. */
+  /** Samples that the training server did not accept; undefined = there is no server. */
   get samplesLost(): number | undefined {
     return this.#client?.lost;
   }

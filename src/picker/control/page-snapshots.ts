@@ -76,7 +76,7 @@ export class PageSnapshots {
     this.#log = new DecisionLog(sources.core);
   }
 
-  /** @param first with the points before it, for a viewer that has none */
+  /** @param first whether the points before it are added, for a new viewer */
   read(first: boolean): Snapshot {
     const { pool, poolName, version, shadow, unready, parts } = this.#sources;
     const nowMs = poolClockMs();

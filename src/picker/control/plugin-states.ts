@@ -6,7 +6,7 @@ import type { PoolController } from './pool-controller.js';
 export interface PluginStateSources {
   readonly pool: Pick<PoolController, 'assignments'>;
   readonly table: Pick<EndpointTable, 'read'>;
-  /** The plugins that run, those added by default too, in their order. */
+  /** The plugins that run, default ones included, in order. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
 }
 

@@ -47,8 +47,8 @@ const NAMES_MAX = 4096;
 /**
  * Writes the result of discovery to shared memory. Every slot that can be picked is known to every shard: a new
  * endpoint is announced first and becomes live when all shards have applied it; a removed one stops being picked before
- * its slot is freed. An update that replaces all endpoints that take requests leaves none without: the removed ones
- * take requests until a new one is live.
+ * its slot is freed. An update that replaces all endpoints leaves no gap: removed ones take requests until a new one is
+ * live.
  */
 export class PoolController {
   readonly #options: PoolControllerOptions;

@@ -105,7 +105,7 @@ export interface PoolPageSources {
   /** Endpoints that were found dead since the start. */
   readonly deaths: () => number;
   readonly silences: () => number;
-  /** The plugins that run, those added by default too. */
+  /** The plugins that run, default ones included. */
   readonly configured: () => readonly { readonly name: string; readonly type: string }[];
   /** Reasons why the picker is not ready; empty = ready. */
   readonly unready: () => readonly string[];

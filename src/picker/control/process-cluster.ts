@@ -8,7 +8,7 @@ import type { ClusterConnection } from './cluster-connection.js';
 export class ProcessCluster implements Part {
   readonly #shared: boolean;
   #connection: ClusterConnection | undefined;
-  /** Pages that show the connection once there is one. */
+  /** Pages that show the connection after its start. */
   #pages: MetricsExposition[] = [];
 
   /** @param shared whether all pools of a namespace share its watches */

@@ -62,7 +62,7 @@ export class ReturnWatch implements Part {
     this.#checking.set(slot, generation);
     const reachable = await this.#check(endpoint);
     if (this.#checking.get(slot) === generation) this.#checking.delete(slot);
-    // An endpoint that was reachable all the time has failed for another reason: its probe comes in its own time.
+    // An endpoint that was reachable all the time has failed for another reason, so its probe keeps its time.
     if (reachable && this.#unreachable.get(slot) !== generation) return;
     const written = table.setReachable(slot, generation, reachable, now());
     if (reachable && written) this.#unreachable.delete(slot);

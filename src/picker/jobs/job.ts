@@ -1,4 +1,4 @@
-// Tasks of the job threads: short work that would block the control thread's event loop. Piscina calls them by name.
+// Tasks of the job threads: short work that would block the control thread's event loop. Named as Piscina calls them.
 import { type EndpointsFile, readEndpointsFile } from '../../pool/discovery/endpoints-file.js';
 import type { TokenisedTask, TokeniseTask } from '../../request/tokens/local-source.js';
 

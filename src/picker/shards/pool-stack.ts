@@ -127,8 +127,7 @@ export interface PoolStackOptions {
 type MessageTable = { readonly [Kind in ToPool['kind']]: (message: Extract<ToPool, { kind: Kind }>) => void };
 
 /**
- * All that one shard has of one pool: its access to the pool's memory, and what decides and watches the pool's
- * requests.
+ * What one shard has of one pool: access to the pool's memory, and the parts that decide and watch the pool's requests.
  */
 export class PoolStack {
   readonly #start: PoolStart;
@@ -320,7 +319,7 @@ export class PoolStack {
     });
   }
 
-  /** Name of the request's objective; undefined = it names none that the pool has. */
+  /** Name of the request's objective; undefined = none, or an unknown one. */
   #objectiveOf(headers: RequestHeaders): string | undefined {
     const name = objectiveName(headers);
     return name !== undefined && this.#rules.hasObjective(name) ? name : undefined;

@@ -13,7 +13,8 @@ interface Count {
 }
 
 /**
- * Restarts of each shard, which are spread over time: a shard that dies again and again takes nothing from the others.
+ * Restarts of each shard. They are spread over time, so that a shard that dies again and again takes nothing from the
+ * others.
  */
 export class Restarts {
   readonly #counts = new Map<number, Count>();

@@ -147,7 +147,7 @@ interface Shard {
   /** Set once the task runs. */
   worker: Worker | undefined;
   listening: boolean;
-  /** Messages in a row that it has not answered. */
+  /** Messages in a row without an answer. */
   unanswered: number;
   /** Last report of the shard about itself. */
   use: ShardUse | undefined;
@@ -252,7 +252,7 @@ export class ShardPool {
       choice: this.#choice,
       health: health(),
       control: port2,
-      // A shard that is started again is missed meanwhile.
+      // A shard under restart is missing in it.
       rehearsal: this.#start === undefined ? undefined : this.#options.rehearsal,
     };
     const aborting = new AbortController();

@@ -125,7 +125,7 @@ interface FurtherPool {
   readonly stack: PoolStack;
   readonly context: StreamContext;
   readonly use: PoolUse;
-  /** Port of the pool; undefined = it has none. */
+  /** Port of the pool; undefined = no port. */
   readonly transport: Transport | undefined;
   route: PoolRoute;
 }
@@ -145,7 +145,7 @@ class Shard {
   #collections: CollectionTime | undefined;
   /** Certificate that has replaced the first one. */
   #pair: KeyPair | undefined;
-  /** Ends when the pools that were added so far are open, or have failed: they change one after the other. */
+  /** Ends when the pools added so far are open or have failed: they change one after the other. */
   #changes: Promise<void> = Promise.resolve();
   readonly #drained = Promise.withResolvers<void>();
 

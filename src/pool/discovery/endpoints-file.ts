@@ -26,7 +26,7 @@ function readHostAddress(text: string): HostAddress | undefined {
   return { hostName: plain.toLowerCase() };
 }
 
-/** An endpoint as the file gives it; a host name is not yet resolved. */
+/** An endpoint of the file; a host name is not yet resolved. */
 export interface FileEndpoint {
   readonly id: string;
   readonly name: string;
@@ -234,7 +234,7 @@ function explain(issue: z.core.$ZodIssue, raw: unknown, fields: readonly string[
   let value: unknown = raw;
   for (const step of issue.path) value = (value as Record<PropertyKey, unknown> | null | undefined)?.[step];
   if (value === undefined) return `${field}: is missing: it ${issue.message}`;
-  // JSON has no endless numbers and would say null.
+  // JSON has no infinite numbers; it would contain null.
   const isEndless = typeof value === 'number' && !Number.isFinite(value);
   const shown = isEndless ? String(value) : (JSON.stringify(value) ?? String(value));
   return `${field}: ${shown.length > 80 ? `${shown.slice(0, 80)}…` : shown} ${issue.message}`;

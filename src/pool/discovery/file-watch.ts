@@ -64,7 +64,7 @@ export class FileWatch {
     await this.#reading;
   }
 
-  /** Compares what the file system says with what it said when the file was last read. */
+  /** Compares the file's status with that of the last read. */
   async #compare(): Promise<void> {
     await this.#watchDirectory();
     const state = await fileState(this.#path);
@@ -132,7 +132,7 @@ export class FileWatch {
   }
 }
 
-/** A text that differs whenever the file has changed, and also at every look while its time cannot yet tell. */
+/** A text that differs whenever the file has changed, and also at every look while its time is too recent to tell. */
 async function fileState(path: string): Promise<string> {
   let state: BigIntStats;
   try {

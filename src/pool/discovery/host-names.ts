@@ -76,7 +76,7 @@ export class HostNames {
     for (const host of this.#hosts.values()) if (!isSettled(host)) this.#reportProblem(host, 'no answer yet');
   }
 
-  /** The name's address, or undefined while it has none. */
+  /** The name's address; undefined = none so far. */
   address(hostName: string): string | undefined {
     return this.#hosts.get(hostName)?.address;
   }

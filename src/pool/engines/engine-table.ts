@@ -19,7 +19,7 @@ export interface EngineTableOptions {
 export interface EngineChoice {
   readonly engine: Engine;
   readonly known: boolean;
-  /** The name that the endpoint's label gives; empty = none. */
+  /** Name by the endpoint's label; empty = none. */
   readonly asked: string;
 }
 

@@ -25,7 +25,7 @@ export interface ScannedPage {
 export type Adapters = NonNullable<EndpointSignals['adapters']>;
 type Residency = NonNullable<EndpointSignals['residency']>;
 
-/** The adapters that an endpoint's last page told, kept so that equal labels are not parsed again. */
+/** The adapters on an endpoint's last page, kept so that equal labels are not parsed again. */
 export interface AdapterMemory {
   labels: readonly string[] | undefined;
   adapters: Adapters | undefined;

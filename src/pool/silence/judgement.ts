@@ -54,7 +54,7 @@ const TOKEN_MS = 0.5;
 const TOKEN_IDLE_MS = 0.1;
 /** Factor while the engine works on something: requests of other replicas, or output that its server holds back. */
 const WORKS = 6;
-/** Requests that must be overdue, as two failures eject. One alone is enough after ALONE times as long. */
+/** Bound of overdue requests for a judgement, as two failures eject. One alone is enough after ALONE times as long. */
 const OVERDUE_MIN = 2;
 /** Wait of a client that gave up, below which it shows nothing. */
 const ABANDONED_MS = 1_000;
@@ -85,7 +85,7 @@ export function silenceOf(evidence: Evidence, nowMs: number): Silence | undefine
     const tokens = tokensBefore(request, prompts, heardMs);
     const patienceMs = patienceOf(request, evidence, tokens);
     if (heardMs > ownMs + patienceMs) continue;
-    // An engine that has begun to be idle after the last byte has its time from there on.
+    // An engine that became idle after the last byte has its time from there on.
     const quietMs = nowMs - Math.max(heardMs, ownMs, idleSinceMs ?? 0);
     const allowedMs = idleSinceMs === undefined ? patienceMs : idlePatienceOf(request, tokens);
     if (quietMs > allowedMs) overdue.push({ quietMs, allowedMs });
@@ -169,7 +169,7 @@ function usualOf({ heardMs, expects, outputLimit }: HeardRequest, times: UsualTi
   return expects === 'end' ? firstMs + WHOLE_PATIENCE * wholeMs(times, outputLimit) : firstMs;
 }
 
-/** Time of the whole output of an answer. @param limit most tokens that it may have; 0 = unknown */
+/** Time of the whole output of an answer. @param limit its bound on output tokens; 0 = unknown */
 function wholeMs({ stepMs, longestMs, longestTokens }: UsualTimes, limit: number): number {
   const usual = Math.max(OUTPUT_TOKENS, longestTokens);
   if (stepMs === undefined) return longestMs;

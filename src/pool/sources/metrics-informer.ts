@@ -75,12 +75,12 @@ export interface InformerCounts {
   readonly scrapes: number;
   /** Good scrapes of pages that held none of the wanted metrics. */
   readonly pagesWithoutSignals: number;
-  /** Good scrapes that the sink could not take. */
+  /** Good scrapes that the sink did not accept. */
   readonly refused: number;
   readonly faults: Readonly<Record<ScrapeFaultKind, number>>;
 }
 
-/** Age of what a source knows of its endpoints. */
+/** Age of a source's last data on its endpoints. */
 export interface SourceFreshness {
   readonly endpoints: number;
   /** Endpoints without a good page, or with one that is too old: their values are unknown. */

@@ -8,7 +8,7 @@ export const SCRAPE_FAULTS = [
   'closed',
   /** A status other than 200. */
   'status',
-  /** Not HTTP/1.1 as it must be, or an encoding that was not asked for. */
+  /** No valid HTTP/1.1, or an encoding that was not asked for. */
   'malformed',
   /** A page or head above its limit. */
   'too large',

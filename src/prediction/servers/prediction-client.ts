@@ -31,8 +31,8 @@ export class NotAsked extends Error {
 }
 
 /**
- * Asks llm-d-router's prediction servers about rows. Rows of requests that come within a moment travel in one call, and
- * large pools in several; a server that predicts all rows or none is asked for what it has.
+ * Asks llm-d-router's prediction servers about rows. Rows of requests that come close together travel in one call, and
+ * large pools in several; a server that predicts all rows or none is asked for the rows that it has.
  */
 export class PredictionClient {
   readonly #servers: PredictionServers;
@@ -136,7 +136,7 @@ export class PredictionClient {
     try {
       return predictedTimes(await this.#connections.post(`${base}/predict/bulk/strict`, body, signal), rows.length);
     } catch (error) {
-      // A server that answered judged the rows, and may still have something to say about some of them.
+      // A server that answered has judged the rows, and may still predict some of them.
       if (!(error instanceof UnexpectedStatus)) throw error;
       return predictedTimes(await this.#connections.post(`${base}/predict/bulk`, body, signal), rows.length);
     }

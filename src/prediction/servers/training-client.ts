@@ -10,7 +10,7 @@ import type { PredictionRow } from './prediction-wire.js';
 /** A receipt, not more. */
 const ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** One measured time, as llm-d-router's training server takes it: of the two times one is 0. */
+/** One measured time in the form of llm-d-router's training server: one of the two times is 0. */
 interface TrainingEntry extends PredictionRow {
   readonly actual_ttft_ms: number;
   readonly actual_tpot_ms: number;
@@ -52,7 +52,7 @@ export class TrainingClient {
     return this.#lost;
   }
 
-  /** Sends what has been finished since the last flush, unless the last one is still under way. */
+  /** Sends the samples since the last flush, unless that one is still under way. */
   flush(): Promise<void> {
     this.#sending ??= this.#send(this.#samples()).finally(() => {
       this.#sending = undefined;

@@ -5,7 +5,7 @@ import type { ModelEdit } from '../understand.js';
 /** A request body whose prompt is to be tokenised. */
 export interface PromptBody {
   readonly prompt: PromptKind;
-  /** The whole body; its bytes do not change until the answer has come. */
+  /** The whole body; its bytes do not change before the answer. */
   readonly chunks: readonly Uint8Array[];
   /** Place of the model's name in the body. */
   readonly modelPlace: ModelEdit;

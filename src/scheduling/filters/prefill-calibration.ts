@@ -25,7 +25,7 @@ export type Calibration = { readonly tokensPerSecond: number } | { readonly prob
 
 /**
  * Reads the record of a measured prefill throughput.
- * @param fingerprint of the deployment that it must have been measured on
+ * @param fingerprint of the deployment on which it must have been measured
  */
 export function readCalibration(file: string, fingerprint: string | undefined): Calibration {
   let data: unknown;

@@ -17,7 +17,7 @@ export class CustomScheduler implements Scheduler {
   /** Placements made in the present call. */
   readonly #placements: Placement[] = [];
 
-  /** @throws with one line that names the plugin, when it cannot be made */
+  /** @throws with one line that names the faulty plugin */
   constructor(
     { name, type, parameters }: HookPluginSettings,
     definition: PluginDefinition,

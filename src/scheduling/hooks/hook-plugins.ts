@@ -118,7 +118,7 @@ export class HookPlugins {
   readonly #instances: readonly Instance[];
   readonly #hooked: ReadonlyMap<SharedHook, readonly Instance[]>;
 
-  /** @throws with one line that names the plugin, when it cannot be made */
+  /** @throws with one line that names the faulty plugin */
   constructor(
     settings: readonly HookPluginSettings[],
     definitions: ReadonlyMap<string, PluginDefinition>,

@@ -35,7 +35,7 @@ class MediaProducer implements HookPlugin {
   readonly #context: HookContext;
   readonly #attribute: string;
   readonly #tell: (sent: Sent) => void;
-  /** Endpoints of the last look: the cache drops those that are gone since. */
+  /** Endpoints of the last look: the cache drops those that have left since. */
   #known: readonly number[] | undefined;
 
   constructor(mib: number, context: HookContext) {

@@ -9,7 +9,7 @@ import {
   type StagesUsed,
 } from '../profile-handler.js';
 
-/** An optional stage: the profile that picks its endpoint, and the decider that says whether it is worthwhile. */
+/** An optional stage: the profile that picks its endpoint, and the decider whether to use it. */
 export interface Stage {
   readonly profile: string;
   readonly decide: StageDecider;

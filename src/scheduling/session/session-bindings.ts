@@ -63,7 +63,7 @@ export class SessionBindings {
     return nowMs - binding.usedAt > this.#options.ttlMs;
   }
 
-  /** Bindings are in order of their last use, so expired ones come first. */
+  /** Bindings are in order of their last use, so expired ones are at the front. */
   #sweep(nowMs: number): void {
     if (nowMs < this.#nextSweep) return;
     this.#nextSweep = nowMs + this.#options.sweepMs;

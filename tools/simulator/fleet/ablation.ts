@@ -29,7 +29,7 @@ export interface Ablation {
 
 /** Small enough to say nothing, and still a coefficient that the core accepts. */
 const NEXT_TO_NOTHING = 1e-6;
-/** Output tokens of an answer so long that a stall of one token has no weight. */
+/** Output tokens of an answer in which a stall of one token has no weight. */
 const ENDLESS = 1e9;
 
 /** An alteration that has no state. */

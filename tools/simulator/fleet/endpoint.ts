@@ -13,7 +13,7 @@ export interface LoadSample {
 
 const idle: LoadSample = { timeMs: 0, waiting: 0, running: 0, kvUsage: 0 };
 
-/** One model server in simulated time: an engine that steps whenever it has work, and the metrics that it shows. */
+/** One model server in simulated time: an engine that steps whenever it has work, and its metrics. */
 export class SimulatedEndpoint<Request extends EngineRequest> {
   readonly engine: Engine<Request>;
   readonly settings: EndpointSettings;

@@ -84,7 +84,7 @@ export interface FleetSettings {
   readonly pathMs: number;
   /** Standard deviation of the logarithm of a step's time. */
   readonly stepNoise: number;
-  /** Pauses as of a garbage collector: their share of the time, and how long one takes. */
+  /** Pauses of a garbage collector: their share of the time, and the length of one. */
   readonly pauseShare: number;
   readonly pauseMs: number;
 }

@@ -178,7 +178,7 @@ export class SimulatedFlow {
 }
 
 /**
- * Refuses what simulated flow control does not have.
+ * Refuses settings that simulated flow control ignores.
  * @throws Error one line that names the field and the remedy
  */
 export function refuseUnsimulatedFlow({ enableEviction }: FlowControlSettings): void {

@@ -45,7 +45,7 @@ export interface RunOutcome {
   readonly decisions: number;
   /** Of the first picker; undefined when it learns nothing. */
   readonly learning: readonly LearnerSample[] | undefined;
-  /** Sessions as the first picker counts them; undefined when it does not. */
+  /** Sessions by the counts of the first picker; undefined = it does not count them. */
   readonly sessions: SessionCounts | undefined;
   readonly transitions:
     | readonly { readonly timeMs: number; readonly to: string; readonly reason: string }[]

@@ -101,7 +101,7 @@ export class SimulatedPicker {
   readonly #core: CoreInstance;
   readonly #table: EndpointTable;
   readonly #decider: Decider;
-  /** Blocks of prompts, as the picker knows them. */
+  /** Blocks of prompts in the picker's view. */
   readonly blocks: BlockIndex;
   readonly #blockTokens: number;
   readonly #programs: ProgramTable;

@@ -71,10 +71,7 @@ export class Plays {
     this.#send({ number, session, turn: session.turns[position]!, position, client, over });
   }
 
-  /**
-   * Plans the turn after one that has ended: the next one comes after the client has thought, also when this was not
-   * served.
-   */
+  /** Plans the turn after one that has ended, served or not: it follows the client's thought. */
   next({ number, session, turn, position, client, over }: Play): void {
     const following = session.turns[position + 1];
     const playFollowing = () => {
@@ -93,7 +90,7 @@ export class Plays {
     }
   }
 
-  /** Milliseconds that a turn would take on an idle endpoint that holds the turns before it. */
+  /** Milliseconds of a turn on an idle endpoint with the turns before it in its cache. */
   aloneMs({ session, turn, position }: Play): number {
     const { stepTime, limits, speed } = this.#alone;
     const before = position === 0 ? undefined : session.turns[position - 1]!;

@@ -1,6 +1,6 @@
 import type { RandomStream } from './random-stream.js';
 
-/** Samples of one candidate, and those after a change that still belong to the one before. */
+/** Samples of one candidate, and samples after a change that still belong to the candidate before. */
 const WINDOW = 100;
 const HOP = 50;
 const FIRST_STEP = 0.5;

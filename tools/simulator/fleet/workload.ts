@@ -7,7 +7,7 @@ export interface Turn {
   readonly chain: Int32Array;
   /** Milliseconds between the end of the turn before and this one. */
   readonly thinkMs: number;
-  /** Sessions that begin with the end of this turn; the next one comes when all of them have ended. */
+  /** Sessions that begin with the end of this turn; the next turn comes after all of them have ended. */
   readonly spawns?: readonly Session[];
 }
 
@@ -27,7 +27,7 @@ export interface Session {
 /** A fixed number of clients. Each plays one session after the other, and takes the next of the list when one ends. */
 export interface Clients {
   readonly count: number;
-  /** Taken in this order; behind the last one comes the first again. */
+  /** Taken in this order, again and again. */
   readonly sessions: readonly Session[];
 }
 

@@ -170,7 +170,7 @@ function drawChange(
   const p = policies.indexOf(change.policy);
   const y = top + p * 14;
   const title = `<title>${escaped(`${change.workload}, ${change.policy}: ${change.title}`)}</title>`;
-  // Nothing was served by one of the two: there is no ratio.
+  // Text for a comparison without a ratio, since one of the two served nothing.
   if (Number.isNaN(change.value)) return `<g>${title}${text(inside(0) + 6, y + 4, '–', 'class="soft"')}</g>`;
   const dots = change.seeds.map(
     (value) => `<circle cx="${at(inside(value))}" cy="${y}" r="2.6" fill="${hue(p)}" fill-opacity=".55"/>`,

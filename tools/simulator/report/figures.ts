@@ -19,7 +19,7 @@ import {
 
 /**
  * Distance of every policy from the best one of each workload: a dot per workload, policies by their worst. The scale
- * is logarithmic in 1 + regret, so that a policy that is ten times as dear still fits.
+ * is logarithmic in 1 + regret, so that a policy at ten times the cost still fits.
  */
 export function regretFigure(comparisons: readonly Comparison[], policies: readonly string[]): string {
   return figures((canvas) => drawRegret(canvas, comparisons, policies));

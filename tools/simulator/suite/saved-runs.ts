@@ -23,9 +23,8 @@ const ROOMS = [
 ];
 
 /**
- * Results of runs in a file, a line each, so that a sweep that was stopped goes on where it was, and one that has grown
- * runs only what is new. A result is found again when everything that it depends on is the same: program, traffic,
- * fleet, policy, seed.
+ * Results of runs in a file, a line each, so that a stopped sweep continues, and an extended one runs only the new
+ * ones. A result is found again when everything that it depends on is the same: program, traffic, fleet, policy, seed.
  */
 export class SavedRuns {
   readonly #path: string;

@@ -135,7 +135,7 @@ export function readTrace(path: string): string {
 export interface Capacity {
   /** Factor on the rate of the workload; 0 = not even the lowest that was tried. */
   readonly load: number;
-  /** Requests per second that came at that load. */
+  /** Requests per second at that load. */
   readonly requestsPerSecond: number;
 }
 

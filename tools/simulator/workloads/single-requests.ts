@@ -57,7 +57,7 @@ export const documents = defineWorkload({
     output: length(149, 0.8, 4_000),
   }),
   generate(given, { random, seconds, text }) {
-    // Documents that came before the beginning are still asked about, so that the first minutes are like the others.
+    // Documents from before the beginning are still asked about, so that the first minutes are like the others.
     const again = () => random.gamma(given.againSeconds * 1e3, given.againVariation);
     const before = LEAD * given.againSeconds;
     const flow = { ...given, rate: given.rate / given.questions, curve: shifted(given.curve, before) };

@@ -10,7 +10,7 @@ const UNSUPPORTED_MEDIA_TYPE = plainAnswerOf(415, 'this port takes gRPC calls: c
 /** Characters of a malformed `grpc-timeout` that the refusal shows. */
 const TIMEOUT_SHOWN = 20;
 
-/** Finds what serves a call, or what refuses it. */
+/** Finds the handler of a call, or its refusal. */
 export class CallRoutes {
   readonly #methods: ReadonlyMap<string, Method>;
   /** Head of the latest call of a method that is served; equal heads are one object as a rule. */

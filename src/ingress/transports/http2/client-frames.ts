@@ -113,7 +113,7 @@ const ENDED_REMEMBERED = 64;
  */
 const RESET_REMEMBERED = 8_192;
 
-/** Obeys the frames of one client, in their order, and checks that they may come (RFC 9113, sections 5 and 6). */
+/** Obeys the frames of one client in order, and checks that each is allowed (RFC 9113, sections 5 and 6). */
 export class ClientFrames implements FrameSink, HeadSink {
   readonly #owner: ClientFramesOwner;
   readonly #blocks = new HeaderBlocks(this);
@@ -196,7 +196,7 @@ export class ClientFrames implements FrameSink, HeadSink {
   }
 
   /**
-   * Frees the bytes that were on their way when this side reset the stream: as many streams as are refused may have
+   * Credits the bytes that were on their way when this side reset the stream: as many streams as are refused may have
    * some.
    */
   #dataOfNoStream(id: number): void {
@@ -265,7 +265,7 @@ export class ClientFrames implements FrameSink, HeadSink {
       case FrameType.priority:
         return this.#priority(id, length, length === 5 ? bytes.readUInt32BE(from) & WINDOW_BYTES_MAX : 0);
       case FrameType.goaway:
-        // The client opens no more streams; it closes the connection when it has what it waits for.
+        // The client opens no more streams; it closes the connection after the last answer.
         if (id !== 0) throw protocolError('GOAWAY on a stream');
         if (length < 8) throw sizeError('GOAWAY');
         return;

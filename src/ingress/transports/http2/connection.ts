@@ -31,7 +31,7 @@ import { errorTrailers, GrpcStatus, type PlainAnswer } from './reply-headers.js'
 import type { RequestHead } from './request-head.js';
 import { type Method, ServerStream, type StreamOwner } from './server-stream.js';
 
-/** Data of the PING that asks whether the client is still there; anything that comes is an answer. */
+/** Data of the PING that asks whether the client is still there; every frame counts as an answer. */
 const KEEPALIVE_DATA = Buffer.alloc(8);
 const OVERLOADED = errorTrailers(GrpcStatus.unavailable, 'picker overloaded', true);
 /** Longest time of a timer. */
@@ -98,7 +98,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   #fixed: FixedAnswer | undefined;
   /** Streams with replies that their own window lets through, in the order in which they are served. */
   readonly #waiting = new Set<ServerStream>();
-  /** Streams that have ended or are gone: their handlers hear of it when the turn ends. */
+  /** Ended streams whose handlers are told at the end of the turn. */
   #leaving: ServerStream[] = [];
   #closing: Closing = 'open';
   /** Bytes that the client takes, over all streams. */
@@ -187,7 +187,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.#tellLeaving();
   }
 
-  /** Looks at the clock: what has been silent for too long is told, asked or closed. */
+  /** Looks at the clock: silent streams are told of, a silent connection is asked or closed. */
   sweep() {
     if (this.isClosed) return;
     this.#now = this.#options.now();
@@ -217,7 +217,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
 
   // Closing.
 
-  /** Tells the client that the connection will close; nothing is refused yet. */
+  /** Tells the client that the connection will close; nothing is refused so far. */
   announceEnd(): void {
     if (this.#closing !== 'open') return;
     this.#closing = 'announced';

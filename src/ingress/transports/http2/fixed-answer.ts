@@ -49,7 +49,7 @@ export class FixedAnswer {
     this.#streams = frames.map((_, i) => STREAM_AT + Buffer.concat(frames.slice(0, i)).length);
   }
 
-  /** @param resets the client has not ended the stream: it is told that it need not go on */
+  /** @param resets whether the client has not ended the stream, and is told that it need not go on */
   write(out: OutBuffer, stream: number, resets: boolean): void {
     const length = this.#frames.length - (resets ? 0 : RESET_BYTES);
     const start = out.reserve(length);

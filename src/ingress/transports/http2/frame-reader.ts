@@ -8,7 +8,7 @@ import {
   PREFACE,
 } from './protocol.js';
 
-/** Takes the frames of one connection in their order. */
+/** Takes the frames of one connection in order. */
 export interface FrameSink {
   /**
    * Called at the begin of a DATA frame. @param length its whole payload, padding included: what flow control counts
@@ -190,7 +190,7 @@ export class FrameReader {
     return end;
   }
 
-  /** A frame that has come in pieces is whole; one without a payload is so at once. */
+  /** Ends a frame that came in pieces; one without a payload ends at once. */
   #endPayload(bytes: Buffer, at: number): number {
     const length = this.#length;
     this.#expectHeader();

@@ -41,7 +41,7 @@ export function writeGoaway(out: OutBuffer, lastStream: number, code: ErrorCode,
   text.copy(out.bytes, at + 8);
 }
 
-/** A header block of at most one frame. */
+/** Writes a header block of at most one frame. */
 export function writeHeaders(out: OutBuffer, stream: number, block: Buffer, endStream: boolean): void {
   if (block.length > FRAME_BYTES_MAX) throw new RangeError('a reply header block of more than one frame');
   const flags = FLAG_END_HEADERS | (endStream ? FLAG_END_STREAM : 0);

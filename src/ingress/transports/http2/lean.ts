@@ -16,7 +16,7 @@ import { type HealthMethods, healthMethods } from './health-methods.js';
 import { Http2Server } from './server.js';
 import type { Method } from './server-stream.js';
 
-/** Streams of a connection beside those that may be open: they are answered that there are too many. */
+/** Streams of a connection beyond the bound, which are answered with a refusal. */
 const REFUSED_STREAMS = 8_192;
 /** Streams of a connection to the health port. */
 const HEALTH_STREAMS_MAX = 128;
@@ -62,7 +62,7 @@ export class LeanTransport implements Transport {
       messageBytesMax: options.maxReceiveBytes,
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
-      // As with bytes: one of several clients cannot have all of them.
+      // As with bytes: one of several clients cannot use the whole bound.
       streamsShare: Math.ceil(options.streamsMax / 2),
       stallMs: options.stallMs,
       behind: () => open.behind?.(),

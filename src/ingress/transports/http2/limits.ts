@@ -60,8 +60,8 @@ export const ANSWERED_FRAMES: Rate = { burst: 1_000, perSecond: 100 };
  */
 export const EMPTY_FRAMES: Rate = { burst: 10_000, perSecond: 1_000 };
 /**
- * Resets of streams that have had no reply. A proxy whose clients all leave an overload at once resets as many streams
- * as it has open.
+ * Resets of streams that have had no reply. A proxy whose clients all leave an overload at once resets all of its open
+ * streams.
  */
 export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
 

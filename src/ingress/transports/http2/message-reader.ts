@@ -20,7 +20,7 @@ export function writePrefix(bytes: Buffer, at: number, length: number): void {
   bytes[at + 4] = length;
 }
 
-/** Takes the messages of one stream in their order. */
+/** Takes the messages of one stream in order. */
 export interface MessageSink {
   /** Takes one whole message; the bytes are valid during the call. @returns false to stop the reading */
   message(bytes: Buffer, from: number, to: number): boolean;

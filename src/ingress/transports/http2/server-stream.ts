@@ -58,7 +58,7 @@ export interface StreamOwner {
   touch(): void;
 }
 
-/** End of a stream: its trailers, once everything before them has left. */
+/** End of a stream: its trailers, after everything before them. */
 type Ending = { readonly code: number; readonly message: string };
 
 const OK: Ending = { code: GrpcStatus.ok, message: '' };

@@ -9,7 +9,7 @@ import { type ConnectionOptions, Http2Connection } from './connection.js';
 import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
-/** For connections to send what they have to say when everything is closed. */
+/** Time in milliseconds for connections to send their rest at the end. */
 const CLOSE_MS = 200;
 
 /** Connections of one listening socket. */

@@ -8,7 +8,7 @@ import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './li
 const READ_BYTES = 65_536;
 /** Bytes after which the clock is looked at: a read of small frames may be several turns' work. */
 const PIECE_BYTES = 16_384;
-/** Reads of a socket that libuv makes in one turn at most (`uv__read`); what is left waits for the next one. */
+/** Bound on the reads of one socket in one turn by libuv (`uv__read`); the rest waits for the next turn. */
 const READS_MAX = 32;
 
 /**
@@ -61,7 +61,7 @@ export class SocketLink implements ConnectionWire {
   #reads = 0;
   /** Whether the socket was not read to its end in the last turn. */
   #behind = false;
-  /** Earliest time at which the bytes can have come that are being read. */
+  /** Earliest possible arrival of the bytes under way. */
   #arrivedAt = 0;
   /** Bytes that were read and wait for the connection's next turn; the socket is not read meanwhile. */
   #rest: Buffer | undefined;

@@ -230,7 +230,7 @@ export class KubernetesDiscovery implements Discovery {
       const remedy = `make them anew in ${kind.group}`;
       if (count > 0) this.#report(`${count} objects of ${resourceName(ignored)} are ignored: ${remedy}`);
     } catch {
-      // Counting is a courtesy; what keeps it from working keeps nothing else from it.
+      // Counting is optional: its failure stops nothing else.
     }
   }
 
@@ -422,7 +422,7 @@ interface IgnoredList {
   readonly metadata?: { readonly remainingItemCount?: number };
 }
 
-/** A pod that takes no requests must stop getting them at once. */
+/** A pod that takes no requests must get no more of them at once. */
 function takesNothing({ ready, deleting, drainMark, ended }: PodRecord): boolean {
   return !ready || deleting || drainMark || ended;
 }

@@ -15,7 +15,7 @@ interface ObjectRecord {
 
 /** An InferencePool. */
 export interface PoolRecord extends ObjectRecord {
-  /** Its own labels, by which objectives may select it. */
+  /** Its own labels, for selectors of objectives. */
   readonly ownLabels: Readonly<Record<string, string>>;
   /** Selects its pods. */
   readonly labels: SelectedLabels;
@@ -24,7 +24,7 @@ export interface PoolRecord extends ObjectRecord {
   /** Protocol of its servers; undefined where the version has no such field. */
   readonly appProtocol: string | undefined;
   readonly deleting: boolean;
-  /** Port of its endpoint picker; undefined = it names none. */
+  /** Port of its endpoint picker; undefined = none is named. */
   readonly pickerPort: number | undefined;
 }
 
@@ -207,7 +207,7 @@ export const readLegacyPool = reader((object): PoolRecord => {
 /** Characters of a wrong address that are shown. */
 const ADDRESS_SHOWN = 60;
 
-/** Fields that `readPod` looks at. */
+/** Fields that `readPod` needs. */
 export const POD_FIELDS: KeptFields = {
   metadata: {
     ...{ name: true, namespace: true, uid: true, labels: true, creationTimestamp: true, deletionTimestamp: true },
@@ -221,9 +221,7 @@ export const POD_FIELDS: KeptFields = {
   },
 };
 
-/**
- * Reads no more than the projection needs, so that 10,000 pods stay small. Its only problem is an address that is none.
- */
+/** Reads no more than the projection needs, so that 10,000 pods stay small. Its only problem is an invalid address. */
 export function readPod(object: unknown): PodRecord | ObjectProblem {
   const pod = fields(object);
   const metadata = fields(pod.metadata);

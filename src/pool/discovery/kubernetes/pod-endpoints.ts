@@ -1,7 +1,7 @@
 import { type Endpoint, endpointAddress } from '../../../contract/endpoint.js';
 import type { PodRecord } from './objects.js';
 
-/** Time that an endpoint that is not ready keeps its slot and what is known of its cache. */
+/** Time for which an endpoint that is not ready keeps its slot and its blocks in the index. */
 export const UNREADY_KEPT_MS = 60_000;
 
 /** Differences from before. */
@@ -48,7 +48,7 @@ export class PodEndpoints {
   /** By UID of their pod. */
   readonly #entries = new Map<string, readonly Entry[]>();
   readonly #byId = new Map<string, readonly Entry[]>();
-  /** Entries that take requests. An IP is given again when its owner has ended: the youngest pod has the address. */
+  /** Entries that take requests. A pod's IP is given to another one after its end: the youngest pod has the address. */
   readonly #byAddress = new Map<string, readonly Entry[]>();
   /** Addresses with more than one entry. */
   readonly #contested = new Set<string>();

@@ -33,7 +33,7 @@ export interface Projection {
 /**
  * The pool as the objects describe it. A pure function: neither the order in which the objects came nor what was there
  * before matters.
- * @param made the endpoints of the pods, where they have been made already
+ * @param made the endpoints of the pods, if they are made already
  */
 export function project(view: ClusterView, made?: PodEndpoints): Projection {
   const { pool, reference } = view;

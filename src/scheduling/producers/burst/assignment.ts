@@ -11,7 +11,7 @@ export interface BurstRequest {
 /** An endpoint that a burst is spread over. */
 export interface BurstEndpoint {
   readonly slot: number;
-  /** Requests that run there already. */
+  /** Requests on it at present. */
   readonly running: number;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Lengths in bits of the codes of RFC 7541, appendix B: one for each byte, the last one for the end of the string. The
- * code is canonical: codes are numbered by length and then by symbol, so the lengths say all of it.
+ * code is canonical: codes are numbered by length and then by symbol, so the lengths define it.
  */
 // biome-ignore format: sixteen to a line, as many as a hexadecimal digit
 const CODE_BITS = [
