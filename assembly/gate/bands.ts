@@ -117,7 +117,7 @@ export function bandRemove(priority: i32): bool {
   return true;
 }
 
-/** A request of this rank has come. @param now pool clock, ms */
+/** Notes a request of this rank. @param now pool clock, ms */
 export function bandUsed(rank: u32, now: f64): void {
   if (now > 0) store<u32>(cellOf(rank), <u32>(now / 1000), GATE_USED);
 }
@@ -141,14 +141,14 @@ function waitMaskUpdate(): void {
   atomic.store<u32>(GATE, mask, GATE_WAIT_MASK);
 }
 
-/** One request more (1) or less (-1) waits in a band. */
+/** Counts one request more (1) or less (-1) that waits in a band. */
 export function waitingAdd(priority: i32, by: i32): void {
   const at = cellOf(rankOf(priority));
   store<u32>(at, load<u32>(at, GATE_WAITING) + by, GATE_WAITING);
   waitMaskUpdate();
 }
 
-/** Nothing waits: before the counts are made again from the wait slots. */
+/** Clears the waiting counts, before they are made again from the wait slots. */
 export function waitingClear(): void {
   memory.fill(GATE + GATE_WAITING, 0, TABLE_BYTES);
   waitMaskUpdate();

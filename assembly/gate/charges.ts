@@ -84,7 +84,7 @@ export function noteCharge(
   addTokens(slot, charge, 1);
 }
 
-/** The first token came, or is taken to have come. @returns the note's state before, 0 = nothing was pending */
+/** Takes the first token, seen or supposed. @returns the note's state before, 0 = nothing was pending */
 export function noteFirstToken(index: u32, slot: u32, priority: i32, current: bool): u32 {
   const charge = gateChargeAt(index);
   const state = charge.state;
@@ -102,7 +102,7 @@ export function noteAnswered(index: u32, slot: u32, current: bool): void {
   if (current) add(ROOM_UNANSWERED, slot, -1);
 }
 
-/** The output has grown to `tokens`. @returns by how many */
+/** Notes that the output has grown to `tokens`. @returns by how many */
 export function noteOutput(index: u32, slot: u32, tokens: u32, current: bool): u32 {
   const charge = gateChargeAt(index);
   const before = charge.output;
@@ -113,7 +113,7 @@ export function noteOutput(index: u32, slot: u32, tokens: u32, current: bool): u
   return tokens - before;
 }
 
-/** The entry is released. */
+/** Takes the release of the entry. */
 export function noteRelease(index: u32, slot: u32, priority: i32, current: bool): void {
   const charge = gateChargeAt(index);
   if (charge.state == 0) return;
@@ -139,7 +139,7 @@ export function noteMove(index: u32, from: u32, to: u32, priority: i32, current:
   noteRecount(index, to, priority);
 }
 
-/** Nothing is pending on a slot and nothing in its cache. */
+/** Clears what is pending on a slot and in its cache. */
 export function notesClear(slot: u32): void {
   if (!gateOn()) return;
   room.setU32(ROOM_KV_NOW, slot, 0);

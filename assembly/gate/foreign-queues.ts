@@ -42,7 +42,7 @@ export const FOREIGN_SCRAPES: u32 = 2;
 /** For how long the most that was pending is remembered at least, ms. */
 const PEAK_TIME: f64 = 10_000;
 
-/** Nothing is known about the endpoint of a slot. */
+/** Forgets what is known about the endpoint of a slot. */
 export function foreignForget(slot: u32): void {
   room.setU32(ROOM_PEAK, slot, 0);
   room.setU32(ROOM_PEAK_BEFORE, slot, 0);
@@ -56,7 +56,7 @@ export function foreignPending(slot: u32, count: u32): void {
   if (count > load<u32>(at)) store<u32>(at, count);
 }
 
-/** The most of two stretches of time is kept: of this one and the one before. @param count requests pending now */
+/** Keeps the most of two stretches of time: of this one and the one before. @param count requests pending now */
 function turnPeak(slot: u32, count: u32, now: f64): void {
   const since = wideRoomCell(ROOM_PEAK_AT, slot);
   if (now - load<f64>(since) < PEAK_TIME) return;
@@ -65,7 +65,7 @@ function turnPeak(slot: u32, count: u32, now: f64): void {
   room.setU32(ROOM_PEAK, slot, count);
 }
 
-/** A scrape was written. @param count requests pending now */
+/** Takes a scrape. @param count requests pending now */
 export function foreignScraped(slot: u32, count: u32): void {
   turnPeak(slot, count, column.f64(COLUMN_SIGNAL_TIME, slot));
   const peak = max(room.u32(ROOM_PEAK, slot), room.u32(ROOM_PEAK_BEFORE, slot));
@@ -78,7 +78,7 @@ export function foreignScraped(slot: u32, count: u32): void {
   store<u32>(looks, more ? min<u32>(load<u32>(looks) + 1, FOREIGN_SCRAPES) : 0);
 }
 
-/** The signals are too old to go by. */
+/** Takes signals that are too old to go by. */
 export function foreignStale(slot: u32): void {
   room.setU32(ROOM_FOREIGN, slot, 0);
 }

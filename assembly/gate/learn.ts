@@ -117,7 +117,7 @@ function updateWindow(slot: u32): void {
   room.setF32(ROOM_WINDOW, slot, clamp(stepOf(slot), WINDOW_MIN, WINDOW_MAX) / tokenMsOf(slot));
 }
 
-/** Nothing is known about the endpoint of a slot. */
+/** Forgets what is known about the endpoint of a slot. */
 export function learnForget(slot: u32): void {
   for (let column: u32 = ROOM_WINDOW; column <= ROOM_OVERDUE; column++) {
     // ROOM_KV_NOW counts the tokens of charges (charges.ts): it is not learned.
@@ -132,7 +132,7 @@ export function learnForget(slot: u32): void {
   updateWindow(slot);
 }
 
-/** Nothing is known about anything. */
+/** Forgets everything. */
 export function learnBegin(now: f64): void {
   gateHead().outTokens = 0;
   gateHead().outEnds = 0;
@@ -218,7 +218,7 @@ export function learnEnd(now: f64): void {
   updateReserve();
 }
 
-/** A request of the highest band was charged: lower bands leave room for the next one. */
+/** Takes a charge of a request of the highest band: lower bands leave room for the next one. */
 export function learnFoot(rank: u32, prompt: u32, now: f64): void {
   if (rank != 0) return;
   const passed = now - gateHead().footTime;
@@ -267,7 +267,7 @@ export function expectedFirstToken(index: u32, slot: u32): f32 {
   return 2 * stepOf(slot) + tokenMsOf(slot) * tokens;
 }
 
-/** A pending request is late: its engine has no slot for it. */
+/** Whether a pending request is late, since its engine has no slot for it. */
 export function isOverdue(index: u32, slot: u32, age: f64, now: f64): bool {
   const least = room.f32(ROOM_BASE, slot);
   const slack: f32 = freshSignals(slot, now) ? 1 : 1.75;
@@ -329,7 +329,7 @@ export function stretch(slot: u32, now: f64): void {
   else if (waiting == 0) store<f32>(at, clamp(load<f32>(at) * 1.02, STRETCH_MIN, STRETCH_MAX));
 }
 
-/** Nothing goes behind queues of others' requests. */
+/** Sets the limit of an endpoint: 0 while all queue requests of others, since nothing goes behind those. */
 function updateLimit(slot: u32): void {
   room.setF32(ROOM_LIMIT, slot, allForeign() ? 0 : room.f32(ROOM_LEARNED_LIMIT, slot));
 }

@@ -53,12 +53,12 @@ function ring(bell: usize, asleep: usize): void {
   if (atomic.load<u32>(asleep) != 0) atomic.notify(bell, -1);
 }
 
-/** The control thread has something to look at. */
+/** Wakes the control thread, which has something to look at. */
 export function ringControl(): void {
   ring(GATE + GATE_BELL, GATE + GATE_ASLEEP);
 }
 
-/** A shard has numbers in its return ring. */
+/** Wakes a shard that has numbers in its return ring. */
 export function ringShard(returns: usize): void {
   ring(returns + RING_BELL, returns + RING_ASLEEP);
 }

@@ -349,7 +349,9 @@ export function waitingOf(thread: u32): u32 {
   return count;
 }
 
-/** A shard died: free its slots and empty its rings. Commit lock held; its charges are released with the ledger's. */
+/**
+ * Frees the slots of a dead shard and empties its rings. Commit lock held; its charges are released with the ledger's.
+ */
 export function waitSlotAbandon(thread: u32): void {
   for (let slot: u32 = 0; slot < SCANS; slot++) {
     const at = waitSlotAt(thread, slot);

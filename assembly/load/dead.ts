@@ -105,7 +105,7 @@ export function endpointDead(slot: u32, generation: u32, now: f64): u32 {
     if (dies != 0) {
       setDeath(slot, DEATH_DEAD);
       column.setF64(COLUMN_DEATH_TIME, slot, now);
-      // It is not judged: the bound on those that are leaves it out.
+      // It is not judged: the bound on judged ones leaves it out.
       column.setU32(COLUMN_FAILURES, slot, 0);
       readmit(slot);
     }

@@ -177,7 +177,7 @@ export function moveEntry(entry: LedgerEntry, slot: u32): void {
   }
   entry.slot = slot;
   entry.slotGeneration = column.u32(COLUMN_GENERATION, slot);
-  // It probes the endpoint no more that it was sent to.
+  // It no longer probes its former endpoint.
   entry.flags = 0;
   addLoad(entry, 1, entry.tokens);
   column.addU32(COLUMN_OUTPUT_BLOCKS, slot, entry.outputBlocks);

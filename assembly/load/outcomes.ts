@@ -1,4 +1,4 @@
-// The result of a request for the endpoint that it was sent to: its ejection, its doubt, or its life.
+// The result of a request for its endpoint: ejection, doubt, or life.
 //
 // Owns nothing: ejection.ts and dead.ts write their columns. Takes the commit lock.
 import { ASSERTIONS } from '../assertions';

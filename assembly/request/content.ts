@@ -5,7 +5,7 @@
 // call, so others may use OUTPUT between calls.
 //
 // Content comes in three segments: tools, system and prompt. An engine's template puts them in this order, but a body
-// may bring them in any: so each is cut into blocks by itself, and only the chain puts them one behind the other.
+// may bring them in any order. So each is cut into blocks by itself, and only the chain joins them.
 //
 // Decoded bytes are first put one behind the other into OUTPUT and then hashed together: escapes cut a prompt into
 // pieces of some fifty bytes, and starting the hash anew for each costs more than copying sixteen bytes at a time. Long

@@ -135,7 +135,11 @@ export function hashBytes(from: usize, length: u32): u64 {
   return hashWithLast(a, b, stripes, length);
 }
 
-/** Content hash of `length` bytes: the sums of `before` stripes, and the halves `a` and `b` of the last one. */
+/**
+ * Content hash of `length` bytes.
+ * @param a first half of the last stripe, and `b` its second half
+ * @param before stripes in the sums
+ */
 function hashWithLast(a: v128, b: v128, before: u32, length: u32): u64 {
   const x = v128.xor(a, firstKeyOf(before));
   const y = v128.xor(b, secondKeyOf(before));

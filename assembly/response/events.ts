@@ -2,9 +2,9 @@
 //
 // Owns: the line words of a response scan (layout.ts); its own thread only, no lock.
 //
-// One data line is one event: every engine writes its JSON on one line. Lines end with CR, LF or both. Most events hold
-// nothing of interest, so a line that is wholly in the piece is first searched for the two members that matter; the
-// JSON reader runs only where one may stand (a \u could spell any name, so it counts as one).
+// One data line is one event, since every engine writes its JSON on one line. Lines end with CR, LF or both. Most
+// events hold nothing of interest, so a line that is wholly in the piece is first searched for the two members that
+// matter; the JSON reader runs only where one may stand (a \u could spell any name, so it counts as one).
 import { jsonBegin, jsonComplete, jsonEnd, jsonIgnored, readJson } from './json';
 import { ResponseScan } from './scan-state';
 

@@ -4,9 +4,9 @@
 // lock.
 //
 // A program names its group (Program.fused): one scorer each of the queue or the running requests, of the KV usage and
-// of the prefix, in any order, with weights other than 0. The group is fused while all candidates show the signals that
-// it reads; otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term
-// is worked out by the same operations, and a sum of three depends on their order only through the last one.
+// of the prefix, in any order, with weights other than 0. The group is fused while all candidates have known signals.
+// Otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term comes
+// from the same operations, and in a sum of three only the place of the last one matters.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
 import { predictWaiting } from '../columns/values';

@@ -204,8 +204,8 @@ function isInClass(slot: u32): bool {
 }
 
 /**
- * The endpoint that is worth a short wait, of those that may serve the request: it holds most of the prompt, and
- * STICKY_TOKENS more than any other.
+ * The endpoint worth a short wait, of those that may serve the request: it holds most of the prompt, and STICKY_TOKENS
+ * more than any other.
  * @param closedOnly whether to search the slots that KEPT does not mark, and to compare with the marked ones
  * @returns slot + 1, 0 = there is none
  */

@@ -76,7 +76,7 @@ function countPredicted(used: u32): u32 {
 }
 
 /**
- * Keeps the endpoints that keep both wishes; with probability `exploration` the others, so that they can recover.
+ * Keeps the endpoints that keep both wishes, and with probability `exploration` the others, so that they can recover.
  * Without any of one kind the other stays, and without predictions all do.
  * @returns how many are left
  */

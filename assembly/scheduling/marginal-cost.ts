@@ -1,5 +1,5 @@
-// The marginal cost of one more request on every endpoint: its own waiting and output time there, and what it adds to
-// the waiting and output time of others, each as a share of its target. The coefficients are learned elsewhere.
+// The marginal cost of one more request on every endpoint: its own waiting and output time there, and the time that it
+// adds for others, each as a share of its target. The coefficients are learned elsewhere.
 //
 // Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per
 // thread 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what
@@ -16,13 +16,12 @@
 //   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
 //        + s n c u/(O P')                    stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
-//        + max(0, n + 1 - slots) O step/slots/T   beyond what runs at once
-// θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that
-// class. T and P' are the targets for the first output and per output token, the request's own if it says them; 130
-// tokens stand for what one running request costs a step besides its KV cache.
-// ρ is no product with c: the learned c holds queueing, and s c r reached its bound at half load. KV usage is the mean
-// of the candidates: scarce memory makes every miss dear, but the usage of the home of a session must not drive the
-// session away.
+//        + max(0, n + 1 - slots) O step/slots/T beyond what runs at once θ0, c, w, d and g are those of the endpoint's
+//        hardware class where it has its own, and s is its slowness in that class. T and P' are the targets for the
+//        first output and per output token, the request's own if it has any; 130 tokens stand for the cost of one
+//        running request to a step besides its KV cache. ρ is no product with c: the learned c holds queueing, and s c
+//        r reached its bound at half load. KV usage is the mean of the candidates: scarce memory makes every miss dear,
+//        but the usage of the home of a session must not drive the session away.
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -415,9 +414,9 @@ export function coefficientsWrite(from: usize): u32 {
 }
 
 /**
- * Writes how slow an endpoint is (1 = as the others, 2 = everything takes twice as long; 0 = 1), what share of the
- * tokens that the prefix index says it holds it turns out to hold, and the coefficients of its hardware class, beside
- * whose endpoints it is slow then. Nothing happens when the slot has changed hands.
+ * Writes the costs of an endpoint. Speed: 1 = as the others, 2 = everything takes twice as long, 0 = 1. Reliability:
+ * share of the tokens in the prefix index that its cache turns out to hold. Hardware class: its coefficients, with the
+ * speed beside other endpoints of the class. Nothing happens when the slot has changed hands.
  * @param prefill 0 = the class has no coefficients of its own
  * @returns as coefficientsWrite
  */

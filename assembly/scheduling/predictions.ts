@@ -3,8 +3,8 @@
 // Owns: the thread's PREDICTED columns (f32 per slot, NaN = unknown), written by its own thread: the times in
 // milliseconds, and the headrooms (wanted less predicted). Reads the endpoint columns and REGION_PREDICTION under the
 // commit lock. The times come from the latency model or from the host, which writes them before decide (prediction
-// servers). The features are those that llm-d-router's predictor is given, as the request's training sample keeps them
-// (load/features.ts), so that the model learns from what it predicts from.
+// servers). The features are those of llm-d-router's predictor, in the form of the training sample (load/features.ts),
+// so that the model learns from the inputs of its predictions.
 import { slotOffset } from '../columns/column';
 import { laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens, uncachedTokens } from '../columns/values';

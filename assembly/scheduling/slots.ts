@@ -12,8 +12,8 @@
 // some of them (STARTS_MIN and STARTS_SHARE). Without this bound, all of a burst would go to the endpoint whose last
 // scrape looked best.
 //
-// A page tells the state of the engine's last step, so it leaves out what has come since, for hundreds of milliseconds
-// in a burst of long prompts. What is in flight and not on the page counts as sent since. What stays off the page
+// A page shows the state of the engine's last step. It leaves out later requests, for hundreds of milliseconds in a
+// burst of long prompts. What is in flight and not on the page counts as sent since. What stays off the page
 // (answers that a slow client still reads) is forgiven by one request a scrape, or a sixteenth of it (UNSEEN).
 import * as column from '../columns/column';
 import {

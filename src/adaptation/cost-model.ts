@@ -179,9 +179,7 @@ export class CostModel {
     }));
   }
 
-  /**
-   * Factor on an endpoint's times and the coefficients that it is on; `own` is undefined where those of the pool hold.
-   */
+  /** Factor on an endpoint's times, and its coefficients; `own` is undefined where those of the pool hold. */
   costsOf(slot: number): { readonly speed: number; readonly own: HardwareCoefficients | undefined } {
     const { costs, speed } = this.#estimatorsOf(slot);
     return { speed, own: costs === this.#costs ? undefined : coefficientsOf(costs) };
@@ -250,7 +248,7 @@ export class CostModel {
     return true;
   }
 
-  /** Estimators that hold for the endpoint in a slot: those of its hardware class where it has its own. */
+  /** Estimators for the endpoint in a slot: those of its hardware class, or the pool's. */
   #estimatorsOf(slot: number): Estimators {
     const own = this.#classes.of(this.#endpoints.hardwareOf(slot));
     if (own === undefined) return { costs: this.#costs, speed: this.#endpoints.of(slot), memory: this.#memory };
@@ -318,8 +316,8 @@ export class CostModel {
 
   /**
    * Learns from an answer in one piece: both parts are taken to deviate from their predictions by one factor. The whole
-   * minus one predicted part would be no measure of the other: its error is that of the larger part, and the two
-   * estimates would then drive each other away.
+   * minus one predicted part would be no measure of the other part: it has the error of the larger one, and the two
+   * estimates would drive each other away.
    */
   #learnWhole(sample: TrainingSample, endpoint: EndpointModel, output: number): void {
     const uncached = this.#uncached(sample, endpoint.reliability);

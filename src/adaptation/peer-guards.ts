@@ -111,9 +111,7 @@ export class PeerGuards {
       .reduce<GuardNews | undefined>((best, each) => ((best?.epochs ?? 0) >= each.epochs ? best : each), undefined);
   }
 
-  /**
-   * The guard to keep step with: of those whose learned costs decide at times the first by name, if it is not this one.
-   */
+  /** The guard to keep step with: the first by name whose learned costs decide at times, if it is not this one. */
   lead(nowMs: number): Lead | undefined {
     const names = this.#news(nowMs).filter((each) => isDriving(each) && each.replica < this.#replica);
     return names.sort((a, b) => (a.replica < b.replica ? -1 : 1))[0];

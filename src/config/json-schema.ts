@@ -94,7 +94,7 @@ function schemaOf(schema: z.ZodType): JsonSchema {
   return plain(rest) as JsonSchema;
 }
 
-/** Without keywords that only say how the schema was made. */
+/** The schema without keywords that only say how it was made. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (value === null || typeof value !== 'object') return value;

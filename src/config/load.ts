@@ -205,7 +205,7 @@ function addMissingProducers(
   }
 }
 
-/** Checks that every plugin exists that another one's parameters name. */
+/** Checks that all plugins exist that are named by parameters of others. */
 function resolveReferences(plugins: PluginSet): void {
   for (const { definition, parameters, path } of plugins.list()) {
     for (const reference of definition.references?.(parameters) ?? []) {

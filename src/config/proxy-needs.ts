@@ -128,7 +128,7 @@ function answerNeeds(configuration: Decisive): readonly AnswerNeed[] {
   ];
 }
 
-/** Names of the plugins and of the detector with an input that one of the messages feeds, each once. */
+/** Names of the plugins and the detector with inputs from one of the messages, without duplicates. */
 function fedBy({ scheduling, saturationDetector }: Decisive, messages: readonly string[]): readonly string[] {
   // With estimated output a charge of tokens stays until the end of the answer.
   const charged = scheduling.estimateOutput === undefined ? FED_BY : { ...FED_BY, inflightTokens: 'prompt' };

@@ -3,9 +3,9 @@ import type { Path } from './document.js';
 import type { IdleContext } from './idle-settings.js';
 
 /**
- * Profiles in which a held prompt outweighs all requests in flight: those that share one beginning go to the endpoint
- * that had it first, while others are idle. Queues and KV caches of engines do not prevent it: an engine queues only
- * once it runs as many requests as it can. One line each.
+ * Profiles in which a held prompt outweighs all requests in flight: requests with one beginning go to the endpoint that
+ * had it first, while others are idle. Queues and KV caches of engines do not prevent it: an engine queues only once it
+ * runs as many requests as it can. One line each.
  */
 export function sharedPrefixNotes({ document, config, configuration }: IdleContext): readonly string[] {
   const { mode } = configuration.adaptation;

@@ -33,7 +33,7 @@ export function violations(
   return issues.map((issue) => issueError(issue, schema, data, document, path, subject));
 }
 
-/** The issues without missing fields that an unknown field beside them is meant to be: that one names them. */
+/** The issues without missing fields that are named by the issue of an unknown field beside them. */
 function untold(issues: readonly Issue[], schema: z.ZodType, data: unknown): readonly Issue[] {
   const meant = new Set(
     issues.flatMap((issue) => {

@@ -83,7 +83,7 @@ export interface CachedTokens {
   /** Tokens at the endpoint that held most, and the cause for which it was not picked. */
   readonly best: number;
   readonly bestCause: CacheLossCause;
-  /** Cause for which no endpoint held what follows those; undefined = none is known. */
+  /** Former loss of the first block that no endpoint held; undefined = unknown. */
   readonly former: FormerLoss | undefined;
   /** Undefined = the engine did not tell. */
   readonly told: number | undefined;

@@ -91,9 +91,8 @@ export interface GateRequest {
 
 /** `waiting`: the request waits in the wait slot. `no-wait-slot`: it should wait, but no slot is free. */
 /**
- * Result of a request for the endpoint that it was sent to. answered: an answer came, of this endpoint or of another
- * one after a retry that the proxy does not tell · answered-itself: the proxy tells that this endpoint answered ·
- * failed: 5xx of the endpoint · unanswered: a 5xx that the proxy may have made, or the proxy passed the endpoint over
+ * Result of a request for its endpoint. answered: an answer came, of this endpoint or, after an untold retry, of
+ * another one · answered-itself: the proxy tells that this endpoint answered
  */
 export type RequestResult = 'answered' | 'answered-itself' | 'failed' | 'unanswered';
 

@@ -59,8 +59,8 @@ export type ReadName =
   // Written by the control thread for each endpoint.
   | 'labels'
   | 'mask'
-  // Facts of the request: length of its prompt, model, headers that profiles name, latencies that it wants, and the
-  // endpoint that an earlier profile of it picked.
+  // Facts of the request: length of its prompt, model, headers named by profiles, wanted latencies, and the pick of an
+  // earlier profile.
   | 'promptLength'
   | 'model'
   | 'headers'
@@ -168,9 +168,9 @@ function apart(...reads: readonly ReadName[]): Reads {
 type Facts = Readonly<Record<ScorerName, ScorerFacts> & Record<Exclude<OperationName, ScorerName>, OperationFacts>>;
 
 /**
- * Facts of every operation, from which all follows that depends on them: columns that the core fills for a program,
- * messages of the proxy that a configuration needs (config/proxy-needs.ts), scorers that marginal cost replaces,
- * signals of `why`.
+ * Facts of every operation. From them follow the columns that the core fills for a program, the messages of the proxy
+ * that a configuration needs (config/proxy-needs.ts), the scorers that marginal cost replaces, and the signals of
+ * `why`.
  */
 export const OPERATIONS: Facts = {
   OP_FILTER_MASK: { reads: ['mask'] },
@@ -267,7 +267,7 @@ export const OPERATIONS: Facts = {
   OP_WOULD_PICK: { reads: COST },
 };
 
-/** Inputs of an operation with its parameters; none for one that is not the core's, which no program takes. */
+/** Inputs of an operation with its parameters; none for an operation outside the core, which no program takes. */
 export function readsOf({ code, parameters }: Pick<Operation, 'code' | 'parameters'>): readonly ReadName[] {
   const { reads } = (OPERATIONS as Readonly<Record<string, OperationFacts>>)[code] ?? { reads: [] };
   return typeof reads === 'function' ? reads(parameters) : reads;

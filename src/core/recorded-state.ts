@@ -7,7 +7,7 @@ interface StateColumn {
   readonly width: 1 | 2;
 }
 
-/** Columns of f64, which take the place of two; their cells lie one after the other from the first of them on. */
+/** Columns of f64, which take two places; their cells lie one after the other from the first place on. */
 const WIDE: ReadonlySet<number> = new Set([
   CORE.COLUMN_SIGNAL_TIME,
   CORE.COLUMN_EJECTED_UNTIL,

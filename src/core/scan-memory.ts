@@ -13,8 +13,8 @@ export interface ScannedChains {
 
 /**
  * Scans of requests and answers on one thread, in the memory of one pool. Other pools of the thread can use them: a
- * body that is scanned before its pool is known is not scanned again, and a thread touches one set of scan states
- * whatever their number.
+ * body is scanned once, even before its pool is known, and a thread touches one set of scan states for any number of
+ * pools.
  */
 export class ScanMemory {
   readonly requests: RequestScanner;

@@ -36,7 +36,7 @@ export interface Measures {
   readonly staged?: boolean;
 }
 
-/** One finished request: what was known at the decision, without its own charge, and what was measured. */
+/** One finished request: the facts known at the decision, without its own charge, and the measurements. */
 export interface TrainingSample {
   /** Milliseconds of the pool clock at the decision. */
   timeMs: number;

@@ -96,7 +96,7 @@ export class TokenBuckets {
   /**
    * Tenants that have used tokens since the last call, with the total of each since the start of the process.
    * @param tenantsMax bound on the tenants that are returned
-   * @param againMs the time, where tenants whose bucket is not full are told once more: a report may have been lost
+   * @param againMs the time, to tell again of tenants whose bucket is not full: a report may have been lost
    */
   takeNews(tenantsMax: number, againMs?: number): { readonly tenant: string; readonly tokens: number }[] {
     if (againMs !== undefined) this.#renewNews(tenantsMax, againMs);

@@ -152,7 +152,7 @@ export interface StreamServices {
   readonly blockBytes: () => number;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
-  /** Time at which that clock was last read: a transport reads it before it hands messages over. */
+  /** Time of that clock's last reading: a transport reads it before it hands messages over. */
   readonly recent: () => number;
   /** Counts answers whose bodies are sent although no decision depends on them. */
   readonly unreadAnswers: UnreadAnswers;

@@ -16,7 +16,7 @@ export interface StreamOpener extends StreamEntry {
   readonly held: HeldBytes;
   /** Context of another pool's streams: they share bounds and turns with all others of the shard. */
   contextOf(services: StreamServices, use: PoolUse | undefined): StreamContext;
-  /** Entry of streams whose pool is known when they are opened, because it has a port of its own. */
+  /** Entry of streams whose pool is known at their begin, because it has a port of its own. */
   entryOf(context: StreamContext): StreamEntry;
 }
 
@@ -39,8 +39,8 @@ const STANDING_WAIT_MS = 200;
 const BURST_MS = 500;
 /**
  * Bounds on the requests that wait then, by number and by their time: less than one turn serves, since the sockets hold
- * the next ones. Requests that wait survive garbage collections: with 600 of them a request costs 1.5 times what it
- * costs with 150.
+ * the next ones. Waiting requests survive garbage collections: with 600 of them a request costs 1.5 times as much as
+ * with 150.
  */
 const SHORT_QUEUE = 128;
 const SHORT_QUEUE_MS = 3;

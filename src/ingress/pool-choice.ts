@@ -81,8 +81,8 @@ export class PoolChoice<Context extends ScannedContext> {
   }
 
   /**
-   * Prompt bytes of one hashed block in most of the pools that models choose, in which a body is scanned before its
-   * model is known; undefined without such a pool.
+   * Prompt bytes of one hashed block in most of the pools that are chosen by model, for a body that is scanned before
+   * its model is known; undefined = no such pool.
    */
   get blockBytes(): number | undefined {
     return this.#blockBytes;

@@ -205,7 +205,7 @@ export class RequestObserver {
     });
   }
 
-  /** Target that a request which was not understood asks for in its headers, as llm-d-router labels it. */
+  /** Target in the headers of a request that was not understood, as llm-d-router labels it. */
   get #askedTarget(): string {
     const { clientsRewrite } = this.#services.rules.access;
     return clientsRewrite ? (requestedRewrite(this.#reader.headers) ?? '') : '';

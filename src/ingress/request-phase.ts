@@ -56,7 +56,7 @@ export class RequestPhase {
   #isEnded = false;
   /** The picker asks for the usage, and the client does not. */
   #asksUsage = false;
-  /** The shard forgets that the request may be ended for another one; undefined = it may not. */
+  /** Ends the request's place among those that may be ended for others; undefined = it has none. */
   #unevictable: (() => void) | undefined;
 
   constructor(exchange: Exchange) {

@@ -23,7 +23,7 @@ export type EndOfRequest = 'headers' | 'body' | 'trailers';
 
 /** Result of a message of the request. */
 export type Reading =
-  /** More of it will come, or the message means nothing here. */
+  /** The request is not complete, or the message is of no use here. */
   | 'more'
   /** The request is complete: `understand` comes next. */
   | 'complete'

@@ -9,7 +9,7 @@ export interface ProcessStream {
   /** Sends one encoded ProcessingResponse, which is copied. After end or cancellation it is dropped. */
   send(reply: Uint8Array): void;
   /**
-   * Sends one ProcessingResponse that is the bytes of `head`, which is copied, and of `parts` behind each other.
+   * Sends one ProcessingResponse: a copy of `head`, then `parts`, one behind the other.
    * @param memory that holds all parts until its release; without it, unsent parts are copied
    */
   sendParts(head: Uint8Array, parts: readonly Uint8Array[], memory?: HeldMemory): void;

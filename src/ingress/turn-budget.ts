@@ -61,12 +61,11 @@ const MEASURED_MIN = 256;
 const COST_GROWTH_MAX = 4;
 
 /**
- * Lets work in progress go before new work. New work runs at once until it has used its slice of the current turn of
- * the event loop; the rest waits for the next turn, in which the sockets are read first, so that streams which are
- * under way get their messages. Work is refused by its age, counted from its first byte, and by the wait before it. Two
- * bounds on the wait, one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8, 2015,
- * "Controlled Delay"). When turns take long (the loop lags), the slice grows with what the others take, to twice its
- * length.
+ * Lets work in progress go before new work. New work runs at once until its slice of the current turn of the event loop
+ * is used. The rest waits for the next turn, in which the sockets are read first, so that streams under way get their
+ * messages. Work is refused by its age, counted from its first byte, and by the wait before it. Two bounds on the wait,
+ * one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8, 2015, "Controlled Delay").
+ * When turns take long (the loop lags), the slice grows with what the others take, to twice its length.
  */
 export class TurnBudget {
   readonly #options: TurnBudgetOptions;

@@ -1,6 +1,6 @@
 /**
- * Fields of a JSON object that are kept: `true` = with all that is in it, else those of its own fields. Holds for each
- * element of an array.
+ * Kept fields of a JSON object: `true` = the whole value, else the listed fields of it. Holds for each element of an
+ * array.
  */
 export interface KeptFields {
   readonly [field: string]: KeptFields | true;

@@ -54,7 +54,7 @@ export function leaseStep(spec: LeaseSpec, identity: string, unchangedMs: number
 
 /**
  * Takes part in the election of a leader through a Lease. A leader that cannot renew because the server does not answer
- * stays leader, since no other replica can take the lease either; it steps down when it sees another holder.
+ * stays leader, since no replica can take the lease then; it steps down at the sight of another holder.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;

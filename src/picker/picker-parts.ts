@@ -89,8 +89,8 @@ export class PickerParts {
   }
 
   /**
-   * Each part starts after those that feed it or that it shows. The shards come late because they open the serving
-   * port.
+   * Each part starts after the parts that feed it, and after those that it shows. The shards come late because they
+   * open the serving port.
    */
   #inOrder(): PartList {
     const health = this.#health;

@@ -66,7 +66,7 @@ export interface ProcessServices {
   readonly vouch: (names: VouchedLabels['names']) => void;
 }
 
-/** Parts of one pool on the control thread: its memory, its programs, its endpoints and what follows them. */
+/** Parts of one pool on the control thread: memory, programs, endpoints and their watches. */
 export class PoolParts {
   readonly memory: PoolMemory;
   readonly hashSeed: bigint;

@@ -67,7 +67,7 @@ interface EndpointModel {
 
 /**
  * The latency of a pool's endpoints, learned online: a linear model of each time for the pool, and one per endpoint
- * that leans on it, so that a new endpoint is predicted from its first request and a slow one apart from the rest.
+ * with the pool's as its prior. So a new endpoint has predictions from its first request, and a slow one has its own.
  */
 export class LatencyModel {
   readonly #ttft: TimeModel;

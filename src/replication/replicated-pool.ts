@@ -9,8 +9,7 @@ export interface ReplicatedPool {
    */
   changed(): boolean;
   /**
-   * Own load on every endpoint, or on those at least on which it has changed since the last call; as `changed` found
-   * it.
+   * Own load on every endpoint, or at least on those whose load has changed since the last call; as `changed` found it.
    */
   loads(all: boolean): Iterable<LoadRow>;
   /** Passes the prompts placed since the last call. @returns records that were lost before they were read */

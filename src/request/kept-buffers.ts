@@ -25,7 +25,7 @@ export function giveBuffer(buffer: Buffer): void {
   if (buffer.length <= KEPT_BYTES_MAX) giveToSlab(buffer);
 }
 
-/** Lends a buffer to those that read its bytes, until `takeBackBuffer`: one of them may keep it and spares a copy. */
+/** Lends a buffer to readers of its bytes, until `takeBackBuffer`. A reader may keep it, which saves a copy. */
 export function lendBuffer(buffer: Buffer): void {
   lent = buffer;
 }

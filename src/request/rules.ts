@@ -56,9 +56,7 @@ export class RequestRules {
     return objective === undefined ? 0 : (this.#rules.objectives.get(objective) ?? 0);
   }
 
-  /**
-   * Priority of a request for a model: that of its objective, if it names a known one; else that of an InferenceModel.
-   */
+  /** Priority of a request for a model: its objective's, if known, else that of an InferenceModel. */
   priorityOf(objective: string | undefined, model: string): number {
     const { objectives, models } = this.#rules;
     const named = objective === undefined ? undefined : objectives.get(objective);

@@ -105,7 +105,7 @@ export function understand(
     return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan, chunks) };
   }
   const model = scan.model ?? '';
-  // The scanner puts U+FFFD in the place of what is no character: half a surrogate pair, or bytes that are no UTF-8.
+  // The scanner writes U+FFFD for half a surrogate pair, and for bytes that are not UTF-8.
   if (model.includes('\ufffd')) return badRequest('model: the name holds half a surrogate pair or U+FFFD');
   if (model !== '' && !rules.serves(model)) return unknownModel(model);
   const rewritten = rules.rewrite(model, random);

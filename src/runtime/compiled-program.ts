@@ -17,8 +17,8 @@ export interface CompiledProgram<Exports> {
 }
 
 /**
- * Bytes before the code: the checksum of the program that it was compiled from, of which V8 compares the length only,
- * and that of the code, which V8 does not check.
+ * Bytes before the code: the checksum of its program, of which V8 compares the length only, and the checksum of the
+ * code, which V8 does not check.
  */
 const HEAD_BYTES = 8;
 /** Bytes of a program, and of its code, with room to grow: both have a few million today. */

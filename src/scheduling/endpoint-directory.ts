@@ -63,7 +63,7 @@ export class EndpointDirectory {
     return this.#bySlot[slot];
   }
 
-  /** Endpoint with an address (`ip:port`); of several that share it, the one that takes requests. */
+  /** Endpoint with an address (`ip:port`); of several, the one that takes requests. */
   byAddress(address: string): (PickedEndpoint & { readonly generation: number }) | undefined {
     return this.#bySlot[this.#byAddress.get(address) ?? -1];
   }

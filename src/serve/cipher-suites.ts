@@ -1,4 +1,4 @@
-/** OpenSSL's names of the cipher suites that Go programs name in their flags, of those that this OpenSSL has. */
+/** OpenSSL's names of cipher suites in Go programs' flags, as far as this OpenSSL has them. */
 export const OPENSSL_CIPHERS: ReadonlyMap<string, string> = new Map([
   ['TLS_AES_128_GCM_SHA256', 'TLS_AES_128_GCM_SHA256'],
   ['TLS_AES_256_GCM_SHA384', 'TLS_AES_256_GCM_SHA384'],

@@ -103,7 +103,7 @@ export function parseBytes(text: string, flag: string): number {
   return value;
 }
 
-/** Bytes of a gRPC message; sizes that no gRPC message can have mean the largest that one can. */
+/** Bytes of a gRPC message; a size beyond the largest possible one means that one. */
 export function parseMessageSize(text: string, flag: string): number | undefined {
   return text === '' ? undefined : Math.min(parseBytes(text, flag), LARGEST_MESSAGE);
 }

@@ -37,9 +37,7 @@ export function benchRows(pool: BenchPool, hooks: ReadonlyMap<string, HookCalls>
   });
 }
 
-/**
- * One line for each profile whose filters leave no endpoint of this pool: its operations after them are not reached.
- */
+/** One line for each profile whose filters leave no endpoint of this pool, so that its later operations never run. */
 export function undecidedProfiles(pool: BenchPool, hooks: ReadonlyMap<string, HookCalls>): readonly string[] {
   const { profiles, host } = pool.configuration.scheduling;
   return profiles.flatMap(({ name, operations }) => {

@@ -33,8 +33,8 @@ export function sumOf(samples: Samples, name: string, labels: Readonly<Record<st
 }
 
 /**
- * Samples of one pool of a picker with several, and those of the process: a metric that has series with the label
- * `pool` counts by its series of that pool. The own pool of the process has series without the label.
+ * Samples of one pool, and those of the process. A metric with the label `pool` counts by the series of that pool. The
+ * own pool of the process has series without the label.
  */
 export function ofPool(samples: Samples, pool: string): Samples {
   const isFurther = (samples.get('pointsman_ledger_entries') ?? []).some(({ labels }) => labels.pool === pool);

@@ -75,7 +75,7 @@ export type Explanation =
       /** Of the endpoints that the request may use; from 1 on requests of negative priority are turned away. */
       readonly saturation: number;
       readonly shed: boolean;
-      /** A plugin that decides in the place of the profiles, which are what it may fall back on. */
+      /** A plugin that decides in place of the profiles, to which it may fall back. */
       readonly scheduler: string | undefined;
       /** Hook plugins of which a call failed, which did not take part. */
       readonly failedPlugins: readonly string[];

@@ -23,8 +23,8 @@ interface EnvoyLintFlags {
 }
 
 /**
- * `pointsman lint --envoy`: settings of an Envoy configuration that limit the picker; with a configuration of the
- * picker beside it, by what that one reads and how long it lets requests wait. @returns the exit code
+ * `pointsman lint --envoy`: settings of an Envoy configuration that limit the picker. A configuration of the picker
+ * beside it says what the picker reads, and how long requests may wait. @returns the exit code
  */
 export async function runEnvoyLint(argv: readonly string[]): Promise<number> {
   const parsed = parsedCommand<EnvoyLintFlags>(envoyLintCommand(), argv);

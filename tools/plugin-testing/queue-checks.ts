@@ -14,7 +14,7 @@ const USAGE_LIMIT = 'usage limit';
 const NO_LIMITS = { requests: Infinity, bytes: Infinity, tokens: Infinity };
 const FIRST_COME: OrderingSettings = { kind: 'arrival' };
 const STRICT: FairnessSettings = { kind: 'global-strict' };
-/** Dispatches within which waiting requests must get their turn beside others that never end. */
+/** Dispatches within which waiting requests must be served beside endless ones. */
 const TURNS_MAX = 1_000;
 /** Milliseconds between two turns: together a hundred seconds. */
 const TURN_MS = 100;

@@ -12,8 +12,8 @@ export interface Verdict extends ProbeResult {
 }
 
 /**
- * Names the settings behind a failed probe: those whose counters moved, else those that the dump finds too small, else
- * every one that the symptom allows.
+ * Names the settings behind a failed probe: those with a counter that moved, else those that the dump finds too small,
+ * else all that fit the symptom.
  * @param moved settings whose counters in Envoy have moved during the probe
  * @param found findings of the configuration dump
  */

@@ -163,9 +163,7 @@ function adapterColumnOf(all: readonly CompiledScheduling[]): number | undefined
   return column;
 }
 
-/**
- * The programs with what was recorded in the place of what computes it: scores of LoRA adapters, and predicted times.
- */
+/** The programs with recorded values in place of computed ones: scores of LoRA adapters, and predicted times. */
 function withRecorded(scheduling: CompiledScheduling, adapterColumn: number | undefined): CompiledScheduling {
   const given = (operation: ProgramOperation): ProgramOperation => {
     if (operation.code === 'OP_SCORE_ADAPTER')

@@ -5,9 +5,8 @@ export interface Times {
 }
 
 /**
- * never reached: its metrics page has not been read once, so nothing is known of its load. dead: it takes no
- * connections. silent: its requests in flight get no byte. metrics frozen: its metrics page stands still although
- * requests end there.
+ * never reached: its metrics page was never read, so its load is unknown. dead: it takes no connections. silent: its
+ * requests in flight get no byte. metrics frozen: its metrics page stands still although requests end there.
  */
 export type EndpointState =
   | 'live'

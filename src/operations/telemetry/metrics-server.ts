@@ -166,7 +166,7 @@ interface ServedPort {
   readonly hosts: HostNames | undefined;
 }
 
-/** A page that rebinds its name has no token of ours, and a certificate of its own name that this port cannot show. */
+/** A page that rebinds its name has no token of this port, and expects a certificate that this port cannot show. */
 function hostNames({ hosts, mayRead, tls }: MetricsServerOptions): HostNames | undefined {
   return mayRead === undefined && tls === undefined ? new HostNames(hosts ?? [], resolverDomains()) : undefined;
 }

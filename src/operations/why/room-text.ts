@@ -12,7 +12,7 @@ export interface RoomJudge {
 
 /**
  * Room on an endpoint in words.
- * @param ceiling share of it that the request's band may fill; undefined = flow control is off
+ * @param ceiling share of the endpoint that the request's band may fill; undefined = flow control is off
  */
 export function roomText(endpoint: LoggedEndpoint, ceiling: number | undefined, judge: RoomJudge): string {
   const { gate, inflight } = endpoint;

@@ -10,7 +10,7 @@ export interface CandidateScores {
   }[];
 }
 
-/** Counts for each scorer the decisions in which its scores differed, and those in which it changed the pick. */
+/** Counts for each scorer the decisions with different scores, and those whose pick it changed. */
 export class ScorerUses {
   readonly #uses = new Map<string, { decisions: number; apart: number; decided: number }>();
 

@@ -41,10 +41,10 @@ interface Watched {
  * Finds out which endpoints are dead. It looks at an endpoint after an unanswered request, a failed scrape or a peer's
  * word, and from then on until the endpoint takes connections again.
  *
- * Dead is one that refuses connections. One that this picker never reached is dead by a refusal only while the picker
- * reaches others, or while requests to it fail, since the way of the picker may be closed and that of the gateway open.
- * One that keeps silent, or that is unwell and cannot be scraped, is dead when requests to it fail and this picker has
- * reached it before.
+ * Dead is one that refuses connections. An endpoint that this picker never reached is dead by a refusal only while the
+ * picker reaches others, or while requests to it fail: the picker's way may be closed, and the gateway's open. A silent
+ * endpoint, or an unwell one that cannot be scraped, is dead when its requests fail and this picker has reached it
+ * before.
  */
 export class DeathWatch implements Part {
   readonly #options: DeathWatchOptions;

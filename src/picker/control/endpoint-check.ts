@@ -21,8 +21,8 @@ const NO_ANSWERS: Readonly<Record<string, EndpointFound>> = {
 };
 
 /**
- * Looks at a model server. GET /health tells of vLLM, SGLang and TensorRT-LLM whether they are well; a server without
- * that page, or one that speaks something else than plain HTTP, answers as soon as it says anything at all.
+ * Looks at a model server. GET /health reports whether vLLM, SGLang and TensorRT-LLM are well. A server without that
+ * page, or without plain HTTP, answers with any first byte.
  */
 export function checkEndpoint({ address, port }: Pick<Endpoint, 'address' | 'port'>): Promise<EndpointFound> {
   return new Promise((resolve) => {

@@ -110,7 +110,7 @@ export class PoolController {
     return this.#retiring.size === 0 ? this.known : this.known.filter(({ slot }) => !this.#retiring.has(slot));
   }
 
-  /** Endpoints that can be picked now or soon: those of the pool, and removed ones that are still live. */
+  /** Endpoints that can be picked now or soon: those of the pool, and removed ones that are live. */
   get known(): readonly SlotAssignment[] {
     return [...this.#assignments.values()];
   }
@@ -172,8 +172,8 @@ export class PoolController {
   }
 
   /**
-   * Takes removed endpoints out of the picks. They stay while no other endpoint is live and one of those that are added
-   * waits for the shards. A slot that is given out again in a full table is freed all the same.
+   * Takes removed endpoints out of the picks. They stay while no other endpoint is live and an added one waits for the
+   * shards. A slot that is given out again in a full table is freed all the same.
    * @returns the endpoints whose slots are free
    */
   #takeOut(removed: readonly SlotAssignment[], added: readonly SlotAssignment[]): SlotAssignment[] {

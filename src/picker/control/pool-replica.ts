@@ -48,8 +48,7 @@ interface Followed {
 }
 
 /**
- * The pool of this process as replication sees it: slots on this side, keys of endpoints on the other. Control thread
- * only.
+ * The pool of this process for replication: slots on this side, keys of endpoints on the other. Control thread only.
  */
 export class PoolReplica implements ReplicatedPool {
   readonly #options: PoolReplicaOptions;

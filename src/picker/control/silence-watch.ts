@@ -171,8 +171,8 @@ export class SilenceWatch implements Part {
   }
 
   /**
-   * Follows a silent endpoint that still gets no byte: ejects it once the bound on ejected endpoints allows that, and
-   * sends it one probe at a time.
+   * Follows a silent endpoint without a byte: ejects it as soon as the bound on ejected endpoints allows, and sends it
+   * one probe at a time.
    */
   #followSilent({ slot, generation, endpoint }: SlotAssignment, track: Track, evidence: Evidence, nowMs: number): void {
     const { silences, report } = this.#options;

@@ -153,8 +153,8 @@ function isSettled(host: Host): boolean {
 }
 
 /**
- * One of a name's addresses: the one in use while it is still among them, else IPv4 before IPv6 and then the smallest
- * text, so that every replica that asks chooses the same.
+ * One address of a name: the present one while it is listed, else IPv4 before IPv6 and then the smallest text, so that
+ * all replicas choose the same.
  */
 export function chooseAddress(addresses: readonly string[], current: string | undefined): string | undefined {
   if (current !== undefined && addresses.includes(current)) return current;

@@ -208,8 +208,8 @@ export class Engine {
 
   /**
    * Adapters in any series of the gauge; none when they are those of the last page. vLLM keeps a series of each set of
-   * adapters that it ran at once, and only the newest says what runs now: an adapter whose requests are short is mostly
-   * in older ones.
+   * adapters that ran together, and only the newest shows the present: an adapter of short requests is mostly in older
+   * ones.
    */
   newlyShown(page: ScannedPage, memory: AdapterMemory): readonly string[] {
     const shown = (this.#shown < 0 ? undefined : page.labels[this.#shown]?.[0]) ?? '';

@@ -70,8 +70,8 @@ interface Prompts {
 
 /**
  * Judges an endpoint by the requests in flight there: every byte of any of them starts the time of all again. A request
- * that was overdue already when another one got a byte is stuck for a reason of its own (a client that reads nothing)
- * and counts no more.
+ * that was overdue before another one got a byte is stuck for a reason of its own (a client that reads nothing), and
+ * counts no more.
  * @returns undefined = it is not silent
  */
 export function silenceOf(evidence: Evidence, nowMs: number): Silence | undefined {
@@ -143,9 +143,9 @@ function promptsOf(requests: readonly HeardRequest[], heardMs: number): Prompts 
 }
 
 /**
- * Uncached tokens whose computation can come before the next byte: those that waited at the last byte, or those before
- * the request, and the longest prompt that came later, which an engine may prefer. Later prompts are left out: they
- * would put the judgement off without end.
+ * Uncached tokens that may be computed before the next byte: those waiting at the last byte, or those before the
+ * request, and the longest later prompt, which an engine may prefer. Later prompts are left out: they would put the
+ * judgement off without end.
  */
 function tokensBefore(request: HeardRequest, { before, later }: Prompts, heardMs: number): number {
   return later + (request.chargedMs <= heardMs ? before : request.tokensAhead + request.uncachedTokens);

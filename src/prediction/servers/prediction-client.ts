@@ -31,8 +31,8 @@ export class NotAsked extends Error {
 }
 
 /**
- * Asks llm-d-router's prediction servers about rows. Rows of requests that come close together travel in one call, and
- * large pools in several; a server that predicts all rows or none is asked for the rows that it has.
+ * Asks llm-d-router's prediction servers about rows. Rows of requests that come close together share one call, and
+ * large pools are divided into several. A server that predicts all rows or none is asked for the rows that it has.
  */
 export class PredictionClient {
   readonly #servers: PredictionServers;

@@ -102,7 +102,7 @@ export class Learner {
   }
 }
 
-/** The table, with another hand on what is written. */
+/** The coefficient table, whose writes go through `alter`. */
 function alteredTable(
   table: CostTable,
   ignoresSpeed: boolean,

@@ -141,7 +141,7 @@ function drawChanges(
     [-0.8, -0.5, -0.25, -0.1],
     [0.1, 0.25, 0.5, 1, 2, 5],
   ].map((side) => side.filter(within));
-  // The reference has its label; those of the marks keep clear of it and of each other.
+  // The reference has its label; labels of marks keep clear of it and of each other.
   const clear = 8 + LABEL / 2 + 3 * reference.length;
   const left = spaced([...signed[0]!].reverse(), (mark) => -place(mark), LABEL).filter(
     (mark) => place(0) - place(mark) > clear,

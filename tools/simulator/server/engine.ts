@@ -132,9 +132,9 @@ const VOCABULARY = [
 
 /**
  * A continuous-batching engine without a clock of its own: `schedule` forms the next step and says how long it takes,
- * `complete` applies it. First come, first served; running sequences go on before waiting ones start; prompts are
- * computed in chunks under the step's token budget; a sequence starts only when all blocks it can ever need are free
- * (so there is no preemption), and one that cannot start holds back those behind it.
+ * `complete` applies it. First come, first served; running sequences go on before waiting ones start. Prompts are
+ * computed in chunks under the step's token budget. A sequence starts only when all blocks that it can ever need are
+ * free (so there is no preemption), and until then those behind it wait.
  */
 export class Engine {
   readonly cache: BlockCache;

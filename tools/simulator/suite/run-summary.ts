@@ -18,7 +18,7 @@ export interface RunSummary {
   readonly ttft: Spread;
   readonly tpot: Spread;
   readonly e2e: Spread;
-  /** Mean over the requests of TTFT / its objective + TPOT / its objective; one that was not served counts 20. */
+  /** Mean over the requests of TTFT / its objective + TPOT / its objective; an unserved one counts 20. */
   readonly cost: number;
   /** `cost` without the bound of 20 on each part of a served request: it shows very long waits. */
   readonly uncappedCost: number;

@@ -32,7 +32,7 @@ export class ArrivalClock {
 
   /**
    * Takes the read of a socket at `now`.
-   * @returns the earliest time at which its bytes can have come, if it was read to its end before
+   * @returns the earliest possible arrival of its bytes, if it was read to its end before
    */
   read(now: number): number {
     if (this.#open) return this.#earliest;

@@ -96,7 +96,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   readonly #routes: CallRoutes;
   /** Answer to the stream that was turned away last. */
   #fixed: FixedAnswer | undefined;
-  /** Streams with replies that their own window lets through, in the order in which they are served. */
+  /** Streams with replies within their own window, in the order of service. */
   readonly #waiting = new Set<ServerStream>();
   /** Ended streams whose handlers are told at the end of the turn. */
   #leaving: ServerStream[] = [];
@@ -265,7 +265,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
 
   #turn(work: () => void, more = false): void {
     this.#inTurn = true;
-    // Also for the streams, which take the time of this reading for that of their messages.
+    // Also for the streams, whose messages get the time of this reading.
     this.#now = this.#options.now();
     try {
       work();

@@ -1,7 +1,6 @@
 /**
- * Bounds of one connection. Rates are token buckets: `burst` at once, `perSecond` in the long run. They lie far above
- * what a proxy sends and far below what would hold the thread; what exceeds one ends the connection with
- * ENHANCE_YOUR_CALM.
+ * Bounds of one connection. Rates are token buckets: `burst` at once, `perSecond` in the long run. They lie far above a
+ * proxy's use, and far below what would hold the thread; beyond one the connection ends with ENHANCE_YOUR_CALM.
  */
 
 /** Bytes of one header list, counted as RFC 9113 section 6.5.2 does; a longer one is refused with its stream. */
@@ -17,8 +16,8 @@ export const STREAM_WINDOW_BYTES = 1024 * 1024;
 export const CONNECTION_WINDOW_BYTES = 8 * 1024 * 1024;
 
 /**
- * Memory of one connection's unfinished messages above which its streams get narrow windows, and below which wide ones
- * again.
+ * Memory of one connection's unfinished messages above which its streams get narrow windows, and below which they get
+ * wide ones again.
  */
 export const CROWDED_BYTES = 4 * 1024 * 1024;
 export const RELAXED_BYTES = CROWDED_BYTES / 2;

@@ -41,9 +41,8 @@ export type MessageFault =
   | 'no room';
 
 /**
- * Cuts the data of one stream into gRPC messages. A message whose bytes came together passes in place; one that comes
- * in pieces is put together in a buffer that counts against the budget while it is held, by its size and not by what it
- * will hold.
+ * Cuts the data of one stream into gRPC messages. A whole message passes in place. One in pieces is assembled in a
+ * buffer, whose size counts against the budget while it is held.
  */
 export class MessageReader {
   readonly #sink: MessageSink;

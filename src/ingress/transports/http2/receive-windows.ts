@@ -30,7 +30,7 @@ export class ReceiveWindows {
   #narrow = false;
   /** Whether the client has not acknowledged the latest settings. The first ones are the connection's own. */
   #isAsked = true;
-  /** Streams inside a message that does not fit into their windows, in the order in which they are served. */
+  /** Streams inside a message that exceeds their windows, in the order of service. */
   readonly #waiting = new Set<ReceivingStream>();
   /** Streams that were given room for the rest of their message, with its bytes. */
   readonly #leading = new Map<ReceivingStream, number>();

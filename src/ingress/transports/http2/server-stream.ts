@@ -275,7 +275,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     return this.#trailersSent;
   }
 
-  /** Handler of the stream; one that is late is made now. */
+  /** Handler of the stream, made at its first use. */
   get #opened(): ProcessHandler {
     this.#handler ??= this.#method!.open(this);
     return this.#handler;

@@ -69,8 +69,8 @@ export class Http2Server {
   }
 
   /**
-   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY goes out twice: the first one refuses nothing,
-   * so that a stream that the client opens before it has read it is served (RFC 9113, section 6.8).
+   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY is sent twice. The first one refuses nothing, so
+   * that a stream opened before the client has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();

@@ -65,7 +65,7 @@ export class SocketLink implements ConnectionWire {
   #arrivedAt = 0;
   /** Bytes that were read and wait for the connection's next turn; the socket is not read meanwhile. */
   #rest: Buffer | undefined;
-  /** Bytes so far; those at the mark; when those were read, and when those of the mark before. */
+  /** Bytes read so far, and at the mark; times of the reads at the mark and at the mark before. */
   #bytes = 0;
   #markBytes = 0;
   #markAt = 0;

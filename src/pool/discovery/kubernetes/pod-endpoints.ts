@@ -171,7 +171,7 @@ export class PodEndpoints {
     return { set, removed };
   }
 
-  /** The entry that is the endpoint of its id: the youngest of those that drain or own their address. */
+  /** The entry of an endpoint id: the youngest pod that drains or owns its address. */
   #candidate(entries: readonly Entry[]): Entry | undefined {
     const counts = (entry: Entry) => entry.endpoint.draining === true || this.#owner(entry.address) === entry;
     const [only] = entries;
