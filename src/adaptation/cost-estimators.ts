@@ -20,7 +20,9 @@ export interface CostEstimators {
   readonly perToken: AnchoredRidge;
 }
 
-/** @param spread factor by which times may lie further from the prior than those of an average endpoint */
+/**
+ * @param spread factor on the distance that times may have from the prior, compared with those of an average endpoint
+ */
 export function makeEstimators(prior: Prior, spread = 1): CostEstimators {
   return {
     firstOutput: new AnchoredRidge(firstOutputTerms(prior, spread), FIRST_OUTPUT_FLOOR_MS),

@@ -16,10 +16,10 @@ interface Epoch {
   requests: number;
   cost: number;
   reference: number;
-  /** Load: of the requests that the noted ones stand for, too. */
+  /** Load of the noted requests, scaled up to all requests. */
   promptTokens: number;
   load: number;
-  /** Milliseconds to the first outputs, the last ones. */
+  /** Milliseconds to the latest first outputs. */
   readonly firstOutputs: Window;
   /** Sums with the burn-in. */
   readonly all: { requests: number; cost: number; reference: number };

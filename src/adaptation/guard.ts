@@ -45,11 +45,11 @@ const PAUSE_FACTOR_MAX = 12;
 const EPOCH_FACTOR_MAX = 15;
 
 /**
- * Decides epoch by epoch whether learned costs drive the picks. At first they do not, then in turn with the configured
- * weights as far as the loss budget allows, then nearly always. They are stopped for a while when they are worse or the
- * model is unreliable. Whole epochs belong to one arm and are compared in time, because arms that share endpoints
- * change each other's results (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no
- * clock and no timer.
+ * Decides epoch by epoch whether learned costs drive the picks. At first they do not drive them, then in turn with the
+ * configured weights within the loss budget, then nearly always. They are stopped for a while when they are worse or
+ * the model is unreliable. Whole epochs belong to one arm and are compared in time, because arms that share endpoints
+ * change each other's results (Bojinov et al. 2009.00148; 2110.00118). Time is an argument; the guard has no clock and
+ * no timer.
  */
 export class Guard {
   readonly #settings: GuardSettings;

@@ -17,7 +17,7 @@ export interface HardwareClass extends CostEstimators {
 export const CLASSES_MAX = 8;
 /** Weight of the assumption that a class is like the pool at its speed, in observations. */
 const DRAWN = 50;
-/** Factor by which a class may differ from the pool: as far as the speed of an endpoint (endpoint-speeds.ts). */
+/** Bound on the factor between a class and the pool, equal to that on the speed of an endpoint (endpoint-speeds.ts). */
 const SPREAD = 3.3;
 /** Lower bound of the anchors in their weights, so that an anchor of 0 does not get all of it. */
 const DRAWN_MIN_MS = 1;

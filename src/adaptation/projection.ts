@@ -15,7 +15,7 @@ const SHARE_MIN = 0.005;
 /**
  * Weights of a profile's own scorers that come closest to marginal cost: the least squares fit of Σ weight × score to
  * -cost over the last sampled decisions, each centred over its candidates. Weights are at least 0 and move slowly.
- * Their sum stays that of the configured ones, because only the proportions matter.
+ * Their sum remains that of the configured ones, because only the proportions matter.
  */
 export class Projection {
   readonly #configured: readonly number[];

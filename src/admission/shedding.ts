@@ -105,7 +105,7 @@ export interface DetectedLoad {
   readonly inflightTokens: number;
 }
 
-/** Saturation of one endpoint: 1 or more = full. Of several detectors the fullest counts, whatever their stages. */
+/** Saturation of one endpoint: 1 or more = full. Of several detectors the fullest counts, for any stages. */
 export function endpointSaturation(load: DetectedLoad, settings: SaturationSettings): number {
   switch (settings.type) {
     case 'utilization-detector':
@@ -129,7 +129,7 @@ function utilization({ waiting, running, kvUsage, ageMs, inflight }: DetectedLoa
   return Math.max((waiting + unseen) / settings.queueDepthThreshold, kvUsage / settings.kvCacheUtilThreshold);
 }
 
-/** Requests that run or wait against the capacity; those in flight from here where the engine does not tell. */
+/** Requests that run or wait against the capacity; without an engine's report, those in flight from here. */
 function scraped({ waiting, running, ageMs, inflight }: DetectedLoad, settings: ScrapedSettings): number {
   const isFresh = waiting !== undefined && running !== undefined && ageMs <= settings.metricsStalenessMs;
   return Math.max(isFresh ? waiting + running : 0, inflight) / settings.maxConcurrency;

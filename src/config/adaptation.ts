@@ -6,8 +6,7 @@ import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 import type { Path } from './document.js';
 
 /**
- * off: nothing is learned · shadow: learned, not used · auto: used as far as the guard allows · always: used without a
- * guard
+ * off: nothing is learned · shadow: learned, not used · auto: used when the guard allows · always: used without a guard
  */
 export type AdaptationMode = 'off' | 'shadow' | 'auto' | 'always';
 

@@ -79,7 +79,7 @@ export class ConfigurationDocument {
     if (this.#written(to) === to) this.#moved.push({ from, to });
   }
 
-  /** The path by which the document has what is known at `path`. */
+  /** The path in the document of what is known at `path`. */
   #written(path: Path): Path {
     const found = this.#moved.find(({ to }) => to.every((part, index) => part === path[index]));
     return found === undefined ? path : [...found.from, ...path.slice(found.to.length)];

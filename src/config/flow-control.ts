@@ -24,7 +24,7 @@ const DEFAULT_USAGE_LIMIT = 'static-usage-limit-policy';
 /** Fairness of a pool that says nothing about its queues. */
 const OWN_FAIRNESS = 'start-time-fairness-policy';
 
-/** Bands that may be listed; the queues hold 32 with those that come into being at run time. */
+/** Bound on the listed bands; the queues hold 32, bands made at run time included. */
 const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;

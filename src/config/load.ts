@@ -50,7 +50,7 @@ export interface LoadOptions {
   /** Whether plugins of Alpha stability are loaded. */
   readonly allowExperimental: boolean;
   readonly registry: readonly PluginDefinition[];
-  /** Feature gates that go before those of the configuration. */
+  /** Feature gates before those of the configuration. */
   readonly featureGates?: readonly GateEntry[] | undefined;
   /** Endpoints file that replaces `dataLayer.discovery`. */
   readonly endpointsFile?: string | undefined;

@@ -15,7 +15,7 @@ interface PluginModule {
 /**
  * Address of a module of third-party plugins: a path (`./file.js`, `/file.js`), from `folder`, or the name of a package
  * that is installed there.
- * @throws ConfigurationError with what was asked for and why it cannot be found.
+ * @throws ConfigurationError with the wanted module and the reason of the failure.
  */
 export function resolvePluginModule(name: string, folder: string): string {
   if (name.startsWith('file:')) return name;

@@ -51,7 +51,7 @@ export class PluginSet {
     }
   }
 
-  /** Loads what can be used of the `plugins` section, and says what is wrong with the rest. */
+  /** Loads the valid entries of the `plugins` section, and reports the others. */
   loadUsable(entries: EndpointPickerConfig['plugins']): readonly ConfigurationError[] {
     return entries.flatMap((entry, index) => this.#loadEntry(entry, index));
   }
@@ -105,7 +105,7 @@ export class PluginSet {
     return this.#document.error([...path, 'type'], `unknown plugin type "${type}"${hint}`);
   }
 
-  /** The plugin that is named like its type `type`, added with default parameters when there is none. */
+  /** The plugin with the name of its type `type`, added with default parameters when there is none. */
   ensure(type: string): LoadedPlugin {
     const present = this.#plugins.get(type);
     if (present !== undefined) return present;

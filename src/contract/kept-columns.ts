@@ -1,7 +1,7 @@
 /** Kinds of requests whose decisions can be told to keep their columns. */
 export const KEPT_BY = ['tenant', 'model', 'session'] as const;
 
-/** Requests whose decisions keep their columns for a while, whatever becomes of them. */
+/** Requests whose decisions keep their columns for a while, with any outcome. */
 export interface KeptColumns {
   /** Numbers are not used twice. */
   readonly number: number;

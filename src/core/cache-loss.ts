@@ -90,8 +90,8 @@ export interface CachedTokens {
 }
 
 /**
- * The cause of the loss that could have been avoided and concerns most tokens, else the one for which no endpoint held
- * them. Engines count whole blocks and special tokens of their own, so less than a block is no loss.
+ * The avoidable loss of most tokens, else the cause for which no endpoint held them. Engines count whole blocks and
+ * special tokens of their own, so less than a block is no loss.
  * @returns undefined for a prompt that was cached whole
  */
 export function cacheLossOf(cached: CachedTokens): CacheLoss | undefined {

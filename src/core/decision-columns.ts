@@ -13,7 +13,7 @@ export interface LoggedOperation {
 
 /** Room on an endpoint by the capacity gate. */
 export interface LoggedRoom {
-  /** Prompt tokens that may be pending, and those that were. */
+  /** Bound on pending prompt tokens, and the pending ones. */
   readonly window: number;
   readonly pending: number;
   /** Learned limit of requests. */
@@ -63,7 +63,7 @@ export interface DecisionColumns {
   /** Positions of the scorers among the operations, in the order of `scores`. */
   readonly scorers: readonly number[];
   readonly endpoints: readonly LoggedEndpoint[];
-  /** Endpoints of the pool beyond those. */
+  /** Endpoints of the pool that are not listed. */
   readonly omitted: number;
   /** Share of every endpoint that the request's band may fill; undefined without flow control. */
   readonly ceiling: number | undefined;
@@ -134,7 +134,7 @@ function readAt(core: CoreInstance, at: number, number: number): DecisionColumns
   };
 }
 
-/** Bytes with those that fill the last unit. */
+/** Bytes with the padding of the last unit. */
 function wholeUnits(bytes: number): number {
   return Math.ceil(bytes / CORE.DECISION_UNIT_BYTES) * CORE.DECISION_UNIT_BYTES;
 }

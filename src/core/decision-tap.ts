@@ -206,7 +206,7 @@ export class DecisionTap {
     return this.#length;
   }
 
-  /** Closes a frame. @returns false when the bound leaves it and all later ones out */
+  /** Closes a frame. @returns false when the bound leaves out this frame and all later ones */
   #finish(at: number, kind: number, payloadBytes: number): boolean {
     const session = this.#session!;
     const bytes = closeFrame(this.#buffer, at, kind, payloadBytes);

@@ -6,8 +6,8 @@ const HELD_MAX = 16_384;
 const PIECE = 256;
 
 /**
- * Columns of requests in flight, copied at their decisions, so that those of a request that turns out to be slow, moved
- * or failed can be kept. One thread owns it.
+ * Columns of requests in flight, copied at their decisions, so that they can be kept when a request proves slow, moved
+ * or failed. One thread owns it.
  */
 export class HeldColumns {
   readonly #core: CoreInstance;
@@ -81,7 +81,7 @@ export class HeldColumns {
   }
 }
 
-/** Tells the slowest of late: beyond the time that one in twenty takes longer than. */
+/** Tells the slowest of late: beyond the time that one request in twenty exceeds. */
 export class SlowTail {
   #bound = 0;
 

@@ -58,7 +58,8 @@ export class IndexLog {
   }
 
   /**
-   * Applies what was added. The buffer is the thread's input area: nothing else may use it between `add` and `apply`.
+   * Applies the added changes. The buffer is the thread's input area: nothing else may use it between `add` and
+   * `apply`.
    */
   apply(): void {
     if (this.#length === 0) return;

@@ -11,8 +11,8 @@ export interface RequestLoad {
   /** Prompt tokens of requests in flight. */
   readonly prompt: number;
   /**
-   * Blocks in use: those of prompts, each once, and those that output fills. Peers add them to their OUTPUT_BLOCKS,
-   * which scorers add to ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
+   * Blocks in use: blocks of prompts, each counted once, and blocks filled by output. Peers add them to their
+   * OUTPUT_BLOCKS, which scorers add to ACTIVE_BLOCKS. Blocks that requests of two replicas share count twice.
    */
   readonly output: number;
   /** Requests without a first token; known with flow control only, else 0. */

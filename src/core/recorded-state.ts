@@ -19,7 +19,7 @@ const COLUMNS: readonly StateColumn[] = Array.from({ length: CORE.STATE_WORDS },
 const WORDS = (CORE.STATE_COEFFICIENTS + CORE.COEFFICIENTS_BYTES) >>> 2;
 
 /**
- * Columns behind the captured ones: what hook plugins said of the request, then its predicted times to first and per
+ * Columns behind the captured ones: results of hook plugins for the request, then its predicted times to first and per
  * output token.
  */
 export const HOST_STATE = CORE.STATE_COLUMNS;

@@ -154,7 +154,7 @@ export class ResponseScanner {
       : this.#replace(raw.subarray(0, until), edits, held.length, this.#replacement[id]!);
   }
 
-  /** Replaces each name in OUTPUT's edits, whose offsets count from the byte after the `held` ones. */
+  /** Replaces each name in OUTPUT's edits, whose offsets count from the byte behind the held ones. */
   #replace(raw: Uint8Array, edits: number, held: number, replacement: Uint8Array): Uint8Array {
     const { view } = this.#core;
     const list = this.#output + CORE.RESPONSE_EDIT_LIST;

@@ -28,10 +28,7 @@ export class ScanMemory {
     this.responses = new ResponseScanner(core);
   }
 
-  /**
-   * Whether the hashes of these scans are those of another pool's prompts: the seed is the same, and as many blocks
-   * fit.
-   */
+  /** Whether the hashes of these scans fit another pool's prompts: the seed is the same, and as many blocks fit. */
   serves(core: CoreInstance): boolean {
     return seedOf(core) === seedOf(this.#core) && core.sizes.chainBlocks >= this.#core.sizes.chainBlocks;
   }

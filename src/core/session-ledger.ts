@@ -14,7 +14,7 @@ export interface SessionRule {
 
 /** Counts of the sessions of a pool since they were turned on. */
 export interface SessionCounts {
-  /** Turns by what was found of their session. */
+  /** Turns by the state of their session. */
   readonly recognised: Readonly<Record<'prompt' | 'new' | 'fork' | 'uncounted', number>>;
   /** Turns by the kind of room that was found for them. */
   readonly looks: Readonly<Record<'protected' | 'room' | 'none' | 'small', number>>;

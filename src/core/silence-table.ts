@@ -91,7 +91,7 @@ export class SilenceTable {
     return this.#u32(CORE.COLUMN_EJECTION, slot) === 2;
   }
 
-  /** Whether the endpoint is out of the picks, for whatever reason. */
+  /** Whether the endpoint is out of the picks, for any reason. */
   isOut(slot: number): boolean {
     return this.#u32(CORE.COLUMN_EJECTION, slot) !== 0;
   }

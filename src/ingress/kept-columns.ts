@@ -14,7 +14,7 @@ export class ColumnRequests {
   /** Decisions that have kept their columns, by number. */
   readonly #kept = new Map<number, number>();
 
-  /** Replaces what is asked for. Counts of what is still asked for go on. */
+  /** Replaces the wanted requests. Counts of those that are still wanted continue. */
   replace(wanted: readonly KeptColumns[]): void {
     this.#wanted = wanted;
     for (const number of this.#kept.keys()) {

@@ -57,7 +57,9 @@ export class PoolChoice<Context extends ScannedContext> {
     this.#index();
   }
 
-  /** Chooses the pool no more. @param context of the pool that is meant: another one may have its name by now */
+  /**
+   * Removes the pool from the choice. @param context of the pool that is meant: another one may have its name by now
+   */
   remove(name: string, context: Context): void {
     if (this.#pools.get(name)?.context === context) this.#pools.delete(name);
     this.#index();

@@ -41,7 +41,7 @@ export interface HeaderReplyDetails {
   readonly contentLength: number;
   /** Set when the request came without one. */
   readonly generatedRequestId: string | undefined;
-  /** Mutation with the request's trace context; undefined = the client's goes on, if there is one. */
+  /** Mutation with the request's trace context; undefined = the client's context, if any, passes unchanged. */
   readonly traceParent: Buffer | undefined;
   readonly emitScores: boolean;
 }
@@ -144,7 +144,8 @@ export function evictionReply(): Buffer {
 }
 
 /**
- * Answers a placed request: header reply, body replies, trailers reply, whatever is owed, in this order and in one go.
+ * Answers a placed request: header reply, body replies and trailers reply, of those that are due, in this order and in
+ * one go.
  * @param added what the picker adds to the request of its own
  * @param usage edit of the body that asks for the usage; undefined = nothing asks for it
  * @returns bytes of the body that goes on

@@ -52,7 +52,7 @@ export class RequestObserver {
     return this.#tracing === UNSAMPLED_ROOT ? undefined : this.#tracing;
   }
 
-  /** Mutation with the trace context of the request; undefined = the client's goes on, if there is one. */
+  /** Mutation with the trace context of the request; undefined = the client's context, if any, passes unchanged. */
   get traceParent(): Buffer | undefined {
     return this.#services.tracer?.header(this.#tracing);
   }

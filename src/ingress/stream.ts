@@ -26,7 +26,7 @@ const TRACED_ENDS: ReadonlyMap<string, TracedEnd> = new Map([
 /** More requests come than the thread can serve. */
 export const TOO_MANY_NEW = overloaded('too many new requests');
 
-/** The message that the thread handles: nothing of it is held when the call is over but what was taken out. */
+/** The message under way: after its call only copies of its parts are held. */
 const MESSAGE = emptyMessage();
 
 type State =
@@ -187,7 +187,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#reject(rejection);
   }
 
-  /** Answers with an error that is none of the request's own. */
+  /** Answers with an error that has no cause in the request. */
   #reject(rejection: Rejection) {
     if (this.#request !== undefined) return this.#request.sendRejection(rejection);
     this.stream.send(rejectionReply(rejection));

@@ -54,8 +54,8 @@ export interface HeldMemory {
 /** Face of the stream machine for a transport. Called on the shard's thread, in order, never re-entered. */
 export interface ProcessHandler {
   /**
-   * Called with one encoded ProcessingRequest, bytes[from, to). They are valid during the call only: what is needed
-   * later is copied.
+   * Called with one encoded ProcessingRequest, bytes[from, to). They are valid during the call only, so that later uses
+   * need a copy.
    */
   message(bytes: Buffer, from: number, to: number): void;
   /** Called when the proxy has half-closed: no more messages. */

@@ -29,7 +29,7 @@ export interface TurnBudgetOptions {
   /** Bounds on the queue from then on: work that may wait in any case, and its own milliseconds. */
   readonly shortQueue: number;
   readonly shortQueueMs: number;
-  /** Work that is taken in each `standingWaitMs` whatever its age. */
+  /** Work that is taken in each `standingWaitMs` at any age. */
   readonly lightMax: number;
   /** Milliseconds that waiting work lets sockets be read which are behind. */
   readonly readMsMax: number;

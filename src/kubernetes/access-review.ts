@@ -49,7 +49,7 @@ const REVIEWS = {
 export interface ReviewCounts {
   readonly answers: Readonly<Record<'allowed' | 'stale' | 'unauthenticated' | 'denied' | 'unavailable', number>>;
   readonly requests: number;
-  /** Rights that are remembered, expired ones included, and the milliseconds since the oldest of them was asked for. */
+  /** Remembered rights, expired ones included, and the milliseconds since the oldest of them was asked for. */
   readonly remembered: { readonly rights: number; readonly oldestMs: number };
 }
 

@@ -23,7 +23,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** A Status object of the API, as far as it is read. */
+/** A Status object of the API, with the fields that are read. */
 export interface StatusObject {
   readonly code?: number;
   readonly reason?: string;

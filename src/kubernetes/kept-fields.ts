@@ -29,8 +29,8 @@ const KEPT_BYTES_START = 16 * 1024;
 const KEPT_BYTES_SPARE_MAX = 64 * 1024;
 
 /**
- * Reads JSON without the fields that are not kept. A pod has 5 to 20 KB of which one is read: what is passed over costs
- * no memory, and less time than `JSON.parse` needs for it.
+ * Reads JSON without the fields that are not kept. A pod has 5 to 20 KB, of which one is read: the rest costs no
+ * memory, and less time than `JSON.parse` needs for it.
  */
 export class KeptFieldsReader {
   readonly #kept: KeptFields;
@@ -43,12 +43,12 @@ export class KeptFieldsReader {
     this.#kept = kept;
   }
 
-  /** @throws SyntaxError on what is no JSON; of what is passed over only brackets and strings are looked at */
+  /** @throws SyntaxError on a text that is no JSON; in passed-over values only brackets and strings are checked */
   parse(json: Buffer): unknown {
     this.#json = json;
     this.#at = 0;
     this.#outAt = 0;
-    // A text without the shape of JSON is left to JSON.parse, which says what is wrong.
+    // A text without the shape of JSON is left to JSON.parse, which names the fault.
     const whole = this.#value(this.#kept) && this.#blank() === undefined;
     const text = whole ? this.#out.toString('utf8', 0, this.#outAt) : json.toString('utf8');
     this.#json = Buffer.alloc(0);

@@ -28,7 +28,7 @@ export class ListElements {
 
   /**
    * The list without its elements.
-   * @throws SyntaxError on what is no JSON
+   * @throws SyntaxError on a text that is no JSON
    * @throws Error without a list of elements: unknown is not empty
    */
   rest(): unknown {

@@ -13,7 +13,7 @@ export class ObjectProblem {
 
 export interface ObjectCopyOptions<Value> {
   readonly kind: Kind;
-  /** Reduces an object to what is kept of it. */
+  /** Reduces an object to its kept fields. */
   readonly read: (object: unknown) => Value | ObjectProblem;
   readonly report: (problem: string) => void;
 }

@@ -27,7 +27,7 @@ export interface ReflectorOptions<Value> {
   readonly silenceMs?: number;
   /** Pause before the cluster is asked again for a missing kind. Default 5 s. */
   readonly absentRetryMs?: number;
-  /** Reduces an object to what is kept of it. */
+  /** Reduces an object to its kept fields. */
   readonly read: (object: unknown) => Value | ObjectProblem;
   /** Fields that `read` needs; others are passed over. Undefined = all. */
   readonly fields?: KeptFields | undefined;
@@ -75,7 +75,7 @@ const FIRST_STATE_SILENCE_MS = 1_500;
 const STREAM_SECONDS = [300, 600] as const;
 const PAGE_OBJECTS = 500;
 const FIRST_STATE_END = 'k8s.io/initial-events-end';
-/** Fields that are read of every object, and those of a Status object, which a watch sends in the place of one. */
+/** Fields read of every object, and of a Status object, which a watch sends in place of one. */
 const OWN_FIELDS: KeptFields = {
   metadata: { name: true, uid: true, resourceVersion: true, labels: true, annotations: { [FIRST_STATE_END]: true } },
   ...{ code: true, reason: true, message: true, details: true },
@@ -216,7 +216,7 @@ export class Reflector<Value> {
     await this.#watch(version);
   }
 
-  /** The path with what is selected, and further parameters. */
+  /** The path with its selectors and further parameters. */
   #path(parameters: string): string {
     const { kind, namespace, name, labels } = this.#options;
     const selected = [

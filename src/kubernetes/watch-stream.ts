@@ -33,8 +33,8 @@ const LINE_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
 
 /**
- * Reads a watch to its end. Resolves when the server ended it, rejects with BrokenStream, or with whatever `events`
- * throws; the connection is closed then.
+ * Reads a watch to its end. Resolves when the server ended it, rejects with BrokenStream or an error of `events`; the
+ * connection is closed then.
  */
 export function readWatch(response: IncomingMessage, options: WatchStreamOptions): Promise<void> {
   return new Promise((resolve, reject) => {

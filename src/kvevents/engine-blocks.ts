@@ -58,7 +58,7 @@ export class EngineBlocks {
   /** Groups of the cache from which no prefix can be taken. */
   readonly #skippedGroups = new Set<number>();
   #appliedMs: number | undefined;
-  /** Whether the blocks of a process that has ended are gone, of which the start of the next one has not been told. */
+  /** Whether the blocks of an ended process are gone, and the start of the next one is not told so far. */
   #isRestartKnown = false;
   /** Whether what was sent to the endpoint counts as held, because the engine sends no events. */
   #isPlaced = false;

@@ -26,7 +26,7 @@ export class EventStream {
   #live: number | undefined;
   /** Number up to which everything is applied, or given up. */
   #applied: number | undefined;
-  /** Number up to which messages behind the applied ones came, but cannot be read; undefined = there are none. */
+  /** Number up to which unreadable messages follow the applied ones; undefined = there are none. */
   #unreadable: number | undefined;
 
   constructor(blocks: EngineBlocks, counts: EventCounts) {

@@ -124,7 +124,7 @@ export class Subscription {
     this.#state = 'live';
   }
 
-  /** Fetches what is missing, if the engine keeps it. Messages that arrive meanwhile wait in the socket. */
+  /** Fetches missing messages, if the engine keeps them. Messages that arrive meanwhile wait in the socket. */
   async #fetch(from: number, model: string | undefined): Promise<void> {
     const { replayAddress, stream, counts, turns, slice, report } = this.#options;
     if (replayAddress === undefined || performance.now() < this.#noReplayBefore) return;

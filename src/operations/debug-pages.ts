@@ -57,7 +57,7 @@ export function wallClockMs(poolMs: number): number {
   return Date.now() - (poolClockMs() - poolMs);
 }
 
-/** Characters of a request id that is looked for; longer ones are no ids. */
+/** Bound on the characters of a wanted request id; longer texts are no ids. */
 const ID_CHARACTERS_MAX = 1024;
 
 /** Sources in which requests are looked for. */

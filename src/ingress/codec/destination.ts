@@ -12,9 +12,7 @@ export interface Destination {
   readonly metadata: Buffer;
 }
 
-/**
- * A destination with its replies to requests of which nothing else is changed, by the digits of the announced length.
- */
+/** A destination with its replies to otherwise unchanged requests, by the digits of the announced length. */
 interface KnownDestination extends Destination {
   readonly plainReplies: (Buffer | undefined)[];
 }
@@ -33,7 +31,7 @@ export class DestinationTemplates {
   readonly #templates = new Map<string, KnownDestination>();
   readonly #capacity: number;
 
-  /** @param capacity how many destinations are kept; the one that was added first leaves first */
+  /** @param capacity bound on the kept destinations; the oldest leaves first */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }

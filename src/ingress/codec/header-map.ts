@@ -175,9 +175,7 @@ export class HeaderMap implements RequestHeaders {
     return texts.read(this.#bytes, this.#from + this.#ranges[header + 2]!, this.#from + this.#ranges[header + 3]!);
   }
 
-  /**
-   * Value of a header that is a whole number in digits, without a string; undefined = there is none, or another text.
-   */
+  /** Value of a header as a whole number in digits, without a string; undefined = no header, or another text. */
   number(name: string): number | undefined {
     const header = this.find(name);
     const length = header < 0 ? 0 : this.length(header);

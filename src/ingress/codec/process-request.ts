@@ -14,7 +14,7 @@ export const Phase = {
 } as const;
 export type Phase = (typeof Phase)[keyof typeof Phase];
 
-/** `BodySendMode` of the ext_proc filter, as far as it matters here; the first message of a stream names both. */
+/** `BodySendMode` of the ext_proc filter, where it matters here; the first message of a stream names both. */
 export const BodyMode = {
   /** The message names no mode: it is not the first one, or the proxy is older than the field. */
   unnamed: -1,

@@ -185,7 +185,7 @@ function bodyReplyHead(reply: number, length: number, endOfStream: boolean): Buf
 export const REQUEST_HEADERS_CONTINUE = field(Reply.requestHeaders);
 
 /**
- * The reply to a body that came whole, or in pieces of which each waits for its reply.
+ * The reply to a whole body, or to one in pieces of which each waits for its reply.
  * @param body bytes that replace it; undefined = it passes unchanged
  * @param mutations entries of `setHeader` and `removeHeader` for the head, which has waited for the body
  * @param metadata the encoded `dynamic_metadata` field

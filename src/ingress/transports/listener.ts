@@ -22,9 +22,9 @@ export interface Listener {
   readonly handshakes: number;
   /** Uses another certificate for connections from now on; nothing to do without TLS. */
   replaceCertificate(pair: KeyPair): void;
-  /** Accepts no more; connections go on. Resolves when the last of them has ended. */
+  /** Stops accepting; connections go on. Resolves when the last of them has ended. */
   stop(): Promise<void>;
-  /** Accepts no more and breaks every connection that does not end by itself; resolves when the port is free. */
+  /** Stops accepting, and breaks every connection that does not end by itself; resolves when the port is free. */
   close(): Promise<void>;
 }
 

@@ -6,14 +6,14 @@ import { errorMessage } from '../../runtime/error-message.js';
 
 /** A listening Unix domain socket. */
 export interface SocketListener {
-  /** Accepts no more; connections go on. Removes the file. */
+  /** Stops accepting; connections go on. Removes the file. */
   stop(): void;
 }
 
 /**
  * Listens on a Unix domain socket with the mode and the owner that it is to have. A file left behind by an ended
  * process is replaced. Rejects with a message that names the file.
- * @param accept takes a connection of which nothing has been read
+ * @param accept takes an unread connection
  */
 export async function listenOnFile(file: SocketFile, accept: (socket: Socket) => void): Promise<SocketListener> {
   await removeStale(file.path);

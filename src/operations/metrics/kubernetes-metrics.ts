@@ -40,13 +40,13 @@ export interface KubernetesMetricsSources {
   readonly leader: () => boolean | undefined;
 }
 
-/** Answers about readers of the metrics, and what is remembered of them. */
+/** Answers about readers of the metrics, and the remembered ones. */
 interface Reviews {
   readonly answers: Readonly<Record<string, number>>;
   readonly remembered: { readonly rights: number; readonly oldestMs: number };
 }
 
-/** Series of one counter; what is beyond is not counted. Kinds and status codes are few. */
+/** Bound on the series of one counter; others are not counted. Kinds and status codes are few. */
 const SERIES_MAX = 200;
 
 /** Answers of the API server by resource and status. */

@@ -185,7 +185,7 @@ export interface Snapshot {
   readonly candidate: CandidateShown | null;
   readonly decisions: readonly DecisionShown[];
   readonly parts: readonly { readonly name: string; readonly ok: boolean; readonly text: string }[];
-  /** Points since the last snapshot; in the first one those before. */
+  /** Points since the last snapshot; in the first one all points. */
   readonly points: readonly Point[];
 }
 

@@ -218,7 +218,7 @@ export class CellFamilies {
     return `${name}${shown === '' ? '' : `{${shown}}`} ${numberText(values[0]!)}\n`;
   }
 
-  /** The value set last among those of several threads; undefined without a value. */
+  /** The latest value of several threads; undefined without a value. */
   #latest(metric: Metric, bases: readonly number[]): number | undefined {
     let value: number | undefined;
     let time = 0;

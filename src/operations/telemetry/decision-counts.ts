@@ -3,7 +3,7 @@ import type { ShadowPick } from '../../core/decider.js';
 import { cacheLossKind, NO_OBJECTIVE, shadowKind } from './metric-table.js';
 import type { SeriesTable } from './series-table.js';
 
-/** Counts of a shard's decisions by the cause of lost cache, and beside those of a candidate configuration. */
+/** Counts of a shard's decisions by the cause of lost cache, and by the agreement with a candidate configuration. */
 export class DecisionCounts {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;

@@ -41,7 +41,7 @@ export interface PredictingPlugin {
   readonly streaming: boolean;
 }
 
-/** Records predictions of latency, and how they agree with what was observed. */
+/** Records predictions of latency, and their errors. */
 export class PredictionRecorder {
   readonly #cells: Float64Array;
   readonly #series: SeriesTable;

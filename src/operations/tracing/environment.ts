@@ -1,6 +1,6 @@
 /**
- * Environment variables with what is wrong with them: OpenTelemetry wants a warning and the default for a bad value,
- * not an end.
+ * Environment variables with their faults: for a bad value OpenTelemetry asks for a warning and the default, not an
+ * end.
  */
 export class Environment {
   readonly warnings: string[] = [];

@@ -53,7 +53,7 @@ export function untilMidnight(ms: number): number {
   return 86_400_000 - (ms % 86_400_000);
 }
 
-/** Lines of JSON, one for each tenant that has used anything, those with the most tokens first. */
+/** Lines of JSON, one for each tenant with any use, most tokens first. */
 export function usageLines(pool: string, day: string, tenants: Tenants): string {
   const used = [...tenants].filter(([, totals]) => Object.values(totals).some((count) => count > 0));
   used.sort(([, a], [, b]) => b.inputTokens + b.outputTokens - a.inputTokens - a.outputTokens);

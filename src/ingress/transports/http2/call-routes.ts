@@ -47,7 +47,7 @@ export class CallRoutes {
   }
 }
 
-/** The answer to what is no gRPC call; undefined when it is one. */
+/** The answer to a request that is no gRPC call; undefined = it is one. */
 function plainAnswer({ tooLarge, method, contentType }: RequestHead): PlainAnswer | undefined {
   if (tooLarge) return HEADERS_TOO_LARGE;
   if (method !== 'POST') return METHOD_NOT_ALLOWED;

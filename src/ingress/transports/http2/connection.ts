@@ -63,7 +63,7 @@ export interface ConnectionOptions {
 /** The socket under a connection. */
 export interface ConnectionWire extends Wire {
   /**
-   * Sends what was written, then closes.
+   * Sends all written bytes, then closes.
    * @param linger what still comes is read and thrown away for a while: a client whose bytes meet a closed socket gets
    * a
    *   reset, which drops what the client has not read yet
@@ -165,7 +165,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     }, more);
   }
 
-  /** Sends what was left to be sent later. */
+  /** Sends the deferred bytes. */
   flush(): void {
     if (!this.isClosed && this.out.dirty) this.#turn(() => undefined);
   }

@@ -64,7 +64,7 @@ export class FrameReader {
     return this.#state !== 'preface';
   }
 
-  /** Reads no more; callable from inside the sink. */
+  /** Stops reading; callable from inside the sink. */
   stop(): void {
     this.#stopped = true;
   }

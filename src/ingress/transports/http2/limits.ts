@@ -37,7 +37,7 @@ export const PAUSE_BYTES = 1024 * 1024;
 export const RESUME_BYTES = PAUSE_BYTES / 2;
 
 /**
- * Waiting replies of a stream up to this size are held whatever else is: a refusal for want of memory must reach its
+ * Size up to which waiting replies of a stream are held in any case: a refusal for want of memory must reach its
  * client.
  */
 export const SHORT_REPLIES_BYTES = 4_096;
@@ -79,7 +79,7 @@ export const LINGER_MS_MAX = 1_000;
 /** Largest receive buffer of a socket, as Linux has it (tcp(7), `tcp_rmem`). */
 export const SOCKET_BYTES_MAX = 6 * 1024 * 1024;
 /**
- * Work on one connection's bytes in one turn of the event loop; then the others are read. A request waits for no more
- * of a busy client.
+ * Bound on the work on one connection's bytes in one turn of the event loop, and so on the wait of other connections'
+ * requests for it.
  */
 export const TURN_MS = 1;

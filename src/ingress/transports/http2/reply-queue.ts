@@ -42,7 +42,7 @@ export class ReplyQueue {
     }
   }
 
-  /** Moves `length` bytes, no more than wait, to `into` at `at`. */
+  /** Moves `length` waiting bytes to `into` at `at`. */
   read(length: number, into: Uint8Array, at: number): void {
     let to = at;
     const end = at + length;

@@ -27,7 +27,7 @@ export class RequestHead {
   contentLength: number | undefined;
   /** Milliseconds; undefined when the request has all the time in the world. */
   timeoutMs: number | undefined;
-  /** A `grpc-timeout` that is none. */
+  /** A malformed `grpc-timeout`. */
   badTimeout: string | undefined;
   #authority: string | undefined;
   #regular = false;
@@ -96,7 +96,7 @@ export class RequestHead {
   }
 }
 
-/** A `grpc-timeout` in milliseconds; undefined when it is none. */
+/** A `grpc-timeout` in milliseconds; undefined = it is malformed. */
 export function grpcTimeoutMs(value: string): number | undefined {
   const match = /^(\d{1,8})([HMSmun])$/.exec(value);
   return match === null ? undefined : Number(match[1]) * TIMEOUT_UNIT_MS[match[2]!]!;

@@ -50,7 +50,7 @@ export interface StreamOwner {
   waits(stream: ServerStream): void;
   /** Called when the last frame of the stream has been written. */
   finished(stream: ServerStream): void;
-  /** Resets the stream: what was sent of it is cut off. */
+  /** Resets the stream: its waiting bytes are dropped. */
   cut(stream: ServerStream, code: ErrorCode): void;
   /** Called when the stream is read again: the client may send more. */
   credit(stream: ServerStream): void;

@@ -69,8 +69,8 @@ export class Http2Server {
   }
 
   /**
-   * Accepts no more, lets the streams end, at most `timeoutMs`. GOAWAY is sent twice. The first one refuses nothing, so
-   * that a stream opened before the client has read it is served (RFC 9113, section 6.8).
+   * Stops accepting, and lets the streams end, within `timeoutMs`. GOAWAY is sent twice. The first one refuses nothing,
+   * so that a stream opened before the client has read it is served (RFC 9113, section 6.8).
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#listener?.stop();
@@ -135,7 +135,7 @@ export class Http2Server {
     return connection;
   }
 
-  /** Ends sockets without a first byte. @param before those that were accepted earlier */
+  /** Ends sockets without a first byte. @param before bound on the time of their acceptance */
   #dropSilent(before: number): void {
     for (const [socket, acceptedAt] of this.#silent) if (acceptedAt < before) socket.destroy();
   }

@@ -24,7 +24,7 @@ interface SocketParts {
   server?: unknown;
 }
 
-/** Of an accepted socket of a server with `pauseOnConnect`, of which nothing has been read. */
+/** Takes an accepted, unread socket of a server with `pauseOnConnect`. */
 export type Reader = (bytes: Buffer, length: number) => boolean;
 
 /**

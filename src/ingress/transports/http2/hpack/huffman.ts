@@ -40,7 +40,7 @@ interface Steps {
   readonly next: Uint16Array;
   /** Byte that the step completes; the shortest code has five bits, so it is at most one. */
   readonly emitted: Uint16Array;
-  /** A string may end at this node: what has been read of the next code is at most seven bits, all of them ones. */
+  /** A string may end at this node: the begun next code has at most seven bits, all of them 1. */
   readonly mayEnd: Uint8Array;
 }
 
