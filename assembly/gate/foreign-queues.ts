@@ -39,7 +39,7 @@ import * as room from './room';
 const QUEUE: f32 = 5;
 /** Scrapes in a row that must show it: a step of the engine may take in all that waited at one moment. */
 export const FOREIGN_SCRAPES: u32 = 2;
-/** For how long the most that was pending is remembered at least, ms. */
+/** Shortest time for which the largest pending number is remembered, ms. */
 const PEAK_TIME: f64 = 10_000;
 
 /** Forgets what is known about the endpoint of a slot. */
@@ -83,12 +83,12 @@ export function foreignStale(slot: u32): void {
   room.setU32(ROOM_FOREIGN, slot, 0);
 }
 
-/** The engine of a slot queues requests that are not ours. */
+/** Whether the engine of a slot queues requests of other origin. */
 export function queuesForeign(slot: u32): bool {
   return room.u32(ROOM_FOREIGN, slot) >= FOREIGN_SCRAPES;
 }
 
-/** Every endpoint of the pool queues requests that are not ours. */
+/** Whether every endpoint of the pool queues requests of other origin. */
 export function allForeign(): bool {
   return gateHead().foreign != 0;
 }

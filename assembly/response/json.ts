@@ -117,7 +117,7 @@ export function readJson(at: ResponseScan, start: usize, end: usize, quiet: usiz
   at.key = KEY;
 }
 
-/** Structure up to and including the first byte of the next string, number or literal. */
+/** Reads structure up to and including the first byte of the next string, number or literal. */
 function readStructure(at: ResponseScan, start: usize, end: usize, quiet: usize): usize {
   let p = start;
   while (p < end) {
@@ -376,7 +376,7 @@ function readLiteral(at: ResponseScan, start: usize, end: usize): usize {
   return p;
 }
 
-/** A number's bytes. Its fraction is cut off; with a sign or an exponent it is no count. */
+/** Reads a number. Its fraction is cut off; with a sign or an exponent it is no count. */
 function readNumber(at: ResponseScan, start: usize, end: usize): usize {
   let part = at.part;
   let value = at.value;

@@ -78,7 +78,7 @@ function readMantissa(start: usize, end: usize): usize {
   return digits == 0 ? 0 : p;
 }
 
-/** The exponent's digits, all of [start, end), added to SCALE. */
+/** Reads the exponent's digits, all of [start, end), and adds them to SCALE. */
 function readExponent(start: usize, end: usize): bool {
   let p = start;
   let negative = false;

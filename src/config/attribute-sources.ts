@@ -34,7 +34,7 @@ export interface AttributeMetric {
   readonly spec: string;
   /** Factor on the value. */
   readonly scale: number;
-  /** Series with a label `pod` count only when it names the endpoint. */
+  /** Whether series with a label `pod` count only when it names the endpoint. */
   readonly perPod: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface PredictionServers {
 export interface PredictionSettings {
   /** Whether it predicts, or only learns. */
   readonly predicts: boolean;
-  /** Answers are streamed: single tokens have a time. */
+  /** Whether answers are streamed: single tokens have a time. */
   readonly streaming: boolean;
   /** Factor of the wanted time per output token. */
   readonly bufferFactor: number;

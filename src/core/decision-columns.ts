@@ -34,7 +34,7 @@ export interface LoggedEndpoint {
   readonly dead: boolean;
   /** Whether a request to it had just got no answer, and it was being asked. */
   readonly doubted: boolean;
-  /** Its requests in flight got no byte. */
+  /** Whether its requests in flight got no byte. */
   readonly silent: boolean;
   /** Position among the picks from 1; undefined = not picked. */
   readonly rank: number | undefined;

@@ -60,7 +60,7 @@ export interface EndpointReading {
   readonly death: number;
   /** Failed requests in a row. */
   readonly failures: number;
-  /** Its requests in flight get no byte. */
+  /** Whether its requests in flight get no byte. */
   readonly silent: boolean;
   readonly signalTimeMs: number;
   readonly prefixBlocks: number;

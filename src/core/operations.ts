@@ -102,7 +102,7 @@ export interface OperationFacts {
 
 export interface ScorerFacts extends OperationFacts {
   readonly fused: FusedTerm | undefined;
-  /** Its subject, load or cache, is a part of marginal cost, which can take its place. */
+  /** Whether its subject, load or cache, is a part of marginal cost, which can replace it. */
   readonly replacedByCost: boolean;
   readonly signal: OperationSignal | ((parameters: readonly number[]) => OperationSignal);
 }

@@ -3,9 +3,9 @@ import type { CoreInstance } from './memory.js';
 import { fusedTerm, isScorer, type Operation, type ReadName, readsOf } from './operations.js';
 
 export interface ProgramOptions {
-  /** Records that the picked endpoint will hold the prompt (the approximate prefix cache). */
+  /** Whether the picked endpoint counts as holding the prompt (the approximate prefix cache). */
   readonly inserts: boolean;
-  /** Looks up the holders of the prompt even when no operation reads them, because a hook plugin may. */
+  /** Whether the holders of the prompt are looked up even when no operation reads them, because a hook plugin may. */
   readonly matches?: boolean;
   /** Whether matches count whole blocks of the engine only, where it reports their size. */
   readonly wholeBlocks?: boolean;

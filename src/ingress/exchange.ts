@@ -112,7 +112,7 @@ export interface StreamSettings {
   readonly dialects: Dialects;
   /** Whether running requests may be ended for others of a higher band. */
   readonly evicts: boolean;
-  /** Requests may ask for their endpoint alone. */
+  /** Whether requests may ask for their endpoint alone. */
   readonly reserves: boolean;
   /** Whether decisions depend on bodies of answers; metrics do not count. */
   readonly readsAnswers: boolean;

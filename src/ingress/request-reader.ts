@@ -75,7 +75,7 @@ export class RequestReader {
     return this.#path;
   }
 
-  /** Trailers mean nothing any more: the headers have come and no body is read, or the body has come whole. */
+  /** Whether trailers mean nothing any more: the headers have come and no body is read, or the body has come whole. */
   get passesTrailers(): boolean {
     if (this.#state !== 'complete' || this.headers === NO_HEADERS) return false;
     return this.isBuffered || this.dialect === undefined;

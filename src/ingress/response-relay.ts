@@ -12,7 +12,7 @@ export class ResponseRelay {
   readonly #request: RequestPhase;
   #response: ResponsePhase | undefined;
   #spentMs = 0;
-  /** Pieces of the body have come. */
+  /** Whether pieces of the body have come. */
   #hasBody = false;
 
   constructor(exchange: Exchange, request: RequestPhase) {

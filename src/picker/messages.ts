@@ -52,9 +52,9 @@ export interface ReloadableSettings {
   readonly saturation: SaturationSettings;
   /** Flow control of the shard; undefined = flow control is off. */
   readonly flowControl: ShardFlowControl | undefined;
-  /** Requests may ask for their endpoint alone. */
+  /** Whether requests may ask for their endpoint alone. */
   readonly reserves: boolean;
-  /** Decisions depend on bodies of answers (config/proxy-needs.ts). */
+  /** Whether decisions depend on bodies of answers (config/proxy-needs.ts). */
   readonly readsAnswers: boolean;
 }
 

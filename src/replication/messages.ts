@@ -52,7 +52,7 @@ export interface UpdateBody {
   readonly sequence: number;
   /** Tells seeds of block hashes apart; hashes of another seed mean nothing. */
   readonly seedCheck: number;
-  /** Endpoints without a row have no load of the replica. */
+  /** Whether endpoints without a row have no load of the replica. */
   readonly full: boolean;
   /** Whether the replica ends; its load no longer counts then. */
   readonly leaves: boolean;

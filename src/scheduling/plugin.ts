@@ -178,7 +178,7 @@ export interface PluginDefinition<Parameters = unknown> {
    * @throws with one line for the user; the picker does not start then.
    */
   host?(parameters: Parameters, context: HookContext): HookPlugin;
-  /** Set for producers of prefix matches whose hook plugin computes them (`match`) in place of the prefix index. */
+  /** Whether the hook plugin of a producer of prefix matches computes them (`match`) in place of the prefix index. */
   readonly hostsMatches?: boolean;
   /** Bound on the time of one hook in milliseconds (default 20). A slower call counts as failed. */
   readonly budgetMs?: number;

@@ -126,7 +126,7 @@ export interface CompiledScheduling {
   readonly tokens?: TokenSettings | undefined;
   /** Estimates output for the in-flight tokens (inflight-load-producer). */
   readonly estimateOutput: EstimatedOutput | undefined;
-  /** Requests may ask for their endpoint alone. */
+  /** Whether requests may ask for their endpoint alone. */
   readonly reserves: boolean;
   /** A plugin reads which LoRA adapters are loaded. */
   readonly readsLoadedAdapters: boolean;

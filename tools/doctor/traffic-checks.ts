@@ -4,9 +4,9 @@ import { type Condition, condition, durationText, named, type PickerReading } fr
 
 /** Decisions from which on their distribution is judged. */
 const DECISIONS_MIN = 20;
-/** Share of the traffic of one endpoint that is far more than its own, whatever the number of endpoints. */
+/** Share of the traffic above which one endpoint has far too much in a pool of any size. */
 const SHARE_MAX = 0.85;
-/** Multiple of its own share that is far more in a large pool. */
+/** Multiple of an even share above which an endpoint of a large pool has far too much. */
 const SHARES_MAX = 3;
 /** Multiple of the median of the others from which on an endpoint is slow, and the least difference. */
 const SLOW_FACTOR = 4;

@@ -5,7 +5,7 @@ import { ReportOnce } from '../../runtime/report-once.js';
 
 export interface CertificateWatchOptions {
   readonly folder: string;
-  /** Follows changes of the files; otherwise they are read by `reload` only. */
+  /** Whether changes of the files are followed; otherwise they are read by `reload` only. */
   readonly watched: boolean;
   /** The flag that names the folder. */
   readonly flag: string;

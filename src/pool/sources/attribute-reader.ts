@@ -10,7 +10,7 @@ export interface AttributeSpec {
   /** `name` or `name{label=value,…}`. */
   readonly spec: string;
   readonly scale: number;
-  /** Series with a label `pod` count only when it names the endpoint. */
+  /** Whether series with a label `pod` count only when it names the endpoint. */
   readonly perPod: boolean;
 }
 

@@ -119,7 +119,7 @@ interface Target {
   lastGoodMs: number;
   failures: number;
   lastFault: string;
-  /** Its signals are known to the sink. */
+  /** Whether its signals are known to the sink. */
   fresh: boolean;
   /** Whether the log says that the page has none of the engine's metrics. */
   toldEmpty: boolean;

@@ -15,9 +15,9 @@ export interface Alteration {
 
 /** Learned costs of which something is taken away or done otherwise, to see what it is worth. */
 export interface Ablation {
-  /** Decisions do not know how busy endpoints are with prefill: no 1/(1 - ρ). */
+  /** Whether decisions do not know how busy endpoints are with prefill: no 1/(1 - ρ). */
   readonly hidesPrefillRate?: boolean;
-  /** Decisions do not know how full KV caches are: a miss is no dearer where memory is scarce. */
+  /** Whether decisions do not know how full KV caches are: a miss is no dearer where memory is scarce. */
   readonly hidesKvUsage?: boolean;
   /** Whether all endpoints count as equally fast. */
   readonly ignoresSpeed?: boolean;

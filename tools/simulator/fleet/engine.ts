@@ -152,7 +152,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
   }
 
   /**
-   * Blocks for `tokens` more tokens, if need be those of the last running sequences.
+   * Makes room for `tokens` more tokens, if need be with blocks of the last running sequences.
    * @returns false when it was itself the last
    */
   #makeRoom(sequence: Sequence<Request>, tokens: number): boolean {

@@ -106,7 +106,7 @@ export class SimulatedPicker {
   readonly #blockTokens: number;
   readonly #programs: ProgramTable;
   readonly #inserts: boolean;
-  /** Engines say how large their blocks are, and matches count whole ones only. */
+  /** Whether engines report the size of their blocks, so that matches count whole ones only. */
   readonly #wholeBlocks: boolean;
   readonly #ablation: Ablation | undefined;
   readonly #random: RandomStream;
@@ -213,7 +213,7 @@ export class SimulatedPicker {
     for (const [slot, speed] of speeds.entries()) table.writeEndpoint(slot, FIRST_GENERATION, speed, 1, undefined);
   }
 
-  /** Requests wait on every live endpoint. */
+  /** Whether requests wait on every live endpoint. */
   #overloaded(): boolean {
     const live = [...this.#endpoints.keys()]
       .map((slot) => this.#table.read(slot))

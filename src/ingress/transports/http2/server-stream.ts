@@ -20,7 +20,10 @@ import { ReplyQueue } from './reply-queue.js';
 export interface Method {
   /** Makes the handler of a stream. */
   open(stream: ProcessStream): ProcessHandler;
-  /** Handlers are made with their first call, so that an early reset makes none. Absent = with the stream's headers. */
+  /**
+   * Whether handlers are made with their first call, so that an early reset makes none. Absent = with the stream's
+   * headers.
+   */
   readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
   turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;

@@ -40,7 +40,7 @@ export interface PodRecord extends ObjectRecord {
    */
   readonly unreadySinceMs: number | undefined;
   readonly deleting: boolean;
-  /** Its phase is Failed or Succeeded. */
+  /** Whether its phase is Failed or Succeeded. */
   readonly ended: boolean;
   /** Whether the pod is marked with `pointsman/drain: "true"`. */
   readonly drainMark: boolean;
