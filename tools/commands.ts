@@ -1,7 +1,7 @@
 /** A command of the program. Its module is loaded when it runs. */
 export interface CommandEntry {
   readonly name: string;
-  /** The command as it is typed. */
+  /** The command as typed. */
   readonly usage: string;
   readonly summary: string;
   /** Runs the command with its arguments; resolves to the exit code. */

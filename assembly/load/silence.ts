@@ -102,7 +102,7 @@ export function silenceForget(slot: u32): void {
   column.setF64(COLUMN_HEARD, slot, 0);
 }
 
-/** The endpoint is judged silent. Takes the commit lock. @returns SILENCE_* */
+/** Judges the endpoint silent. Takes the commit lock. @returns SILENCE_* */
 export function endpointSilent(slot: u32, generation: u32, now: f64): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');

@@ -62,7 +62,7 @@ function gatherTies(used: u32, keys: usize): void {
     const rank = v128.bitselect(ranks(at, inflight, known, signals), none, lanes);
     const lower = i32x4.lt_s(rank, lowest);
     const counted = v128.and(lanes, v128.or(lower, i32x4.eq(rank, lowest)));
-    // A lane of -1 is subtracted: it counts one.
+    // A true lane is -1, so its subtraction adds 1.
     counts = i32x4.sub(v128.andnot(counts, lower), counted);
     places = v128.bitselect(i32x4.splat(<i32>at), places, lower);
     lowest = i32x4.min_s(lowest, rank);

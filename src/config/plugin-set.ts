@@ -17,7 +17,7 @@ type Fields = Record<string, unknown>;
 export interface NamedFile {
   /** Path of the parameter in the document. */
   readonly path: Path;
-  /** The name as it is written. */
+  /** The name as written. */
   readonly given: string;
   readonly file: string;
 }

@@ -74,7 +74,7 @@ function placedReply(
   return encodeRequestHeadersReply([destination.header, ...length, ...further], destination.metadata);
 }
 
-/** The reply of a placed request whose body came whole: what a header reply says, and the body where it changes. */
+/** The reply of a placed request with a whole body: a header reply's content, and the body if it changes. */
 function wholeReply(
   templates: DestinationTemplates,
   placement: Placement,

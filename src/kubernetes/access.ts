@@ -28,7 +28,7 @@ const MOUNTED_FOLDER = '/var/run/secrets/kubernetes.io/serviceaccount';
 const TOKEN_AGE_MS_MAX = 60_000;
 const CA_AGE_MS_MAX = 300_000;
 const EXEC_MS_MAX = 30_000;
-/** A credential of a plugin is renewed this long before it expires. */
+/** Time before the expiry of a plugin's credential at which it is renewed. */
 const EXPIRY_MARGIN_MS = 10_000;
 
 /**

@@ -28,7 +28,7 @@ export class BrokenStream extends Error {
   }
 }
 
-/** An object in etcd has at most 1.5 MiB; JSON escapes can make it longer. */
+/** Bound on a line: an object in etcd has at most 1.5 MiB, which JSON escapes can make longer. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
 

@@ -123,7 +123,7 @@ export interface PoolStart {
 
 export type HealthStatuses = readonly (readonly [string, ServingStatus])[];
 
-/** The state of discovery as a shard needs it. */
+/** The state of discovery in the form for shards. */
 export interface PoolSnapshot {
   readonly version: number;
   readonly assignments: readonly SlotAssignment[];

@@ -5,8 +5,8 @@ export interface JsonServerOptions {
   readonly connections: number;
   /** Time for which an idle connection stays open, in milliseconds; left out = undici's usual time. */
   readonly keepAliveMs?: number;
-  /** A longer answer is given up. */
-  readonly answerBytesMost: number;
+  /** Bound on an answer, in bytes. */
+  readonly answerBytesMax: number;
 }
 
 /** The server has answered, with a status that is no success. */
@@ -42,12 +42,12 @@ async function firstLineOf(body: AsyncIterable<unknown>): Promise<string> {
 /** Connections to servers that take JSON and answer with text. */
 export class JsonServers {
   readonly #agent: Agent;
-  readonly #answerBytesMost: number;
+  readonly #answerBytesMax: number;
 
-  constructor({ connections, keepAliveMs, answerBytesMost }: JsonServerOptions) {
+  constructor({ connections, keepAliveMs, answerBytesMax }: JsonServerOptions) {
     const keepAlive = keepAliveMs === undefined ? {} : { keepAliveTimeout: keepAliveMs };
     this.#agent = new Agent({ connections, pipelining: 1, ...keepAlive });
-    this.#answerBytesMost = answerBytesMost;
+    this.#answerBytesMax = answerBytesMax;
   }
 
   /**
@@ -72,7 +72,7 @@ export class JsonServers {
     for await (const piece of body as AsyncIterable<Buffer>) {
       pieces.push(piece);
       bytes += piece.length;
-      if (bytes > this.#answerBytesMost) throw new Error(`an answer of more than ${this.#answerBytesMost} bytes`);
+      if (bytes > this.#answerBytesMax) throw new Error(`an answer of more than ${this.#answerBytesMax} bytes`);
     }
     return Buffer.concat(pieces).toString('utf8');
   }

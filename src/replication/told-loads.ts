@@ -1,6 +1,6 @@
 import type { LoadRow } from './messages.js';
 
-/** The own load on each endpoint as peers were told it last. */
+/** The own load on each endpoint in the last report to peers. */
 export class ToldLoads {
   readonly #told = new Map<bigint, LoadRow>();
 

@@ -8,7 +8,7 @@ import { type BodyChunks, bytesOf, outputClassOf } from './output-class.js';
 import { badRequest, unknownModel, unreadModel } from './rejections.js';
 import type { RequestRules } from './rules.js';
 
-/** A request as the picker knows it before the decision. */
+/** A request in the form for the decision. */
 export interface UnderstoodRequest {
   readonly kind: 'understood';
   /** The model that the client named and the one sent upstream; both empty for an opaque body. */

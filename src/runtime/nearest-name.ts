@@ -1,4 +1,4 @@
-/** More edits than this are another word, not a slip of the keyboard. */
+/** Bound on the edits of a slip of the keyboard; more make another word. */
 const EDITS_MAX = 3;
 /** Shorter pieces occur in too many names to mean one of them. */
 const PIECE_MIN = 5;

@@ -44,7 +44,7 @@ export function parseGates(text: string, flag: string, previous: readonly GateEn
   ];
 }
 
-/** An empty text is the same as no flag. */
+/** Takes an empty text for an absent flag. */
 export function parseOptionalText(text: string): string | undefined {
   return text === '' ? undefined : text;
 }

@@ -18,8 +18,8 @@ async function server(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
 }
 
-function connections(answerBytesMost = 1_000): JsonServers {
-  const made = new JsonServers({ connections: 1, answerBytesMost });
+function connections(answerBytesMax = 1_000): JsonServers {
+  const made = new JsonServers({ connections: 1, answerBytesMax });
   cleanups.push(() => made.close());
   return made;
 }

@@ -3,7 +3,7 @@ import { envoyConfiguration } from '../envoy/configuration.js';
 import { type EnvoyFinding, NEEDS_UNKNOWN } from '../envoy/finding.js';
 import { envoyFindings } from '../envoy/findings.js';
 
-/** Counters of Envoy that a limit moves when it is met, and the name of its setting. */
+/** Counters of Envoy that grow at a limit, each with the limit's setting. */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^cluster\..*\.upstream_rq_pending_overflow$/, 'max_requests'],
   [/^cluster\..*\.upstream_rq_pending_overflow$/, 'max_pending_requests'],

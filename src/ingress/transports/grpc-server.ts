@@ -41,8 +41,8 @@ function raiseReceiveWindows(server: Server): void {
 }
 
 /**
- * A proxy ends a stream with a reset when its request was answered by us or its client went away. Node.js takes more
- * than 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an
+ * Resets are usual: a proxy resets a stream when its request was answered here, or its client went away. Node.js takes
+ * more than 1,000 resets, and 33 a second after that, for an attack and ends the connection with every stream on it: an
  * overload in which requests are turned away would do that within seconds. The client is the proxy, so this shuts out
  * no client.
  */

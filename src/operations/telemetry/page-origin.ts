@@ -70,7 +70,7 @@ export function clusterDomains(resolverConfiguration: string): readonly string[]
   return searched.filter((domain) => domain.startsWith('svc.'));
 }
 
-/** A name as it is compared: small letters, without the dot of the root. */
+/** A name in its form for comparison: small letters, without the dot of the root. */
 function bare(name: string): string {
   return name.toLowerCase().replace(/\.$/, '');
 }

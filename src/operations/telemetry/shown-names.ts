@@ -62,7 +62,7 @@ export class ShownNames {
     this.#vouched = names;
   }
 
-  /** The labels of a request as they are shown. */
+  /** The shown labels of a request. */
   admit(fairness: string, model: string, target: string): ClientLabels {
     const labels: ClientLabels = [this.#fairness(labelValue(fairness)), labelValue(model), labelValue(target)];
     const isVouched = [this.#isFairness(labels[0]), this.#isModel(labels[1]), this.#isModel(labels[2])];

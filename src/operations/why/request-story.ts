@@ -95,7 +95,7 @@ export interface ShownDecision {
   readonly tieBreak: TieBreak | null;
 }
 
-/** The result of a request as far as it is known. */
+/** The result of a request, open or ended. */
 export interface ShownEnd {
   readonly end: DecisionEnd;
   /** Status of a rejection; null = it was no rejection. */
@@ -134,7 +134,7 @@ export interface StorySources {
   readonly wallMs: (poolMs: number) => number;
 }
 
-/** An operation of a profile as it is configured. */
+/** An operation of a profile with its configuration. */
 interface ConfiguredOperation {
   readonly code: OperationName;
   readonly name: string;

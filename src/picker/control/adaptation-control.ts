@@ -49,7 +49,7 @@ export interface AdaptationControlOptions {
  */
 const TICK_MS = 250;
 const SAVE_MS = 30_000;
-/** A replica's coefficients are taken over when it has this many times as many samples. */
+/** Multiple of the own samples from which on a replica's coefficients are taken over. */
 const ADOPTED_FACTOR = 4;
 /** Interval between two reports of the guard without a change. */
 const GUARD_TOLD_MS = 1_000;

@@ -50,7 +50,7 @@ export interface HealthSources {
 /** The state of the picker for `pointsman doctor`. Control thread only. */
 export class HealthReports {
   readonly #sources: HealthSources;
-  /** The use of the scorers as it is being read, or was read last. */
+  /** The use of the scorers, read or being read. */
   #scorers: Promise<readonly ScorerUse[]> | undefined;
   #scorersAtMs = Number.NEGATIVE_INFINITY;
   #traffic: RecentTraffic | undefined;

@@ -132,7 +132,7 @@ function withMasksFrom(first: number, operation: Operation): Operation {
   return { ...operation, parameters: [first + operation.parameters[0]!] };
 }
 
-/** The operation's last number is a mask number plus 1, or 0 for none. */
+/** Adds `first` to the mask number that is an operation's last number, in the form of number + 1, or 0 for none. */
 function withPrefillMaskFrom(first: number, operation: Operation): Operation {
   const [source = 0, streaming = 0, buffer = 1, mask = 0] = operation.parameters;
   return { ...operation, parameters: [source, streaming, buffer, mask === 0 ? 0 : mask + first] };

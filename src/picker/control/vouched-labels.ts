@@ -49,7 +49,7 @@ export class VouchedLabels implements Part {
     clearTimeout(this.#soon);
   }
 
-  /** The names as they are now. */
+  /** The present names. */
   get names(): VouchedNames {
     this.collect();
     return this.#names;

@@ -177,7 +177,7 @@ export class ShardPool {
   readonly own: PoolLink;
   /** Pools that shards serve, those too whose streams are ending. */
   readonly #pools = new Map<number, PoolLink>();
-  /** Threads on which the streams of a removed pool have not ended, and what is called then. */
+  /** Threads with open streams of a removed pool, and the callback after the last. */
   readonly #removals = new Map<number, { readonly threads: Set<number>; readonly done: () => void }>();
   #choice: ChoiceSettings | undefined;
   #lastPool = 0;

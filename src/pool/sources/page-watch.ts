@@ -43,7 +43,7 @@ export class PageWatch {
   }
 
   /**
-   * A page was scraped.
+   * Takes a scraped page.
    * @param ended requests that the endpoint has answered so far
    */
   note(signals: EndpointSignals, page: Uint8Array, ended: number, nowMs: number): PageState {

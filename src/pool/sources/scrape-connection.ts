@@ -175,7 +175,7 @@ export class ScrapeConnection {
   }
 }
 
-/** A name is sent to the server and checked; an IP address is only checked. */
+/** Server name for TLS: a name is sent to the server and checked; an IP address is only checked. */
 function serverNameOf(host: string): { readonly servername?: string } {
   return isIP(host) === 0 ? { servername: host } : {};
 }

@@ -52,7 +52,7 @@ export class PredictionClient {
     this.#connections = new JsonServers({
       connections: servers.dispatchesMax,
       keepAliveMs: KEEP_ALIVE_MS,
-      answerBytesMost: ANSWER_BYTES_MAX,
+      answerBytesMax: ANSWER_BYTES_MAX,
     });
     this.#rowsOfACall = servers.coalescedRowsMax || ROWS_OF_A_CALL;
   }

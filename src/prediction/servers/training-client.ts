@@ -34,7 +34,7 @@ export interface TrainingClientOptions {
 export class TrainingClient {
   readonly #options: TrainingClientOptions;
   readonly #reader: SampleReader;
-  readonly #connections = new JsonServers({ connections: 1, answerBytesMost: ANSWER_BYTES_MAX });
+  readonly #connections = new JsonServers({ connections: 1, answerBytesMax: ANSWER_BYTES_MAX });
   readonly #timer: NodeJS.Timeout;
   #sending: Promise<void> | undefined;
   #failing = false;

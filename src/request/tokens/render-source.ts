@@ -36,7 +36,7 @@ export class RenderSource implements TokenSource {
   readonly #servers = new JsonServers({
     connections: CONNECTIONS,
     keepAliveMs: KEEP_ALIVE_MS,
-    answerBytesMost: ANSWER_BYTES_MAX,
+    answerBytesMax: ANSWER_BYTES_MAX,
   });
   #open = 0;
 

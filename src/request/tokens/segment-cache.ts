@@ -8,14 +8,14 @@ interface Entry {
 
 /** Token ids by text; the least recently used entry is dropped first. */
 export class SegmentCache {
-  readonly #bytesMost: number;
+  readonly #bytesMax: number;
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
 
   /** @param now milliseconds of a clock that does not go back */
-  constructor(bytesMost: number, now: () => number) {
-    this.#bytesMost = bytesMost;
+  constructor(bytesMax: number, now: () => number) {
+    this.#bytesMax = bytesMax;
     this.#now = now;
   }
 
@@ -45,11 +45,11 @@ export class SegmentCache {
 
   #keep(text: string, ids: Uint32Array): void {
     const bytes = costOf(text, ids);
-    if (bytes > this.#bytesMost) return;
+    if (bytes > this.#bytesMax) return;
     this.#entries.set(text, { ids, usedMs: this.#now() });
     this.#bytes += bytes;
     for (const [oldest, old] of this.#entries) {
-      if (this.#bytes <= this.#bytesMost) return;
+      if (this.#bytes <= this.#bytesMax) return;
       this.#entries.delete(oldest);
       this.#bytes -= costOf(oldest, old.ids);
     }

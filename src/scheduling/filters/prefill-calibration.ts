@@ -4,7 +4,7 @@ import { readProblem } from '../../runtime/read-problem.js';
 
 /** Samples from which on llm-d-router trusts the median of a calibration. */
 const SAMPLES_MIN = 10;
-/** A record has ten fields. */
+/** Bound on the file: a record has ten fields. */
 const BYTES_MAX = 65_536;
 
 const positive = z.number().gt(0);

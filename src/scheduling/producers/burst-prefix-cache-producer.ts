@@ -68,9 +68,9 @@ class BurstProducer implements HookPlugin {
   hold(request: HookRequest, endpoints: EndpointViews): Promise<void> | undefined {
     const { maxBatchSize, maxPrefixTokensToMatch, balanceBy } = this.#parameters;
     const blockTokens = request.blockTokens;
-    const blocksMost =
+    const blocksMax =
       maxPrefixTokensToMatch > 0 ? Math.floor(maxPrefixTokensToMatch / blockTokens) : DEFAULT_BLOCKS_MAX;
-    const chain = request.promptChain().slice(0, blocksMost);
+    const chain = request.promptChain().slice(0, blocksMax);
     const burst = this.#burst ?? this.#begin(endpoints);
     if (burst.requests.length >= (maxBatchSize === -1 ? BATCH_MAX : maxBatchSize)) return undefined;
     const weight = balanceBy === 'tokens' ? chain.length * blockTokens : 1;

@@ -330,7 +330,7 @@ class Simulation implements EngineListener<Flight> {
     });
   }
 
-  /** A share of the samples has the times of the request before; a distorted one is off by up to ten times. */
+  /** Gives a share of the samples the times of the request before, and distorts others by up to ten times. */
   #withFaults(own: SampleTimes): SampleTimes {
     const { distorted, shuffled } = this.#fleet.samples;
     const before = this.#latestTimes ?? own;

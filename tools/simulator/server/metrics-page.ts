@@ -98,7 +98,7 @@ export class MetricsPage {
     }
   }
 
-  /** The page as it stands now. */
+  /** The present page. */
   text(): string {
     const { cache, totals, running, leftWaiting } = this.#engine;
     return [
