@@ -413,7 +413,7 @@ function passUnseen(index: u32, entry: LedgerEntry, slot: u32, now: f64): void {
 }
 
 /**
- * Lets those go whose first token cannot be seen and must have come. Takes the commit lock.
+ * Ends the pending prefill of requests whose first token cannot be seen and must have come. Takes the commit lock.
  * @param now pool clock
  * @returns when to do it again, pool clock; `now` when the lock could not be had, Infinity when nothing is pending in
  * this way

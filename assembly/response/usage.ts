@@ -34,7 +34,7 @@ export function usageOpen(at: ResponseScan, depth: u32): void {
   forget(at.blockUsage);
 }
 
-/** Field `field`, in the order of Usage, of the open usage object. */
+/** Counts field `field`, in the order of Usage, of the open usage object. */
 export function usageCount(at: ResponseScan, field: u32, count: u64): void {
   if (count < NOT_A_COUNT) store<f64>(changetype<usize>(at.blockUsage) + ((<usize>field) << 3), <f64>count);
 }

@@ -293,7 +293,7 @@ export class Guard {
     return { costs: this.#comparison, tails: this.#tails, excess: this.#excess };
   }
 
-  /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
+  /** ln of the least cost of the open epochs of learned costs, against the last epoch of the configured weights. */
   get #excess(): number {
     const { latest } = this.#comparison;
     return latest === undefined ? 0 : Math.max(0, this.#open.worstSoFar('learned') - latest);

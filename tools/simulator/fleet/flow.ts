@@ -55,7 +55,7 @@ export class SimulatedFlow {
   #rung = 0;
   #scheduled = false;
 
-  /** @throws Error when the configuration has what the simulation does not: evictions */
+  /** @throws Error when the configuration asks for evictions, which the simulation lacks */
   constructor(options: FlowOptions) {
     const { control, shard, settings, detector, blockTokens, share, slots, events } = options;
     refuseUnsimulatedFlow(settings);
