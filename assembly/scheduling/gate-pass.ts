@@ -53,9 +53,9 @@ import {
   hold,
   request,
 } from '../request-area';
-import { logRemoved } from './decision-log';
 import { REMOVED_ASIDE, REMOVED_BEHIND, REMOVED_BY_GATE, REMOVED_BY_SESSIONS } from './decision-record';
 import { OP_FILTER_CONTEXT_LENGTH, OP_FILTER_HOST, OP_FILTER_MASK } from './program';
+import { noteRemoved } from './removals';
 
 /** Slot + 1 that a dispatch held for this stage of the request, 0 = none. Scratch of one decision. */
 let held: u32 = 0;
@@ -191,7 +191,7 @@ function lookAtSessions(used: u32, rank: u32): void {
   if (look == LOOK_HOME) keepHome(used, held);
   if (look == LOOK_FITS) keepFitting(used, held);
   // The highest band may take the others yet.
-  if (look != LOOK_HELD && !isTop(rank)) logRemoved(used, REMOVED_BY_SESSIONS);
+  if (look != LOOK_HELD && !isTop(rank)) noteRemoved(used, REMOVED_BY_SESSIONS);
 }
 
 /** Marks those who may serve the request as candidates again. */
