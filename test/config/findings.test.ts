@@ -161,8 +161,8 @@ schedulingProfiles:
   it('a profile without a scorer', () => {
     const profiles = 'schedulingProfiles: [{name: default, plugins: [{pluginRef: decode-filter}]}]\n';
     expect(look(`plugins:\n- type: decode-filter\n${profiles}`).warnings).toEqual([
-      '--config-text:5:22: schedulingProfiles[0]: profile "default" has no scorer: "max-score-picker" picks at random; ' +
-        'name scorers in plugins and refer to them in the profile; without a configuration they are ' +
+      '--config-text:5:22: schedulingProfiles[0]: profile "default" has no scorer: "max-score-picker" picks at ' +
+        'random; name scorers in plugins and refer to them in the profile; without a configuration they are ' +
         'queue-scorer (weight 2), kv-cache-utilization-scorer (weight 2), prefix-cache-scorer (weight 3)',
     ]);
   });

@@ -402,8 +402,8 @@ pointsman_left_out_endpoints{pool="b"} 0
     const given = { page: PAGE + refusals('band-tokens', 3) + refusals('tenant-limit', 7), health: { lastMinute } };
     const found = diagnosis(reading(given));
     expect(lines(given)).toEqual([
-      'warning tenant limits: 5 requests were refused because their tenants had spent their tokens in the last minute, ' +
-        '7 since the start',
+      'warning tenant limits: 5 requests were refused because their tenants had spent their tokens in the last ' +
+        'minute, 7 since the start',
       'note queues: 3 requests were refused at a bound since the start (band-tokens 3)',
     ]);
     expect(found.map(({ remedy }) => remedy).join()).not.toContain('raise');

@@ -8,8 +8,8 @@ export function addPoolsMetrics(exposition: MetricsExposition, problem: () => st
   exposition.addGauge({
     name: 'pointsman_pools_file_rejected',
     help:
-      '1 = the last version of the file of --pools, or a pool of it, could not be used: it is not served, or as in the ' +
-      'version before.',
+      '1 = the last version of the file of --pools, or a pool of it, could not be used: it is not served, or as in ' +
+      'the version before.',
     read: () => [{ labels: {}, value: problem() === undefined ? 0 : 1 }],
   });
 }

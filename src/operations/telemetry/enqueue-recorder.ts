@@ -2,7 +2,7 @@ import type { RefusalCause } from '../../contract/refusing-bound.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import { boundsOf, observe } from './histogram-cells.js';
-import { enqueueKind, refusalKind } from './metric-table.js';
+import { enqueueKind, refusalKind } from './queue-kinds.js';
 import { SeriesTable } from './series-table.js';
 import { ShownNames, type VouchedNames } from './shown-names.js';
 

@@ -94,3 +94,6 @@ export function kind<Name extends string>(
   const at = Object.fromEntries(names.map((name, index) => [name, metrics[index]!])) as Record<Name, Metric>;
   return { id, labels, metrics, cells, at };
 }
+
+/** Bounds of histograms of a decision's time and of that to the queues, seconds; llm-d-router's. */
+export const schedulingTimes = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];

@@ -1,6 +1,18 @@
 // Every metric that is counted in shared memory, with name, labels, buckets and cells. Names, labels and buckets are
 // those of llm-d-router, so that its dashboards and alerts keep working.
-import { counter, type Draft, gauge, histogram, keep, kind, latest, older, type SeriesKind } from './metric-kind.js';
+import {
+  counter,
+  type Draft,
+  gauge,
+  histogram,
+  keep,
+  kind,
+  latest,
+  older,
+  type SeriesKind,
+  schedulingTimes,
+} from './metric-kind.js';
+import { enqueueKind, queueEndKind, queueKind, queueTotalKind, refusalKind } from './queue-kinds.js';
 
 // Upper bounds of the histograms' buckets; llm-d-router's, where the metric is. 32778 is its slip for 32768: it stays,
 // because dashboards select buckets by their text.
@@ -9,7 +21,6 @@ const durations = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60, 120, 180, 240,
   300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
 ];
-const schedulingTimes = [0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 const tokenCounts = [
   1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32778, 65536, 131072, 262144, 524288, 1048576,
 ];
@@ -34,7 +45,6 @@ const responseProcessingTimes = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 const streamTimes = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600];
-const queueTimes = [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const ratios = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const hitSizes = [0, ...Array.from({ length: 13 }, (_, power) => 16 * 2 ** power)];
 
@@ -421,55 +431,6 @@ export const pluginHistogramKinds = {
     ),
   }),
 } as const;
-
-const queueLabels = ['fairness_id', 'priority', 'inference_pool', 'model_name', 'target_model_name'] as const;
-const olderQueue = (name: string, ...labels: string[]) =>
-  older(`inference_extension_flow_control_${name}`, keep(...labels));
-
-/** Waiting requests, while flow control is on. */
-export const queueKind = kind(88, queueLabels, {
-  // The first metric of the kind: once it has counted, the gauges are also shown at 0 and do not vanish with the queue.
-  left: counter('pointsman_flow_control_flow_requests_total', 'Requests that flow control is done with, by flow.'),
-  size: gauge('llm_d_epp_flow_control_queue_size', 'Requests that wait.', olderQueue('queue_size', ...queueLabels)),
-  bytes: gauge(
-    'llm_d_epp_flow_control_queue_bytes',
-    'Bytes of the bodies of requests that wait.',
-    olderQueue('queue_bytes', ...queueLabels),
-  ),
-});
-
-/** Ends of waits. */
-export const queueEndKind = kind(89, ['outcome', ...queueLabels], {
-  duration: histogram(
-    'llm_d_epp_flow_control_request_queue_duration_seconds',
-    'Seconds that requests waited, by how the wait ended.',
-    queueTimes,
-    olderQueue('request_queue_duration_seconds', 'outcome', ...queueLabels),
-  ),
-});
-
-export const queueTotalKind = kind(90, ['outcome', 'priority', 'inference_pool'], {
-  total: counter('llm_d_epp_flow_control_requests_total', 'Requests by what flow control did with them.'),
-});
-
-/**
- * Time from a decision to the queues. Counted by the control thread; by shards, at 0, for requests that did not wait.
- */
-export const enqueueKind = kind(91, ['fairness_id', 'outcome', 'priority'], {
-  duration: histogram(
-    'llm_d_epp_flow_control_request_enqueue_duration_seconds',
-    'Seconds from the decision that a request waits until it stands in a queue, or was refused there.',
-    schedulingTimes,
-    olderQueue('request_enqueue_duration_seconds', 'fairness_id', 'outcome', 'priority'),
-  ),
-});
-
-export const refusalKind = kind(92, ['cause', 'priority'], {
-  total: counter(
-    'pointsman_flow_control_refusals_total',
-    'Requests that were not let into a queue, by the bound they met.',
-  ),
-});
 
 export const seriesKinds: readonly SeriesKind[] = [
   requestKind,

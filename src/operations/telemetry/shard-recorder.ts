@@ -22,7 +22,6 @@ import {
   pluginKind,
   prefillDecodeKind,
   prefixKind,
-  refusalKind,
   requestKind,
   rewriteKind,
   seriesKinds,
@@ -37,6 +36,7 @@ import {
   tokenKind,
 } from './metric-table.js';
 import { type PredictingPlugin, PredictionRecorder } from './prediction-recorder.js';
+import { refusalKind } from './queue-kinds.js';
 import { SeriesTable } from './series-table.js';
 import { ShownNames, UNVOUCHED_MAX, type VouchedNames } from './shown-names.js';
 import { WaitRecorder } from './wait-recorder.js';

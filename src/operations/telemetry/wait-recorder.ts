@@ -1,7 +1,7 @@
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';
 import { enqueueOutcome } from './enqueue-recorder.js';
 import { boundsOf, observe } from './histogram-cells.js';
-import { enqueueKind, queueEndKind, queueKind, queueTotalKind } from './metric-table.js';
+import { enqueueKind, queueEndKind, queueKind, queueTotalKind } from './queue-kinds.js';
 import type { SeriesTable } from './series-table.js';
 
 const QUEUED = boundsOf(queueEndKind.at.duration);

@@ -1,6 +1,7 @@
 import type { CoreInstance } from '../../core/memory.js';
 import type { Metric } from '../telemetry/metric-kind.js';
-import { errorKind, queueEndKind, requestKind } from '../telemetry/metric-table.js';
+import { errorKind, requestKind } from '../telemetry/metric-table.js';
+import { queueEndKind } from '../telemetry/queue-kinds.js';
 import { type Series, SeriesReader } from '../telemetry/series-block.js';
 
 /** Usage by the requests of one tenant (fairness id). Tokens are those that model servers reported. */

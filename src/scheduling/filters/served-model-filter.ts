@@ -9,8 +9,8 @@ const parameters = z.strictObject({
     .enum(['Pass', 'Fail'])
     .default('Pass')
     .describe(
-      'Endpoints that have told no list yet: Pass = they stay, unless another endpoint lists the model as an adapter; ' +
-        'Fail = they are dropped.',
+      'Endpoints that have told no list yet: Pass = they stay, unless another endpoint lists the model as an ' +
+        'adapter; Fail = they are dropped.',
     ),
   fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none is left, in place of a 503.'),
 });
