@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BlockPlace, TierPrices } from '../../dist/src/contract/block-place.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { type ExportedSegment, IndexExport } from '../../dist/src/core/index-export.js';
 import { IndexLog } from '../../dist/src/core/index-log.js';
 import { BLOCK_PLACES, PrefixIndex } from '../../dist/src/core/prefix-index.js';
@@ -106,8 +107,11 @@ describe('tiers of the prefix index', () => {
     const { index, core } = openTiers();
     const prompt = chain(...run(0, 150));
     for (const slot of [1, 2, 3]) store(index, slot, prompt, PLACES[slot]!);
+    const lock = CORE.HEADER + CORE.HEADER_INDEX_LOCK;
+    core.call.lockAcquire(lock, 100);
     core.call.activeRepairBegin();
     core.call.prefixRepairRest();
+    core.call.lockRelease(lock);
     expect(check(core)).toBe(0);
     expect(worth(index, prompt).slice(0, 4)).toEqual([0, 112, 75, 37]);
     for (const slot of [1, 2, 3]) index.removeEndpoint(slot);

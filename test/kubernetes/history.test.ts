@@ -24,7 +24,7 @@ const WAIT_MS = 25;
 const NAMESPACE = 'llm';
 const PODS = kindPath(POD, NAMESPACE);
 const POOLS = kindPath(poolKind(POOL_GROUP)!, NAMESPACE);
-const OBJECTIVES = kindPath(OPTIONAL_KINDS.objectives[1], NAMESPACE);
+const OBJECTIVES = kindPath(OPTIONAL_KINDS.objectives[2], NAMESPACE);
 const GROUPS = new Map([[`/apis/${LEGACY_GROUP}/v1alpha2`, ['inferenceobjectives']]]);
 
 interface PodState {

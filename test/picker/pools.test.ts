@@ -353,8 +353,9 @@ describe('pools of one process', () => {
     ]);
     await file.write([...TWO, GAMMA]);
     const isOver = async () => (await metric(serve.metricsPort, 'pointsman_pools_file_rejected')) === 0;
-    await eventually('the pool is served', isOver);
-    expect(await answerTo(dial(serve.grpcPort), inPool('gamma'))).toBe('127.0.0.1:20003');
+    await eventually('no pool is rejected', isOver);
+    const client = dial(serve.grpcPort);
+    await eventually('the pool is served', async () => (await answerTo(client, inPool('gamma'))) === '127.0.0.1:20003');
   });
 
   it('a file that cannot be used leaves the pools as they are, and log, metric and the first line of doctor say so', async () => {

@@ -108,6 +108,7 @@ kv_cache_events_pool_capacity
  */
 const TABLES = [
   'telemetry/metric-table.ts',
+  'telemetry/queue-kinds.ts',
   'telemetry/exposition.ts',
   'metrics/flow-control-metrics.ts',
   'metrics/eviction-counts.ts',
