@@ -21,9 +21,10 @@ export const PICKER_TOKEN = 'picker-token';
 
 export const START_MS_MAX = 90_000;
 
-/** etcd and an API server on free ports of the loopback, with their files in a folder of their own. */
+/** etcd and an API server on free ports of the loopback or another address, with their files in a folder of their own. */
 export class ApiServer {
   readonly folder = mkdtempSync(join(tmpdir(), 'pointsman-kubernetes-'));
+  readonly #address: string;
   #flags: readonly string[];
   #etcd: ChildProcess | undefined;
   #server: ChildProcess | undefined;
@@ -32,13 +33,14 @@ export class ApiServer {
   #certificates = 'certs';
   readonly #exit = () => this.#endAll();
 
-  constructor(flags: readonly string[] = []) {
+  constructor(flags: readonly string[] = [], address = '127.0.0.1') {
     this.#flags = flags;
+    this.#address = address;
     process.once('exit', this.#exit);
   }
 
   get url(): string {
-    return `https://127.0.0.1:${this.#port}`;
+    return `https://${this.#address}:${this.#port}`;
   }
 
   get port(): number {
@@ -144,7 +146,7 @@ export class ApiServer {
     const key = join(this.folder, 'service-account.key');
     this.#server = this.#spawn('apiserver', [
       ...['--etcd-servers', `http://127.0.0.1:${this.#etcdPort}`, '--cert-dir', join(this.folder, this.#certificates)],
-      ...['--bind-address', '127.0.0.1', '--advertise-address', '127.0.0.1', '--secure-port', String(this.#port)],
+      ...['--bind-address', this.#address, '--advertise-address', this.#address, '--secure-port', String(this.#port)],
       ...['--service-account-issuer', 'https://kubernetes.default.svc'],
       ...['--service-account-key-file', key, '--service-account-signing-key-file', key],
       ...['--token-auth-file', join(this.folder, 'tokens.csv'), '--authorization-mode', 'RBAC'],

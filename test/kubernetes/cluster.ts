@@ -17,6 +17,7 @@ export interface KubernetesObject {
     readonly labels?: Record<string, string>;
     readonly annotations?: Record<string, string>;
     readonly deletionTimestamp?: string;
+    readonly deletionGracePeriodSeconds?: number;
   };
   // biome-ignore lint/suspicious/noExplicitAny: the tests read fields of every kind
   readonly [field: string]: any;

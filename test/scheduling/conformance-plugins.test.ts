@@ -16,6 +16,17 @@ describe('header-based-testing-filter', () => {
     for (const selection of ['10.0.0.2:9', '10.9.9.9', '']) expect(picks(selection)).toEqual(['ResourceExhausted']);
     expect(pool.picks()).toEqual(['ResourceExhausted']);
   });
+
+  it('header-based-testing-filter with withoutHeader=all keeps all for an empty header or none, and only the named else', () => {
+    const open = new HookPool(
+      [{ definition: headerBasedTestingFilter, parameters: { withoutHeader: 'all' } }],
+      idle(4),
+    );
+    const withHeader = (selection: string) => open.picks({ headers: { 'test-epp-endpoint-selection': selection } });
+    for (const picks of [open.picks(), withHeader('')]) expect(picks[0]).toMatch(/^pod-[0-3]$/);
+    expect(withHeader('10.0.0.3')).toEqual(['pod-2']);
+    expect(withHeader('10.9.9.9')).toEqual(['ResourceExhausted']);
+  });
 });
 
 describe('destination-endpoint-served-verifier', () => {
