@@ -1,4 +1,4 @@
-// Configuration of a plain Envoy that takes the place of Istio's proxy: it gets everything but its readiness from istiod.
+// Configuration of a plain Envoy in the place of Istio's proxy: istiod gives it everything but its readiness.
 import { HOST_ADDRESS } from './isolation.ts';
 
 const ADMIN_PORT = 15000;
