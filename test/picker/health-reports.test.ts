@@ -32,29 +32,35 @@ function decided(count: number) {
   return { log, stories };
 }
 
+/** Time of the last decision on the pool's clock. */
+const lastMs = ({ log }: ReturnType<typeof decided>) => log.recent(1)[0]!.timeMs;
+
 describe('the use of the scorers in the health report', () => {
   it('the use of the scorers is counted over the last 100 decisions whose columns are kept', async () => {
-    const uses = await readScorers(decided(130));
+    const sources = decided(130);
+    const uses = await readScorers(sources, lastMs(sources));
     expect(uses).toEqual([{ scorer: 'OP_SCORE_QUEUE', decisions: 100, apart: 100, decided: 0 }]);
   });
 
   it('the use of the scorers is that of the last minute', async () => {
     const sources = decided(30);
-    const madeAtMs = sources.log.recent(1)[0]!.timeMs;
+    const madeAtMs = lastMs(sources);
     expect(await readScorers(sources, madeAtMs + 59_000)).toEqual([expect.objectContaining({ decisions: 30 })]);
     expect(await readScorers(sources, madeAtMs + 61_000)).toEqual([]);
   });
 
   it('the use of the scorers is read without a search of the whole log', async () => {
     const sources = decided(50);
+    const nowMs = lastMs(sources);
     const find = vi.spyOn(sources.log, 'find');
     const recent = vi.spyOn(sources.log, 'recent');
-    await readScorers(sources);
+    expect(await readScorers(sources, nowMs)).not.toEqual([]);
     expect([find.mock.calls.length, recent.mock.calls.length]).toEqual([0, 0]);
   });
 
   it('the use of the scorers is read in several turns of the event loop where one has no time for it', async () => {
     const sources = decided(30);
+    const nowMs = lastMs(sources);
     let now = 0;
     // Every look at the clock finds a slice used up.
     vi.spyOn(performance, 'now').mockImplementation(() => (now += 1));
@@ -64,7 +70,7 @@ describe('the use of the scorers in the health report', () => {
       next = setImmediate(turn);
     };
     let next = setImmediate(turn);
-    await readScorers(sources).finally(() => clearImmediate(next));
+    await readScorers(sources, nowMs).finally(() => clearImmediate(next));
     expect(turns).toBeGreaterThanOrEqual(29);
   });
 });
