@@ -11,6 +11,7 @@ import {
 } from './load.js';
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
+import { sessionScorerNotes } from './session-plugins.js';
 import { sharedPrefixNotes } from './shared-prefix.js';
 
 /** All that can be said about a configuration before it runs. */
@@ -55,7 +56,7 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
     const missing = missingFiles(configuration.files, document);
     const warnings = [...configuration.warnings, ...idleSettings(context), ...missing.warnings];
     warnings.sort((a, b) => offset(a) - offset(b));
-    const notes = [...configuration.notes, ...sharedPrefixNotes(context)];
+    const notes = [...configuration.notes, ...sharedPrefixNotes(context), ...sessionScorerNotes(context)];
     return { errors: missing.errors, warnings, notes, configuration };
   } catch (error) {
     if (!(error instanceof ConfigurationError)) throw error;

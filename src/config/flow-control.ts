@@ -14,6 +14,7 @@ import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
+import { sessionsOf } from './session-plugins.js';
 import { shown } from './validation.js';
 
 /** The policies that every configuration has, listed or not. */
@@ -51,6 +52,7 @@ export function resolveFlowControl(
   for (const type of [DEFAULT_ORDERING, DEFAULT_FAIRNESS, DEFAULT_USAGE_LIMIT]) plugins.ensure(type);
   const section = config.flowControl;
   const more = section !== undefined && hasQueues(section);
+  const sessions = sessionsOf(section?.sessions, NO_SESSIONS, enabled, plugins, document, warnings);
   if (!enabled) {
     if (more || section?.replicas !== undefined || section?.sessions !== undefined) {
       const text = 'the flowControl feature gate is disabled: the section is ignored, except its saturationDetector';
@@ -58,7 +60,7 @@ export function resolveFlowControl(
     }
     return undefined;
   }
-  const given = more ? section : { ...ownSection(plugins), replicas: section?.replicas, sessions: section?.sessions };
+  const given = { ...(more ? section : { ...ownSection(plugins), replicas: section?.replicas }), sessions };
   checkSection(given, document);
   warnings.push(...idleSettings(given, document));
   return {

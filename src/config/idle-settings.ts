@@ -95,7 +95,10 @@ function unreferencedPlugins(context: IdleContext): readonly string[] {
   const { plugins: _plugins, ...sections } = effectiveOf(context);
   const all = usedPlugins(context);
   return all.flatMap(({ name, definition, path }) => {
-    const acts = definition.topologyLabels !== undefined || !definition.kinds.every((kind) => REFERRED_KINDS.has(kind));
+    const acts =
+      definition.topologyLabels !== undefined ||
+      definition.sessionSettings !== undefined ||
+      !definition.kinds.every((kind) => REFERRED_KINDS.has(kind));
     if (path === undefined || acts) return [];
     const elsewhere = all.filter((other) => other.name !== name).map(({ parameters }) => parameters);
     if (mentions([sections, elsewhere], name)) return [];

@@ -2,6 +2,7 @@ import { learnedLimitDetector } from '../admission/detectors/learned-limit.js';
 import { maxSaturationDetector, maxSaturationParameters } from '../admission/detectors/max-saturation.js';
 import { utilizationDetector } from '../admission/detectors/utilization.js';
 import type { SaturationSettings, Stage } from '../contract/saturation-settings.js';
+import { thunderAgent } from '../flow-control/policies/thunder-agent.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { EndpointPickerConfig } from './schema.js';
@@ -39,18 +40,18 @@ export function saturationSettings(
     return detector.definition.saturationSettings?.(detector.parameters);
   }
   const { detectors, stages } = maxSaturationParameters.parse(detector.parameters);
-  return {
-    type: 'max-saturation-detector',
-    detectors: detectors.map((name, index) => {
-      const path = [...(detector.path ?? []), 'parameters', 'detectors', index];
-      const child = plugins.resolve(name, ['saturation-detector'], path);
-      const settings = child.definition.saturationSettings?.(child.parameters);
-      if (settings === undefined || settings.type === 'max-saturation-detector') {
-        throw document.error(path, `"${name}" (${child.definition.type}) cannot stand beside others: name another one`);
-      }
-      return { name, settings, stages: stages[name] ?? BOTH_STAGES };
-    }),
-  };
+  const measured = detectors.flatMap((name, index) => {
+    const path = [...(detector.path ?? []), 'parameters', 'detectors', index];
+    const child = plugins.resolve(name, ['saturation-detector'], path);
+    // Never saturated: it takes no part in the largest of them.
+    if (child.definition === thunderAgent) return [];
+    const settings = child.definition.saturationSettings?.(child.parameters);
+    if (settings === undefined || settings.type === 'max-saturation-detector') {
+      throw document.error(path, `"${name}" (${child.definition.type}) cannot stand beside others: name another one`);
+    }
+    return [{ name, settings, stages: stages[name] ?? BOTH_STAGES }];
+  });
+  return measured.length === 0 ? undefined : { type: 'max-saturation-detector', detectors: measured };
 }
 
 const BOTH_STAGES: readonly Stage[] = ['prefill', 'decode'];

@@ -1,7 +1,12 @@
 import type { z } from 'zod';
 import type { KvEventSettings } from '../contract/kv-event-settings.js';
 import type { PredictionSettings } from '../contract/prediction-settings.js';
-import type { FairnessSettings, OrderingSettings, UsageLimitSettings } from '../contract/queue-settings.js';
+import type {
+  FairnessSettings,
+  OrderingSettings,
+  SessionSettings,
+  UsageLimitSettings,
+} from '../contract/queue-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
 import type { TokenSettings } from '../contract/token-settings.js';
 import type { OperationName } from '../core/operations.js';
@@ -85,6 +90,13 @@ export interface PluginReference {
 
 /** Output that a producer of in-flight load counts, by its parameters. */
 export type OutputEstimate = Omit<EstimatedOutput, 'classes'>;
+
+/** Settings of sessions, as `flowControl.sessions` has them; the others have their defaults. */
+export interface SessionRequest {
+  readonly mode: SessionSettings['mode'];
+  /** Duration; 0s = no bound. */
+  readonly maxWait?: string;
+}
 
 /** Findings about the files that parameters name. */
 export interface FileFindings {
@@ -225,6 +237,8 @@ export interface PluginDefinition<Parameters = unknown> {
   orderingSettings?(parameters: Parameters): OrderingSettings;
   /** Settings of a fairness policy for the queues. */
   fairnessSettings?(parameters: Parameters): FairnessSettings;
+  /** Settings of sessions for which a plugin stands by being named, where `flowControl.sessions` is absent. */
+  sessionSettings?(parameters: Parameters): SessionRequest;
   /** Settings of a usage limit policy for the capacity gate. */
   usageLimitSettings?(parameters: Parameters): UsageLimitSettings;
 }

@@ -10,6 +10,7 @@ import {
   shortestFirstOrderingPolicy,
   sloDeadlineOrderingPolicy,
 } from './ordering.js';
+import { thunderAgent } from './thunder-agent.js';
 import { priorityHoldbackPolicy, softReflectiveCeilingPolicy, staticUsageLimitPolicy } from './usage-limits.js';
 
 /** The policies of flow control: ordering, fairness, usage limits. */
@@ -26,4 +27,5 @@ export const flowControlPlugins: readonly PluginDefinition[] = [
   staticUsageLimitPolicy,
   priorityHoldbackPolicy,
   softReflectiveCeilingPolicy,
+  thunderAgent,
 ];
