@@ -11,7 +11,6 @@ import {
 } from './load.js';
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
-import { sessionScorerNotes } from './session-plugins.js';
 import { sharedPrefixNotes } from './shared-prefix.js';
 
 /** All that can be said about a configuration before it runs. */
@@ -79,4 +78,22 @@ function offset(warning: string): number {
 
 function byPlace(a: ConfigurationError, b: ConfigurationError): number {
   return (a.place?.line ?? 0) - (b.place?.line ?? 0) || (a.place?.column ?? 0) - (b.place?.column ?? 0);
+}
+
+/** One line for each scorer of a profile that leaves its choice to session admission. */
+function sessionScorerNotes({ document, config, configuration, registry }: IdleContext): readonly string[] {
+  const why =
+    configuration.flowControl?.sessions.mode === 'on'
+      ? 'session admission itself sends the turn of a protected session to its home'
+      : 'session admission, which sends a turn to the home of its session, is not on';
+  const names = configuration.plugins.flatMap(({ name, type }) =>
+    registry.find((definition) => definition.type === type)?.sessionSettings === undefined ? [] : [name],
+  );
+  return config.schedulingProfiles.flatMap(({ plugins }, profile) =>
+    plugins.flatMap(({ pluginRef }, position) => {
+      if (!names.includes(pluginRef)) return [];
+      const path = ['schedulingProfiles', profile, 'plugins', position, 'pluginRef'];
+      return [document.warning(path, `"${pluginRef}" scores nothing: ${why}`)];
+    }),
+  );
 }

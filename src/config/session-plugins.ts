@@ -1,7 +1,6 @@
 import { durationMilliseconds } from '../scheduling/duration.js';
 import type { SessionRequest } from '../scheduling/plugin.js';
 import type { ConfigurationDocument } from './document.js';
-import type { IdleContext } from './idle-settings.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { FlowControlConfig } from './schema.js';
 
@@ -57,22 +56,4 @@ function asking(plugin: LoadedPlugin): readonly Asking[] {
 
 function agrees(given: SessionsConfig, { mode, maxWait = given.maxWait }: SessionRequest): boolean {
   return given.mode === mode && durationMilliseconds(given.maxWait) === durationMilliseconds(maxWait);
-}
-
-/** One line for each scorer of a profile that leaves its choice to session admission. */
-export function sessionScorerNotes({ document, config, configuration, registry }: IdleContext): readonly string[] {
-  const why =
-    configuration.flowControl?.sessions.mode === 'on'
-      ? 'session admission itself sends the turn of a protected session to its home'
-      : 'session admission, which sends a turn to the home of its session, is not on';
-  const names = configuration.plugins.flatMap(({ name, type }) =>
-    registry.find((definition) => definition.type === type)?.sessionSettings === undefined ? [] : [name],
-  );
-  return config.schedulingProfiles.flatMap(({ plugins }, profile) =>
-    plugins.flatMap(({ pluginRef }, position) => {
-      if (!names.includes(pluginRef)) return [];
-      const path = ['schedulingProfiles', profile, 'plugins', position, 'pluginRef'];
-      return [document.warning(path, `"${pluginRef}" scores nothing: ${why}`)];
-    }),
-  );
 }
