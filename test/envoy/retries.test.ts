@@ -1,4 +1,5 @@
 // What the shipped configurations spare clients: connections that engines close, and servers that are gone.
+import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Backend, type Behaviour, startBackend } from '../tools/gateway/backend.ts';
@@ -22,6 +23,8 @@ function impatient(): Behaviour {
     response.end('{"object":"chat.completion","model":"m","choices":[]}');
   };
 }
+
+const digestOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 const LISTS = `plugins:
 - type: random-picker
@@ -47,6 +50,20 @@ describe.skipIf(skipReason !== '')(`the shipped configurations spare clients${sk
       expect(await status()).toBe(200);
     },
   );
+
+  it.each(['envoy.yaml', 'envoy-fail-open.yaml'] as const)('no byte of long prompts: %s', async (configuration) => {
+    const told: Behaviour = ({ body }, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ object: 'chat.completion', model: 'm', choices: [], digest: digestOf(body) }));
+    };
+    bed = await startTestBed(await Promise.all(['s0', 's1'].map((name) => startBackend(name, told))), {
+      configuration,
+    });
+    const bodies = Array.from({ length: 40 }, (_, i) => chatBody(`${i} `.repeat(10_000 * (1 + (i % 20)))));
+    const answers = await Promise.all(bodies.map((body) => ask(bed!.envoy.port, { body })));
+    const digests = answers.map(({ body }) => (JSON.parse(body.toString()) as { digest: string }).digest);
+    expect(digests).toEqual(bodies.map((body) => digestOf(Buffer.from(body))));
+  });
 
   it('an endpoint that is gone, where the cluster knows the others', async () => {
     const servers = await backends('s0', 's1', 's2');

@@ -7,7 +7,6 @@ Configuration of Envoy in front of the picker; deploy/envoy explains each part.
 {{- $listener := include "pointsman.listenerPort" . -}}
 {{- $open := include "pointsman.failOpen" . -}}
 {{- $timeouts := "timeout: 86400s, idle_timeout: 86400s" -}}
-{{- $retries := "retry_policy: { retry_on: \"connect-failure,reset-before-request\", num_retries: 1 }" -}}
 admin:
   address: { socket_address: { address: 127.0.0.1, port_value: 19000 } }
 
@@ -69,12 +68,12 @@ static_resources:
               {{- if $open }}
               # Where the picker says; without its word, any model server. The picker's answer has the route chosen again.
               - match: { prefix: /, headers: [{ name: x-gateway-destination-endpoint, present_match: true }] }
-                route: { cluster: model_servers, {{ $timeouts }}, {{ $retries }} }
+                route: { cluster: model_servers, {{ $timeouts }} }
               - match: { prefix: / }
-                route: { cluster: any_model_server, {{ $timeouts }}, {{ $retries }} }
+                route: { cluster: any_model_server, {{ $timeouts }} }
               {{- else }}
               - match: { prefix: / }
-                route: { cluster: model_servers, {{ $timeouts }}, {{ $retries }} }
+                route: { cluster: model_servers, {{ $timeouts }} }
               {{- end }}
           http_filters:
           # Where a request goes is the picker's to say, never the client's.
