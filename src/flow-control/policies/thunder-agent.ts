@@ -48,10 +48,10 @@ export const thunderAgent = definePlugin({
   kinds: ['scorer', 'saturation-detector', 'fairness-policy', 'ordering-policy'],
   stability: 'Alpha',
   doc:
-    'Turns session admission on wherever it is named, as flowControl.sessions with mode on does. As a scorer it scores ' +
-    'nothing: admission sends the turn of a protected session to its home. As saturation detector it leaves room to ' +
-    'the learned limits, as fairness and ordering policy it is the default one. Open in llm-d-router (#2964): it may ' +
-    'change.',
+    'Turns session admission on wherever it is named, as flowControl.sessions with mode on does. As a scorer it ' +
+    'scores nothing: admission sends the turn of a protected session to its home. As saturation detector it ' +
+    'leaves room to the learned limits, as fairness and ordering policy it is the default one. Open in ' +
+    'llm-d-router (#2964): it may change.',
   parameters,
   consumes: () => [{ key: 'prefix-match' }],
   operations: [],
