@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { connect, Socket } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { TransportName } from '../../dist/src/contract/listen-settings.js';
 import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
 import type { ProcessHandler } from '../../dist/src/ingress/transport.js';
@@ -87,6 +87,26 @@ describe('a connection that sends a hundred thousand messages of one byte', () =
   });
 });
 
+/** Sockets of the server whose method is called for the first time, in each turn of the event loop that has any. */
+function callsInTurns(method: 'destroy' | 'write'): readonly number[] {
+  const turns: number[] = [];
+  const called = new Set<Socket>();
+  let inTurn = 0;
+  const turnEnds = (): void => {
+    turns.push(inTurn);
+    inTurn = 0;
+  };
+  const original = Socket.prototype[method] as (...given: unknown[]) => unknown;
+  const spy = vi.spyOn(Socket.prototype, method as 'write').mockImplementation(function (this: Socket, ...given) {
+    const isNew = (this as { server?: object | null }).server != null && !called.has(this);
+    called.add(this);
+    if (isNew && inTurn++ === 0) setImmediate(turnEnds);
+    return original.apply(this, given) as boolean;
+  });
+  cleanups.push(() => spy.mockRestore());
+  return turns;
+}
+
 describe('a connection that says nothing', () => {
   /** A server whose clock is the test's. */
   async function serve() {
@@ -127,6 +147,29 @@ describe('a connection that says nothing', () => {
     expect(await answered(await open(port))).toBe(true);
     clock.ms = 10_001;
     await eventually('it is closed', early.isClosed);
+  });
+
+  it('connections that say nothing are closed in small groups, so that others are read in between', async () => {
+    const { port, clock } = await serve();
+    const silents = await Promise.all(Array.from({ length: 100 }, () => silent(port)));
+    expect(await answered(await open(port))).toBe(true);
+    const groups = callsInTurns('destroy');
+    clock.ms = 10_001;
+    await eventually('all are closed', () => silents.every(({ isClosed }) => isClosed()));
+    await new Promise(setImmediate);
+    expect(groups).toEqual([32, 32, 32, 4]);
+  });
+
+  it('connections that have said nothing for half a minute are asked in small groups whether they are there', async () => {
+    const { port, clock } = await serve();
+    const opened = await Promise.all(Array.from({ length: 100 }, () => open(port)));
+    expect(await Promise.all(opened.map(answered))).toEqual(opened.map(() => true));
+    const groups = callsInTurns('write');
+    const asked = opened.map((socket) => once(socket, 'data'));
+    clock.ms = 30_001;
+    await Promise.all(asked);
+    await new Promise(setImmediate);
+    expect(groups).toEqual([32, 32, 32, 4]);
   });
 
   it('a connection that says nothing does not outlive a drain, and one that begins in it is told', async () => {

@@ -71,6 +71,8 @@ export const KEEPALIVE_MS = 30_000;
 export const KEEPALIVE_TIMEOUT_MS = 20_000;
 /** Between two looks at the clocks of all connections. */
 export const SWEEP_MS = 1_000;
+/** Connections that are looked at in one turn of the event loop, and silent ones that are ended. */
+export const SWEEP_MAX = 32;
 /** Between the first GOAWAY of a drain, which refuses nothing, and the second one. */
 export const GOAWAY_PAUSE_MS = 100;
 /** Bytes and time for which a connection that this side has closed is still read. */

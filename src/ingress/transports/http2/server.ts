@@ -6,7 +6,7 @@ import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
-import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MS } from './limits.js';
+import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
 /** Time in milliseconds for connections to send their rest at the end. */
@@ -20,6 +20,7 @@ export class Http2Server {
   /** Sockets without a first byte, and the times at which they were accepted. */
   readonly #silent = new Map<Socket, number>();
   #isEnding = false;
+  #isSweeping = false;
   readonly #arrivals = new ArrivalClock();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
@@ -135,13 +136,43 @@ export class Http2Server {
     return connection;
   }
 
-  /** Ends sockets without a first byte. @param before bound on the time of their acceptance */
-  #dropSilent(before: number): void {
-    for (const [socket, acceptedAt] of this.#silent) if (acceptedAt < before) socket.destroy();
+  /**
+   * Ends sockets without a first byte.
+   * @param before bound on the time of their acceptance
+   * @param most bound on their number
+   * @returns whether there are more of them
+   */
+  #dropSilent(before: number, most = Number.POSITIVE_INFINITY): boolean {
+    let ended = 0;
+    // In the order of their acceptance.
+    for (const [socket, acceptedAt] of this.#silent) {
+      if (acceptedAt >= before) return false;
+      if (ended++ === most) return true;
+      this.#silent.delete(socket);
+      socket.destroy();
+    }
+    return false;
   }
 
   #sweep(): void {
-    this.#dropSilent(this.#options.now() - PREFACE_MS_MAX);
-    for (const connection of this.#connections) connection.sweep();
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    this.#sweepSome(this.#connections.values());
+  }
+
+  /**
+   * Looks at some sockets and connections in each turn of the event loop: to end or to ask a thousand of them at one
+   * time takes 20 ms.
+   */
+  #sweepSome(connections: SetIterator<Http2Connection>): void {
+    let hasMore = this.#dropSilent(this.#options.now() - PREFACE_MS_MAX, SWEEP_MAX);
+    for (let swept = 0; swept < SWEEP_MAX; swept++) {
+      const { done, value } = connections.next();
+      if (done) break;
+      value.sweep();
+      hasMore ||= swept === SWEEP_MAX - 1;
+    }
+    if (hasMore) setImmediate(() => this.#sweepSome(connections));
+    else this.#isSweeping = false;
   }
 }
