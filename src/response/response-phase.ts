@@ -3,6 +3,7 @@ import { AnswerForm, type Usage } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { TokenRatios } from '../scheduling/token-ratios.js';
+import { DeltaEvents } from './delta-events.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
 import { UsageEvents } from './usage-events.js';
@@ -101,6 +102,8 @@ export class ResponsePhase {
   #ended = false;
   #bytes = 0;
   #events = 0;
+  /** Counts the events with output; undefined = all have some. */
+  #deltas: DeltaEvents | undefined;
   #status = 0;
   #outcome: AnswerMeasures['outcome'] = 'completed';
   #firstByteAt: number | undefined;
@@ -152,6 +155,7 @@ export class ResponsePhase {
   body(chunk: Uint8Array, end: boolean, at = this.#services.now()): Uint8Array {
     if (chunk.length > 0 && this.#firstByteAt === undefined) this.#firstByte(chunk, at);
     this.#bytes += chunk.length;
+    this.#deltas?.feed(chunk);
     const read = this.#scan < 0 ? chunk : this.#services.responses.feed(this.#scan, chunk, end);
     const forward = this.#usageEvents === undefined ? read : this.#usageEvents.feed(read, end);
     // Rewritten bytes belong to the scanner until its next call, and the end of the body calls it again.
@@ -213,14 +217,15 @@ export class ResponsePhase {
   }
 
   /**
-   * Counts the tokens of a successful stream without usage from its chunks, of a stream that broke off too: the engine
-   * has made them. Events of other forms than OpenAI's are not tokens.
+   * Counts the tokens of a successful stream without usage from its events with output, of a stream that broke off too:
+   * the engine has made them.
    * @param told output tokens as the engine counts them; below 0 = it has not told a count
    */
   #estimateTokens(told: number): void {
-    if (told >= 0 || this.#events === 0 || this.#outcome !== 'completed') return;
+    const made = this.#deltas?.count ?? this.#events;
+    if (told >= 0 || made === 0 || this.#outcome !== 'completed') return;
     const { series, answer } = this.#request;
-    if (answer === AnswerForm.usage) this.#services.recorder.estimatedTokens(series, this.#events);
+    if (answer !== AnswerForm.vertex) this.#services.recorder.estimatedTokens(series, made);
   }
 
   /** Compares the estimate of the prompt's tokens with those that the engine told, and learns from them. */
@@ -296,6 +301,7 @@ export class ResponsePhase {
   #open(form: AnswerForm, first: Uint8Array): void {
     const { model, targetModel } = this.#request;
     const streaming = this.#hasEvents(first);
+    if (streaming) this.#deltas = DeltaEvents.of(form);
     this.#scan = this.#services.responses.open(
       this.#renames ? { streaming, form, renameFrom: targetModel, renameTo: model } : { streaming, form },
     );

@@ -134,7 +134,7 @@ export class PlainResponseScanner implements ResponseScanner {
     const number = (name: string): number => Number(new RegExp(`"${name}":(\\d+)`).exec(text)?.[1] ?? -1);
     return {
       promptTokens: number('prompt_tokens'),
-      completionTokens: number('completion_tokens'),
+      completionTokens: number('(?:completion|output)_tokens'),
       totalTokens: number('total_tokens'),
       cachedTokens: number('cached_tokens'),
     };

@@ -47,15 +47,49 @@ describe('a stream of a picker that asks for the usage', () => {
   });
 });
 
+const event = (type: string, rest = '{}') => `event: ${type}\ndata: {"type":"${type}","rest":${rest}}\n\n`;
+const MESSAGE = [
+  event('message_start'),
+  event('content_block_start'),
+  event('ping'),
+  event('content_block_delta', '"event: content_block_delta"'),
+  event('content_block_delta'),
+].join('');
+const RESPONSE = [
+  event('response.created'),
+  event('response.output_item.added'),
+  event('response.reasoning_text.delta'),
+  event('response.output_text.delta'),
+  event('response.output_text.delta'),
+  event('response.output_text.done'),
+].join('');
+
 describe('a stream without usage', () => {
-  const answered = (...pieces: readonly Buffer[]) => {
+  const answeredTo = (headers: typeof PATH, body: string, ...pieces: readonly Buffer[]) => {
     const shard = new FakeShard();
-    const proxy = shard.open().say(requestHeaders(PATH), requestBody(STREAM));
-    expect(proxy.body('requestBody')).toBe(STREAM);
+    const proxy = shard.open().say(requestHeaders(headers), requestBody(body));
+    expect(proxy.body('requestBody')).toBe(body);
     proxy.say(...pieces);
     proxy.close(true);
     return shard.recorder.named('estimatedTokens');
   };
+  const answered = (...pieces: readonly Buffer[]) => answeredTo(PATH, STREAM, ...pieces);
+
+  it.each([
+    ["Anthropic's messages", '/v1/messages', '"messages":[{"role":"user","content":"hello"}]', MESSAGE, 2],
+    ["OpenAI's responses", '/v1/responses', '"input":"hello"', RESPONSE, 3],
+  ])('a stream of %s that breaks off counts its events with output', (_what, path, prompt, stream, expected) => {
+    const body = `{"model":"m",${prompt},"stream":true}`;
+    const found = answeredTo({ ...PATH, ':path': path }, body, responseHeaders(SSE), responseBody(stream));
+    expect(found).toEqual([['estimatedTokens', 0, expected]]);
+  });
+
+  it("a stream of Anthropic's messages that comes to its end has the count of its engine alone", () => {
+    const body = '{"model":"m","messages":[{"role":"user","content":"hello"}],"stream":true}';
+    const end = `event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":9}}\n\n`;
+    const pieces = [responseHeaders(SSE), responseBody(MESSAGE + end + event('message_stop'), true)];
+    expect(answeredTo({ ...PATH, ':path': '/v1/messages' }, body, ...pieces)).toEqual([]);
+  });
 
   it('a stream without usage counts its chunks as output tokens', () => {
     const found = answered(responseHeaders(SSE), responseBody(TOKEN + TOKEN), responseBody(TOKEN, true));
