@@ -120,17 +120,28 @@ export function createPoolMemory(
   sizes: PoolSizes = defaultPoolSizes,
   options: { readonly module?: WebAssembly.Module; readonly hashSeed?: bigint } = {},
 ): PoolMemory {
-  checkSizes(sizes);
   const module = options.module ?? loadCoreModule();
   const seed = options.hashSeed ?? randomBytes(8).readBigUInt64LE();
-  const probe = sharedMemory(2);
-  const pages = writeHeader(probe, module, sizes, seed);
-  if (pages === 0) throw new RangeError('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
-  const memory = sharedMemory(pages);
+  const memory = sharedMemory(pagesOf(sizes, module));
   writeHeader(memory, module, sizes, seed);
   const pool = { memory, module };
   attachCore(pool, 0).call.initialise();
   return pool;
+}
+
+/**
+ * Bytes of the shared memory of a pool. Nothing is reserved.
+ * @throws RangeError when a size is out of range or the whole does not fit into 4 GiB
+ */
+export function poolMemoryBytes(sizes: PoolSizes, module: WebAssembly.Module): number {
+  return pagesOf(sizes, module) * PAGE_BYTES;
+}
+
+function pagesOf(sizes: PoolSizes, module: WebAssembly.Module): number {
+  checkSizes(sizes);
+  const pages = writeHeader(sharedMemory(2), module, sizes, 0n);
+  if (pages === 0) throw new RangeError('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
+  return pages;
 }
 
 /** The machine, or a limit on the process, does not give a shared memory of this size. */

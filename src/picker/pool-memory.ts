@@ -4,9 +4,13 @@ import {
   type CoreInstance,
   createPoolMemory,
   defaultPoolSizes,
+  loadCoreModule,
   MemoryRefused,
   type PoolMemory,
+  type PoolSizes,
+  poolMemoryBytes,
 } from '../core/memory.js';
+import { checkMemoryLimit, memoryLimit, type PoolNeed } from './memory-limit.js';
 import type { PickerOptions } from './picker-options.js';
 
 /** Thread numbers after those of the control thread and the shards, for job threads that attach to the memory. */
@@ -37,22 +41,27 @@ interface OpenedMemory {
 
 /**
  * Makes the memory of a pool, of the size that the bounds of the picker ask for.
- * @throws with one line that names the size and the flags that lower it, when the memory cannot be had
+ * @throws with one line that names the size and the flags that lower it, when the memory cannot be had,
+ *   or cannot be used up under the limit on the process
  */
 export function openMemory(
-  { bounds, decide, replica }: Pick<PickerOptions, 'bounds' | 'decide' | 'replica'>,
+  { bounds, decide, replica, log }: Pick<PickerOptions, 'bounds' | 'decide' | 'replica' | 'log'>,
   hashSeed: bigint,
 ): OpenedMemory {
-  const memory = createMemory({ bounds, replica }, hashSeed);
+  const sizes = sizesOf({ bounds, replica });
+  const module = loadCoreModule();
+  const warning = checkMemoryLimit({ bounds, ...needOf(sizes, module) }, memoryLimit());
+  if (warning !== undefined) log.warn(warning);
+  const memory = createMemory(sizes, { module, hashSeed }, bounds);
   const core = attachCore(memory, 0);
   const table = new EndpointTable(core);
   if (!decide.ejection) table.disableEjection();
   return { memory, core, table };
 }
 
-function createMemory({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'replica'>, hashSeed: bigint): PoolMemory {
+function sizesOf({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'replica'>): PoolSizes {
   const { maxEndpoints, maxCharges, indexBlocks, shards, maxStreams, decisions } = bounds;
-  const sizes = {
+  return {
     ...defaultPoolSizes,
     endpoints: maxEndpoints,
     indexBlocks,
@@ -64,8 +73,21 @@ function createMemory({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'repli
     changeBytes: replica === undefined ? 0 : CHANGE_BYTES,
     decisionColumnBytes: decisions === 0 ? 0 : Math.ceil(DECISION_COLUMN_BYTES / shards),
   };
+}
+
+/** Bytes of the pool's memory, and those that depend on the number of blocks. */
+function needOf(sizes: PoolSizes, module: WebAssembly.Module): Pick<PoolNeed, 'poolBytes' | 'indexBytes'> {
+  const poolBytes = poolMemoryBytes(sizes, module);
+  return { poolBytes, indexBytes: poolBytes - poolMemoryBytes({ ...sizes, indexBlocks: 1 }, module) };
+}
+
+function createMemory(
+  sizes: PoolSizes,
+  options: { readonly module: WebAssembly.Module; readonly hashSeed: bigint },
+  bounds: PickerOptions['bounds'],
+): PoolMemory {
   try {
-    return createPoolMemory(sizes, { hashSeed });
+    return createPoolMemory(sizes, options);
   } catch (error) {
     throw error instanceof MemoryRefused ? new Error(refusedText(error.bytes, bounds)) : error;
   }

@@ -10,6 +10,7 @@ import type { RequestStories } from '../../operations/why/request-story.js';
 import { ScorerUses } from '../../operations/why/scorer-use.js';
 import type { RecentTraffic } from '../../operations/why/traffic-figures.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
+import { memoryLimit, programBytes } from '../memory-limit.js';
 import type { PickerOptions } from '../picker-options.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
@@ -27,9 +28,6 @@ const SCORERS_AGE_MS = 1_000;
 /** Window of the figures of traffic, and bound on its decisions: as many as the page reads each second. */
 const WINDOW_SECONDS = 60;
 const TRAFFIC_MAX = 1_500;
-/** Memory of an idle picker with one shard and of a further shard (docs/performance.md, docs/sizing.md). */
-const IDLE_BYTES = 130_000_000;
-const SHARD_BYTES = 40_000_000;
 
 /** Sources of the report. */
 export interface HealthSources {
@@ -136,15 +134,13 @@ function boundsOf({ options, core, pool, flow }: HealthSources): readonly BoundU
 }
 
 function memoryOf({ bounds: { shards, maxBufferedBytes } }: PickerOptions, { memory }: CoreInstance): MemoryUse {
-  const limit = process.constrainedMemory();
   return {
     resident: process.memoryUsage.rss(),
-    // 0 and figures beyond any machine say that there is no limit.
-    limit: limit > 0 && limit < Number.MAX_SAFE_INTEGER ? limit : null,
+    limit: memoryLimit() ?? null,
     needs: [
       {
         what: `the program with ${shards} shard${shards === 1 ? '' : 's'}`,
-        bytes: IDLE_BYTES + (shards - 1) * SHARD_BYTES,
+        bytes: programBytes(shards),
       },
       { what: 'the pool with a full index (--index-blocks, --max-endpoints)', bytes: memory.buffer.byteLength },
       { what: 'request bodies (--max-buffered-bytes)', bytes: maxBufferedBytes },
