@@ -31,6 +31,8 @@ export class BrokenStream extends Error {
 /** Bound on a line: an object in etcd has at most 1.5 MiB, which JSON escapes can make longer. */
 const LINE_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
+/** Time in a turn of the event loop after which the rest of a burst waits for the next one: other work goes between. */
+const TURN_MS = 8;
 
 /**
  * Reads a watch to its end. Resolves when the server ended it, rejects with BrokenStream or an error of `events`; the
@@ -46,8 +48,21 @@ export function readWatch(response: IncomingMessage, options: WatchStreamOptions
       else stop(new BrokenStream('silence', `no byte for ${options.silenceMs() / 1000} s`));
     };
     let silence = setTimeout(listen, options.silenceMs());
+    let spentMs = 0;
+    let turn: NodeJS.Immediate | undefined;
+    const nextTurn = () => {
+      turn = undefined;
+      spentMs = 0;
+      response.resume();
+    };
+    const spend = (ms: number) => {
+      spentMs += ms;
+      turn ??= setImmediate(nextTurn);
+      if (spentMs >= TURN_MS) response.pause();
+    };
     const stop = (error?: Error) => {
       clearTimeout(silence);
+      clearImmediate(turn);
       response.removeAllListeners('data');
       if (error === undefined) resolve();
       else {
@@ -66,6 +81,7 @@ export function readWatch(response: IncomingMessage, options: WatchStreamOptions
           // Lines before a broken one count.
           if (events.length > 0) options.events(events);
         }
+        spend(performance.now() - heardMs);
       } catch (error) {
         stop(error as Error);
       }
