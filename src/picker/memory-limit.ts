@@ -44,10 +44,10 @@ export function checkMemoryLimit(need: PoolNeed, limit: number | undefined): str
         'lower --index-blocks, or raise the limit',
     );
   }
-  const mostBytes = ownBytes + poolBytes + bounds.maxBufferedBytes;
-  if (mostBytes <= limit) return undefined;
+  const bytesMax = ownBytes + poolBytes + bounds.maxBufferedBytes;
+  if (bytesMax <= limit) return undefined;
   return (
-    `at its bounds the picker takes ${mib(mostBytes)}: ${program}, ${mib(poolBytes)} for the pool and ` +
+    `at its bounds the picker takes ${mib(bytesMax)}: ${program}, ${mib(poolBytes)} for the pool and ` +
     `${mib(bounds.maxBufferedBytes)} for request bodies, more than ${allowed}; the system would kill it. Lower ` +
     '--max-buffered-bytes, --max-streams, --index-blocks or --max-endpoints, or raise the limit'
   );

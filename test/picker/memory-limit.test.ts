@@ -24,18 +24,18 @@ async function startUnder(limitMib: number, ...flags: string[]) {
 describe('the limit on the memory of a picker', () => {
   it('the limit refuses an index that cannot become full, with its size, the limit and the flag', () => {
     expect(() => checkMemoryLimit(NEED, 270 * MIB)).toThrow(
-      'the picker takes 271 MiB when its index is full: 201 MiB for the program (--shards=3) and 70 MiB for the index ' +
-        '(--index-blocks=1048576; indexBlocks of a pool of --pools), more than the 270 MiB that its cgroup allows ' +
-        '(memory.max; limits.memory of a container): lower --index-blocks, or raise the limit',
+      'the picker takes 271 MiB when its index is full: 201 MiB for the program (--shards=3) and 70 MiB for the ' +
+        'index (--index-blocks=1048576; indexBlocks of a pool of --pools), more than the 270 MiB that its cgroup ' +
+        'allows (memory.max; limits.memory of a container): lower --index-blocks, or raise the limit',
     );
   });
 
   it('the limit is named with the bounds and their flags where they do not fit under it together', () => {
     expect(checkMemoryLimit(NEED, 271 * MIB)).toBe(
-      'at its bounds the picker takes 1313 MiB: 201 MiB for the program (--shards=3), 600 MiB for the pool and 512 MiB ' +
-        'for request bodies, more than the 271 MiB that its cgroup allows (memory.max; limits.memory of a container); ' +
-        'the system would kill it. Lower --max-buffered-bytes, --max-streams, --index-blocks or --max-endpoints, or ' +
-        'raise the limit',
+      'at its bounds the picker takes 1313 MiB: 201 MiB for the program (--shards=3), 600 MiB for the pool and ' +
+        '512 MiB for request bodies, more than the 271 MiB that its cgroup allows (memory.max; limits.memory of a ' +
+        'container); the system would kill it. Lower --max-buffered-bytes, --max-streams, --index-blocks or ' +
+        '--max-endpoints, or raise the limit',
     );
     expect(checkMemoryLimit(NEED, 1_313 * MIB)).toBeUndefined();
     expect(checkMemoryLimit(NEED, undefined)).toBeUndefined();
