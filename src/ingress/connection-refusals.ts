@@ -1,6 +1,6 @@
 import { PacedReport } from '../runtime/paced-report.js';
 
-/** Reasons for which a connection is closed before anything of it is served. */
+/** Reasons for which a connection is closed by this side before it is served, or while it is not in use. */
 export const REFUSALS = [
   'plain_text',
   'handshake_timeout',
@@ -8,6 +8,7 @@ export const REFUSALS = [
   'handshake_failed',
   'client_certificate',
   'connections',
+  'idle',
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
@@ -29,6 +30,9 @@ const COMMON = {
   handshake_displaced:
     'unfinished TLS handshakes gave way to newer ones, because as many as there may be were open: see who connects ' +
     '(network policies)',
+  idle:
+    'connections that were not in use gave way to new ones, because as many as there may be were open: see who holds ' +
+    'them (network policies), or raise --max-connections',
 };
 
 export const EXT_PROC_REFUSALS: RefusalTexts = {

@@ -1,13 +1,15 @@
 import { once } from 'node:events';
 import { connect, Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { TransportName } from '../../dist/src/contract/listen-settings.js';
+import type { TlsMaterial, TransportName } from '../../dist/src/contract/listen-settings.js';
 import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
 import type { ProcessHandler } from '../../dist/src/ingress/transport.js';
 import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { Http2Server } from '../../dist/src/ingress/transports/http2/server.js';
 import { eventually } from '../tools/gateway/client.ts';
-import { data, headers, message, PREFACE, settings } from './http2/frames.ts';
+import { data, frame, headers, message, PREFACE, settings } from './http2/frames.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from './tls-material.ts';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -17,11 +19,16 @@ afterEach(async () => {
 
 const nothing = (): void => undefined;
 
-async function listen(name: TransportName, connectionsMax: number, received: () => void = nothing): Promise<number> {
+async function listen(
+  name: TransportName,
+  connectionsMax: number,
+  received: () => void = nothing,
+  tls?: TlsMaterial,
+): Promise<number> {
   const transport = await createTransport(name);
   cleanups.push(() => transport.close());
   const sizes = { maxReceiveBytes: 4_194_304, maxSendBytes: 4_194_304, streamsMax: 100, stallMs: 60_000 };
-  const where = { host: '127.0.0.1', port: 0, reusePort: false, connectionsMax, budget: new HeldBytes(1e9) };
+  const where = { host: '127.0.0.1', port: 0, reusePort: false, connectionsMax, tls, budget: new HeldBytes(1e9) };
   const handler: ProcessHandler = {
     message: received,
     ...{ halfClosed: nothing, overflowed: nothing, stalled: nothing, closed: nothing },
@@ -30,13 +37,26 @@ async function listen(name: TransportName, connectionsMax: number, received: () 
 }
 
 /** A connection that has said its preface. */
-async function open(port: number): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1' });
+async function open(port: number, isSecure = false): Promise<Socket> {
+  const where = { port, host: '127.0.0.1' };
+  const socket = isSecure ? connectTls({ ...where, ALPNProtocols: ['h2'], ca: TEST_CERTIFICATE }) : connect(where);
   cleanups.push(() => socket.destroy());
   socket.on('error', nothing);
-  await once(socket, 'connect');
+  await once(socket, isSecure ? 'secureConnect' : 'connect');
   socket.write(Buffer.concat([PREFACE, settings()]));
   return socket;
+}
+
+/** Opens a stream, and waits until the picker has read it. */
+async function use(socket: Socket): Promise<void> {
+  const ping = Buffer.alloc(8, 7);
+  const acknowledged = new Promise<void>((resolve) => {
+    socket.on('data', (bytes: Buffer) => {
+      if (bytes.includes(ping)) resolve();
+    });
+  });
+  socket.write(Buffer.concat([headers(1), frame('PING', 0, 0, ping)]));
+  await acknowledged;
 }
 
 /** Whether the picker has answered, or has closed the connection. */
@@ -54,11 +74,38 @@ describe('--max-connections', () => {
       const port = await listen(name, 2);
       const taken = [await open(port), await open(port)];
       expect(await Promise.all(taken.map(answered))).toEqual([true, true]);
+      for (const socket of taken) await use(socket);
       expect(await answered(await open(port))).toBe(false);
       taken[0]!.destroy();
       await eventually('its place is free', async () => answered(await open(port)));
     },
   );
+
+  it.each(['lean', 'lean with TLS'])(
+    '--max-connections over %s: a connection that is not in use gives way to a new one, one in use does not',
+    async (name) => {
+      const secure = name !== 'lean';
+      const port = await listen('lean', 2, nothing, secure ? { key: TEST_KEY, cert: TEST_CERTIFICATE } : undefined);
+      const [used, idle] = [await open(port, secure), await open(port, secure)];
+      expect(await Promise.all([used, idle].map(answered))).toEqual([true, true]);
+      await use(used);
+      const gone = once(idle, 'close');
+      expect(await answered(await open(port, secure))).toBe(true);
+      await gone;
+      expect(used.closed).toBe(false);
+    },
+  );
+
+  it('--max-connections: a connection that has said nothing gives way first', async () => {
+    const port = await listen('lean', 2);
+    const [idle, silent] = [await open(port), connect({ port, host: '127.0.0.1' })];
+    cleanups.push(() => silent.destroy());
+    expect(await answered(idle)).toBe(true);
+    const gone = once(silent.on('error', nothing).resume(), 'close');
+    expect(await answered(await open(port))).toBe(true);
+    await gone;
+    expect(idle.closed).toBe(false);
+  });
 });
 
 describe('a connection that sends a hundred thousand messages of one byte', () => {

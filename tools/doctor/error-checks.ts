@@ -54,7 +54,7 @@ const WATCHED: readonly Watched[] = [
     severity: 'warning',
     remedy: 'the log names the reason; see --cert-path, --client-ca-file and who else connects',
     label: 'reason',
-    counts: ({ reason }) => reason !== 'plain_text' && reason !== 'connections',
+    counts: ({ reason }) => reason !== 'plain_text' && reason !== 'connections' && reason !== 'idle',
   },
   {
     metric: 'pointsman_shard_refused_connections_total',
@@ -63,6 +63,14 @@ const WATCHED: readonly Watched[] = [
     severity: 'error',
     remedy: 'raise --max-connections',
     counts: ({ reason }) => reason === 'connections',
+  },
+  {
+    metric: 'pointsman_shard_refused_connections_total',
+    about: 'connections',
+    what: 'were closed while not in use, because as many as there may be were open',
+    severity: 'warning',
+    remedy: 'the log names an address: see who connects, or raise --max-connections',
+    counts: ({ reason }) => reason === 'idle',
   },
   {
     metric: 'pointsman_ledger_full_total',

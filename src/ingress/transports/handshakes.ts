@@ -18,6 +18,8 @@ export interface HandshakeOptions {
   /** Established connections at one time; one more is closed at the end of its handshake. */
   readonly connectionsMax: number;
   readonly refusals: ConnectionRefusals | undefined;
+  /** Ends an established connection that is not in use. @returns whether there was one; absent = there is none */
+  readonly makeRoom?: (() => boolean) | undefined;
   /** Milliseconds of any clock that only goes forward. Default `performance.now`. */
   readonly now?: (() => number) | undefined;
 }
@@ -96,9 +98,9 @@ export class Handshakes {
   #finish(secure: TLSSocket): void {
     const socket = this.#under(secure);
     if (socket === undefined) return;
-    const { connectionsMax, refusals } = this.#options;
+    const { connectionsMax, refusals, makeRoom } = this.#options;
     this.#unfinished.delete(socket);
-    if (this.#established >= connectionsMax) {
+    if (this.#established >= connectionsMax && !makeRoom?.()) {
       refusals?.note('connections', { address: secure.remoteAddress });
       secure.destroy();
       return;

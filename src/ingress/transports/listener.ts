@@ -37,6 +37,8 @@ export type Accept = (socket: Socket) => Socket;
 export interface ListenerOptions extends ListenOptions {
   /** Whether nothing is read before `accept`; without TLS only. */
   readonly pauseOnConnect?: boolean;
+  /** As `HandshakeOptions.makeRoom`. */
+  readonly makeRoom?: (() => boolean) | undefined;
   /** Milliseconds of a clock, for handshakes. Default `performance.now`. */
   readonly now?: (() => number) | undefined;
 }
@@ -46,7 +48,7 @@ export interface ListenerOptions extends ListenOptions {
  * Rejects with a message that names the port.
  */
 export async function listen(options: ListenerOptions, accept: Accept): Promise<Listener> {
-  const { tls, connectionsMax = Number.POSITIVE_INFINITY, pauseOnConnect = false, refusals } = options;
+  const { tls, connectionsMax = Number.POSITIVE_INFINITY, pauseOnConnect = false, refusals, makeRoom } = options;
   // With TLS these are the sockets underneath, so that a handshake that never ends does not outlive the listener.
   const sockets = new Set<Socket>();
   const track = (socket: Socket): void => {
@@ -54,7 +56,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
     socket.once('close', () => sockets.delete(socket));
   };
   const secure = tls === undefined ? undefined : tlsServer(tls);
-  const handshakes = secure && new Handshakes(secure, { connectionsMax, refusals, now: options.now });
+  const handshakes = secure && new Handshakes(secure, { connectionsMax, refusals, makeRoom, now: options.now });
   secure?.on('connection', track);
   secure?.on('secureConnection', (socket) => {
     if (!socket.destroyed) accept(socket);
@@ -62,7 +64,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
   const server = secure ?? createServer({ noDelay: true, pauseOnConnect });
   if (secure === undefined) {
     server.on('connection', (socket: Socket) => {
-      if (sockets.size < connectionsMax) return track(accept(socket));
+      if (sockets.size < connectionsMax || makeRoom?.()) return track(accept(socket));
       refusals?.note('connections', { address: socket.remoteAddress });
       socket.destroy();
     });

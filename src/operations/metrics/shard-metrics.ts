@@ -6,7 +6,7 @@ export interface ShardUse {
   readonly streams: number;
   /** TLS connections whose handshake has not ended. */
   readonly handshakes: number;
-  /** Connections that were closed before anything of them was served, by the reason. */
+  /** Connections that were closed before they were served, or while they were not in use, by the reason. */
   readonly refusals: Readonly<Record<string, number>>;
   /** Slots of memory that bodies hold. */
   readonly bodySlots: number;
@@ -37,7 +37,7 @@ export function addShardMetrics(exposition: MetricsExposition, read: () => Reado
   });
   exposition.addCounter({
     name: 'pointsman_shard_refused_connections_total',
-    help: 'Connections that were closed before anything of them was served, by the reason.',
+    help: 'Connections that the picker closed before they were served, or while they were not in use, by the reason.',
     labels: ['shard', 'reason'],
     read: () => [...read()].flatMap(([shard, { refusals }]) => refused(String(shard), refusals)),
   });

@@ -107,14 +107,17 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   heardAt: number;
   /** Streams that the client has opened so far. */
   opened = 0;
+  /** Address of the client; undefined = a Unix domain socket, or none. */
+  readonly address: string | undefined;
   arrivedAt: number;
   #now: number;
   #askedAt: number | undefined;
   #inTurn = false;
   #late = false;
 
-  constructor(wire: ConnectionWire, options: ConnectionOptions) {
+  constructor(wire: ConnectionWire, options: ConnectionOptions, address?: string) {
     this.#wire = wire;
+    this.address = address;
     this.#options = options;
     this.out = new OutBuffer(wire);
     this.budget = new ConnectionBudget(options.budget, options.heldBytesMax);

@@ -1,11 +1,13 @@
 import type { Socket } from 'node:net';
 import type { KeyPair, SocketFile } from '../../../contract/listen-settings.js';
+import type { ConnectionRefusals } from '../../connection-refusals.js';
 import type { ListenOptions } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
 import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
+import { idlest } from './giving-way.js';
 import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
@@ -25,6 +27,7 @@ export class Http2Server {
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
   #file: SocketListener | undefined;
+  #refusals: ConnectionRefusals | undefined;
   #ended: (() => void) | undefined;
 
   constructor(options: ConnectionOptions) {
@@ -48,7 +51,10 @@ export class Http2Server {
   /** Resolves to the bound port. Rejects with a message that names what cannot be had. */
   async listen(options: ListenOptions): Promise<number> {
     const { now } = this.#options;
-    this.#listener = await listen({ ...options, now, pauseOnConnect: true }, (socket) => this.#accept(socket));
+    this.#refusals = options.refusals;
+    const makeRoom = (): boolean => this.#makeRoom();
+    const own = { now, makeRoom, pauseOnConnect: true };
+    this.#listener = await listen({ ...options, ...own }, (socket) => this.#accept(socket));
     return this.#listener.port;
   }
 
@@ -59,7 +65,7 @@ export class Http2Server {
   async listenOn(file: SocketFile, options: Pick<ListenOptions, 'connectionsMax' | 'refusals'>): Promise<void> {
     const { connectionsMax = Number.POSITIVE_INFINITY, refusals } = options;
     this.#file = await listenOnFile(file, (socket) => {
-      if (this.#sockets.size < connectionsMax) return void this.#accept(socket);
+      if (this.#sockets.size < connectionsMax || this.#makeRoom()) return void this.#accept(socket);
       refusals?.note('connections', { address: file.path });
       socket.destroy();
     });
@@ -130,10 +136,27 @@ export class Http2Server {
   /** Makes the connection of a client that has sent its first bytes. */
   #begin(link: SocketLink): Http2Connection {
     this.#silent.delete(link.socket);
-    const connection = new Http2Connection(link, this.#options);
+    const connection = new Http2Connection(link, this.#options, link.socket.remoteAddress);
     this.#connections.add(connection);
     if (this.#isEnding) connection.announceEnd();
     return connection;
+  }
+
+  /** Ends a connection that is not in use, for a new one. @returns whether there was one */
+  #makeRoom(): boolean {
+    const [silent] = this.#silent.keys();
+    if (silent !== undefined) {
+      this.#refusals?.note('idle', { address: silent.remoteAddress });
+      this.#silent.delete(silent);
+      silent.destroy();
+      return true;
+    }
+    const idle = idlest(this.#connections);
+    if (idle === undefined) return false;
+    this.#refusals?.note('idle', { address: idle.address });
+    this.#connections.delete(idle);
+    idle.destroy();
+    return true;
   }
 
   /**

@@ -107,9 +107,10 @@ export class SocketLink implements ConnectionWire {
 
   end(linger: boolean) {
     // Written output leaves first; a client that does not take it is not waited for.
-    if (!linger) return this.socket.destroySoon();
-    this.#lingers = true;
-    this.socket.end();
+    if (linger) {
+      this.#lingers = true;
+      this.socket.end();
+    } else this.socket.destroySoon();
     const late = setTimeout(() => this.socket.destroy(), LINGER_MS_MAX);
     late.unref();
     this.socket.once('close', () => clearTimeout(late));
