@@ -161,7 +161,7 @@ const PRESSURE_MS = 2_500;
 async function press(open: StreamEntry): Promise<void> {
   const end = performance.now() + PRESSURE_MS;
   while (performance.now() < end) {
-    open.turnAway?.(performance.now() - LATE_MS, false);
+    open.turnAway?.(performance.now() - LATE_MS, false, false);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -233,7 +233,7 @@ export async function memoryBench(shape: Shape, shared?: StackOptions['shared'])
     unsent: 0,
   };
   const connection = new Http2Connection(wire, {
-    methods: new Map([[PROCESS_PATH, { open, turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded) }]]),
+    methods: new Map([[PROCESS_PATH, { open, turnAway: (arrivedAt, ...rest) => open.turnAway?.(arrivedAt, ...rest) }]]),
     budget: new HeldBytes(WINDOW_BYTES),
     heldBytesMax: WINDOW_BYTES,
     messageBytesMax: WINDOW_BYTES,

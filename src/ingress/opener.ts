@@ -103,8 +103,8 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
   const open = (stream: ProcessStream): ProcessHandler => openIn(entry, stream);
   const refusal = rejectionReply(TOO_MANY_NEW);
   const crowdedRefusal = rejectionReply(overloaded('too many streams of one connection'));
-  const turnAway = (arrivedAt: number, crowded: boolean): Uint8Array | undefined => {
-    if (!crowded && !gate.refuses(arrivedAt)) return undefined;
+  const turnAway = (arrivedAt: number, crowded: boolean, passes: boolean): Uint8Array | undefined => {
+    if (!crowded && (passes || !gate.refuses(arrivedAt))) return undefined;
     const { recorder, now } = services;
     recorder.overloaded();
     recorder.streamOpened();

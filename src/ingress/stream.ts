@@ -87,6 +87,10 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     }
   }
 
+  get isWaiting(): boolean {
+    return this.#state === 'waiting';
+  }
+
   /** Takes the turn of a stream that had to wait. */
   begin(): void {
     if (this.#state !== 'waiting') return;
@@ -265,7 +269,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   }
 
   #release(): void {
+    const waited = this.#state === 'waiting';
     this.#state = 'finished';
+    if (waited) this.#entry.gate.leave();
     if (this.#silent) this.context.load.silentStreams--;
     this.#silent = false;
     this.#backlog?.drop();

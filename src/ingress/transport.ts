@@ -33,9 +33,10 @@ export interface StreamEntry {
    * then.
    * @param arrivedAt as `ProcessStream.arrivedAt`
    * @param crowded whether its connection has its share of the streams, and there are other connections
+   * @param passes whether the stream is opened whatever waits, and its age means nothing
    * @returns the only message of the stream, encoded; undefined when the stream is to be opened
    */
-  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  turnAway?(arrivedAt: number, crowded: boolean, passes: boolean): Uint8Array | undefined;
   /**
    * Counts a stream that has ended before its first message; nothing was made for it. A transport that opens streams
    * with their headers tells the handler.

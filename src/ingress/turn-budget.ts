@@ -4,6 +4,8 @@ export interface BudgetedWork {
   begin(): void;
   /** Called when the work has waited too long. */
   expire(): void;
+  /** Whether it still waits; false after `TurnBudget.leave`. */
+  readonly isWaiting: boolean;
 }
 
 export interface TurnBudgetOptions {
@@ -37,6 +39,8 @@ export interface TurnBudgetOptions {
 
 /** Bound on the time of new work in a long turn, in slices: each piece makes work for the turns after it. */
 const SLICES_MAX = 2;
+/** Entries of the queue that are over, from which on it is made shorter. */
+const COMPACT_MIN = 1_024;
 /** Waits below this share of `standingWaitMs` count as no wait. */
 const CALM_SHARE = 0.25;
 /**
@@ -72,6 +76,8 @@ export class TurnBudget {
   readonly #waiting: { work: BudgetedWork; since: number }[] = [];
   /** Index of the oldest entry: the front is cut off in one piece when it has grown long. */
   #head = 0;
+  /** Entries that have left before their turn. */
+  #left = 0;
   #turnStart = -1;
   #slice: number;
   #lag = 0;
@@ -112,7 +118,7 @@ export class TurnBudget {
   }
 
   get waiting(): number {
-    return this.#waiting.length - this.#head;
+    return this.#waiting.length - this.#head - this.#left;
   }
 
   /** Duration of the last turn of the event loop, in milliseconds; 0 while idle. */
@@ -145,6 +151,12 @@ export class TurnBudget {
     if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';
     this.#waiting.push({ work, since: this.#counted(since) });
     return 'later';
+  }
+
+  /** Takes the end of work that waits: it keeps no other work from its turn. */
+  leave(): void {
+    this.#left++;
+    if (this.waiting === 0 || this.#left > this.waiting + COMPACT_MIN) this.#compact();
   }
 
   #refuses(since: number, at: number): boolean {
@@ -250,6 +262,10 @@ export class TurnBudget {
 
   #beginNext() {
     const { work, since } = this.#waiting[this.#head++]!;
+    if (!work.isWaiting) {
+      this.#left--;
+      return;
+    }
     if (this.#options.now() - since > this.#options.waitMsMax) return work.expire();
     this.#begun++;
     work.begin();
@@ -257,8 +273,17 @@ export class TurnBudget {
 
   #compact(): void {
     if (this.waiting === 0) this.#waiting.length = 0;
-    else if (this.#head > 1_024) this.#waiting.splice(0, this.#head);
+    else if (this.#left > this.waiting + COMPACT_MIN) this.#keepWaiting();
+    else if (this.#head > COMPACT_MIN) this.#waiting.splice(0, this.#head);
     else return;
     this.#head = 0;
+    if (this.#waiting.length === 0) this.#left = 0;
+  }
+
+  /** Drops what has been begun or has left. */
+  #keepWaiting(): void {
+    const kept = this.#waiting.slice(this.#head).filter(({ work }) => work.isWaiting);
+    this.#waiting.splice(0, this.#waiting.length, ...kept);
+    this.#left = 0;
   }
 }

@@ -49,10 +49,10 @@ describe('an overloaded shard', () => {
   it('an overloaded shard turns a stream away that is too old before anything is made for it', () => {
     const shard = new FakeShard();
     shard.clock = 10_000;
-    expect(shard.opener.turnAway!(9_000, false)).toBeUndefined();
+    expect(shard.opener.turnAway!(9_000, false, false)).toBeUndefined();
     const answers = Array.from({ length: 1_500 }, () => {
       shard.clock += 2;
-      const answer = shard.opener.turnAway!(shard.clock - 300, false);
+      const answer = shard.opener.turnAway!(shard.clock - 300, false, false);
       return answer === undefined ? undefined : decodeReply(Buffer.from(answer));
     });
     const reply = answers.at(-1);

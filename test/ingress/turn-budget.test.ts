@@ -52,6 +52,7 @@ const work = (begun: string[], name: string, cost: () => void = () => undefined)
   expire: () => {
     begun.push(`${name} expired`);
   },
+  isWaiting: true,
 });
 
 /** Adds work to the queue. @param ms cost of each */
@@ -141,6 +142,41 @@ describe('the gate of new work', () => {
     loop.turn();
     loop.turn();
     expect(begun).toEqual(['a', 'b expired']);
+  });
+
+  it('the turn budget does not count work that has left before its turn, and does not begin it', () => {
+    const loop = new Loop();
+    const begun: string[] = [];
+    queue(loop, 0);
+    const left = ['a', 'b', 'c'].map((name) => work(begun, name));
+    for (const each of left) loop.enter(each);
+    expect(loop.enter(work(begun, 'fourth'))).toBe('refused');
+    for (const each of left) {
+      each.isWaiting = false;
+      loop.gate.leave();
+    }
+    expect(loop.gate.waiting).toBe(0);
+    expect(loop.enter(work(begun, 'fifth'))).toBe('later');
+    loop.turn();
+    loop.turn();
+    expect(begun).toEqual(['fifth']);
+  });
+
+  it('the turn budget keeps the order of what waits when thousands have left between', () => {
+    const loop = new Loop(0, 10_000);
+    const begun: string[] = [];
+    queue(loop, 0);
+    for (let i = 0; i < 9_000; i++) {
+      const each = work(begun, String(i));
+      loop.enter(each);
+      if (i % 3_000 === 0) continue;
+      each.isWaiting = false;
+      loop.gate.leave();
+    }
+    expect(loop.gate.waiting).toBe(3);
+    loop.turn();
+    loop.turn();
+    expect([begun, loop.gate.waiting]).toEqual([['0', '3000', '6000'], 0]);
   });
 
   it('the turn budget refuses what would have to wait too long behind the work that waits', () => {

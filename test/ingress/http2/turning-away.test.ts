@@ -113,6 +113,66 @@ describe('a method whose handlers are made late', () => {
   });
 });
 
+describe('a flood of streams that are reset before their first message', () => {
+  /** A connection that says of each new stream whether its age is judged. */
+  function judging() {
+    const judged: boolean[] = [];
+    const turnAway = (_arrivedAt: number, _crowded: boolean, passes: boolean) => {
+      judged.push(!passes);
+      return undefined;
+    };
+    const handlers: RecordingHandler[] = [];
+    const open = (stream: ProcessStream) => {
+      handlers.push(new RecordingHandler(stream));
+      return handlers.at(-1)!;
+    };
+    const methods = new Map([[PROCESS, { open, opensLate: true, turnAway }]]);
+    return { judged, handlers, connection: MemoryConnection.open({ methods }) };
+  }
+
+  it('a flood of resets has the age of its first 32 streams judged, and no more than those count at the gate', () => {
+    const { judged, connection } = judging();
+    for (let id = 1; id < 200; id += 2) connection.say(headers(id), reset(id));
+    expect(judged.filter((is) => is)).toHaveLength(32);
+    expect(judged.slice(0, 32).every((is) => is)).toBe(true);
+    expect(connection.connection.judged).toBe(32);
+  });
+
+  it('a flood of resets is over when as many streams get to their message', () => {
+    const { judged, connection } = judging();
+    for (let id = 1; id < 200; id += 2) connection.say(headers(id), reset(id));
+    for (let id = 201; id < 300; id += 2) connection.say(headers(id), data(id, message('m')));
+    expect(judged.slice(-50).filter((is) => is)).toHaveLength(50 - 33);
+  });
+
+  it('a flood of resets is none when a proxy resets streams that were answered', () => {
+    const { judged, handlers, connection } = judging();
+    const ids = Array.from({ length: 100 }, (_, i) => 2 * i + 1);
+    for (const id of ids) connection.say(headers(id), data(id, message('m')));
+    for (const { stream } of handlers) stream.end();
+    connection.connection.flush();
+    for (const id of ids) connection.say(reset(id));
+    connection.say(headers(201));
+    expect(judged.at(-1)).toBe(true);
+  });
+
+  it('a flood of resets is known, too, by streams that were turned away and had no message', () => {
+    const judged: boolean[] = [];
+    const turnAway = (_arrivedAt: number, _crowded: boolean, passes: boolean) => {
+      judged.push(!passes);
+      return ANSWER;
+    };
+    const open = (stream: ProcessStream) => new RecordingHandler(stream);
+    const connection = MemoryConnection.open({ methods: new Map([[PROCESS, { open, turnAway }]]) });
+    for (let id = 1; id < 200; id += 2) connection.say(headers(id), reset(id));
+    expect(judged.at(-1)).toBe(false);
+    for (let id = 201; id < 264; id += 2) connection.say(headers(id), data(id, message('m')), reset(id));
+    expect(judged.at(-1)).toBe(false);
+    for (let id = 265; id < 400; id += 2) connection.say(headers(id), data(id, message('m')), reset(id));
+    expect(judged.at(-1)).toBe(true);
+  });
+});
+
 describe('a connection that has its share of the streams', () => {
   const open = (stream: ProcessStream) => new RecordingHandler(stream);
   const turnAway = (_arrivedAt: number, crowded: boolean) => (crowded ? ANSWER : undefined);

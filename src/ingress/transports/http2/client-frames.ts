@@ -93,6 +93,10 @@ export interface ClientFramesOwner {
   streams(): Iterable<ServerStream>;
   /** Called with a new stream, well formed. */
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
+  /** Called with data of a stream that was turned away. */
+  begun(): void;
+  /** Called when the client resets a stream of which no message has come. */
+  abandoned(): void;
   /** Resets a stream, whether it is open or not. */
   resetStream(id: number, code: ErrorCode): void;
   /** Called when the client has reset an open stream. */
@@ -153,7 +157,12 @@ export class ClientFrames implements FrameSink, HeadSink {
 
   /** Takes a reset of a stream by this side; frames of the client may still arrive. */
   wasResetHere(id: number): void {
-    this.#resetHere.add(id);
+    this.#resetHere.add(id, false);
+  }
+
+  /** As `wasResetHere`, for a stream that was turned away at its header block. */
+  wasTurnedAway(id: number): void {
+    this.#resetHere.add(id, true);
   }
 
   // DATA.
@@ -201,7 +210,11 @@ export class ClientFrames implements FrameSink, HeadSink {
    */
   #dataOfNoStream(id: number): void {
     this.#refuseIdle(id, 'DATA');
-    if (this.#endStream ? this.#resetHere.delete(id) : this.#resetHere.has(id)) return;
+    if (this.#resetHere.has(id)) {
+      if (this.#resetHere.speaks(id)) this.#owner.begun();
+      if (this.#endStream) this.#resetHere.delete(id);
+      return;
+    }
     this.#spendEmpty();
     this.#owner.resetStream(id, ErrorCode.streamClosed);
   }
@@ -302,12 +315,15 @@ export class ClientFrames implements FrameSink, HeadSink {
     const stream = this.#owner.stream(id);
     if (stream === undefined) {
       this.#refuseIdle(id, 'RST_STREAM');
-      if (!this.#resetHere.delete(id)) this.#spendEmpty();
+      if (!this.#resetHere.has(id)) return this.#spendEmpty();
+      if (this.#resetHere.speaks(id)) this.#owner.abandoned();
+      this.#resetHere.delete(id);
       return;
     }
     if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
       throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');
     }
+    if (!stream.begun) this.#owner.abandoned();
     this.#owner.gone(stream);
   }
 
@@ -383,20 +399,28 @@ function sizeError(what: string): ConnectionError {
 class ResetStreams {
   #streams: Int32Array | undefined;
 
-  add(stream: number): void {
+  /** @param isNew whether nothing but its header block has come */
+  add(stream: number, isNew: boolean): void {
     this.#streams ??= new Int32Array(RESET_REMEMBERED);
-    this.#streams[place(stream)] = stream;
+    // Below 0 = more has come.
+    this.#streams[place(stream)] = isNew ? stream : -stream;
   }
 
   has(stream: number): boolean {
-    return this.#streams?.[place(stream)] === stream;
+    return Math.abs(this.#streams?.[place(stream)] ?? 0) === stream;
   }
 
-  /** @returns whether the stream was remembered */
-  delete(stream: number): boolean {
-    if (!this.has(stream)) return false;
+  /** Takes data or the end of a remembered stream. @returns whether only its header block had come */
+  speaks(stream: number): boolean {
+    const at = place(stream);
+    const isFirst = this.#streams![at] === stream;
+    this.#streams![at] = -stream;
+    return isFirst;
+  }
+
+  /** Forgets a remembered stream. */
+  delete(stream: number): void {
     this.#streams![place(stream)] = 0;
-    return true;
   }
 }
 

@@ -8,6 +8,8 @@ import { FrameReader } from './frame-reader.js';
 import { writeGoaway, writeHeaders, writePing, writeReset, writeSettings, writeWindowUpdate } from './frames.js';
 import {
   CONNECTION_WINDOW_BYTES,
+  HASTY_MAX,
+  HASTY_MIN,
   HEADER_LIST_BYTES_MAX,
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
@@ -105,8 +107,11 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   #window = WINDOW_BYTES_DEFAULT;
   readonly #openedAt: number;
   heardAt: number;
-  /** Streams that the client has opened so far. */
+  /** Streams that the client has opened so far, and those of them whose age was judged. */
   opened = 0;
+  judged = 0;
+  /** Streams that were reset before their first message, less those that got to it. */
+  #hasty = 0;
   /** Address of the client; undefined = a Unix domain socket, or none. */
   readonly address: string | undefined;
   arrivedAt: number;
@@ -360,10 +365,20 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     const found = this.#routes.find(head);
     if (found instanceof Uint8Array) return this.#refuse(id, found, endStream);
     if ('open' in found) {
-      const answer = found.turnAway?.(this.arrivedAt, this.#isCrowded);
+      const passes = this.#hasty >= HASTY_MIN;
+      if (!passes) this.judged++;
+      const answer = found.turnAway?.(this.arrivedAt, this.#isCrowded, passes);
       if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
     }
     this.#start(this.#newStream(id, head, window), found, head, endStream);
+  }
+
+  begun(): void {
+    if (this.#hasty > 0) this.#hasty--;
+  }
+
+  abandoned(): void {
+    if (this.#hasty < HASTY_MAX) this.#hasty++;
   }
 
   #newStream(id: number, head: RequestHead, window: number): ServerStream {
@@ -401,7 +416,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.#fixed.write(this.out, id, !endStream);
     this.sent(dataBytes);
     this.#client.ended(id);
-    if (!endStream) this.#client.wasResetHere(id);
+    if (!endStream) this.#client.wasTurnedAway(id);
   }
 
   #limit(stream: ServerStream, ms: number): void {

@@ -49,7 +49,7 @@ export class LeanTransport implements Transport {
     const process: Method = {
       open,
       opensLate: true,
-      turnAway: (arrivedAt, crowded) => open.turnAway?.(arrivedAt, crowded),
+      turnAway: (arrivedAt, crowded, passes) => open.turnAway?.(arrivedAt, crowded, passes),
       came: () => this.#streams++,
       abandoned: (arrivedAt) => open.abandoned?.(arrivedAt),
       closed: () => this.#streamClosed(),

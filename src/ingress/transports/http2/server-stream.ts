@@ -26,7 +26,7 @@ export interface Method {
    */
   readonly opensLate?: boolean;
   /** As `StreamEntry.turnAway`. */
-  turnAway?(arrivedAt: number, crowded: boolean): Uint8Array | undefined;
+  turnAway?(arrivedAt: number, crowded: boolean, passes: boolean): Uint8Array | undefined;
   /** Called when a stream has come. */
   came?(): void;
   /** As `StreamEntry.abandoned`. */
@@ -47,6 +47,8 @@ export interface StreamOwner {
   readonly replyBytesMax: number;
   /** Bytes that the connection's window lets through now; 0 while the socket has too much to send. */
   readonly sendRoom: number;
+  /** Called at the first message of a stream whose handler is made late. */
+  begun(): void;
   /** Bytes have been written under the connection's window. */
   sent(bytes: number): void;
   /** Called when the stream has replies that its own window lets through: `pump` it when the connection has room. */
@@ -132,6 +134,11 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   /** Whether a reply has left, or is on its way. */
   get answered(): boolean {
     return this.#headersSent || this.#ending !== undefined;
+  }
+
+  /** Whether the stream has a handler: what came of it counts as a request. */
+  get begun(): boolean {
+    return this.#handler !== undefined;
   }
 
   /** As `ReceivingStream.missing`. */
@@ -280,7 +287,10 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   /** Handler of the stream, made at its first use. */
   get #opened(): ProcessHandler {
-    this.#handler ??= this.#method!.open(this);
+    if (this.#handler === undefined) {
+      this.#owner.begun();
+      this.#handler = this.#method!.open(this);
+    }
     return this.#handler;
   }
 

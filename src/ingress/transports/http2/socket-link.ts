@@ -73,8 +73,8 @@ export class SocketLink implements ConnectionWire {
   /** Whether this side has closed the connection, and the bytes that have come since. */
   #lingers = false;
   #thrownAway = 0;
-  /** Streams of the connection before this turn. */
-  #openedBefore = 0;
+  /** Streams of the connection whose age was judged before this turn. */
+  #judgedBefore = 0;
   readonly #options: SocketLinkOptions;
 
   /** @param accepted by a server with `pauseOnConnect` */
@@ -159,7 +159,7 @@ export class SocketLink implements ConnectionWire {
   /** @returns false when the other connections are to be read first */
   #mayGoOn(): boolean {
     if (this.#spentMs < TURN_MS) return true;
-    if (this.#connection!.opened > this.#openedBefore) this.#options.behind?.();
+    if (this.#connection!.judged > this.#judgedBefore) this.#options.behind?.();
     return false;
   }
 
@@ -184,7 +184,7 @@ export class SocketLink implements ConnectionWire {
   #openTurn(now: number): void {
     if (this.#turnOpen) return;
     this.#turnOpen = true;
-    this.#openedBefore = this.#connection!.opened;
+    this.#judgedBefore = this.#connection!.judged;
     const earliest = this.#options.arrivals.read(now);
     if (!this.#behind) this.#arrivedAt = earliest;
     setImmediate(this.#nextTurn);
