@@ -57,7 +57,7 @@ function settingsOf(configuration: LoadedConfiguration, traced: number | undefin
   return {
     listen: {
       ...{ addresses: { grpc: '', health: '', metrics: '' }, transport: 'lean', socket: undefined },
-      ...{ grpcPort: 0, healthPort: 0, metricsPort: 0, metricsHosts: [] },
+      ...{ grpcPort: 0, healthPort: 0, metricsPort: 0, metricsHosts: [], trustedProxies: [] },
       ...{ tls: undefined, metricsTls: undefined, certificate: undefined },
     },
     bounds: { ...BOUNDS, maxRequestBodyBytes: WINDOW_BYTES, maxBufferedBytes: WINDOW_BYTES, maxConnections: 1 },

@@ -36,6 +36,8 @@ export interface ListenSettings {
   readonly transport: TransportName;
   /** A Unix domain socket that ext_proc is served on as well, by the first shard; undefined = none. */
   readonly socket: SocketFile | undefined;
+  /** Addresses and networks (CIDR) of proxies without budgets by address. */
+  readonly trustedProxies: readonly string[];
   readonly grpcPort: number;
   readonly healthPort: number;
   readonly metricsPort: number;

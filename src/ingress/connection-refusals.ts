@@ -12,12 +12,12 @@ export const REFUSALS = [
 ] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
-export type RefusalCounts = Readonly<Record<Refusal, number>>;
+export type RefusalCounts<Reason extends string = Refusal> = Readonly<Record<Reason, number>>;
 
 /** Meaning of each reason, and its remedy, for the log. */
-export type RefusalTexts = Readonly<Record<Refusal, string>>;
+export type RefusalTexts<Reason extends string = Refusal> = Readonly<Record<Reason, string>>;
 
-/** What is known of a refused connection. */
+/** What is known of a connection that was refused, or of which something was. */
 export interface RefusedConnection {
   /** Address of the client; undefined = it is gone already. */
   readonly address: string | undefined;
@@ -64,14 +64,16 @@ export const METRICS_REFUSALS: RefusalTexts = {
 };
 
 /** Connections that were refused: each is counted, and each reason has one line a minute in the log. */
-export class ConnectionRefusals {
-  readonly #counts = Object.fromEntries(REFUSALS.map((reason) => [reason, 0])) as Record<Refusal, number>;
-  readonly #reports: ReadonlyMap<Refusal, PacedReport<RefusedConnection>>;
+export class ConnectionRefusals<Reason extends string = Refusal> {
+  readonly #counts: Record<Reason, number>;
+  readonly #reports: ReadonlyMap<Reason, PacedReport<RefusedConnection>>;
 
   /** @param warn takes a line for the log */
-  constructor(texts: RefusalTexts, warn: (text: string, details: object) => void) {
+  constructor(texts: RefusalTexts<Reason>, warn: (text: string, details: object) => void) {
+    const reasons = Object.keys(texts) as Reason[];
+    this.#counts = Object.fromEntries(reasons.map((reason) => [reason, 0])) as Record<Reason, number>;
     this.#reports = new Map(
-      REFUSALS.map((reason) => [
+      reasons.map((reason) => [
         reason,
         // The field is called `peer` in the log since the first version.
         new PacedReport<RefusedConnection>(({ address, ...rest }, count) =>
@@ -81,11 +83,11 @@ export class ConnectionRefusals {
     );
   }
 
-  get counts(): RefusalCounts {
+  get counts(): RefusalCounts<Reason> {
     return this.#counts;
   }
 
-  note(reason: Refusal, details: RefusedConnection): void {
+  note(reason: Reason, details: RefusedConnection): void {
     this.#counts[reason]++;
     this.#reports.get(reason)!.note(details);
   }

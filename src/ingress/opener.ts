@@ -1,6 +1,7 @@
 import { shareOf } from '../contract/bounds.js';
 import { overloaded } from '../request/rejections.js';
 import { HeldBytes } from './byte-budget.js';
+import type { ClientShares } from './client-shares.js';
 import { DestinationTemplates } from './codec/destination.js';
 import type { PoolUse, SharedLoad, StreamContext, StreamLoad, StreamServices } from './exchange.js';
 import type { PoolChoice } from './pool-choice.js';
@@ -24,6 +25,8 @@ export interface StreamOpener extends StreamEntry {
 const TEMPLATE_CAPACITY = 8_192;
 /** Duration in milliseconds of one turn's new requests, after which messages of older ones are read again. */
 const NEW_WORK_SLICE_MS = 5;
+/** The same while clients of several addresses are active: none waits long for the work of another. */
+const SHARED_SLICE_MS = 1;
 /** Far above a burst that clears in time, far below what would fill the memory. */
 const WAITING_MAX = 4_096;
 /** Age at which a new request of a burst is refused. */
@@ -66,8 +69,13 @@ const IGNORING: ProcessHandler = {
  * The entry of a shard: one handler for every ext_proc stream.
  * @param services of the process's own pool, which counts what concerns no pool
  * @param pools chooses the pool of each request; undefined = all are for the own one
+ * @param shares of the clients whose streams it takes
  */
-export function createStreamOpener(services: StreamServices, pools?: PoolChoice<StreamContext>): StreamOpener {
+export function createStreamOpener(
+  services: StreamServices,
+  pools?: PoolChoice<StreamContext>,
+  shares?: Pick<ClientShares, 'isContended'>,
+): StreamOpener {
   const load: SharedLoad = {
     openStreams: 0,
     held: new HeldBytes(shareOf(services.bounds.maxBufferedBytes, services.bounds)),
@@ -78,7 +86,9 @@ export function createStreamOpener(services: StreamServices, pools?: PoolChoice<
     now: services.now,
     recent: services.recent,
     defer: (run) => setImmediate(run),
-    sliceMs: NEW_WORK_SLICE_MS,
+    get sliceMs() {
+      return shares?.isContended === true ? SHARED_SLICE_MS : NEW_WORK_SLICE_MS;
+    },
     waitingMax: WAITING_MAX,
     waitMsMax: WAIT_MS_MAX,
     standingWaitMs: STANDING_WAIT_MS,

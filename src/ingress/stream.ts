@@ -213,6 +213,10 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     if (this.#state === 'waiting') return this.#wait(bytes, from, to);
     if (this.#state === 'under way') return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
     if (this.#refused) return this.turnAway('too many streams');
+    if (this.stream.goesFirst === true) {
+      this.#state = 'under way';
+      return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
+    }
     switch (this.context.gate.enter(this, this.openedAt)) {
       case 'now':
         this.#state = 'under way';

@@ -1,4 +1,5 @@
 import type { KeyPair, SocketFile, TlsMaterial } from '../contract/listen-settings.js';
+import type { ClientShares } from './client-shares.js';
 import type { ConnectionRefusals } from './connection-refusals.js';
 
 /**
@@ -21,6 +22,8 @@ export interface ProcessStream {
   readonly pendingBytes: number;
   /** Bytes of replies that can leave now or wait: as many as the stream's connection may hold more. */
   readonly room: number;
+  /** Whether its first message is handled on arrival, whatever waits for its turn. Absent = it is not. */
+  readonly goesFirst?: boolean;
   /** Earliest time at which the first byte of the stream can have come, in milliseconds of `performance.now()`. */
   readonly arrivedAt: number;
 }
@@ -118,6 +121,8 @@ export interface TransportOptions extends ListenOptions {
   readonly stallMs: number;
   /** For incomplete messages, and replies that the proxy does not take. */
   readonly budget: ByteBudget;
+  /** What the clients of the shard use, on all of its ports. Absent = those of this transport alone. */
+  readonly shares?: ClientShares | undefined;
 }
 
 /** State of a health service. */

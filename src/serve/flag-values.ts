@@ -161,6 +161,23 @@ export function parseHostNames(text: string, flag: string, previous: readonly st
   return [...previous, ...names];
 }
 
+/** IP addresses and networks (CIDR), in a list with commas. */
+export function parseNetworks(text: string, flag: string, previous: readonly string[]): readonly string[] {
+  const networks = text.split(',').flatMap((part) => part.trim() || []);
+  const wrong = networks.find((network) => !isNetwork(network));
+  if (wrong !== undefined) {
+    refuse(flag, 'expected IP addresses or networks such as 10.0.0.7, 10.8.0.0/16 or fd00::/8, with commas', wrong);
+  }
+  return [...previous, ...networks];
+}
+
+function isNetwork(text: string): boolean {
+  const [address, bits, ...rest] = text.split('/');
+  const family = isIP(address!);
+  if (family === 0 || rest.length > 0) return false;
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
 /** OpenSSL's names of cipher suites that are given by Go's, in a list with commas. */
 export function parseCipherSuites(text: string, flag: string, previous: readonly string[]): readonly string[] {
   const names = text.split(',').filter((name) => name !== '');

@@ -73,6 +73,14 @@ const WATCHED: readonly Watched[] = [
     counts: ({ reason }) => reason === 'idle',
   },
   {
+    metric: 'pointsman_shard_address_refusals_total',
+    about: 'addresses',
+    what: 'requests or connections were refused for what their address uses',
+    severity: 'warning',
+    remedy: 'the log names the address: if it is a proxy, name it in --trusted-proxies, else see who connects',
+    label: 'reason',
+  },
+  {
     metric: 'pointsman_ledger_full_total',
     about: 'charges',
     what: 'requests were routed without a charge',

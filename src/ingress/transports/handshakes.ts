@@ -18,8 +18,8 @@ export interface HandshakeOptions {
   /** Established connections at one time; one more is closed at the end of its handshake. */
   readonly connectionsMax: number;
   readonly refusals: ConnectionRefusals | undefined;
-  /** Ends an established connection that is not in use. @returns whether there was one; absent = there is none */
-  readonly makeRoom?: (() => boolean) | undefined;
+  /** Ends an established connection for a new one. @returns whether there was one to end; absent = there is none */
+  readonly makeRoom?: ((socket: Socket) => boolean) | undefined;
   /** Milliseconds of any clock that only goes forward. Default `performance.now`. */
   readonly now?: (() => number) | undefined;
 }
@@ -100,7 +100,7 @@ export class Handshakes {
     if (socket === undefined) return;
     const { connectionsMax, refusals, makeRoom } = this.#options;
     this.#unfinished.delete(socket);
-    if (this.#established >= connectionsMax && !makeRoom?.()) {
+    if (this.#established >= connectionsMax && !makeRoom?.(secure)) {
       refusals?.note('connections', { address: secure.remoteAddress });
       secure.destroy();
       return;

@@ -38,7 +38,7 @@ export interface ListenerOptions extends ListenOptions {
   /** Whether nothing is read before `accept`; without TLS only. */
   readonly pauseOnConnect?: boolean;
   /** As `HandshakeOptions.makeRoom`. */
-  readonly makeRoom?: (() => boolean) | undefined;
+  readonly makeRoom?: ((socket: Socket) => boolean) | undefined;
   /** Milliseconds of a clock, for handshakes. Default `performance.now`. */
   readonly now?: (() => number) | undefined;
 }
@@ -64,7 +64,7 @@ export async function listen(options: ListenerOptions, accept: Accept): Promise<
   const server = secure ?? createServer({ noDelay: true, pauseOnConnect });
   if (secure === undefined) {
     server.on('connection', (socket: Socket) => {
-      if (sockets.size < connectionsMax || makeRoom?.()) return track(accept(socket));
+      if (sockets.size < connectionsMax || makeRoom?.(socket)) return track(accept(socket));
       refusals?.note('connections', { address: socket.remoteAddress });
       socket.destroy();
     });

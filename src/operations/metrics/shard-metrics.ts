@@ -8,6 +8,8 @@ export interface ShardUse {
   readonly handshakes: number;
   /** Connections that were closed before they were served, or while they were not in use, by the reason. */
   readonly refusals: Readonly<Record<string, number>>;
+  /** Requests and connections that were refused because of what their address uses, by the reason. */
+  readonly addressRefusals: Readonly<Record<string, number>>;
   /** Slots of memory that bodies hold. */
   readonly bodySlots: number;
   /** Bytes of unfinished messages, bodies and waiting replies. */
@@ -40,6 +42,12 @@ export function addShardMetrics(exposition: MetricsExposition, read: () => Reado
     help: 'Connections that the picker closed before they were served, or while they were not in use, by the reason.',
     labels: ['shard', 'reason'],
     read: () => [...read()].flatMap(([shard, { refusals }]) => refused(String(shard), refusals)),
+  });
+  exposition.addCounter({
+    name: 'pointsman_shard_address_refusals_total',
+    help: 'Requests (streams) and connections (resets, connections) refused for what their address uses.',
+    labels: ['shard', 'reason'],
+    read: () => [...read()].flatMap(([shard, { addressRefusals }]) => refused(String(shard), addressRefusals)),
   });
   exposition.addGauge({
     name: 'pointsman_shard_body_slots',

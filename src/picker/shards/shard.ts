@@ -3,6 +3,7 @@ import { MessageChannel, threadId } from 'node:worker_threads';
 import { shareOf } from '../../contract/bounds.js';
 import type { KeyPair } from '../../contract/listen-settings.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
+import { ADDRESS_REFUSALS, ClientShares } from '../../ingress/client-shares.js';
 import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../ingress/connection-refusals.js';
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
@@ -141,6 +142,10 @@ class Shard {
   readonly #further = new Map<number, FurtherPool>();
   readonly #choice: PoolChoice<StreamContext> | undefined;
   readonly #refusals = new ConnectionRefusals(EXT_PROC_REFUSALS, (text, details) => this.#log.warn(details, text));
+  readonly #addressRefusals = new ConnectionRefusals(ADDRESS_REFUSALS, (text, details) =>
+    this.#log.warn(details, text),
+  );
+  readonly #shares: ClientShares;
   #opener: StreamOpener | undefined;
   #collections: CollectionTime | undefined;
   /** Certificate that has replaced the first one. */
@@ -174,6 +179,12 @@ class Shard {
     this.#health = new MirroredHealth(start.health);
     const [own] = start.pools;
     this.#log = createLogger(own.settings.observe.log);
+    const { bounds, listen } = own.settings;
+    this.#shares = new ClientShares({
+      streamsMax: shareOf(bounds.maxStreams, bounds),
+      trusted: listen.trustedProxies,
+      refusals: this.#addressRefusals,
+    });
     this.#own = this.#stack(own, definitions, undefined);
     if (start.choice !== undefined) this.#choice = new PoolChoice();
     this.#choice?.setDefault(start.choice?.defaultPool);
@@ -184,6 +195,7 @@ class Shard {
       streams: this.#transports.reduce((sum, { streams }) => sum + streams, 0),
       handshakes: this.#transports.reduce((sum, { handshakes }) => sum + handshakes, 0),
       refusals: this.#refusals.counts,
+      addressRefusals: this.#addressRefusals.counts,
       bodySlots: slotsInUse(),
       heldBytes: this.#opener?.held.bytes ?? 0,
       busySeconds: performance.eventLoopUtilization().active / 1_000,
@@ -229,7 +241,7 @@ class Shard {
     const [own, ...further] = pools;
     this.#collections = new CollectionTime();
     const services = await this.#own.open();
-    const open = createStreamOpener(services, this.#choice);
+    const open = createStreamOpener(services, this.#choice, this.#shares);
     this.#opener = open;
     if (own.route !== undefined) this.#choice?.add(own.route, open.contextOf(services, undefined));
     for (const start of further) await this.#add(start);
@@ -287,7 +299,11 @@ class Shard {
   }
 
   #listening(): TransportOptions {
-    const options = transportOptions(this.#start, { budget: this.#opener!.held, refusals: this.#refusals });
+    const options = transportOptions(this.#start, {
+      budget: this.#opener!.held,
+      refusals: this.#refusals,
+      shares: this.#shares,
+    });
     return options.tls === undefined ? options : { ...options, tls: { ...options.tls, ...this.#pair } };
   }
 
@@ -350,7 +366,7 @@ function portOf(port: number): Pick<TransportOptions, 'port' | 'flag' | 'reusePo
 
 function transportOptions(
   { pools: [{ settings }], thread }: ShardStart,
-  own: Pick<TransportOptions, 'budget' | 'refusals'>,
+  own: Pick<TransportOptions, 'budget' | 'refusals' | 'shares'>,
 ): TransportOptions {
   const { listen, bounds } = settings;
   return {

@@ -1,4 +1,5 @@
 import { HeldBytes } from '../../../dist/src/ingress/byte-budget.js';
+import type { ConnectionShare } from '../../../dist/src/ingress/client-shares.js';
 import type { ProcessHandler, ProcessStream } from '../../../dist/src/ingress/transport.js';
 import { type ConnectionOptions, Http2Connection } from '../../../dist/src/ingress/transports/http2/connection.js';
 import { HpackDecoder } from '../../../dist/src/ingress/transports/http2/hpack/decoder.js';
@@ -47,6 +48,11 @@ export class RecordingHandler implements ProcessHandler {
   }
 }
 
+interface MemoryOptions extends Partial<ConnectionOptions> {
+  readonly heldBytes?: number;
+  readonly share?: ConnectionShare;
+}
+
 /** A connection whose socket is the test. */
 export class MemoryConnection {
   readonly handlers: RecordingHandler[] = [];
@@ -61,7 +67,7 @@ export class MemoryConnection {
   #out: Buffer[] = [];
   readonly #decoder = new HpackDecoder();
 
-  constructor(options: Partial<ConnectionOptions> & { readonly heldBytes?: number } = {}) {
+  constructor({ share, ...options }: MemoryOptions = {}) {
     this.budget = new HeldBytes(options.heldBytes ?? 1e9);
     const open = (stream: ProcessStream): ProcessHandler => {
       const handler = new RecordingHandler(stream);
@@ -79,7 +85,7 @@ export class MemoryConnection {
       },
     };
     const self = this;
-    this.connection = new Http2Connection(wire, {
+    const all = {
       methods: new Map([[PROCESS, { open }]]),
       budget: this.budget,
       heldBytesMax: 1e9,
@@ -89,7 +95,8 @@ export class MemoryConnection {
       stallMs: 60_000,
       now: () => this.now,
       ...options,
-    });
+    };
+    this.connection = new Http2Connection(wire, all, share);
   }
 
   /** A connection whose prefaces have been exchanged. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ClientShares } from '../../../dist/src/ingress/client-shares.js';
 import type { ProcessStream } from '../../../dist/src/ingress/transport.js';
 import { ArrivalClock } from '../../../dist/src/ingress/transports/http2/arrival-clock.js';
 import { data, END_STREAM, headers, message, PROCESS, reset, settings } from './frames.ts';
@@ -176,23 +177,34 @@ describe('a flood of streams that are reset before their first message', () => {
 describe('a connection that has its share of the streams', () => {
   const open = (stream: ProcessStream) => new RecordingHandler(stream);
   const turnAway = (_arrivedAt: number, crowded: boolean) => (crowded ? ANSWER : undefined);
-  const sharing = (others: () => boolean): MemoryConnection =>
-    MemoryConnection.open({
-      methods: new Map([[PROCESS, { open, turnAway }]]),
-      streamsShare: 2,
-      hasOthers: others,
-    });
+  /** A connection to a shard with four streams, and what the clients of the shard use. */
+  function sharing() {
+    const shares = new ClientShares({ streamsMax: 4 });
+    const share = shares.join('10.0.0.1', false, 0);
+    return { shares, connection: MemoryConnection.open({ methods: new Map([[PROCESS, { open, turnAway }]]), share }) };
+  }
 
   it('a connection that has its share is told so on further streams, and has room again when one has ended', () => {
-    const connection = sharing(() => true).say(headers(1), headers(3), headers(5));
+    const { shares, connection } = sharing();
+    shares.join('10.0.0.1', false, 0);
+    connection.say(headers(1), headers(3), headers(5));
     expect(messagesOf(connection.heard(), 5)).toEqual([ANSWER]);
     connection.say(reset(1), headers(7));
     expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 2]);
   });
 
   it('a connection that has its share gets more while it is the only one', () => {
-    const connection = sharing(() => false).say(headers(1), headers(3), headers(5));
+    const { connection } = sharing();
+    connection.say(headers(1), headers(3), headers(5));
     expect([connection.heard(), connection.connection.streamCount]).toEqual([[], 3]);
+  });
+
+  it('a connection gives its streams back when it ends', () => {
+    const { shares, connection } = sharing();
+    connection.say(headers(1), headers(3));
+    expect([shares.connections, shares.streams]).toEqual([1, 2]);
+    connection.connection.closed();
+    expect([shares.connections, shares.streams]).toEqual([0, 0]);
   });
 });
 

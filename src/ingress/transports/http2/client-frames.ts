@@ -95,6 +95,8 @@ export interface ClientFramesOwner {
   open(id: number, head: RequestHead, endStream: boolean, window: number): void;
   /** Called with data of a stream that was turned away. */
   begun(): void;
+  /** Counts a reset before an answer for the client's address. @returns false when it is one too many */
+  takeReset(): boolean;
   /** Called when the client resets a stream of which no message has come. */
   abandoned(): void;
   /** Resets a stream, whether it is open or not. */
@@ -320,7 +322,7 @@ export class ClientFrames implements FrameSink, HeadSink {
       this.#resetHere.delete(id);
       return;
     }
-    if (!stream.answered && !this.#resets.take(this.#owner.heardAt)) {
+    if (!stream.answered && !(this.#resets.take(this.#owner.heardAt) && this.#owner.takeReset())) {
       throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');
     }
     if (!stream.begun) this.#owner.abandoned();

@@ -1,4 +1,5 @@
 import { bufferSize } from '../../../request/kept-buffers.js';
+import { type ConnectionShare, unshared } from '../../client-shares.js';
 import type { ByteBudget } from '../../transport.js';
 import { CallRoutes } from './call-routes.js';
 import { ClientFrames, type ClientFramesOwner } from './client-frames.js';
@@ -50,10 +51,6 @@ export interface ConnectionOptions {
   readonly replyBytesMax: number;
   /** Open streams of one connection. */
   readonly streamsMax: number;
-  /** Streams of one connection while there are others; absent = `streamsMax`. */
-  readonly streamsShare?: number | undefined;
-  /** Whether there are other connections. Absent = there are none. */
-  readonly hasOthers?: (() => boolean) | undefined;
   /** Silence of a stream after which its handler is told, in milliseconds. */
   readonly stallMs: number;
   /** As `StreamEntry.behind`. */
@@ -112,17 +109,17 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   judged = 0;
   /** Streams that were reset before their first message, less those that got to it. */
   #hasty = 0;
-  /** Address of the client; undefined = a Unix domain socket, or none. */
-  readonly address: string | undefined;
+  /** Part of the connection in what its shard has. */
+  readonly share: ConnectionShare;
   arrivedAt: number;
   #now: number;
   #askedAt: number | undefined;
   #inTurn = false;
   #late = false;
 
-  constructor(wire: ConnectionWire, options: ConnectionOptions, address?: string) {
+  constructor(wire: ConnectionWire, options: ConnectionOptions, share = unshared()) {
     this.#wire = wire;
-    this.address = address;
+    this.share = share;
     this.#options = options;
     this.out = new OutBuffer(wire);
     this.budget = new ConnectionBudget(options.budget, options.heldBytesMax);
@@ -191,6 +188,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.out.close();
     this.#leaving.push(...this.#streams.values());
     this.#streams.clear();
+    this.share.leave();
     this.#waiting.clear();
     this.#tellLeaving();
   }
@@ -323,7 +321,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   }
 
   #forget(stream: ServerStream): void {
-    this.#streams.delete(stream.id);
+    if (this.#streams.delete(stream.id)) this.share.ended();
     this.#windows.leave(stream);
     this.#client.ended(stream.id);
   }
@@ -365,9 +363,9 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     const found = this.#routes.find(head);
     if (found instanceof Uint8Array) return this.#refuse(id, found, endStream);
     if ('open' in found) {
-      const passes = this.#hasty >= HASTY_MIN;
+      const passes = this.#hasty >= HASTY_MIN || this.share.goesFirst;
       if (!passes) this.judged++;
-      const answer = found.turnAway?.(this.arrivedAt, this.#isCrowded, passes);
+      const answer = found.turnAway?.(this.arrivedAt, this.share.isCrowded, passes);
       if (answer !== undefined) return this.#turnAway(id, answer, endStream, window);
     }
     this.#start(this.#newStream(id, head, window), found, head, endStream);
@@ -386,6 +384,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     stream.heardAt = this.heardAt;
     stream.announced = head.contentLength;
     this.#streams.set(id, stream);
+    this.share.opened();
     return stream;
   }
 
@@ -394,11 +393,6 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     else stream.refuse(by);
     if (timeoutMs !== undefined) this.#limit(stream, timeoutMs);
     if (endStream) stream.remoteEnd();
-  }
-
-  get #isCrowded(): boolean {
-    const { streamsShare = Number.POSITIVE_INFINITY, hasOthers } = this.#options;
-    return this.#streams.size >= streamsShare && hasOthers?.() === true;
   }
 
   /** Ends a call that has no stream with one header block. */
@@ -426,6 +420,14 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   }
 
   // Requests of the streams.
+
+  get goesFirst(): boolean {
+    return this.share.goesFirst;
+  }
+
+  takeReset(): boolean {
+    return this.share.takeReset(this.heardAt);
+  }
 
   get sendRoom(): number {
     return this.out.unsent > UNSENT_BYTES_MAX ? 0 : this.#window;

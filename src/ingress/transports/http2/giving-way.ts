@@ -1,7 +1,8 @@
+import type { ConnectionShare } from '../../client-shares.js';
+
 /** Connection of a full port, as the choice of one that gives way sees it. */
 export interface PlacedConnection {
-  /** Address of the client; undefined = a Unix domain socket. */
-  readonly address: string | undefined;
+  readonly share: Pick<ConnectionShare, 'address' | 'isTrusted' | 'connections'>;
   readonly streamCount: number;
   /** Streams that the client has opened so far. */
   readonly opened: number;
@@ -11,22 +12,40 @@ export interface PlacedConnection {
 
 /**
  * The connection that gives its place to a new one: of those without a stream one of the address that has most of them,
- * and of these one that has never had a stream, or the one that has been silent for longest. Undefined = all are in use.
+ * and of these one that has never had a stream, or the one that has been silent for longest. Trusted addresses give way
+ * last. Undefined = all are in use.
  */
 export function idlest<Connection extends PlacedConnection>(connections: Iterable<Connection>): Connection | undefined {
-  const byAddress = new Map<string | undefined, { count: number; idlest: Connection }>();
+  const byAddress = new Map<string, { count: number; idlest: Connection }>();
   for (const connection of connections) {
     if (connection.streamCount > 0) continue;
-    const found = byAddress.get(connection.address);
-    if (found === undefined) byAddress.set(connection.address, { count: 1, idlest: connection });
+    const { address, isTrusted } = connection.share;
+    const found = byAddress.get(address);
+    if (found === undefined) byAddress.set(address, { count: isTrusted ? 0 : 1, idlest: connection });
     else {
-      found.count++;
+      if (!isTrusted) found.count++;
       if (isIdler(connection, found.idlest)) found.idlest = connection;
     }
   }
   let most: { count: number; idlest: Connection } | undefined;
   for (const each of byAddress.values()) if (most === undefined || each.count > most.count) most = each;
   return most?.idlest;
+}
+
+/**
+ * Of an address without trust that has more than half of the connections, the one with the fewest streams; undefined =
+ * there is none.
+ */
+export function ofCrowdingAddress<Connection extends PlacedConnection>(
+  connections: ReadonlySet<Connection>,
+): Connection | undefined {
+  let fewest: Connection | undefined;
+  for (const connection of connections) {
+    const { isTrusted, connections: count } = connection.share;
+    if (isTrusted || count <= connections.size / 2) continue;
+    if (fewest === undefined || connection.streamCount < fewest.streamCount) fewest = connection;
+  }
+  return fewest;
 }
 
 function isIdler(one: PlacedConnection, other: PlacedConnection): boolean {

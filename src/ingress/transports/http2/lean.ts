@@ -1,6 +1,7 @@
 import type { KeyPair } from '../../../contract/listen-settings.js';
 import { threadClockMs } from '../../../runtime/pool-clock.js';
 import { HeldBytes } from '../../byte-budget.js';
+import { ClientShares } from '../../client-shares.js';
 import {
   HEALTH_MESSAGE_BYTES,
   type HealthListener,
@@ -62,8 +63,8 @@ export class LeanTransport implements Transport {
       messageBytesMax: options.maxReceiveBytes,
       replyBytesMax: options.maxSendBytes,
       streamsMax: options.streamsMax + REFUSED_STREAMS,
-      // As with bytes: one of several clients cannot use the whole bound.
-      streamsShare: Math.ceil(options.streamsMax / 2),
+      shares: options.shares ?? new ClientShares({ streamsMax: options.streamsMax }),
+      isVerified: options.tls?.clientCa !== undefined,
       stallMs: options.stallMs,
       behind: () => open.behind?.(),
       now: threadClockMs,

@@ -38,6 +38,8 @@ export interface Method {
 /** Services of a connection for its streams. */
 export interface StreamOwner {
   readonly out: OutBuffer;
+  /** As `ProcessStream.goesFirst`, for a stream whose first message comes now. */
+  readonly goesFirst: boolean;
   /** Earliest time at which the bytes under way can have arrived. */
   readonly arrivedAt: number;
   readonly budget: ConnectionBudget;
@@ -196,6 +198,10 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   get pendingBytes(): number {
     return this.#queuedBytes;
+  }
+
+  get goesFirst(): boolean {
+    return this.#owner.goesFirst;
   }
 
   get room(): number {

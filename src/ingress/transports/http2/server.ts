@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { KeyPair, SocketFile } from '../../../contract/listen-settings.js';
+import { ClientShares, networkOf } from '../../client-shares.js';
 import type { ConnectionRefusals } from '../../connection-refusals.js';
 import type { ListenOptions } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
@@ -7,16 +8,25 @@ import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
-import { idlest } from './giving-way.js';
+import { idlest, ofCrowdingAddress } from './giving-way.js';
 import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
 /** Time in milliseconds for connections to send their rest at the end. */
 const CLOSE_MS = 200;
 
+export interface Http2ServerOptions extends ConnectionOptions {
+  /** What the clients use; absent = there is no bound on their streams. */
+  readonly shares?: ClientShares | undefined;
+  /** Whether the clients of the port have shown a certificate. */
+  readonly isVerified?: boolean;
+}
+
 /** Connections of one listening socket. */
 export class Http2Server {
   readonly #options: ConnectionOptions;
+  readonly #shares: ClientShares;
+  readonly #isVerified: boolean;
   readonly #connections = new Set<Http2Connection>();
   readonly #sockets = new Set<Socket>();
   /** Sockets without a first byte, and the times at which they were accepted. */
@@ -30,8 +40,10 @@ export class Http2Server {
   #refusals: ConnectionRefusals | undefined;
   #ended: (() => void) | undefined;
 
-  constructor(options: ConnectionOptions) {
-    this.#options = { ...options, hasOthers: () => this.#connections.size > 1 };
+  constructor({ shares, isVerified = false, ...options }: Http2ServerOptions) {
+    this.#options = options;
+    this.#shares = shares ?? new ClientShares({ streamsMax: Number.POSITIVE_INFINITY });
+    this.#isVerified = isVerified;
     this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeps.unref();
   }
@@ -52,7 +64,7 @@ export class Http2Server {
   async listen(options: ListenOptions): Promise<number> {
     const { now } = this.#options;
     this.#refusals = options.refusals;
-    const makeRoom = (): boolean => this.#makeRoom();
+    const makeRoom = (socket: Socket): boolean => this.#makeRoom(socket.remoteAddress);
     const own = { now, makeRoom, pauseOnConnect: true };
     this.#listener = await listen({ ...options, ...own }, (socket) => this.#accept(socket));
     return this.#listener.port;
@@ -65,7 +77,7 @@ export class Http2Server {
   async listenOn(file: SocketFile, options: Pick<ListenOptions, 'connectionsMax' | 'refusals'>): Promise<void> {
     const { connectionsMax = Number.POSITIVE_INFINITY, refusals } = options;
     this.#file = await listenOnFile(file, (socket) => {
-      if (this.#sockets.size < connectionsMax || this.#makeRoom()) return void this.#accept(socket);
+      if (this.#sockets.size < connectionsMax || this.#makeRoom(undefined)) return void this.#accept(socket);
       refusals?.note('connections', { address: file.path });
       socket.destroy();
     });
@@ -115,6 +127,9 @@ export class Http2Server {
   }
 
   #accept(accepted: Socket): Socket {
+    if (!this.#isVerified && this.#shares.refuses(accepted.remoteAddress, this.#options.now())) {
+      return accepted.destroy();
+    }
     const link = new SocketLink(accepted, { ...this.#options, arrivals: this.#arrivals });
     const { socket } = link;
     this.#sockets.add(socket);
@@ -136,14 +151,15 @@ export class Http2Server {
   /** Makes the connection of a client that has sent its first bytes. */
   #begin(link: SocketLink): Http2Connection {
     this.#silent.delete(link.socket);
-    const connection = new Http2Connection(link, this.#options, link.socket.remoteAddress);
+    const share = this.#shares.join(link.socket.remoteAddress, this.#isVerified, this.#options.now());
+    const connection = new Http2Connection(link, this.#options, share);
     this.#connections.add(connection);
     if (this.#isEnding) connection.announceEnd();
     return connection;
   }
 
   /** Ends a connection that is not in use, for a new one. @returns whether there was one */
-  #makeRoom(): boolean {
+  #makeRoom(by: string | undefined): boolean {
     const [silent] = this.#silent.keys();
     if (silent !== undefined) {
       this.#refusals?.note('idle', { address: silent.remoteAddress });
@@ -152,11 +168,24 @@ export class Http2Server {
       return true;
     }
     const idle = idlest(this.#connections);
-    if (idle === undefined) return false;
-    this.#refusals?.note('idle', { address: idle.address });
-    this.#connections.delete(idle);
-    idle.destroy();
+    if (idle === undefined) return this.#makeRoomByAddress(by);
+    this.#refusals?.note('idle', { address: idle.share.address });
+    this.#endFor(idle);
     return true;
+  }
+
+  /** Ends a connection of another address that holds more than half of them. @returns whether there is one */
+  #makeRoomByAddress(by: string | undefined): boolean {
+    const crowding = this.#shares.isShared ? ofCrowdingAddress(this.#connections) : undefined;
+    if (crowding === undefined || (by !== undefined && networkOf(by) === crowding.share.address)) return false;
+    this.#shares.refusals?.note('connections', { address: crowding.share.address });
+    this.#endFor(crowding);
+    return true;
+  }
+
+  #endFor(connection: Http2Connection): void {
+    this.#connections.delete(connection);
+    connection.destroy();
   }
 
   /**

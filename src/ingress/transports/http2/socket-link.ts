@@ -8,6 +8,8 @@ import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './li
 const READ_BYTES = 65_536;
 /** Bytes after which the clock is looked at: a read of small frames may be several turns' work. */
 const PIECE_BYTES = 16_384;
+/** The same for a connection that has a small part of a turn. */
+const PIECE_BYTES_MIN = 1_024;
 /** Bound on the reads of one socket in one turn by libuv (`uv__read`); the rest waits for the next turn. */
 const READS_MAX = 32;
 
@@ -58,6 +60,10 @@ export class SocketLink implements ConnectionWire {
   /** Milliseconds that the connection has used of this turn of the event loop. */
   #spentMs = 0;
   #turnOpen = false;
+  /** Bound on those milliseconds, and whether they count for the client's address. */
+  #turnMs = TURN_MS;
+  #isCounted = false;
+  #pieceBytes = PIECE_BYTES;
   #reads = 0;
   /** Whether the socket was not read to its end in the last turn. */
   #behind = false;
@@ -138,13 +144,14 @@ export class SocketLink implements ConnectionWire {
     const arrivedAt = Math.max(this.#arrivedAt, this.#lastMarkAt);
     let at = 0;
     let before = begin;
-    while (at < length && this.#spentMs < TURN_MS && !this.#lingers) {
-      const end = Math.min(length, at + PIECE_BYTES);
+    while (at < length && this.#spentMs < this.#turnMs && !this.#lingers) {
+      const end = Math.min(length, at + this.#pieceBytes);
       // A full buffer is as a rule followed by more: the replies to both leave together.
       this.#connection!.receive(bytes, at, end, arrivedAt, end < length || length === READ_BYTES);
       at = end;
       const after = now();
       this.#spentMs += after - before;
+      if (this.#isCounted) this.#connection!.share.spend(after - before);
       before = after;
     }
     return at;
@@ -158,7 +165,7 @@ export class SocketLink implements ConnectionWire {
 
   /** @returns false when the other connections are to be read first */
   #mayGoOn(): boolean {
-    if (this.#spentMs < TURN_MS) return true;
+    if (this.#spentMs < this.#turnMs) return true;
     if (this.#connection!.judged > this.#judgedBefore) this.#options.behind?.();
     return false;
   }
@@ -171,7 +178,7 @@ export class SocketLink implements ConnectionWire {
     const begin = this.#options.now();
     this.#openTurn(begin);
     const at = this.#handOver(rest, rest.length, begin);
-    if (at < rest.length) this.#keep(rest, at, rest.length);
+    if (at < rest.length && !this.#lingers) this.#rest = rest.subarray(at);
     return this.#mayGoOn();
   }
 
@@ -187,7 +194,17 @@ export class SocketLink implements ConnectionWire {
     this.#judgedBefore = this.#connection!.judged;
     const earliest = this.#options.arrivals.read(now);
     if (!this.#behind) this.#arrivedAt = earliest;
+    this.#divide(now);
     setImmediate(this.#nextTurn);
+  }
+
+  /** Sets the bounds of the turn: the connections of an address that uses more than its part have one together. */
+  #divide(now: number): void {
+    const { share } = this.#connection!;
+    this.#isCounted = share.begin(now);
+    const parts = this.#isCounted ? share.turnParts : 1;
+    this.#turnMs = TURN_MS / parts;
+    this.#pieceBytes = Math.max(PIECE_BYTES_MIN, Math.trunc(PIECE_BYTES / parts));
   }
 
   /**
@@ -209,7 +226,7 @@ export class SocketLink implements ConnectionWire {
   };
 
   readonly #nextTurn = (): void => {
-    const wasHeld = this.#spentMs >= TURN_MS;
+    const wasHeld = this.#spentMs >= this.#turnMs;
     this.#behind = wasHeld || this.#reads >= READS_MAX;
     if (this.#behind) setImmediate(this.#settle);
     this.#turnOpen = false;
