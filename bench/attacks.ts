@@ -3,6 +3,7 @@
  * control: the same hostile process sends to a program on the picker's core that throws everything away, so that the
  * difference is the picker's own part. Loopback only, bounded in time.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Report } from './bench.ts';
 import { ATTACKS, type Attack } from './load/attacker.ts';
 import type { LoadResult } from './load/generator.ts';
@@ -14,8 +15,17 @@ const WARM_UP_SECONDS = 5;
 const BOUND_MS = 1_000;
 const GOOD = { connections: 1, boundMs: BOUND_MS };
 
-function figure({ placedMs, refused, failed, unanswered }: LoadResult) {
-  return { placedMs, refused, failed, unanswered };
+/** Seconds for which idle connections are there before the good one comes. */
+const EARLY_SECONDS = 1;
+
+function figure({ placedMs, offered, refused, failed, unanswered, lostConnections }: LoadResult) {
+  return { placedMs, offered, refused, failed, unanswered, lostConnections };
+}
+
+/** Attacks whose names have ATTACK in them, of the environment; absent = all. */
+function chosen(): readonly Attack[] {
+  const part = process.env.ATTACK ?? '';
+  return ATTACKS.filter((attack) => attack.includes(part));
 }
 
 /** @param sink is attacked in the place of the picker */
@@ -26,10 +36,11 @@ async function underAttack(
   sink?: PinnedSink,
 ): Promise<object> {
   const before = picker.usage;
-  const [good] = await Promise.all([
-    picker.load({ ...GOOD, rate: RATE, seconds }),
-    attack === undefined ? undefined : picker.attack(attack, seconds, sink?.port),
-  ]);
+  const early = attack === 'idle-connections' ? EARLY_SECONDS : 0;
+  const attacked = attack === undefined ? undefined : picker.attack(attack, seconds + early, sink?.port);
+  await pause(early * 1_000);
+  const good = await picker.load({ ...GOOD, rate: RATE, seconds });
+  await attacked;
   const after = picker.usage;
   return {
     name: 'attacks',
@@ -49,7 +60,7 @@ export const reports: readonly Report[] = [
     async *run(timeMs) {
       const sink = await PinnedSink.start();
       try {
-        for (const attack of [undefined, ...ATTACKS]) {
+        for (const attack of [undefined, ...chosen()]) {
           const picker = await PinnedPicker.start(ownCommand());
           try {
             await picker.load({ ...GOOD, concurrency: 64, seconds: WARM_UP_SECONDS });

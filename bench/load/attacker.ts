@@ -1,5 +1,6 @@
 // A hostile client as a process of its own: `node attacker.ts '{"port":…,"attack":"rapid-reset","seconds":5}'`.
 // Loopback only.
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import {
   data,
@@ -12,6 +13,7 @@ import {
   settings,
   u32,
 } from '../../test/ingress/http2/frames.ts';
+import { exchange } from '../stream.ts';
 
 export const ATTACKS = [
   'unfinished-messages',
@@ -20,6 +22,10 @@ export const ATTACKS = [
   'slow-bodies',
   'silent-connections',
   'compressed-messages',
+  'reset-bodies',
+  'zero-windows',
+  'held-requests',
+  'idle-connections',
 ] as const;
 export type Attack = (typeof ATTACKS)[number];
 
@@ -35,21 +41,32 @@ const UNFINISHED_BYTES = 4 * 1024 * 1024 - 1;
 const FRAME_BYTES = 16_384;
 const SLOW_STREAMS = 2_000;
 const SILENT_CONNECTIONS = 1_000;
+/** As many as `--max-connections` allows. */
+const IDLE_CONNECTIONS = 1_024;
+const HOLDING_CONNECTIONS = 20;
+/** Open requests of each of those. */
+const HELD_REQUESTS = 600;
+const ZERO_WINDOW_CONNECTIONS = 4;
+/** Another address than that of the good connection, as a stranger has. */
+const ADDRESS = '127.9.8.7';
 const BATCH = 200;
 const PAUSE_MS = 1;
 
 /** A connection that writes as fast as it is read, and comes again when it is closed. */
 class HostileConnection {
   readonly #port: number;
+  readonly #settings: Buffer;
   #socket: Socket | undefined;
   #next = 1;
 
-  constructor(port: number) {
+  /** @param window that its streams give to answers */
+  constructor(port: number, window?: number) {
     this.#port = port;
+    this.#settings = settings(window === undefined ? {} : { 4: window });
   }
 
   async open(): Promise<void> {
-    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true });
+    const socket = connectTo(this.#port);
     this.#socket = socket;
     this.#next = 1;
     socket.on('error', () => undefined);
@@ -57,8 +74,8 @@ class HostileConnection {
     socket.on('close', () => {
       this.#socket = undefined;
     });
-    await new Promise((resolve) => socket.once('connect', resolve));
-    socket.write(Buffer.concat([PREFACE, settings()]));
+    await Promise.race(['connect', 'close'].map((name) => once(socket, name)));
+    socket.write(Buffer.concat([PREFACE, this.#settings]));
   }
 
   stream(): number {
@@ -74,6 +91,11 @@ class HostileConnection {
     if (socket.write(make())) return pause(0);
     await Promise.race([new Promise((resolve) => socket.once('drain', resolve)), pause(100)]);
   }
+}
+
+function connectTo(port: number): Socket {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: ADDRESS, noDelay: true });
+  return socket.on('error', () => undefined);
 }
 
 function pause(ms: number): Promise<void> {
@@ -103,6 +125,40 @@ async function slowBodies(connection: HostileConnection, goesOn: () => boolean):
   }
 }
 
+/** A chat of 4 KB as a proxy sends it: headers, body, end of the body. */
+const CHAT = exchange()
+  .slice(0, 3)
+  .map((bytes) => message(bytes));
+
+function request(id: number, messages: number): Buffer {
+  return Buffer.concat([headers(id), ...CHAT.slice(0, messages).map((bytes) => data(id, bytes))]);
+}
+
+/** Connections with open requests of which nothing more comes. */
+async function heldRequests(port: number, goesOn: () => boolean): Promise<void> {
+  const connections = Array.from({ length: HOLDING_CONNECTIONS }, () => new HostileConnection(port));
+  for (let i = 0; i < HELD_REQUESTS && goesOn(); i++) {
+    for (const connection of connections) await connection.write(() => request(connection.stream(), 1));
+  }
+}
+
+/** Requests whose answers have nowhere to go. */
+async function zeroWindows(port: number, goesOn: () => boolean): Promise<void> {
+  const connections = Array.from({ length: ZERO_WINDOW_CONNECTIONS }, () => new HostileConnection(port, 0));
+  while (goesOn()) {
+    for (const connection of connections) {
+      await connection.write(() => Buffer.concat(Array.from({ length: 16 }, () => request(connection.stream(), 3))));
+    }
+  }
+}
+
+async function idleConnections(port: number, goesOn: () => boolean): Promise<void> {
+  const sockets: Socket[] = [];
+  for (let i = 0; i < IDLE_CONNECTIONS; i++) sockets.push(connectTo(port).resume());
+  for (const socket of sockets) socket.write(Buffer.concat([PREFACE, settings()]));
+  while (goesOn()) await pause(PAUSE_MS);
+}
+
 const COMPRESSED = requestFields([['grpc-encoding', 'gzip']]);
 const LOOPS: Readonly<Partial<Record<Attack, (connection: HostileConnection) => Buffer>>> = {
   'rapid-reset': (connection) =>
@@ -115,6 +171,18 @@ const LOOPS: Readonly<Partial<Record<Attack, (connection: HostileConnection) => 
       const id = connection.stream();
       return Buffer.concat([headers(id, 0, COMPRESSED), frame('DATA', 0, id, message(Buffer.alloc(64), 1))]);
     }),
+  'reset-bodies': (connection) =>
+    batch(() => {
+      const id = connection.stream();
+      return Buffer.concat([request(id, 2), reset(id)]);
+    }),
+};
+
+/** Attacks with connections of their own. */
+const CROWDS: Readonly<Partial<Record<Attack, (port: number, goesOn: () => boolean) => Promise<void>>>> = {
+  'held-requests': heldRequests,
+  'zero-windows': zeroWindows,
+  'idle-connections': idleConnections,
 };
 
 /** One stream of messages of one byte. */
@@ -128,9 +196,12 @@ async function attack({ port, attack: name, seconds }: AttackOptions): Promise<v
   const end = performance.now() + seconds * 1_000;
   const goesOn = (): boolean => performance.now() < end;
   if (name === 'silent-connections') {
-    for (let i = 0; i < SILENT_CONNECTIONS; i++) connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+    for (let i = 0; i < SILENT_CONNECTIONS; i++) connectTo(port);
     return pause(end - performance.now());
   }
+  const crowd = CROWDS[name];
+  if (crowd !== undefined) await crowd(port, goesOn);
+  if (crowd !== undefined) return pause(Math.max(0, end - performance.now()));
   const connection = new HostileConnection(port);
   await connection.open();
   if (name === 'unfinished-messages') await unfinishedMessages(connection, goesOn);
