@@ -121,9 +121,11 @@ export class ClientShares {
 
   /** Whether an address may not connect at present. */
   refuses(address: string | undefined, now: number): boolean {
-    if (this.#shut === 0 || address === undefined || !this.isShared) return false;
+    if (this.#shut === 0 || address === undefined) return false;
     const use = this.#uses.get(networkOf(address));
     if (use === undefined || !use.isShut) return false;
+    const others = use.connections === 0 ? this.#present : this.#present - 1;
+    if (others === 0) return false;
     this.#refillResets(use, now);
     if (use.resets < RESETS_TO_CONNECT) {
       this.refusals?.note('resets', { address });

@@ -112,7 +112,7 @@ export function createStreamOpener(
       : { services: beforeChoice(services, pools), load, gate, templates, pools };
   const open = (stream: ProcessStream): ProcessHandler => openIn(entry, stream);
   const refusal = rejectionReply(TOO_MANY_NEW);
-  const crowdedRefusal = rejectionReply(overloaded('too many streams of one connection'));
+  const crowdedRefusal = rejectionReply(overloaded('too many streams of one client'));
   const turnAway = (arrivedAt: number, crowded: boolean, passes: boolean): Uint8Array | undefined => {
     if (!crowded && (passes || !gate.refuses(arrivedAt))) return undefined;
     const { recorder, now } = services;

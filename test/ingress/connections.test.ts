@@ -8,7 +8,7 @@ import type { ProcessHandler } from '../../dist/src/ingress/transport.js';
 import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { Http2Server } from '../../dist/src/ingress/transports/http2/server.js';
 import { eventually } from '../tools/gateway/client.ts';
-import { data, frame, headers, message, PREFACE, settings } from './http2/frames.ts';
+import { data, frame, headers, message, PREFACE, PROCESS, reset, settings } from './http2/frames.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from './tls-material.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -18,6 +18,9 @@ afterEach(async () => {
 });
 
 const nothing = (): void => undefined;
+const HANDLER: ProcessHandler = {
+  ...{ message: nothing, halfClosed: nothing, overflowed: nothing, stalled: nothing, closed: nothing },
+};
 
 async function listen(
   name: TransportName,
@@ -29,16 +32,26 @@ async function listen(
   cleanups.push(() => transport.close());
   const sizes = { maxReceiveBytes: 4_194_304, maxSendBytes: 4_194_304, streamsMax: 100, stallMs: 60_000 };
   const where = { host: '127.0.0.1', port: 0, reusePort: false, connectionsMax, tls, budget: new HeldBytes(1e9) };
-  const handler: ProcessHandler = {
-    message: received,
-    ...{ halfClosed: nothing, overflowed: nothing, stalled: nothing, closed: nothing },
-  };
-  return transport.listen({ ...where, ...sizes }, () => handler);
+  return transport.listen({ ...where, ...sizes }, () => ({ ...HANDLER, message: received }));
+}
+
+/** A server whose clock is the test's. */
+async function serve() {
+  const clock = { ms: 0 };
+  const server = new Http2Server({
+    methods: new Map([[PROCESS, { open: () => HANDLER }]]),
+    budget: new HeldBytes(1e9),
+    heldBytesMax: 1e9,
+    ...{ messageBytesMax: 4_194_304, replyBytesMax: 4_194_304, streamsMax: 100, stallMs: 60_000 },
+    now: () => clock.ms,
+  });
+  cleanups.push(() => server.close());
+  return { clock, server, port: await server.listen({ host: '127.0.0.1', port: 0, reusePort: false }) };
 }
 
 /** A connection that has said its preface. */
-async function open(port: number, isSecure = false): Promise<Socket> {
-  const where = { port, host: '127.0.0.1' };
+async function open(port: number, isSecure = false, localAddress = '127.0.0.1'): Promise<Socket> {
+  const where = { port, host: '127.0.0.1', localAddress };
   const socket = isSecure ? connectTls({ ...where, ALPNProtocols: ['h2'], ca: TEST_CERTIFICATE }) : connect(where);
   cleanups.push(() => socket.destroy());
   socket.on('error', nothing);
@@ -108,6 +121,22 @@ describe('--max-connections', () => {
   });
 });
 
+describe('an address that resets streams before their turn', () => {
+  it('an address that resets streams before their turn is not let in for a second, and others are', async () => {
+    const { clock, port } = await serve();
+    expect(await answered(await open(port))).toBe(true);
+    const hostile = await open(port, false, '127.0.0.2');
+    const ended = once(hostile.resume(), 'end');
+    const ids = Array.from({ length: 20_001 }, (_, i) => 2 * i + 1);
+    hostile.write(Buffer.concat(ids.flatMap((id) => [headers(id), reset(id)])));
+    await ended;
+    expect(await answered(await open(port, false, '127.0.0.2'))).toBe(false);
+    expect(await answered(await open(port))).toBe(true);
+    clock.ms = 1_000;
+    expect(await answered(await open(port, false, '127.0.0.2'))).toBe(true);
+  });
+});
+
 describe('a connection that sends a hundred thousand messages of one byte', () => {
   it('a connection of many messages leaves the rest of what was read for later when that takes longer than its share', async () => {
     const flood = Array.from({ length: 100_000 }, () => data(1, message('x')));
@@ -155,20 +184,6 @@ function callsInTurns(method: 'destroy' | 'write'): readonly number[] {
 }
 
 describe('a connection that says nothing', () => {
-  /** A server whose clock is the test's. */
-  async function serve() {
-    const clock = { ms: 0 };
-    const server = new Http2Server({
-      methods: new Map(),
-      budget: new HeldBytes(1e9),
-      heldBytesMax: 1e9,
-      ...{ messageBytesMax: 4_194_304, replyBytesMax: 4_194_304, streamsMax: 100, stallMs: 60_000 },
-      now: () => clock.ms,
-    });
-    cleanups.push(() => server.close());
-    return { clock, server, port: await server.listen({ host: '127.0.0.1', port: 0, reusePort: false }) };
-  }
-
   /** A connection on which nothing is sent, and what comes on it. */
   async function silent(port: number): Promise<{ socket: Socket; bytes: () => number; isClosed: () => boolean }> {
     const socket = connect({ port, host: '127.0.0.1' });

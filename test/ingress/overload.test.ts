@@ -57,6 +57,43 @@ describe('an overload', () => {
   });
 });
 
+describe('a stream that goes first', () => {
+  it('a stream that goes first is decided at once while others wait for their turn', async () => {
+    const shard = slowShard();
+    await overload(shard, 1_000);
+    const before = shard.decisions.length;
+    expect(shard.opener.load().waiting).toBeGreaterThan(0);
+    const first = shard.open();
+    first.goesFirst = true;
+    first.say(requestHeaders(PATH), requestBody(BODY, true));
+    expect([shard.decisions.length, first.replies[0]?.kind]).toEqual([before + 1, 'requestHeaders']);
+  });
+});
+
+describe('requests that are reset before their turn', () => {
+  it('requests that are reset while they wait leave the queue at once and keep no other from it', () => {
+    const shard = new FakeShard({ bounds: { maxStreams: 100_000, maxBufferedBytes: 1e9 } });
+    shard.open().say(requestHeaders(PATH));
+    shard.clock += 6;
+    const waiting = Array.from({ length: 4_096 }, () => shard.open().say(requestHeaders(PATH)));
+    expect(shard.opener.load().waiting).toBe(4_096);
+    for (const proxy of waiting) proxy.close(true);
+    expect(shard.opener.load().waiting).toBe(0);
+    expect(shard.open().say(requestHeaders(PATH)).replies).toEqual([]);
+  });
+
+  it('header blocks of a flood of resets do not make the gate refuse others, however old they are', () => {
+    const shard = new FakeShard();
+    shard.clock = 10_000;
+    const { turnAway } = shard.opener;
+    for (let i = 0; i < 3_000; i++) {
+      shard.clock++;
+      expect(turnAway!(shard.clock - 300, false, true)).toBeUndefined();
+    }
+    expect(turnAway!(shard.clock, false, false)).toBeUndefined();
+  });
+});
+
 describe('a stream that ends before its first message', () => {
   it('a stream that ends before its first message counts as a started and cancelled call, and as nothing else', () => {
     const shard = new FakeShard();

@@ -287,6 +287,7 @@ export class ProxySide implements ProcessStream {
   room = Number.POSITIVE_INFINITY;
   /** Called for each reply. */
   onReply: (() => void) | undefined;
+  goesFirst = false;
   readonly arrivedAt: number;
   #handler: ProcessHandler | undefined;
 

@@ -203,6 +203,10 @@ describe('a flag', () => {
       ['--tls-min-version=VersionTLS99'],
       'expected one of VersionTLS12, VersionTLS13, got "VersionTLS99"; did you mean',
     ],
+    [
+      ['--trusted-proxies=10.0.0.7,10.0.0.0/33'],
+      '--trusted-proxies: expected IP addresses or networks such as 10.0.0.7',
+    ],
     [['--tls-cipher-suites=TLS_NOPE'], '--tls-cipher-suites: unknown cipher suite "TLS_NOPE"'],
     [
       ['--pool-name=a', '--endpoint-selector=app=x', '--endpoint-target-ports=8000'],

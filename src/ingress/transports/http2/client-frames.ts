@@ -322,7 +322,7 @@ export class ClientFrames implements FrameSink, HeadSink {
       this.#resetHere.delete(id);
       return;
     }
-    if (!stream.answered && !(this.#resets.take(this.#owner.heardAt) && this.#owner.takeReset())) {
+    if (!stream.answered && !(this.#owner.takeReset() && this.#resets.take(this.#owner.heardAt))) {
       throw new ConnectionError(ErrorCode.enhanceYourCalm, 'too many streams are reset before they have an answer');
     }
     if (!stream.begun) this.#owner.abandoned();
