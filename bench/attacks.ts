@@ -22,10 +22,10 @@ function figure({ placedMs, offered, refused, failed, unanswered, lostConnection
   return { placedMs, offered, refused, failed, unanswered, lostConnections };
 }
 
-/** Attacks whose names have ATTACK in them, of the environment; absent = all. */
+/** Attacks that ATTACK names, of the environment, with commas; absent = all. */
 function chosen(): readonly Attack[] {
-  const part = process.env.ATTACK ?? '';
-  return ATTACKS.filter((attack) => attack.includes(part));
+  const names = process.env.ATTACK?.split(',');
+  return ATTACKS.filter((attack) => names?.includes(attack) ?? true);
 }
 
 /** @param sink is attacked in the place of the picker */

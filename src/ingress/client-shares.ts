@@ -34,7 +34,8 @@ const STREAMS_FOR_A_FREE_ONE = 7;
 /** Part of the time that the addresses may use together and still go first: the rest is for the others. */
 const FIRST_PART = 0.5;
 /** Milliseconds that an address may use at once and still goes first, and those that it can owe. */
-const CREDIT_MS_MAX = 50;
+const CREDIT_MS_MAX = 10;
+const DEBT_MS_MAX = 50;
 /** Time after which an address that has used no time is not active any more. */
 const WINDOW_MS = 1_000;
 /** Streams of an address that are reset before their turn: at once, a second, and those it must have room for again
@@ -285,7 +286,7 @@ export class ConnectionShare {
 
   /** Counts time that was used. */
   spend(ms: number): void {
-    this.#use.creditMs = Math.max(-CREDIT_MS_MAX, this.#use.creditMs - ms);
+    this.#use.creditMs = Math.max(-DEBT_MS_MAX, this.#use.creditMs - ms);
   }
 
   /** Whether its requests go before those of others, since its address uses less than its part of the time. */

@@ -200,8 +200,11 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     if (!this.#reader.begun && this.#now - this.#openedAt > PREFACE_MS_MAX) return this.#end();
     if (this.#askedAt !== undefined && this.heardAt > this.#askedAt) this.#askedAt = undefined;
     if (this.#askedAt !== undefined && this.#now - this.#askedAt > KEEPALIVE_TIMEOUT_MS) return this.#end();
+    const asks = this.#askedAt === undefined && this.#now - this.heardAt > KEEPALIVE_MS;
+    // A thousand idle connections are looked at in one turn of the event loop.
+    if (!asks && this.#streams.size === 0) return;
     this.#turn(() => {
-      if (this.#askedAt === undefined && this.#now - this.heardAt > KEEPALIVE_MS) this.#ask();
+      if (asks) this.#ask();
       this.#tellStalled();
       this.#windows.sweep();
     });
