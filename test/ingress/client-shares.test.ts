@@ -117,7 +117,7 @@ describe('time of the thread by address', () => {
     expect([one.begin(0), one.goesFirst, other.turnParts]).toEqual([false, false, 1]);
   });
 
-  it('an address that uses less than its part of the time goes first, one that uses more has one turn for all of its connections', () => {
+  it('an address below its part of the time goes first, the connections of one above it share one turn', () => {
     const shares = new ClientShares({ streamsMax: 100 });
     const good = shares.join(GOOD, false, 0);
     const hostile = Array.from({ length: 4 }, () => shares.join(HOSTILE, false, 0));
