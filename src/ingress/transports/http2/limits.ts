@@ -66,7 +66,8 @@ export const RESETS: Rate = { burst: 20_000, perSecond: 1_000 };
 
 /**
  * Streams that were reset before their first message, less those that got to it, from which on the age of new streams
- * is not judged: a flood of resets is no overload. Counted up to the second number, so that a proxy is judged again soon.
+ * is not judged: a flood of resets is no overload. Counted up to the second number, so that a proxy is judged again
+ * soon.
  */
 export const HASTY_MIN = 32;
 export const HASTY_MAX = 64;
