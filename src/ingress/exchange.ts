@@ -10,6 +10,7 @@ import type { BodyScanner } from '../request/body-scanner.js';
 import type { Dialects } from '../request/dialects.js';
 import type { RequestRules } from '../request/rules.js';
 import type { TokenSource } from '../request/tokens/token-source.js';
+import type { AnswerBodies } from '../response/answer-bodies.js';
 import type { RequestRecorder } from '../response/recorder.js';
 import type { ResponseScanner } from '../response/response-scanner.js';
 import type { PacedReport } from '../runtime/paced-report.js';
@@ -145,6 +146,8 @@ export interface StreamServices {
   readonly recorder: RequestRecorder;
   /** Tokens that models have in a text, as engines told; absent = nothing learns them. */
   readonly ratios?: TokenRatios | undefined;
+  /** Remembers whether bodies of answers come. */
+  readonly answerBodies?: AnswerBodies | undefined;
   readonly bounds: Bounds;
   readonly decide: DecideSettings;
   readonly observe: ObserveSettings;

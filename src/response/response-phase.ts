@@ -3,6 +3,7 @@ import { AnswerForm, type Usage } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';
 import type { TokenRatios } from '../scheduling/token-ratios.js';
+import type { AnswerBodies } from './answer-bodies.js';
 import { DeltaEvents } from './delta-events.js';
 import type { RequestRecorder } from './recorder.js';
 import type { ResponseScanner } from './response-scanner.js';
@@ -20,6 +21,8 @@ export interface ResponseServices {
   readonly recorder: RequestRecorder;
   /** Learns how many tokens models have in a text; absent = nothing learns it. */
   readonly ratios?: TokenRatios | undefined;
+  /** Whether bodies of answers come; absent = answers without bodies are samples of first tokens by their heads. */
+  readonly answerBodies?: AnswerBodies | undefined;
   /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
@@ -190,7 +193,7 @@ export class ResponsePhase {
     this.#estimateTokens(usage.completionTokens);
     this.#request.charge?.answered?.({
       outcome: this.#outcome,
-      streamed: this.#streaming,
+      streamed: this.#streaming && this.#showsFirstToken(at),
       outputTokens: counted(usage.completionTokens),
       promptTokens: counted(usage.promptTokens),
       cachedTokens: counted(usage.cachedTokens),
@@ -214,6 +217,11 @@ export class ResponsePhase {
       firstTokenSeconds: this.#firstByteAt === undefined ? undefined : (this.#firstByteAt - arrivedAt) / 1_000,
       status: this.#status,
     });
+  }
+
+  /** Whether the time of the first output is that of the first token. */
+  #showsFirstToken(at: number): boolean {
+    return this.#bodyComes || this.#services.answerBodies?.comeNow(at) !== true;
   }
 
   /**
@@ -316,7 +324,10 @@ export class ResponsePhase {
     charge?.prefillDone();
     trace?.firstByte(at);
     // An answer in one piece shows its first token only at its end (counted as in llm-d-router).
-    if (this.#streaming) recorder.firstToken(series, true, (at - arrivedAt) / 1_000);
+    if (this.#streaming) {
+      recorder.firstToken(series, true, (at - arrivedAt) / 1_000);
+      this.#services.answerBodies?.came(at);
+    }
   }
 
   /** Counts every data event as one token. The events of one chunk share its time. */

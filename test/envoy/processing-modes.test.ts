@@ -128,6 +128,54 @@ describe.skipIf(skipReason !== '')(`Envoy with the heads of answers only${skipRe
   });
 });
 
+describe.skipIf(skipReason !== '')(`Envoy with the bodies of a share of answers${skipReason}`, () => {
+  let bed: TestBed<Backend>;
+  beforeAll(async () => {
+    bed = await startTestBed(await servers(), { configuration: 'envoy-answer-share.yaml' });
+  });
+  afterAll(() => bed?.stop());
+
+  /** Asks several times. @returns requests of which bytes of the answer came to the picker */
+  async function read(requests: number): Promise<number> {
+    const sum = () => pickerMetric(bed.picker, 'llm_d_epp_response_size_bytes_sum');
+    const sizes: number[] = [];
+    for (let request = 0; request < requests; request++) {
+      const before = await sum();
+      const answer = await ask(bed.envoy.port, { body: chatBody('anything') });
+      expect(answer.status).toBe(200);
+      await eventually('the charge is released', async () => (await running(bed)) === 0);
+      sizes.push((await sum()) - before);
+    }
+    return sizes.filter((size) => size > 0).length;
+  }
+
+  test('the bodies of about one answer in ten come to the picker', async () => {
+    const share = await read(100);
+    expect(share).toBeGreaterThan(0);
+    expect(share).toBeLessThan(40);
+  });
+
+  test('the share of answers follows its runtime key', async () => {
+    const set = (percent: number) =>
+      fetch(`http://127.0.0.1:${bed.envoy.adminPort}/runtime_modify?pointsman.answers_read=${percent}`, {
+        method: 'POST',
+      });
+    await set(100);
+    expect(await read(5)).toBe(5);
+    await set(0);
+    expect(await read(5)).toBe(0);
+  });
+
+  test('a streamed answer outside of the share is charged until its last byte', async () => {
+    const { answer } = await begin(bed.envoy.port, { body: chatBody('stream', { stream: true }) });
+    expect(await running(bed)).toBe(1);
+    lastEvent.go();
+    answer.resume();
+    await eventually('the charge is released', async () => (await running(bed)) === 0);
+    expect(answer.complete).toBe(true);
+  });
+});
+
 const BUFFERED = {
   request_body_mode: 'BUFFERED',
   request_trailer_mode: 'SKIP',

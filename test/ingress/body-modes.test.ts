@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { BodyMode, decodeProcessRequest } from '../../dist/src/ingress/codec/process-request.js';
 import { unusableModes } from '../../dist/src/ingress/processing-modes.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
+import { AnswerBodies } from '../../dist/src/response/answer-bodies.js';
 import {
   bodyModes,
   requestBody,
@@ -96,6 +97,25 @@ describe('an answer whose body the proxy does not send', () => {
     expect(ended[0]![2]).toMatchObject({ durationSeconds: 2, status: 200, firstTokenSeconds: undefined });
     expect(shard.recorder.named('streamClosed')).toEqual([['streamClosed', 'OK', 2]]);
     expect(shard.recorder.named('firstToken')).toEqual([]);
+  });
+
+  it('an answer whose body the proxy does not send shows no first token while other answers have bodies', () => {
+    const shard = new FakeShard({ services: { answerBodies: new AnswerBodies() } });
+    const headOnly = () => {
+      placed(shard, NONE).say(responseHeaders(SSE)).say(responseTrailers());
+      return shard.charges.at(-1)!.answers[0];
+    };
+    expect(headOnly()).toMatchObject({ streamed: true });
+    placed(shard, FULL_DUPLEX).say(responseHeaders(SSE), responseBody('data: [DONE]\n\n', true));
+    expect(shard.charges.at(-1)!.answers[0]).toMatchObject({ streamed: true });
+    expect(headOnly()).toMatchObject({ streamed: false });
+  });
+
+  it('bodies of answers are remembered for a minute', () => {
+    const bodies = new AnswerBodies();
+    expect(bodies.comeNow(0)).toBe(false);
+    bodies.came(5);
+    expect([bodies.comeNow(60_005), bodies.comeNow(60_006)]).toEqual([true, false]);
   });
 
   it('an answer whose body the proxy does not send is not counted as complete when its stream is reset', () => {

@@ -18,11 +18,14 @@ export type EnvoyConfiguration =
   | 'envoy-fail-open.yaml'
   | 'envoy-socket.yaml'
   | 'envoy-answer-heads.yaml'
+  | 'envoy-answer-share.yaml'
   | 'envoy-headers-only.yaml';
 
 /** An Envoy in a process of its own. */
 export interface EnvoyProcess {
   readonly port: number;
+  /** Port of its admin page. */
+  readonly adminPort: number;
   stop(): Promise<void>;
 }
 
@@ -114,7 +117,7 @@ export async function runEnvoy(
       throw new Error(`Envoy did not get ready: ${errorMessage(error)}: ${log}`);
     },
   );
-  return { port, stop };
+  return { port, adminPort, stop };
 }
 
 interface SocketAddress {

@@ -21,6 +21,7 @@ import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
 import { RequestRules } from '../../request/rules.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
+import { AnswerBodies } from '../../response/answer-bodies.js';
 import { LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs, recentPoolClockMs, recentThreadClockMs, threadClockMs } from '../../runtime/pool-clock.js';
 import { seededRandom } from '../../runtime/seeded-random.js';
@@ -144,6 +145,7 @@ export class PoolStack {
   readonly #chain: TokenChain;
   readonly #blockTokens: number;
   readonly #ratios: TokenRatios;
+  readonly #answerBodies = new AnswerBodies();
   readonly #plugins: ShardPlugins;
   readonly #decider: Decider;
   readonly #trail: DecisionTrail;
@@ -358,6 +360,7 @@ export class PoolStack {
       admission: this.#admission(),
       recorder: this.#recorder,
       ratios: this.#ratios,
+      answerBodies: this.#answerBodies,
       bounds,
       decide,
       observe,
