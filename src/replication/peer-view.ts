@@ -1,7 +1,5 @@
-import type { Envelope, LoadRow, UpdateBody } from './messages.js';
-
-/** Load of all live peers on an endpoint. */
-export type LoadSum = Omit<LoadRow, 'endpoint'>;
+import { EndpointSums, type LoadSum, type Row } from './endpoint-sums.js';
+import type { Envelope, UpdateBody } from './messages.js';
 
 /** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
 export const SILENCE_MS = 700;
@@ -12,7 +10,7 @@ const FORGET_MS = 60_000;
 /** Age of a process, at its first update, up to which all tokens used there count as new. */
 const YOUNG_MS = 10_000;
 /** Bound on the peers. A further peer replaces the one that has been silent for longest, if one is silent. */
-export const PEERS_MAX = 64;
+export const PEERS_MAX = 256;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = 4_096;
 /** Bound on the tenants of a peer. */
@@ -23,18 +21,8 @@ const BEYOND_MAX = 1_024;
 /** Update of a peer, with the fields that identify it. */
 export type PeerUpdate = UpdateBody & Pick<Envelope, 'replica' | 'epoch' | 'sentAtMs'>;
 
-/** Bound on a sum of loads: what the columns of the core hold. */
-const SUM_MAX = 2 ** 31 - 1;
-
 /** Full updates far behind the last one after which that is taken for forged, and the peer begins anew. */
 const FAR_BEHIND_MAX = 3;
-
-interface Row {
-  readonly sequence: number;
-  readonly load: LoadRow;
-  /** Requests of `load.charged` that were reported by `load()` already. */
-  told: number;
-}
 
 /** A process of another replica. */
 interface Peer {
@@ -89,11 +77,8 @@ export interface Receipt {
 }
 
 const IGNORED: Receipt = { ignored: true, appeared: false, gap: false, spent: [] };
-const NONE_CHANGED: readonly bigint[] = [];
 const NONE_SILENT: readonly string[] = [];
 const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number }[] = [];
-const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0, pending: 0, held: 0, charged: 0 };
-
 /**
  * State of the peers by their updates. Every row is the whole load of one peer on one endpoint, with the number of its
  * update: the newest row counts, once, so updates may come late, twice or not at all. Each process of a replica is a
@@ -102,7 +87,8 @@ const NONE: LoadSum = { requests: 0, tokens: 0, prefill: 0, prompt: 0, output: 0
  */
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
-  readonly #changed = new Set<bigint>();
+  readonly #sums = new EndpointSums();
+  #live = 0;
 
   /**
    * Applies an update. One that was under way for longer than usual counts as heard when it was sent: what a slow
@@ -117,10 +103,9 @@ export class PeerView {
     peer.heardMs = Math.max(peer.heardMs, nowMs - peer.usualLag.excess(lagMs, nowMs));
     const live = !update.leaves && nowMs - peer.heardMs <= SILENCE_MS;
     const appeared = live && (peer !== before || !peer.live);
-    if (live !== peer.live) this.#mark(peer);
     // Load that the peer reported before its silence may have ended.
     if (live && !peer.live && peer === before) peer.countsFrom = update.sequence;
-    peer.live = live;
+    this.#setLive(peer, live);
     if (appeared) this.#forgetEarlier(peer);
     if (isFarBehind(peer, update)) this.#beginAnew(peer, update.sequence);
     const gap = noteSequence(peer, update.sequence);
@@ -147,10 +132,9 @@ export class PeerView {
     let silent: string[] | undefined;
     for (const peer of this.#peers.values()) {
       const silence = nowMs - peer.heardMs;
-      if (silence > FORGET_MS) this.#peers.delete(processOf(peer));
+      if (silence > FORGET_MS) this.#forget(peer);
       if (!peer.live || silence <= SILENCE_MS) continue;
-      peer.live = false;
-      this.#mark(peer);
+      this.#setLive(peer, false);
       silent ??= [];
       silent.push(peer.replica);
     }
@@ -159,30 +143,12 @@ export class PeerView {
 
   /** Endpoints whose load may have changed since the last call. */
   takeChanged(): readonly bigint[] {
-    if (this.#changed.size === 0) return NONE_CHANGED;
-    const changed = [...this.#changed];
-    this.#changed.clear();
-    return changed;
+    return this.#sums.takeChanged();
   }
 
   /** Load of all live peers on an endpoint; `charged` counts the requests sent there since the last call. */
   load(endpoint: bigint): LoadSum {
-    const sum = { ...NONE };
-    for (const { live, rows, countsFrom } of this.#peers.values()) {
-      const row = rows.get(endpoint);
-      if (!live || row === undefined || row.sequence < countsFrom) continue;
-      const { load } = row;
-      sum.requests = added(sum.requests, load.requests);
-      sum.tokens = added(sum.tokens, load.tokens);
-      sum.prefill = added(sum.prefill, load.prefill);
-      sum.prompt = added(sum.prompt, load.prompt);
-      sum.output = added(sum.output, load.output);
-      sum.pending = added(sum.pending, load.pending);
-      sum.held = added(sum.held, load.held);
-      sum.charged = added(sum.charged, Math.max(0, load.charged - row.told));
-      row.told = Math.max(row.told, load.charged);
-    }
-    return sum;
+    return this.#sums.take(endpoint);
   }
 
   /** Endpoints in the reports of live peers. */
@@ -192,9 +158,7 @@ export class PeerView {
 
   /** Live peers. */
   get live(): number {
-    let live = 0;
-    for (const peer of this.#peers.values()) live += Number(peer.live);
-    return live;
+    return this.#live;
   }
 
   /** Live peers of which updates are missing. */
@@ -248,8 +212,7 @@ export class PeerView {
 
   /** Drops all that the peer said with higher numbers. */
   #beginAnew(peer: Peer, sequence: number): void {
-    this.#mark(peer);
-    peer.rows.clear();
+    this.#dropRows(peer);
     peer.beyond.clear();
     peer.complete = sequence - 1;
     peer.highest = sequence - 1;
@@ -260,7 +223,7 @@ export class PeerView {
   /** Forgets silent processes of a replica of which another one is heard. */
   #forgetEarlier(heard: Peer): void {
     for (const peer of this.#peers.values()) {
-      if (peer.replica === heard.replica && !peer.live) this.#peers.delete(processOf(peer));
+      if (peer.replica === heard.replica && !peer.live) this.#forget(peer);
     }
   }
 
@@ -271,40 +234,62 @@ export class PeerView {
     for (const peer of this.#peers.values()) {
       if (!peer.live && peer.heardMs <= (quietest?.heardMs ?? Number.POSITIVE_INFINITY)) quietest = peer;
     }
-    return quietest !== undefined && this.#peers.delete(processOf(quietest));
+    if (quietest === undefined) return false;
+    this.#forget(quietest);
+    return true;
   }
 
-  #mark({ rows }: Peer): void {
-    for (const endpoint of rows.keys()) this.#changed.add(endpoint);
+  #forget(peer: Peer): void {
+    if (!this.#peers.delete(processOf(peer))) return;
+    if (peer.live) this.#live--;
+    peer.live = false;
+    this.#dropRows(peer);
+  }
+
+  #dropRows({ rows }: Peer): void {
+    for (const [endpoint, row] of rows) this.#sums.drop(endpoint, row);
+    rows.clear();
+  }
+
+  /** Counts the rows of a peer that is heard again, and no row of one that is silent. */
+  #setLive(peer: Peer, live: boolean): void {
+    if (live === peer.live) return;
+    peer.live = live;
+    this.#live += live ? 1 : -1;
+    for (const row of peer.rows.values()) this.#sums.set(row, row.load, counts(peer, row.sequence));
   }
 
   #takeLoads(peer: Peer, { full, loads, sequence }: PeerUpdate): void {
     const { rows } = peer;
     if (sequence < peer.fullAt) return;
     for (const load of loads) {
-      const before = rows.get(load.endpoint);
-      if (before !== undefined && before.sequence > sequence) continue;
-      if (before === undefined && rows.size >= ROWS_MAX) continue;
-      rows.set(load.endpoint, { sequence, load, told: before?.told ?? 0 });
-      this.#changed.add(load.endpoint);
+      let row = rows.get(load.endpoint);
+      if (row !== undefined && row.sequence > sequence) continue;
+      if (row === undefined) {
+        if (rows.size >= ROWS_MAX) continue;
+        row = this.#sums.open(load);
+        rows.set(load.endpoint, row);
+      }
+      row.sequence = sequence;
+      this.#sums.set(row, load, counts(peer, sequence));
     }
     if (!full) return;
     peer.fullAt = sequence;
     for (const [endpoint, row] of rows) {
       if (row.sequence >= sequence) continue;
+      this.#sums.drop(endpoint, row);
       rows.delete(endpoint);
-      this.#changed.add(endpoint);
     }
   }
+}
+
+function counts({ live, countsFrom }: Peer, sequence: number): boolean {
+  return live && sequence >= countsFrom;
 }
 
 /** Key of a process among all processes of all replicas. */
 function processOf({ replica, epoch }: Pick<Envelope, 'replica' | 'epoch'>): string {
   return `${epoch} ${replica}`;
-}
-
-function added(sum: number, more: number): number {
-  return Math.min(SUM_MAX, sum + more);
 }
 
 /**

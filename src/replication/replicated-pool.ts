@@ -1,6 +1,6 @@
 import type { ExportedSegment } from '../core/index-export.js';
+import type { LoadSum } from './endpoint-sums.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from './messages.js';
-import type { LoadSum } from './peer-view.js';
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {

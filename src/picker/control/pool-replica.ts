@@ -5,9 +5,9 @@ import { LoadTable, type RequestLoad, SLOT_WORDS } from '../../core/load-table.j
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
+import type { LoadSum } from '../../replication/endpoint-sums.js';
 import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
-import type { LoadSum } from '../../replication/peer-view.js';
 import type { ReplicatedPool } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
