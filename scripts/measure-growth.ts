@@ -1,4 +1,4 @@
-// Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16,64] [--rate 20000] [--seconds 3]`.
+// Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16,64] [--rate 20000] [--cpu 0.25]`.
 //
 // Replicas in one process, each with the core, the pool and the replicator of a picker; messages arrive half a
 // millisecond after they were sent. Time is simulated, CPU time is not: it is that of the replicators' own calls, without
@@ -25,18 +25,22 @@ const { values } = parseArgs({
     rate: { type: 'string', default: '20000' },
     seconds: { type: 'string', default: '3' },
     endpoints: { type: 'string', default: '64' },
+    cpu: { type: 'string', default: '0.25' },
   },
 });
 const RATE = Number(values.rate);
 const SECONDS = Number(values.seconds);
 const ENDPOINTS = Number(values.endpoints);
 const TURN_BLOCKS = 8;
-/** A conversation of 24 turns fits, and a cache holds as many as its share of the conversations. */
-const TURNS_MAX = 24;
-const CONVERSATIONS = 30 * ENDPOINTS;
-const CACHE_BLOCKS = 1.2 * TURN_BLOCKS * (TURNS_MAX / 2) * (CONVERSATIONS / ENDPOINTS);
+const TURNS_MAX = 8;
+/** Every conversation has a turn a second. */
+const CONVERSATIONS = RATE;
+/** The caches hold all conversations. */
+const CACHE_BLOCKS = Math.ceil((1.2 * TURN_BLOCKS * TURNS_MAX * CONVERSATIONS) / ENDPOINTS);
+/** Blocks of an index: a power of two above what the caches hold, twice. */
+const INDEX_BLOCKS = 2 ** Math.ceil(Math.log2(2 * CACHE_BLOCKS * ENDPOINTS));
 const HOLD_MS = 200;
-const WARM_MS = 1_000;
+const WARM_MS = 4_000;
 const DELAY_MS = 0.5;
 const STEP_MS = 0.5;
 const BURST = 40 * ENDPOINTS;
@@ -44,21 +48,28 @@ const none = () => undefined;
 
 let nowMs = 1_000;
 
-/** Messages under way, in the order of their arrival. */
+interface Letter {
+  readonly atMs: number;
+  readonly from: string;
+  /** The empty text = all. */
+  readonly to: string;
+  readonly bytes: Uint8Array;
+}
+
+/** Messages under way. */
 class Wire {
-  readonly #queue: { readonly atMs: number; readonly from: string; readonly to: string; readonly bytes: Uint8Array }[] =
-    [];
+  #queue: Letter[] = [];
 
   put(from: string, to: string, bytes: Uint8Array): void {
     this.#queue.push({ atMs: nowMs + DELAY_MS, from, to, bytes });
   }
 
   deliver(replicas: readonly Replica[]): void {
-    while (this.#queue.length > 0 && this.#queue[0]!.atMs <= nowMs) {
-      const { from, to, bytes } = this.#queue.shift()!;
-      for (const replica of replicas)
-        if (replica.name !== from && (to === '' || to === replica.name)) replica.receive(bytes);
-    }
+    const due = this.#queue.filter(({ atMs }) => atMs <= nowMs);
+    if (due.length === 0) return;
+    this.#queue = this.#queue.filter(({ atMs }) => atMs > nowMs);
+    for (const replica of replicas)
+      replica.receive(due.filter(({ from, to }) => from !== replica.name && (to === '' || to === replica.name)));
   }
 }
 
@@ -75,7 +86,7 @@ class Replica {
   constructor(index: number, wire: Wire) {
     this.name = `r${String(index).padStart(3, '0')}`;
     this.#nextMs = nowMs + (index % 10) / 2;
-    const sizes = { ...defaultPoolSizes, endpoints: 128, indexBlocks: 262_144, threads: 2, changeBytes: 1 << 20 };
+    const sizes = { ...defaultPoolSizes, endpoints: 128, indexBlocks: INDEX_BLOCKS, threads: 2, changeBytes: 1 << 20 };
     const memory = createPoolMemory(sizes, { hashSeed: 7n });
     const control = attachCore(memory, 0);
     const operations = [
@@ -101,7 +112,8 @@ class Replica {
       close: async () => undefined,
     };
     const shared = { replica: this.name, epoch: 1, seedCheck: 1, sharesIndex: true, pool, link, log: none };
-    this.replicator = new Replicator({ ...shared, wallMs: () => nowMs });
+    const pace = { cpuShare: Number(values.cpu), workMs: () => process.threadCpuUsage().user / 1_000 };
+    this.replicator = new Replicator({ ...shared, ...pace, wallMs: () => nowMs });
     this.replicator.alone();
     const shard = attachCore(memory, 1);
     this.decider = new Decider(shard, BigInt(index + 1));
@@ -114,8 +126,10 @@ class Replica {
     this.spentMs += (process.threadCpuUsage().user - began) / 1_000;
   }
 
-  receive(bytes: Uint8Array): void {
-    this.#timed(() => this.replicator.receive(bytes, nowMs));
+  receive(letters: readonly Letter[]): void {
+    this.#timed(() => {
+      for (const { bytes } of letters) this.replicator.receive(bytes, nowMs);
+    });
   }
 
   tick(): void {
@@ -188,7 +202,7 @@ function placeAnywhere(replicas: readonly Replica[], chain: readonly bigint[]) {
   return { slot: slots[0]!, release: () => replica.decider.release(ticket, ticketGeneration) };
 }
 
-/** Share of the prompts' blocks that the engines' caches held, after a second of warming up, and what it took. */
+/** Share of the prompts' blocks that the engines' caches held, after some seconds of warming up, and what it took. */
 function conversations(replicas: readonly Replica[], wire: Wire) {
   const caches = Array.from({ length: ENDPOINTS }, () => new Cache());
   const chains = Array.from({ length: CONVERSATIONS }, () => [] as bigint[]);
@@ -256,6 +270,7 @@ for (const count of values.replicas.split(',').map(Number)) {
     'cores a replica': measured.cores.toFixed(3),
     'CPU of a replica, µs a request of the pool': measured.microseconds.toFixed(2),
     'bytes sent a request': measured.bytes.toFixed(0),
+    'interval, ms': Math.max(...replicas.map(({ replicator }) => replicator.intervalMs)).toFixed(0),
     'messages sent a second': measured.messages.toFixed(0),
     'burst, max / mean': burst(replicas, wire).toFixed(2),
   };

@@ -1,5 +1,6 @@
 import { errorMessage } from '../runtime/error-message.js';
 import { PacedReport } from '../runtime/paced-report.js';
+import { ExchangePace, INTERVAL_MS_MIN } from './exchange-pace.js';
 import type { ReplicaLink } from './link.js';
 import { MessageFreshness } from './message-freshness.js';
 import {
@@ -28,6 +29,8 @@ import { BAD_MESSAGES, type BadMessage, WireError } from './wire.js';
 const HEARTBEAT_MS = 200;
 /** Interval between two full updates, which mend whatever was lost. */
 const FULL_MS = 1_000;
+/** Number of live peers up to which the loads of each update are applied at once. */
+const PEERS_AT_ONCE = 8;
 const NOTHING: readonly never[] = [];
 /** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
 const HASHES_MAX = 32_768;
@@ -47,6 +50,10 @@ export interface ReplicatorOptions {
   /** Milliseconds since 1970, by a clock that is not set while the process runs: late messages are told by it. */
   readonly wallMs: () => number;
   readonly log: (level: 'info' | 'warn', text: string, details?: object) => void;
+  /** Share of one core that the exchange may take before its updates come less often; absent = no bound. */
+  readonly cpuShare?: number | undefined;
+  /** Milliseconds of CPU or elapsed time, by which the share is measured; absent = `performance.now`. */
+  readonly workMs?: (() => number) | undefined;
 }
 
 /** Counters of replication. */
@@ -90,6 +97,12 @@ export class Replicator {
   readonly #snapshots = new Snapshots();
   readonly #told = new ToldLoads();
   readonly #freshness: MessageFreshness;
+  readonly #pace: ExchangePace;
+  readonly #workMs: () => number;
+  /** Placements since the last update. */
+  #waiting: Placement[] = [];
+  #waitingHashes = 0;
+  #dueMs = Number.NEGATIVE_INFINITY;
   #sequence = 0;
   #serial = 0;
   #nowMs = 0;
@@ -126,6 +139,8 @@ export class Replicator {
   constructor(options: ReplicatorOptions) {
     this.#options = options;
     this.#freshness = new MessageFreshness(options.key !== undefined);
+    this.#pace = new ExchangePace(options.cpuShare ?? 1);
+    this.#workMs = options.workMs ?? (() => performance.now());
     if (!options.sharesIndex) this.#snapshots.settle();
   }
 
@@ -136,6 +151,16 @@ export class Replicator {
   /** Whether this replica is the first by name of all live ones. */
   get isFirst(): boolean {
     return this.peers.every(({ live, replica }) => !live || this.#options.replica < replica);
+  }
+
+  /** Milliseconds between two updates of this replica. */
+  get intervalMs(): number {
+    return this.#pace.intervalMs;
+  }
+
+  /** Share of one core that the exchange takes. */
+  get cpuShare(): number {
+    return this.#pace.usedShare;
   }
 
   get livePeers(): number {
@@ -152,6 +177,7 @@ export class Replicator {
     this.#nowMs = nowMs;
     this.#fullMs = Number.NEGATIVE_INFINITY;
     this.#sentMs = Number.NEGATIVE_INFINITY;
+    this.#dueMs = Number.NEGATIVE_INFINITY;
     this.tick(nowMs);
   }
 
@@ -165,11 +191,14 @@ export class Replicator {
    * @returns whether there was news of this replica
    */
   tick(nowMs: number): boolean {
+    const began = this.#workMs();
     this.#nowMs = nowMs;
     const isNews = this.#publish();
     for (const replica of this.#view.expire(nowMs)) this.#silent.note(replica, nowMs);
     this.#applyLoads();
     this.#ask();
+    this.#pace.spent(this.#workMs() - began);
+    this.#pace.look(nowMs);
     return isNews;
   }
 
@@ -185,7 +214,11 @@ export class Replicator {
     const { pool } = this.#options;
     const full = this.#nowMs - this.#fullMs >= FULL_MS;
     // Before the loads, which count the requests of these records.
-    const placements = this.#takePlacements();
+    this.#takePlacements();
+    if (this.#nowMs < this.#dueMs && this.#waitingHashes < HASHES_MAX) return this.#waiting.length > 0;
+    const placements = this.#waiting;
+    this.#waiting = [];
+    this.#waitingHashes = 0;
     const changed = pool.changed();
     const loads: readonly LoadRow[] = changed || full ? this.#told.changed(pool.loads(full), full) : NOTHING;
     const ejections = changed ? pool.ejections() : NOTHING;
@@ -195,21 +228,23 @@ export class Replicator {
     const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
     if (!news && !full && this.#nowMs - this.#sentMs < HEARTBEAT_MS) return false;
     if (full) this.#fullMs = this.#nowMs;
+    if (this.#pace.intervalMs > INTERVAL_MS_MIN) this.#dueMs = this.#nowMs + this.#pace.intervalMs;
     const [some = [], ...rest] = pieces(placements);
     this.#send(this.#update({ ...first, ejections: unique([...first.ejections, ...ejections]), placements: some }));
     for (const more of rest) this.#send(this.#update({ placements: more }));
     return news;
   }
 
-  #takePlacements(): Placement[] {
-    const placements: Placement[] = [];
-    const lost = this.#options.pool.placements((placement) => placements.push(placement));
-    if (lost > 0) {
-      // A number that is never sent: peers see the gap and ask for the index.
-      this.#sequence++;
-      this.counts.lostPlacements += lost;
-    }
-    return placements;
+  /** Empties the ring of placed prompts, also between two updates: it is small. */
+  #takePlacements(): void {
+    const lost = this.#options.pool.placements((placement) => {
+      this.#waiting.push(placement);
+      this.#waitingHashes += placement.hashes.length + 3;
+    });
+    if (lost === 0) return;
+    // A number that is never sent: peers see the gap and ask for the index.
+    this.#sequence++;
+    this.counts.lostPlacements += lost;
   }
 
   #update(parts: Partial<UpdateBody>): UpdateBody {
@@ -246,6 +281,12 @@ export class Replicator {
 
   /** Applies a message of another replica. */
   receive(bytes: Uint8Array, nowMs: number): void {
+    const began = this.#workMs();
+    this.#receive(bytes, nowMs);
+    this.#pace.spent(this.#workMs() - began);
+  }
+
+  #receive(bytes: Uint8Array, nowMs: number): void {
     this.#nowMs = nowMs;
     this.counts.receivedMessages++;
     this.counts.receivedBytes += bytes.length;
@@ -297,7 +338,8 @@ export class Replicator {
     if (!sharesIndex) this.#view.completedAll();
     else if (update.seedCheck !== seedCheck) this.#reportSeed(replica);
     else if (update.placements.length > 0) pool.applyPlacements(update.placements);
-    this.#applyLoads();
+    // With many peers the next tick applies what all of them have told.
+    if (this.#live <= PEERS_AT_ONCE) this.#applyLoads();
   }
 
   /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */

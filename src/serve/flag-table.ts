@@ -162,6 +162,14 @@ export const SERVE_FLAGS = {
     '<url>',
     'NATS servers through which the replicas of the pool share load and prompts, nats://[user:password@]host:4222.',
   ),
+  'replication-cpu-percent': flag(
+    LIFE,
+    '<number>',
+    25,
+    '25',
+    parseInteger(1, 100),
+    'Share of one core that sharing with replicas may take before updates come less often, every 20 ms at least.',
+  ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 
   ...OBSERVE_FLAGS,

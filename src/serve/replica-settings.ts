@@ -12,7 +12,11 @@ import type { ServeFlags } from './flags.js';
  * @throws {Error} one line, when the address or a file cannot be used
  */
 export function replicaSettings(
-  { replicationUrl, podName }: Pick<ServeFlags, 'replicationUrl' | 'podName'>,
+  {
+    replicationUrl,
+    replicationCpuPercent,
+    podName,
+  }: Pick<ServeFlags, 'replicationUrl' | 'replicationCpuPercent' | 'podName'>,
   section: ReplicationConfig | undefined,
   poolName: string,
 ): ReplicaSettings | undefined {
@@ -30,6 +34,7 @@ export function replicaSettings(
     // one.
     replica: podName ?? `${hostname()}-${randomBytes(4).toString('hex')}`,
     jetStream: section?.jetStream === true,
+    cpuShare: replicationCpuPercent / 100,
     hashKey: section?.hashKeyFile === undefined ? '' : hashKey(section.hashKeyFile),
   };
 }

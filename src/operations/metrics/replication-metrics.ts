@@ -21,6 +21,8 @@ export interface ReplicationFigures {
     readonly snapshotsSent: number;
     readonly snapshotsTaken: number;
   };
+  readonly intervalMs: number;
+  readonly cpuShare: number;
 }
 
 type Counts = Omit<ReplicationFigures['counts'], 'badMessages'>;
@@ -76,6 +78,16 @@ function addGauges(exposition: MetricsExposition, read: () => ReplicationFigures
     name: 'pointsman_replication_peers',
     help: 'Other replicas that were heard within the last 0.7 s.',
     read: () => [{ labels: {}, value: read().peers.filter(({ live }) => live).length }],
+  });
+  exposition.addGauge({
+    name: 'pointsman_replication_interval_seconds',
+    help: 'Time between two updates for other replicas; longer while the exchange takes its share of a core.',
+    read: () => [{ labels: {}, value: read().intervalMs / 1000 }],
+  });
+  exposition.addGauge({
+    name: 'pointsman_replication_cpu_share',
+    help: 'Share of one core that the exchange with other replicas takes.',
+    read: () => [{ labels: {}, value: read().cpuShare }],
   });
   const ofPeer = (name: string, help: string, pick: (peer: ReplicationFigures['peers'][number]) => number) =>
     exposition.addGauge({

@@ -36,6 +36,8 @@ export interface ReplicaSettings {
   readonly hashKey: string;
   /** Whether JetStream keeps what must survive all replicas. */
   readonly jetStream: boolean;
+  /** Share of one core that the exchange may take before its updates come less often, 0 to 1. */
+  readonly cpuShare: number;
 }
 
 export interface ReplicationControlOptions {
@@ -58,6 +60,10 @@ export interface ReplicationReport {
   readonly joined: boolean;
   readonly peers: Replicator['peers'];
   readonly counts: Readonly<ReplicationCounts>;
+  /** Milliseconds between two updates of this replica. */
+  readonly intervalMs: number;
+  /** Share of one core that the exchange takes. */
+  readonly cpuShare: number;
 }
 
 /** Gives the replicator its clock and its link. Control thread only. */
@@ -141,6 +147,7 @@ export class ReplicationControl implements Part {
       link,
       key: messageKey(settings.group, settings.hashKey),
       wallMs: steadyClock(),
+      cpuShare: settings.cpuShare,
       log: (level, text, details = {}) => this.#log[level](details, text),
     });
     replicator.lag = (ms) => this.lag(ms);
@@ -167,6 +174,8 @@ export class ReplicationControl implements Part {
       joined: this.#replicator?.joined === true,
       peers: this.#replicator?.peers ?? [],
       counts: this.#replicator?.counts ?? noCounts(),
+      intervalMs: this.#replicator?.intervalMs ?? 0,
+      cpuShare: this.#replicator?.cpuShare ?? 0,
     };
   }
 
