@@ -6,7 +6,7 @@ import { seededRandom } from '../../dist/src/runtime/seeded-random.js';
 const ENDPOINTS = [1n, 2n, 3n];
 
 describe('sums of the loads of peers', () => {
-  it('are those of the rows that count, whatever was set, dropped and silenced before', () => {
+  it('sums of the loads of peers are those of the rows that count, whatever was set, dropped and silenced before', () => {
     const random = seededRandom(7n);
     const below = (limit: number) => Math.floor(random() * limit);
     const sums = new EndpointSums();
@@ -33,7 +33,7 @@ describe('sums of the loads of peers', () => {
     }
   });
 
-  it('count a request that was sent once, also when its peer was silent in between', () => {
+  it('sums of the loads of peers count a request that was sent once, also when its peer was silent in between', () => {
     const sums = new EndpointSums();
     const row = sums.open(rowOf(1n, 0, 0));
     sums.set(row, rowOf(1n, 0, 5), true);
@@ -43,7 +43,7 @@ describe('sums of the loads of peers', () => {
     expect([sums.take(1n).charged, sums.take(1n).charged]).toEqual([2, 0]);
   });
 
-  it('name an endpoint that has changed once, also when its last row has gone', () => {
+  it('an endpoint that has changed is named once, also when its last row has gone', () => {
     const sums = new EndpointSums();
     const row = sums.open(rowOf(1n, 3, 0));
     sums.set(row, row.load, true);

@@ -15,16 +15,16 @@ describe('the pace of an exchange', () => {
   }
   let clockMs = 0;
 
-  it('has the least interval while the exchange takes less than its share', () => {
+  it('the pace of an exchange has the least interval while the exchange takes less than its share', () => {
     expect(intervalAfter(2, 0.2)).toBe(INTERVAL_MS_MIN);
   });
 
-  it('grows while the exchange takes more than its share, to a bound', () => {
+  it('the pace of an exchange slows down while the exchange takes more than its share, to a bound', () => {
     expect(intervalAfter(0.3, 0.5)).toBe(2 * INTERVAL_MS_MIN);
     expect(intervalAfter(5, 0.5)).toBe(INTERVAL_MS_MAX);
   });
 
-  it('shrinks again when the exchange takes less than half of its share, and stays in between', () => {
+  it('the pace of an exchange is as before when that takes less than half of its share, and stays in between', () => {
     const pace = new ExchangePace(0.25);
     intervalAfter(5, 0.5, pace);
     expect(intervalAfter(5, 0.2, pace)).toBe(INTERVAL_MS_MAX);
@@ -33,7 +33,7 @@ describe('the pace of an exchange', () => {
 });
 
 describe('a replica whose exchange takes more than its share', () => {
-  it('sends updates less often, with every placement in between', () => {
+  it('a replica whose exchange takes more than its share sends updates less often, with every placement in between', () => {
     const pool = new HeardPool();
     let next = 0n;
     pool.placements = (visit) => {
