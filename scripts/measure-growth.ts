@@ -1,4 +1,4 @@
-// Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16,64] [--rate 20000] [--cpu 0.25]`.
+// Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16] [--rate 20000] [--cpu 0.25]`.
 //
 // Replicas in one process, each with the core, the pool and the replicator of a picker; messages arrive half a
 // millisecond after they were sent. Time is simulated, CPU time is not: it is that of the replicators' own calls, without
