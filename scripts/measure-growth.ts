@@ -1,8 +1,8 @@
 // Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16] [--rate 20000] [--cpu 0.25]`.
 //
 // Replicas in one process, each with the core, the pool and the replicator of a picker; messages arrive half a
-// millisecond after they were sent. Time is simulated, CPU time is not: it is that of the replicators' own calls, without
-// sockets. The engines' caches are lists of blocks, so a hit is one of the engine, not one of the picker's index.
+// millisecond after they were sent. Time is simulated, CPU time is not: it is that of the calls of the replicators, no
+// sockets. The caches of the engines are lists of blocks, so a hit is one of the engine, not one of the index.
 // Conversations: each turn has the prompt of the one before and eight blocks more, and comes to any replica.
 import { parseArgs } from 'node:util';
 import {
