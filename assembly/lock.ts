@@ -8,6 +8,7 @@
 // Spinning bridges what a lock is held for (under 1 µs each time); then sleep with a time-out. Pure futex waiting and
 // pure spinning both collapse, the one under contention, the other when threads outnumber the cores.
 import { ASSERTIONS } from './assertions';
+import { journalRelease } from './load-journal';
 import { HEADER, HEADER_COMMIT_LOCK, HEADER_INDEX_LOCK, THREAD, THREADS } from './memory';
 
 const SPINS: i32 = 100;
@@ -89,6 +90,7 @@ function lockWait(lock: usize, sleeps: u32): bool {
 export function lockRelease(lock: usize): void {
   if (ASSERTIONS) assert(lockHeld(lock), 'the lock is held by the thread that releases it');
   if (ASSERTIONS) lockReleasing(lock);
+  if (lock == COMMIT_LOCK) journalRelease();
   atomic.store<u32>(lock, 0);
   if (atomic.load<u32>(lock, LOCK_SLEEPERS) != 0) atomic.notify(lock, 1);
   if (ASSERTIONS) assert(!lockHeld(lock), 'a released lock is not held any more');

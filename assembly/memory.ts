@@ -18,7 +18,7 @@ export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the l
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 30;
+export const LAYOUT_VERSION: u32 = 31;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -43,6 +43,9 @@ export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes e
 // Locks, each alone on 128 bytes: owner and sleepers (see lock.ts).
 export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
 export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active blocks
+
+// Load journal: a count, then a ring on lines of its own (see load-journal.ts).
+export const HEADER_JOURNAL: usize = 4096 + 256;
 
 // Pool words.
 export const HEADER_POOL: usize = 8192;

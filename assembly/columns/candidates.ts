@@ -71,16 +71,25 @@ export function keepCandidates(used: u32, count: u32, subset: bool): void {
 }
 
 /**
- * Begins a decision with the candidates of the one before.
- * @param further as in markCandidates
+ * Candidates of the decision before, if those of the next one are the same.
  * @returns how many they are; u32.MAX_VALUE = they have to be marked
  */
-export function candidatesKept(used: u32, subset: bool, further: bool): u32 {
+export function candidatesStill(used: u32, subset: bool): u32 {
   if (!kept || subset || used != keptUsed) return u32.MAX_VALUE;
-  if (keptChanges != poolWords().stateChanges || !allIn()) return u32.MAX_VALUE;
+  return keptChanges != poolWords().stateChanges || !allIn() ? u32.MAX_VALUE : keptCount;
+}
+
+/**
+ * Begins a decision with the candidates of the one before. Commit lock held.
+ * @param further as in markCandidates
+ * @returns as candidatesStill
+ */
+export function candidatesKept(used: u32, subset: bool, further: bool): u32 {
+  const count = candidatesStill(used, subset);
+  if (count == u32.MAX_VALUE) return count;
   if (!further) countDecision();
   if (ASSERTIONS) assert(markLive(used, 0, TAKE_ALL) == keptCount, 'kept candidates are the live endpoints');
-  return keptCount;
+  return count;
 }
 
 /** Counts a decision of the pool: probes are a share of them. */

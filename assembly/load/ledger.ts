@@ -23,6 +23,7 @@ import {
   COLUMN_PROMPT_TOKENS,
   columnAddress,
 } from '../endpoints';
+import { journalSlotChanged } from '../load-journal';
 import { COMMIT_LOCK, lockHeld } from '../lock';
 import { REQUESTS, SLOTS, THREAD, THREADS } from '../memory';
 import { featuresNote } from './features';
@@ -115,6 +116,7 @@ function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
   const slot = entry.slot;
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'load columns change under the commit lock');
   column.addU32(COLUMN_INFLIGHT, slot, requests);
+  journalSlotChanged(slot);
   column.addU32(COLUMN_INFLIGHT_TOKENS, slot, tokens);
   if (ASSERTIONS) assert(<i32>column.u32(COLUMN_INFLIGHT, slot) >= 0, 'requests in flight stay at or above 0');
   const sign = <i32>requests;

@@ -5,7 +5,9 @@ import { ASSERTIONS } from '../assertions';
 import { deathOf } from '../columns/candidates';
 import * as column from '../columns/column';
 import { COLUMN_EJECTION, COLUMN_GENERATION, COLUMN_STATE, DEATH_DEAD, STATE_FREE } from '../endpoints';
+import { journalAllChanged, journalEachChange } from '../load-journal';
 import { COMMIT_LOCK, lockAcquire, lockRelease, lockSleepsMax } from '../lock';
+import { poolWords } from '../pool-words';
 import { isSlot, isTime } from '../preconditions';
 import { answeredItself, answeredPerhaps, doubt } from './dead';
 import { noteFailure, noteSuccess } from './ejection';
@@ -31,6 +33,9 @@ export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f6
   if (ASSERTIONS) assert(result <= RESULT_ANSWERED_ITSELF, 'the result is a known one');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 0;
+  journalEachChange();
+  const ejected = poolWords().ejected;
+  const dead = poolWords().dead;
   let outcome: u32 = 0;
   if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
     const failed = result == RESULT_FAILED || result == RESULT_UNANSWERED;
@@ -45,6 +50,7 @@ export function noteOutcome(slot: u32, slotGeneration: u32, result: u32, now: f6
         'an endpoint that is told as ejected is out',
       );
   }
+  if (poolWords().ejected != ejected || poolWords().dead != dead) journalAllChanged();
   lockRelease(COMMIT_LOCK);
   return outcome;
 }

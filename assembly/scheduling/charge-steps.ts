@@ -27,6 +27,7 @@ import {
   LedgerEntry,
   setHandle,
 } from '../load/ledger-entries';
+import { journalEachChange } from '../load-journal';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockRelease, lockSleepsMax } from '../lock';
 import { REQUESTS, SCANS, SLOTS } from '../memory';
 import { isSlot, isThread, isTicket, isTime, isTruth } from '../preconditions';
@@ -54,6 +55,7 @@ export function release(ticket: u32, generation: u32): u32 {
   if (entry == null) return 1;
   if (!releaseBlocks(entry)) return 2;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   if ((entry.flags & ENTRY_PROBE) != 0 && isCurrent(entry)) endProbe(entry.slot);
   gateReleased(ticket - 1);
   releaseEntry(entry);
@@ -74,6 +76,7 @@ export function prefillDone(ticket: u32, generation: u32, keep: u32, now: f64): 
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   endPrefill(entry);
   if (keep == 0) releaseTokens(entry);
   gateFirstToken(ticket - 1, now);
@@ -91,6 +94,7 @@ export function prefillElsewhere(ticket: u32, generation: u32): u32 {
   if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   gatePrefillElsewhere(ticket - 1);
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -102,6 +106,7 @@ export function grow(ticket: u32, generation: u32, blocks: u32, tokens: u32): u3
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   growOutput(entry, blocks);
   gateOutput(ticket - 1, tokens);
   if (ASSERTIONS) assert(entry.outputBlocks >= blocks, 'the output of a charge has grown');
@@ -115,6 +120,7 @@ export function complete(ticket: u32, generation: u32, tokens: u32, now: f64): u
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (entryOf(ticket, generation) == null) return 1;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   gateEnded(ticket - 1, tokens, now);
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -132,6 +138,7 @@ export function moveCharge(ticket: u32, generation: u32, slot: u32, slotGenerati
   if (entry == null || slot >= SLOTS) return 1;
   if (!releaseBlocks(entry)) return 2;
   if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return 2;
+  journalEachChange();
   let result: u32 = 1;
   if (column.u32(COLUMN_GENERATION, slot) == slotGeneration && column.u32(COLUMN_STATE, slot) != STATE_FREE) {
     if ((entry.flags & ENTRY_PROBE) != 0 && isCurrent(entry)) endProbe(entry.slot);

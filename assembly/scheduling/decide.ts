@@ -20,6 +20,7 @@ import { FEATURE_TAG_SHIFT, featuresNoteBest, featuresNoteWouldPick } from '../l
 import { charge } from '../load/ledger';
 import { entryAt, entryOf, featuresOf, LedgerEntry, setHandle } from '../load/ledger-entries';
 import { noteWantedTpot } from '../load/wanted-times';
+import { journalEachChange } from '../load-journal';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease, lockSleepsMax } from '../lock';
 import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, SCORE, SLOTS } from '../memory';
 import { PROFILES_MAX } from '../pool-words';
@@ -48,6 +49,7 @@ import { logColumns } from './decision-columns';
 import { logBegin, logDecision } from './decision-log';
 import { gateBegin, gateWait } from './gate-pass';
 import { noteSent } from './history-scorers';
+import { confirmed, judged, judgementBegin, runLocked } from './judgement';
 import { clearPrediction } from './predictions';
 import {
   activeProgram,
@@ -58,13 +60,16 @@ import {
   Program,
 } from './program';
 import { captureState, isRecorded } from './recorded-state';
-import { run } from './run-program';
 import { bestMatchNoted } from './score-column';
 import { shadowBegin, shadowRun } from './shadow';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
 /** Needs that MATCH and OVERLAP meet for the request decided last on this thread. */
 let met: u32 = 0;
+
+/** Slots from which on a judgement that does not hold is made again without the lock, and how often. */
+const LARGE_POOL: u32 = 512;
+const LARGE_POOL_TRIES: u32 = 3;
 
 const NEEDS_COLUMNS: u32 = PROGRAM_NEEDS_MATCH | PROGRAM_NEEDS_OVERLAP;
 
@@ -116,6 +121,30 @@ function bestMatch(used: u32): u32 {
       max(i32x4.extract_lane(longest, 2), i32x4.extract_lane(longest, 3)),
     )
   );
+}
+
+/**
+ * Takes the commit lock and picks under it, by a judgement made before it where there can be one.
+ * @param plain whether the decision leaves nothing but its pick, so that it may be judged
+ * @returns a DECIDE_* status; DECIDE_BUSY = the lock was not had in time
+ */
+function commitPick(program: Program, flags: u32, used: u32, total: u32, plain: bool, shown: bool): u32 {
+  judgementBegin();
+  let tries: u32 = used < LARGE_POOL ? 1 : LARGE_POOL_TRIES;
+  while (true) {
+    const early = plain && judged(program, flags, used, total);
+    if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) {
+      answer().count = 0;
+      return DECIDE_BUSY;
+    }
+    journalEachChange();
+    if (early && confirmed(program, flags, used, total)) {
+      gateBegin(flags);
+      return DECIDED;
+    }
+    if (!early || --tries == 0) return runLocked(program, flags, used, total, gateBegin(flags), shown);
+    lockRelease(COMMIT_LOCK);
+  }
 }
 
 /** Charges the first pick. Commit lock held. */
@@ -229,9 +258,9 @@ export function decide(): u32 {
   if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
   if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   if (sessionsOn()) seekSession(blocks);
-  if (!lockAcquire(COMMIT_LOCK, lockSleepsMax())) return DECIDE_BUSY;
-  const gated = gateBegin(flags);
-  let status = run(program, flags, used, total, gated, shown);
+  const plain = !shown && !recorded && shadow == null;
+  let status = commitPick(program, flags, used, total, plain, shown);
+  if (status == DECIDE_BUSY) return status;
   const slot = pickedSlot(0);
   const picked = status == DECIDED && answer().count != 0;
   if (ASSERTIONS) assert(!picked || isSlot(slot), 'the picked slot is one of the pool');

@@ -9,7 +9,7 @@
 // from the same operations, and in a sum of three only the place of the last one matters.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
-import { predictWaiting } from '../columns/values';
+import { predictedWaiting, predictWaiting } from '../columns/values';
 import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_SCRAPED,
@@ -26,7 +26,15 @@ import {
 } from '../endpoints';
 import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
-import { NEVER, noteBestMatch, noteHighest, noteLongestMatch, noteSignal } from './score-column';
+import {
+  bestMatchNoted,
+  longestMatchNoted,
+  NEVER,
+  noteBestMatch,
+  noteHighest,
+  noteLongestMatch,
+  noteSignal,
+} from './score-column';
 
 /** Position of a term in the sum: its place among the terms in their usual order. */
 const FEWEST: u32 = 0;
@@ -163,11 +171,12 @@ function gather(used: u32): bool {
 }
 
 /**
- * Stores the sum of the terms and notes the highest one of the candidates.
+ * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, and notes the highest one of the
+ * candidates.
  * @param lastTerm the term that is added last, a constant of each call
  * @param long whether the prefix term has its second part, a constant of each call
  */
-function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
+function addTerms(from: usize, end: usize, total: u32, lastTerm: u32, long: bool): void {
   const candidates = CANDIDATES;
   const scores = SCORE;
   const matches = MATCH;
@@ -190,7 +199,7 @@ function addTerms(used: u32, total: u32, lastTerm: u32, long: bool): void {
   let best = lowest;
   let bestMatch = i32x4.splat(0);
   let longest = bestMatch;
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+  for (let at = from; at < end; at += 16) {
     const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
     const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
     const free = f32x4.sub(one, v128.load(usage + at));
@@ -229,9 +238,60 @@ export function fusedScores(program: Program, first: u32, used: u32, total: u32)
   if (!gather(used)) return false;
   noteSignal(signals);
   const long = lengthWeight != 0;
-  if (last == PREFIX && !long) addTerms(used, total, PREFIX, false);
-  else if (last == PREFIX) addTerms(used, total, PREFIX, true);
-  else if (last == USAGE) addTerms(used, total, USAGE, true);
-  else addTerms(used, total, FEWEST, true);
+  const end = slotOffset(used);
+  if (last == PREFIX && !long) addTerms(0, end, total, PREFIX, false);
+  else if (last == PREFIX) addTerms(0, end, total, PREFIX, true);
+  else if (last == USAGE) addTerms(0, end, total, USAGE, true);
+  else addTerms(0, end, total, FEWEST, true);
   return true;
+}
+
+// The group once more, for slots whose requests in flight have changed since (judgement.ts). Of its values only the
+// predicted waiting counts depend on them; all others change in holds of the commit lock that change every slot.
+
+/** Result of valueAgain(): the value of the slot is the same, another one, or at an end of the range before or now. */
+export const VALUE_SAME: u32 = 0;
+export const VALUE_INSIDE: u32 = 1;
+export const VALUE_AT_END: u32 = 2;
+
+/** Takes the value of a candidate once more. Commit lock held. @returns VALUE_* */
+export function valueAgain(slot: u32): u32 {
+  if (values != KEYS) return VALUE_SAME;
+  const at = KEYS + slotOffset(slot);
+  const before = load<f32>(at);
+  const value = predictedWaiting(slot);
+  if (value == before) return VALUE_SAME;
+  store<f32>(at, value);
+  return before > low && before < high && value > low && value < high ? VALUE_INSIDE : VALUE_AT_END;
+}
+
+/** Whether a candidate has a value. */
+function isTaken(used: u32, value: f32): bool {
+  const four = f32x4.splat(value);
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    if (v128.any_true(v128.and(f32x4.eq(v128.load(KEYS + at), four), v128.load(CANDIDATES + at)))) return true;
+  }
+  return false;
+}
+
+/** Whether the value of a slot lies in the range that the scores were made with. */
+export function isInRange(slot: u32): bool {
+  const value = load<f32>(KEYS + slotOffset(slot));
+  return value >= low && value <= high;
+}
+
+/** Whether both ends of that range are still values of candidates; isInRange() holds for all of them. */
+export function rangeStays(used: u32): bool {
+  return isTaken(used, low) && isTaken(used, high);
+}
+
+/** Scores a slot and its three neighbours once more, with the values in KEYS and the range as it was. */
+export function scoreAgain(slot: u32, total: u32): void {
+  const matched = bestMatchNoted;
+  const longest = longestMatchNoted;
+  const at = slotOffset(slot & ~3);
+  addTerms(at, at + 16, total, last, true);
+  noteHighest(NaN);
+  noteBestMatch(matched);
+  noteLongestMatch(longest);
 }

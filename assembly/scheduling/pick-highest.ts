@@ -32,6 +32,8 @@ let best: v128 = i32x4.splat(0);
 let lowestRank: i32 = 0;
 let ties: u32 = 0;
 let place: usize = 0;
+/** Whether a single candidate has the highest key, whatever its rank. */
+let alone: bool = false;
 
 /**
  * Ranks of four slots, of which the lowest wins: requests in flight, and any slot with all signals before one without.
@@ -56,9 +58,11 @@ function gatherTies(used: u32, keys: usize): void {
   let lowest = none;
   let counts = i32x4.splat(0);
   let places = i32x4.splat(0);
+  let all = counts;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     if (!v128.any_true(f32x4.eq(v128.load(keys + at), key))) continue;
     const lanes = tied(at, keys);
+    all = i32x4.sub(all, lanes);
     const rank = v128.bitselect(ranks(at, inflight, known, signals), none, lanes);
     const lower = i32x4.lt_s(rank, lowest);
     const counted = v128.and(lanes, v128.or(lower, i32x4.eq(rank, lowest)));
@@ -67,10 +71,28 @@ function gatherTies(used: u32, keys: usize): void {
     places = v128.bitselect(i32x4.splat(<i32>at), places, lower);
     lowest = i32x4.min_s(lowest, rank);
   }
+  alone = laneSumOfIntegers(all) == 1;
   lowestRank = laneMinOfIntegers(lowest);
   const winners = i32x4.eq(lowest, i32x4.splat(lowestRank));
   ties = <u32>laneSumOfIntegers(v128.and(counts, winners));
   place = <usize>laneMaxOfIntegers(v128.and(places, winners));
+}
+
+/** Rank of the slot that was picked last. */
+export function pickedRank(): i32 {
+  return lowestRank;
+}
+
+/** Whether no other candidate had the highest key of the last pick. */
+export function pickedAlone(): bool {
+  return alone;
+}
+
+/** Rank of a slot now. */
+export function rankOf(slot: u32): i32 {
+  const at = slotOffset(slot);
+  const full = (load<u32>(columnAddress(COLUMN_KNOWN) + at) & signalsRead) == signalsRead;
+  return load<i32>(columnAddress(COLUMN_INFLIGHT) + at) | (full ? 0 : LACKING);
 }
 
 /** Slots among four with the highest key and the lowest rank, one bit each. */
