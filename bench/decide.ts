@@ -57,7 +57,7 @@ const candidateProfile: readonly Operation[] = [
 ];
 
 /** A pool with a profile, every endpoint live with its own signals. */
-function makePool(endpoints: number, profile = defaultProfile, candidate?: readonly Operation[]): PoolMemory {
+export function makePool(endpoints: number, profile = defaultProfile, candidate?: readonly Operation[]): PoolMemory {
   const pool = createPoolMemory({
     ...defaultPoolSizes,
     endpoints,

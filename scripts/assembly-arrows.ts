@@ -8,6 +8,7 @@ import { dirname, join, normalize } from 'node:path';
 const rows: readonly (readonly string[])[] = [
   ['assertions'],
   ['memory'],
+  ['load-journal'],
   ['lock', 'preconditions', 'endpoints', 'pool-words', 'request-area'],
   ['random', 'columns', 'protobuf', 'utf8'],
   ['prefix', 'request'],
