@@ -1,7 +1,7 @@
 // The load journal: the slots whose requests in flight changed last, so that a decision judged without the commit lock
 // knows under it which endpoints to judge again (scheduling/judgement.ts).
 //
-// Owns: the Journal in the header page (HEADER_JOURNAL). Written under the commit lock, read without one. The count is
+// Owns: the Journal and its ring in the header page (HEADER_JOURNAL, HEADER_JOURNAL_RING). Written under the commit lock, read without one. The count is
 // stored last, behind the column that it tells of: a reader that takes the count first and the columns then misses no
 // change whose number it has not seen.
 //
@@ -9,12 +9,11 @@
 // (journalEachChange). A thread that is killed in its hold has perhaps not noted its last change; the hold in which the
 // control thread repairs counts as a change of every slot, and nobody has the lock before it.
 import { ASSERTIONS } from './assertions';
-import { HEADER, HEADER_JOURNAL, SLOTS } from './memory';
+import { HEADER, HEADER_JOURNAL, HEADER_JOURNAL_RING, SLOTS } from './memory';
 
 /** Changes that the ring holds, a power of two. */
 export const JOURNAL_LENGTH: u32 = 64;
-/** Cells begin on a line of their own: the count is read without the lock. */
-const CELLS: usize = HEADER + HEADER_JOURNAL + 64;
+const CELLS: usize = HEADER + HEADER_JOURNAL_RING;
 
 /** Head of the ring. */
 @unmanaged

@@ -9,11 +9,9 @@ interface Start {
   readonly request: DecisionRequest;
   readonly rounds: number;
   readonly state: SharedArrayBuffer;
-  /** Whether its charges stay. */
-  readonly keeps?: boolean;
 }
 
-const { pool, thread, request, rounds, state, keeps } = workerData as Start;
+const { pool, thread, request, rounds, state } = workerData as Start;
 const core = attachCore(pool, thread);
 const decider = new Decider(core, BigInt(thread));
 const flags = new Int32Array(state);
@@ -40,11 +38,11 @@ for (let round = 0; round < rounds && Atomics.load(flags, 1) === 0; round++) {
   held.push({ ticket, generation: ticketGeneration });
   if (round % 3 === 0) decider.grow(ticket, ticketGeneration, round % 7, (round % 7) * 64);
   if (round % 2 === 0) decider.prefillDone(ticket, ticketGeneration, 1);
-  if (held.length > 20 && keeps !== true) {
+  if (held.length > 20) {
     const done = held.splice((round * 13) % held.length, 1)[0]!;
     decider.release(done.ticket, done.generation);
   }
   Atomics.add(flags, 2, 1);
 }
-for (const { ticket, generation } of keeps === true ? [] : held) decider.release(ticket, generation);
+for (const { ticket, generation } of held) decider.release(ticket, generation);
 parentPort!.postMessage('done');

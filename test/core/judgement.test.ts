@@ -58,9 +58,9 @@ function startPool(weights: readonly ReturnType<typeof scorer>[], waiting: (slot
   pool.programs.publish(0, [...weights, pickMax], { inserts: true });
   const state = new SharedArrayBuffer(64);
   const flags = new Int32Array(state);
-  const spawn = async (thread: number, rounds: number, keeps = false) => {
+  const spawn = async (thread: number, rounds: number) => {
     const worker = new Worker(new URL('./decide-worker.ts', import.meta.url), {
-      workerData: { pool: pool.memory, thread, request: plainRequest, rounds, state, keeps },
+      workerData: { pool: pool.memory, thread, request: plainRequest, rounds, state },
     });
     await once(worker, 'message');
     return worker;
@@ -73,21 +73,9 @@ function startPool(weights: readonly ReturnType<typeof scorer>[], waiting: (slot
   return { ...pool, flags, spawn, go, inflight };
 }
 
-const queueAndUsage = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2)];
-const three = [...queueAndUsage, scorer('OP_SCORE_PREFIX', 3, 0, 8192, 64)];
+const three = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), scorer('OP_SCORE_PREFIX', 3, 0, 8192, 64)];
 
 describe('judgements of several threads', () => {
-  it.each([1, 2, 4])('judgements of %d threads spread a burst as evenly as one thread does', async (threads) => {
-    // Where something waits, each charge makes the queue one longer.
-    const pool = startPool(queueAndUsage, () => 1);
-    const share = (ENDPOINTS * 200) / threads;
-    const workers = await Promise.all(Array.from({ length: threads }, (_, i) => pool.spawn(i + 1, share, true)));
-    const ended = workers.map((worker) => once(worker, 'exit'));
-    pool.go();
-    await Promise.all(ended);
-    expect(pool.inflight()).toEqual(new Array(ENDPOINTS).fill(200));
-  });
-
   it('judgements of four threads pick as the program does under the lock while prompts are held and queues change', async () => {
     // The debug core runs the program under the lock behind each judgement, and compares.
     const pool = startPool(three, (slot) => slot % 3);
