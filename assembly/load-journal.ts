@@ -1,7 +1,8 @@
 // The load journal: the slots whose requests in flight changed last, so that a decision judged without the commit lock
 // knows under it which endpoints to judge again (scheduling/judgement.ts).
 //
-// Owns: the Journal and its ring in the header page (HEADER_JOURNAL, HEADER_JOURNAL_RING). Written under the commit lock, read without one. The count is
+// Owns: the Journal and its ring in the header page (HEADER_JOURNAL, HEADER_JOURNAL_RING). Written under the commit
+// lock, read without one. The count is
 // stored last, behind the column that it tells of: a reader that takes the count first and the columns then misses no
 // change whose number it has not seen.
 //

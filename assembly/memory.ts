@@ -44,7 +44,8 @@ export const HEADER_REGIONS: usize = 512; // one RegionRow per region, 8 bytes e
 export const HEADER_COMMIT_LOCK: usize = 4096; // endpoints' load columns, ledger
 export const HEADER_INDEX_LOCK: usize = 4096 + 128; // prefix index, active blocks
 
-// Load journal (see load-journal.ts): its count is on the line of the commit lock, which a holder has, its ring on others.
+// Load journal (see load-journal.ts): its count is on the line of the commit lock, which a holder has, its ring on
+// others.
 export const HEADER_JOURNAL: usize = 4096 + 16;
 export const HEADER_JOURNAL_RING: usize = 4096 + 256;
 

@@ -171,7 +171,8 @@ function gather(used: u32): bool {
 }
 
 /**
- * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, and notes the highest one of the
+ * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, and notes the highest one of
+ * the
  * candidates.
  * @param lastTerm the term that is added last, a constant of each call
  * @param long whether the prefix term has its second part, a constant of each call

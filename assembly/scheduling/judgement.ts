@@ -54,7 +54,7 @@ export function judgementBegin(): void {
   sampled = false;
 }
 
-/** Whether the program is a group of fused scorers, perhaps the note of marginal cost, and the picker of one endpoint. */
+/** Whether the program is a group of fused scorers, perhaps the note of marginal cost, and a picker of one endpoint. */
 function isPlain(program: Program): bool {
   const fused = program.fused;
   if (fused == 0) return false;

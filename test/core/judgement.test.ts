@@ -76,7 +76,7 @@ function startPool(weights: readonly ReturnType<typeof scorer>[], waiting: (slot
 const three = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), scorer('OP_SCORE_PREFIX', 3, 0, 8192, 64)];
 
 describe('judgements of several threads', () => {
-  it('judgements of four threads pick as the program does under the lock while prompts are held and queues change', async () => {
+  it('judgements of four threads pick as the program does under the lock while queues change', async () => {
     // The debug core runs the program under the lock behind each judgement, and compares.
     const pool = startPool(three, (slot) => slot % 3);
     const workers = await Promise.all([1, 2, 3, 4].map((thread) => pool.spawn(thread, 4_000 * stress)));
