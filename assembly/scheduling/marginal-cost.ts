@@ -12,22 +12,31 @@
 //   K  = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
 //   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that
 //        any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
-//   m  = μ / (1 - ρ) / (1 - min(0.9, mean KV usage))^a · step = s (d + g (K + ΔK))
+//   m  = μ / (1 - ρ) / (1 - min(0.8, mean KV usage))^a · step = s (d + g (K + ΔK))
+//   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
+//        C is unknown
+//   v  = 6 max(0, f - 0.7)² + 4 W/max(1, n) clamp((own KV usage - 0.85)/0.1, 0, 1)
 //   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
 //        + s n c u/(O P')                    stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
-//        + max(0, n + 1 - slots) O step/slots/T beyond what runs at once θ0, c, w, d and g are those of the endpoint's
-//        hardware class where it has its own, and s is its slowness in that class. T and P' are the targets for the
-//        first output and per output token, the request's own if it has any; 130 tokens stand for the cost of one
-//        running request to a step besides its KV cache. ρ is no product with c: the learned c holds queueing, and s c
-//        r reached its bound at half load. KV usage is the mean of the candidates: scarce memory makes every miss dear,
-//        but the usage of the home of a session must not drive the session away.
+//        + (max(0, n + 1 - slots)/slots + v) O step/T        beyond what runs at once, or what the KV cache holds
+//
+// θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that
+// class. T and P' are the targets for the first output and per output token, the request's own if it has any; 130
+// tokens stand for the cost of one running request to a step besides its KV cache. ρ is no product with c: the learned
+// c holds queueing, and s c r reached its bound at half load. Scarce memory makes every miss dear by the mean KV usage
+// of the candidates. An endpoint's own memory counts in v, in units of O step: the time after which a running request
+// frees its blocks. A request that finds none waits for it; one that takes the last preempts another. 6, 0.7, 4 and
+// 0.8 are from docs/internals/learning.md.
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMin, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
+  COLUMN_ACTIVE_BLOCKS,
+  COLUMN_BLOCK_COUNT,
+  COLUMN_BLOCK_TOKENS,
   COLUMN_COST_BASE,
   COLUMN_COST_GROWTH,
   COLUMN_COST_PREFILL,
@@ -141,9 +150,16 @@ export const SLOT_TOKENS: f32 = 130;
 /** Unit of K. */
 export const KV_TOKENS: f32 = 1e5;
 const BUSY_MAX: f32 = 0.5;
-const KV_MAX: f32 = 0.9;
+const KV_MAX: f32 = 0.8;
 const RAMP_FROM: f32 = 0.7;
 const RAMP_WIDTH: f32 = 0.2;
+/** KV cache, as a share, from which on an endpoint's own memory counts, and the price beyond it. */
+const FILL_FROM: f32 = 0.7;
+const FILL_PRICE: f32 = 6;
+/** KV usage from which on, and at which in full, waiting requests wait for memory; price of one ahead. */
+const FULL_FROM: f32 = 0.85;
+const FULL_WIDTH: f32 = 0.1;
+const AHEAD_PRICE: f32 = 4;
 
 function coefficients(): Coefficients {
   return changetype<Coefficients>(COEFFICIENTS);
@@ -202,6 +218,30 @@ function factor(column: u32, at: usize): v128 {
   return v128.bitselect(value, f32x4.splat(1), f32x4.gt(value, zero));
 }
 
+/**
+ * Turns of output, O step, that the request and others lose on four slots because their KV caches are full.
+ * @param known SIGNAL_* bits of the slots
+ * @param n requests in flight
+ * @param grown usual tokens of output that a running request holds
+ */
+function lackingMemory(at: usize, known: v128, n: v128, waiting: v128, prompt: v128, block: v128, grown: v128): v128 {
+  const zero = f32x4.splat(0);
+  const one = f32x4.splat(1);
+  const usage = signalOr(columnAddress(COLUMN_KV_USAGE), at, known, SIGNAL_KV_USAGE, meanUsage);
+  const blocks = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_COUNT) + at));
+  const capacity = f32x4.mul(blocks, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_TOKENS) + at)));
+  const isKnown = f32x4.gt(capacity, zero);
+  const active = f32x4.mul(block, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_ACTIVE_BLOCKS) + at)));
+  const charged = v128.and(f32x4.div(f32x4.add(active, f32x4.mul(n, grown)), capacity), isKnown);
+  const fill = f32x4.add(f32x4.pmax(usage, charged), v128.and(f32x4.div(prompt, capacity), isKnown));
+  const beyond = f32x4.pmax(zero, f32x4.sub(fill, f32x4.splat(FILL_FROM)));
+  const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
+  const full = f32x4.pmin(one, f32x4.pmax(zero, above));
+  const ahead = f32x4.div(f32x4.mul(waiting, full), f32x4.pmax(one, n));
+  const evicted = f32x4.mul(f32x4.splat(FILL_PRICE), f32x4.mul(beyond, beyond));
+  return f32x4.add(evicted, f32x4.mul(f32x4.splat(AHEAD_PRICE), ahead));
+}
+
 function terms(index: u32): usize {
   return EXPLAIN + <usize>(EXPLAIN_COLUMNS - SHARE_TERMS + index) * SLOTS * 4;
 }
@@ -231,6 +271,7 @@ function costs(used: u32, sampled: bool): void {
   const block = f32x4.splat(blockTokens());
   const perRequest = outputs / 2 + SLOT_TOKENS;
   const requestTokens = f32x4.splat(perRequest / KV_TOKENS);
+  const grown = f32x4.splat(outputs / 2);
   const perKv = f32x4.splat(<f32>1 / KV_TOKENS);
   const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
   const now = f64x2.splat(request().now);
@@ -275,7 +316,8 @@ function costs(used: u32, sampled: bool): void {
 
     const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
     const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
-    const turns = f32x4.div(f32x4.mul(over, output), slots);
+    const lacking = lackingMemory(at, known, n, waiting, prompt, block, grown);
+    const turns = f32x4.mul(f32x4.add(f32x4.div(over, slots), lacking), output);
     const capacity = f32x4.mul(f32x4.mul(turns, step), perFirst);
     const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));
     v128.store(KEYS + at, f32x4.add(f32x4.add(fixed, social), capacity));

@@ -35,6 +35,8 @@ const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | '
   waiting: 'nothing',
   running: 'nothing',
   kvUsage: 'nothing',
+  blockTokens: 'nothing',
+  blockCount: 'nothing',
   slotsSeen: 'nothing',
   slotsFull: 'nothing',
   starts: 'nothing',

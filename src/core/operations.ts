@@ -21,6 +21,8 @@ export type ReadName =
   | 'waiting'
   | 'running'
   | 'kvUsage'
+  | 'blockTokens'
+  | 'blockCount'
   | 'slotsSeen'
   | 'slotsFull'
   | 'starts'
@@ -114,6 +116,7 @@ const QUEUED: OperationSignal = { name: 'predicted waiting requests', input: 'pr
 /** Inputs of marginal cost (assembly/scheduling/marginal-cost.ts). */
 const COST = [
   ...['known', 'waiting', 'kvUsage', 'inflight', 'prefillTokens', 'promptTokens', 'slotsSeen', 'matches'],
+  ...['blockTokens', 'blockCount', 'activeBlocks'],
   ...['prefillRate', 'prefillRateTime', 'prefillRatePeak', 'speed', 'hitReliability', 'promptLength', 'wantedTimes'],
   ...['costBase', 'costPrefill', 'costWaiting', 'costStep', 'costGrowth'],
 ] as readonly ReadName[];

@@ -13,6 +13,10 @@ export interface CostInput {
   readonly waiting: number | undefined;
   readonly running: number | undefined;
   readonly kvUsage: number | undefined;
+  /** Tokens of the engine's KV cache, a multiple of 16; 0 = unknown. */
+  readonly kvTokens: number;
+  /** Tokens of the blocks that running prompts use. */
+  readonly activeTokens: number;
   readonly slotsSeen: number;
   readonly speed: number;
   readonly reliability: number;
@@ -29,15 +33,25 @@ export function marginalCosts(given: Coefficients, prompt: number, endpoints: re
   const meanWaiting = mean(endpoints.map((e) => e.waiting).filter(isKnown));
   const meanUsage = mean(endpoints.map((e) => e.kvUsage).filter(isKnown));
   const exponent = 1 + Math.min(1, Math.max(0, (meanUsage - 0.7) / 0.2));
-  const dear = given.missPrice / (1 - Math.min(0.9, meanUsage)) ** exponent;
+  const dear = given.missPrice / (1 - Math.min(0.8, meanUsage)) ** exponent;
   const peak = Math.max(...endpoints.map((e) => e.prefillPeak));
   return endpoints.map((e) => {
     const busy = peak === 0 ? 0 : Math.min(0.5, e.prefillRate / peak);
-    return one(given, prompt, e, e.waiting ?? meanWaiting, dear / (1 - busy));
+    const waiting = e.waiting ?? meanWaiting;
+    const lacking = lackingMemory(given, prompt, e, waiting, e.kvUsage ?? meanUsage);
+    return one(given, prompt, e, waiting, dear / (1 - busy), lacking);
   });
 }
 
-function one(pool: Coefficients, prompt: number, e: CostInput, waiting: number, m: number): number {
+/** Turns of output that are lost because the KV cache of an endpoint is full. */
+function lackingMemory(given: Coefficients, prompt: number, e: CostInput, waiting: number, usage: number): number {
+  const charged = e.activeTokens + (e.inflight * given.outputTokens) / 2;
+  const fill = e.kvTokens === 0 ? usage : Math.max(usage, charged / e.kvTokens) + prompt / e.kvTokens;
+  const full = Math.min(1, Math.max(0, (usage - 0.85) / 0.1));
+  return 6 * Math.max(0, fill - 0.7) ** 2 + (4 * waiting * full) / Math.max(1, e.inflight);
+}
+
+function one(pool: Coefficients, prompt: number, e: CostInput, waiting: number, m: number, lacking: number) {
   const given = { ...pool, ...e.own };
   const { baseMs, prefillMsPerKiloToken: c, stepMs, growthMs: g } = given;
   const { outputTokens: output, firstOutputTargetMs: target, perTokenTargetMs: perToken } = given;
@@ -51,6 +65,6 @@ function one(pool: Coefficients, prompt: number, e: CostInput, waiting: number, 
   const stall = (s * n * c * u) / (output * perToken);
   const decode = (step + s * n * g * added) / perToken;
   const slots = Math.max(given.slots, e.slotsSeen);
-  const beyondSlots = (Math.max(0, n + 1 - slots) * output * step) / slots / target;
-  return own + stall + decode + beyondSlots;
+  const turns = Math.max(0, n + 1 - slots) / slots + lacking;
+  return own + stall + decode + (turns * output * step) / target;
 }

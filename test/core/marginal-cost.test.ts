@@ -63,7 +63,7 @@ function poolOf(endpoints: readonly CostInput[], coefficients = usual, operation
     running: e.running,
     kvUsage: e.kvUsage,
     blockTokens: 16,
-    blockCount: 20_000,
+    blockCount: e.kvTokens / 16,
   }));
   // A program without scorers makes the state, so that no decision before those of the test is sampled.
   const pool = makePool([pickMax], signals, { ...smallSizes, requests: 1024 });
@@ -96,6 +96,8 @@ const idle: CostInput = {
   waiting: 0,
   running: 0,
   kvUsage: 0,
+  kvTokens: 320_000,
+  activeTokens: 0,
   slotsSeen: 0,
   speed: 1,
   reliability: 1,
@@ -119,6 +121,11 @@ const figures = fc.record({
   waiting: optional(fc.integer({ min: 0, max: 100 })),
   running: optional(fc.integer({ min: 0, max: 300 })),
   kvUsage: optional(ratio(0, 1)),
+  kvTokens: fc.oneof(
+    fc.constant(0),
+    fc.integer({ min: 100, max: 20_000 }).map((blocks) => 16 * blocks),
+  ),
+  activeTokens: fc.constant(0),
   slotsSeen: fc.integer({ min: 0, max: 50 }),
   speed: ratio(0.3, 3.3),
   reliability: ratio(0.5, 1.1),
@@ -205,11 +212,49 @@ describe('marginal-cost-scorer', () => {
     expect(scores([0, 2.5, 5, 10], 550)).toEqual(expected);
   });
 
-  it('marginal-cost-scorer keeps a session at its home while the cache there is full', () => {
+  it('marginal-cost-scorer keeps a session at its home while memory is as scarce elsewhere', () => {
     const home = { ...idle, cachedTokens: 48 * BLOCK, kvUsage: 0.99, inflight: 4, promptTokens: 40_000 };
-    const elsewhere = { ...idle, kvUsage: 0.2 };
+    const elsewhere = { ...idle, kvUsage: 0.9 };
     const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
     expect(poolOf([elsewhere, home]).decider.decide(request).slots).toEqual([1]);
+  });
+
+  it('marginal-cost-scorer leaves an endpoint whose KV cache is full, when only a little of the prompt is cached there', () => {
+    const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
+    const pick = (kvUsage: number, cachedBlocks: number) => {
+      const running = { ...idle, inflight: 30, promptTokens: 90_000, kvUsage: 0.6, kvTokens: 160_000 };
+      const home = { ...running, cachedTokens: cachedBlocks * BLOCK, kvUsage };
+      return poolOf([running, home]).decider.decide(request).slots[0];
+    };
+    expect([pick(0.6, 16), pick(0.95, 16), pick(0.75, 60)]).toEqual([1, 0, 1]);
+  });
+
+  it('marginal-cost-scorer counts the blocks of running prompts before a scrape tells of them', () => {
+    const pool = poolOf([{ ...idle, kvTokens: 8192 }, idle]);
+    const prompt = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000 };
+    const ticket = pool.decider.decide({ ...prompt, subset: [0] });
+    pool.decider.prefillDone(ticket.ticket, ticket.ticketGeneration, 1000);
+    pool.decider.decide({ ...prompt, charged: false });
+    const held = { ...idle, cachedTokens: 64 * BLOCK, inflight: 1, promptTokens: 64 * BLOCK };
+    const costs = marginalCosts(usual, 64 * BLOCK, [
+      { ...held, kvTokens: 8192, activeTokens: 64 * BLOCK },
+      { ...idle, cachedTokens: 0 },
+    ]);
+    // Full by the ledger, empty by the scrape: 6 × 0.3² turns of 200 tokens.
+    expect(costs[0]! - marginalCosts(usual, 64 * BLOCK, [{ ...held, kvTokens: 8192 }, idle])[0]!).toBeGreaterThan(0.4);
+    expect(pool.decider.scoreOf(0)).toBe(costs[0]! < costs[1]! ? 1 : 0);
+  });
+
+  it('marginal-cost-scorer lets a queue count as a wait for memory where the KV cache is full', () => {
+    const request = { ...plainRequest, promptTokens: 1000, nowMs: 1000, charged: false };
+    const pick = (kvUsage: number) => {
+      const loaded = { ...idle, inflight: 20, promptTokens: 20_000, kvUsage };
+      return poolOf([
+        { ...loaded, waiting: 8 },
+        { ...loaded, inflight: 24, prefillTokens: 1500, waiting: 0 },
+      ]).decider.decide(request).slots[0];
+    };
+    expect([0.5, 0.99].map(pick)).toEqual([0, 1]);
   });
 
   it('marginal-cost-scorer makes every miss dearer the fuller the caches of all candidates are', () => {
