@@ -344,7 +344,8 @@ export class CostModel {
   /** Records an output time against the pool model's prediction for an endpoint of average speed. */
   #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
     const expectedMs = this.#costs.perToken.predict(this.#perTokenInputs(sample, { costs: this.#costs, speed: 1 }));
-    this.#endpoints.note(endpoint, observedMs, expectedMs, sample.timeMs + sample.durationMs);
+    const { timeMs, durationMs } = sample;
+    this.#endpoints.note(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
   }
 
   #noteFit(predictedMs: number, observedMs: number): void {

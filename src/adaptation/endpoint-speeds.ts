@@ -1,4 +1,4 @@
-import { EndpointModel } from './endpoint-model.js';
+import { EndpointModel, type OutputTime } from './endpoint-model.js';
 
 /** A live endpoint and its kind of machine; endpoints of one kind are expected to be equally fast. */
 export interface LiveEndpoint {
@@ -23,8 +23,8 @@ const SHRINK = 20;
 const GATE = 0.12;
 /** Bound on the log difference: beyond a factor of e^1.2 = 3.3 an endpoint is broken rather than slow. */
 const FARTHEST = 1.2;
-/** Time without samples after which an endpoint counts as like its kind again. */
-const SILENT_MS = 60_000;
+/** Weight of one request in the ratio of observed and expected times that the pool has at present. */
+const USUAL_RATE = 0.05;
 /** Requests between two comparisons of the speeds. */
 const NOTES_BETWEEN = 8;
 
@@ -37,6 +37,8 @@ export class EndpointSpeeds {
   /** By kind of machine. */
   readonly #kindSpeeds = new Map<string, number>();
   #notes = 0;
+  /** Ratio of observed and expected times of the last requests of the pool. */
+  #usual = 1;
   /**
    * Whether meet() has named the live endpoints: from then on a late sample of one that has left does not bring it
    * back.
@@ -103,11 +105,14 @@ export class EndpointSpeeds {
     return this.#kindSpeeds.get(hardware) ?? 1;
   }
 
-  /** Records a request's time per output token against the pool model's value for an endpoint of average speed. */
-  note(model: EndpointModel, observedMs: number, expectedMs: number, nowMs: number): void {
-    model.noteOutputTime(observedMs, expectedMs, nowMs);
+  /** Records a request's time per output token. */
+  note(model: EndpointModel, time: OutputTime): void {
+    const ratio = time.observedMs / time.expectedMs;
+    if (!(ratio > 0 && Number.isFinite(ratio))) return;
+    model.noteOutputTime(time, this.#usual);
+    this.#usual *= Math.exp(USUAL_RATE * bounded(Math.log(ratio / this.#usual)));
     this.#notes++;
-    if (this.#notes % NOTES_BETWEEN === 0) this.#compare(nowMs);
+    if (this.#notes % NOTES_BETWEEN === 0) this.#compare(time.nowMs);
   }
 
   /** Drops all observations and keeps the endpoints. */
@@ -116,6 +121,7 @@ export class EndpointSpeeds {
       this.#known.set(slot, { model: new EndpointModel(model.generation), hardware, speed: 1, inKind: 1 });
     }
     this.#kindSpeeds.clear();
+    this.#usual = 1;
   }
 
   #compare(nowMs: number): void {
@@ -127,9 +133,8 @@ export class EndpointSpeeds {
     for (const known of this.#known.values()) {
       const kind = kinds.get(known.hardware)!;
       const own = slownessOf(known.model, kind) - mean;
-      // An avoided slow endpoint gets no requests that could show its recovery.
-      const silent = nowMs - known.model.heardMs > SILENT_MS;
-      owns.set(known, silent ? Math.min(own, Math.log(kind) - mean) : own);
+      const likeKind = Math.log(kind) - mean;
+      owns.set(known, own > likeKind ? likeKind + (own - likeKind) * known.model.kept(nowMs) : own);
       known.speed = factor(owns.get(known)!);
     }
     this.#compareKinds(owns);

@@ -7,7 +7,9 @@ const live = (hardware: readonly string[]) => hardware.map((each, slot) => ({ sl
 function seen(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, times = 200, fromMs = 0): void {
   for (let i = 0; i < times; i++) {
     for (const [slot, ratio] of Object.entries(ratios)) {
-      speeds.note(speeds.modelOf(Number(slot), 1)!, 10 * ratio, 10, fromMs + i * 100);
+      const nowMs = fromMs + i * 100;
+      const time = { observedMs: 10 * ratio, expectedMs: 10, nowMs, durationMs: 1000 };
+      speeds.note(speeds.modelOf(Number(slot), 1)!, time);
     }
   }
 }
@@ -43,19 +45,50 @@ describe('the speeds of endpoints', () => {
     expect([speeds.of(0), speeds.of(1), speeds.of(7)]).toEqual([1, 1, 1]);
   });
 
-  it('the estimate of endpoint speeds tries an endpoint again that was slow and has not been heard of for a minute', () => {
+  it('the estimate of endpoint speeds knows within four requests of an endpoint that it has become three times slower', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '', '', '', '', '', '']));
+    const others = { 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1 };
+    seen(speeds, { 0: 1, ...others });
+    seen(speeds, { 0: 3, ...others }, 3, 20_000);
+    expect(speeds.of(0)).toBe(1);
+    seen(speeds, { 0: 3, ...others }, 1, 20_300);
+    expect(speeds.of(0)).toBeGreaterThan(1.9);
+    seen(speeds, { 0: 1, ...others }, 4, 40_000);
+    expect(speeds.of(0)).toBeLessThan(1.2);
+  });
+
+  it('the estimate of endpoint speeds takes no endpoint for slower when all become slower', () => {
     const speeds = new EndpointSpeeds();
     speeds.meet(live(['', '', '', '']));
-    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 });
+    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 1 });
+    seen(speeds, { 0: 2.5, 1: 2.5, 2: 2.5, 3: 2.5 }, 100, 20_000);
+    expect([0, 1, 2, 3].map((slot) => speeds.of(slot))).toEqual([1, 1, 1, 1]);
+  });
+
+  it('the estimate of endpoint speeds lets slowness fade while an endpoint is silent, and believes its next request', () => {
+    const slow = () => {
+      const speeds = new EndpointSpeeds();
+      speeds.meet(live(['', '', '', '']));
+      seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 });
+      return speeds;
+    };
+    const speeds = slow();
+    const known = speeds.of(3);
+    expect(known).toBeGreaterThan(1.5);
+    // Silent from 20 s on: nothing fades for 11.5 s, and then two thirds in every 10 s.
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 80, 21_000);
+    expect(speeds.of(3)).toBeCloseTo(known, 1);
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 80, 37_000);
+    expect(speeds.of(3)).toBeLessThan(1.4);
+    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 }, 1, 46_000);
+    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 8, 46_100);
     expect(speeds.of(3)).toBeGreaterThan(1.5);
-    // 20 s end at 20,000 ms; a minute later the others have gone on.
-    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 200, 60_000);
-    expect(speeds.of(3)).toBeGreaterThan(1.5);
-    seen(speeds, { 0: 1, 1: 1, 2: 1 }, 200, 80_500);
-    expect(speeds.of(3)).toBe(1);
-    // One request that is slow again is enough.
-    seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 2.5 }, 2, 101_000);
-    expect(speeds.of(3)).toBeGreaterThan(1.5);
+    const recovered = slow();
+    seen(recovered, { 0: 1, 1: 1, 2: 1 }, 80, 37_000);
+    seen(recovered, { 0: 1, 1: 1, 2: 1, 3: 1 }, 1, 46_000);
+    seen(recovered, { 0: 1, 1: 1, 2: 1 }, 8, 46_100);
+    expect(recovered.of(3)).toBeLessThan(1.3);
   });
 
   it('EndpointSpeeds does not take a fast endpoint for slower because it is silent', () => {
