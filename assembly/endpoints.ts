@@ -90,6 +90,10 @@ export const COLUMN_UNSEEN: u32 = 66;
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
 /** control: 1 = its engine sends no events of blocks; what is sent there counts as held by it, in every program */
 export const COLUMN_UNTOLD: u32 = 67;
+// Warmth of a cache (load/warmth.ts); a cache that is emptied sets both to 0 under the index lock, by plain stores.
+/** commit, f32: mean share of their prompts that the requests charged last found in the cache */
+export const COLUMN_HIT_SHARE: u32 = 68;
+export const COLUMN_CHARGED: u32 = 69; // commit: requests charged since the cache was empty
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 /** commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try */

@@ -4,7 +4,7 @@
 
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
-import { COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY } from '../endpoints';
+import { COLUMN_CHARGED, COLUMN_HIT_SHARE, COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY } from '../endpoints';
 import { INDEX_LOCK, lockHeld } from '../lock';
 import { HASHES } from '../memory';
 import { isSlot } from '../preconditions';
@@ -209,6 +209,8 @@ export function prefixClearLocked(slot: u32, lost: u32): u32 {
   if (slot >= SLOT_LIMIT) return 0;
   tick();
   forgetTails(slot);
+  column.setU32(COLUMN_CHARGED, slot, 0);
+  column.setF32(COLUMN_HIT_SHARE, slot, 0);
   const removed = dropHeld(slot, lost);
   count(PREFIX_COUNTER_REMOVED, removed);
   return removed;

@@ -36,12 +36,14 @@ import {
 } from '../request-area';
 import { labelAddress, RANGE_ABSENT } from './labels';
 import { filterTier } from './latency';
+import { keepNotOverloaded } from './overload';
 import { PREDICTED_TTFT, predictedColumn } from './predictions';
 import {
   OP_FILTER_CONCURRENCY,
   OP_FILTER_CONTEXT_LENGTH,
   OP_FILTER_LOWEST,
   OP_FILTER_MASK,
+  OP_FILTER_OVERLOAD,
   OP_FILTER_PREFIX_AFFINITY,
   OP_FILTER_RANGE,
   OP_FILTER_SERVED_MODEL,
@@ -51,10 +53,12 @@ import {
   OP_FILTER_TOPOLOGY,
   OP_FILTER_UNSATURATED,
   OP_FILTER_UTILIZATION,
+  OP_FILTER_WARM_UP,
   Operation,
 } from './program';
 import { NEVER } from './score-column';
 import { keepNear } from './topology';
+import { keepWarmedUp } from './warm-up';
 
 export const COMPARE_LESS: u32 = 0;
 export const COMPARE_LESS_OR_EQUAL: u32 = 1;
@@ -379,6 +383,12 @@ export function filter(op: Operation, code: u32, used: u32, total: u32, candidat
   } else if (code == OP_FILTER_CONCURRENCY) {
     keepConcurrency(used, op.p0, op.p1);
     all = op.p2 > 0;
+  } else if (code == OP_FILTER_WARM_UP) {
+    if (!keepWarmedUp(op, used)) return candidates;
+    all = true;
+  } else if (code == OP_FILTER_OVERLOAD) {
+    keepNotOverloaded(op, used);
+    all = op.p3 != 0;
   } else return candidates;
   return take(used, candidates, all);
 }

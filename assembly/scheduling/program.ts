@@ -96,6 +96,10 @@ export const OP_FILTER_CONCURRENCY: u32 = 10; // [requests limit, tokens limit, 
 export const OP_FILTER_STICKY: u32 = 11; // [threshold, tokens limit]
 /** [host column of SERVES_* values, 1 = keep endpoints without a list, 1 = keep all when none is left] */
 export const OP_FILTER_SERVED_MODEL: u32 = 12;
+/** [least share, requests after which an endpoint is warm, most cached tokens that a request loses] */
+export const OP_FILTER_WARM_UP: u32 = 13;
+/** [waiting limit, KV usage limit: below 0 = learned; batches that may wait, keep all when none is left] */
+export const OP_FILTER_OVERLOAD: u32 = 14;
 export const OP_FILTER_LAST: u32 = 15;
 export const OP_SCORE_QUEUE: u32 = 16; // []
 export const OP_SCORE_RUNNING: u32 = 17; // []

@@ -49,6 +49,7 @@ import { ENTRY_PROBE, entryAt, isCharged, setHandle } from '../load/ledger-entri
 import { clearPeers } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { silenceForget } from '../load/silence';
+import { warmthForget } from '../load/warmth';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockOwner, lockRelease, lockSeize } from '../lock';
 import { ADAPTERS_PER_ENDPOINT, REQUESTS, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
@@ -99,6 +100,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   coldForget(slot);
   adaptersForget(slot);
   coefficientsForget(slot);
+  warmthForget(slot);
   if (ASSERTIONS) assert(column.u32(COLUMN_INFLIGHT, slot) == 0, 'nothing is in flight on a slot that is given away');
   lockRelease(COMMIT_LOCK);
   return 0;

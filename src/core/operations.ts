@@ -45,6 +45,11 @@ export type ReadName =
   | 'strictestTpot'
   | 'speed'
   | 'hitReliability'
+  | 'hitShare'
+  | 'charged'
+  // Size of the KV cache.
+  | 'blockTokens'
+  | 'blockCount'
   | 'costBase'
   | 'costPrefill'
   | 'costWaiting'
@@ -207,6 +212,15 @@ export const OPERATIONS: Facts = {
   },
   OP_FILTER_STICKY: { reads: ['matches', 'inflightTokens'] },
   OP_FILTER_SERVED_MODEL: { reads: ['hookColumn'] },
+  OP_FILTER_WARM_UP: { reads: ['charged', 'hitShare', 'matches', ...WAITING] },
+  OP_FILTER_OVERLOAD: {
+    reads: ([waiting, usage]) => [
+      // A learned limit is that of the predicted count's own full engine.
+      ...(waiting! < Number.POSITIVE_INFINITY ? WAITING : []),
+      ...(usage! < 0 ? (['blockTokens', 'blockCount', 'promptLength', 'matches'] as const) : []),
+      ...(usage! < Number.POSITIVE_INFINITY ? (['known', 'kvUsage'] as const) : []),
+    ],
+  },
   OP_FILTER_TOPOLOGY: { reads: ['labels', 'earlierPick'] },
   OP_FILTER_TIER: { reads: ['predictions'] },
 

@@ -12,6 +12,7 @@ import { endpointAttributeFilter } from './filters/endpoint-attribute-filter.js'
 import { headerBasedTestingFilter } from './filters/header-based-testing-filter.js';
 import { labelSelectorFilter } from './filters/label-selector-filter.js';
 import { multiclusterSessionAffinityFilter } from './filters/multicluster-session-affinity-filter.js';
+import { overloadFilter } from './filters/overload-filter.js';
 import { prefillFilter } from './filters/prefill-filter.js';
 import { prefixCacheAffinityFilter } from './filters/prefix-cache-affinity-filter.js';
 import { servedModelFilter } from './filters/served-model-filter.js';
@@ -20,6 +21,7 @@ import { sloHeadroomTierFilter } from './filters/slo-headroom-tier-filter.js';
 import { stickyUntilSaturatedFilter } from './filters/sticky-until-saturated-filter.js';
 import { topologyAffinityFilter } from './filters/topology-affinity-filter.js';
 import { utilizationFilter } from './filters/utilization-filter.js';
+import { warmUpFilter } from './filters/warm-up-filter.js';
 import { agentIdentity } from './header-processors/agent-identity.js';
 import { outlenBucket } from './header-processors/outlen-bucket.js';
 import { reserveEndpoint } from './header-processors/reserve-endpoint.js';
@@ -80,6 +82,7 @@ import { queueScorer } from './scorers/queue-scorer.js';
 import { rendezvousHashScorer } from './scorers/rendezvous-hash-scorer.js';
 import { runningRequestsSizeScorer } from './scorers/running-requests-size-scorer.js';
 import { sessionAffinityScorer } from './scorers/session-affinity-scorer.js';
+import { softSessionAffinityScorer } from './scorers/soft-session-affinity-scorer.js';
 import { tokenLoadScorer } from './scorers/token-load-scorer.js';
 import { topologyAffinityScorer } from './scorers/topology-affinity-scorer.js';
 import { disaggregatedsetRolloutScreener } from './screeners/disaggregatedset-rollout-screener.js';
@@ -95,6 +98,8 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   utilizationFilter,
   prefixCacheAffinityFilter,
   stickyUntilSaturatedFilter,
+  overloadFilter,
+  warmUpFilter,
   labelSelectorFilter,
   byLabelSelector,
   byLabel,
@@ -145,6 +150,7 @@ export const schedulingPlugins: readonly PluginDefinition[] = [
   topologyAffinityScorer,
   sessionAffinityFilter,
   sessionAffinityScorer,
+  softSessionAffinityScorer,
   sessionIdProducer,
   sessionStateProducer,
   servedModelFilter,

@@ -352,3 +352,49 @@ describe('sticky-until-saturated-filter', () => {
     expect(pool.ask(0, 2)).toEqual([0, 2]);
   });
 });
+
+describe('overload-filter', () => {
+  const LEARNED = -1;
+  const overloaded = (waiting: number, usage: number, batches = 1, all = 1) =>
+    scorer('OP_FILTER_OVERLOAD', 1, waiting, usage, batches, all);
+  const busy = (waiting: number, kvUsage = 0): EndpointSignals => ({ waiting, running: 4, kvUsage });
+
+  it('overload-filter vetoes endpoints at or above a given limit', () => {
+    expect(kept(overloaded(5, never), [busy(4), busy(5), busy(9)])).toEqual([0]);
+    expect(kept(overloaded(never, 0.9), [busy(0, 0.89), busy(0, 0.9), busy(0, 1)])).toEqual([0]);
+  });
+
+  it('overload-filter learns the limit of waiting requests from a queue that lasts', () => {
+    const pool = makePool([overloaded(LEARNED, never, 2), pickMax], [busy(20), busy(7), busy(8)]);
+    expect(left(pool, 3)).toEqual([0, 1, 2]);
+    for (let scrape = 2; scrape < 4; scrape++) {
+      for (const [slot, waiting] of [20, 7, 8].entries()) pool.table.publish(slot, busy(waiting), scrape);
+    }
+    // All three run 4 requests at most: twice as many may wait.
+    expect(left(pool, 3)).toEqual([1]);
+  });
+
+  it('overload-filter learns where the uncached part of a prompt has no room in the KV cache', () => {
+    const cache = (kvUsage: number): EndpointSignals => ({ ...busy(0, kvUsage), blockTokens: 16, blockCount: 100 });
+    const pool = makePool([overloaded(never, LEARNED), pickMax], [cache(0.7), cache(0.75), cache(0.8), busy(0, 0.9)]);
+    // 400 tokens of 1,600: a quarter. An engine that tells no size is kept.
+    expect(left(pool, 4, { ...plainRequest, promptTokens: 400 })).toEqual([0, 1, 3]);
+  });
+
+  it('overload-filter counts only what the endpoint does not hold of the prompt', () => {
+    const cache: EndpointSignals = { ...busy(0, 0.8), blockTokens: 16, blockCount: 100 };
+    const pool = makePool([overloaded(never, LEARNED), pickMax], [cache, cache]);
+    pool.programs.publish(1, [pickMax], { inserts: true });
+    pool.decider.decide({ ...plainRequest, profile: 1, ...prompt(pool.core, 1, 6), subset: [1] });
+    expect(left(pool, 2, { ...plainRequest, ...prompt(pool.core, 1, 6) })).toEqual([1]);
+  });
+
+  it('overload-filter keeps endpoints of which nothing is known', () => {
+    expect(kept(overloaded(1, 0.1), [{}, busy(3, 0.5), { waiting: 3 }])).toEqual([0]);
+  });
+
+  it('overload-filter keeps all when all are overloaded, or turns the request away when it is told to', () => {
+    expect(kept(overloaded(1, never), [busy(3), busy(4)])).toEqual([0, 1]);
+    expect(kept(overloaded(1, never, 1, 0), [busy(3), busy(4)])).toBeUndefined();
+  });
+});

@@ -45,6 +45,13 @@ describe('a plugin', () => {
     ['exploit-explore-scorer', {}, ['OP_SCORE_EXPLOIT_EXPLORE', 300]],
     ['prefix-cache-affinity-filter', {}, ['OP_FILTER_PREFIX_AFFINITY', 0.8, 0, 18_000, 15_928]],
     ['sticky-until-saturated-filter', {}, ['OP_FILTER_STICKY', 0.8, 286_720]],
+    ['warm-up-filter', {}, ['OP_FILTER_WARM_UP', 0.25, 256, 4096]],
+    ['overload-filter', {}, ['OP_FILTER_OVERLOAD', -1, -1, 1, 1]],
+    [
+      'overload-filter',
+      { maxWaiting: 8, maxKvCacheUsage: 0.9, fallbackOnEmpty: false },
+      ['OP_FILTER_OVERLOAD', 8, 0.9, 1, 0],
+    ],
     ['power-of-two-picker', {}, ['OP_PICK_BEST_OF', 1, 2]],
     [
       'utilization-filter',

@@ -6,6 +6,8 @@ import { sessionAffinityFilter } from '../../dist/src/scheduling/filters/session
 import { agentIdentity } from '../../dist/src/scheduling/header-processors/agent-identity.js';
 import { sessionIdProducer } from '../../dist/src/scheduling/producers/session-id-producer.js';
 import { sessionAffinityScorer } from '../../dist/src/scheduling/scorers/session-affinity-scorer.js';
+import { softSessionAffinityScorer } from '../../dist/src/scheduling/scorers/soft-session-affinity-scorer.js';
+import { plainRequest } from '../core/pool.ts';
 import { HookPool, idle, type Use } from './hosted-pool.ts';
 
 const token = (name: string) => Buffer.from(`default/${name}`).toString('base64');
@@ -224,5 +226,61 @@ describe('agent-identity', () => {
 
   it('agent-identity says nothing without such a header, or with an empty one', () => {
     expect(named({ 'session-id': '  ' })).toBeUndefined();
+  });
+});
+
+describe('soft-session-affinity-scorer', () => {
+  const uses: Use[] = [{ definition: softSessionAffinityScorer, parameters: { strategy: 'session_id' } }];
+  const asked = { headers: { 'x-session-id': 'abc' } };
+  const busy = (pool: HookPool, slot: number, requests: number) => {
+    for (let i = 0; i < requests; i++) pool.pool.decider.decide({ ...plainRequest, subset: [slot] });
+  };
+  /** A pool with a session on pod-2. */
+  function bound(parameters: object = {}): HookPool {
+    const pool = new HookPool(
+      [{ definition: softSessionAffinityScorer, parameters: { strategy: 'session_id', ...parameters } }],
+      idle(3),
+    );
+    pool.hear({ session: 'abc', endpoint: 'default/pod-2', boundAt: 900, usedAt: 900 });
+    return pool;
+  }
+  const scoreOf = (pool: HookPool): number => {
+    pool.pick(asked);
+    return pool.pool.decider.scoreOf(2);
+  };
+
+  it('soft-session-affinity-scorer sends a session where it was served last', () => {
+    const pool = new HookPool(uses, idle(3));
+    const first = pool.pick(asked);
+    expect(pool.picks(asked)).toEqual([first]);
+    expect(pool.picks()).toEqual(everyPod);
+  });
+
+  it.each([
+    // requests on pod-0, pod-1 and pod-2, score of pod-2: load = (own + 1) / (mean + 1)
+    [0, 0, 0, 1],
+    [4, 4, 4, 1],
+    [1, 1, 4, (2 - 5 / 3) / 0.75],
+    [0, 0, 6, 0],
+  ])('soft-session-affinity-scorer with %i, %i and %i requests in flight scores %f', (a, b, c, score) => {
+    const pool = bound();
+    for (const [slot, requests] of [a, b, c].entries()) busy(pool, slot, requests);
+    expect(scoreOf(pool)).toBeCloseTo(score, 5);
+  });
+
+  it('soft-session-affinity-scorer yields at the load that it is given', () => {
+    const pool = bound({ fullUpTo: 1, noneFrom: 4 });
+    busy(pool, 2, 3);
+    expect(scoreOf(pool)).toBeCloseTo((4 - 2) / 3, 5);
+    expect(softSessionAffinityScorer.parameters.safeParse({ fullUpTo: 3, noneFrom: 2 }).success).toBe(false);
+  });
+
+  it('soft-session-affinity-scorer leaves a session where it went when its endpoint was busy', () => {
+    const pool = bound();
+    busy(pool, 2, 8);
+    const moved = pool.pick({ ...asked, subset: ['10.0.0.1', '10.0.0.3'] });
+    const elsewhere = moved === 'pod-2' ? pool.pick({ ...asked, subset: ['10.0.0.1'] }) : moved;
+    expect(elsewhere).toBe('pod-0');
+    expect(pool.picks(asked)).toEqual(['pod-0']);
   });
 });

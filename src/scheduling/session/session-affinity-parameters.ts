@@ -44,26 +44,31 @@ const sessionConfig = z.strictObject({
     .describe('Bindings that are kept; the least recently used leaves first.'),
 });
 
+/** Parameters of every plugin of sessions. */
+export const sessionAffinityFields = {
+  strategy: z
+    .enum(['encoded_endpoint_header', 'session_id'])
+    .default('encoded_endpoint_header')
+    .describe('encoded_endpoint_header: the client sends back a token. session_id: the picker remembers the session.'),
+  profileName: z
+    .string()
+    .default('')
+    .describe('Profile whose pick the session sticks to; empty = the primary profile.'),
+  encodedEndpointHeaderConfig: headerConfig.prefault({}).describe('Of the strategy encoded_endpoint_header.'),
+  sessionIdConfig: sessionConfig.prefault({}).describe('Of the strategy session_id.'),
+};
+
+/** Refinement of parameters with these fields. */
+export const signedNeedsKey: [
+  (given: { readonly encodedEndpointHeaderConfig: z.output<typeof headerConfig> }) => boolean,
+  { error: string; path: string[] },
+] = [
+  ({ encodedEndpointHeaderConfig: { tokenFormat, keyFile } }) => tokenFormat !== 'signed' || keyFile !== undefined,
+  { error: 'tokenFormat signed needs a keyFile', path: ['encodedEndpointHeaderConfig', 'keyFile'] },
+];
+
 /** Parameters of session-affinity-filter and session-affinity-scorer. */
-export const sessionAffinityParameters = z
-  .strictObject({
-    strategy: z
-      .enum(['encoded_endpoint_header', 'session_id'])
-      .default('encoded_endpoint_header')
-      .describe(
-        'encoded_endpoint_header: the client sends back a token. session_id: the picker remembers the session.',
-      ),
-    profileName: z
-      .string()
-      .default('')
-      .describe('Profile whose pick the session sticks to; empty = the primary profile.'),
-    encodedEndpointHeaderConfig: headerConfig.prefault({}).describe('Of the strategy encoded_endpoint_header.'),
-    sessionIdConfig: sessionConfig.prefault({}).describe('Of the strategy session_id.'),
-  })
-  .refine(
-    ({ encodedEndpointHeaderConfig: { tokenFormat, keyFile } }) => tokenFormat !== 'signed' || keyFile !== undefined,
-    { error: 'tokenFormat signed needs a keyFile', path: ['encodedEndpointHeaderConfig', 'keyFile'] },
-  );
+export const sessionAffinityParameters = z.strictObject(sessionAffinityFields).refine(...signedNeedsKey);
 
 /** Parameters that name files. */
 export const SESSION_FILES = [['encodedEndpointHeaderConfig', 'keyFile']] as const;

@@ -16,10 +16,18 @@ export interface SessionAffinity extends Pick<HookPlugin, 'responseHeaders'> {
   preferred(request: HookRequest, endpoints: EndpointViews): number | undefined;
 }
 
-/** The strategy that the parameters name. @throws when the key file cannot be read */
-export function sessionAffinity(parameters: SessionAffinityParameters, context: HookContext): SessionAffinity {
+/**
+ * The strategy that the parameters name.
+ * @param options followsPicks: a session moves with every pick, not only when its endpoint could not be picked
+ * @throws when the key file cannot be read
+ */
+export function sessionAffinity(
+  parameters: SessionAffinityParameters,
+  context: HookContext,
+  { followsPicks }: { readonly followsPicks: boolean } = { followsPicks: false },
+): SessionAffinity {
   return parameters.strategy === 'session_id'
-    ? new BoundSessions(parameters, context)
+    ? new BoundSessions(parameters, context, followsPicks)
     : new TokenSessions(parameters.encodedEndpointHeaderConfig, parameters.profileName);
 }
 
@@ -99,11 +107,19 @@ class BoundSessions implements SessionAffinity {
   /** Minimum interval between two messages to the other shards about uses of a session. */
   readonly #toldAgainMs: number;
 
-  constructor({ sessionIdConfig, profileName }: SessionAffinityParameters, context: HookContext) {
+  /** Whether a session moves with every pick. */
+  readonly #followsPicks: boolean;
+
+  constructor(
+    { sessionIdConfig, profileName }: SessionAffinityParameters,
+    context: HookContext,
+    followsPicks: boolean,
+  ) {
     const { sources, evictionTtlSeconds, evictionSweepSeconds, maxSessions } = sessionIdConfig;
     const ttlMs = (evictionTtlSeconds || 300) * 1_000;
     this.#sources = sources.length > 0 ? sources : [{ header: 'x-session-id' }];
     this.#profile = profileName;
+    this.#followsPicks = followsPicks;
     this.#bindings = new SessionBindings({
       capacity: maxSessions,
       ttlMs,
@@ -120,7 +136,10 @@ class BoundSessions implements SessionAffinity {
     return binding === undefined ? undefined : allowedSlot(binding.endpoint, endpoints);
   }
 
-  /** A session moves only when its endpoint could not be picked, not when a picker preferred another one. */
+  /**
+   * Unless it follows picks, a session moves only when its endpoint could not be picked, not when a picker preferred
+   * another one.
+   */
   placed(request: HookRequest, placement: Placement, endpoints: EndpointViews): void {
     const session = this.#sessionOf(request);
     const pick = pickOf(placement, this.#profile);
@@ -128,7 +147,7 @@ class BoundSessions implements SessionAffinity {
     const nowMs = this.#now();
     const binding = this.#bindings.find(session, nowMs);
     const { id } = pick.endpoint;
-    if (binding === undefined || (binding.endpoint !== id && allowedSlot(binding.endpoint, endpoints) === undefined)) {
+    if (binding === undefined || (binding.endpoint !== id && this.#leaves(binding.endpoint, endpoints))) {
       this.#bindings.bind(session, { endpoint: id, boundAt: nowMs, usedAt: nowMs }, nowMs);
       this.#tell({ session, endpoint: id, boundAt: nowMs, usedAt: nowMs });
     } else if (binding.endpoint === id) {
@@ -136,6 +155,10 @@ class BoundSessions implements SessionAffinity {
       this.#bindings.touch(session, nowMs);
       if (nowMs - usedAt > this.#toldAgainMs) this.#tell({ session, endpoint, boundAt, usedAt: nowMs });
     }
+  }
+
+  #leaves(id: string, endpoints: EndpointViews): boolean {
+    return this.#followsPicks || allowedSlot(id, endpoints) === undefined;
   }
 
   /**
