@@ -90,6 +90,8 @@ export const COLUMN_UNSEEN: u32 = 66;
 export const COLUMN_QUEUED_SCRAPES: u32 = 65; // commit: scrapes in a row in which something waited; control thread
 /** control: 1 = its engine sends no events of blocks; what is sent there counts as held by it, in every program */
 export const COLUMN_UNTOLD: u32 = 67;
+/** any: requests that its engine refused of late, a part of WAITING; control thread, by plain stores */
+export const COLUMN_REFUSED: u32 = 70;
 // Warmth of a cache (load/warmth.ts); a cache that is emptied sets both to 0 under the index lock, by plain stores.
 /** commit, f32: mean share of their prompts that the requests charged last found in the cache */
 export const COLUMN_HIT_SHARE: u32 = 68;

@@ -100,7 +100,7 @@ export const REGION_SESSIONS: u32 = 18;
 export const REGION_COUNT: u32 = 19;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 70;
+export const ENDPOINT_COLUMNS: u32 = 71;
 
 // Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of
 // features.

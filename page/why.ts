@@ -160,7 +160,15 @@ function scoreCell({ scores: of }: ShownEndpoint, i: number): HTMLElement | stri
   );
 }
 
-function note({ rank, removedBy }: ShownEndpoint): HTMLElement | string {
+function note(endpoint: ShownEndpoint): HTMLElement | string {
+  const place = placeOf(endpoint);
+  const { refused } = endpoint;
+  if (refused === 0) return place;
+  const title = 'Requests that its engine refused of late because its queue was full; they count as waiting';
+  return h('span', { title }, place, ' ', h('span', { class: 'tag' }, `refused ${refused}`));
+}
+
+function placeOf({ rank, removedBy }: ShownEndpoint): HTMLElement | string {
   if (rank === 1) return h('strong', {}, 'picked');
   if (rank !== null) return `fallback ${rank - 1}`;
   return removedBy === null ? '' : `out: ${removedBy}`;

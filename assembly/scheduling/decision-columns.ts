@@ -20,6 +20,7 @@ import {
   COLUMN_INFLIGHT_TOKENS,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
+  COLUMN_REFUSED,
   COLUMN_RUNNING,
   COLUMN_SIGNAL_TIME,
   COLUMN_SILENT,
@@ -165,7 +166,8 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   const death = load<u32>(cell(COLUMN_DEATH, slot));
   const ejection = death == DEATH_NONE ? load<u32>(cell(COLUMN_EJECTION, slot)) : EJECTION_DEATH + death;
   endpoint.ejection = <u16>(ejection | (load<u32>(cell(COLUMN_SILENT, slot)) * EJECTION_SILENT));
-  endpoint.rank = rankOfPick(slot);
+  endpoint.rank = <u16>rankOfPick(slot);
+  endpoint.refused = <u16>min<u32>(load<u32>(cell(COLUMN_REFUSED, slot)), u16.MAX_VALUE);
   endpoint.waiting = load<f32>(cell(COLUMN_WAITING, slot));
   endpoint.predictedWaiting = predictedWaiting(slot);
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));

@@ -143,7 +143,9 @@ export class DecisionEndpoint {
    */
   ejection: u16;
   /** Position among the picks + 1, 0 = not picked · its thread · none. */
-  rank: u32;
+  rank: u16;
+  /** Requests that its engine refused of late, a part of `waiting`, 65,535 at most · its thread · none. */
+  refused: u16;
   /** Waiting requests at the last scrape · its thread · none. */
   waiting: f32;
   /** Running requests at the last scrape · its thread · none. */
@@ -264,6 +266,7 @@ export const EJECTION_DEATH: u32 = 2;
 export const EJECTION_SILENT: u32 = 8;
 export const DECISION_ENDPOINT_EJECTION: usize = offsetof<DecisionEndpoint>('ejection');
 export const DECISION_ENDPOINT_RANK: usize = offsetof<DecisionEndpoint>('rank');
+export const DECISION_ENDPOINT_REFUSED: usize = offsetof<DecisionEndpoint>('refused');
 export const DECISION_ENDPOINT_WAITING: usize = offsetof<DecisionEndpoint>('waiting');
 export const DECISION_ENDPOINT_RUNNING: usize = offsetof<DecisionEndpoint>('running');
 export const DECISION_ENDPOINT_KV_USAGE: usize = offsetof<DecisionEndpoint>('kvUsage');

@@ -27,6 +27,7 @@ import {
   COLUMN_PREFILL_RATE_PEAK,
   COLUMN_PREFILL_RATE_TIME,
   COLUMN_PREFIX_BLOCKS,
+  COLUMN_REFUSED,
   COLUMN_RUNNING,
   COLUMN_SIGNAL_TIME,
   COLUMN_SPEED,
@@ -127,6 +128,7 @@ function clearSignals(slot: u32): void {
   column.setF32(COLUMN_PREFILL_RATE_PEAK, slot, 0);
   column.setF64(COLUMN_PREFILL_RATE_TIME, slot, 0);
   column.setU32(COLUMN_UNTOLD, slot, 0);
+  column.setU32(COLUMN_REFUSED, slot, 0);
   clearAttributes(slot);
 }
 
@@ -163,6 +165,12 @@ export function endpointUntold(slot: u32, untold: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(isTruth(untold), '`untold` is 0 or 1');
   column.setU32(COLUMN_UNTOLD, slot, untold);
+}
+
+/** Writes how many of the waiting requests of an endpoint are those that its engine refused of late. */
+export function endpointRefused(slot: u32, requests: u32): void {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  column.setU32(COLUMN_REFUSED, slot, requests);
 }
 
 /** Forgets what a removed endpoint held. @param lost LOSS_* cause @returns as endpointOpen */

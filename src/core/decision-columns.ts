@@ -42,6 +42,8 @@ export interface LoggedEndpoint {
   /** As scraped last, and as predicted for the decision. */
   readonly waiting: number | undefined;
   readonly predictedWaiting: number | undefined;
+  /** Requests that its engine refused of late; they count as waiting. */
+  readonly refused: number;
   readonly running: number | undefined;
   readonly kvUsage: number | undefined;
   /** Milliseconds since the last scrape; undefined = never scraped. */
@@ -148,7 +150,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
   const float = (offset: number) => view.getFloat32(at + offset, true);
   const known = word(CORE.DECISION_ENDPOINT_KNOWN);
   const signal = (bit: number, offset: number) => ((known & bit) === 0 ? undefined : float(offset));
-  const rank = word(CORE.DECISION_ENDPOINT_RANK);
+  const rank = view.getUint16(at + CORE.DECISION_ENDPOINT_RANK, true);
   const states = view.getUint16(at + CORE.DECISION_ENDPOINT_EJECTION, true);
   const ejection = states % CORE.EJECTION_SILENT;
   const window = float(CORE.DECISION_ENDPOINT_WINDOW);
@@ -171,6 +173,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),
     predictedWaiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_PREDICTED_WAITING),
+    refused: view.getUint16(at + CORE.DECISION_ENDPOINT_REFUSED, true),
     running: signal(CORE.SIGNAL_RUNNING, CORE.DECISION_ENDPOINT_RUNNING),
     kvUsage: signal(CORE.SIGNAL_KV_USAGE, CORE.DECISION_ENDPOINT_KV_USAGE),
     signalAgeMs: known === 0 ? undefined : float(CORE.DECISION_ENDPOINT_AGE),

@@ -14,6 +14,8 @@ export interface EndpointSignals {
   /** Tokens at which a hit of the engine's cache can end, and how many such blocks the cache holds. */
   readonly blockTokens?: number | undefined;
   readonly blockCount?: number | undefined;
+  /** Requests that the engine refused of late: a part of the waiting ones. */
+  readonly refused?: number | undefined;
   /** Whether the engine sleeps: it takes no requests until it is woken. Undefined = the engine does not report it. */
   readonly asleep?: boolean | undefined;
   /** Figures beside the signals; no decision reads them. Undefined = the engine tells none. */
@@ -140,7 +142,8 @@ export class EndpointTable {
     for (const [attribute, value] of (signals.attributes ?? []).entries()) {
       if (value !== null && !this.setAttribute(slot, attribute, value)) return false;
     }
-    const refused = this.#core.call.endpointSignals(
+    this.#core.call.endpointRefused(slot, signals.refused ?? 0);
+    const busy = this.#core.call.endpointSignals(
       slot,
       known,
       signals.waiting ?? 0,
@@ -150,7 +153,7 @@ export class EndpointTable {
       signals.blockCount ?? 0,
       nowMs,
     );
-    return refused === 0;
+    return busy === 0;
   }
 
   #writeAdapters(slot: number, adapters: NonNullable<EndpointSignals['adapters']>): void {

@@ -48,6 +48,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   endpointSilent: ['the time is one of the pool clock', 0, 1, TIME],
   endpointStale: ['the slot is one of the pool', SLOT],
   endpointState: ['the state is one of endpoints', 0, CORE.STATE_DRAINING + 1],
+  endpointRefused: ['the slot is one of the pool', SLOT, 1],
   endpointUntold: ['`untold` is 0 or 1', 0, 2],
   evictRequest: ['the wait slot is one of the thread', 0, SCAN, 0],
   evictionLost: ['the ticket is none or names an entry of the ledger', TICKET, 1],

@@ -7,9 +7,9 @@ import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/poo
 
 const SCORERS = (Object.keys(OPERATIONS) as OperationName[]).filter(isScorer);
 
-/** What is told of a scorer at the endpoint that a request went to. */
-function told(operation: Operation) {
-  const signals = { waiting: 3, running: 5, kvUsage: 0.25 };
+/** What is told of the endpoint that a request went to. */
+function endpointTold(operation: Operation) {
+  const signals = { waiting: 3, refused: 2, running: 5, kvUsage: 0.25 };
   const pool = makePool([operation, pickMax], [signals], {
     ...smallSizes,
     decisions: 8,
@@ -31,7 +31,12 @@ function told(operation: Operation) {
     room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
     wallMs: (ms) => ms,
   });
-  return stories.tell('asked')!.decisions[0]!.endpoints![0]!.scores[0]!;
+  return stories.tell('asked')!.decisions[0]!.endpoints![0]!;
+}
+
+/** What is told of a scorer there. */
+function told(operation: Operation) {
+  return endpointTold(operation).scores[0]!;
 }
 
 describe('the story of a request', () => {
@@ -61,5 +66,9 @@ describe('the story of a request', () => {
       value: 4,
       scraped: 3,
     });
+  });
+
+  it('the story of a request names the refusals of an engine beside the waiting requests that they are among', () => {
+    expect(endpointTold(scorer('OP_SCORE_QUEUE', 1))).toMatchObject({ rank: 1, waiting: 3, refused: 2 });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../../dist/src/contract/endpoint.js';
 import type { EngineFigures } from '../../dist/src/contract/engine-figures.js';
+import { CORE } from '../../dist/src/core/core-names.js';
 import {
   attachCore,
   createPoolMemory,
@@ -48,6 +49,9 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     restarts,
     refusing,
     waiting: (slot: number) => table.read(slot).waiting,
+    refused: (slot: number) => core.u32[((core.call.columnAddress(CORE.COLUMN_REFUSED) >>> 0) >>> 2) + slot],
+    prefixCapacity: (slot: number) =>
+      core.u32[((core.call.columnAddress(CORE.COLUMN_PREFIX_CAPACITY) >>> 0) >>> 2) + slot],
     set: (...endpoints: readonly Endpoint[]) => pool.apply({ ...RULES, endpoints }),
     /** All shards have applied what was sent so far. */
     acknowledge: () => {
@@ -217,6 +221,26 @@ describe('an engine that sleeps', () => {
   });
 });
 
+describe('the size of a cache', () => {
+  it.each([
+    // Of an index with blocks of 64 tokens. The units of the engine are those in which its hits end.
+    [16, 2_048, 512],
+    [32, 375, 187],
+    [1_056, 40, 660],
+  ])(
+    'an engine with units of %i tokens and %i of them bounds its part of the index',
+    (blockTokens, blockCount, held) => {
+      const { pool, set, prefixCapacity } = makePool(64, {
+        ...{ blockTokens: 64, maxBlocks: 64, capacityBlocks: 500, autoTune: true },
+      });
+      set(pod('a', 1));
+      expect(prefixCapacity(0)).toBe(500);
+      pool.publish(0, 1, { blockTokens, blockCount }, 50);
+      expect(prefixCapacity(0)).toBe(held);
+    },
+  );
+});
+
 describe('an engine that refuses requests', () => {
   const figures = (refused: number | undefined): EngineFigures => ({
     ...{ deferred: undefined, refused, externalQueries: undefined, externalHits: undefined, cachedBySource: [] },
@@ -236,6 +260,17 @@ describe('an engine that refuses requests', () => {
     expect(tell(50, 2_050)).toBe(7);
     expect(tell(50, 20_000)).toBe(3);
     expect(pool.refusals.perSecond(0)).toBe(0);
+  });
+
+  it('what an engine has refused of late is told apart from what waits there', () => {
+    const { pool, set, refused } = makePool();
+    set(pod('a', 1));
+    pool.publish(0, 1, { waiting: 3, figures: figures(40) }, 0);
+    expect(refused(0)).toBe(0);
+    pool.publish(0, 1, { waiting: 3, figures: figures(50) }, 50);
+    expect(refused(0)).toBe(10);
+    pool.publish(0, 1, { waiting: 3, figures: figures(50) }, 20_000);
+    expect(refused(0)).toBe(0);
   });
 
   it('a counter that falls is that of another process, and an unknown queue stays unknown', () => {

@@ -157,7 +157,13 @@ function scoreText(score: ShownScore | undefined): string {
   return `${round(score.score)} (${signal.value === null ? 'unknown' : `${round(signal.value)}${scraped}`})`;
 }
 
-function noteOf({ rank, removedBy, gate, room }: ShownEndpoint): string {
+function noteOf(endpoint: ShownEndpoint): string {
+  const { refused } = endpoint;
+  const notes = [placeOf(endpoint), refused === 0 ? '' : `engine refused ${refused} of late`];
+  return notes.filter((note) => note !== '').join(', ');
+}
+
+function placeOf({ rank, removedBy, gate, room }: ShownEndpoint): string {
   if (rank !== null) return rank === 1 ? 'picked' : `fallback ${rank - 1}`;
   if (removedBy === null) return '';
   if (removedBy !== 'no room' || gate === null || room !== null) return `out: ${removedBy}`;

@@ -43,6 +43,8 @@ export interface ShownEndpoint {
    */
   readonly waiting: number | null;
   readonly predictedWaiting: number | null;
+  /** Requests that its engine refused of late; they count as waiting. */
+  readonly refused: number;
   readonly kvUsage: number | null;
   readonly signalAgeMs: number | null;
   /** Bounds of the capacity gate; null = flow control is off. */
@@ -259,6 +261,7 @@ export class RequestStories {
       inflight: endpoint.inflight,
       waiting: endpoint.waiting ?? null,
       predictedWaiting: endpoint.predictedWaiting ?? null,
+      refused: endpoint.refused,
       kvUsage: endpoint.kvUsage ?? null,
       signalAgeMs: endpoint.signalAgeMs ?? null,
       gate: endpoint.gate ?? null,

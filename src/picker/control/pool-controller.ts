@@ -281,7 +281,7 @@ export class PoolController {
     this.#followSleep(slot, signals.asleep);
     const refused = this.refusals.note(slot, signals.figures, nowMs);
     const { waiting } = signals;
-    const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused };
+    const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused, refused };
     return this.#options.table.publish(slot, told, nowMs);
   }
 
