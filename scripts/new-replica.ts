@@ -2,8 +2,8 @@
 //
 //   npm run build && node scripts/new-replica.ts
 //
-// Reads examples/simulation/new-replica.yaml. Times to first token and hits are those of the requests that arrive in the
-// span after the join, all seeds together.
+// Reads examples/simulation/new-replica.yaml. Times to first token and hits are those of the requests that arrive in
+// the span after the join, all seeds together.
 import { dirname, resolve } from 'node:path';
 import type { RequestOutcome } from '../dist/tools/simulator/fleet/outcome.js';
 import { simulate } from '../dist/tools/simulator/fleet/simulation.js';

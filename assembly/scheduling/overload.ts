@@ -41,9 +41,9 @@ export function keepNotOverloaded(op: Operation, used: u32): void {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const bits = v128.load(known + at);
     const slots = v128.load(full + at);
-    const most = op.p0 < 0 ? f32x4.mul(slots, batches) : waitingMax;
+    const limit = op.p0 < 0 ? f32x4.mul(slots, batches) : waitingMax;
     const limited = op.p0 < 0 ? f32x4.gt(slots, zero) : i32x4.splat(-1);
-    const long = v128.and(f32x4.ge(v128.load(KEYS + at), most), limited);
+    const long = v128.and(f32x4.ge(v128.load(KEYS + at), limit), limited);
     const queues = v128.and(long, i32x4.eq(v128.and(bits, waits), waits));
     const size = f32x4.mul(f32x4.convert_i32x4_s(v128.load(blocks + at)), f32x4.convert_i32x4_s(v128.load(sizes + at)));
     const share = v128.load(usage + at);

@@ -1,6 +1,7 @@
 // Warm-up: a share of the requests for an endpoint whose cache is still empty.
 //
-// Owns: the thread's KEPT and KEYS columns, written by its own thread. Reads the endpoint columns under the commit lock.
+// Owns: the thread's KEPT and KEYS columns, written by its own thread. Reads the endpoint columns under the commit
+// lock.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { blockTokens, VALUE_WAITING, valueKeys } from '../columns/values';
@@ -15,7 +16,7 @@ const COMPARED: u32 = 64;
 /** Part of the hit share of the others from which on an endpoint is warm. */
 const WARM: f32 = 0.9;
 
-// What becomes of a candidate.
+// Effect on a candidate.
 const LEAVE: i32 = 0; // it has its share
 const KEEP: i32 = 1;
 const WANT: i32 = 2; // it gets the request alone
@@ -66,7 +67,7 @@ function compare(used: u32, least: u32): bool {
   return true;
 }
 
-/** What becomes of a candidate that was charged fewer requests than make it warm. */
+/** Effect on a candidate that was charged fewer requests than make it warm. */
 function fateOf(op: Operation, slot: u32): i32 {
   const share = (column.f32(COLUMN_HIT_SHARE, slot) + HIT_FLOOR) / (hits + HIT_FLOOR);
   if (share >= WARM) return KEEP;
@@ -80,9 +81,9 @@ function fateOf(op: Operation, slot: u32): i32 {
 
 /**
  * Marks the candidates that take the request. An endpoint is new until `p1` requests were charged to it, or until its
- * share, the quotient of its hit share and that of the others, is WARM. While it has its share of their mean requests in
- * flight, `p0` at least, it is left out of requests of which others hold more. Where the others queue, it is not. With
- * less than `p0` of them it gets the request alone, if no more than `p2` cached tokens are lost by that.
+ * share, the quotient of its hit share and that of the others, is WARM. While it has its share of their mean requests
+ * in flight, `p0` at least, it is left out of requests of which others hold more. Where the others queue, it is not.
+ * With less than `p0` of them it gets the request alone, if no more than `p2` cached tokens are lost by that.
  * @returns false when all candidates stay, since none is new, or all are
  */
 export function keepWarmedUp(op: Operation, used: u32): bool {

@@ -17,8 +17,8 @@ const parameters = z.strictObject({
     .max(1)
     .optional()
     .describe(
-      'Share of the KV cache in use from which on an endpoint is overloaded. Absent: learned, where the uncached part ' +
-        'of the prompt has no room beside what is in use, by the size that the engine tells.',
+      'Share of the KV cache in use from which on an endpoint is overloaded. Absent: learned, where the uncached ' +
+        'part of the prompt has no room beside what is in use, by the size that the engine tells.',
     ),
   batches: z
     .number()
