@@ -8,7 +8,8 @@ import { CANDIDATES, SCORE } from '../memory';
 import { randomBelow } from '../random';
 import { signalsRead, takeHighest } from './score-column';
 
-const LOWEST: f32 = <f32>-3.4e38;
+/** Key of what is not picked. */
+export const LOWEST: f32 = <f32>-3.4e38;
 /** Added to the requests in flight of a candidate that lacks a signal; the ledger has fewer entries. */
 const LACKING: i32 = 0x40000000;
 

@@ -20,6 +20,7 @@ import {
   OP_PICK_MAX_SCORE,
   OP_PICK_RANDOM,
   OP_PICK_ROUND_ROBIN,
+  OP_PICK_WEIGHTED_RANDOM,
   Operation,
 } from './program';
 import { noteBestMatch } from './score-column';
@@ -42,33 +43,6 @@ function setAside(used: u32, slot: u32, hosts: u32): void {
 function putBack(used: u32): void {
   memory.copy(CANDIDATES, KEPT, slotOffset(used));
   memory.fill(KEPT, 0, slotOffset(used));
-}
-
-/**
- * Picks the `count` highest keys, each removed from the race once picked.
- * @param hosts label column of hosts + 1: each further pick is on a host that no earlier one is on, as long as there is
- * one, and then again; 0 = hosts do not count
- */
-function pickInOrder(used: u32, keys: usize, count: u32, hosts: u32): u32 {
-  let picked: u32 = 0;
-  const apart = hosts != 0 && count > 1;
-  if (apart) memory.fill(KEPT, 0, slotOffset(used));
-  while (picked < count) {
-    let slot = pickHighest(used, keys);
-    if (slot == u32.MAX_VALUE && apart) {
-      putBack(used);
-      noteBestMatch(u32.MAX_VALUE);
-      slot = pickHighest(used, keys);
-    }
-    if (slot == u32.MAX_VALUE) break;
-    setPickedSlot(picked++, slot);
-    if (picked == count) break;
-    store<i32>(CANDIDATES + slotOffset(slot), 0);
-    // Behind the first place one that is out is not listed: it stands for no host.
-    if (apart && (picked == 1 || column.u32(COLUMN_EJECTION, slot) == 0)) setAside(used, slot, hosts - 1);
-    noteBestMatch(u32.MAX_VALUE);
-  }
-  return picked;
 }
 
 /** Draws a random key for every candidate, uniformly. */
@@ -115,14 +89,49 @@ function withoutOut(picked: u32, wanted: u32): u32 {
   return kept;
 }
 
-function choose(op: Operation, code: u32, used: u32, candidates: u32, wanted: u32): u32 {
-  if (code == OP_PICK_MAX_SCORE) return pickInOrder(used, SCORE, wanted, <u32>op.p1);
-  if (code == OP_PICK_BEST_OF) return pickBestOf(used, candidates, wanted, max<u32>(<u32>op.p1, 1));
-  if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used, wanted);
-  if (code == OP_PICK_ROUND_ROBIN) return pickRoundRobin(used, candidates, wanted);
+/** One pick of a picker. @param before pick before it, u32.MAX_VALUE = none. @returns u32.MAX_VALUE = none is left */
+function next(op: Operation, code: u32, used: u32, before: u32): u32 {
+  if (code == OP_PICK_MAX_SCORE) return pickHighest(used, SCORE);
+  if (code == OP_PICK_BEST_OF) return pickBestOf(used, max<u32>(<u32>op.p1, 1));
+  if (code == OP_PICK_LEAST_REQUEST) return pickLeastRequest(used);
+  if (code == OP_PICK_ROUND_ROBIN) return pickRoundRobin(used, before);
+  return pickHighest(used, KEYS);
+}
+
+/**
+ * Makes `count` picks, each removed from the race once picked. Where hosts count, each further pick is on a host that no
+ * earlier one is on, as long as there is one, and then again.
+ */
+function pickInOrder(op: Operation, code: u32, used: u32, count: u32): u32 {
+  // Label column of hosts + 1, 0 = hosts do not count.
+  const hosts = <u32>(code == OP_PICK_BEST_OF ? op.p2 : op.p1);
+  const apart = hosts != 0 && count > 1;
+  if (apart) memory.fill(KEPT, 0, slotOffset(used));
+  let picked: u32 = 0;
+  let before = u32.MAX_VALUE;
+  while (picked < count) {
+    let slot = next(op, code, used, before);
+    if (slot == u32.MAX_VALUE && apart) {
+      putBack(used);
+      noteBestMatch(u32.MAX_VALUE);
+      slot = next(op, code, used, before);
+    }
+    if (slot == u32.MAX_VALUE) break;
+    setPickedSlot(picked++, slot);
+    before = slot;
+    if (picked == count) break;
+    store<i32>(CANDIDATES + slotOffset(slot), 0);
+    // Behind the first place one that is out is not listed: it stands for no host.
+    if (apart && (picked == 1 || column.u32(COLUMN_EJECTION, slot) == 0)) setAside(used, slot, hosts - 1);
+    noteBestMatch(u32.MAX_VALUE);
+  }
+  return picked;
+}
+
+function choose(op: Operation, code: u32, used: u32, wanted: u32): u32 {
   if (code == OP_PICK_RANDOM) randomKeys(used);
-  else weightedKeys(used);
-  return pickInOrder(used, KEYS, wanted, <u32>op.p1);
+  else if (code == OP_PICK_WEIGHTED_RANDOM) weightedKeys(used);
+  return pickInOrder(op, code, used, wanted);
 }
 
 /**
@@ -134,6 +143,6 @@ export function pick(op: Operation, code: u32, used: u32, candidates: u32): u32 
   const wanted = min(min(<u32>max(<i32>op.p0, 1), candidates), PICKS_MAX);
   if (wanted > 1) candidatesTouched();
   const out = wanted > 1 ? countOut(used) : 0;
-  if (out == 0 || out == candidates) return choose(op, code, used, candidates, wanted);
-  return withoutOut(choose(op, code, used, candidates, min(min(wanted + out, candidates), PICKS_MAX)), wanted);
+  if (out == 0 || out == candidates) return choose(op, code, used, wanted);
+  return withoutOut(choose(op, code, used, min(min(wanted + out, candidates), PICKS_MAX)), wanted);
 }

@@ -130,9 +130,9 @@ export const OP_WOULD_PICK: u32 = 97;
 export const OP_PICK_MAX_SCORE: u32 = 48; // [endpoints, label column of hosts + 1]
 export const OP_PICK_RANDOM: u32 = 49; // [endpoints, label column of hosts + 1]
 export const OP_PICK_WEIGHTED_RANDOM: u32 = 50; // [endpoints, label column of hosts + 1]
-export const OP_PICK_BEST_OF: u32 = 51; // [endpoints, choices]
-export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints]
-export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints]
+export const OP_PICK_BEST_OF: u32 = 51; // [endpoints, choices, label column of hosts + 1]
+export const OP_PICK_LEAST_REQUEST: u32 = 52; // [endpoints, label column of hosts + 1]
+export const OP_PICK_ROUND_ROBIN: u32 = 53; // [endpoints, label column of hosts + 1]
 export const OP_PICK_LAST: u32 = 63;
 
 // Latency. OP_PREDICT comes before all that looks at predictions, OP_ADMIT_LATENCY right behind it.

@@ -169,7 +169,7 @@ const TOKENS = shown('tokens in flight', 'inflightTokens');
 const hashed: Reads = ([, , factor]) => ['labels', 'headers', ...(factor! > 0 ? (['inflight'] as const) : [])];
 
 /** Inputs of a picker: further picks look at the hosts of endpoints. */
-function apart(...reads: readonly ReadName[]): Reads {
+function apart(...reads: readonly ReadName[]): (parameters: readonly number[]) => readonly ReadName[] {
   return ([count, hosts]) => (count! > 1 && hosts! > 0 ? [...reads, 'labels'] : reads);
 }
 
@@ -270,9 +270,9 @@ export const OPERATIONS: Facts = {
   OP_PICK_MAX_SCORE: { reads: apart('known', 'inflight') },
   OP_PICK_RANDOM: { reads: apart() },
   OP_PICK_WEIGHTED_RANDOM: { reads: apart() },
-  OP_PICK_BEST_OF: { reads: ['known', 'inflight'] },
-  OP_PICK_LEAST_REQUEST: { reads: ['known', 'inflight'] },
-  OP_PICK_ROUND_ROBIN: { reads: [] },
+  OP_PICK_BEST_OF: { reads: ([count, , hosts]) => apart('known', 'inflight')([count!, hosts!]) },
+  OP_PICK_LEAST_REQUEST: { reads: apart('known', 'inflight') },
+  OP_PICK_ROUND_ROBIN: { reads: apart() },
 
   OP_PREDICT: {
     reads: [

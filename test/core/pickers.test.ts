@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Operation } from '../../dist/src/core/operations.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
 const kv = (...usage: number[]) => usage.map((kvUsage) => ({ kvUsage }));
@@ -127,11 +128,12 @@ describe('further picks', () => {
   /** Slots in the order of the picks: scores fall with the slot, and slots with equal texts share a host. */
   const order = (
     hosts: readonly string[],
-    count: number,
+    picker: number | Operation,
     more: (pool: ReturnType<typeof makePool>) => void = () => {},
     nowMs = 0,
   ) => {
-    const pool = makePool([free, scorer('OP_PICK_MAX_SCORE', 1, count, 3)], kv(...hosts.map((_, slot) => slot / 10)));
+    const pick = typeof picker === 'number' ? scorer('OP_PICK_MAX_SCORE', 1, picker, 3) : picker;
+    const pool = makePool([free, pick], kv(...hosts.map((_, slot) => slot / 10)));
     for (const [slot, host] of hosts.entries()) pool.table.setLabelText(2, slot, host);
     more(pool);
     return [...pool.decider.decide({ ...plainRequest, nowMs, charged: false }).slots];
@@ -139,6 +141,18 @@ describe('further picks', () => {
 
   it('further picks are the best ones of other hosts, as long as there are any', () => {
     expect(order(['a', 'a', 'a', 'b', 'b', 'c'], 3)).toEqual([0, 3, 5]);
+  });
+
+  it.each([
+    ['power-of-two-picker', scorer('OP_PICK_BEST_OF', 1, 3, 64, 3), [0, 3, 5]],
+    ['least-request-picker', scorer('OP_PICK_LEAST_REQUEST', 1, 3, 3), [0, 3, 5]],
+    ['round-robin-picker', scorer('OP_PICK_ROUND_ROBIN', 1, 3, 3), [0, 3, 5]],
+  ])('further picks of %s are on other hosts too', (_, picker, expected) => {
+    expect(order(['a', 'a', 'a', 'b', 'b', 'c'], picker)).toEqual(expected);
+  });
+
+  it('further picks of round-robin-picker go on behind the one before, in each round of the hosts', () => {
+    expect(order(['a', 'a', 'b', 'b'], scorer('OP_PICK_ROUND_ROBIN', 1, 4, 3))).toEqual([0, 2, 3, 1]);
   });
 
   it('further picks begin again with the hosts when every one is named', () => {

@@ -8,8 +8,8 @@ export const endpointCount = z.strictObject({
     .int()
     .default(1)
     .describe(
-      'Endpoints to name, the best first; the others are fallbacks, on other hosts where there are any ' +
-        '(max-score-picker, random-picker, weighted-random-picker). 0 or less means 1.',
+      'Endpoints to name, the best first; the others are fallbacks, on other hosts where there are any. ' +
+        '0 or less means 1.',
     ),
 });
 

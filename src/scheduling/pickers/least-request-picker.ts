@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const leastRequestPicker = definePlugin({
   type: 'least-request-picker',
@@ -10,10 +10,10 @@ export const leastRequestPicker = definePlugin({
   parameters: endpointCount,
   consumes: () => [{ key: 'in-flight-load' }],
   operations: ['OP_PICK_LEAST_REQUEST'],
-  compile: (parameters, weight, { name }) => ({
+  compile: (parameters, weight, context) => ({
     code: 'OP_PICK_LEAST_REQUEST',
-    name,
+    name: context.name,
     weight,
-    parameters: [picks(parameters)],
+    parameters: picksApart(parameters, context),
   }),
 });

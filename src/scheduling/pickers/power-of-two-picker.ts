@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const powerOfTwoPicker = definePlugin({
   type: 'power-of-two-picker',
@@ -16,10 +16,13 @@ export const powerOfTwoPicker = definePlugin({
     choices: z.int().min(1).max(64).default(2).describe('How many candidates are drawn.'),
   }),
   operations: ['OP_PICK_BEST_OF'],
-  compile: (parameters, weight, { name }) => ({
-    code: 'OP_PICK_BEST_OF',
-    name,
-    weight,
-    parameters: [picks(parameters), parameters.choices],
-  }),
+  compile: (parameters, weight, context) => {
+    const [count, ...hosts] = picksApart(parameters, context);
+    return {
+      code: 'OP_PICK_BEST_OF',
+      name: context.name,
+      weight,
+      parameters: [count!, parameters.choices, ...hosts],
+    };
+  },
 });

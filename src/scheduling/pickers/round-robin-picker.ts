@@ -1,5 +1,5 @@
 import { definePlugin } from '../plugin.js';
-import { endpointCount, picks } from './endpoint-count.js';
+import { endpointCount, picksApart } from './endpoint-count.js';
 
 export const roundRobinPicker = definePlugin({
   type: 'round-robin-picker',
@@ -9,10 +9,10 @@ export const roundRobinPicker = definePlugin({
   source: 'round robin (Envoy ROUND_ROBIN, SGLang Model Gateway round_robin)',
   parameters: endpointCount,
   operations: ['OP_PICK_ROUND_ROBIN'],
-  compile: (parameters, weight, { name }) => ({
+  compile: (parameters, weight, context) => ({
     code: 'OP_PICK_ROUND_ROBIN',
-    name,
+    name: context.name,
     weight,
-    parameters: [picks(parameters)],
+    parameters: picksApart(parameters, context),
   }),
 });
