@@ -159,7 +159,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'tools/gateway',
     'tools/simulator',
   ],
-  'tools/envoy': ['tools/gateway'],
+  'tools/envoy': ['src/config', 'tools/gateway'],
   'tools/lint': [
     'src/contract',
     'src/runtime',
@@ -175,6 +175,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/kubernetes',
     'src/runtime',
     'src/pool',
+    'src/config',
     'src/serve',
     'tools/command-line',
     'tools/doctor',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -48,7 +48,10 @@ describe.skipIf(skipReason !== '')(`pointsman preflight --gateway with a real En
   });
 
   /** Runs the preflight through an Envoy whose configuration is changed. */
-  async function preflight(change: (parts: Tree) => void): Promise<{ code: number; report: Report }> {
+  async function preflight(
+    change: (parts: Tree) => void,
+    ...flags: string[]
+  ): Promise<{ code: number; report: Report }> {
     if (envoyBinary === undefined)
       throw new Error('POINTSMAN_REQUIRE_ENVOY=1, but no Envoy: run scripts/install-envoy.sh');
     const [port, adminPort] = await freePorts(2);
@@ -61,7 +64,7 @@ describe.skipIf(skipReason !== '')(`pointsman preflight --gateway with a real En
       const more = [`--admin=${at(adminPort!)}`, `--picker=${at(metricsPort)}`];
       const file = `--endpoints-file=${join(setting.folder, 'endpoints.yaml')}`;
       return await new Promise((resolve) => {
-        execFile(process.execPath, [PROGRAM, ...argv, ...more, file], (error, stdout, stderr) => {
+        execFile(process.execPath, [PROGRAM, ...argv, ...more, file, ...flags], (error, stdout, stderr) => {
           if (stdout === '') throw new Error(stderr);
           resolve({ code: error === null ? 0 : Number(error.code), report: JSON.parse(stdout) });
         });
@@ -83,6 +86,13 @@ describe.skipIf(skipReason !== '')(`pointsman preflight --gateway with a real En
     expect({ code, limits: limits(report), read: read(report) }).toEqual({ code: 0, limits: {}, read: [] });
     expect(report.probes.map(({ probe }) => probe)).toContain('40 at once');
     expect(await readFile(join(setting.folder, 'endpoints.yaml'), 'utf8')).toBe(before);
+  });
+
+  test('a list of destinations over ORIGINAL_DST by header is an error of the configuration that names it', async () => {
+    const file = join(setting.folder, 'lists.yaml');
+    await writeFile(file, 'plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: 2}}]\n');
+    const { code, report } = await preflight(() => {}, `--config-file=${file}`);
+    expect([code, read(report)]).toEqual([1, ['error use_http_header']]);
   });
 
   test('a tiny max_requests of the picker is named by the requests at once', async () => {

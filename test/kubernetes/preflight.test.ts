@@ -52,6 +52,20 @@ describe.skipIf(skipReason !== '')(`pointsman preflight${skipReason}`, () => {
     expect(code).toBe(0);
   });
 
+  it('pointsman preflight says what gateways make of a list of destinations', async () => {
+    await new Kubelet(cluster, namespace).run('good', { ip: '10.0.0.1' });
+    const flags = ['--endpoint-selector=app=vllm', '--endpoint-target-ports=8000'];
+    const picker = (count: number) => `plugins: [{type: max-score-picker, parameters: {maxNumOfEndpoints: ${count}}}]`;
+    const notes = async (count: number) => {
+      const { lines } = await run(cluster, ['preflight'], ...flags, `--config-text=${picker(count)}`);
+      return lines.filter((line) => line.startsWith('note: '));
+    };
+    expect(await notes(3)).toEqual([
+      expect.stringMatching(/^note: the configuration names up to 3 destinations for a request: Istio, and Envoy with/),
+    ]);
+    expect(await notes(1)).toEqual([]);
+  });
+
   it('pointsman preflight fails without the pool', async () => {
     const { code, lines } = await run(cluster, ['preflight'], '--pool-name=pool');
     expect(lines.at(-1)).toBe('serves nothing: there is no pool');

@@ -68,6 +68,14 @@ describe('pointsman preflight --gateway', () => {
     },
   );
 
+  it('a --config-file that cannot be loaded ends the command before a request', async () => {
+    const { code, stderr } = await preflight('--gateway=http://127.0.0.1:9', '--config-file=/nowhere/picker.yaml');
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^pointsman: --config-file: .*\/nowhere\/picker\.yaml.*\n$/),
+    ]);
+  });
+
   it('the help of the gateway part is shown without an address', async () => {
     const { code, stdout } = await preflight('--gateway', '--help');
     expect([code, stdout]).toEqual([0, expect.stringContaining('--admin <url>')]);

@@ -1,15 +1,14 @@
 import { Command } from 'commander';
 import { type Findings, findings } from '../../src/config/findings.js';
-import type { LoadedConfiguration } from '../../src/config/load.js';
-import { proxyNeeds, readsAnswerBodies } from '../../src/config/proxy-needs.js';
 import { readBoundedFile } from '../../src/pool/discovery/file-watch.js';
 import { BUILTIN_ENGINES } from '../../src/pool/engines/builtin-engines.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
 import { type EnvoyConfiguration, readEnvoyText } from '../envoy/configuration.js';
-import { type EnvoyFinding, NEEDS_UNKNOWN, type PickerNeeds, type Severity } from '../envoy/finding.js';
+import type { EnvoyFinding, PickerNeeds, Severity } from '../envoy/finding.js';
 import { envoyFindings } from '../envoy/findings.js';
+import { needsOf } from '../envoy/picker-needs.js';
 import { pathText } from '../envoy/setting.js';
 import { lintReport, lintText } from './lint.js';
 
@@ -62,28 +61,6 @@ async function ownFindings(file: string, flags: EnvoyLintFlags): Promise<Finding
   const { registry } = await pluginRegistry(flags.plugin);
   const options = { registry, allowExperimental: flags.allowExperimentalPlugins, engines: BUILTIN_ENGINES };
   return findings({ file }, options);
-}
-
-/** Needs of a configuration of the picker. */
-function needsOf(configuration: LoadedConfiguration | undefined): PickerNeeds {
-  if (configuration === undefined) return NEEDS_UNKNOWN;
-  const needs = proxyNeeds(configuration);
-  const { flowControl } = configuration;
-  return {
-    queueWaitMs: flowControl === undefined ? 0 : Math.max(flowControl.ttlMs, flowControl.noEndpointTtlMs),
-    requestBody: needs.prompt.length > 0,
-    answerBody: readsAnswerBodies(needs),
-    destinations: destinationsOf(configuration),
-  };
-}
-
-/** Most destinations that a profile picks. */
-function destinationsOf({ scheduling }: LoadedConfiguration): number {
-  const operations = scheduling.profiles.flatMap((profile) => profile.operations);
-  const picks = operations
-    .filter(({ code }) => code.startsWith('OP_PICK_'))
-    .map(({ parameters }) => parameters[0] ?? 1);
-  return Math.max(1, ...picks);
 }
 
 async function readEnvoy({ envoy: file, pickerCluster }: EnvoyLintFlags, needs: PickerNeeds) {

@@ -1,6 +1,6 @@
 import { errorMessage } from '../../src/runtime/error-message.js';
 import { envoyConfiguration } from '../envoy/configuration.js';
-import { type EnvoyFinding, NEEDS_UNKNOWN } from '../envoy/finding.js';
+import type { EnvoyFinding, PickerNeeds } from '../envoy/finding.js';
 import { envoyFindings } from '../envoy/findings.js';
 
 /** Counters of Envoy that grow at a limit, each with the limit's setting. */
@@ -40,13 +40,14 @@ export class EnvoyAdmin {
 
   /**
    * Findings of its configuration dump.
+   * @param needs properties of the picker that the rules look at
    * @param pickerClusters as for envoyFindings
    * @throws {Error} one line
    */
-  async findings(pickerClusters: readonly string[]): Promise<readonly EnvoyFinding[]> {
+  async findings(needs: PickerNeeds, pickerClusters: readonly string[]): Promise<readonly EnvoyFinding[]> {
     const configuration = envoyConfiguration(await this.#json('/config_dump'));
     try {
-      return envoyFindings(configuration, NEEDS_UNKNOWN, pickerClusters);
+      return envoyFindings(configuration, needs, pickerClusters);
     } catch (error) {
       throw new Error(`--admin: ${this.#url.origin}/config_dump: ${errorMessage(error)}`);
     }

@@ -1,13 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Command, InvalidArgumentError } from 'commander';
+import { type LoadedConfiguration, loadConfiguration } from '../../src/config/load.js';
+import { errorMessage } from '../../src/runtime/error-message.js';
 import { readPlainText, replaceFile, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 import { FlagError } from '../../src/serve/flag-error.js';
-import { repeated } from '../../src/serve/plugin-registry.js';
+import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
 import { askPicker } from '../command-line/picker-pages.js';
 import { readSamples, sumOf } from '../doctor/exposition.js';
-import type { EnvoyFinding } from '../envoy/finding.js';
+import type { EnvoyFinding, PickerNeeds } from '../envoy/finding.js';
+import { needsOf } from '../envoy/picker-needs.js';
 import { parseDestination } from '../gateway/headers.js';
 import { endpointsYaml } from '../simulator/server/fleet.js';
 import { EnvoyAdmin, movedSettings } from './envoy-admin.js';
@@ -59,6 +62,9 @@ interface GatewayFlags {
   readonly tokenFile?: string;
   readonly admin?: URL;
   readonly pickerCluster: readonly string[];
+  readonly configFile?: string;
+  readonly plugin: readonly string[];
+  readonly allowExperimentalPlugins: boolean;
   readonly listen: { readonly host: string; readonly port: number };
   readonly endpointsFile?: string;
   readonly header: Readonly<Record<string, string>>;
@@ -91,6 +97,7 @@ export async function runGatewayPreflight(argv: readonly string[]): Promise<numb
   if (parsed === undefined) return 0;
   const { options: flags } = parsed;
   refuseMissingFiles(flags);
+  const needs = needsOf(await configurationOf(flags));
   const { host, port } = flags.listen;
   const endpoint = await startTestEndpoint(host, port);
   process.stderr.write(`test endpoint on ${endpoint.address}:${endpoint.port}\n`);
@@ -99,7 +106,7 @@ export async function runGatewayPreflight(argv: readonly string[]): Promise<numb
   const interrupted = () => void Promise.resolve(borrowed?.give()).finally(() => process.exit(1));
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    return await preflight(flags, endpoint);
+    return await preflight(flags, needs, endpoint);
   } finally {
     process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
     await borrowed?.give();
@@ -119,9 +126,9 @@ function refuseMissingFiles({ endpointsFile, tokenFile }: GatewayFlags): void {
   }
 }
 
-async function preflight(flags: GatewayFlags, endpoint: TestEndpoint): Promise<number> {
+async function preflight(flags: GatewayFlags, needs: PickerNeeds, endpoint: TestEndpoint): Promise<number> {
   const admin = flags.admin === undefined ? undefined : new EnvoyAdmin(flags.admin);
-  const found = (await admin?.findings(flags.pickerCluster)) ?? [];
+  const found = (await admin?.findings(needs, flags.pickerCluster)) ?? [];
   const run = testRun(flags, endpoint);
   try {
     const verdicts = await allVerdicts(run, flags.wait, admin, found);
@@ -130,6 +137,21 @@ async function preflight(flags: GatewayFlags, endpoint: TestEndpoint): Promise<n
     return exitCodeOf(verdicts, found);
   } finally {
     run.client.close();
+  }
+}
+
+/** The picker's configuration. @throws {FlagError} one line, when it cannot be loaded */
+async function configurationOf({
+  configFile,
+  plugin,
+  allowExperimentalPlugins,
+}: GatewayFlags): Promise<LoadedConfiguration | undefined> {
+  if (configFile === undefined) return undefined;
+  const { registry } = await pluginRegistry(plugin);
+  try {
+    return loadConfiguration({ file: configFile }, { registry, allowExperimental: allowExperimentalPlugins });
+  } catch (error) {
+    throw new FlagError(`--config-file: ${errorMessage(error)}`);
   }
 }
 
@@ -198,6 +220,9 @@ function gatewayCommand(): Command {
       repeated,
       [],
     )
+    .option('--config-file <file>', "the picker's configuration: --admin measures Envoy by what it reads and names")
+    .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
+    .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
     .option('--picker <url>', "the picker's metrics port: charges of clients that hang up are looked for", url)
     .option('--token-file <file>', 'file with the bearer token, when the metrics port asks for one')
     .option('--listen <host:port>', 'address of the test endpoint; port 0 = a free one', address, {

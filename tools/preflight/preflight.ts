@@ -1,3 +1,4 @@
+import { loadConfiguration } from '../../src/config/load.js';
 import { clusterAccess } from '../../src/kubernetes/access.js';
 import { AccessReviews } from '../../src/kubernetes/access-review.js';
 import { ApiClient, ApiFailure } from '../../src/kubernetes/api-client.js';
@@ -25,6 +26,8 @@ import {
 import { type ClusterView, project } from '../../src/pool/discovery/kubernetes/projection.js';
 import { FlagError } from '../../src/serve/flag-error.js';
 import { parseServeFlags, type ServeFlags } from '../../src/serve/flags.js';
+import { pluginRegistry } from '../../src/serve/plugin-registry.js';
+import { destinationsOf } from '../envoy/picker-needs.js';
 
 /** Bound on the pods that are named; of the others only the number is shown. */
 const PODS_NAMED_MAX = 20;
@@ -45,6 +48,7 @@ It takes every flag of pointsman serve, so that the picker's own command line ca
   --pool-group <group>          API group of the InferencePool
   --endpoint-selector <labels>  labels of the endpoints, without a pool
   --endpoint-target-ports <ports>
+  --config-file <file>          the configuration: whether it names lists of destinations
   --ha-enable-leader-election, --metrics-endpoint-auth: the rights that they need are checked
 
 Exit code: 0 when it could serve, 1 otherwise.
@@ -65,16 +69,35 @@ export async function runPreflight(argv: readonly string[]): Promise<number> {
       'preflight reads a cluster or asks a gateway: give --pool-name, --endpoint-selector or --gateway',
     );
   }
+  const destinations = await destinationsOfFlags(flags);
   const access = clusterAccess();
   const client = new ApiClient(access);
   try {
     const namespace = flags.poolNamespace || access.namespace || 'default';
-    const report = await new Preflight(client, namespace, flags).run();
+    const report = await new Preflight(client, namespace, flags).run(destinations);
     process.stdout.write(`${access.server.origin}, namespace ${namespace}\n${report.lines.join('\n')}\n`);
     return report.serves ? 0 : 1;
   } finally {
     client.close();
   }
+}
+
+/** Most destinations that a picker with these flags names for a request. */
+async function destinationsOfFlags(flags: ServeFlags): Promise<number> {
+  const { configFile, configText, allowExperimentalPlugins, endpointsFile, featureGates } = flags;
+  if (!configFile && !configText) return 1;
+  const { registry } = await pluginRegistry(flags.plugin);
+  const options = { registry, allowExperimental: allowExperimentalPlugins, endpointsFile, featureGates };
+  return destinationsOf(loadConfiguration({ file: configFile, text: configText }, options));
+}
+
+/** Use that gateways make of a list of destinations (docs/kubernetes.md, Gateways). */
+function listNote(destinations: number): string {
+  return (
+    `the configuration names up to ${destinations} destinations for a request: Istio, and Envoy with override_host, ` +
+    'go on to the second one; other gateways take the first, and Envoy with ORIGINAL_DST by header answers 503 ' +
+    '(docs/kubernetes.md, Gateways)'
+  );
 }
 
 class Preflight {
@@ -89,7 +112,8 @@ class Preflight {
     this.#flags = flags;
   }
 
-  async run(): Promise<{ readonly lines: readonly string[]; readonly serves: boolean }> {
+  /** @param destinations most endpoints that the picker names for a request */
+  async run(destinations: number): Promise<{ readonly lines: readonly string[]; readonly serves: boolean }> {
     const missing = await this.#missingRights();
     const pool = await this.#pool();
     const selector =
@@ -107,6 +131,7 @@ class Preflight {
       nowMs: Date.now(),
     };
     const { state, notes } = project(view);
+    if (destinations > 1) this.#say(`note: ${listNote(destinations)}`);
     if (pool !== undefined) this.#tellPods(pods, pool.ports);
     if (optional !== undefined) {
       const names = [...state.objectives].map(([name, priority]) => `${name} ${priority}`).join(', ');
