@@ -71,6 +71,7 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
       `${count(decision.matchedTokens)} of ${count(decision.promptTokens)} prompt tokens; ` +
         `${count(decision.chargedTokens)} charged`,
     ]);
+  if (decision.heldTokens !== null) rows.push(['Held', places(decision.heldTokens)]);
   if (decision.waitedMs > 0) rows.push(['Waited', `${ms(decision.waitedMs)} for an endpoint with room`]);
   if (decision.closed > 0 && decision.why === null)
     rows.push(['No room', `on ${decision.closed} endpoints that may serve it`]);
@@ -95,6 +96,15 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
         ? scores(endpoints)
         : rooms(endpoints);
   return [title, facts(rows), rest];
+}
+
+/** Tokens at each place that holds any. */
+function places(held: NonNullable<ShownDecision['heldTokens']>): string {
+  const names = { gpu: 'on the GPU', host: 'in host memory', disk: 'on disk', remote: 'elsewhere' } as const;
+  return (Object.keys(names) as (keyof typeof names)[])
+    .filter((place) => held[place] > 0)
+    .map((place) => `${count(held[place])} ${names[place]}`)
+    .join(', ');
 }
 
 function scores(endpoints: readonly ShownEndpoint[]): HTMLElement {

@@ -56,6 +56,7 @@ export {
   hearingAddress,
 } from '../load/hearing';
 export { ledgerCheck, ledgerFull, ledgerUsed } from '../load/ledger';
+export { BELOW_BITS, BELOW_PARTS } from '../load/ledger-entries';
 export {
   NOTED_DOUBTED,
   NOTED_EJECTED,

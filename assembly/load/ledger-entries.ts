@@ -10,6 +10,8 @@
 import * as column from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
 import { LEDGER, LEDGER_ENTRY_BYTES, REQUESTS, THREAD, THREADS } from '../memory';
+import { blocksAt } from '../prefix/match';
+import { PLACE_GPU, PLACE_REMOTE } from '../prefix/sets';
 import { FEATURES, Features } from './features';
 
 /** One charge: a request in flight on an endpoint. */
@@ -37,6 +39,8 @@ export class LedgerEntry {
   flags: u32;
   /** Priority of the request · any thread · commit lock. */
   priority: i32;
+  /** Shares of the prompt that lie below the GPU there (sharesBelow) · owner of the charge · commit lock. */
+  below: u32;
   /** Milliseconds of the pool clock at the charge · any thread · commit lock. */
   time: f64;
   /**
@@ -136,6 +140,21 @@ export function featuresOf(entry: LedgerEntry): Features {
 export function setHandle(entry: LedgerEntry, handle: u32, blocks: u32): void {
   entry.handle = handle;
   entry.blocks = blocks;
+}
+
+/** Bits of one share in `below`: of 1023 parts of the prompt, from those in the host's memory on. */
+export const BELOW_BITS: u32 = 10;
+export const BELOW_PARTS: u32 = 1023;
+
+/** Shares of a prompt of `total` blocks that lie at each place below the GPU, by the counts of a lookup (placesOf). */
+export function sharesBelow(counts: u64, total: u32): u32 {
+  if (counts == 0 || total == 0) return 0;
+  let shares: u32 = 0;
+  for (let place: u32 = PLACE_REMOTE; place > PLACE_GPU; place--) {
+    const share = min<u32>((blocksAt(counts, place) * BELOW_PARTS + (total >> 1)) / total, BELOW_PARTS);
+    shares = (shares << BELOW_BITS) | share;
+  }
+  return shares;
 }
 
 /** Returns whether an entry is charged. */

@@ -101,6 +101,7 @@ export function charge(
   entry.outputBlocks = 0;
   entry.flags = flags;
   entry.priority = priority;
+  entry.below = 0;
   entry.time = now;
   entry.wantedTpot = 0;
   featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);

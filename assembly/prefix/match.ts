@@ -292,10 +292,14 @@ export function prefixMatchAt(hashes: usize, blocks: u32): u32 {
   return cutMatches(steady);
 }
 
+/** Blocks at a place, of counts of all places. */
+export function blocksAt(counts: u64, place: u32): u32 {
+  return <u32>((counts >> (<u64>(place - PLACE_GPU) * COUNT_BITS)) & (((<u64>1) << COUNT_BITS) - 1));
+}
+
 /** Part of `blocks` that loading them from a tier costs, of what computing them costs. */
 function tierPrice(counts: u64, place: u32, price: f32): f64 {
-  const blocks = (counts >> (<u64>(place - PLACE_GPU) * COUNT_BITS)) & (((<u64>1) << COUNT_BITS) - 1);
-  return <f64>blocks * <f64>price;
+  return <f64>blocksAt(counts, place) * <f64>price;
 }
 
 /** Rounding of sums of prices, far below the price of one block. */
@@ -313,11 +317,14 @@ export function weighMatches(used: u32): void {
     const counts = load<u64>(tierBlocksAt(slot));
     if (counts == 0) continue;
     const at = MATCH + slotOffset(slot);
+    const held = load<u32>(at);
+    const below = blocksAt(counts, PLACE_HOST) + blocksAt(counts, PLACE_DISK) + blocksAt(counts, PLACE_REMOTE);
+    store<u64>(tierBlocksAt(slot), counts | <u64>(held > below ? held - below : 0));
     const price =
       tierPrice(counts, PLACE_HOST, head.hostPrice) +
       tierPrice(counts, PLACE_DISK, head.diskPrice) +
       tierPrice(counts, PLACE_REMOTE, head.remotePrice);
-    store<u32>(at, <u32>max<f64>(floor(<f64>load<u32>(at) - price + ROUNDING), 0));
+    store<u32>(at, <u32>max<f64>(floor(<f64>held - price + ROUNDING), 0));
   }
 }
 
@@ -325,7 +332,20 @@ export function weighMatches(used: u32): void {
 export function matchedBelow(slot: u32, place: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (ASSERTIONS) assert(place > PLACE_GPU && place <= PLACE_REMOTE, 'the place is below the GPU');
-  return anyLower ? <u32>(load<u64>(tierBlocksAt(slot)) >> (<u64>(place - PLACE_GPU) * COUNT_BITS)) & 0xffff : 0;
+  return anyLower ? blocksAt(load<u64>(tierBlocksAt(slot)), place) : 0;
+}
+
+/**
+ * Blocks of the last lookup that a slot holds at each place, 16 bits each from the GPU on (blocksAt), once they are
+ * weighed; 0 = all are on the GPU.
+ */
+export function placesOf(slot: u32): u64 {
+  return anyLower ? load<u64>(tierBlocksAt(slot)) : 0;
+}
+
+/** Forgets the last lookup, for a request of which nothing is looked up. */
+export function forgetPlaces(): void {
+  anyLower = false;
 }
 
 /**

@@ -51,7 +51,10 @@ class SampleRecord {
   promptAtEnd: u32;
   /** Priority of the request · its thread · none. */
   priority: i32;
-  /** 1 = other endpoints worked for the request first, as in a prefill · its thread · none. */
+  /**
+   * 1 = other endpoints worked for the request first, as in a prefill; from bit SAMPLE_BELOW_SHIFT on the shares of the
+   * prompt below the GPU (load/ledger-entries.ts) · its thread · none.
+   */
   staged: u32;
   /** EXPECTS_* of the answer; UNHEARD is added when no output came · its thread · none. */
   sign: u32;
@@ -72,6 +75,9 @@ export const SAMPLE_PROMPT_AT_END: usize = offsetof<SampleRecord>('promptAtEnd')
 export const SAMPLE_PRIORITY: usize = offsetof<SampleRecord>('priority');
 export const SAMPLE_STAGED: usize = offsetof<SampleRecord>('staged');
 export const SAMPLE_SIGN: usize = offsetof<SampleRecord>('sign');
+
+/** Bit of SAMPLE_STAGED from which on the shares of the prompt below the GPU stand. */
+export const SAMPLE_BELOW_SHIFT: u32 = 2;
 
 export const UNHEARD: u32 = 16; // no output came
 
@@ -123,7 +129,7 @@ export function sampleWrite(
   record.inflightAtEnd = load<u32>(cell(COLUMN_INFLIGHT, slot));
   record.promptAtEnd = load<u32>(cell(COLUMN_PROMPT_TOKENS, slot));
   record.priority = entry.priority;
-  record.staged = <u32>staged;
+  record.staged = <u32>staged | (entry.below << SAMPLE_BELOW_SHIFT);
   const hearing = hearingAt(ticket - 1);
   record.sign = hearing.expects | (hearing.heard == 0 ? UNHEARD : 0);
   atomic.store<u32>(SAMPLE_RING, number + 1);

@@ -18,7 +18,7 @@ import { tried } from '../load/dead';
 import { beginProbe, endProbe } from '../load/ejection';
 import { FEATURE_TAG_SHIFT, featuresNoteBest, featuresNoteWouldPick } from '../load/features';
 import { charge } from '../load/ledger';
-import { entryAt, entryOf, featuresOf, LedgerEntry, setHandle } from '../load/ledger-entries';
+import { entryAt, entryOf, featuresOf, LedgerEntry, setHandle, sharesBelow } from '../load/ledger-entries';
 import { noteWantedTpot } from '../load/wanted-times';
 import { journalEachChange } from '../load-journal';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease, lockSleepsMax } from '../lock';
@@ -26,7 +26,7 @@ import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, SCORE, SLOTS } from '../me
 import { PROFILES_MAX } from '../pool-words';
 import { fitsChain, isSlot, isTicket, isTruth } from '../preconditions';
 import { noteBeginning } from '../prefix/losses';
-import { prefixMatch, weighMatches } from '../prefix/match';
+import { forgetPlaces, placesOf, prefixMatch, weighMatches } from '../prefix/match';
 import { prefixInsertLocked } from '../prefix/store';
 import { tailInsertLocked, tailMatch } from '../prefix/tails';
 import {
@@ -56,6 +56,7 @@ import {
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_TOLD,
   PROGRAM_WHOLE_BLOCKS,
   Program,
 } from './program';
@@ -84,9 +85,11 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     if (blocks != 0) prefixMatch(blocks);
     else memory.fill(MATCH, 0, slotOffset(used));
     if (tail) tailMatch(HASHES + ((<usize>blocks) << 3), blocks);
-    if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks);
+    if ((needs & PROGRAM_WHOLE_BLOCKS) != 0) creditWholeBlocks(used, blocks, (needs & PROGRAM_TOLD) != 0);
     if (blocks != 0) weighMatches(used);
+    else forgetPlaces();
   } else {
+    forgetPlaces();
     memory.fill(MATCH, 0, slotOffset(used));
   }
   if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
@@ -168,6 +171,7 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   if (ticket != 0) turnBegins(ticket - 1, slot, uncached, (request().flags & DECIDE_FURTHER) == 0);
   noteWantedTpot(slot, ticket, wantedTimes().tpot);
   noteSent(needs, slot);
+  if (ticket != 0) entryAt(ticket - 1).below = sharesBelow(placesOf(slot), request().blocks);
   answer().ticket = ticket;
   answer().ticketGeneration = ticket == 0 ? 0 : entryAt(ticket - 1).generation;
   if (ticket != 0) featuresNoteWouldPick(featuresOf(entryAt(ticket - 1)), answer().wouldPick);
@@ -257,6 +261,7 @@ export function decide(): u32 {
   if (shadow != null) columns |= shadow.needs & PROGRAM_NEEDS_OVERLAP;
   if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
   if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
+  else forgetPlaces();
   if (sessionsOn()) seekSession(blocks);
   const plain = !shown && !recorded && shadow == null;
   let status = commitPick(program, flags, used, total, plain, shown);

@@ -48,6 +48,7 @@ import {
   SLOTS,
 } from '../memory';
 import { isMapped } from '../preconditions';
+import { placesOf } from '../prefix/match';
 import { answer, DECIDE_FURTHER, pickedSlot, request } from '../request-area';
 import {
   BRIEF_BYTES,
@@ -55,6 +56,7 @@ import {
   columnUnits,
   DECISION_COLUMNS_HEAD_BYTES,
   DECISION_ENDPOINT_BYTES,
+  DECISION_ENDPOINT_PLACES,
   DECISION_ENDPOINTS_MAX,
   DECISION_OPERATION_BYTES,
   DECISION_SCORES,
@@ -162,6 +164,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.removed = removalOf(slot);
   endpoint.known = load<u32>(cell(COLUMN_KNOWN, slot));
   endpoint.matched = load<u32>(MATCH + offset);
+  store<u64>(at + DECISION_ENDPOINT_PLACES, placesOf(slot));
   endpoint.state = <u16>load<u32>(cell(COLUMN_STATE, slot));
   const death = load<u32>(cell(COLUMN_DEATH, slot));
   const ejection = death == DEATH_NONE ? load<u32>(cell(COLUMN_EJECTION, slot)) : EJECTION_DEATH + death;

@@ -27,6 +27,7 @@ import {
 } from '../memory';
 import { isTime, isTruth } from '../preconditions';
 import { beginningLoss, LOSS_NONE, lossOf } from '../prefix/losses';
+import { forgetPlaces, placesOf } from '../prefix/match';
 import { answer, DECIDE_FURTHER, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
 import { columnsBegin, columnsBeginRefusal, columnsBind, logColumns, takenUnit } from './decision-columns';
 import {
@@ -141,6 +142,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.candidates = answer().candidates;
   record.matched = answer().matched;
   record.total = answer().total;
+  record.places = answer().count == 0 ? 0 : placesOf(pickedSlot(0));
   record.score = answer().score;
   record.promptTokens = request().promptTokens;
   record.uncachedTokens = answer().uncachedTokens;
@@ -193,6 +195,7 @@ function logEndpoints(): void {
   // The columns below are no longer those of the decision before.
   candidatesTouched();
   memory.fill(MATCH, 0, (<usize>used) << 2);
+  forgetPlaces();
   for (let slot: u32 = 0; slot < used; slot++) {
     const live = load<u32>(cell(COLUMN_STATE, slot)) == STATE_LIVE && load<u32>(cell(COLUMN_EJECTION, slot)) == 0;
     store<u32>(REMOVED + ((<usize>slot) << 2), live ? 0 : REMOVED_NOT_ADMITTED);

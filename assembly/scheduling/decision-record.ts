@@ -103,6 +103,8 @@ export class DecisionRecord {
   boundUsed: f32;
   /** Limit of that bound, NaN = no number · its shard · none. */
   boundLimit: f32;
+  /** Blocks that the first pick held at each place (placesOf), 0 = all on the GPU · its thread · none. */
+  places: u64;
 }
 
 /** Head of a decision's columns. */
@@ -188,6 +190,8 @@ export const DECISION_ENDPOINTS_MAX: u32 = 256;
 /** Scorers of which they are kept at most, and where they stand in a DecisionEndpoint. */
 export const DECISION_SCORES_MAX: u32 = 12;
 export const DECISION_SCORES: usize = 84;
+/** Blocks that the endpoint held at each place (placesOf), u64, behind its scores. */
+export const DECISION_ENDPOINT_PLACES: usize = 136;
 export const DECISION_ENDPOINT_BYTES: usize = 144;
 
 export const DECISION_TIME: usize = offsetof<DecisionRecord>('time');
@@ -229,6 +233,7 @@ export const DECISION_LOST: usize = offsetof<DecisionRecord>('lost');
 export const DECISION_BOUND: usize = offsetof<DecisionRecord>('bound');
 export const DECISION_BOUND_USED: usize = offsetof<DecisionRecord>('boundUsed');
 export const DECISION_BOUND_LIMIT: usize = offsetof<DecisionRecord>('boundLimit');
+export const DECISION_PLACES: usize = offsetof<DecisionRecord>('places');
 export const DECISION_ID: usize = 192;
 
 export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');

@@ -77,6 +77,7 @@ export const PROGRAM_NEEDS_OVERLAP: u32 = 2;
 export const PROGRAM_INSERTS: u32 = 4; // believe that the picked endpoint will hold the prompt
 export const PROGRAM_NOTES_COLD: u32 = 8; // remember the endpoint that was sent a prompt without holders
 export const PROGRAM_WHOLE_BLOCKS: u32 = 32; // matches count as far as the engine's own blocks are whole
+export const PROGRAM_TOLD: u32 = 64; // engines tell which blocks they hold
 export const PROGRAM_NOTES_ADAPTER: u32 = 16; // remember who was sent which adapter
 
 export const OP_FILTER_MASK: u32 = 1; // [mask number]

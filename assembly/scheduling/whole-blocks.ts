@@ -4,7 +4,7 @@
 // lock: a size that changes meanwhile costs one decision's accuracy.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_BLOCK_TOKENS } from '../endpoints';
+import { COLUMN_BLOCK_TOKENS, COLUMN_UNTOLD } from '../endpoints';
 import { MATCH } from '../memory';
 import { request } from '../request-area';
 
@@ -25,10 +25,20 @@ export function cachedTokens(slot: u32, matched: u32, whole: bool): u32 {
 }
 
 /**
+ * Blocks of the index that whole blocks of the engine fill, of `matched` ones that it holds. A block of the index is
+ * held with the engine's block in which it ends, so the last of these is whole where no further one ends in it.
+ */
+function toldBlocks(matched: u32, block: u32, engine: u32): u32 {
+  const before = (<u64>(matched + 1) * block + engine - 1) / engine - 1;
+  return <u32>((before * engine) / block);
+}
+
+/**
  * Cuts every match to what the engine keeps of it. The partial last block behind the prompt's `blocks` whole ones stays
  * where the engine keeps a part of it.
+ * @param told whether engines tell which blocks they hold; of the others the prompts that were sent are known
  */
-export function creditWholeBlocks(used: u32, blocks: u32): void {
+export function creditWholeBlocks(used: u32, blocks: u32, told: bool): void {
   const block = request().blockTokens;
   if (block == 0) return;
   for (let slot: u32 = 0; slot < used; slot++) {
@@ -36,6 +46,10 @@ export function creditWholeBlocks(used: u32, blocks: u32): void {
     const matched = load<u32>(at);
     const engine = column.u32(COLUMN_BLOCK_TOKENS, slot);
     if (matched == 0 || engine == 0) continue;
+    if (told && matched <= blocks && column.u32(COLUMN_UNTOLD, slot) == 0) {
+      store<u32>(at, min(matched, toldBlocks(matched, block, engine)));
+      continue;
+    }
     const kept = wholeTokens(matched > blocks ? request().promptTokens : matched * block, engine);
     store<u32>(at, matched > blocks && kept > blocks * block ? matched : min(matched, kept / block));
   }

@@ -1,4 +1,5 @@
 import type { AdaptationSettings } from '../config/adaptation.js';
+import type { TierPrices } from '../contract/block-place.js';
 import {
   type Coefficients,
   type CostTable,
@@ -16,6 +17,7 @@ import type { GuardNews, PeerGuards } from './peer-guards.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
+import type { TierPricing } from './tier-costs.js';
 import { Window } from './window.js';
 
 /** The arm that drives the decisions, and the tag of their training samples. */
@@ -44,6 +46,8 @@ export interface AdapterOptions {
   readonly changed: (transition: Transition) => void;
   /** Uniform in [0, 1). */
   readonly random: () => number;
+  /** Prices of blocks below the GPU, and what sets those that decide; undefined = there are no such blocks. */
+  readonly tiers?: (TierPricing & { readonly set: (prices: TierPrices) => void }) | undefined;
   /** Guards of other replicas; undefined = there are none. */
   readonly peers?: PeerGuards | undefined;
 }
@@ -72,6 +76,8 @@ export interface AdapterReport {
   readonly coefficients: Coefficients;
   /** Coefficients of each hardware class; empty in a pool of one class. */
   readonly classes: readonly LearnedClass[];
+  /** Learned cost of loading a block from each tier, beside computing it; undefined = no events tell of tiers. */
+  readonly tierPrices: TierPrices | undefined;
   /** Undefined until decisions have been sampled. */
   readonly shares: DecisionShares | undefined;
   /** Terms with a share below 1 % for five minutes. */
@@ -148,7 +154,7 @@ export class Adapter {
   constructor(options: AdapterOptions) {
     const { settings, random } = options;
     this.#options = options;
-    this.model = new CostModel(settings.model);
+    this.model = new CostModel(settings.model, options.tiers);
     const rules = settings.drive === 'rules' ? (options.rules ?? []) : [];
     this.#guard = new Guard(settings.mode, settings.guard, random, rules.length > 0, options.peers);
     if (rules.length > 0) this.#rules = new RuleChoice(rules.length);
@@ -229,6 +235,7 @@ export class Adapter {
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,
       classes: this.model.classes,
+      tierPrices: this.#options.tiers === undefined ? undefined : this.model.tiers.prices,
       shares: this.#shares,
       inactive: this.#inactive,
       projection:
@@ -283,7 +290,7 @@ export class Adapter {
 
   #take(sample: TrainingSample): void {
     const { settings } = this.#options;
-    const known = this.model.learn(sample);
+    const known = this.model.learn(sample, this.#pricesOf(this.#arms.get(sample.tag) ?? 'static'));
     if (known) this.#learned++;
     else this.#ignored++;
     // A cancelled request or a client error is no evidence about the quality of the samples.
@@ -293,6 +300,11 @@ export class Adapter {
     if (sample.wouldPick !== undefined) this.#noteAgreement(sample.wouldPick === sample.slot);
     const cost = requestCost(sample, settings.model);
     if (cost !== undefined) this.#guard.note(sample.tag, sample.timeMs, cost, this.#every);
+  }
+
+  /** Prices of blocks below the GPU that hold while an arm decides. */
+  #pricesOf(arm: Arm): TierPrices {
+    return arm === 'learned' ? this.model.tiers.prices : this.model.tiers.configured;
   }
 
   #noteUsable(known: boolean): void {
@@ -346,13 +358,14 @@ export class Adapter {
 
   /** A write that meets the lock of a dead thread is repeated at the next tick. */
   #write(): void {
-    const { coefficients } = this.#options;
+    const { coefficients, tiers } = this.#options;
     const current = this.model.coefficients;
     if (isSound(current)) coefficients.write(current);
     for (const [slot, { generation, reliability }] of this.model.endpoints) {
       const { speed, own } = this.model.costsOf(slot);
       if (own === undefined || isSound(own)) coefficients.writeEndpoint(slot, generation, speed, reliability, own);
     }
+    tiers?.set(this.#pricesOf(this.#guard.arm));
     this.#noteShares(coefficients.shares());
     const seconds = Number.isFinite(this.#wroteMs) ? (this.#nowMs - this.#wroteMs) / 1000 : 0;
     this.#projection?.update(coefficients.projection(), seconds);

@@ -1,4 +1,5 @@
 import type { CostModelSettings } from '../config/adaptation.js';
+import type { TierPrices } from '../contract/block-place.js';
 import type { Coefficients, HardwareCoefficients } from '../core/coefficients.js';
 import { CORE } from '../core/core-names.js';
 import type { TrainingSample } from '../core/training-sample.js';
@@ -15,6 +16,7 @@ import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
 import { FitHistory } from './fit-history.js';
 import { HardwareClasses, type HardwareClassState } from './hardware-classes.js';
 import { SampleMemory } from './sample-memory.js';
+import { atMost, type LowerTokens, pricedTokens, TierCosts, type TierPricing, tokensBelow } from './tier-costs.js';
 import { rankCorrelation, Window } from './window.js';
 
 /** Predicted times of a request in milliseconds. */
@@ -70,6 +72,12 @@ interface Estimators {
   readonly memory: SampleMemory;
 }
 
+/** Prompt tokens that an endpoint computes, and those that it loads from below the GPU. */
+interface Work {
+  readonly computed: number;
+  readonly loaded: LowerTokens;
+}
+
 /** Samples by which the predictions are judged. */
 const WINDOW = 500;
 /** Minimum of output tokens for an estimate of the time per token. */
@@ -98,6 +106,7 @@ export class CostModel {
   readonly #endpoints = new EndpointSpeeds();
   /** Of streamed answers. */
   readonly history = new FitHistory();
+  readonly tiers: TierCosts;
   readonly #predicted = new Window(WINDOW);
   readonly #observed = new Window(WINDOW);
   readonly #bias = new Window(WINDOW);
@@ -109,16 +118,22 @@ export class CostModel {
   #quickLeft = 0;
   #alarms = 0;
 
-  constructor(settings: CostModelSettings) {
+  /** @param tiers prices of blocks below the GPU; undefined = there are none */
+  constructor(settings: CostModelSettings, tiers?: TierPricing) {
     const { prior } = settings;
+    this.tiers = new TierCosts(tiers);
     this.#settings = settings;
     this.#outputTokens = prior.outputTokens;
     this.#costs = makeEstimators(prior);
     this.#classes = new HardwareClasses(settings);
   }
 
-  /** Learns from a finished request; unsuccessful ones are skipped. @returns whether it was used */
-  learn(sample: TrainingSample): boolean {
+  /**
+   * Learns from a finished request; unsuccessful ones are skipped.
+   * @param prices those of blocks below the GPU at the decision
+   * @returns whether it was used
+   */
+  learn(sample: TrainingSample, prices: TierPrices = this.tiers.configured): boolean {
     if (sample.outcome !== 'completed') return false;
     const endpoint = this.#endpoints.modelOf(sample.slot, sample.slotGeneration);
     // A late sample of an endpoint that has left does not concern the new endpoint of its slot.
@@ -126,12 +141,12 @@ export class CostModel {
     this.#noteTime(sample);
     const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
-    endpoint.noteCached(sample);
+    endpoint.noteCached(sample, pricedTokens(tokensBelow(sample), prices));
     if (sample.staged) {
       // The first output is the work of several endpoints; the later output is this one's.
       if (sample.firstOutputMs === undefined || !this.#learnOutput(sample, endpoint)) return false;
-    } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, sample.firstOutputMs);
-    else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, output);
+    } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, prices, sample.firstOutputMs);
+    else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, prices, output);
     else return false;
     this.#samples++;
     if (this.#quickLeft > 0) this.#quickLeft--;
@@ -143,7 +158,7 @@ export class CostModel {
     const endpoint = this.#endpoints.at(sample.slot);
     const fits = endpoint !== undefined && endpoint.generation === sample.slotGeneration;
     const used = fits ? this.#estimatorsOf(sample.slot) : { costs: this.#costs, speed: 1 };
-    const uncached = this.#uncached(sample, fits ? endpoint.reliability : 1);
+    const uncached = this.#uncached(workOf(sample, fits ? endpoint.reliability : 1, this.tiers.configured));
     return {
       firstOutputMs: used.costs.firstOutput.predict(firstOutputInputs(sample, used.speed, uncached)),
       perTokenMs: used.costs.perToken.predict(this.#perTokenInputs(sample, used)),
@@ -216,6 +231,7 @@ export class CostModel {
     this.#costs.perToken.reset();
     this.#classes.reset();
     this.#changes.reset();
+    this.tiers.reset();
     this.#endpoints.reset();
     this.#drawClasses();
     for (const window of [this.#predicted, this.#observed, this.#bias]) window.clear();
@@ -288,12 +304,15 @@ export class CostModel {
     this.#outputTokens += (tokens - this.#outputTokens) / Math.min(OUTPUT_MEMORY, this.#outputs + 10);
   }
 
-  #learnStream(sample: TrainingSample, endpoint: EndpointModel, observedMs: number): void {
-    const uncached = this.#uncached(sample, endpoint.reliability);
+  #learnStream(sample: TrainingSample, endpoint: EndpointModel, prices: TierPrices, observedMs: number): void {
+    const work = workOf(sample, endpoint.reliability, prices);
+    const uncached = this.#uncached(work);
     const taught = this.#taught(sample.slot);
     const predictedMs = taught[0].costs.firstOutput.predict(firstOutputInputs(sample, taught[0].speed, uncached));
     this.#noteFit(predictedMs, observedMs);
     this.history.note(sample.timeMs, predictedMs, observedMs);
+    const msPerToken = (taught[0].speed * taught[0].costs.firstOutput.theta[1]!) / 1000;
+    this.tiers.learn({ loaded: work.loaded, msPerToken, predictedMs, observedMs });
     for (const each of taught) {
       each.costs.firstOutput.learn(firstOutputInputs(sample, each.speed, uncached), observedMs, this.#forget(each));
     }
@@ -319,8 +338,8 @@ export class CostModel {
    * minus one predicted part would be no measure of the other part: it has the error of the larger one, and the two
    * estimates would drive each other away.
    */
-  #learnWhole(sample: TrainingSample, endpoint: EndpointModel, output: number): void {
-    const uncached = this.#uncached(sample, endpoint.reliability);
+  #learnWhole(sample: TrainingSample, endpoint: EndpointModel, prices: TierPrices, output: number): void {
+    const uncached = this.#uncached(workOf(sample, endpoint.reliability, prices));
     const parts = this.#taught(sample.slot).map((each) => this.#partsOf(sample, each, uncached));
     const [used] = parts;
     this.#noteFit(used!.firstMs + output * used!.perTokenMs, sample.durationMs);
@@ -361,13 +380,9 @@ export class CostModel {
     this.#classes.soften(KEPT_AFTER_ALARM);
   }
 
-  /** Computed tokens: as reported by the engine, or estimated from the index by its reliability. */
-  #uncached(sample: TrainingSample, reliability: number): number {
-    const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
-    if (cachedTokens !== undefined && reportedPromptTokens) {
-      return promptTokens * Math.max(0, 1 - cachedTokens / reportedPromptTokens);
-    }
-    return Math.max(0, promptTokens - reliability * (promptTokens - uncachedTokens));
+  /** Tokens whose computation costs as much as the work. */
+  #uncached({ computed, loaded }: Work): number {
+    return computed + pricedTokens(loaded, this.tiers.prices);
   }
 
   /** Inputs linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
@@ -381,6 +396,22 @@ export class CostModel {
     const scale = speed / (1 - busy);
     return [scale, (scale * (before + after)) / 2];
   }
+}
+
+/**
+ * Work on a prompt: as reported by the engine, or estimated from the index by its reliability.
+ * @param prices those of blocks below the GPU at the decision
+ */
+function workOf(sample: TrainingSample, reliability: number, prices: TierPrices): Work {
+  const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
+  const below = tokensBelow(sample);
+  if (cachedTokens !== undefined && reportedPromptTokens) {
+    const computed = promptTokens * Math.max(0, 1 - cachedTokens / reportedPromptTokens);
+    return { computed, loaded: atMost(below, promptTokens - computed) };
+  }
+  const held = promptTokens - uncachedTokens + pricedTokens(below, prices);
+  const computed = Math.max(0, promptTokens - reliability * held);
+  return { computed, loaded: atMost(below, promptTokens - computed) };
 }
 
 /** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */

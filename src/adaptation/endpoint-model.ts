@@ -115,8 +115,10 @@ export class EndpointModel {
     this.#expected = kept * this.#expected + share * weight;
   }
 
-  noteCached({ promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens }: TrainingSample): void {
-    const promised = promptTokens - uncachedTokens;
+  /** @param priced tokens that count as uncached because they are loaded from below the GPU */
+  noteCached(sample: TrainingSample, priced: number): void {
+    const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
+    const promised = promptTokens - uncachedTokens + priced;
     if (cachedTokens === undefined || !reportedPromptTokens || promised === 0) return;
     this.#reported = CACHE_FADE * this.#reported + (promptTokens * cachedTokens) / reportedPromptTokens;
     this.#promised = CACHE_FADE * this.#promised + promised;

@@ -6,6 +6,9 @@ export type LowerPlace = Exclude<BlockPlace, 'gpu'>;
 /** Cost of loading a block from a tier, beside computing it: 0 = as good as on the GPU, 1 = as none. */
 export type TierPrices = Readonly<Record<LowerPlace, number>>;
 
+/** Blocks, or tokens, of a prompt at each place. */
+export type PlaceCounts = Readonly<Record<BlockPlace, number>>;
+
 /** Beginnings of the names of mediums (vLLM, SGLang, LMCache, llm-d's offloading connectors). */
 const BEGINNINGS: ReadonlyArray<readonly [string, BlockPlace]> = [
   ['gpu', 'gpu'],

@@ -1,4 +1,4 @@
-import type { TierPrices } from './block-place.js';
+import type { LowerPlace, TierPrices } from './block-place.js';
 import type { LabelSelector } from './label-selector.js';
 
 /** Settings of KV events. */
@@ -16,4 +16,6 @@ export interface KvEventSettings {
   /** Time for which a dispatched block counts as held without an event; undefined = none. */
   readonly speculativeTtlMs: number | undefined;
   readonly tierPrices: TierPrices;
+  /** Tiers whose price the configuration gives, so that it is not learned. */
+  readonly givenTiers: readonly LowerPlace[];
 }

@@ -1,3 +1,4 @@
+import type { PlaceCounts } from '../contract/block-place.js';
 import { CORE, type CoreConstant } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 import { isScorer, type OperationName } from './operations.js';
@@ -39,6 +40,8 @@ export interface LoggedEndpoint {
   /** Position among the picks from 1; undefined = not picked. */
   readonly rank: number | undefined;
   readonly matchedBlocks: number;
+  /** Blocks that it held at each place; undefined = all of them on the GPU. */
+  readonly places: PlaceCounts | undefined;
   /** As scraped last, and as predicted for the decision. */
   readonly waiting: number | undefined;
   readonly predictedWaiting: number | undefined;
@@ -171,6 +174,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     silent: (states & CORE.EJECTION_SILENT) !== 0,
     rank: rank === 0 ? undefined : rank,
     matchedBlocks: word(CORE.DECISION_ENDPOINT_MATCHED),
+    places: placesAt(view, at + CORE.DECISION_ENDPOINT_PLACES),
     waiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_WAITING),
     predictedWaiting: signal(CORE.SIGNAL_WAITING, CORE.DECISION_ENDPOINT_PREDICTED_WAITING),
     refused: view.getUint16(at + CORE.DECISION_ENDPOINT_REFUSED, true),
@@ -185,6 +189,14 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     score: scored ? float(CORE.DECISION_ENDPOINT_SCORE) : undefined,
     scores: Array.from({ length: scorers }, (_, i) => numberOf(float(CORE.DECISION_SCORES + i * 4))),
   };
+}
+
+/** Blocks at each place as the core writes them; undefined = all on the GPU. */
+export function placesAt(view: DataView, at: number): PlaceCounts | undefined {
+  const [gpu, host, disk, remote] = [0, 2, 4, 6].map((offset) => view.getUint16(at + offset, true));
+  return host === 0 && disk === 0 && remote === 0
+    ? undefined
+    : { gpu: gpu!, host: host!, disk: disk!, remote: remote! };
 }
 
 function numberOf(value: number): number | undefined {

@@ -1,8 +1,16 @@
+import type { PlaceCounts } from '../contract/block-place.js';
 import { boundOf, type RefusingBound } from '../contract/refusing-bound.js';
 import { type CacheLoss, type CacheLossCause, cacheLossOf, type FormerLoss, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
 import { type DecisionStatus, decisionStatuses } from './decider.js';
-import { areColumnsKept, type DecisionColumns, type Removal, readColumns, removalOf } from './decision-columns.js';
+import {
+  areColumnsKept,
+  type DecisionColumns,
+  placesAt,
+  type Removal,
+  readColumns,
+  removalOf,
+} from './decision-columns.js';
 import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -31,6 +39,8 @@ export interface DecisionRecord {
   /** Endpoints that only the capacity gate closed. */
   readonly closed: number;
   readonly matchedBlocks: number;
+  /** Blocks that the first pick held at each place; undefined = all of them on the GPU. */
+  readonly places: PlaceCounts | undefined;
   readonly totalBlocks: number;
   readonly blockTokens: number;
   /** Endpoint that held more of the prompt than the first pick; undefined = there was none. */
@@ -227,6 +237,7 @@ export class DecisionLog {
       candidates: word(CORE.DECISION_CANDIDATES),
       closed: word(CORE.DECISION_CLOSED),
       matchedBlocks: word(CORE.DECISION_MATCHED),
+      places: placesAt(view, at + CORE.DECISION_PLACES),
       totalBlocks: word(CORE.DECISION_TOTAL),
       blockTokens: word(CORE.DECISION_BLOCK_TOKENS),
       best: this.#bestAt(at),

@@ -9,6 +9,8 @@ export interface ProgramOptions {
   readonly matches?: boolean;
   /** Whether matches count whole blocks of the engine only, where it reports their size. */
   readonly wholeBlocks?: boolean;
+  /** Whether engines tell which blocks they hold, but for those that send no events. */
+  readonly told?: boolean;
   /** Number below 2^24 in the training samples of the program's decisions; 0 when absent. */
   readonly tag?: number;
 }
@@ -115,11 +117,12 @@ const NEEDS: Readonly<Partial<Record<ReadName, number>>> = {
   adaptersSent: CORE.PROGRAM_NOTES_ADAPTER,
 };
 
-function needsOf({ inserts, matches, wholeBlocks }: ProgramOptions): number {
+function needsOf({ inserts, matches, wholeBlocks, told }: ProgramOptions): number {
   return (
     (inserts ? CORE.PROGRAM_INSERTS | CORE.PROGRAM_NEEDS_MATCH : 0) |
     (matches === true ? CORE.PROGRAM_NEEDS_MATCH : 0) |
-    (wholeBlocks === true ? CORE.PROGRAM_WHOLE_BLOCKS : 0)
+    (wholeBlocks === true ? CORE.PROGRAM_WHOLE_BLOCKS : 0) |
+    (told === true ? CORE.PROGRAM_TOLD : 0)
   );
 }
 

@@ -107,7 +107,12 @@ export class SampleReader {
     sample.cachedTokens = counted(view.getUint32(at + CORE.SAMPLE_CACHED_TOKENS, true));
     sample.inflightAtEnd = view.getUint32(at + CORE.SAMPLE_INFLIGHT_AT_END, true);
     sample.promptTokensAtEnd = view.getUint32(at + CORE.SAMPLE_PROMPT_AT_END, true);
-    sample.staged = view.getUint32(at + CORE.SAMPLE_STAGED, true) !== 0;
+    const staged = view.getUint32(at + CORE.SAMPLE_STAGED, true);
+    sample.staged = (staged & ((1 << CORE.SAMPLE_BELOW_SHIFT) - 1)) !== 0;
+    const below = staged >>> CORE.SAMPLE_BELOW_SHIFT;
+    sample.hostTokens = shareOf(below, 0) * sample.promptTokens;
+    sample.diskTokens = shareOf(below, 1) * sample.promptTokens;
+    sample.remoteTokens = shareOf(below, 2) * sample.promptTokens;
     sample.unheard = view.getUint32(at + CORE.SAMPLE_SIGN, true) === (CORE.EXPECTS_STREAM | CORE.UNHEARD);
     sample.priority = view.getInt32(at + CORE.SAMPLE_PRIORITY, true);
   }
@@ -142,6 +147,11 @@ export class SampleReader {
 const outcomeOf: ReadonlyMap<number, Outcome> = new Map(
   Object.entries(OUTCOMES).map(([outcome, number]) => [number, outcome as Outcome]),
 );
+
+/** Share of the prompt at the `number`-th place below the GPU. */
+function shareOf(below: number, number: number): number {
+  return ((below >>> (number * CORE.BELOW_BITS)) & CORE.BELOW_PARTS) / CORE.BELOW_PARTS;
+}
 
 function known(value: number): number | undefined {
   return Number.isNaN(value) ? undefined : value;

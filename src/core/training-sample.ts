@@ -78,6 +78,10 @@ export interface TrainingSample {
   cachedTokens: number | undefined;
   /** Whether other endpoints worked for the request before this one answered it. */
   staged: boolean;
+  /** Tokens of the prompt that the endpoint held below the GPU; absent or 0 = none. */
+  hostTokens?: number;
+  diskTokens?: number;
+  remoteTokens?: number;
   /** Whether a stream was to be seen and the request has ended without any output of it. */
   unheard?: boolean;
   /** Requests and prompt tokens in flight on the endpoint when the request ended, itself included. */

@@ -204,6 +204,7 @@ export class PoolParts {
 
   #makeAdaptation(): AdaptationControl {
     const { configuration, decide, stateDir, log, replica } = this.#options;
+    const { kvEvents } = configuration.scheduling;
     return new AdaptationControl({
       core: this.#core,
       stateDir,
@@ -215,6 +216,7 @@ export class PoolParts {
       now: poolClockMs,
       log,
       replica: replica?.replica,
+      tiers: kvEvents && { prices: kvEvents.tierPrices, given: kvEvents.givenTiers },
     });
   }
 

@@ -3,6 +3,7 @@ import { effectiveWeights, shownAdaptation } from '../../dist/src/adaptation/ada
 import { Adapter, type Drive } from '../../dist/src/adaptation/adapter.js';
 import type { Transition } from '../../dist/src/adaptation/guard.js';
 import type { AdaptationSettings } from '../../dist/src/config/adaptation.js';
+import type { TierPrices } from '../../dist/src/contract/block-place.js';
 import type { Coefficients, CostTerm, HardwareCoefficients, TrainingSample } from '../../dist/src/core/index.js';
 import { measured, row, sample, usual, type World } from './samples.ts';
 
@@ -28,6 +29,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     costs: [0, 0],
   };
   const state = { overloaded: false };
+  const tierPrices: TierPrices[] = [];
   const adapter = new Adapter({
     settings: { ...usual, ...settings },
     samples: {
@@ -53,9 +55,10 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     random: row(3),
     projected: [2, 3],
     rules: ['configured', 'other', 'third'],
+    tiers: { prices: { host: 0.2, disk: 0.5, remote: 0.5 }, given: [], set: (prices) => tierPrices.push(prices) },
   });
   adapter.start(0);
-  return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state };
+  return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state, tierPrices };
 }
 
 type Adapting = ReturnType<typeof adapting>;
@@ -74,6 +77,32 @@ function live(all: Adapting, minutes: number, truth: (arm: Drive['arm']) => Worl
   }
   return end;
 }
+
+describe('prices of tiers', () => {
+  /** Prices that decide, after requests whose blocks in the host's memory take as long as their computation. */
+  function pricesAfter(mode: AdaptationSettings['mode']) {
+    const all = adapting({ mode });
+    all.adapter.model.meet([{ slot: 0, generation: 1, hardware: '' }]);
+    for (let i = 1; i <= 40; i++) {
+      const held = { promptTokens: 9000, uncachedTokens: 2600, hostTokens: 8000 };
+      all.waiting.push(sample({ ...held, tag: all.adapter.drive.tag, timeMs: i * 1000, firstOutputMs: 520 }));
+      all.adapter.tick(i * 1000);
+    }
+    return { decide: all.tierPrices.at(-1)!, shown: all.adapter.report().tierPrices! };
+  }
+
+  it('prices of tiers are those learned while learned costs decide', () => {
+    const { decide, shown } = pricesAfter('always');
+    expect(decide.host).toBeGreaterThan(0.4);
+    expect(shown).toEqual(decide);
+  });
+
+  it('prices of tiers are those configured while learned costs are only shown', () => {
+    const { decide, shown } = pricesAfter('shadow');
+    expect(decide).toEqual({ host: 0.2, disk: 0.5, remote: 0.5 });
+    expect(shown.host).toBeGreaterThan(0.4);
+  });
+});
 
 describe('the adapter', () => {
   it('the adapter begins with what is assumed and the configured weights in charge', () => {

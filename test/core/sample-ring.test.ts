@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { type Measures, SampleReader, type TrainingSample } from '../../dist/src/core/index.js';
+import { type Measures, PrefixIndex, SampleReader, type TrainingSample } from '../../dist/src/core/index.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from './pool.js';
 
 const completed: Measures = {
@@ -39,6 +39,28 @@ function one() {
 }
 
 describe('a training sample', () => {
+  it('a training sample tells which parts of the prompt lay below the GPU', () => {
+    const prefix = scorer('OP_SCORE_PREFIX', 1, 0, 0, 64);
+    const { core, control, decider } = makePool([prefix, pickMax], [{}]);
+    const reader = new SampleReader(control);
+    const index = new PrefixIndex(core);
+    const hash = () => core.call.hashBlocks(40 * 256, 256);
+    hash();
+    index.store(0, undefined, 20, 'host');
+    hash();
+    index.store(0, undefined, 8, 'remote');
+    hash();
+    const asked = { ...plainRequest, blocks: 40, tail: false, promptTokens: 2560 };
+    const { ticket, ticketGeneration } = decider.decide(asked);
+    decider.noteSample(ticket, ticketGeneration, completed);
+    const [{ hostTokens, diskTokens, remoteTokens, staged }] = drained(reader) as [TrainingSample];
+    expect([hostTokens, diskTokens, remoteTokens].map((tokens) => Math.round(tokens! / 64))).toEqual([12, 0, 8]);
+    expect(staged).toBe(false);
+    const { ticket: next, ticketGeneration: generation } = decider.decide({ ...plainRequest, promptTokens: 2560 });
+    decider.noteSample(next, generation, completed);
+    expect(drained(reader)).toMatchObject([{ hostTokens: 0, diskTokens: 0, remoteTokens: 0 }]);
+  });
+
   it('a training sample says whether other endpoints worked for the request before', () => {
     const { reader, ask, end } = one();
     end(ask(100, 1), { ...completed, staged: true });

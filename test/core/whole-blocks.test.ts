@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PrefixIndex } from '../../dist/src/core/prefix-index.js';
 import { makePool, pickMax, plainRequest, scorer } from './pool.js';
 
 const BLOCK_BYTES = 256;
@@ -25,6 +26,38 @@ function pool(engineTokens: number | undefined, wholeBlocks = true) {
   };
   return { ...made, decide, credited };
 }
+
+describe('a match of blocks that engines tell', () => {
+  /** Blocks of the index (64 tokens) that count, of `held` ones in a prompt of 40. */
+  function counted(engineTokens: number, held: number, untold = false): number {
+    const { core, programs, decider, table } = pool(engineTokens);
+    programs.publish(0, [prefix, pickMax], { inserts: false, wholeBlocks: true, told: true });
+    table.setUntold(1, untold);
+    const hash = () => core.call.hashBlocks(40 * BLOCK_BYTES, BLOCK_BYTES);
+    hash();
+    new PrefixIndex(core).store(1, undefined, held);
+    hash();
+    const asked = { ...plainRequest, blocks: 40, tail: false, promptTokens: 40 * 64, subset: [1] };
+    return decider.decide({ ...asked, charged: false }).matchedBlocks;
+  }
+
+  it('a match of blocks that engines tell ends with a whole block of the engine', () => {
+    expect([3, 4, 7, 8].map((held) => counted(256, held))).toEqual([0, 4, 4, 8]);
+  });
+
+  it('a match of blocks that engines tell counts every block that larger ones of the engine hold to their ends', () => {
+    // The first block of 528 tokens ends behind 8.25 blocks of the index, the second behind 16.5.
+    expect([7, 8, 9, 15, 16].map((held) => counted(528, held))).toEqual([0, 8, 8, 8, 16]);
+  });
+
+  it('a match of blocks that engines tell is not cut by blocks that are smaller than those of the index', () => {
+    expect([1, 5].map((held) => counted(16, held))).toEqual([1, 5]);
+  });
+
+  it('a match of blocks that engines tell is that of the prompts sent where an engine sends no events', () => {
+    expect(counted(528, 8, true)).toBe(0);
+  });
+});
 
 describe('a match where the engine says how large its blocks are', () => {
   it('a match in blocks of the engine counts as far as blocks of the engine are whole', () => {

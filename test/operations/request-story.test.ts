@@ -1,11 +1,23 @@
 import { describe, expect, it } from 'vitest';
-import { CORE, DecisionLog, DecisionTrail } from '../../dist/src/core/index.js';
+import { CORE, DecisionLog, DecisionTrail, PrefixIndex } from '../../dist/src/core/index.js';
 import { isScorer, OPERATIONS, type Operation, type OperationName } from '../../dist/src/core/operations.js';
 import { RequestStories } from '../../dist/src/operations/why/request-story.js';
 import { SeriesLabels } from '../../dist/src/operations/why/series-labels.js';
+import { whyText } from '../../dist/tools/why/why-text.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
 
 const SCORERS = (Object.keys(OPERATIONS) as OperationName[]).filter(isScorer);
+
+/** Where stories of a pool come from, but for its profiles. */
+function sources(pool: ReturnType<typeof makePool>) {
+  return {
+    log: new DecisionLog(pool.control),
+    labels: new SeriesLabels(pool.control),
+    endpointOf: String,
+    room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
+    wallMs: (ms: number) => ms,
+  };
+}
 
 /** What is told of the endpoint that a request went to. */
 function endpointTold(operation: Operation) {
@@ -23,14 +35,8 @@ function endpointTold(operation: Operation) {
   decider.decide({ ...plainRequest, promptTokens: 40, charged: true });
   trail.begin('asked', true);
   decider.decide({ ...plainRequest, promptTokens: 1000 });
-  const stories = new RequestStories({
-    log: new DecisionLog(pool.control),
-    labels: new SeriesLabels(pool.control),
-    endpointOf: String,
-    profiles: () => [{ name: 'default', operations: [{ ...operation, name: 'it' }] }],
-    room: () => ({ detector: 'utilization-detector', learns: false, saturation: () => 0 }),
-    wallMs: (ms) => ms,
-  });
+  const profiles = () => [{ name: 'default', operations: [{ ...operation, name: 'it' }] }];
+  const stories = new RequestStories({ ...sources(pool), profiles });
   return stories.tell('asked')!.decisions[0]!.endpoints![0]!;
 }
 
@@ -70,5 +76,29 @@ describe('the story of a request', () => {
 
   it('the story of a request names the refusals of an engine beside the waiting requests that they are among', () => {
     expect(endpointTold(scorer('OP_SCORE_QUEUE', 1))).toMatchObject({ rank: 1, waiting: 3, refused: 2 });
+  });
+
+  it('the story of a request splits what endpoints held by tier', () => {
+    const sizes = { ...smallSizes, decisions: 8, decisionThreads: 2, decisionColumnBytes: 65_536 };
+    const pool = makePool([scorer('OP_SCORE_PREFIX', 1, 0, 0, 64), pickMax], [{}, {}], sizes);
+    const index = new PrefixIndex(pool.core);
+    index.setPrices({ host: 0.25, disk: 0.5, remote: 0.5 });
+    const hash = () => pool.core.call.hashBlocks(10 * 256, 256);
+    hash();
+    index.store(1, undefined, 8, 'host');
+    hash();
+    index.store(1, undefined, 4, 'gpu');
+    const trail = new DecisionTrail(pool.core, 1);
+    trail.begin('asked', true);
+    hash();
+    pool.decider.decide({ ...plainRequest, blocks: 10, tail: false, promptTokens: 640 });
+    const story = new RequestStories({ ...sources(pool), profiles: () => [] }).tell('asked')!;
+    const [decision] = story.decisions;
+    const held = { gpu: 256, host: 256, disk: 0, remote: 0 };
+    expect(decision).toMatchObject({ matchedTokens: 448, heldTokens: held, chargedTokens: 192 });
+    expect(decision!.endpoints!.map(({ heldTokens }) => heldTokens)).toEqual([held, null]);
+    const text = whyText(story);
+    expect(text).toContain('  held           256 GPU, 256 host memory');
+    expect(text).toContain('448 tokens (256 GPU, 256 host memory)');
   });
 });

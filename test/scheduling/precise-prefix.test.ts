@@ -29,6 +29,7 @@ describe('precise-prefix-cache-producer', () => {
       namespace: undefined,
       speculativeTtlMs: undefined,
       tierPrices: { host: expect.closeTo(0.2) as number, disk: 0.5, remote: 0.5 },
+      givenTiers: [],
     };
     expect(scheduling.kvEvents).toEqual(expected);
     expect(scheduling.prefix).toMatchObject({ blockTokens: 16, capacityBlocks: 0, autoTune: false, knownBy: 'events' });
@@ -60,22 +61,25 @@ describe('precise-prefix-cache-producer', () => {
       namespace: 'llm',
       speculativeTtlMs: 3_000,
       tierPrices: { host: expect.closeTo(0.2), disk: 0.5, remote: 0.5 },
+      givenTiers: [],
     });
     expect(scheduling.prefix).toMatchObject({ blockTokens: 64, knownBy: 'events and decisions' });
   });
 
   it.each([
-    ['[{name: gpu, weight: 1.0}, {name: cpu, weight: 0.6}]', { host: 0.4, disk: 0.5, remote: 0.5 }],
+    ['[{name: gpu, weight: 1.0}, {name: cpu, weight: 0.6}]', { host: 0.4, disk: 0.5, remote: 0.5 }, ['host']],
     [
       '[{name: gpu, weight: 2}, {name: cpu, weight: 3}, {name: storage, weight: 0}]',
       { host: 0, disk: 1, remote: 0.75 },
+      ['host', 'disk'],
     ],
-    ['[{name: EXTERNAL, weight: 0.9}]', { host: 0.2, disk: 0.5, remote: 0.1 }],
-  ])('precise-prefix-cache-producer weighs tiers by %s', (list, prices) => {
+    ['[{name: EXTERNAL, weight: 0.9}]', { host: 0.2, disk: 0.5, remote: 0.1 }, ['remote']],
+  ])('precise-prefix-cache-producer weighs tiers by %s', (list, prices, given) => {
     const { scheduling, warnings } = producer(`{indexerConfig: {kvCacheBackendConfigs: ${list}}}`);
     for (const [place, price] of Object.entries(prices)) {
       expect(scheduling.kvEvents?.tierPrices).toHaveProperty(place, expect.closeTo(price));
     }
+    expect(scheduling.kvEvents?.givenTiers).toEqual(given);
     expect(warnings).toEqual([]);
   });
 

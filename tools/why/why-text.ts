@@ -52,12 +52,13 @@ function decisionText(decision: ShownDecision): string {
 }
 
 function factsOf(decision: ShownDecision): string[] {
-  const { matchedTokens, promptTokens, better, cacheLoss, tieBreak, shadow } = decision;
+  const { matchedTokens, heldTokens, promptTokens, better, cacheLoss, tieBreak, shadow } = decision;
   const rows = [
     ['pick', pickText(decision)],
     ...(decision.status === 'undecided'
       ? []
       : [['match', `${matchedTokens} of ${promptTokens} prompt tokens, ${decision.chargedTokens} charged`]]),
+    ...(heldTokens === null ? [] : [['held', placesText(heldTokens)]]),
     ...(decision.waitedMs > 0 ? [['waited', `${milliseconds(decision.waitedMs)} for an endpoint with room`]] : []),
     ...(decision.closed > 0 && decision.why === null
       ? [['no room', `on ${decision.closed} endpoints that may serve it`]]
@@ -125,7 +126,7 @@ function roomTable(endpoints: readonly ShownEndpoint[]): string[] {
     String(endpoint.inflight),
     endpoint.waiting === null ? 'unknown' : round(endpoint.waiting),
     endpoint.kvUsage === null ? 'unknown' : `${Math.round(endpoint.kvUsage * 100)} %`,
-    endpoint.matchedTokens === 0 ? '' : `${endpoint.matchedTokens} tokens`,
+    cachedText(endpoint),
     noteOf(endpoint),
   ]);
   return columns([heads, ...rows]).map((row) => `  ${row}`);
@@ -139,10 +140,27 @@ function scoreTable(endpoints: readonly ShownEndpoint[]): string[] {
     ...scorers.map((_, i) => scoreText(endpoint.scores[i])),
     round(endpoint.score),
     String(endpoint.inflight),
-    endpoint.matchedTokens === 0 ? '' : `${endpoint.matchedTokens} tokens`,
+    cachedText(endpoint),
     noteOf(endpoint),
   ]);
   return columns([heads, ...rows]).map((row) => `  ${row}`);
+}
+
+/** Tokens that an endpoint holds, with those below the GPU where there are any. */
+function cachedText({ matchedTokens, heldTokens }: ShownEndpoint): string {
+  if (heldTokens !== null) return `${matchedTokens} tokens (${placesText(heldTokens)})`;
+  return matchedTokens === 0 ? '' : `${matchedTokens} tokens`;
+}
+
+const PLACE_NAMES = { gpu: 'GPU', host: 'host memory', disk: 'disk', remote: 'elsewhere' } as const;
+
+/** Tokens at each place that holds any. */
+function placesText(held: NonNullable<ShownDecision['heldTokens']>): string {
+  const places = Object.entries(PLACE_NAMES) as [keyof typeof PLACE_NAMES, string][];
+  return places
+    .filter(([place]) => held[place] > 0)
+    .map(([place, name]) => `${held[place]} ${name}`)
+    .join(', ');
 }
 
 function scorerHead({ scorer, weight, signal }: ShownScore): string {

@@ -1,3 +1,4 @@
+import type { PlaceCounts } from '../../contract/block-place.js';
 import type { CacheLoss } from '../../core/cache-loss.js';
 import type { DecisionColumns, LoggedEndpoint, Removal } from '../../core/decision-columns.js';
 import { cacheLossOfRecord, type DecisionEnd, type DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
@@ -37,6 +38,8 @@ export interface ShownEndpoint {
   /** Filter that removed it, or another reason; null = candidate. */
   readonly removedBy: string | null;
   readonly matchedTokens: number;
+  /** Tokens that it held at each place; null = all of them on the GPU. */
+  readonly heldTokens: PlaceCounts | null;
   readonly inflight: number;
   /**
    * Requests waiting in the engine: as scraped last, and as predicted for the decision, which scorers and filters read.
@@ -70,7 +73,10 @@ export interface ShownDecision {
   /** Endpoints without room. */
   readonly closed: number;
   readonly score: number;
+  /** Tokens of the prompt that the pick held, weighed by their places. */
   readonly matchedTokens: number;
+  /** Tokens that the pick held at each place; null = all of them on the GPU. */
+  readonly heldTokens: PlaceCounts | null;
   readonly promptTokens: number;
   readonly chargedTokens: number;
   readonly waitedMs: number;
@@ -220,6 +226,7 @@ export class RequestStories {
       closed: record.closed,
       score: record.score,
       matchedTokens: tokensOf(record, record.matchedBlocks),
+      heldTokens: heldTokensOf(record, record.places),
       promptTokens: record.promptTokens,
       chargedTokens: record.uncachedTokens,
       waitedMs: waitOf(record),
@@ -258,6 +265,7 @@ export class RequestStories {
       rank: endpoint.rank ?? null,
       removedBy: this.#removedBy(record, endpoint, columns),
       matchedTokens: tokensOf(record, endpoint.matchedBlocks),
+      heldTokens: heldTokensOf(record, endpoint.places),
       inflight: endpoint.inflight,
       waiting: endpoint.waiting ?? null,
       predictedWaiting: endpoint.predictedWaiting ?? null,
@@ -359,6 +367,18 @@ function plainName(code: OperationName): string {
 
 function tokensOf({ blockTokens, promptTokens }: DecisionRecord, blocks: number): number {
   return Math.min(blocks * blockTokens, promptTokens);
+}
+
+/** Tokens at each place, of blocks. */
+function heldTokensOf({ blockTokens }: DecisionRecord, places: PlaceCounts | undefined): PlaceCounts | null {
+  if (places === undefined) return null;
+  const { gpu, host, disk, remote } = places;
+  return {
+    gpu: gpu * blockTokens,
+    host: host * blockTokens,
+    disk: disk * blockTokens,
+    remote: remote * blockTokens,
+  };
 }
 
 function endOf(record: DecisionRecord, refusal: ShownRefusal | null): ShownEnd | null {

@@ -7,11 +7,13 @@ import type { FitPoint } from '../../adaptation/fit-history.js';
 import type { Transition } from '../../adaptation/guard.js';
 import { type GuardNews, PeerGuards } from '../../adaptation/peer-guards.js';
 import { believed, decodeState, encodeState } from '../../adaptation/saved-state.js';
+import type { TierPricing } from '../../adaptation/tier-costs.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import type { SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import { CostTable } from '../../core/coefficients.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
+import { PrefixIndex } from '../../core/prefix-index.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import type { Logger } from '../../operations/log.js';
 import { errorMessage } from '../../runtime/error-message.js';
@@ -39,6 +41,8 @@ export interface AdaptationControlOptions {
   /** Clock of the training samples. */
   readonly now: () => number;
   readonly log: Logger;
+  /** Prices of blocks below the GPU; undefined = no events tell of such blocks. */
+  readonly tiers?: TierPricing | undefined;
   /** Name among the replicas of the pool; undefined = there are none. */
   readonly replica?: string | undefined;
 }
@@ -93,6 +97,7 @@ export class AdaptationControl {
   readonly #options: AdaptationControlOptions;
   readonly #log: Logger;
   readonly #table: EndpointTable;
+  readonly #index: PrefixIndex;
   #settings: AdaptationSettings;
   #projected: readonly number[];
   #adapter: Adapter;
@@ -117,6 +122,7 @@ export class AdaptationControl {
     this.#options = options;
     this.#log = options.log.child({ part: 'adaptation' });
     this.#table = new EndpointTable(options.core);
+    this.#index = new PrefixIndex(options.core);
     this.#settings = options.settings;
     this.#projected = options.projected();
     this.#peers = options.replica === undefined ? undefined : new PeerGuards(options.replica);
@@ -313,7 +319,7 @@ export class AdaptationControl {
   }
 
   #make(settings: AdaptationSettings): Adapter {
-    const { core, run, seed } = this.#options;
+    const { core, run, seed, tiers } = this.#options;
     const off = settings.mode === 'off';
     return new Adapter({
       settings,
@@ -326,6 +332,7 @@ export class AdaptationControl {
       changed: (transition) => this.#tell(transition),
       random: seededRandom(seed + GUARD_SEED),
       peers: this.#peers,
+      tiers: tiers && { ...tiers, set: (prices) => this.#index.setPrices(prices) },
     });
   }
 

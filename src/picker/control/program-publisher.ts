@@ -121,7 +121,8 @@ function programOptions({ prefix }: PlacedPrograms, { tag }: ProgramVariant): Pr
   return {
     inserts: prefix !== undefined && prefix.knownBy !== 'events',
     matches: prefix !== undefined,
-    wholeBlocks: prefix?.autoTune === true,
+    wholeBlocks: prefix?.autoTune === true || prefix?.knownBy?.startsWith('events') === true,
+    told: prefix?.knownBy?.startsWith('events') === true,
     tag,
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type BlockPlace, placeOfMedium, type TierPrices } from '../../contract/block-place.js';
+import { type BlockPlace, type LowerPlace, placeOfMedium, type TierPrices } from '../../contract/block-place.js';
 import type { KvEventSettings } from '../../contract/kv-event-settings.js';
 import type { LabelSelector } from '../../contract/label-selector.js';
 import { CORE } from '../../core/core-names.js';
@@ -87,6 +87,11 @@ function tierPrices(list: TierWeights): TierPrices {
   const gpu = weightOf(list, 'gpu');
   const price = (place: BlockPlace) => Math.max(0, 1 - weightOf(list, place) / gpu);
   return { host: price('host'), disk: price('disk'), remote: price('remote') };
+}
+
+function givenTiers(list: TierWeights): readonly LowerPlace[] {
+  const named = new Set(list?.map(({ name }) => placeOfMedium(name)));
+  return (['host', 'disk', 'remote'] as const).filter((place) => named.has(place));
 }
 
 const podDiscoveryConfig = z
@@ -204,6 +209,7 @@ export function preciseEventSettings(given: PreciseParameters): KvEventSettings 
     namespace: podNamespace || undefined,
     speculativeTtlMs: given.speculativeIndexing ? (ttl > 0 ? ttl : durationMilliseconds(DEFAULT_TTL)) : undefined,
     tierPrices: tierPrices(given.indexerConfig?.kvCacheBackendConfigs),
+    givenTiers: givenTiers(given.indexerConfig?.kvCacheBackendConfigs),
   };
 }
 
