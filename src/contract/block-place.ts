@@ -19,6 +19,7 @@ const BEGINNINGS: ReadonlyArray<readonly [string, BlockPlace]> = [
   ['dram', 'host'],
   ['pinned', 'host'],
   ['disk', 'disk'],
+  ['fs', 'disk'],
   ['local', 'disk'],
   ['nvme', 'disk'],
   ['ssd', 'disk'],

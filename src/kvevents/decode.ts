@@ -76,6 +76,7 @@ function stored(fields: Fields): KvEvent {
     tokens,
     blockTokens: blockTokens as number,
     tier: tierOf(fields),
+    owner: ownerOf(fields),
     adapter,
     extras: extrasOf(fields, typeof adapter === 'string' ? adapter : undefined),
     group: groupOf(fields),
@@ -88,6 +89,7 @@ function removed(fields: Fields): KvEvent {
     kind: 'removed',
     hashes: hashList(fields.block_hashes),
     tier: tierOf(fields),
+    owner: ownerOf(fields),
     group: groupOf(fields),
   };
 }
@@ -123,10 +125,22 @@ function tokenList(value: unknown): Uint32Array {
   return Uint32Array.from(value as number[]);
 }
 
-/** No medium is the engine's own memory; a block of another locality lies on another machine. */
+/**
+ * No medium is the engine's own memory. A block of another locality lies on another machine, and one of this machine on
+ * a medium that is not known lies on its disk.
+ */
 function tierOf({ medium, locality }: Fields): BlockPlace {
-  if (typeof locality === 'string' && locality.toLowerCase() === 'remote') return 'remote';
-  return typeof medium === 'string' ? placeOfMedium(medium) : 'gpu';
+  const where = typeof locality === 'string' ? locality.toLowerCase() : '';
+  if (where === 'remote') return 'remote';
+  const place = typeof medium === 'string' ? placeOfMedium(medium) : 'gpu';
+  return place === 'remote' && where === 'local' ? 'disk' : place;
+}
+
+/** Longest name of a tier that is told apart. */
+const OWNER_LENGTH_MAX = 256;
+
+function ownerOf({ ownership }: Fields): string | undefined {
+  return typeof ownership === 'string' && ownership !== '' ? ownership.slice(0, OWNER_LENGTH_MAX) : undefined;
 }
 
 function groupOf({ group_idx: group }: Fields): number | undefined {

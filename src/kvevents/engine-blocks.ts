@@ -2,6 +2,7 @@ import type { BlockPlace } from '../contract/block-place.js';
 import type { BlockLoss, ToldLoss } from '../core/cache-loss.js';
 import type { PrefixIndex } from '../core/prefix-index.js';
 import type { BlockExtras, TokenChain } from '../core/token-chain.js';
+import { BlockOwners } from './block-owners.js';
 import { type BlockEnd, EngineLinks } from './engine-links.js';
 import type { KvBatch, KvEvent } from './event.js';
 import type { DropReason, EventCounts } from './event-counts.js';
@@ -55,6 +56,7 @@ export class EngineBlocks {
   readonly #named = new Map<bigint, readonly string[]>();
   /** Blocks of the engine at each of PLACES; one may lie at several. */
   readonly #placed = PLACES.map(() => 0);
+  readonly #owners = PLACES.map(() => new BlockOwners());
   /** Groups of the cache from which no prefix can be taken. */
   readonly #skippedGroups = new Set<number>();
   #appliedMs: number | undefined;
@@ -129,6 +131,7 @@ export class EngineBlocks {
     this.#held.clear();
     this.#named.clear();
     this.#placed.fill(0);
+    for (const owners of this.#owners) owners.clear();
     this.#services.counts.clears++;
     this.#isRestartKnown ||= lost === 'engine-restarted';
   }
@@ -219,8 +222,15 @@ export class EngineBlocks {
       });
       if (at < 0) return false;
     }
-    this.#addTier(links, at, PLACES.indexOf(event.tier));
+    const place = PLACES.indexOf(event.tier);
+    this.#noteOwner(engineHash, place, event.owner);
+    this.#addTier(links, at, place);
     return true;
+  }
+
+  /** Notes the secondary tier that has an engine's block at a place, before the block counts as lying there. */
+  #noteOwner(engineHash: bigint, place: number, owner: string | undefined): void {
+    if (owner !== undefined) this.#owners[place]!.store(engineHash, owner, this.#liesAt(engineHash, place));
   }
 
   #addTier(links: EngineLinks, at: number, place: number): void {
@@ -250,13 +260,14 @@ export class EngineBlocks {
     }
   }
 
-  #copyTo({ hashes, tier }: Stored): void {
+  #copyTo({ hashes, tier, owner }: Stored): void {
     const place = PLACES.indexOf(tier);
     const copied: bigint[] = [];
     for (const hash of hashes) {
       const found = this.#find(hash);
       if (found === undefined) this.#services.counts.drop('tokens');
       else {
+        this.#noteOwner(hash, place, owner);
         this.#addTier(found.links, found.at, place);
         copied.push(...found.links.hashes(found.at));
       }
@@ -267,10 +278,12 @@ export class EngineBlocks {
     );
   }
 
-  #remove({ hashes, tier, group }: Removed): void {
+  #remove({ hashes, tier, owner, group }: Removed): void {
     if (group !== undefined && this.#skippedGroups.has(group)) return;
     const place = PLACES.indexOf(tier);
-    const leaving = [...new Set(hashes)].filter((hash) => this.#liesAt(hash, place));
+    const leaving = [...new Set(hashes)].filter(
+      (hash) => this.#liesAt(hash, place) && (owner === undefined || !this.#owners[place]!.remove(hash, owner)),
+    );
     const lost = new Map<bigint, number>();
     for (const engineHash of leaving) {
       const { links, at } = this.#find(engineHash)!;
@@ -300,6 +313,7 @@ export class EngineBlocks {
     const { links, at } = this.#find(engineHash)!;
     for (const hash of links.hashes(at)) this.#held.remove(hash, place);
     this.#placed[place]!--;
+    this.#owners[place]!.forget(engineHash);
     const bits = links.tiers(at) & ~(1 << place);
     links.setTiers(at, bits);
     if (bits !== 0) return;

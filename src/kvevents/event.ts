@@ -11,6 +11,8 @@ export type KvEvent =
       /** Tokens of one block of the engine. */
       readonly blockTokens: number;
       readonly tier: BlockPlace;
+      /** Secondary tier that has the blocks; undefined = the engine does not tell. */
+      readonly owner: string | undefined;
       /** Name of the LoRA adapter; undefined = the base model. `unnamed` = one whose name the engine does not tell. */
       readonly adapter: string | undefined | { readonly unnamed: true };
       /** Content of blocks besides tokens, one list for each block; empty = none. */
@@ -23,6 +25,7 @@ export type KvEvent =
       readonly kind: 'removed';
       readonly hashes: readonly bigint[];
       readonly tier: BlockPlace;
+      readonly owner: string | undefined;
       readonly group: number | undefined;
     }
   | { readonly kind: 'cleared' };

@@ -69,6 +69,8 @@ describe('events of engines', () => {
     ['CPU_PINNED', 'host'],
     ['DISK', 'disk'],
     ['STORAGE', 'disk'],
+    ['FS', 'disk'],
+    ['OBJ', 'remote'],
     ['EXTERNAL', 'remote'],
     ['LATER_THAN_THIS', 'remote'],
   ])('events of engines tell of blocks on the medium %s: %s', (medium, tier) => {
@@ -85,18 +87,28 @@ describe('events of engines', () => {
       locality: 'REMOTE',
       event_version: 7,
       session_id: ['a', { b: 1 }],
-      ownership: { tier: 3 },
+      ownership: 'bucket',
       extra_keys: [[{ type: 'lora', name: 'sql' }]],
       not_known_yet: new Uint8Array(3),
     };
     const removal = { type: 'BlockRemoved', block_hashes: [7], locality: 'LOCAL', ownership: 4, session_id: null };
     expect(decodeEvents(payload(event, removal, { type: 'LaterEvent', anything: 1 }))).toEqual({
       events: [
-        { ...plain, tier: 'remote', adapter: 'sql', extras: [{ names: [], salt: undefined }] },
-        { kind: 'removed', hashes: [7n], tier: 'gpu', group: undefined },
+        { ...plain, tier: 'remote', owner: 'bucket', adapter: 'sql', extras: [{ names: [], salt: undefined }] },
+        { kind: 'removed', hashes: [7n], tier: 'gpu', owner: undefined, group: undefined },
       ],
       unknown: 1,
     });
+  });
+
+  it.each([
+    ['EXTERNAL', 'LOCAL', 'disk'],
+    ['CPU', 'local', 'host'],
+    ['STORAGE', 'REMOTE', 'remote'],
+    ['EXTERNAL', undefined, 'remote'],
+  ])('events of engines tell of blocks on the medium %s with locality %s: %s', (medium, locality, tier) => {
+    const event = { type: 'BlockRemoved', block_hashes: [7], medium, locality };
+    expect(only(event)).toMatchObject({ tier });
   });
 
   it('events of engines may belong to an adapter that they do not name', () => {

@@ -46,6 +46,28 @@ describe('the blocks of an engine', () => {
     expect(matched([...run(100, 8), ...run(8, 4)])).toEqual([0, 3]);
   });
 
+  it('the blocks of an engine stay on a medium while one of its tiers there has them', () => {
+    const { blocks, matched } = eventPool();
+    const engine = blocks();
+    const named = { block_hashes: [1, 2], medium: 'STORAGE' };
+    const store = (ownership?: string) => ({
+      ...named,
+      ...{ type: 'BlockStored', token_ids: run(0, 8), block_size: 4, ownership },
+    });
+    const remove = (ownership?: string, ...hashes: number[]) => ({
+      ...{ ...named, type: 'BlockRemoved', ownership },
+      ...(hashes.length === 0 ? {} : { block_hashes: hashes }),
+    });
+    say(engine, store('files'), store('bucket'), remove('files'));
+    expect(matched(run(0, 8))).toEqual([2, 0]);
+    say(engine, remove('files'), remove('bucket', 2));
+    expect(matched(run(0, 8))).toEqual([1, 0]);
+    say(engine, store('files'), remove('bucket'), remove('bucket'));
+    expect(matched(run(0, 8))).toEqual([2, 0]);
+    say(engine, remove('files', 2), store('bucket'), remove());
+    expect(matched(run(0, 8))).toEqual([0, 0]);
+  });
+
   it('the blocks of an engine behind a block that is not known are left out and counted', () => {
     const { blocks, matched, dropped } = eventPool();
     say(blocks(), stored([5, 6], 4, run(0, 8), 4));

@@ -73,6 +73,12 @@ function stateGauges({ one, each }: Gauges): void {
     'term',
     (shown) => shown.effectiveWeights,
   );
+  each(
+    'tier_price',
+    'Learned cost of loading a block from a tier below the GPU, beside computing it: 0 = as on the GPU, 1 = as none.',
+    'tier',
+    ({ tierPrices }) => tierPrices,
+  );
   each('decision_share', 'Share of a term in what told endpoints apart.', 'term', ({ shares }) => shares);
 }
 
