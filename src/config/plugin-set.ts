@@ -3,6 +3,7 @@ import { didYouMean } from '../runtime/nearest-name.js';
 import type { ConfiguredPlugin, PluginDefinition, PluginKind } from '../scheduling/plugin.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import { ConfigurationError } from './error.js';
+import { idleParameters } from './idle-parameters.js';
 import type { EndpointPickerConfig } from './schema.js';
 import { violations } from './validation.js';
 
@@ -73,6 +74,7 @@ export class PluginSet {
       return violations(definition.parameters, entry.parameters ?? {}, this.#document, place, entry.type);
     }
     this.#advise(name, definition, given.data, path);
+    this.#adviseIdle(name, definition, entry.parameters ?? {}, place);
     const parameters = this.#withFiles(definition, given.data, place);
     const { fault, advice = [] } = definition.examine?.(parameters) ?? {};
     if (fault !== undefined) return [this.#document.error(place, `${entry.type}: ${fault}`)];
@@ -157,6 +159,18 @@ export class PluginSet {
     }
     for (const text of definition.advise?.(parameters) ?? []) {
       this.warnings.push(this.#document.warning([...path, 'parameters'], `${name}: ${text}`));
+    }
+  }
+
+  /** Names written parameters without effect, but for those that the plugin's own advice names. */
+  #adviseIdle(name: string, definition: PluginDefinition, given: unknown, place: Path): void {
+    for (const { path, why } of idleParameters(definition, given)) {
+      const parameter = path.join('.');
+      const own = `${name}: `;
+      const isNamed = this.warnings.some((text) => text.includes(own) && text.includes(String(path.at(-1))));
+      if (isNamed) continue;
+      const text = `${own}${parameter} has no effect${why === '' ? '' : `: ${why}`}`;
+      this.warnings.push(this.#document.warning([...place, ...path], text));
     }
   }
 }

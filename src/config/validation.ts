@@ -163,7 +163,7 @@ function fieldsAt(schema: z.ZodType, data: unknown, path: Path): readonly string
 }
 
 /** Schema of the value under `part`; undefined = the schema says nothing of it. */
-function inside(schema: unknown, part: string | number): unknown {
+export function inside(schema: unknown, part: string | number): unknown {
   if (schema instanceof z.ZodObject) return schema.shape[part];
   if (schema instanceof z.ZodArray) return schema.element;
   if (schema instanceof z.ZodRecord) return schema.valueType;
@@ -184,7 +184,7 @@ function chosen(schema: unknown, data: unknown): unknown {
 }
 
 /** Whether a schema wraps another one, with the same fields. */
-function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
+export function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
   return WRAPPERS.some((wrapper) => schema instanceof wrapper);
 }
 

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { readVersioned } from '../../dist/src/config/api-versions.js';
 import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
-import { loadConfiguration } from '../../dist/src/config/load.js';
+import { loadConfiguration, readDocument } from '../../dist/src/config/load.js';
+import { PluginSet } from '../../dist/src/config/plugin-set.js';
 import { Engine } from '../../dist/src/pool/engines/engine.js';
 import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
 
@@ -10,6 +13,27 @@ function warnings(plugin: string): readonly string[] {
   const text = `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugin}]\n`;
   return loadConfiguration({ text }, options).warnings;
 }
+
+/** Warnings of a plugin whose references to others are not resolved. */
+function pluginWarnings(plugin: string): readonly string[] {
+  const document = readDocument({
+    text: `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins: [${plugin}]\n`,
+  });
+  const set = new PluginSet(document, builtinPlugins, true);
+  expect(set.loadUsable(readVersioned(document).config.plugins)).toEqual([]);
+  return set.warnings;
+}
+
+interface JsonSchema {
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+}
+
+/** A value of a type that no parameter has as its default. */
+const PLAIN: Readonly<Record<string, unknown>> = { string: '7s', number: 0.77, integer: 77, boolean: true };
 
 describe('parameters of the next llm-d-router', () => {
   it.each([
@@ -30,10 +54,29 @@ describe('parameters of the next llm-d-router', () => {
     ]);
   });
 
-  it('tracing and a session manager of the precise producer load', () => {
-    const parameters = '{sessionManager: sessions, kvEventsConfig: {tracing: true}}';
+  it('tracing and a session manager of the precise producer load with a warning each', () => {
+    const parameters = '{sessionManager: sessions, kvEventsConfig: {tracing: true, concurrency: 4, engineType: vllm}}';
     const found = warnings(`{type: precise-prefix-cache-producer, parameters: ${parameters}}`);
-    expect(found.filter((text) => /tracing|sessionManager/.test(text))).toEqual([]);
+    expect(found.filter((text) => text.includes('no effect'))).toEqual([
+      expect.stringMatching(/: sessionManager has no effect: engines' events are matched by their blocks/),
+      expect.stringMatching(/: kvEventsConfig\.tracing has no effect: events are counted, not traced$/),
+    ]);
+  });
+
+  it('every parameter whose description says that it has no effect is named once when it is written', () => {
+    const plain = (schema: JsonSchema): unknown =>
+      schema.enum?.[0] ?? (schema.anyOf === undefined ? (PLAIN[schema.type ?? ''] ?? {}) : plain(schema.anyOf[0]!));
+    const silent = builtinPlugins.flatMap(({ type, parameters }) => {
+      const options = { io: 'input', unrepresentable: 'any' } as const;
+      const { properties = {} } = z.toJSONSchema(parameters, options) as JsonSchema;
+      return Object.entries(properties).flatMap(([name, schema]) => {
+        if (!/without effect|no effect/i.test(schema.description ?? '')) return [];
+        const written = JSON.stringify({ type, parameters: { [name]: plain(schema) } });
+        const found = pluginWarnings(written).filter((text) => text.includes(name));
+        return found.length === 1 ? [] : [`${written}: ${found.length}`];
+      });
+    });
+    expect(silent).toEqual([]);
   });
 });
 

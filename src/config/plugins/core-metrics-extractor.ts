@@ -34,7 +34,7 @@ const engine = z.strictObject({
         optional: z
           .boolean()
           .optional()
-          .describe('Whether a page may lack it. Without effect: it may anyway, and is unknown then.'),
+          .describe('Whether a page may lack it. Not needed: it may anyway, and is unknown then.'),
       }),
     )
     .default([])

@@ -5,7 +5,7 @@ export const metricsDataSourceParameters = metricsPageParameters('http', true).s
   families: z
     .array(z.string())
     .optional()
-    .describe('Metrics that llm-d-router keeps of a page. Without effect: what no plugin reads is skipped anyway.'),
+    .describe('Metrics that llm-d-router keeps of a page. Not needed: what no plugin reads is skipped anyway.'),
 });
 
 export const metricsDataSource = definePlugin({

@@ -17,6 +17,7 @@ const DEFAULT_TTL = '2s';
 const BLOCK_TOKENS_MAX = CORE.THREAD_INPUT_BYTES / 4;
 
 const UNUSED = 'Accepted for compatibility, without effect:';
+const NOT_NEEDED = 'Accepted for compatibility, not needed:';
 
 const tokenProcessorConfig = z
   .strictObject({
@@ -27,8 +28,8 @@ const tokenProcessorConfig = z
       .default(0)
       .describe(`Tokens in a block, best a divisor of the size of the engine's blocks; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
     blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
-    hashSeed: z.string().optional().describe(`${UNUSED} no hash leaves the picker.`),
-    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${UNUSED} there is one algorithm.`),
+    hashSeed: z.string().optional().describe(`${NOT_NEEDED} no hash leaves the picker.`),
+    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${NOT_NEEDED} there is one algorithm.`),
   })
   .prefault({})
   .describe('How prompts and events are cut into blocks.');
@@ -38,19 +39,19 @@ const kvBlockIndexConfig = z
     inMemoryConfig: z
       .strictObject({
         size: z.int().optional().describe(`${UNUSED} see --index-blocks.`),
-        podCacheSize: z.int().optional().describe(`${UNUSED} every endpoint that holds a block is known.`),
+        podCacheSize: z.int().optional().describe(`${NOT_NEEDED} every endpoint that holds a block is known.`),
       })
       .optional()
-      .describe(`${UNUSED} the index is in shared memory, of a fixed size.`),
+      .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
     costAwareMemoryConfig: z
       .strictObject({ size: z.string().optional().describe(`${UNUSED} see --index-blocks.`) })
       .optional()
-      .describe(`${UNUSED} the index is in shared memory, of a fixed size.`),
+      .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
     redisConfig: z
       .looseObject({ address: z.string().optional().describe('Address of the Redis or Valkey server.') })
       .optional()
       .describe('Not served: the index is in this process.'),
-    enableMetrics: z.boolean().optional().describe(`${UNUSED} the metrics of the index are always there.`),
+    enableMetrics: z.boolean().optional().describe(`${NOT_NEEDED} the metrics of the index are always there.`),
     metricsLoggingInterval: z.number().optional().describe(`${UNUSED} metrics are not logged.`),
   })
   .optional()
@@ -130,12 +131,12 @@ const kvEventsConfig = z
       .string()
       .default('')
       .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
-    concurrency: z.int().optional().describe(`${UNUSED} events are applied by one thread.`),
+    concurrency: z.int().optional().describe(`${NOT_NEEDED} events are applied by one thread.`),
     tracing: z
       .union([z.boolean(), z.looseObject({})])
       .optional()
       .describe(`${UNUSED} events are counted, not traced.`),
-    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${UNUSED} the format is recognised.`),
+    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${NOT_NEEDED} the format is recognised.`),
   })
   .prefault({})
   .describe('Where the events come from.');
