@@ -243,3 +243,29 @@ describe('models-responder over the wire', () => {
     expect(await metric(metricsPort, 'llm_d_epp_served_model_filter_unlisted_candidates_total')).toBeUndefined();
   });
 });
+
+describe('decisions of prefix-cache-affinity-filter', () => {
+  it('decisions of prefix-cache-affinity-filter are counted by outcome', async () => {
+    const endpoints = await Promise.all(
+      ['a', 'b'].map(async (name) => ({ name, port: await serve((_request, response) => response.end()) })),
+    );
+    const plugins =
+      'plugins:\n- {type: approx-prefix-cache-producer}\n' +
+      '- {type: prefix-cache-affinity-filter, parameters: {explorationProbability: 0}}\n' +
+      'schedulingProfiles:\n- {name: p, plugins: [{pluginRef: prefix-cache-affinity-filter}]}\n';
+    const { grpcPort, metricsPort } = await start(endpoints, plugins, 'injectDefaults: false');
+    const client = dialPicker(grpcPort);
+    cleanups.push(() => client.close());
+    for (let i = 0; i < 3; i++) {
+      const call = client.process();
+      call.on('error', () => undefined);
+      call.write(requestHeaders({ ':path': '/v1/completions' }));
+      call.write(requestBody(JSON.stringify({ model: 'm', prompt: 'the same words again '.repeat(100) })));
+      await firstReply(call);
+      call.end();
+    }
+    const name = 'llm_d_epp_prefix_cache_affinity_filter_decisions_total';
+    const decisions = (outcome: string) => metric(metricsPort, name, `outcome="${outcome}"`);
+    expect([await decisions('no_match'), await decisions('sticky')]).toEqual([1, 2]);
+  });
+});
