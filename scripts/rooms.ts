@@ -28,7 +28,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/request',
   ],
   'src/response': ['src/core', 'src/scheduling', 'src/flow-control'],
-  'src/adaptation': ['src/runtime', 'src/core', 'src/scheduling', 'src/config'],
+  'src/adaptation': ['src/contract', 'src/runtime', 'src/core', 'src/scheduling', 'src/config'],
   'src/ingress': [
     'src/contract',
     'src/runtime',

@@ -99,8 +99,8 @@ function next(op: Operation, code: u32, used: u32, before: u32): u32 {
 }
 
 /**
- * Makes `count` picks, each removed from the race once picked. Where hosts count, each further pick is on a host that no
- * earlier one is on, as long as there is one, and then again.
+ * Makes `count` picks, each removed from the race once picked. Where hosts count, each further pick is on a host that
+ * no earlier one is on, as long as there is one, and then again.
  */
 function pickInOrder(op: Operation, code: u32, used: u32, count: u32): u32 {
   // Label column of hosts + 1, 0 = hosts do not count.
