@@ -163,6 +163,11 @@ export function isTop(rank: u32): bool {
   return rank == 0 && gateHead().bands > 1;
 }
 
+/** Whether requests of any band wait, without those that are held. Takes no lock. */
+export function othersWait(): bool {
+  return atomic.load<u32>(GATE, GATE_WAIT_MASK) != 0;
+}
+
 /** Returns whether a request of this rank would overtake one that waits. */
 export function mustWait(rank: u32): bool {
   return (gateHead().waitMask & ((2 << rank) - 1)) != 0;

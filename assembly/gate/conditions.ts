@@ -165,10 +165,15 @@ function keepByLimit(used: u32, rank: u32, ceiling: f32): u32 {
   return <u32>laneSumOfIntegers(count);
 }
 
-/** Marks in KEPT the candidates that the learned rule leaves open. @returns how many */
-function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32): u32 {
+/**
+ * Marks in KEPT the candidates that the learned rule leaves open.
+ * @param window whether pending prefill closes an endpoint: condition (1)
+ * @returns how many
+ */
+function keepLearned(used: u32, rank: u32, prefill: u32, promptTokens: u32, window: bool): u32 {
   const ceiling = ceilingOf(rank) * gateHead().share;
-  keepByWindow(used, rank, prefill, ceiling);
+  if (window) keepByWindow(used, rank, prefill, ceiling);
+  else memory.copy(KEPT, CANDIDATES, slotOffset(used));
   keepByCache(used, rank, promptTokens, ceiling);
   return keepByLimit(used, rank, ceiling);
 }
@@ -268,13 +273,14 @@ function keepBelowCeiling(used: u32, rank: u32, now: f64): u32 {
  * @param prefill prompt tokens, of which an endpoint need not compute what MATCH says that it holds
  * @param prompt all of them
  * @param held slot + 1 that stays open, because the request has just left it; 0 = none
+ * @param window whether pending prefill closes an endpoint
  * @returns how many have
  */
-export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: u32, now: f64): u32 {
+export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: u32, window: bool, now: f64): u32 {
   let count: u32 = 0;
   // A band whose ceiling is 0 may take nothing, not even an idle endpoint.
   if (ceilingOf(rank) <= 0) memory.fill(KEPT, 0, slotOffset(used));
-  else if (gateHead().mode == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt);
+  else if (gateHead().mode == GATE_LEARNED) count = keepLearned(used, rank, prefill, prompt, window);
   else count = keepBelowCeiling(used, rank, now);
   if (held == 0) return count;
   const at = slotOffset(held - 1);
@@ -284,8 +290,8 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
 }
 
 /** Takes the endpoints that markOpen() marks as the candidates. @returns how many are left */
-export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, now: f64): u32 {
-  const count = markOpen(used, rank, prefill, prompt, 0, now);
+export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, window: bool, now: f64): u32 {
+  const count = markOpen(used, rank, prefill, prompt, 0, window, now);
   memory.copy(CANDIDATES, KEPT, slotOffset(used));
   return count;
 }

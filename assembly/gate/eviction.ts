@@ -239,7 +239,7 @@ function choose(thread: u32, waiting: u32, now: f64): i32 {
   const prompt = at.prompt;
   if (ceilingOf(rank) <= 0 || waitSlotCandidates(thread, waiting, used, -1, now) == 0) return -1;
   memory.fill(MATCH, 0, slotOffset(used));
-  if (keepOpen(used, rank, at.uncached, prompt, now) != 0) return -1;
+  if (keepOpen(used, rank, at.uncached, prompt, true, now) != 0) return -1;
   waitSlotCandidates(thread, waiting, used, -1, now);
   if (!measure(used, rank, prompt, now)) return -1;
   sumEvictable(rank);

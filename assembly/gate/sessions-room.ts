@@ -12,6 +12,7 @@ import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { CANDIDATES, SLOTS } from '../memory';
 import { isTime } from '../preconditions';
 import { request } from '../request-area';
+import { othersWait } from './bands';
 import { WaitSlot } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
@@ -41,6 +42,8 @@ import { halveReturns, isKept, noteAbsence, noteGone, noteWait, reckonKept } fro
 import { cacheTokens, isSmall, sharedBlocks, soughtSession } from './sessions-turns';
 
 const SHORT: u32 = 20;
+/** Share of the caches of a pool up to which no turn is held (docs/internals/flow-control.md, from simulations there). */
+const SPACIOUS: f64 = 0.9;
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;
 /** Entries that a tick looks at. */
@@ -52,6 +55,7 @@ export const LOOK_FREE: u32 = 0; // any endpoint will do
 export const LOOK_HOME: u32 = 1; // its session is protected: its home
 export const LOOK_FITS: u32 = 2; // the endpoints with room for it
 export const LOOK_HELD: u32 = 3; // no endpoint has room: it is held
+export const LOOK_ANY: u32 = 4; // none has room of its own for it, and the pool as a whole has: any endpoint
 
 // The turn that is looked at. Scratch of one look.
 /** Tokens of its prompt. */
@@ -190,6 +194,31 @@ function anyFits(used: u32): bool {
   return false;
 }
 
+/** Whether sessions leave so much of the pool's caches that no turn waits for room; never while other requests wait. */
+function isSpacious(used: u32): bool {
+  if (othersWait()) return false;
+  let capacity: f64 = 0;
+  let taken: f64 = 0;
+  for (let slot: u32 = 0; slot < used; slot++) {
+    const tokens = <f64>cacheTokens(slot);
+    if (tokens <= 0 || column.u32(COLUMN_STATE, slot) == STATE_FREE) continue;
+    capacity += tokens;
+    taken += <f64>sessionsUsed(slot);
+  }
+  return taken <= SPACIOUS * capacity;
+}
+
+/**
+ * Looks for room for the turn that was taken last.
+ * @param others held turns go first: it may not take what they wait for
+ * @param gives whether sessions that are not worth their room give it up
+ */
+function lookForRoom(used: u32, others: bool, gives: bool, now: f64): u32 {
+  if (!others && anyFits(used)) return LOOK_FITS;
+  if (isSpacious(used)) return LOOK_ANY;
+  return !others && gives && makeRoom(used, now) ? LOOK_FITS : LOOK_HELD;
+}
+
 function isSmallAnywhere(used: u32): bool {
   for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot) && isSmall(prompt, slot)) return true;
   return false;
@@ -207,17 +236,15 @@ export function sessionsLook(used: u32, others: bool): u32 {
     sessionsCount(SESSIONS_SMALL, 1);
     return LOOK_FREE;
   }
+  const now = request().now;
   if (known != 0 && sessionAt(known).state == SESSION_IDLE) {
     sessionsCount(SESSIONS_AT_HOME, 1);
-    if (protectedHome() >= 0) return LOOK_HOME;
-  } else {
-    const fits = !others && (anyFits(used) || makeRoom(used, request().now));
-    sessionsCount(fits ? SESSIONS_FIT : SESSIONS_HELD, 1);
-    if (fits) return LOOK_FITS;
-    return isUncountable() ? LOOK_FREE : LOOK_HELD;
+    // The home of a protected session that cannot be picked now: it needs room elsewhere.
+    return protectedHome() >= 0 ? LOOK_HOME : lookForRoom(used, others, false, now);
   }
-  // The home of a protected session cannot be picked now: it needs room elsewhere.
-  return !others && anyFits(used) ? LOOK_FITS : LOOK_HELD;
+  const found = lookForRoom(used, others, true, now);
+  sessionsCount(found == LOOK_HELD ? SESSIONS_HELD : SESSIONS_FIT, 1);
+  return found == LOOK_HELD && isUncountable() ? LOOK_FREE : found;
 }
 
 /** A new turn that no entry is left for, or whose prompt cannot be recognised: it is not held. */
@@ -306,6 +333,7 @@ function roomiest(used: u32): u32 {
  * @returns whether there is one
  */
 export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
+  if (isSpacious(used)) return true;
   if (anyFits(used) || makeRoom(used, now)) {
     keepFitting(used, 0);
     return true;

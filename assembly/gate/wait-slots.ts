@@ -32,7 +32,7 @@ import { entryAt } from '../load/ledger-entries';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { CANDIDATES, MATCH, SCANS, SLOTS, SUBSET, THREAD, THREADS } from '../memory';
 import { isScan, isThread, isTime } from '../preconditions';
-import { bandOf, isTop, rankOf, waitingAdd, waitingClear } from './bands';
+import { bandOf, isTop, othersWait, rankOf, waitingAdd, waitingClear } from './bands';
 import { noteCharge } from './charges';
 import { keepOpen } from './conditions';
 import {
@@ -248,7 +248,7 @@ function holdLocked(at: WaitSlot): u32 {
  */
 function dispatchTurn(at: WaitSlot, thread: u32, used: u32, rank: u32, now: f64): u32 {
   const home = waitingHome(at, used, now);
-  if (gateOn() && keepOpen(used, rank, at.uncached, at.prompt, now) == 0) return DISPATCH_CLOSED;
+  if (gateOn() && keepOpen(used, rank, at.uncached, at.prompt, othersWait(), now) == 0) return DISPATCH_CLOSED;
   if (!home && !waitingFits(at, used, now)) return holdLocked(at);
   const slot = leastBusy(used);
   const need = waitingNeed(slot);
@@ -283,7 +283,7 @@ export function waitSlotDispatch(thread: u32, slot: u32, only: i32, now: f64): u
     const flags = at.flags;
     const waits = !turn && only < 0 && (flags & WAIT_FLAG_ASIDE) == 0 && isMarked(sticky, used) && !isTop(rank);
     if (turn && candidates != 0) result = dispatchTurn(at, thread, used, rank, now);
-    else if (candidates != 0 && (!gateOn() || keepOpen(used, rank, at.uncached, prompt, now) != 0)) {
+    else if (candidates != 0 && (!gateOn() || keepOpen(used, rank, at.uncached, prompt, true, now) != 0)) {
       const held = isMarked(sticky, used);
       if (waits && !held) {
         at.flags = flags | WAIT_FLAG_ASIDE;

@@ -6,7 +6,7 @@
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
-import { isTop, mustWait } from '../gate/bands';
+import { isTop, mustWait, othersWait } from '../gate/bands';
 import { gateEnter, gateReleased } from '../gate/capacity-gate';
 import { markOpen } from '../gate/conditions';
 import {
@@ -158,12 +158,13 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   if (sessionsOn()) lookAtSessions(used, rank);
   behind = look == LOOK_HELD || (!returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0));
   const prompt = request().promptTokens;
-  let left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+  const window = look == LOOK_FREE || othersWait();
+  let left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, window, now);
   if (left == 0 && look != LOOK_FREE && isTop(rank)) {
     // The highest of several bands does not wait for an endpoint of its session.
     look = LOOK_FREE;
     readClass(used);
-    left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, now);
+    left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, true, now);
   }
   closed = left != candidates;
   if (!closed) return left;

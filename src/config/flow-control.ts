@@ -30,7 +30,7 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
-const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.1, smallPrompt: 0.02 } as const;
+const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.07, smallPrompt: 0.02 } as const;
 
 /** The `flowControl` section with its defaults, as a document and as settings of the queues. */
 export interface ResolvedFlowControl {

@@ -102,7 +102,7 @@ const sessions = z.strictObject({
     .number()
     .min(0)
     .max(1)
-    .default(0.1)
+    .default(0.07)
     .describe('Share of the KV cache by which a turn may exceed it once it was held for long.'),
   smallPrompt: z
     .number()

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
 import { CORE } from '../../dist/src/core/core-names.js';
 import type { SessionRule } from '../../dist/src/core/session-ledger.js';
 import { describedRequest, makeGate, type Shard } from './gate-pool.ts';
@@ -21,6 +22,11 @@ interface Asked {
   readonly subset?: readonly number[];
 }
 
+/** A gate that lets an endpoint have so many requests. */
+function requests(maxRequests: number): GateSettings {
+  return { mode: 'requests', maxRequests, maxTokens: 1 };
+}
+
 /** A text: each word stands for a block. */
 function wordsOf(name: number, count: number): readonly number[] {
   return Array.from({ length: count }, (_, i) => name * 1_000 + i);
@@ -32,10 +38,10 @@ class HoldingPool {
   readonly #shard: Shard;
   now = 1_000;
 
-  constructor(endpoints = 2, settings: Partial<SessionRule> = {}, requestsMax = 1_000) {
+  constructor(endpoints = 2, settings: Partial<SessionRule> = {}, gate: GateSettings = requests(1_000)) {
     const operations = [scorer('OP_SCORE_ACTIVE_REQUEST', 1), scorer('OP_PICK_MAX_SCORE', 1, 1)];
     this.pool = makeGate(
-      { mode: 'requests', maxRequests: requestsMax, maxTokens: 1 },
+      gate,
       Array.from({ length: endpoints }, () => IDLE),
       operations,
     );
@@ -138,7 +144,7 @@ class HoldingPool {
 describe('held turns', () => {
   it('a turn for whose session no endpoint has room waits', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     const slot = pool.wait(wordsOf(3, 40));
     expect(pool.dispatch(slot)).toBe('held');
     expect(pool.counts.looks).toMatchObject({ room: 2, none: 1 });
@@ -163,7 +169,7 @@ describe('held turns', () => {
 
   it('a small prompt passes while a turn is held', () => {
     const pool = new HoldingPool(1, { smallPrompt: 0.05 });
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.wait(wordsOf(3, 40));
     pool.turn(wordsOf(4, 3));
     expect(pool.counts.looks.small).toBe(1);
@@ -171,14 +177,14 @@ describe('held turns', () => {
 
   it('a turn of a protected session passes while another turn is held', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.wait(wordsOf(3, 40));
     expect(pool.turn(wordsOf(2, 47))).toBe(0);
   });
 
   it('a turn that would have room waits behind those that are held', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     const first = pool.wait(wordsOf(3, 40));
     const second = pool.wait(wordsOf(4, 5));
     expect(pool.dispatch(first)).toBe('held');
@@ -188,7 +194,7 @@ describe('held turns', () => {
 
   it('a held turn goes when a session is no longer worth its place', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     const slot = pool.wait(wordsOf(3, 40));
     expect(pool.dispatch(slot)).toBe('held');
     pool.now += 3_000_000;
@@ -196,55 +202,124 @@ describe('held turns', () => {
     expect(pool.dispatch(slot)).toBe('done');
     pool.decideAgain(wordsOf(3, 40));
     expect(pool.counts.lapsed['given-up']).toBe(1);
-    expect(pool.used(0)).toBe(85);
+    expect(pool.used(0)).toBe(86);
   });
 
   it('the place of a dispatched turn is kept for it, and given to no other', () => {
     const pool = new HoldingPool(1);
-    const running = pool.begin(wordsOf(1, 90));
-    const slots = [pool.wait(wordsOf(2, 60)), pool.wait(wordsOf(3, 60))];
+    const running = pool.begin(wordsOf(1, 95));
+    const slots = [pool.wait(wordsOf(2, 91)), pool.wait(wordsOf(3, 60))];
     pool.end(running);
     pool.now += 3_000_000;
     pool.pool.gate.sessions.tick(pool.now);
     expect(slots.map((slot) => pool.dispatch(slot))).toEqual(['done', 'held']);
-    expect(pool.used(0)).toBe(60);
-    pool.decideAgain(wordsOf(2, 60));
-    expect(pool.used(0)).toBe(60);
+    expect(pool.used(0)).toBe(91);
+    pool.decideAgain(wordsOf(2, 91));
+    expect(pool.used(0)).toBe(91);
     expect(pool.dispatch(slots[1]!)).toBe('held');
   });
 
   it('a dispatched turn goes on although its room has shrunk meanwhile', () => {
     const pool = new HoldingPool(1);
-    pool.turn(wordsOf(1, 45));
+    pool.turn(wordsOf(1, 71));
     const other = pool.begin(wordsOf(5, 20));
     pool.wait(wordsOf(2, 40));
-    const slot = pool.wait(wordsOf(3, 35));
+    const slot = pool.wait(wordsOf(3, 9));
     expect(pool.dispatch(slot)).toBe('done');
     // The protected session comes back with more, which nothing holds up.
-    pool.turn(wordsOf(1, 60));
-    expect(pool.decideAgain(wordsOf(3, 35)).slot).toBe(0);
+    pool.turn(wordsOf(1, 75));
+    expect(pool.decideAgain(wordsOf(3, 9)).slot).toBe(0);
     pool.end(other);
     expect(pool.check()).toEqual([0, 0, 0, 0]);
   });
 
   it('a place that is kept is free again when the thread of its turn has died', () => {
     const pool = new HoldingPool(1);
-    pool.turn(wordsOf(1, 45));
+    pool.turn(wordsOf(1, 71));
     pool.begin(wordsOf(5, 20));
     pool.wait(wordsOf(2, 40));
-    const slot = pool.wait(wordsOf(3, 35));
+    const slot = pool.wait(wordsOf(3, 9));
     pool.dispatch(slot);
     expect(pool.used(0)).toBe(100);
     expect(pool.pool.control.call.reclaimThread(1)).toBeGreaterThan(0);
-    expect(pool.used(0)).toBeLessThanOrEqual(65);
+    expect(pool.used(0)).toBeLessThanOrEqual(91);
     expect(pool.check()).toEqual([0, 0, 0, 0]);
+  });
+
+  it('no turn is held while sessions use nine tenths of the caches of the pool or less', () => {
+    const held = (first: number, second: number) => {
+      const pool = new HoldingPool(2);
+      pool.begin(wordsOf(1, first), [0]);
+      pool.begin(wordsOf(2, second), [1]);
+      return 'waits' in pool.ask({ words: wordsOf(3, 40) });
+    };
+    expect([held(90, 90), held(90, 91), held(99, 81), held(99, 82)]).toEqual([false, true, false, true]);
+  });
+
+  it('a held turn goes to any endpoint once sessions use nine tenths of the caches or less', () => {
+    const pool = new HoldingPool(2);
+    const other = pool.begin(wordsOf(4, 60), [0]);
+    pool.begin(wordsOf(1, 35), [0]);
+    pool.begin(wordsOf(2, 90), [1]);
+    const long = pool.wait(wordsOf(3, 70));
+    const short = pool.wait(wordsOf(5, 20));
+    pool.end(other);
+    pool.now += 3_000_000;
+    pool.pool.gate.sessions.tick(pool.now);
+    expect(pool.dispatch(long)).toBe('held');
+    // The session that has ended gives its place up for the short one.
+    expect(pool.dispatch(short)).toBe('done');
+    expect([pool.used(0), pool.used(1)]).toEqual([55, 90]);
+    expect(pool.dispatch(long)).toBe('done');
+  });
+
+  it('pending prefill closes an endpoint for other requests, and for no turn of a session', () => {
+    const waits = (smallPrompt: number) => {
+      const pool = new HoldingPool(1, { smallPrompt }, { mode: 'learned' });
+      pool.begin(wordsOf(1, 20));
+      return 'waits' in pool.ask({ words: wordsOf(2, 20) });
+    };
+    expect([waits(0.5), waits(0.02)]).toEqual([true, false]);
+  });
+
+  it('pending prefill closes no endpoint for a held turn', () => {
+    const pool = new HoldingPool(1, {}, { mode: 'learned' });
+    pool.turn(wordsOf(1, 61));
+    pool.begin(wordsOf(2, 31));
+    const slot = pool.wait(wordsOf(3, 20));
+    expect(pool.dispatch(slot)).toBe('held');
+    pool.now += 3_000_000;
+    pool.pool.gate.sessions.tick(pool.now);
+    expect(pool.dispatch(slot)).toBe('done');
+    expect(pool.decideAgain(wordsOf(3, 20)).slot).toBe(0);
+  });
+
+  it('pending prefill closes an endpoint for a turn too while other requests wait', () => {
+    const pool = new HoldingPool(1, {}, { mode: 'learned' });
+    pool.begin(wordsOf(1, 20));
+    pool.begin(wordsOf(2, 20));
+    pool.pool.gate.sessions.configure({ ...CONFIGURED, smallPrompt: 0.15 });
+    pool.wait(wordsOf(3, 14));
+    pool.wait(wordsOf(4, 20));
+  });
+
+  it('a turn without room is held in a pool with a tenth of its caches left while other requests wait', () => {
+    const dispatched = (others: boolean) => {
+      const pool = new HoldingPool(2, { smallPrompt: 0.15 }, requests(1));
+      pool.begin(wordsOf(1, 80), [0]);
+      pool.turn(wordsOf(2, 91), [1]);
+      if (others) pool.ask({ words: wordsOf(5, 14), subset: [0] });
+      const found = pool.ask({ words: wordsOf(3, 30) });
+      return 'waits' in found ? pool.dispatch(found.waits) : 'decided';
+    };
+    expect([dispatched(false), dispatched(true)]).toEqual(['decided', 'held']);
   });
 
   it('a turn that has waited for three refills may exceed the cache by the stretch', () => {
     const pool = new HoldingPool(1, { stretch: 0.1 });
-    for (const name of [1, 2]) pool.begin(wordsOf(name, 45));
-    const tooLong = pool.wait(wordsOf(3, 21));
-    const slot = pool.wait(wordsOf(3, 19));
+    for (const name of [1, 2]) pool.begin(wordsOf(name, 46));
+    const tooLong = pool.wait(wordsOf(3, 19));
+    const slot = pool.wait(wordsOf(3, 17));
     pool.pool.gate.sessions.tick(pool.now);
     expect(pool.dispatch(slot)).toBe('held');
     pool.now += 100_000;
@@ -254,7 +329,7 @@ describe('held turns', () => {
 
   it('a turn that was held for the longest wait goes on without room', () => {
     const pool = new HoldingPool(2, { maxWaitMs: 60_000 });
-    for (const slot of [0, 1]) pool.begin(wordsOf(10 + slot, 70 + 10 * slot), [slot]);
+    for (const slot of [0, 1]) pool.begin(wordsOf(10 + slot, 91 + 4 * slot), [slot]);
     const slot = pool.wait(wordsOf(3, 40));
     pool.now += 59_000;
     expect(pool.dispatch(slot)).toBe('held');
@@ -266,14 +341,14 @@ describe('held turns', () => {
 
   it('a cancelled turn holds up no other', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.cancel(pool.wait(wordsOf(3, 40)));
     expect(pool.turn(wordsOf(4, 5))).toBe(0);
   });
 
   it('held turns of a thread that has died hold up no other', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.wait(wordsOf(3, 40));
     expect(pool.pool.gate.sessions.held).toBe(1);
     pool.pool.control.call.reclaimThread(1);
@@ -281,7 +356,7 @@ describe('held turns', () => {
   });
 
   it('a held turn goes to another endpoint when the home of its session has left', () => {
-    const pool = new HoldingPool(2, {}, 1);
+    const pool = new HoldingPool(2, {}, requests(1));
     pool.turn(wordsOf(1, 40), [0]);
     const busy = pool.begin(wordsOf(2, 5), [0]);
     const slot = pool.wait(wordsOf(1, 45));
@@ -294,11 +369,11 @@ describe('held turns', () => {
   });
 
   it('a turn that waits for its home is held when its session has lost its place meanwhile', () => {
-    const pool = new HoldingPool(1, {}, 1);
+    const pool = new HoldingPool(1, {}, requests(1));
     pool.turn(wordsOf(1, 40));
-    const busy = pool.begin(wordsOf(2, 60));
+    const busy = pool.begin(wordsOf(2, 55));
     const slot = pool.wait(wordsOf(1, 45));
-    pool.grow(busy, 20 * BLOCK);
+    pool.grow(busy, 40 * BLOCK);
     pool.end(busy);
     expect(pool.dispatch(slot)).toBe('held');
     expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true, home: -1 });
@@ -307,7 +382,7 @@ describe('held turns', () => {
   it('the highest of several bands is never held', () => {
     const pool = new HoldingPool(1);
     expect(pool.pool.gate.keepBands([5, 0], pool.now)).toBe(true);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.wait(wordsOf(3, 40), 0);
     expect(pool.ask({ words: wordsOf(4, 40), priority: 5 })).toMatchObject({ charge: { slot: 0 } });
   });
@@ -329,7 +404,7 @@ describe('held turns', () => {
 
   it('turns are not held while sessions are off or in shadow mode, also those that were', () => {
     const pool = new HoldingPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     const slot = pool.wait(wordsOf(3, 40));
     pool.pool.gate.sessions.configure({ ...CONFIGURED, mode: 'shadow' });
     expect(pool.dispatch(slot)).toBe('done');

@@ -169,7 +169,7 @@ describe('turns of sessions', () => {
 
   it('a turn without room is counted, and decided all the same', () => {
     const pool = new SessionPool(1);
-    for (const name of [1, 2]) pool.turn(wordsOf(name, 45));
+    for (const name of [1, 2]) pool.turn(wordsOf(name, 46));
     pool.turn(wordsOf(3, 40));
     expect(pool.counts.looks).toMatchObject({ room: 2, none: 1 });
   });
@@ -178,7 +178,7 @@ describe('turns of sessions', () => {
     const pool = new SessionPool(1);
     pool.turn(wordsOf(1, 45));
     pool.pool.gate.sessions.tick(3_000_000);
-    pool.wait(3_000_000).turn(wordsOf(2, 45));
+    pool.wait(3_000_000).turn(wordsOf(2, 46));
     pool.turn(wordsOf(3, 40));
     expect(pool.counts.lapsed).toMatchObject({ 'given-up': 1 });
     expect(pool.counts.looks).toMatchObject({ room: 3, none: 0 });
