@@ -62,8 +62,6 @@ const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | '
   hitReliability: 'nothing',
   hitShare: 'prompt',
   charged: 'nothing',
-  blockTokens: 'nothing',
-  blockCount: 'nothing',
   costBase: 'nothing',
   costPrefill: 'nothing',
   costWaiting: 'nothing',

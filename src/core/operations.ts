@@ -21,6 +21,7 @@ export type ReadName =
   | 'waiting'
   | 'running'
   | 'kvUsage'
+  // Size of the KV cache.
   | 'blockTokens'
   | 'blockCount'
   | 'slotsSeen'
@@ -47,9 +48,6 @@ export type ReadName =
   | 'hitReliability'
   | 'hitShare'
   | 'charged'
-  // Size of the KV cache.
-  | 'blockTokens'
-  | 'blockCount'
   | 'costBase'
   | 'costPrefill'
   | 'costWaiting'

@@ -146,8 +146,6 @@ export class PoisonedPool {
       waiting: this.#column(CORE.COLUMN_WAITING, some(8)),
       running: this.#column(CORE.COLUMN_RUNNING, some(16)),
       kvUsage: this.#column(CORE.COLUMN_KV_USAGE, (random) => (random() < 0.15 ? 0.01 : random())),
-      blockTokens: this.#count(CORE.COLUMN_BLOCK_TOKENS, 16),
-      blockCount: this.#whole(CORE.COLUMN_BLOCK_COUNT, (random) => 500 + Math.floor(random() * 5000)),
       slotsSeen: this.#column(CORE.COLUMN_SLOTS_SEEN, some(16)),
       slotsFull: this.#column(CORE.COLUMN_SLOTS_FULL, some(6)),
       starts: this.#column(CORE.COLUMN_STARTS, upTo(24)),

@@ -294,15 +294,6 @@ describe('held turns', () => {
     expect(pool.decideAgain(wordsOf(3, 20)).slot).toBe(0);
   });
 
-  it('pending prefill closes an endpoint for a turn too while other requests wait', () => {
-    const pool = new HoldingPool(1, {}, { mode: 'learned' });
-    pool.begin(wordsOf(1, 20));
-    pool.begin(wordsOf(2, 20));
-    pool.pool.gate.sessions.configure({ ...CONFIGURED, smallPrompt: 0.15 });
-    pool.wait(wordsOf(3, 14));
-    pool.wait(wordsOf(4, 20));
-  });
-
   it('a turn without room is held in a pool with a tenth of its caches left while other requests wait', () => {
     const dispatched = (others: boolean) => {
       const pool = new HoldingPool(2, { smallPrompt: 0.15 }, requests(1));

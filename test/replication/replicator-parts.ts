@@ -16,7 +16,7 @@ export class HeardPool implements ReplicatedPool {
 
   changed = () => false;
   loads = (): Iterable<LoadRow> => [];
-  placements = () => 0;
+  placements: ReplicatedPool['placements'] = () => 0;
   ejections = () => [];
   ejected = () => [];
   spendings: ReplicatedPool['spendings'] = () => [];
