@@ -125,8 +125,10 @@ describe('sessions of a simulated picker', () => {
 
   test('held turns all end, and fewer tokens are computed again', () => {
     const on = { defaultRequestTTL: '900s', sessions: { mode: 'on' } };
-    const held = play(LOADED, { changes: { ...QUEUES, flowControl: on } }).outcome;
-    const counted = play(LOADED, { changes: SHADOW }).outcome;
+    // Their sessions need more than nine tenths of all caches.
+    const crowded = { ...LOADED, concurrency: 20 };
+    const held = play(crowded, { changes: { ...QUEUES, flowControl: on } }).outcome;
+    const counted = play(crowded, { changes: SHADOW }).outcome;
     const again = ({ sessions }: typeof held) => Object.values(sessions!.recomputed).reduce((a, b) => a + b, 0);
     expect(held.sessions!.looks.none).toBeGreaterThan(0);
     expect(held.requests.every(({ status }) => status === 'served')).toBe(true);
