@@ -109,7 +109,7 @@ describe('the flow controller', () => {
     const { controller, gate, clock, holds, shard, running, release } = oneAtATime(cache);
     release(running);
     expect(gate.sessions.configure({ mode: 'on', smallPrompt: 0.02, stretch: 0, maxWaitMs: Infinity })).toBe(true);
-    const first = shard.ask({ blocks: 90, promptTokens: 5_760, nowMs: clock.now });
+    const first = shard.ask({ blocks: 91, promptTokens: 5_824, nowMs: clock.now });
     release(first);
     shard.ask({ blocks: 40, promptTokens: 2_560, nowMs: clock.now }, { sinceMs: clock.now, flow: 'agents' });
     clock.now += 1_000;
