@@ -34,6 +34,11 @@ export class ExchangePace {
     return this.#usedShare;
   }
 
+  /** Whether the exchange takes more than its share although its updates come as rarely as they may. */
+  get isOver(): boolean {
+    return this.#usedShare > this.#share && this.#intervalMs === INTERVAL_MS_MAX;
+  }
+
   /** Adds the time of a call. */
   spent(ms: number): void {
     this.#spentMs += ms;

@@ -126,6 +126,13 @@ export class Replicator {
     ),
   );
 
+  readonly #costly = new PacedReport<string>(() =>
+    this.#options.log(
+      'warn',
+      'sharing with replicas takes more CPU than --replication-cpu-percent: raise it, or make groups of replicas',
+      { cpuShare: this.#pace.usedShare, intervalMs: this.#pace.intervalMs },
+    ),
+  );
   readonly #heard = new PacedReport<{ readonly replica: string; readonly epoch: number }>(
     (peer, count) => this.#options.log('info', 'a replica is heard', { ...peer, ...more(count) }),
     PEERS_MAX,
@@ -199,6 +206,7 @@ export class Replicator {
     this.#ask();
     this.#pace.spent(this.#workMs() - began);
     this.#pace.look(nowMs);
+    if (this.#pace.isOver) this.#costly.note('over', nowMs);
     return isNews;
   }
 

@@ -43,12 +43,13 @@ describe('a replica whose exchange takes more than its share', () => {
     let workMs = 0;
     // Every tick is said to take 4 ms.
     const busy = { cpuShare: 0.25, workMs: () => (workMs += 4) };
-    const { replicator, link, clock } = replicaAt({ pool, ...busy });
+    const { replicator, link, log, clock } = replicaAt({ pool, ...busy });
     for (let tick = 0; tick < 400; tick++, clock.ms += 5) replicator.tick(clock.ms);
     link.sent.length = 0;
     const first = next;
     for (let tick = 0; tick < 40; tick++, clock.ms += 5) replicator.tick(clock.ms);
     expect(replicator.intervalMs).toBe(INTERVAL_MS_MAX);
+    expect(log.filter((line) => line.includes('--replication-cpu-percent'))).toHaveLength(1);
     expect(link.sent.length).toBeGreaterThan(5);
     expect(link.sent.length).toBeLessThanOrEqual(11);
     const told = link.sent.flatMap((bytes) => placementsOf(bytes)).map(({ hashes }) => hashes[0]!);
