@@ -18,6 +18,7 @@ import type { ReplicaLink } from '../dist/src/replication/link.js';
 import { Replicator } from '../dist/src/replication/replicator.js';
 import { plainRequest } from '../test/core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
+import { EngineCache } from './engine-cache.ts';
 
 const { values } = parseArgs({
   options: {
@@ -144,26 +145,6 @@ class Replica {
   }
 }
 
-/** Cache of an engine: blocks in the order of their use. */
-class Cache {
-  readonly #blocks = new Set<bigint>();
-
-  /** @returns leading blocks that were held */
-  serve(chain: readonly bigint[]): number {
-    let held = 0;
-    while (held < chain.length && this.#blocks.has(chain[held]!)) held++;
-    for (const block of chain) {
-      this.#blocks.delete(block);
-      this.#blocks.add(block);
-    }
-    for (const block of this.#blocks) {
-      if (this.#blocks.size <= CACHE_BLOCKS) break;
-      this.#blocks.delete(block);
-    }
-    return held;
-  }
-}
-
 let random = 1;
 function below(limit: number): number {
   random = (random * 48_271) % 2_147_483_647;
@@ -204,7 +185,7 @@ function placeAnywhere(replicas: readonly Replica[], chain: readonly bigint[]) {
 
 /** Share of the prompts' blocks that the engines' caches held, after some seconds of warming up, and what it took. */
 function conversations(replicas: readonly Replica[], wire: Wire) {
-  const caches = Array.from({ length: ENDPOINTS }, () => new Cache());
+  const caches = Array.from({ length: ENDPOINTS }, () => new EngineCache(CACHE_BLOCKS));
   const chains = Array.from({ length: CONVERSATIONS }, () => [] as bigint[]);
   const warmAtMs = nowMs + WARM_MS;
   const endMs = warmAtMs + 1_000 * SECONDS;

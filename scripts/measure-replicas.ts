@@ -20,6 +20,7 @@ import { Replicator } from '../dist/src/replication/replicator.js';
 import { plainRequest as request } from '../test/core/pool.ts';
 import { replicaAssignments, SILENT_STATE } from '../test/picker/replica-parts.ts';
 import { NatsServer } from '../test/replication/nats-server.ts';
+import { EngineCache } from './engine-cache.ts';
 
 const ENDPOINTS = 8;
 const CONVERSATIONS = 240;
@@ -110,26 +111,6 @@ class Picker {
   }
 }
 
-/** Cache of an engine: blocks in the order of their use. */
-class Cache {
-  readonly #blocks = new Set<bigint>();
-
-  /** @returns leading blocks that were held */
-  serve(chain: readonly bigint[]): number {
-    let held = 0;
-    while (held < chain.length && this.#blocks.has(chain[held]!)) held++;
-    for (const block of chain) {
-      this.#blocks.delete(block);
-      this.#blocks.add(block);
-    }
-    for (const block of this.#blocks) {
-      if (this.#blocks.size <= CACHE_BLOCKS) break;
-      this.#blocks.delete(block);
-    }
-    return held;
-  }
-}
-
 let random = 1;
 function below(limit: number): number {
   random = (random * 48_271) % 2_147_483_647;
@@ -148,7 +129,7 @@ async function conversations(all: readonly Picker[]): Promise<number> {
   random = 1;
   let next = 1n;
   const chains = Array.from({ length: CONVERSATIONS }, () => [] as bigint[]);
-  const caches = Array.from({ length: ENDPOINTS }, () => new Cache());
+  const caches = Array.from({ length: ENDPOINTS }, () => new EngineCache(CACHE_BLOCKS));
   let [hits, blocks] = [0, 0];
   const began = performance.now();
   for (let i = 0; i < REQUESTS; i++) {
