@@ -5,8 +5,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CompiledCore, compileCore } from './core-compiler.ts';
+import type { CompiledCore } from './core-compiler.ts';
 import { coreNames } from './core-names.ts';
+import { keptCore } from './kept-core.ts';
 
 function writeNames({ wasm, declarations }: CompiledCore): void {
   const url = new URL('../src/core/core-names.ts', import.meta.url);
@@ -19,7 +20,7 @@ function writeNames({ wasm, declarations }: CompiledCore): void {
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const folder = join(process.env.POINTSMAN_DIST ?? 'dist', 'src/core');
 mkdirSync(folder, { recursive: true });
-const release = await compileCore('.', 'release');
+const release = await keptCore('.', 'release');
 writeFileSync(join(folder, 'core.wasm'), release.wasm);
 writeNames(release);
-writeFileSync(join(folder, 'core-debug.wasm'), (await compileCore('.', 'debug')).wasm);
+writeFileSync(join(folder, 'core-debug.wasm'), (await keptCore('.', 'debug')).wasm);

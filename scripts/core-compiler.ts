@@ -20,6 +20,8 @@ const BUILDS = {
   debug: ['-O1', '--debug'],
 } as const;
 
+export type CoreBuild = keyof typeof BUILDS;
+
 export interface CompiledCore {
   readonly wasm: Uint8Array;
   /** TypeScript declarations of the exports. */
@@ -31,7 +33,7 @@ export interface CompiledCore {
  * @param root the folder that holds assembly/
  * @throws Error with the messages of the compiler
  */
-export async function compileCore(root: string, build: keyof typeof BUILDS): Promise<CompiledCore> {
+export async function compileCore(root: string, build: CoreBuild): Promise<CompiledCore> {
   const written = new Map<string, string | Uint8Array>();
   const args = ['assembly/index.ts', '--baseDir', root, '--outFile=core.wasm', ...OPTIONS, ...BUILDS[build]];
   const { error, stderr } = await asc.main(args, {
