@@ -72,7 +72,7 @@ export const COLUMN_PEER_PROMPT: u32 = 52; // commit: part of PROMPT_TOKENS
 export const COLUMN_PEER_OUTPUT: u32 = 53; // commit: part of OUTPUT_BLOCKS
 /** commit, f32: requests that ran while a queue lasted, 0 = unknown; control thread */
 export const COLUMN_SLOTS_FULL: u32 = 54;
-// Coefficients of the cost model of the endpoint's hardware class (scheduling/marginal-cost.ts), for an endpoint of
+// Coefficients of the cost model of the endpoint's hardware class (scheduling/cost-coefficients.ts), for an endpoint of
 // average speed in it.
 /** commit, f32: ms to the first output of a request without delays; this and the next four: control thread */
 export const COLUMN_COST_BASE: u32 = 55;

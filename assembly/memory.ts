@@ -138,7 +138,7 @@ export const SAMPLE_COUNT: u32 = 4096;
 export const SAMPLE_BYTES: usize = 128;
 export const SAMPLE_RING_BYTES: usize = 64 + 4096 * 128;
 
-// Coefficients of the cost model, then one area per thread (scheduling/marginal-cost.ts).
+// Coefficients of the cost model (scheduling/cost-coefficients.ts), then an area per thread (cost-shares.ts there).
 export const COEFFICIENT_BYTES: usize = 256;
 export const SHARE_BYTES: usize = 64;
 export const PROJECTION_BYTES: usize = 768;

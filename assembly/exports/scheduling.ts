@@ -16,6 +16,23 @@ export {
   release,
   threadCharges,
 } from '../scheduling/charge-steps';
+export {
+  COEFFICIENT_BASE,
+  COEFFICIENT_FIRST_OUTPUT_TARGET,
+  COEFFICIENT_GROWTH,
+  COEFFICIENT_MISS_PRICE,
+  COEFFICIENT_OUTPUT,
+  COEFFICIENT_PER_TOKEN_TARGET,
+  COEFFICIENT_PREFILL,
+  COEFFICIENT_SLOTS,
+  COEFFICIENT_STEP,
+  COEFFICIENT_WAITING,
+  COEFFICIENTS_BYTES,
+  coefficientsAddress,
+  coefficientsWrite,
+  endpointCost,
+} from '../scheduling/cost-coefficients';
+export { SHARE_FIRST_TERM, SHARE_TERMS, sharesAddress } from '../scheduling/cost-shares';
 export { decide, isCandidate, matchAhead, scoreOf, storePick } from '../scheduling/decide';
 export {
   briefColumnsAddress,
@@ -141,27 +158,7 @@ export {
   SERVES_UNKNOWN,
 } from '../scheduling/filters';
 export { hashKeyTo, labelAddress, RANGE_ABSENT, RANGE_BAD } from '../scheduling/labels';
-export {
-  COEFFICIENT_BASE,
-  COEFFICIENT_FIRST_OUTPUT_TARGET,
-  COEFFICIENT_GROWTH,
-  COEFFICIENT_MISS_PRICE,
-  COEFFICIENT_OUTPUT,
-  COEFFICIENT_PER_TOKEN_TARGET,
-  COEFFICIENT_PREFILL,
-  COEFFICIENT_SLOTS,
-  COEFFICIENT_STEP,
-  COEFFICIENT_WAITING,
-  COEFFICIENTS_BYTES,
-  coefficientsAddress,
-  coefficientsWrite,
-  endpointCost,
-  KV_TOKENS,
-  SHARE_FIRST_TERM,
-  SHARE_TERMS,
-  SLOT_TOKENS,
-  sharesAddress,
-} from '../scheduling/marginal-cost';
+export { KV_TOKENS, SLOT_TOKENS } from '../scheduling/marginal-cost';
 export { PREDICTED_TPOT, PREDICTED_TTFT } from '../scheduling/predictions';
 export {
   OP_ADMIT_LATENCY,

@@ -29,8 +29,9 @@ import {
   request,
   setPickedSlot,
 } from '../request-area';
+import { nextIsSampled } from './cost-shares';
 import { fusedScores, isInRange, rangeStays, scoreAgain, VALUE_AT_END, VALUE_SAME, valueAgain } from './fused-scorers';
-import { nextIsSampled, takeSamples, wouldPick } from './marginal-cost';
+import { takeSamples, wouldPick } from './marginal-cost';
 import { pickedAlone, pickedRank, pickHighest, rankOf } from './pick-highest';
 import { pick } from './pickers';
 import { OP_PICK_MAX_SCORE, OP_WOULD_PICK, Program } from './program';

@@ -1,10 +1,8 @@
 // The marginal cost of one more request on every endpoint: its own waiting and output time there, and the time that it
 // adds for others, each as a share of its target. The coefficients are learned elsewhere.
 //
-// Owns: REGION_COEFFICIENTS (256 bytes of coefficients, written by the control thread under the commit lock, then per
-// thread 64 bytes of shares, added to by that thread under the commit lock and read by any thread, and what
-// projection.ts owns), the columns SPEED, HIT_RELIABILITY and COST_BASE .. COST_GROWTH (control thread, commit lock),
-// and the thread's KEYS column while it scores.
+// Owns: the thread's KEYS column while it scores. Reads, under the commit lock, the columns of endpoints and what
+// coefficients.ts owns.
 //
 //   u  = (P - reliability × cached)/1000, thousands of tokens to prefill
 //   q  = the same of requests without first output
@@ -28,21 +26,15 @@
 // of the candidates. An endpoint's own memory counts in v, in units of O step: the time after which a running request
 // frees its blocks. A request that finds none waits for it; one that takes the last preempts another. 6, 0.7, 4 and
 // 0.8 are from docs/internals/learning.md.
-import { ASSERTIONS } from '../assertions';
-import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { laneMax, laneMin, laneSum } from '../columns/lanes';
+import { laneMax, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
 import {
-  COLUMN_ACTIVE_BLOCKS,
-  COLUMN_BLOCK_COUNT,
-  COLUMN_BLOCK_TOKENS,
   COLUMN_COST_BASE,
   COLUMN_COST_GROWTH,
   COLUMN_COST_PREFILL,
   COLUMN_COST_STEP,
   COLUMN_COST_WAITING,
-  COLUMN_GENERATION,
   COLUMN_HIT_RELIABILITY,
   COLUMN_INFLIGHT,
   COLUMN_KNOWN,
@@ -60,139 +52,68 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { PREFILL_RATE_MS } from '../load/features';
-import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
-import {
-  attached,
-  CANDIDATES,
-  COEFFICIENT_BYTES,
-  COEFFICIENTS,
-  EXPLAIN,
-  EXPLAIN_COLUMNS,
-  KEYS,
-  MATCH,
-  PROJECTION_BYTES,
-  REGION_COEFFICIENTS,
-  regionAddress,
-  SHARE_BYTES,
-  SLOTS,
-  THREAD,
-} from '../memory';
-import { isAmount, isMapped, isSlot, isThread } from '../preconditions';
+import { CANDIDATES, KEYS, MATCH, SHARE_BYTES, THREAD } from '../memory';
 import { answer, request, wantedTimes } from '../request-area';
-import { exponential2, power } from './exponential';
+import { coefficients } from './cost-coefficients';
+import { nextIsSampled, noteDecision, noteShares, range, sharesAddress, termColumn } from './cost-shares';
+import { exponential2 } from './exponential';
+import { scarcity, turnsForMemory } from './memory-price';
 import { Operation } from './program';
 import { noteProjection } from './projection';
 import { addKeys, NEVER, scoreCosts } from './score-column';
-
-/** Coefficients of the cost model. */
-@unmanaged
-class Coefficients {
-  /** θ0, ms · control thread · commit lock. */
-  base: f32;
-  /** c, ms per 1,000 uncached tokens · control thread · commit lock. */
-  prefill: f32;
-  /** w, ms per request that the engine has waiting · control thread · commit lock. */
-  waiting: f32;
-  /** d, ms per output token · control thread · commit lock. */
-  step: f32;
-  /** g, ms per output token and 100,000 tokens in flight · control thread · commit lock. */
-  growth: f32;
-  /** μ, factor on the price of a miss · control thread · commit lock. */
-  missPrice: f32;
-  /** O, tokens · control thread · commit lock. */
-  output: f32;
-  /** T, ms · control thread · commit lock. */
-  firstOutputTarget: f32;
-  /** P', ms · control thread · commit lock. */
-  perTokenTarget: f32;
-  /** Requests that every endpoint runs at once at least · control thread · commit lock. */
-  slots: f32;
-}
-
-/** Bytes of the coefficients, which lie together. */
-export const COEFFICIENTS_BYTES: usize = offsetof<Coefficients>();
-export const COEFFICIENT_BASE: usize = offsetof<Coefficients>('base');
-export const COEFFICIENT_PREFILL: usize = offsetof<Coefficients>('prefill');
-export const COEFFICIENT_WAITING: usize = offsetof<Coefficients>('waiting');
-export const COEFFICIENT_STEP: usize = offsetof<Coefficients>('step');
-export const COEFFICIENT_GROWTH: usize = offsetof<Coefficients>('growth');
-export const COEFFICIENT_MISS_PRICE: usize = offsetof<Coefficients>('missPrice');
-export const COEFFICIENT_OUTPUT: usize = offsetof<Coefficients>('output');
-export const COEFFICIENT_FIRST_OUTPUT_TARGET: usize = offsetof<Coefficients>('firstOutputTarget');
-export const COEFFICIENT_PER_TOKEN_TARGET: usize = offsetof<Coefficients>('perTokenTarget');
-export const COEFFICIENT_SLOTS: usize = offsetof<Coefficients>('slots');
-
-/** Sampled decisions of a thread, and how much each term had to say in them; any thread reads it. */
-@unmanaged
-class Shares {
-  /** Sampled decisions · its thread · commit lock. */
-  samples: f64;
-  /**
-   * Sum of the shares of the term context in the range of all terms; the other terms follow in the order of terms() ·
-   * its thread · commit lock.
-   */
-  firstTerm: f64;
-  private otherTerms0: f64;
-  private otherTerms1: f64;
-  private otherTerms2: f64;
-  private otherTerms3: f64;
-  private gap: f64;
-  /** Decisions so far, to take every SAMPLE_EVERYth · its thread · commit lock. */
-  calls: u32;
-}
-
-export const SHARE_FIRST_TERM: usize = offsetof<Shares>('firstTerm');
-export const SHARE_TERMS: u32 = 5; // context, queue, waiting, decode, capacity
-const SAMPLE_EVERY: u32 = 16;
 
 /** KV-equivalent tokens of a running request besides its own. */
 export const SLOT_TOKENS: f32 = 130;
 /** Unit of K. */
 export const KV_TOKENS: f32 = 1e5;
 const BUSY_MAX: f32 = 0.5;
-const KV_MAX: f32 = 0.8;
-const RAMP_FROM: f32 = 0.7;
-const RAMP_WIDTH: f32 = 0.2;
-/** KV cache, as a share, from which on an endpoint's own memory counts, and the price beyond it. */
-const FILL_FROM: f32 = 0.7;
-const FILL_PRICE: f32 = 6;
-/** KV usage from which on, and at which in full, waiting requests wait for memory; price of one ahead. */
-const FULL_FROM: f32 = 0.85;
-const FULL_WIDTH: f32 = 0.1;
-const AHEAD_PRICE: f32 = 4;
-
-function coefficients(): Coefficients {
-  return changetype<Coefficients>(COEFFICIENTS);
-}
 
 /** Means of the known waiting counts and KV usages of the candidates, 0 when none is known. */
 let meanWaiting: f32 = 0;
 let meanUsage: f32 = 0;
+/** Highest prefill rate that any candidate has been sent, uncached tokens per millisecond; 0 = none. */
+let peakRate: f32 = 0;
 
-function knownMean(used: u32, column: u32, signal: u32): f32 {
-  const values = columnAddress(column);
-  const known = columnAddress(COLUMN_KNOWN);
-  const bit = i32x4.splat(<i32>signal);
+/** Looks at all candidates once: their means and their peak. */
+function lookAtPool(used: u32): void {
+  const waitings = columnAddress(COLUMN_WAITING);
+  const usages = columnAddress(COLUMN_KV_USAGE);
+  const peaks = columnAddress(COLUMN_PREFILL_RATE_PEAK);
   const one = f32x4.splat(1);
-  let sum = f32x4.splat(0);
-  let count = f32x4.splat(0);
+  let waitingSum = f32x4.splat(0);
+  let waitingCount = f32x4.splat(0);
+  let usageSum = f32x4.splat(0);
+  let usageCount = f32x4.splat(0);
+  let peak = f32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const lanes = v128.and(v128.load(CANDIDATES + at), i32x4.eq(v128.and(v128.load(known + at), bit), bit));
-    sum = f32x4.add(sum, v128.and(v128.load(values + at), lanes));
-    count = f32x4.add(count, v128.and(one, lanes));
+    const lanes = v128.load(CANDIDATES + at);
+    const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
+    const withWaiting = v128.and(lanes, isKnown(known, SIGNAL_WAITING));
+    const withUsage = v128.and(lanes, isKnown(known, SIGNAL_KV_USAGE));
+    waitingSum = f32x4.add(waitingSum, v128.and(v128.load(waitings + at), withWaiting));
+    waitingCount = f32x4.add(waitingCount, v128.and(one, withWaiting));
+    usageSum = f32x4.add(usageSum, v128.and(v128.load(usages + at), withUsage));
+    usageCount = f32x4.add(usageCount, v128.and(one, withUsage));
+    peak = f32x4.pmax(peak, v128.and(v128.load(peaks + at), lanes));
   }
-  const number = laneSum(count);
-  return number == 0 ? 0 : laneSum(sum) / number;
+  meanWaiting = quotient(laneSum(waitingSum), laneSum(waitingCount));
+  meanUsage = quotient(laneSum(usageSum), laneSum(usageCount));
+  peakRate = laneMax(peak);
 }
 
-/** Largest value of a column of the candidates, 0 when it is negative or there is no candidate. */
-function largest(used: u32, column: u32): f32 {
-  const values = columnAddress(column);
-  let highest = f32x4.splat(0);
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    highest = f32x4.pmax(highest, v128.and(v128.load(values + at), v128.load(CANDIDATES + at)));
-  }
-  return laneMax(highest);
+function quotient(sum: f32, count: f32): f32 {
+  return count == 0 ? 0 : sum / count;
+}
+
+/** Lanes of the slots whose signal is known. */
+function isKnown(known: v128, signal: u32): v128 {
+  const bit = i32x4.splat(<i32>signal);
+  return i32x4.eq(v128.and(known, bit), bit);
+}
+
+/** A column of four slots whose unknown values are the mean. */
+function signalOr(column: u32, at: usize, known: v128, signal: u32, mean: f32): v128 {
+  return v128.bitselect(v128.load(columnAddress(column) + at), f32x4.splat(mean), isKnown(known, signal));
 }
 
 /** Prefill rates of four slots now, uncached tokens per millisecond. */
@@ -205,12 +126,6 @@ function rates(at: usize, now: v128): v128 {
   return f32x4.mul(v128.load(columnAddress(COLUMN_PREFILL_RATE) + at), exponential2(exponents));
 }
 
-/** A column of four slots whose unknown values are the mean. */
-function signalOr(values: usize, at: usize, known: v128, signal: u32, mean: f32): v128 {
-  const bit = i32x4.splat(<i32>signal);
-  return v128.bitselect(v128.load(values + at), f32x4.splat(mean), i32x4.eq(v128.and(known, bit), bit));
-}
-
 /** A column of factors of four slots, where 0 stands for 1. */
 function factor(column: u32, at: usize): v128 {
   const value = v128.load(columnAddress(column) + at);
@@ -219,36 +134,8 @@ function factor(column: u32, at: usize): v128 {
 }
 
 /**
- * Turns of output, O step, that the request and others lose on four slots because their KV caches are full.
- * @param known SIGNAL_* bits of the slots
- * @param n requests in flight
- * @param grown usual tokens of output that a running request holds
- */
-function lackingMemory(at: usize, known: v128, n: v128, waiting: v128, prompt: v128, block: v128, grown: v128): v128 {
-  const zero = f32x4.splat(0);
-  const one = f32x4.splat(1);
-  const usage = signalOr(columnAddress(COLUMN_KV_USAGE), at, known, SIGNAL_KV_USAGE, meanUsage);
-  const blocks = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_COUNT) + at));
-  const capacity = f32x4.mul(blocks, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_TOKENS) + at)));
-  const isKnown = f32x4.gt(capacity, zero);
-  const active = f32x4.mul(block, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_ACTIVE_BLOCKS) + at)));
-  const charged = v128.and(f32x4.div(f32x4.add(active, f32x4.mul(n, grown)), capacity), isKnown);
-  const fill = f32x4.add(f32x4.pmax(usage, charged), v128.and(f32x4.div(prompt, capacity), isKnown));
-  const beyond = f32x4.pmax(zero, f32x4.sub(fill, f32x4.splat(FILL_FROM)));
-  const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
-  const full = f32x4.pmin(one, f32x4.pmax(zero, above));
-  const ahead = f32x4.div(f32x4.mul(waiting, full), f32x4.pmax(one, n));
-  const evicted = f32x4.mul(f32x4.splat(FILL_PRICE), f32x4.mul(beyond, beyond));
-  return f32x4.add(evicted, f32x4.mul(f32x4.splat(AHEAD_PRICE), ahead));
-}
-
-function terms(index: u32): usize {
-  return EXPLAIN + <usize>(EXPLAIN_COLUMNS - SHARE_TERMS + index) * SLOTS * 4;
-}
-
-/**
- * Fills KEYS with the costs; with `sampled` also the columns terms(0 .. SHARE_TERMS - 1), which an explanation of a
- * program as long as it may be would need.
+ * Fills KEYS with the costs; with `sampled` also the columns of the terms, which an explanation of a program as long
+ * as it may be would need.
  */
 function costs(used: u32, sampled: bool): void {
   const zero = f32x4.splat(0);
@@ -262,6 +149,7 @@ function costs(used: u32, sampled: bool): void {
   const miss = f32x4.splat(coefficients().missPrice);
   const outputs = max<f32>(coefficients().output, 1);
   const output = f32x4.splat(outputs);
+  const perOutput = f32x4.splat(<f32>1 / outputs);
   const ownFirst = wantedTimes().ttft;
   const ownToken = wantedTimes().tpot;
   const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficients().firstOutputTarget));
@@ -275,14 +163,9 @@ function costs(used: u32, sampled: bool): void {
   const perKv = f32x4.splat(<f32>1 / KV_TOKENS);
   const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
   const now = f64x2.splat(request().now);
-  meanWaiting = knownMean(used, COLUMN_WAITING, SIGNAL_WAITING);
-  meanUsage = knownMean(used, COLUMN_KV_USAGE, SIGNAL_KV_USAGE);
-  const exponent = <f32>1 + min<f32>(max<f32>((meanUsage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
-  const tightness = power(f32x4.splat(<f32>1 - min<f32>(KV_MAX, max<f32>(meanUsage, 0))), exponent);
-  const dear = f32x4.div(miss, tightness);
-  const peak = largest(used, COLUMN_PREFILL_RATE_PEAK);
-  const perPeak = f32x4.splat(peak > 0 ? <f32>1 / peak : 0);
-  const waitings = columnAddress(COLUMN_WAITING);
+  lookAtPool(used);
+  const dear = f32x4.mul(miss, scarcity(meanUsage));
+  const perPeak = f32x4.splat(peakRate > 0 ? <f32>1 / peakRate : 0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
     const speed = factor(COLUMN_SPEED, at);
@@ -295,7 +178,7 @@ function costs(used: u32, sampled: bool): void {
     const growth = v128.bitselect(v128.load(columnAddress(COLUMN_COST_GROWTH) + at), poolGrowth, classed);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
     const q = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at)), thousandth);
-    const waiting = signalOr(waitings, at, known, SIGNAL_WAITING, meanWaiting);
+    const waiting = signalOr(COLUMN_WAITING, at, known, SIGNAL_WAITING, meanWaiting);
     const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
     const u = f32x4.mul(f32x4.pmax(zero, f32x4.sub(prompt, cached)), thousandth);
@@ -306,7 +189,7 @@ function costs(used: u32, sampled: bool): void {
     const step = f32x4.mul(speed, f32x4.add(perStep, f32x4.mul(growth, f32x4.add(tokens, added))));
 
     const work = f32x4.mul(speed, f32x4.mul(prefill, u));
-    const stall = f32x4.mul(f32x4.div(f32x4.mul(n, work), output), perToken);
+    const stall = f32x4.mul(f32x4.mul(f32x4.mul(n, work), perOutput), perToken);
     const context = f32x4.add(f32x4.mul(f32x4.mul(work, m), perFirst), stall);
     const fixed = f32x4.mul(f32x4.mul(speed, base), perFirst);
     const queue = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), q), perFirst);
@@ -316,23 +199,19 @@ function costs(used: u32, sampled: bool): void {
 
     const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
     const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
-    const lacking = lackingMemory(at, known, n, waiting, prompt, block, grown);
+    const usage = signalOr(COLUMN_KV_USAGE, at, known, SIGNAL_KV_USAGE, meanUsage);
+    const lacking = turnsForMemory(at, usage, n, waiting, prompt, block, grown);
     const turns = f32x4.mul(f32x4.add(f32x4.div(over, slots), lacking), output);
     const capacity = f32x4.mul(f32x4.mul(turns, step), perFirst);
     const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));
     v128.store(KEYS + at, f32x4.add(f32x4.add(fixed, social), capacity));
     if (!sampled) continue;
-    v128.store(terms(0) + at, context);
-    v128.store(terms(1) + at, queue);
-    v128.store(terms(2) + at, wait);
-    v128.store(terms(3) + at, decode);
-    v128.store(terms(4) + at, capacity);
+    v128.store(termColumn(0) + at, context);
+    v128.store(termColumn(1) + at, queue);
+    v128.store(termColumn(2) + at, wait);
+    v128.store(termColumn(3) + at, decode);
+    v128.store(termColumn(4) + at, capacity);
   }
-}
-
-/** Returns whether the next decision of this thread that asks for marginal cost is a sampled one. */
-export function nextIsSampled(): bool {
-  return sharesOf(THREAD).calls % SAMPLE_EVERY == 0;
 }
 
 /** Whether a shadow program runs: its decisions are no samples. */
@@ -353,43 +232,11 @@ export function predictCosts(used: u32, column: usize): void {
 
 /** Fills KEYS with the costs; notes the share of each term in a sampled decision. @returns whether it was sampled */
 function weigh(used: u32): bool {
-  if (quiet) {
-    costs(used, false);
-    return false;
-  }
-  const sampled = nextIsSampled();
-  const shares = sharesOf(THREAD);
-  shares.calls += 1;
+  const sampled = !quiet && nextIsSampled();
+  if (!quiet) noteDecision();
   costs(used, sampled);
-  if (sampled) noteShares(used, shares);
+  if (sampled) noteShares(used);
   return sampled;
-}
-
-/** Range of a column over the candidates. */
-function range(used: u32, column: usize): f32 {
-  const never = f32x4.splat(NEVER);
-  const lowest = f32x4.neg(never);
-  let low = never;
-  let high = lowest;
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const value = v128.load(column + at);
-    const lanes = v128.load(CANDIDATES + at);
-    low = f32x4.pmin(low, v128.bitselect(value, never, lanes));
-    high = f32x4.pmax(high, v128.bitselect(value, lowest, lanes));
-  }
-  return laneMax(high) - laneMin(low);
-}
-
-/** Adds each term's range, as a share of the sum of the ranges. Candidates with equal figures are left out. */
-function noteShares(used: u32, shares: Shares): void {
-  let sum: f32 = 0;
-  for (let i: u32 = 0; i < SHARE_TERMS; i++) sum += range(used, terms(i));
-  if (!(sum > 0)) return;
-  shares.samples += 1;
-  for (let i: u32 = 0; i < SHARE_TERMS; i++) {
-    const at = changetype<usize>(shares) + offsetof<Shares>('firstTerm') + ((<usize>i) << 3);
-    store<f64>(at, load<f64>(at) + <f64>(range(used, terms(i)) / sum));
-  }
 }
 
 /** marginal-cost-scorer: the cheapest candidate scores 1, the dearest 0. */
@@ -412,81 +259,4 @@ export function wouldPick(op: Operation, used: u32): void {
     slot = i + 1;
   }
   answer().wouldPick = slot;
-}
-
-/** Writes the default coefficients of a pool (defaults of the section adaptation). Creator only. */
-export function coefficientsInitialise(): void {
-  const given = changetype<Coefficients>(regionAddress(REGION_COEFFICIENTS));
-  given.base = 25;
-  given.prefill = 55;
-  given.waiting = 5;
-  given.step = 13;
-  given.growth = 4;
-  given.missPrice = 1.5;
-  given.output = 200;
-  given.firstOutputTarget = 2000;
-  given.perTokenTarget = 60;
-  given.slots = 256;
-}
-
-export function coefficientsAddress(): usize {
-  return attached(COEFFICIENTS);
-}
-
-/** Address of a thread's shares. */
-export function sharesAddress(thread: u32): usize {
-  if (ASSERTIONS) assert(isThread(thread), 'the thread is one of the pool');
-  return COEFFICIENTS + COEFFICIENT_BYTES + <usize>thread * (SHARE_BYTES + PROJECTION_BYTES);
-}
-
-function sharesOf(thread: u32): Shares {
-  return changetype<Shares>(sharesAddress(thread));
-}
-
-/**
- * Writes all coefficients at once; the control thread has put them, in the order above, at `from`.
- * @returns 0, or 1 when the lock could not be had: call again
- */
-export function coefficientsWrite(from: usize): u32 {
-  if (ASSERTIONS) assert(isMapped(from, offsetof<Coefficients>()), 'the coefficients are in the memory');
-  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
-  memory.copy(COEFFICIENTS, from, offsetof<Coefficients>());
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/**
- * Writes the costs of an endpoint. Speed: 1 = as the others, 2 = everything takes twice as long, 0 = 1. Reliability:
- * share of the tokens in the prefix index that its cache turns out to hold. Hardware class: its coefficients, with the
- * speed beside other endpoints of the class. Nothing happens when the slot has changed hands.
- * @param prefill 0 = the class has no coefficients of its own
- * @returns as coefficientsWrite
- */
-export function endpointCost(
-  slot: u32,
-  generation: u32,
-  speed: f32,
-  reliability: f32,
-  base: f32,
-  prefill: f32,
-  waiting: f32,
-  step: f32,
-  growth: f32,
-): u32 {
-  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
-  if (ASSERTIONS) assert(isAmount(speed), '`speed` is a number from 0 on');
-  if (ASSERTIONS) assert(isAmount(reliability), '`reliability` is a number from 0 on');
-  if (slot >= SLOTS) return 0;
-  if (!lockAcquire(COMMIT_LOCK, 20)) return 1;
-  if (column.u32(COLUMN_GENERATION, slot) == generation) {
-    column.setF32(COLUMN_SPEED, slot, speed);
-    column.setF32(COLUMN_HIT_RELIABILITY, slot, reliability);
-    column.setF32(COLUMN_COST_BASE, slot, base);
-    column.setF32(COLUMN_COST_PREFILL, slot, prefill);
-    column.setF32(COLUMN_COST_WAITING, slot, waiting);
-    column.setF32(COLUMN_COST_STEP, slot, step);
-    column.setF32(COLUMN_COST_GROWTH, slot, growth);
-  }
-  lockRelease(COMMIT_LOCK);
-  return 0;
 }

@@ -60,7 +60,7 @@ import { LOSS_UNCONFIRMED } from '../prefix/losses';
 import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './charge-steps';
-import { coefficientsInitialise } from './marginal-cost';
+import { coefficientsInitialise } from './cost-coefficients';
 import { clearSlots, noteSlots } from './slots';
 
 /** The control thread must not stop for long: it is the one that repairs. */

@@ -12,9 +12,9 @@ import { COLUMN_EJECTED_UNTIL, COLUMN_PREFILL_RATE_TIME, COLUMN_SIGNAL_TIME, col
 import { COEFFICIENTS, ENDPOINT_COLUMNS, EXPLAIN, MATCH, OVERLAP, REMOVED, REQUEST, SLOTS } from '../memory';
 import { POOL_WORDS_BYTES, poolWords } from '../pool-words';
 import { DECIDE_EXPLAIN, request } from '../request-area';
+import { COEFFICIENTS_BYTES } from './cost-coefficients';
 import { TAP_RECORDS } from './decision-record';
 import { adapterColumn } from './history-scorers';
-import { COEFFICIENTS_BYTES } from './marginal-cost';
 
 export const STATE_MATCH: u32 = ENDPOINT_COLUMNS;
 export const STATE_OVERLAP: u32 = ENDPOINT_COLUMNS + 1;

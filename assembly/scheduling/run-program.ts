@@ -18,12 +18,13 @@ import {
   pickedSlot,
   request,
 } from '../request-area';
+import { nextIsSampled } from './cost-shares';
 import { REMOVED_BY_GATE } from './decision-record';
 import { filter } from './filters';
 import { fusedScores } from './fused-scorers';
 import { gateEmpty, gateLeftAll, gateOpenReason, gatePass, gateShutReason, mayServe } from './gate-pass';
 import { admitByLatency } from './latency';
-import { nextIsSampled, wouldPick } from './marginal-cost';
+import { wouldPick } from './marginal-cost';
 import { pick } from './pickers';
 import { answerPrediction, predict } from './predictions';
 import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WOULD_PICK, Program } from './program';
