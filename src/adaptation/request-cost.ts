@@ -8,6 +8,8 @@ export interface RequestCost {
   readonly promptTokens: number;
   /** Milliseconds to the first output; undefined where it was not seen. */
   readonly firstOutputMs?: number | undefined;
+  /** Milliseconds per output token; undefined where they were not seen. */
+  readonly perTokenMs?: number | undefined;
 }
 
 /** Bound on a time in targets: beyond it the request has failed its user. */
@@ -37,6 +39,7 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
     reference: both,
     promptTokens,
     firstOutputMs,
+    perTokenMs: sample.perTokenMs,
   };
 }
 
