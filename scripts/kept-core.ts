@@ -1,5 +1,6 @@
-// Compiled cores of earlier builds, in `.tools/cores`: compiling assembly/ twice is the longest part of a build, and most
-// builds change none of it. A core is kept under the hash of what it is made from. With CI set nothing is kept or used.
+// Compiled cores of earlier builds, in `.tools/cores`: compiling assembly/ twice is the longest part of a build, and
+// most builds change none of it. A core is kept under the hash of what it is made from. With CI set nothing is kept or
+// used.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
