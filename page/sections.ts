@@ -194,6 +194,8 @@ const TONES: Readonly<Record<CacheLossCause, string>> = {
   'endpoint-gone': 'tone-3',
   'engine-restarted': 'tone-3',
   'cache-cleared': 'tone-3',
+  'session-lapsed': 'tone-3',
+  'session-lost': 'tone-3',
   evicted: 'tone-3',
   'evicted-told': 'tone-3',
   'evicted-predicted': 'tone-3',

@@ -49,4 +49,6 @@ export const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'endpoint-gone': 'the endpoint has left the pool',
   'adapter-changed': 'seen for another model, adapter or salt',
   'template-changed': 'seen behind other tools, system or template',
+  'session-lapsed': 'session lapsed: its place was given away',
+  'session-lost': 'session lost: the engine forgot it for want of room',
 };

@@ -80,6 +80,7 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
       'More cached',
       `${count(better.matchedTokens)} tokens on ${better.endpoint}, ${better.removedBy ?? 'which scored less'}`,
     ]);
+  if (decision.session !== null) rows.push(['Session', decision.session.text]);
   if (cacheLoss !== null) rows.push(['Computed anew', `${count(cacheLoss.tokens)} tokens: ${CAUSES[cacheLoss.cause]}`]);
   if (tieBreak !== null && tieBreak.tied > 1)
     rows.push(['Tie', `${tieBreak.tied} endpoints had the highest score; decided by ${tieBreak.by}`]);

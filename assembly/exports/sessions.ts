@@ -16,6 +16,15 @@ export {
 } from '../gate/sessions';
 export { anchoredBlocks, sessionOf, setAnchors } from '../gate/sessions-anchors';
 export {
+  FOUND_FORGOTTEN,
+  FOUND_FORK,
+  FOUND_GIVEN_UP,
+  FOUND_NEW,
+  FOUND_PROTECTED,
+  FOUND_UNCOUNTED,
+} from '../gate/sessions-found';
+export {
+  NO_HOME,
   SESSION_IDLE,
   SESSION_LAPSED,
   SESSION_LISTED,
@@ -43,6 +52,6 @@ export {
   sessionsCounter,
   sessionsHeld,
 } from '../gate/sessions-layout';
-export { sessionsKeptFor } from '../gate/sessions-returns';
-export { sessionsConfigure, sessionsTick } from '../gate/sessions-room';
+export { sessionsAgeEnd, sessionsKeptFor } from '../gate/sessions-returns';
+export { LOOK_HELD, sessionsConfigure, sessionsTick } from '../gate/sessions-room';
 export { turnsCheck } from '../gate/sessions-turns';

@@ -94,7 +94,9 @@ export class Session {
   /** Bins of ages that it was counted in since its last turn, WAS_FORGOTTEN and HAS_RETURNED · any thread · commit lock. */
   ages: u8;
   /** Endpoint slot of its last turn, NO_HOME = it is gone · any thread · commit lock. */
-  home: u32;
+  home: u16;
+  /** Tenths of a second that it was idle when it lapsed, 65,535 at most · any thread · commit lock. */
+  idle: u16;
   /** Tokens that it holds alone · any thread · commit lock. */
   own: u32;
   /** Tokens of its beginning that it shares with others, counted once for each endpoint · any thread · commit lock. */
@@ -124,7 +126,7 @@ export const SESSION_RUNNING: u16 = 1; // a turn is in flight
 export const SESSION_IDLE: u16 = 2; // between turns, and its tokens are protected
 export const SESSION_LISTED: u16 = 3; // lapsed, and younger than a protected one of its home
 export const SESSION_LAPSED: u16 = 4; // its tokens are given away
-export const NO_HOME: u32 = 0xffffffff;
+export const NO_HOME: u32 = 0xffff;
 
 /** Bit of `ages`: the engine has forgotten the session while it was protected. */
 export const WAS_FORGOTTEN: u8 = 0x80;

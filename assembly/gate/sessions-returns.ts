@@ -137,14 +137,24 @@ export function halveReturns(): void {
   }
 }
 
+/** Bin of the longest age at which a session of a class is kept, + 1; 0 = at none. */
+export function keptAge(kind: u32): u32 {
+  const kept = load<u32>(keptAges(kind));
+  return kept == 0 ? 0 : 32 - <u32>clz(kept);
+}
+
 /** Milliseconds up to which a session of a class is kept, Infinity = always. */
 export function sessionsKeptFor(kind: u32): f64 {
   if (ASSERTIONS) assert(kind < SESSION_CLASSES, 'the class is one of the sessions');
-  const kept = load<u32>(keptAges(kind));
-  if (kept == 0) return 0;
-  const last: u32 = 31 - <u32>clz(kept);
-  if (last == AGES - 1) return Infinity;
+  return sessionsAgeEnd(keptAge(kind));
+}
+
+/** Milliseconds at which the first `ages` bins of ages end, Infinity = never. */
+export function sessionsAgeEnd(ages: u32): f64 {
+  if (ASSERTIONS) assert(ages <= AGES, 'the ages are those of the sessions');
+  if (ages == 0) return 0;
+  if (ages == AGES) return Infinity;
   let end = FIRST_AGE;
-  for (let i: u32 = 0; i < last; i++) end *= GROWTH;
+  for (let i: u32 = 1; i < ages; i++) end *= GROWTH;
   return end;
 }

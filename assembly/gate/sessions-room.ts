@@ -16,6 +16,7 @@ import { othersWait } from './bands';
 import { WaitSlot } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
+import { noteFound } from './sessions-found';
 import {
   NO_HOME,
   SESSION_IDLE,
@@ -39,7 +40,7 @@ import {
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
 import { halveReturns, isKept, noteAbsence, noteGone, noteWait, reckonKept } from './sessions-returns';
-import { cacheTokens, isSmall, sharedBlocks, soughtSession } from './sessions-turns';
+import { cacheTokens, isSmall, sharedBlocks, soughtSession, turnsSeen } from './sessions-turns';
 
 const SHORT: u32 = 20;
 /** Share of the caches of a pool up to which no turn is held (docs/internals/flow-control.md, from simulations there). */
@@ -185,6 +186,7 @@ function makeRoom(used: u32, now: f64): bool {
     longest = home ? -Infinity : last;
   }
   if (best == SLOTS) return false;
+  turnsSeen(now);
   giveUp(best, bestCount);
   return true;
 }
@@ -259,6 +261,19 @@ export function sessionsLookAgain(used: u32): u32 {
   return protectedHome() >= 0 ? LOOK_HOME : LOOK_FITS;
 }
 
+/** Least tokens that a candidate must have room for. */
+export function leastNeed(used: u32): u32 {
+  let least: u32 = u32.MAX_VALUE;
+  for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot)) least = min(least, needOf(slot));
+  return least == u32.MAX_VALUE ? prompt : least;
+}
+
+/** Tokens of an endpoint's cache that sessions leave, NaN = its cache is of unknown size. */
+export function sessionsRoom(slot: u32): f32 {
+  const capacity = cacheTokens(slot);
+  return capacity <= 0 ? NaN : capacity - <f32>sessionsUsed(slot);
+}
+
 /** Keeps one candidate, and the one that a dispatch held. @param held slot + 1, 0 = none @returns how many */
 function keepSlot(used: u32, only: u32, held: u32): u32 {
   let count: u32 = 0;
@@ -290,6 +305,7 @@ export function keepFitting(used: u32, held: u32): u32 {
 
 /** The turn that was looked at waits: its session has come back. */
 export function lookedWaits(now: f64): void {
+  noteFound(known == 0 ? parent : known, now);
   if (known != 0) noteWait(sessionAt(known), now);
 }
 
@@ -301,7 +317,7 @@ export function waitingGone(at: WaitSlot): void {
 
 /** Slot of the protected home of the turn that was looked at, -1 = none. */
 export function lookedHome(): i32 {
-  return known == 0 ? -1 : <i32>sessionAt(known).home;
+  return known == 0 || sessionAt(known).home == NO_HOME ? -1 : <i32>sessionAt(known).home;
 }
 
 /** Takes a waiting turn, and keeps its home alone if its session is protected. @returns whether it has kept it */

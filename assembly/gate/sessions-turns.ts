@@ -27,6 +27,7 @@ import {
   sessionTake,
 } from './sessions';
 import { anchoredBlocks, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
+import { noteFound, noteUncounted } from './sessions-found';
 import {
   addToSessionsColumn,
   SESSION_IDLE,
@@ -251,8 +252,9 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
   const found = counted ? soughtSession() : 0;
   const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
   const entry = !counted ? 0 : found != 0 && !running ? found : sessionTake();
+  if (counted) noteFound(found, now);
   if (entry == 0) {
-    if (counted) sessionsCount(SESSIONS_UNCOUNTED, 1);
+    if (counted) countUncounted();
     beginOther(index, slot, uncached);
   } else {
     const turn = turnAt(index);
@@ -266,6 +268,11 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     anchorSession(entry);
   }
   forget(slot);
+}
+
+function countUncounted(): void {
+  sessionsCount(SESSIONS_UNCOUNTED, 1);
+  noteUncounted();
 }
 
 /** Whether an entry counts as a turn or as a request without one. */

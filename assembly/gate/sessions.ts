@@ -15,6 +15,7 @@ import { COMMIT_LOCK, lockHeld } from '../lock';
 import { SLOTS } from '../memory';
 import { isSlot } from '../preconditions';
 import { setAnchors } from './sessions-anchors';
+import { tenths } from './sessions-found';
 import {
   addToSessionsColumn,
   isSession,
@@ -229,7 +230,7 @@ export function sessionBegin(
     unlink(session, left);
   }
   session.state = SESSION_RUNNING;
-  session.home = slot;
+  session.home = <u16>slot;
   session.ticket = ticket;
   session.lastUse = now;
   session.ages = 0;
@@ -288,6 +289,7 @@ export function sessionLapse(entry: u32): void {
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
   const session = sessionAt(entry);
   if (session.state != SESSION_IDLE) return;
+  session.idle = <u16>tenths(sessionsHead().clock - session.lastUse);
   session.state = SESSION_LISTED;
   dropLapsed(session.home);
 }
@@ -321,7 +323,7 @@ export function sessionsLeave(slot: u32): void {
     uncount(session);
     session.prefix = 0;
     addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, -session.own);
-    session.home = NO_HOME;
+    session.home = <u16>NO_HOME;
   }
   setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);
 }

@@ -35,6 +35,8 @@ import { ceilingOf, rankOf } from '../gate/bands';
 import { saturationKeys } from '../gate/conditions';
 import { gateHead, gateOn, ROOM_LIMIT, ROOM_PENDING, ROOM_STRETCH, ROOM_WINDOW } from '../gate/layout';
 import * as room from '../gate/room';
+import { sessionsOn } from '../gate/sessions-layout';
+import { sessionsRoom } from '../gate/sessions-room';
 import {
   DECISIONS,
   EXPLAIN,
@@ -57,6 +59,7 @@ import {
   DECISION_COLUMNS_HEAD_BYTES,
   DECISION_ENDPOINT_BYTES,
   DECISION_ENDPOINT_PLACES,
+  DECISION_ENDPOINT_ROOM,
   DECISION_ENDPOINTS_MAX,
   DECISION_OPERATION_BYTES,
   DECISION_SCORES,
@@ -184,6 +187,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.window = gateOn() ? room.f32(ROOM_WINDOW, slot) * room.f32(ROOM_STRETCH, slot) : NaN;
   endpoint.limit = gateOn() ? room.f32(ROOM_LIMIT, slot) : NaN;
   endpoint.pending = gateOn() ? room.u32(ROOM_PENDING + max<u32>(gateHead().bands, 1) - 1, slot) : 0;
+  store<f32>(at + DECISION_ENDPOINT_ROOM, sessionsOn() ? sessionsRoom(slot) : NaN);
   endpoint.saturation = gateOn() ? load<f32>(KEYS + offset) : NaN;
 }
 

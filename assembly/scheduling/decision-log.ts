@@ -14,6 +14,18 @@ import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import { COLUMN_EJECTION, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_LIVE } from '../endpoints';
 import {
+  foundBegin,
+  foundFate,
+  foundHome,
+  foundIdle,
+  foundKept,
+  foundLook,
+  foundNeed,
+  foundShared,
+  foundTokens,
+  foundTurns,
+} from '../gate/sessions-found';
+import {
   DECISIONS,
   HASHES,
   HEADER,
@@ -75,6 +87,7 @@ function recordAt(number: u32): DecisionRecord {
 /** Begins a decision. @returns whether its columns are kept, or written aside */
 export function logBegin(): bool {
   removalsBegin();
+  foundBegin();
   noteLongestMatch(u32.MAX_VALUE);
   return columnsBegin();
 }
@@ -129,6 +142,19 @@ function recordRequest(record: DecisionRecord, number: u32): void {
   memory.copy(changetype<usize>(record) + DECISION_ID, REQUEST + TRAIL_ID, DECISION_ID_BYTES);
 }
 
+/** Writes what was found of the session of the prompt. */
+function recordSession(record: DecisionRecord): void {
+  record.sessionFate = <u8>foundFate;
+  record.sessionLook = <u8>foundLook;
+  record.sessionTurns = <u8>foundTurns;
+  record.sessionKept = <u8>foundKept;
+  record.sessionHome = <u16>foundHome;
+  record.sessionIdle = <u16>foundIdle;
+  record.sessionTokens = foundTokens;
+  record.sessionShared = foundShared;
+  record.sessionNeed = foundNeed;
+}
+
 /** Writes the record of a decision. @param program null = the profile has none, or nothing was decided */
 export function logDecision(status: u32, program: Program | null, used: u32): void {
   if (kept == 0) return;
@@ -154,6 +180,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.shadow = answer().shadow;
   record.shadowCost = answer().shadowCost;
   record.pickCost = answer().pickCost;
+  recordSession(record);
   recordBest(record, used);
   record.lost = lostBehind(record.bestMatched);
   recordRequest(record, number);

@@ -105,6 +105,24 @@ export class DecisionRecord {
   boundLimit: f32;
   /** Blocks that the first pick held at each place (placesOf), 0 = all on the GPU · its thread · none. */
   places: u64;
+  /** FOUND_* fate of the session of the prompt · its thread · none. */
+  sessionFate: u8;
+  /** LOOK_* of the look at the room for its turn · its thread · none. */
+  sessionLook: u8;
+  /** Turns before this one, 255 = that many or more · its thread · none. */
+  sessionTurns: u8;
+  /** Bin of the longest age at which such a session is kept, + 1; 0 = at none · its thread · none. */
+  sessionKept: u8;
+  /** Slot of its last turn, NO_HOME = none · its thread · none. */
+  sessionHome: u16;
+  /** Tenths of a second that it was idle: when it lost its place, or by now · its thread · none. */
+  sessionIdle: u16;
+  /** Tokens that it had after its last turn · its thread · none. */
+  sessionTokens: u32;
+  /** Those of them that it shares with others · its thread · none. */
+  sessionShared: u32;
+  /** Least tokens that a candidate must have room for, 0 = no endpoint was looked at · its thread · none. */
+  sessionNeed: u32;
 }
 
 /** Head of a decision's columns. */
@@ -190,7 +208,9 @@ export const DECISION_ENDPOINTS_MAX: u32 = 256;
 /** Scorers of which they are kept at most, and where they stand in a DecisionEndpoint. */
 export const DECISION_SCORES_MAX: u32 = 12;
 export const DECISION_SCORES: usize = 84;
-/** Blocks that the endpoint held at each place (placesOf), u64, behind its scores. */
+/** Tokens of its cache that sessions leave, f32, NaN = unknown, behind its scores. */
+export const DECISION_ENDPOINT_ROOM: usize = 132;
+/** Blocks that the endpoint held at each place (placesOf), u64, behind that. */
 export const DECISION_ENDPOINT_PLACES: usize = 136;
 export const DECISION_ENDPOINT_BYTES: usize = 144;
 
@@ -234,6 +254,15 @@ export const DECISION_BOUND: usize = offsetof<DecisionRecord>('bound');
 export const DECISION_BOUND_USED: usize = offsetof<DecisionRecord>('boundUsed');
 export const DECISION_BOUND_LIMIT: usize = offsetof<DecisionRecord>('boundLimit');
 export const DECISION_PLACES: usize = offsetof<DecisionRecord>('places');
+export const DECISION_SESSION_FATE: usize = offsetof<DecisionRecord>('sessionFate');
+export const DECISION_SESSION_LOOK: usize = offsetof<DecisionRecord>('sessionLook');
+export const DECISION_SESSION_TURNS: usize = offsetof<DecisionRecord>('sessionTurns');
+export const DECISION_SESSION_KEPT: usize = offsetof<DecisionRecord>('sessionKept');
+export const DECISION_SESSION_HOME: usize = offsetof<DecisionRecord>('sessionHome');
+export const DECISION_SESSION_IDLE: usize = offsetof<DecisionRecord>('sessionIdle');
+export const DECISION_SESSION_TOKENS: usize = offsetof<DecisionRecord>('sessionTokens');
+export const DECISION_SESSION_SHARED: usize = offsetof<DecisionRecord>('sessionShared');
+export const DECISION_SESSION_NEED: usize = offsetof<DecisionRecord>('sessionNeed');
 export const DECISION_ID: usize = 192;
 
 export const DECISION_COLUMNS_NUMBER: usize = offsetof<DecisionColumnsHead>('number');

@@ -21,6 +21,7 @@ import {
   waitSlotAt,
   waitSlotMaskAddress,
 } from '../gate/layout';
+import { noteLook } from '../gate/sessions-found';
 import { sessionsHead, sessionsHold, sessionsOn } from '../gate/sessions-layout';
 import {
   keepFitting,
@@ -29,6 +30,7 @@ import {
   LOOK_FREE,
   LOOK_HELD,
   LOOK_HOME,
+  leastNeed,
   lookedHome,
   lookedWaits,
   sessionsLook,
@@ -184,6 +186,7 @@ function lookAtSessions(used: u32, rank: u32): void {
   let found = LOOK_FREE;
   if (!returned) found = sessionsLook(used, sessionsHold() && sessionsHead().held != 0 && !isTop(rank));
   else if (holds) found = held == 0 ? sessionsLook(used, false) : sessionsLookAgain(used);
+  noteLook(found, found == LOOK_HELD ? leastNeed(used) : 0);
   // The highest of several bands is never held.
   if (!holds || (found == LOOK_HELD && isTop(rank))) return;
   look = found;

@@ -3,6 +3,9 @@ import { CORE } from './core-names.js';
 /** Reasons for which another endpoint held more of a prompt than the pick, or the pick less than expected. */
 type AvoidableLoss = 'by-load' | 'by-filter' | 'by-overload' | 'endpoint-away' | 'evicted';
 
+/** Reasons for which an idle session has lost its place in a cache. */
+export type SessionLoss = 'session-lapsed' | 'session-lost';
+
 /** Reasons for which no endpoint held more of a prompt, although it, or its beginning, was sent before. */
 export type FormerLoss =
   | 'evicted-predicted'
@@ -27,9 +30,10 @@ export type FormerLoss =
  * engine were lost, so its blocks counted as
  * gone · endpoint-gone: the endpoint that held them left the pool · adapter-changed: the same text was sent before for
  * another model, adapter or cache salt · template-changed: behind other tools, another system prompt or another
- * template · never-stored: none of these
+ * template · session-lapsed: they were a session's whose place was given to another turn · session-lost: the same, and
+ * the engine forgot them for want of room · never-stored: none of these
  */
-export type CacheLossCause = AvoidableLoss | FormerLoss | 'never-stored';
+export type CacheLossCause = AvoidableLoss | FormerLoss | SessionLoss | 'never-stored';
 
 /** Causes by their number in a record. */
 const FORMER_LOSSES: Readonly<Record<number, FormerLoss>> = {
@@ -87,14 +91,25 @@ export interface CachedTokens {
   readonly former: FormerLoss | undefined;
   /** Undefined = the engine did not tell. */
   readonly told: number | undefined;
+  /** Reason why the session of the prompt had lost its place; undefined = it had not, or the prompt has none. */
+  readonly session?: SessionLoss | undefined;
 }
+
+/** Causes that say that an engine has evicted tokens, and not why. */
+const EVICTIONS: ReadonlySet<CacheLossCause> = new Set(['evicted', 'evicted-predicted', 'evicted-told']);
 
 /**
  * The avoidable loss of most tokens, else the cause for which no endpoint held them. Engines count whole blocks and
- * special tokens of their own, so less than a block is no loss.
+ * special tokens of their own, so less than a block is no loss. What a session has lost is evicted for that reason.
  * @returns undefined for a prompt that was cached whole
  */
 export function cacheLossOf(cached: CachedTokens): CacheLoss | undefined {
+  const loss = plainLossOf(cached);
+  if (loss === undefined || cached.session === undefined || !EVICTIONS.has(loss.cause)) return loss;
+  return { ...loss, cause: cached.session };
+}
+
+function plainLossOf(cached: CachedTokens): CacheLoss | undefined {
   const { promptTokens, blockTokens, held, best, former, told = held } = cached;
   const evicted = held - told >= blockTokens ? held - told : 0;
   const elsewhere = best - held;

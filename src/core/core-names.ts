@@ -183,6 +183,7 @@ export const CORE = {
   DECISION_ENDPOINT_RANK: 24,
   DECISION_ENDPOINT_REFUSED: 26,
   DECISION_ENDPOINT_REMOVED: 8,
+  DECISION_ENDPOINT_ROOM: 132,
   DECISION_ENDPOINT_RUNNING: 32,
   DECISION_ENDPOINT_SATURATION: 76,
   DECISION_ENDPOINT_SCORE: 56,
@@ -217,6 +218,15 @@ export const CORE = {
   DECISION_SCORES: 84,
   DECISION_SCORES_MAX: 12,
   DECISION_SERIES: 92,
+  DECISION_SESSION_FATE: 168,
+  DECISION_SESSION_HOME: 172,
+  DECISION_SESSION_IDLE: 174,
+  DECISION_SESSION_KEPT: 171,
+  DECISION_SESSION_LOOK: 169,
+  DECISION_SESSION_NEED: 184,
+  DECISION_SESSION_SHARED: 180,
+  DECISION_SESSION_TOKENS: 176,
+  DECISION_SESSION_TURNS: 170,
   DECISION_SHADOW: 132,
   DECISION_SHADOW_COST: 136,
   DECISION_SLOT: 24,
@@ -303,6 +313,12 @@ export const CORE = {
   FORM_SGLANG: 3,
   FORM_USAGE: 0,
   FORM_VERTEX: 6,
+  FOUND_FORGOTTEN: 5,
+  FOUND_FORK: 2,
+  FOUND_GIVEN_UP: 4,
+  FOUND_NEW: 1,
+  FOUND_PROTECTED: 3,
+  FOUND_UNCOUNTED: 6,
   GATE_CONCURRENCY_HYBRID: 5,
   GATE_CONCURRENCY_REQUESTS: 3,
   GATE_CONCURRENCY_TOKENS: 4,
@@ -351,7 +367,8 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 31,
+  LAYOUT_VERSION: 32,
+  LOOK_HELD: 3,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
   LOSS_EVENTS: 6,
@@ -385,6 +402,7 @@ export const CORE = {
   NAME_BYTES_MAX: 1024,
   NOTED_DOUBTED: 2,
   NOTED_EJECTED: 1,
+  NO_HOME: 65535,
   OPERATION_BYTES: 64,
   OPERATION_CODE: 0,
   OPERATION_PARAMETERS: 8,
@@ -1010,6 +1028,7 @@ export interface CoreFunctions {
   sessionLapse(entry: U32): void;
   sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
   sessionTake(): U32;
+  sessionsAgeEnd(ages: U32): F64;
   sessionsCheck(): U32;
   sessionsConfigure(mode: U32, small: F32, stretch: F32, maxWait: F32): U32;
   sessionsCounter(counter: U32): F64;
@@ -1231,6 +1250,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionLapse: exports.sessionLapse,
     sessionOf: exports.sessionOf,
     sessionTake: exports.sessionTake,
+    sessionsAgeEnd: exports.sessionsAgeEnd,
     sessionsCheck: exports.sessionsCheck,
     sessionsConfigure: exports.sessionsConfigure,
     sessionsCounter: exports.sessionsCounter,

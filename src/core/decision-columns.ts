@@ -55,6 +55,8 @@ export interface LoggedEndpoint {
   readonly inflightTokens: number;
   readonly activeBlocks: number;
   readonly predictedTtftMs: number | undefined;
+  /** Tokens that sessions leave of its cache, below 0 when they need more; undefined = unknown. */
+  readonly roomTokens: number | undefined;
   /** Bounds of the capacity gate and the prompt tokens pending; undefined without flow control. */
   readonly gate: LoggedRoom | undefined;
   readonly score: number | undefined;
@@ -185,6 +187,7 @@ function readEndpoint({ view }: CoreInstance, at: number, scored: boolean, score
     inflightTokens: word(CORE.DECISION_ENDPOINT_TOKENS),
     activeBlocks: word(CORE.DECISION_ENDPOINT_ACTIVE),
     predictedTtftMs: numberOf(float(CORE.DECISION_ENDPOINT_TTFT)),
+    roomTokens: numberOf(float(CORE.DECISION_ENDPOINT_ROOM)),
     gate: Number.isNaN(window) ? undefined : gate,
     score: scored ? float(CORE.DECISION_ENDPOINT_SCORE) : undefined,
     scores: Array.from({ length: scorers }, (_, i) => numberOf(float(CORE.DECISION_SCORES + i * 4))),

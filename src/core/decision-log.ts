@@ -11,6 +11,7 @@ import {
   readColumns,
   removalOf,
 } from './decision-columns.js';
+import { type FoundSession, foundSessionAt, sessionLossOf } from './found-session.js';
 import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -75,6 +76,8 @@ export interface DecisionRecord {
   readonly columns: number;
   /** Pick of the shadow program; undefined = the program did not run. */
   readonly shadow: LoggedShadow | undefined;
+  /** Session of its prompt; undefined = the prompt was nobody's turn, or sessions are not counted. */
+  readonly session: FoundSession | undefined;
 }
 
 /** A shadow pick, with the predicted costs of it and of the decision's first pick, in targets. */
@@ -259,6 +262,7 @@ export class DecisionLog {
       cachedTokens: countOf(word(CORE.DECISION_CACHED)),
       columns: word(CORE.DECISION_COLUMNS),
       shadow: this.#shadowAt(at),
+      session: foundSessionAt(this.#core, at),
     };
     const made = this.#made(record.thread < this.#threads ? record.thread : 0);
     // The writer has overwritten this record meanwhile.
@@ -304,7 +308,7 @@ function byAge(a: DecisionRecord, b: DecisionRecord): number {
  * decided.
  */
 export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined {
-  const { status, totalBlocks, matchedBlocks, best, formerLoss, promptTokens, blockTokens, cachedTokens } = record;
+  const { status, totalBlocks, matchedBlocks, best, formerLoss, promptTokens, blockTokens } = record;
   if (status !== 'decided' || totalBlocks === 0) return undefined;
   const tokens = (blocks: number) => Math.min(blocks * blockTokens, promptTokens);
   return cacheLossOf({
@@ -314,7 +318,8 @@ export function cacheLossOfRecord(record: DecisionRecord): CacheLoss | undefined
     best: tokens(best?.matchedBlocks ?? 0),
     bestCause: lossCauseOf(best?.removed),
     former: formerLoss,
-    told: cachedTokens,
+    told: record.cachedTokens,
+    session: sessionLossOf(record.session?.fate),
   });
 }
 

@@ -4,6 +4,7 @@ import { CORE } from './core-names.js';
 import { removalOf } from './decision-columns.js';
 import { lossCauseOf } from './decision-log.js';
 import type { DecisionTap } from './decision-tap.js';
+import { sessionLossAt } from './found-session.js';
 import { HeldColumns, SlowTail } from './held-columns.js';
 import type { CoreInstance } from './memory.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
@@ -185,6 +186,7 @@ export class DecisionTrail {
       bestCause: lossCauseOf(removalOf(u32[(at + CORE.DECISION_BEST_REMOVED) >>> 2]!)),
       former: formerLossOf(u32[(at + CORE.DECISION_LOST) >>> 2]!),
       told,
+      session: sessionLossAt(this.#core, at),
     });
     if (loss !== undefined) this.#lost!(loss);
   }

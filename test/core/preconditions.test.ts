@@ -138,6 +138,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   sessionGrow: ['the number is one of a session', 0, 1],
   sessionLapse: ['the number is one of a session', 0],
   sessionOf: ['the step is a power of 2', CORE.HEADER, 8, 3],
+  sessionsAgeEnd: ['the ages are those of the sessions', 33],
   sessionsConfigure: ['the mode is one of the sessions', 3, 0, 0, 0],
   sessionsCounter: ['the counter is one of the sessions', 1_000],
   sessionsForgotten: ['the slot is one of the pool', SLOT, 1],

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { DecisionColumns } from '../../dist/src/core/decision-columns.js';
+import type { FoundSession } from '../../dist/src/core/found-session.js';
 import { CORE, DecisionLog, DecisionTrail, PrefixIndex } from '../../dist/src/core/index.js';
 import { isScorer, OPERATIONS, type Operation, type OperationName } from '../../dist/src/core/operations.js';
 import { RequestStories } from '../../dist/src/operations/why/request-story.js';
 import { SeriesLabels } from '../../dist/src/operations/why/series-labels.js';
+import { shownSession } from '../../dist/src/operations/why/session-text.js';
 import { whyText } from '../../dist/tools/why/why-text.js';
 import { makePool, pickMax, plainRequest, scorer, smallSizes } from '../core/pool.ts';
 
@@ -100,5 +103,58 @@ describe('the story of a request', () => {
     const text = whyText(story);
     expect(text).toContain('  held           256 GPU, 256 host memory');
     expect(text).toContain('448 tokens (256 GPU, 256 host memory)');
+  });
+
+  it('the story of a held turn tells its session, how long it waited, what it needed and which rooms there were', () => {
+    const found = {
+      fate: 'given-up',
+      turns: 4,
+      home: 2,
+      idleMs: 38_000,
+      keptMs: 31_300,
+      tokens: 61_440,
+      sharedTokens: 15_000,
+      missedTokens: 46_440,
+    } as const;
+    const rooms = [21_000, 8_192, 44_000, undefined].map((roomTokens, slot) => ({
+      slot,
+      roomTokens,
+      removed: 'session',
+    }));
+    const columns = { endpoints: rooms } as unknown as DecisionColumns;
+    const around = { columns, endpointOf: (slot: number) => `server-${slot}`, held: true, heldMs: 12_400 };
+    expect(shownSession(found, around)).toMatchObject({
+      home: 'server-2',
+      idleSeconds: 38,
+      missed: { needTokens: 46_440, held: true, heldSeconds: 12.4, rooms: [21_000, 8_192, 44_000, null] },
+      text:
+        '4 turns, 61,440 tokens (15,000 shared), home server-2, lapsed after 38 s idle (kept up to 31.3 s); ' +
+        'held 12.4 s: needs 46 k, rooms 21 k / 8,192 / 44 k / –',
+    });
+  });
+
+  it.each([
+    [{ fate: 'new' }, 'its first turn'],
+    [{ fate: 'fork' }, 'its first turn, which goes on from a session with a turn in flight'],
+    [{ fate: 'uncounted' }, 'not counted: as many sessions are known as can be, and none has lapsed'],
+    [{ fate: 'protected' }, '1 turn, 640 tokens, home server-0, its place was kept for 2 s'],
+    [
+      { fate: 'forgotten', home: undefined },
+      '1 turn, 640 tokens, its home has left, forgotten by the engine after 2 s idle',
+    ],
+    [
+      { fate: 'given-up', missedTokens: 700 },
+      '1 turn, 640 tokens, home server-0, lapsed after 2 s idle (always kept); no endpoint had room: needs 700',
+    ],
+  ] as const)('the story of a turn says of the session %j: %s', (given, text) => {
+    const base = { turns: 1, home: 0, idleMs: 2_000, keptMs: Number.POSITIVE_INFINITY, tokens: 640, sharedTokens: 0 };
+    const found: FoundSession = { ...base, missedTokens: undefined, ...given };
+    const around = {
+      columns: undefined,
+      endpointOf: (slot: number) => `server-${slot}`,
+      held: false,
+      heldMs: undefined,
+    };
+    expect(shownSession(found, around)!.text).toBe(text);
   });
 });

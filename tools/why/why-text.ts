@@ -71,6 +71,7 @@ function factsOf(decision: ShownDecision): string[] {
             `${better.matchedTokens} tokens on ${better.endpoint}, ${better.removedBy ?? 'which scored less'}`,
           ],
         ]),
+    ...(decision.session === null ? [] : [['session', decision.session.text]]),
     ...(cacheLoss === null ? [] : [['computed anew', `${cacheLoss.tokens} tokens: ${CAUSES[cacheLoss.cause]}`]]),
     ...(shadow === null ? [] : [['candidate', shadowText(decision.endpoint, shadow)]]),
     ...(tieBreak === null || tieBreak.tied === 1
@@ -106,6 +107,8 @@ const CAUSES: Readonly<Record<CacheLossCause, string>> = {
   'endpoint-gone': 'sent before to an endpoint that has left the pool',
   'adapter-changed': 'the same text was sent for another model, adapter or cache salt',
   'template-changed': 'the same text was sent behind other tools, another system prompt or another template',
+  'session-lapsed': 'the place of its idle session was given to another turn',
+  'session-lost': 'the engine has forgotten its idle session for want of room',
   'never-stored': 'new text',
 };
 

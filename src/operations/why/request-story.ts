@@ -7,6 +7,7 @@ import { type ShownRefusal, shownRefusal, waitOf, whyNoPick } from './refusal-te
 import { type RoomJudge, roomText } from './room-text.js';
 import type { CandidateScores } from './scorer-use.js';
 import type { RequestLabels, SeriesLabels } from './series-labels.js';
+import { type ShownSession, shownSession } from './session-text.js';
 
 /** Scores are sums of 32-bit numbers; what differs by less is equal to the picker's eye. */
 const SAME_SCORE = 1e-6;
@@ -87,6 +88,8 @@ export interface ShownDecision {
     readonly removedBy: string | null;
   } | null;
   readonly cacheLoss: CacheLoss | null;
+  /** Null = the prompt was nobody's turn, or sessions are not counted. */
+  readonly session: ShownSession | null;
   /** Null = only the line above was kept. */
   readonly endpoints: readonly ShownEndpoint[] | null;
   /** Endpoints of the pool that `endpoints` leaves out. */
@@ -173,7 +176,7 @@ export class RequestStories {
   decisions(thread: number, first: number, count: number): ShownDecision[] {
     const numbers = Array.from({ length: count }, (_, i) => (first + i) >>> 0);
     const records = numbers.map((number) => this.#sources.log.at(thread, number));
-    return records.filter((record) => record !== undefined).map((record) => this.#decision(record));
+    return records.filter((record) => record !== undefined).map((record) => this.#decision(record, undefined));
   }
 
   /** Scores of a decision; undefined when its columns are not kept. */
@@ -206,11 +209,12 @@ export class RequestStories {
       // A request that load refused without a decision has endpoints to show all the same.
       decisions: records
         .filter(({ status, columns }) => status !== 'undecided' || columns !== 0)
-        .map((record) => this.#decision(record)),
+        .map((record, i, all) => this.#decision(record, all[i + 1])),
     };
   }
 
-  #decision(record: DecisionRecord): ShownDecision {
+  /** @param next the next decision about the request; undefined = there is none, or it is not looked at */
+  #decision(record: DecisionRecord, next: DecisionRecord | undefined): ShownDecision {
     const { log, wallMs, profiles } = this.#sources;
     const columns = log.columns(record);
     const endpoints = columns && this.#endpoints(record, columns);
@@ -239,6 +243,12 @@ export class RequestStories {
               removedBy: this.#removalName(record, best.removed, columns),
             },
       cacheLoss: cacheLossOfRecord(record) ?? null,
+      session: shownSession(record.session, {
+        columns,
+        endpointOf: (home) => this.#sources.endpointOf(home, undefined),
+        held: record.status === 'waiting',
+        heldMs: next?.waitedMs ?? (waitOf(record) || undefined),
+      }),
       endpoints: endpoints ?? null,
       omittedEndpoints: columns?.omitted ?? 0,
       shadow: this.#shadow(record),
