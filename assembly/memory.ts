@@ -12,18 +12,18 @@
 import { ASSERTIONS } from './assertions';
 
 /** Bounds of the sizes below. */
-export const ENDPOINTS_MAX: u32 = 4096;
+export const ENDPOINTS_MAX: u32 = 10240;
 export const CHAIN_BLOCKS_MAX: u32 = 65535;
 export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the last one takes an event's parent
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 32;
+export const LAYOUT_VERSION: u32 = 33;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
 export const HEADER_VERSION: usize = 4;
-export const HEADER_ENDPOINTS: usize = 8; // SLOTS: endpoint slots, a multiple of 64, at most 4,096
+export const HEADER_ENDPOINTS: usize = 8; // SLOTS: endpoint slots, a multiple of 64, at most 10,240
 export const HEADER_INDEX_BLOCKS: usize = 12; // INDEX_BLOCKS: unique blocks in the prefix index
 export const HEADER_REQUESTS: usize = 16; // REQUESTS: live requests in the ledger
 export const HEADER_CHAIN_BLOCKS: usize = 20; // CHAIN_BLOCKS: longest prompt in blocks, at most 65,535
@@ -153,6 +153,10 @@ export const HOST_COLUMNS: u32 = 16; // columns that hook plugins fill
 export const EXPLAIN_COLUMNS: u32 = 80; // one column per operation when a decision is explained
 export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
+const MASK_BYTES: usize = ENDPOINTS_MAX / 8;
+/** Subset mask and class mask, padded. */
+const THREAD_MASK_BYTES: usize = 4096;
+
 /** Addresses of this instance; set by attach(), constant afterwards. */
 export let SLOTS: u32 = 0;
 export let REQUESTS: u32 = 0;
@@ -212,7 +216,7 @@ export function changesAddress(thread: u32): usize {
 /** Bytes of one thread's own area for `p` endpoint slots and prompts of at most `c` blocks. */
 export function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
-  bytes += 4096; // subset mask and class mask, up to 4,096 slots = 512 bytes each, padded
+  bytes += THREAD_MASK_BYTES;
   bytes += <u64>p * 4 * (7 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + SPARE_HASHES) * 8;
   return (bytes + 65535) & ~(<u64>65535);
@@ -308,8 +312,8 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   REQUEST = at;
   at += THREAD_REQUEST_BYTES;
   SUBSET = at;
-  CLASS = at + 1024;
-  at += 4096;
+  CLASS = at + MASK_BYTES;
+  at += THREAD_MASK_BYTES;
   MATCH = at;
   at += column;
   OVERLAP = at;

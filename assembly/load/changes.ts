@@ -31,7 +31,7 @@ class ChangeRing {
 /** One placed prompt. */
 @unmanaged
 class ChangeHead {
-  /** Endpoint slot, with the low 20 bits of its generation above bit 12 · its thread · none. */
+  /** Endpoint slot, with the low 18 bits of its generation above bit 14 · its thread · none. */
   slot: u32;
   /** Blocks, with CHANGE_PARENT and CHANGE_TAIL in the high bits · its thread · none. */
   blocks: u32;
@@ -47,7 +47,7 @@ export const CHANGE_BLOCKS: usize = offsetof<ChangeHead>('blocks');
 export const CHANGE_PARENT_HASH: usize = offsetof<ChangeHead>('parent');
 export const CHANGE_RECORD_BYTES: usize = offsetof<ChangeHead>();
 /** Bit from which on the generation stands above the slot. */
-export const CHANGE_GENERATION_SHIFT: u32 = 12;
+export const CHANGE_GENERATION_SHIFT: u32 = 14;
 /** Bits of the second word of a record. */
 export const CHANGE_PARENT: u32 = 0x40000000;
 export const CHANGE_TAIL: u32 = 0x20000000;

@@ -7,6 +7,7 @@
 // A set has a bitmap of its endpoints, and two more with the tier of each: place - PLACE_GPU in two bits. The two are
 // written and read for the sets alone of which an endpoint holds its blocks below the GPU (SET_TIERED is not 0).
 import { ASSERTIONS } from '../assertions';
+import { ENDPOINTS_MAX } from '../memory';
 import { count, counted, PREFIX_COUNTER_SETS } from './counters';
 import { indexHead } from './head';
 import { SET_BITS, SET_CACHE, SET_COUNT, SET_HEADS, SET_META, SET_TIERED, SET_TIERS, SET_WORDS } from './layout';
@@ -22,8 +23,7 @@ export const PLACE_HOST: u32 = 2;
 export const PLACE_DISK: u32 = 3;
 export const PLACE_REMOTE: u32 = 4;
 
-const SLOTS_MAX: u32 = 4096;
-const PLACE_SHIFT: u32 = 28; // in the key of a transition, above set and slot
+const KEY_SET_BITS: u32 = 16; // of a set in the key of a transition: there are at most 65,536
 
 @unmanaged
 class SetMeta {
@@ -77,7 +77,7 @@ export function setTiered(set: u32): bool {
 /** The number of an endpoint and its place in the hash of a set (the finaliser of MurmurHash3). */
 function zobrist(slot: u32, place: u32): u32 {
   if (place == PLACE_NONE) return 0;
-  let z = (slot + (place - PLACE_GPU) * SLOTS_MAX + 1) * 0x9e3779b9;
+  let z = (slot + (place - PLACE_GPU) * ENDPOINTS_MAX + 1) * 0x9e3779b9;
   z = (z ^ (z >> 16)) * 0x85ebca6b;
   z = (z ^ (z >> 13)) * 0xc2b2ae35;
   return z ^ (z >> 16);
@@ -195,9 +195,13 @@ function lineOf(key: u32): Transition {
   return changetype<Transition>(SET_CACHE + line * offsetof<Transition>());
 }
 
-/** Part of a transition's key: one number for an endpoint that comes to the GPU and for one that leaves. */
-function placeKey(before: u32, place: u32): u32 {
-  return before == PLACE_NONE && place == PLACE_GPU ? 0 : place << PLACE_SHIFT;
+/**
+ * Key of a transition, less than 5 × 65,536 × ENDPOINTS_MAX: one place for an endpoint that comes to the GPU and for
+ * one that leaves.
+ */
+function transitionKey(set: u32, slot: u32, before: u32, place: u32): u32 {
+  const to = before == PLACE_NONE && place == PLACE_GPU ? 0 : place;
+  return ((to << KEY_SET_BITS) | set) * ENDPOINTS_MAX + slot;
 }
 
 /**
@@ -205,7 +209,7 @@ function placeKey(before: u32, place: u32): u32 {
  * for it.
  */
 function changed(set: u32, slot: u32, before: u32, place: u32): u32 {
-  const key = placeKey(before, place) | (set << 12) | slot;
+  const key = transitionKey(set, slot, before, place);
   const line = lineOf(key);
   const cached = line.to;
   if (

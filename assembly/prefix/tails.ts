@@ -3,8 +3,8 @@
 // Owns: the tails and tail-epoch parts of REGION_PREFIX. Written under the index lock, read by anyone. A bucket of 128
 // bytes has eight entries of two words, `hash ^ data` and `data`: a reader that comes between two writes gets a pair
 // that does not give the hash it looks for (Hyatt, "A lock-less transposition table implementation"), so it may miss an
-// entry but never believe a wrong one. The table forgets its oldest entries when a bucket is full. data: slot (12 bits)
-// · epoch of the slot's clearing (19 bits) · generation of the slot (32 bits) · 1
+// entry but never believe a wrong one. The table forgets its oldest entries when a bucket is full. data: slot (14 bits)
+// · epoch of the slot's clearing (17 bits) · generation of the slot (32 bits) · 1
 
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
@@ -27,7 +27,9 @@ class Tail {
 
 const ENTRIES: u32 = 8;
 const GOLDEN: u64 = 0x9e3779b97f4a7c15;
-const EPOCH_MASK: u64 = 0x7ffff;
+const SLOT_BITS: u32 = 14;
+const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
+const EPOCH_MASK: u64 = 0x1ffff;
 
 function bucketOf(hash: u64): usize {
   const mixed = hash * GOLDEN;
@@ -41,7 +43,7 @@ function tailAt(bucket: usize, i: u32): Tail {
 function dataOf(slot: u32): u64 {
   const epoch = <u64>load<u32>(TAIL_EPOCHS + slotOffset(slot)) & EPOCH_MASK;
   const generation = <u64>column.u32(COLUMN_GENERATION, slot);
-  return <u64>slot | (epoch << 12) | (generation << 31) | ((<u64>1) << 63);
+  return <u64>slot | (epoch << SLOT_BITS) | (generation << 31) | ((<u64>1) << 63);
 }
 
 /** Believes that `slot` holds the tail whose hash stands at `hashPointer`. */
@@ -84,7 +86,7 @@ export function tailMatch(hashPointer: usize, wholeBlocks: u32): void {
     const tail = tailAt(bucket, i);
     const data = tail.data;
     if (data == 0 || (tail.check ^ data) != hash) continue;
-    const slot = <u32>data & 0xfff;
+    const slot = <u32>(data & SLOT_MASK);
     const matched = MATCH + slotOffset(slot);
     if (slot >= SLOT_LIMIT || data != dataOf(slot) || load<u32>(matched) != wholeBlocks) continue;
     store<u32>(matched, wholeBlocks + 1);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CORE } from '../core/core-names.js';
 import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { validate, violations } from './validation.js';
@@ -44,7 +45,7 @@ const poolEntry = z.strictObject({
     .default([])
     .describe('Models whose requests are for this pool; one that ends with * stands for all that begin so.'),
   port: targetPort.optional().describe('ext_proc port whose requests are all for this pool.'),
-  maxEndpoints: z.int().min(1).max(4096).default(64).describe('Endpoint slots of the pool.'),
+  maxEndpoints: z.int().min(1).max(CORE.ENDPOINTS_MAX).default(64).describe('Endpoint slots of the pool.'),
   indexBlocks: z
     .int()
     .min(1024)

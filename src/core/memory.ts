@@ -6,7 +6,7 @@ import { CORE, type CoreConstant, type CoreFunctions, uniformCalls } from './cor
 
 /** Sizes of one pool's shared memory. All are bounds: nothing grows after the memory was made. */
 export interface PoolSizes {
-  /** Endpoint slots; rounded up to a multiple of 64, at most 4,096. */
+  /** Endpoint slots; rounded up to a multiple of 64, at most 10,240. */
   readonly endpoints: number;
   /** Bound on the unique blocks of the prefix index. */
   readonly indexBlocks: number;

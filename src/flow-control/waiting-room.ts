@@ -1,3 +1,4 @@
+import { CORE } from '../core/core-names.js';
 import type { Band, QueueTables } from './band.js';
 import { CandidateSets, HELD } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
@@ -8,8 +9,6 @@ import { TimeHeap } from './time-heap.js';
  * there).
  */
 const STICKY_WAIT_MS = 500;
-/** Bound on the slots for which a request can wait: the largest table of endpoints. */
-const SLOTS_MAX = 4096;
 
 /** Bounds on a wait with and without endpoints in the pool. Milliseconds; Infinity = no end. */
 export interface WaitBudgets {
@@ -28,7 +27,7 @@ export class WaitingRoom {
   readonly #tables: QueueTables;
   readonly #deadlines: TimeHeap;
   readonly #stickyEnds: TimeHeap;
-  readonly #onlySlot = new Uint32Array(SLOTS_MAX / 32);
+  readonly #onlySlot = new Uint32Array(CORE.ENDPOINTS_MAX / 32);
   #budgets: WaitBudgets;
   #poolEmpty = false;
   /** Time of the last change between a pool with and without endpoints. */
@@ -106,7 +105,7 @@ export class WaitingRoom {
 
   /** The candidate set of one endpoint alone, in which the request waits first. NONE when no set is free. */
   stick(index: number, slot: number, nowMs: number): number {
-    if (slot >= SLOTS_MAX) return NONE;
+    if (slot >= CORE.ENDPOINTS_MAX) return NONE;
     const { requests } = this.#tables;
     const { members } = this.sets;
     const ownSet = requests.ownSet[index]!;

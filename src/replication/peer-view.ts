@@ -1,3 +1,4 @@
+import { CORE } from '../core/core-names.js';
 import { EndpointSums, type LoadSum, type Row } from './endpoint-sums.js';
 import type { Envelope, UpdateBody } from './messages.js';
 
@@ -12,7 +13,7 @@ const YOUNG_MS = 10_000;
 /** Bound on the peers. A further peer replaces the one that has been silent for longest, if one is silent. */
 export const PEERS_MAX = 256;
 /** Bound on the rows of a peer. */
-const ROWS_MAX = 4_096;
+const ROWS_MAX = CORE.ENDPOINTS_MAX;
 /** Bound on the tenants of a peer. */
 const TENANTS_MAX = 100_000;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */

@@ -4,9 +4,14 @@ import type { ExportedSegment, HeldRun } from '../core/index-export.js';
 /** Bytes of a record before its hashes: segment, parent, age, depth, length, runs, hash before. */
 const HEAD_BYTES = 24;
 const RUN_HEAD_BYTES = 4;
-/** Bits of an endpoint's number; above them the place of its blocks, less PLACE_GPU. */
-const SLOT_BITS = 12;
-const SLOT_MASK = (1 << SLOT_BITS) - 1;
+/**
+ * A holder in 16 bits: the low 12 of its endpoint's number, two of the place of its blocks, less PLACE_GPU, and the
+ * high two of the number.
+ */
+const LOW_BITS = 12;
+const LOW_MASK = (1 << LOW_BITS) - 1;
+const TIER_MASK = 3;
+const HIGH_SHIFT = 14;
 /** Blocks of a segment (assembly/prefix/layout.ts). */
 const LENGTH_MAX = 64;
 
@@ -43,7 +48,7 @@ function writeSegment(view: DataView, start: number, segment: ExportedSegment): 
     at += RUN_HEAD_BYTES;
     for (const [i, slot] of slots.entries()) {
       const tier = places === undefined ? 0 : places[i]! - CORE.PLACE_GPU;
-      view.setUint16(at, slot | (tier << SLOT_BITS), true);
+      view.setUint16(at, (slot & LOW_MASK) | (tier << LOW_BITS) | ((slot >> LOW_BITS) << HIGH_SHIFT), true);
       at += 2;
     }
   }
@@ -125,10 +130,11 @@ function readSegment(view: DataView, start: number): ReadSegment {
   return { segment, holders, end: at };
 }
 
-/** Takes the places out of the numbers. @throws RangeError when one is none */
+/** Takes the places out of the numbers. @throws RangeError when one is that of no endpoint */
 function placed(slots: Uint16Array): Pick<HeldRun, 'slots' | 'places'> {
-  if (slots.every((slot) => slot <= SLOT_MASK)) return { slots };
-  const places = Uint8Array.from(slots, (slot) => CORE.PLACE_GPU + (slot >> SLOT_BITS));
-  if (places.some((place) => place > CORE.PLACE_REMOTE)) throw new RangeError('a run names an unknown place');
-  return { slots: slots.map((slot) => slot & SLOT_MASK), places };
+  if (slots.every((slot) => slot <= LOW_MASK)) return { slots };
+  const places = Uint8Array.from(slots, (slot) => CORE.PLACE_GPU + ((slot >> LOW_BITS) & TIER_MASK));
+  const numbers = slots.map((slot) => (slot & LOW_MASK) | ((slot >> HIGH_SHIFT) << LOW_BITS));
+  if (numbers.some((number) => number >= CORE.ENDPOINTS_MAX)) throw new RangeError('a run names an unknown endpoint');
+  return places.every((place) => place === CORE.PLACE_GPU) ? { slots: numbers } : { slots: numbers, places };
 }

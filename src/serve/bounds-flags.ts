@@ -1,4 +1,5 @@
 import type { Bounds } from '../contract/bounds.js';
+import { CORE } from '../core/core-names.js';
 import { defaultPoolSizes } from '../core/memory.js';
 import { type FlagValues, flag } from './flag.js';
 import { parseBytes, parseFlagDuration, parseInteger, parseMessageSize } from './flag-values.js';
@@ -34,7 +35,14 @@ export const BOUNDS_FLAGS = {
   ),
   'max-request-body-size': flag(LIMITS, '<size>', 64 * MEBIBYTE, '64Mi', parseBytes, 'Larger bodies get a 413.'),
   'max-buffered-bytes': flag(LIMITS, '<size>', 512 * MEBIBYTE, '512Mi', parseBytes, 'Request bytes held at once.'),
-  'max-endpoints': flag(LIMITS, '<number>', 512, '512', parseInteger(1, 4096), 'Endpoint slots of the pool.'),
+  'max-endpoints': flag(
+    LIMITS,
+    '<number>',
+    512,
+    '512',
+    parseInteger(1, CORE.ENDPOINTS_MAX),
+    'Endpoint slots of the pool.',
+  ),
   'index-blocks': flag(
     LIMITS,
     '<number>',

@@ -1,19 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/src/core/core-names.js';
 import { attachCore, createPoolMemory, Decider, EndpointTable, ProgramTable } from '../../dist/src/core/index.js';
 import { type PlacedPrompt, PlacedPrompts } from '../../dist/src/core/placed-prompts.js';
 import { pickMax, plainRequest, scorer, smallSizes } from './pool.ts';
 
 const OPERATIONS = [scorer('OP_SCORE_PREFIX', 1), pickMax];
 
-function pool(changeBytes: number, capacity = 0) {
-  const memory = createPoolMemory({ ...smallSizes, changeBytes }, { hashSeed: 7n });
+function pool(changeBytes: number, capacity = 0, { slot = 5, endpoints = smallSizes.endpoints } = {}) {
+  const memory = createPoolMemory({ ...smallSizes, changeBytes, endpoints }, { hashSeed: 7n });
   const control = attachCore(memory, 0);
   const table = new EndpointTable(control);
   new ProgramTable(control).publish(0, OPERATIONS, { inserts: true });
-  table.open(5, 9);
-  table.setState(5, 'live');
-  if (capacity > 0) table.setCapacity(5, capacity);
+  table.open(slot, 9);
+  table.setState(slot, 'live');
+  if (capacity > 0) table.setCapacity(slot, capacity);
   const core = attachCore(memory, 1);
   const decider = new Decider(core, 42n);
   const hashes = new BigUint64Array(memory.memory.buffer, core.call.hashesAddress() >>> 0, smallSizes.chainBlocks);
@@ -40,6 +41,16 @@ describe('the ring of placed prompts', () => {
     expect(placed).toEqual([
       { slot: 5, generation: 9, parent: undefined, hashes: BigUint64Array.of(1n, 2n, 3n), tail: undefined },
       { slot: 5, generation: 9, parent: 3n, hashes: BigUint64Array.of(4n, 5n), tail: undefined },
+    ]);
+  });
+
+  it('a placement on the last endpoint of the largest pool is told with its slot and generation', () => {
+    const slot = CORE.ENDPOINTS_MAX - 1;
+    const { control, place } = pool(65_536, 0, { slot, endpoints: CORE.ENDPOINTS_MAX });
+    const prompts = new PlacedPrompts(control);
+    place([1n]);
+    expect(read(prompts).placed).toEqual([
+      { slot, generation: 9, parent: undefined, hashes: BigUint64Array.of(1n), tail: undefined },
     ]);
   });
 

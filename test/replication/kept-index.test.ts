@@ -143,7 +143,7 @@ describe('the file of a kept index', () => {
     expect(read.segments.map(({ runs }) => runs)).toEqual([[{ end: 3, slots: Uint16Array.of(1) }]]);
   });
 
-  it('a file has the place of the blocks of each endpoint, and one with an unknown place is refused', async () => {
+  it('a file has the place of the blocks of each endpoint', async () => {
     const { core, index } = openPool();
     index.writeHashes(BigUint64Array.of(1n, 2n, 3n));
     index.store(1, undefined, 3, 'host');
@@ -151,13 +151,21 @@ describe('the file of a kept index', () => {
     const segments = await exported(core);
     const { segments: read } = await decodeKeptIndex(encodeKeptIndex(kept(segments)), TERMS, BOUNDS);
     expect(read[0]!.runs).toEqual([{ end: 3, slots: Uint16Array.of(1, 2), places: Uint8Array.of(2, 4) }]);
-    const runs = [{ end: 3, slots: [1], places: Uint8Array.of(5) }];
-    const wrong = encodeKeptIndex(kept([{ ...segments[0]!, runs }]));
-    await expect(decodeKeptIndex(wrong, TERMS, BOUNDS)).rejects.toThrow('a run names an unknown place');
+  });
+
+  it('a file has the numbers of the largest pool, with the places of their blocks', async () => {
+    const runs = [{ end: 1, slots: Uint16Array.of(0, 4_096, 10_239), places: Uint8Array.of(4, 3, 1) }];
+    const { segments } = await decodeKeptIndex(encodeKeptIndex(kept([segment(1, runs)])), TERMS, BOUNDS);
+    expect(segments[0]!.runs).toEqual(runs);
+  });
+
+  it('a file with a number that no endpoint can have is refused', async () => {
+    const wrong = encodeKeptIndex(kept([segment(1, [{ end: 1, slots: [10_240] }])]));
+    await expect(decodeKeptIndex(wrong, TERMS, BOUNDS)).rejects.toThrow('a run names an unknown endpoint');
   });
 
   it('a run that names more endpoints than there can be is refused', async () => {
-    const crafted = kept([segment(1, [{ end: 1, slots: new Array(4_097).fill(0) }])]);
+    const crafted = kept([segment(1, [{ end: 1, slots: new Array(10_241).fill(0) }])]);
     await expect(decodeKeptIndex(encodeKeptIndex(crafted), TERMS, BOUNDS)).rejects.toThrow(
       'a run names more endpoints than there can be',
     );

@@ -162,7 +162,7 @@ describe('a flag', () => {
     [['--max-streams=5'], { maxStreams: 5 }],
     [['--max-buffered-bytes=1G'], { maxBufferedBytes: 1_000_000_000 }],
     [['--disable-endpoint-ejection'], { disableEndpointEjection: true }],
-    [['--max-endpoints=4096'], { maxEndpoints: 4096 }],
+    [['--max-endpoints=10240'], { maxEndpoints: 10_240 }],
     [['--index-blocks=2097152'], { indexBlocks: 2_097_152 }],
     [['--seed=7'], { seed: 7 }],
   ])('%j is %j', (argv, expected) => {
@@ -232,7 +232,7 @@ describe('a flag', () => {
     [['--zap-log-level=loud'], '--zap-log-level: expected one of debug, info, error, panic'],
     [['--zap-encoder=xml'], '--zap-encoder: expected one of json, console'],
     [['--shards=0'], '--shards: expected a number from 1 to 64'],
-    [['--max-endpoints=4097'], '--max-endpoints: expected a number from 1 to 4096'],
+    [['--max-endpoints=10241'], '--max-endpoints: expected a number from 1 to 10240'],
     [['--seed=1.5'], '--seed: expected a number from 0 to 4294967295'],
     [['--grpc-port=9090'], '--grpc-port and --metrics-port are both 9090: give each a port of its own'],
     [
