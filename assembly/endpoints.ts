@@ -1,9 +1,10 @@
 // Endpoint columns: what is known about each endpoint slot, one array per field.
 //
-// Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of SLOTS 32-bit cells (a 64-bit column takes two neighbours), and
-// REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who writes what is said beside each column:
-// "control" = the control thread, "commit" = any thread under the commit lock, "index" = any thread under the index
-// lock, "any" = any thread by plain stores. All threads read without a lock where a slightly old number does no harm.
+// Owns: REGION_ENDPOINTS, ENDPOINT_COLUMNS arrays of SLOTS 32-bit cells (a 64-bit column takes two neighbours) but for
+// the array behind them (columns/waiting.ts), and REGION_ADAPTERS, 64 name hashes per slot and 16 remembered ones. Who
+// writes what is said beside each column: "control" = the control thread, "commit" = any thread under the commit lock,
+// "index" = any thread under the index lock, "any" = any thread by plain stores. All threads read without a lock where
+// a slightly old number does no harm.
 import { ASSERTIONS } from './assertions';
 import { ENDPOINT_COLUMNS, ENDPOINTS, SLOTS } from './memory';
 
@@ -38,7 +39,10 @@ export const COLUMN_OUTPUT_BLOCKS: u32 = 14; // commit: blocks grown by output
 export const COLUMN_EJECTION: u32 = 15; // commit: 0 in, 1 out, 2 out with one probe under way
 export const COLUMN_FAILURES: u32 = 16; // commit: consecutive upstream failures
 export const COLUMN_EJECTED_AT: u32 = 17; // commit: pool word decisions at the last failure of an endpoint that is out
-/** commit, f64 (18, 19): milliseconds of the pool clock at the last good scrape */
+/**
+ * commit, f64 (18, 19): milliseconds of the pool clock from which on the signals age: the last good scrape, later where
+ * the next one comes later by design
+ */
 export const COLUMN_SIGNAL_TIME: u32 = 18;
 /** commit, f64 (20, 21): milliseconds of the pool clock, before which it is not probed */
 export const COLUMN_EJECTED_UNTIL: u32 = 20;

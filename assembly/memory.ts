@@ -53,7 +53,10 @@ export const HEADER_JOURNAL_RING: usize = 4096 + 256;
 export const HEADER_POOL: usize = 8192;
 
 // What · writer · lock.
-/** columns of signals and load per endpoint slot · each column says · each column says */
+/**
+ * columns of signals and load per endpoint slot, then one of predicted waiting counts · each column says; the counts:
+ * any thread · each column says; the counts: commit lock
+ */
 export const REGION_ENDPOINTS: u32 = 0;
 /**
  * requests in flight, what they are charged and when they were heard · any thread · commit lock; handles of active
@@ -101,6 +104,8 @@ export const REGION_COUNT: u32 = 19;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
 export const ENDPOINT_COLUMNS: u32 = 71;
+// Behind them one column that follows from others, and so is no part of a recorded state: predicted waiting counts
+// (columns/waiting.ts).
 
 // Ledger: 64 bytes of common head, 64 bytes of head per thread, then REQUESTS entries: 64 bytes of charge and 64 of
 // features.
@@ -153,9 +158,11 @@ export const HOST_COLUMNS: u32 = 16; // columns that hook plugins fill
 export const EXPLAIN_COLUMNS: u32 = 80; // one column per operation when a decision is explained
 export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of the wanted ones
 
+/** Slots of a group in PEAKS. */
+export const PEAK_SLOTS: u32 = 64;
 const MASK_BYTES: usize = ENDPOINTS_MAX / 8;
-/** Subset mask and class mask, padded. */
-const THREAD_MASK_BYTES: usize = 4096;
+/** Subset mask and class mask, then the peaks: 16 bytes a group. */
+const THREAD_MASK_BYTES: usize = 8192;
 
 /** Addresses of this instance; set by attach(), constant afterwards. */
 export let SLOTS: u32 = 0;
@@ -167,6 +174,7 @@ export let SCANS: u32 = 0;
 export let THREAD: u32 = 0;
 export let HASH_SEED: u64 = 0;
 export let ENDPOINTS: usize = 0;
+export let WAITING_COUNTS: usize = 0; // f32 × SLOTS, behind the endpoint columns (columns/waiting.ts)
 export let LEDGER: usize = 0;
 export let PROGRAMS: usize = 0;
 export let MASKS: usize = 0;
@@ -191,6 +199,7 @@ export let MATCH: usize = 0; // u32 × SLOTS: blocks matched, contiguous from bl
 export let OVERLAP: usize = 0; // u32 × SLOTS: of the prompt's blocks, those already active on the endpoint
 export let SCORE: usize = 0; // f32 × SLOTS: weighted sum
 export let KEYS: usize = 0; // f32 × SLOTS: scratch of scorers and pickers
+export let PEAKS: usize = 0; // f32 × 4 per group of PEAK_SLOTS slots: highest scores of its candidates, by lane
 export let CANDIDATES: usize = 0; // u32 × SLOTS: slots still in the race
 export let KEPT: usize = 0; // i32 × SLOTS: scratch of filters
 // U32 × SLOTS: what removed a slot from the race, 0 = nothing (see scheduling/removals.ts)
@@ -288,6 +297,7 @@ export function bindSizes(thread: u32): u32 {
 export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes: u64): void {
   const thread = THREAD;
   ENDPOINTS = regionAddress(REGION_ENDPOINTS);
+  WAITING_COUNTS = ENDPOINTS + <usize>ENDPOINT_COLUMNS * SLOTS * 4;
   LEDGER = regionAddress(REGION_LEDGER);
   PROGRAMS = regionAddress(REGION_PROGRAMS);
   MASKS = regionAddress(REGION_MASKS);
@@ -313,6 +323,7 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   at += THREAD_REQUEST_BYTES;
   SUBSET = at;
   CLASS = at + MASK_BYTES;
+  PEAKS = at + 2 * MASK_BYTES;
   at += THREAD_MASK_BYTES;
   MATCH = at;
   at += column;

@@ -101,7 +101,7 @@ function regionBytes(region: u32): u64 {
   const c = load<u32>(HEADER + HEADER_CHAIN_BLOCKS);
   const k = load<u32>(HEADER + HEADER_THREADS);
   const s = load<u32>(HEADER + HEADER_SCANS);
-  if (region == REGION_ENDPOINTS) return <u64>p * 4 * ENDPOINT_COLUMNS;
+  if (region == REGION_ENDPOINTS) return <u64>p * 4 * (ENDPOINT_COLUMNS + 1);
   if (region == REGION_LEDGER) return 64 + <u64>k * 64 + <u64>r * (LEDGER_ENTRY_BYTES + HEARING_BYTES);
   if (region == REGION_PROGRAMS) return <u64>PROGRAM_COUNT * PROGRAM_BYTES;
   if (region == REGION_MASKS) return <u64>MASK_COUNT * (p >> 3);

@@ -1,4 +1,5 @@
 // Exports of the ledger and the load, nothing else.
+export { waitingRenew } from '../columns/waiting';
 export { activeRequests } from '../load/active-entries';
 export {
   activeAdd,

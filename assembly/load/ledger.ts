@@ -9,6 +9,7 @@
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
+import { renewWaiting } from '../columns/waiting';
 import {
   COLUMN_GENERATION,
   COLUMN_INFLIGHT,
@@ -119,26 +120,32 @@ function addLoad(entry: LedgerEntry, requests: u32, tokens: u32): void {
   const slot = entry.slot;
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'load columns change under the commit lock');
   column.addU32(COLUMN_INFLIGHT, slot, requests);
+  renewWaiting(slot);
   journalSlotChanged(slot);
-  column.addU32(COLUMN_INFLIGHT_TOKENS, slot, tokens);
+  move(COLUMN_INFLIGHT_TOKENS, slot, tokens);
   if (ASSERTIONS) assert(<i32>column.u32(COLUMN_INFLIGHT, slot) >= 0, 'requests in flight stay at or above 0');
   const sign = <i32>requests;
-  column.addU32(COLUMN_PREFILL_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prefill));
-  column.addU32(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prompt));
+  move(COLUMN_PREFILL_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prefill));
+  move(COLUMN_PROMPT_TOKENS, slot, <u32>(sign * <i32>featuresOf(entry).prompt));
+}
+
+/** Changes a load column of a slot; one that stays as it is keeps its line of the cache with the other threads. */
+function move(load: u32, slot: u32, by: u32): void {
+  if (by != 0) column.addU32(load, slot, by);
 }
 
 /** Ends the prefill: its uncached tokens are no longer ahead of others. Commit lock held. */
 export function endPrefill(entry: LedgerEntry): void {
   const tokens = featuresOf(entry).prefill;
   featuresOf(entry).prefill = 0;
-  if (isCurrent(entry)) column.addU32(COLUMN_PREFILL_TOKENS, entry.slot, 0 - tokens);
+  if (isCurrent(entry)) move(COLUMN_PREFILL_TOKENS, entry.slot, 0 - tokens);
 }
 
 /** Subtracts the charged in-flight tokens from the load. Commit lock held. */
 export function releaseTokens(entry: LedgerEntry): void {
   const tokens = entry.tokens;
   entry.tokens = 0;
-  if (isCurrent(entry)) column.addU32(COLUMN_INFLIGHT_TOKENS, entry.slot, 0 - tokens);
+  if (isCurrent(entry)) move(COLUMN_INFLIGHT_TOKENS, entry.slot, 0 - tokens);
 }
 
 /** Notes that the output has grown to `blocks` blocks. Commit lock held. */
@@ -159,7 +166,7 @@ export function releaseEntry(entry: LedgerEntry): void {
   if (isCurrent(entry)) {
     const slot = entry.slot;
     addLoad(entry, u32.MAX_VALUE, 0 - entry.tokens);
-    column.addU32(COLUMN_OUTPUT_BLOCKS, slot, 0 - entry.outputBlocks);
+    move(COLUMN_OUTPUT_BLOCKS, slot, 0 - entry.outputBlocks);
     removeStrictest(slot, index + 1);
   }
   setState(entry, ENTRY_FREE);
@@ -194,6 +201,7 @@ export function moveEntry(entry: LedgerEntry, slot: u32): void {
  */
 export function clearLoad(slot: u32): void {
   column.setU32(COLUMN_INFLIGHT, slot, 0);
+  renewWaiting(slot);
   column.setU32(COLUMN_INFLIGHT_TOKENS, slot, 0);
   column.setU32(COLUMN_PREFILL_TOKENS, slot, 0);
   column.setU32(COLUMN_PROMPT_TOKENS, slot, 0);

@@ -4,6 +4,7 @@
 // ledger entries and of its PEER column, so scorers, filters and samples see the load of all replicas without a second
 // read.
 import * as column from '../columns/column';
+import { renewWaiting } from '../columns/waiting';
 import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_TOKENS,
@@ -26,6 +27,7 @@ function replace(load: u32, peers: u32, slot: u32, value: u32): void {
 /** Replaces the load of the peers on a slot. Commit lock held. */
 export function setPeers(slot: u32, requests: u32, tokens: u32, prefill: u32, prompt: u32, output: u32): void {
   replace(COLUMN_INFLIGHT, COLUMN_PEER_REQUESTS, slot, requests);
+  renewWaiting(slot);
   replace(COLUMN_INFLIGHT_TOKENS, COLUMN_PEER_TOKENS, slot, tokens);
   replace(COLUMN_PREFILL_TOKENS, COLUMN_PEER_PREFILL, slot, prefill);
   replace(COLUMN_PROMPT_TOKENS, COLUMN_PEER_PROMPT, slot, prompt);
@@ -40,6 +42,7 @@ export function clearPeers(slot: u32): void {
 /** Adds the peers to load columns that a repair has set to 0. Commit lock held. */
 export function addPeers(slot: u32): void {
   column.addU32(COLUMN_INFLIGHT, slot, column.u32(COLUMN_PEER_REQUESTS, slot));
+  renewWaiting(slot);
   column.addU32(COLUMN_INFLIGHT_TOKENS, slot, column.u32(COLUMN_PEER_TOKENS, slot));
   column.addU32(COLUMN_PREFILL_TOKENS, slot, column.u32(COLUMN_PEER_PREFILL, slot));
   column.addU32(COLUMN_PROMPT_TOKENS, slot, column.u32(COLUMN_PEER_PROMPT, slot));

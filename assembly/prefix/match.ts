@@ -107,7 +107,22 @@ function noteLower(): void {
   }
 }
 
+/** Slots of a word from which on their matches are written four at a time. */
+const MANY: u32 = 12;
+
+/** Writes a match of `depth` blocks for many slots of a word. */
+function noteMany(word: u32, dropped: u64, depth: u32): void {
+  const bits = i32x4(1, 2, 4, 8);
+  const four = i32x4.splat(<i32>depth);
+  let at = MATCH + ((<usize>word) << 8);
+  for (let rest = dropped; rest != 0; rest >>= 4, at += 16) {
+    const lanes = i32x4.eq(v128.and(i32x4.splat(<i32>(rest & 15)), bits), bits);
+    v128.store(at, v128.bitselect(four, v128.load(at), lanes));
+  }
+}
+
 function noteDropped(word: u32, dropped: u64, depth: u32): void {
+  if (popcnt<u64>(dropped) >= MANY) return noteMany(word, dropped, depth);
   while (dropped != 0) {
     store<u32>(MATCH + ((<usize>((word << 6) + <u32>ctz(dropped))) << 2), depth);
     dropped &= dropped - 1;
@@ -120,21 +135,44 @@ function narrow(set: u32, depth: u32): void {
   if (lowerBlocks != 0) noteLower();
   lastSet = set;
   const bits = setBits(set);
-  let any: u64 = 0;
-  for (let word: u32 = 0; word < SET_WORDS; word++) {
-    const at = (<usize>word) << 3;
+  const pairs = SET_WORDS & ~1;
+  let any = pairs != 0 && narrowPairs(bits, pairs, depth);
+  if (pairs != SET_WORDS) {
+    const at = (<usize>pairs) << 3;
     const holders = load<u64>(bits + at);
     const alive = load<u64>(ALIVE + at);
     const left = begun ? alive & holders : holders;
     if (begun && left != alive) {
-      noteDropped(word, alive & ~holders, depth);
+      noteDropped(pairs, alive & ~holders, depth);
       longest = depth;
     }
     store<u64>(ALIVE + at, left);
-    any |= left;
+    any = any || left != 0;
   }
   begun = true;
-  anyAlive = any != 0;
+  anyAlive = any;
+}
+
+/** Narrows the first words of ALIVE, two at a time. @returns whether an endpoint of them is left */
+function narrowPairs(bits: usize, words: u32, depth: u32): bool {
+  let any = i64x2.splat(0);
+  for (let word: u32 = 0; word < words; word += 2) {
+    const at = (<usize>word) << 3;
+    let left = v128.load(bits + at);
+    if (begun) {
+      const alive = v128.load(ALIVE + at);
+      const dropped = v128.andnot(alive, left);
+      left = v128.and(alive, left);
+      if (v128.any_true(dropped)) {
+        noteDropped(word, i64x2.extract_lane(dropped, 0), depth);
+        noteDropped(word + 1, i64x2.extract_lane(dropped, 1), depth);
+        longest = depth;
+      }
+    }
+    v128.store(ALIVE + at, left);
+    any = v128.or(any, left);
+  }
+  return v128.any_true(any);
 }
 
 /** Narrows by the extents over the first `blocks` blocks of a segment at `depth`. */

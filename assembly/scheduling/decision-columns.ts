@@ -10,7 +10,7 @@
 //   columns DecisionColumnsHead, 8 bytes for each operation of the program (code, weight), padded to 64 bytes, then one
 //           DecisionEndpoint for each endpoint
 import { ASSERTIONS } from '../assertions';
-import { predictedWaiting } from '../columns/values';
+import { predictedWaiting } from '../columns/waiting';
 import {
   COLUMN_ACTIVE_BLOCKS,
   COLUMN_DEATH,
@@ -178,7 +178,7 @@ function writeEndpoint(at: usize, slot: u32, predicts: bool): void {
   endpoint.predictedWaiting = predictedWaiting(slot);
   endpoint.running = load<f32>(cell(COLUMN_RUNNING, slot));
   endpoint.kvUsage = load<f32>(cell(COLUMN_KV_USAGE, slot));
-  endpoint.signalAge = <f32>(request().now - load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
+  endpoint.signalAge = <f32>max<f64>(0, request().now - load<f64>(wideCell(COLUMN_SIGNAL_TIME, slot)));
   endpoint.inflight = load<u32>(cell(COLUMN_INFLIGHT, slot));
   endpoint.inflightTokens = load<u32>(cell(COLUMN_INFLIGHT_TOKENS, slot));
   endpoint.activeBlocks = load<u32>(cell(COLUMN_ACTIVE_BLOCKS, slot));

@@ -172,7 +172,7 @@ export class DecisionEndpoint {
   running: f32;
   /** Share of the KV cache in use · its thread · none. */
   kvUsage: f32;
-  /** Milliseconds since the last scrape · its thread · none. */
+  /** Milliseconds by which the signals have aged: 0 while the next scrape is not due · its thread · none. */
   signalAge: f32;
   /** Requests in flight · its thread · none. */
   inflight: u32;

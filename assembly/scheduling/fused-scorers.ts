@@ -7,24 +7,21 @@
 // of the prefix, in any order, with weights other than 0. The group is fused while all candidates have known signals.
 // Otherwise, and in explained decisions, its scorers run one by one (scorers.ts), to the same bits: each term comes
 // from the same operations, and in a sum of three only the place of the last one matters.
+import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMin } from '../columns/lanes';
-import { predictedWaiting, predictWaiting } from '../columns/values';
+import { predictedWaiting, waitingStands } from '../columns/waiting';
 import {
-  COLUMN_INFLIGHT,
-  COLUMN_INFLIGHT_SCRAPED,
   COLUMN_KNOWN,
   COLUMN_KV_USAGE,
   COLUMN_RUNNING,
-  COLUMN_SLOTS_FULL,
-  COLUMN_STARTS,
-  COLUMN_WAITING,
   columnAddress,
   SIGNAL_KV_USAGE,
   SIGNAL_RUNNING,
   SIGNAL_WAITING,
 } from '../endpoints';
-import { CANDIDATES, KEYS, MATCH, SCORE } from '../memory';
+import { COMMIT_LOCK, lockHeld } from '../lock';
+import { CANDIDATES, KEYS, MATCH, PEAK_SLOTS, PEAKS, SCORE, WAITING_COUNTS } from '../memory';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
 import {
   bestMatchNoted,
@@ -40,6 +37,9 @@ import {
 const FEWEST: u32 = 0;
 const USAGE: u32 = 1;
 const PREFIX: u32 = 2;
+
+/** Bytes of a group of PEAKS in a column. */
+const GROUP_BYTES: usize = PEAK_SLOTS * 4;
 
 /** The terms of the group that is evaluated now. Scratch of one decision. */
 let signals: u32 = 0;
@@ -107,17 +107,15 @@ function lacking(candidates: v128, known: v128, wanted: v128): v128 {
   return v128.andnot(candidates, i32x4.eq(v128.and(known, wanted), wanted));
 }
 
-/** Fills KEYS with the predicted waiting counts and gathers their range. @returns as gather */
+/**
+ * Copies the predicted waiting counts to KEYS, since others may change them meanwhile, and gathers their range.
+ * @returns as gather
+ */
 function gatherWaiting(used: u32): bool {
   const candidates = CANDIDATES;
   const keys = KEYS;
   const known = columnAddress(COLUMN_KNOWN);
-  const waiting = columnAddress(COLUMN_WAITING);
-  const running = columnAddress(COLUMN_RUNNING);
-  const inflight = columnAddress(COLUMN_INFLIGHT);
-  const scraped = columnAddress(COLUMN_INFLIGHT_SCRAPED);
-  const starts = columnAddress(COLUMN_STARTS);
-  const full = columnAddress(COLUMN_SLOTS_FULL);
+  const waiting = WAITING_COUNTS;
   const wanted = i32x4.splat(<i32>signals);
   const never = f32x4.splat(never32);
   const lowest = f32x4.neg(never);
@@ -127,14 +125,8 @@ function gatherWaiting(used: u32): bool {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const lanes = v128.load(candidates + at);
     lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
-    const change = i32x4.sub(v128.load(inflight + at), v128.load(scraped + at));
-    const value = predictWaiting(
-      v128.load(waiting + at),
-      v128.load(running + at),
-      f32x4.convert_i32x4_s(change),
-      v128.load(starts + at),
-      v128.load(full + at),
-    );
+    if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) || waitingStands(at), 'predicted waiting counts are up to date');
+    const value = v128.load(waiting + at);
     v128.store(keys + at, value);
     const some = ofCandidates(value, lanes);
     least = f32x4.pmin(least, some);
@@ -172,8 +164,7 @@ function gather(used: u32): bool {
 
 /**
  * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, and notes the highest one of
- * the
- * candidates.
+ * the candidates, of each group too.
  * @param lastTerm the term that is added last, a constant of each call
  * @param long whether the prefix term has its second part, a constant of each call
  */
@@ -200,28 +191,34 @@ function addTerms(from: usize, end: usize, total: u32, lastTerm: u32, long: bool
   let best = lowest;
   let bestMatch = i32x4.splat(0);
   let longest = bestMatch;
-  for (let at = from; at < end; at += 16) {
-    const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
-    const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
-    const free = f32x4.sub(one, v128.load(usage + at));
-    const unused = f32x4.mul(f32x4.pmin(f32x4.pmax(free, zero), one), ofUsage);
-    const blocks = v128.load(matches + at);
-    const match = f32x4.convert_i32x4_s(blocks);
-    let held = f32x4.mul(match, ratio);
-    if (long) {
-      const reach = f32x4.pmin(one, f32x4.mul(match, length));
-      held = f32x4.add(held, f32x4.mul(share, f32x4.mul(reach, reach)));
+  for (let at = from; at < end; ) {
+    const stop = min(end, at + GROUP_BYTES);
+    let peak = lowest;
+    for (; at < stop; at += 16) {
+      const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
+      const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
+      const free = f32x4.sub(one, v128.load(usage + at));
+      const unused = f32x4.mul(f32x4.pmin(f32x4.pmax(free, zero), one), ofUsage);
+      const blocks = v128.load(matches + at);
+      const match = f32x4.convert_i32x4_s(blocks);
+      let held = f32x4.mul(match, ratio);
+      if (long) {
+        const reach = f32x4.pmin(one, f32x4.mul(match, length));
+        held = f32x4.add(held, f32x4.mul(share, f32x4.mul(reach, reach)));
+      }
+      const prefix = f32x4.mul(f32x4.pmin(f32x4.pmax(held, zero), one), ofPrefix);
+      let score: v128;
+      if (lastTerm == PREFIX) score = f32x4.add(f32x4.add(fewest, unused), prefix);
+      else if (lastTerm == USAGE) score = f32x4.add(f32x4.add(fewest, prefix), unused);
+      else score = f32x4.add(f32x4.add(unused, prefix), fewest);
+      v128.store(scores + at, score);
+      const lanes = v128.load(candidates + at);
+      peak = f32x4.pmax(peak, ofCandidates(score, lanes));
+      bestMatch = i32x4.max_s(bestMatch, v128.and(blocks, lanes));
+      longest = i32x4.max_s(longest, blocks);
     }
-    const prefix = f32x4.mul(f32x4.pmin(f32x4.pmax(held, zero), one), ofPrefix);
-    let score: v128;
-    if (lastTerm == PREFIX) score = f32x4.add(f32x4.add(fewest, unused), prefix);
-    else if (lastTerm == USAGE) score = f32x4.add(f32x4.add(fewest, prefix), unused);
-    else score = f32x4.add(f32x4.add(unused, prefix), fewest);
-    v128.store(scores + at, score);
-    const lanes = v128.load(candidates + at);
-    best = f32x4.pmax(best, ofCandidates(score, lanes));
-    bestMatch = i32x4.max_s(bestMatch, v128.and(blocks, lanes));
-    longest = i32x4.max_s(longest, blocks);
+    v128.store(PEAKS + (((stop - 16) / GROUP_BYTES) << 4), peak);
+    best = f32x4.pmax(best, peak);
   }
   noteHighest(laneMax(best));
   noteBestMatch(<u32>laneMaxOfIntegers(bestMatch));

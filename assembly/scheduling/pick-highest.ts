@@ -4,9 +4,12 @@
 import { slotOffset } from '../columns/column';
 import { laneMax, laneMaxOfIntegers, laneMinOfIntegers, laneSumOfIntegers } from '../columns/lanes';
 import { COLUMN_INFLIGHT, COLUMN_KNOWN, columnAddress } from '../endpoints';
-import { CANDIDATES, SCORE } from '../memory';
+import { CANDIDATES, PEAK_SLOTS, PEAKS, SCORE } from '../memory';
 import { randomBelow } from '../random';
 import { signalsRead, takeHighest } from './score-column';
+
+/** Bytes of a group of PEAKS in a column. */
+const GROUP_BYTES: usize = PEAK_SLOTS * 4;
 
 /** Key of what is not picked. */
 export const LOWEST: f32 = <f32>-3.4e38;
@@ -15,8 +18,6 @@ const LACKING: i32 = 0x40000000;
 
 /** Highest key among the candidates. */
 function highest(used: u32, keys: usize): f32 {
-  const noted: f32 = keys == SCORE ? takeHighest() : NaN;
-  if (!isNaN<f32>(noted)) return noted;
   const candidates = CANDIDATES;
   const lowest = f32x4.splat(LOWEST);
   let best = lowest;
@@ -49,8 +50,20 @@ function tied(at: usize, keys: usize): v128 {
   return v128.and(f32x4.eq(v128.load(keys + at), best), v128.load(CANDIDATES + at));
 }
 
-/** Goes through the candidates with the highest key. Four slots without one cost a load and a comparison. */
-function gatherTies(used: u32, keys: usize): void {
+/** End of the slots that hold no highest key from byte `at` of the columns on, by the peaks of their groups. */
+function withoutPeak(at: usize, end: usize): usize {
+  let from = at;
+  while (from < end && !v128.any_true(f32x4.eq(v128.load(PEAKS + ((from / GROUP_BYTES) << 4)), best))) {
+    from += GROUP_BYTES;
+  }
+  return min(from, end);
+}
+
+/**
+ * Goes through the candidates with the highest key. Four slots without one cost a load and a comparison.
+ * @param peaked whether PEAKS holds the highest keys of groups: a group without one costs that much as a whole
+ */
+function gatherTies(used: u32, keys: usize, peaked: bool): void {
   const inflight = columnAddress(COLUMN_INFLIGHT);
   const known = columnAddress(COLUMN_KNOWN);
   const signals = i32x4.splat(<i32>signalsRead);
@@ -61,6 +74,10 @@ function gatherTies(used: u32, keys: usize): void {
   let places = i32x4.splat(0);
   let all = counts;
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    if (peaked && (at & (GROUP_BYTES - 1)) == 0) {
+      at = withoutPeak(at, end);
+      if (at == end) break;
+    }
     if (!v128.any_true(f32x4.eq(v128.load(keys + at), key))) continue;
     const lanes = tied(at, keys);
     all = i32x4.sub(all, lanes);
@@ -107,8 +124,10 @@ function winnerBits(at: usize, keys: usize): u32 {
  * here, then by lot.
  */
 export function pickHighest(used: u32, keys: usize): u32 {
-  best = f32x4.splat(highest(used, keys));
-  gatherTies(used, keys);
+  const noted: f32 = keys == SCORE ? takeHighest() : NaN;
+  const peaked = !isNaN<f32>(noted);
+  best = f32x4.splat(peaked ? noted : highest(used, keys));
+  gatherTies(used, keys, peaked && used > PEAK_SLOTS);
   if (ties == 0) return u32.MAX_VALUE;
   let left: u32 = ties == 1 ? 0 : randomBelow(ties);
   for (let at: usize = ties == 1 ? place : 0, end = slotOffset(used); at < end; at += 16) {

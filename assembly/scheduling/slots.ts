@@ -16,6 +16,7 @@
 // burst of long prompts. What is in flight and not on the page counts as sent since. What stays off the page
 // (answers that a slow client still reads) is forgiven by one request a scrape, or a sixteenth of it (UNSEEN).
 import * as column from '../columns/column';
+import { renewWaiting } from '../columns/waiting';
 import {
   COLUMN_INFLIGHT,
   COLUMN_INFLIGHT_SCRAPED,
@@ -50,9 +51,13 @@ export function clearSlots(slot: u32): void {
   column.setF32(COLUMN_STARTS, slot, 0);
   column.setU32(COLUMN_INFLIGHT_SCRAPED, slot, 0);
   column.setF32(COLUMN_UNSEEN, slot, 0);
+  renewWaiting(slot);
 }
 
-/** Takes what a scrape says about the slots of an engine. Commit lock held. @param known SIGNAL_* bits of the scrape */
+/**
+ * Takes what a scrape says about the slots of an engine; its signals are written before. Commit lock held.
+ * @param known SIGNAL_* bits of the scrape
+ */
 export function noteSlots(slot: u32, known: u32, waiting: f32, running: f32): void {
   const both = SIGNAL_WAITING | SIGNAL_RUNNING;
   if ((known & both) == both) {
@@ -61,6 +66,7 @@ export function noteSlots(slot: u32, known: u32, waiting: f32, running: f32): vo
   }
   column.setU32(COLUMN_INFLIGHT_SCRAPED, slot, accountedFor(slot, (known & both) == both, waiting + running));
   column.setF32(COLUMN_STARTS, slot, running + STARTS_MIN + running * STARTS_SHARE);
+  renewWaiting(slot);
 }
 
 /**

@@ -1073,6 +1073,7 @@ export interface CoreFunctions {
   waitSlotMaskAddress(thread: U32, slot: U32): Usize;
   waitSlotReject(thread: U32, slot: U32): U32;
   waitSlotReturned(): I32;
+  waitingRenew(): void;
   weighMatches(used: U32): void;
 }
 
@@ -1295,6 +1296,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     waitSlotMaskAddress: exports.waitSlotMaskAddress,
     waitSlotReject: exports.waitSlotReject,
     waitSlotReturned: exports.waitSlotReturned,
+    waitingRenew: exports.waitingRenew,
     weighMatches: exports.weighMatches,
   };
 }

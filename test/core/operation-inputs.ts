@@ -231,6 +231,7 @@ export class PoisonedPool {
     // Requests are sent for it, which all other inputs would tell of.
     const order = ['coldOrder' as const, ...names.filter((name) => name !== 'coldOrder')];
     for (const [i, name] of order.entries()) this.#writes[name](row(seed * 100 + i + (name === other ? 50 : 0)));
+    this.#pool.core.call.waitingRenew();
   }
 
   /**

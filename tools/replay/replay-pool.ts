@@ -98,6 +98,7 @@ export class ReplayPool {
     const column = (number: number) => state.subarray(number * this.#slots, (number + 1) * this.#slots);
     const endpoints = (call.regionAddress(CORE.REGION_ENDPOINTS) >>> 0) >>> 2;
     u32.set(state.subarray(0, CORE.STATE_MATCH * this.#slots), endpoints);
+    call.waitingRenew();
     u32.set(column(CORE.STATE_MATCH), (call.matchAddress() >>> 0) >>> 2);
     u32.set(column(CORE.STATE_OVERLAP), (call.overlapAddress() >>> 0) >>> 2);
     const host = (call.hostAddress() >>> 0) >>> 2;
