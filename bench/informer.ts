@@ -4,18 +4,25 @@
 // What the metrics informer costs: 100 endpoints with a 36 KB page each, polled every 50 ms. The model servers are in a
 // process of their own; the share of a core is that of this process. Once with a scan that does nothing, which leaves
 // the cost of HTTP, once with the core's scanner and the shared columns behind it.
+//
+// ENDPOINTS=1000 BUSY=50 CPU_PERCENT=25 is a pool in which 50 endpoints have traffic, with --scrape-cpu-percent=25.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { ExpositionScanner } from '../dist/src/core/exposition-scanner.js';
 import { attachCore, createPoolMemory, defaultPoolSizes, EndpointTable } from '../dist/src/core/index.js';
 import { EngineTable } from '../dist/src/pool/engines/engine-table.js';
-import { MetricsInformer, type SignalSink } from '../dist/src/pool/sources/metrics-informer.js';
+import type { SignalSink } from '../dist/src/pool/sources/informer-options.js';
+import { MetricsInformer } from '../dist/src/pool/sources/metrics-informer.js';
 import { PageReader, type PageScanner } from '../dist/src/pool/sources/page-reader.js';
+import { PollPace } from '../dist/src/pool/sources/poll-pace.js';
 
 const ENDPOINTS = Number(process.env.ENDPOINTS ?? 100);
 const MEASURE_SECONDS = Number(process.env.MEASURE_SECONDS ?? 5);
 const PAGE_BYTES = Number(process.env.PAGE_BYTES ?? 36 * 1024);
+const BUSY = Number(process.env.BUSY ?? 0);
+const CPU_PERCENT = process.env.CPU_PERCENT;
+const INTERVAL_MS = 50;
 
 /** A page as vLLM's: mostly histograms, a few series that are wanted. */
 function makePage(): string {
@@ -51,17 +58,20 @@ async function measureBoth() {
   const servers = fork(import.meta.filename, ['servers'], { execArgv: process.execArgv });
   const [port] = (await once(servers, 'message')) as [number];
   const page = { found: [true, true, true, true, true], values: new Float64Array(5), labels: [] };
-  await measure(
-    'informer-http-floor',
-    port,
-    { compile: () => 0, begin() {}, feed() {}, end: () => page },
-    { publish: () => true, stale: () => true },
-  );
-  const core = attachCore(createPoolMemory(defaultPoolSizes, { hashSeed: 1n }), 0);
+  if (CPU_PERCENT === undefined) {
+    await measure(
+      'informer-http-floor',
+      port,
+      { compile: () => 0, begin() {}, feed() {}, end: () => page },
+      { publish: () => true, stale: () => true },
+    );
+  }
+  const sizes = { ...defaultPoolSizes, endpoints: Math.max(ENDPOINTS, defaultPoolSizes.endpoints) };
+  const core = attachCore(createPoolMemory(sizes, { hashSeed: 1n }), 0);
   const table = new EndpointTable(core);
   for (let slot = 0; slot < ENDPOINTS; slot += 1) table.open(slot, 1);
   await measure('informer', port, new ExpositionScanner(core), {
-    publish: (slot, _, signals, nowMs) => table.publish(slot, signals, nowMs),
+    publish: (slot, _, signals, _nowMs, agesFromMs) => table.publish(slot, signals, agesFromMs),
     stale: (slot) => table.markStale(slot),
   });
   servers.kill();
@@ -72,6 +82,9 @@ async function measure(name: string, port: number, scanner: PageScanner, sink: S
     reader: new PageReader(scanner, new EngineTable(), 8 << 20, { info() {}, warn() {} }, () => {}),
     sink,
     log: { info() {}, warn() {} },
+    intervalMs: INTERVAL_MS,
+    pace: new PollPace(INTERVAL_MS, CPU_PERCENT === undefined ? undefined : Number(CPU_PERCENT) / 100),
+    hasTraffic: (slot) => slot < BUSY,
   });
   informer.setEndpoints(
     Array.from({ length: ENDPOINTS }, (_, slot) => ({
@@ -87,13 +100,14 @@ async function measure(name: string, port: number, scanner: PageScanner, sink: S
       },
     })),
   );
-  await pause(1000);
+  await pause(CPU_PERCENT === undefined ? 1_000 : 5_000);
   const before = { cpu: process.cpuUsage(), scrapes: informer.counts.scrapes, at: performance.now() };
   await pause(MEASURE_SECONDS * 1000);
   const { user, system } = process.cpuUsage(before.cpu);
   const seconds = (performance.now() - before.at) / 1000;
   const { scrapes, faults } = informer.counts;
   const count = scrapes - before.scrapes;
+  const { use, freshness } = informer;
   informer.stop();
   const row = {
     name,
@@ -101,6 +115,10 @@ async function measure(name: string, port: number, scanner: PageScanner, sink: S
     user_us_per_scrape: user / count,
     system_us_per_scrape: system / count,
     scrapes_per_second: count / seconds,
+    busy_ms: use.busyMs,
+    quiet_ms: use.quietMs,
+    measured_share: use.usedShare,
+    oldest_ms: freshness.oldestMs,
     faults: Object.values(faults).reduce((sum, number) => sum + number, 0),
     node: process.version,
   };

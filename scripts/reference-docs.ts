@@ -130,6 +130,7 @@ const CORE_SOURCES: CoreMetricsSources = {
   scrapeErrors: never,
   sourceErrors: never,
   freshness: never,
+  polls: never,
   configReloads: never,
   latencyTrainer: undefined,
   samplesLost: undefined,

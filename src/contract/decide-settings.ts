@@ -20,8 +20,10 @@ export interface DecideSettings {
   readonly shadowEvery: number;
   /** Whether endpoints that fail leave the picks for a while. */
   readonly ejection: boolean;
-  /** Milliseconds between two scrapes of an endpoint. */
+  /** Milliseconds between two scrapes of an endpoint, at least. */
   readonly refreshMetricsMs: number;
+  /** Share of one core that scrapes may take before they come more rarely; undefined = the interval holds for all. */
+  readonly scrapeCpuShare: number | undefined;
   /** Age in milliseconds from which on signals count as unknown. */
   readonly stalenessMs: number;
   /** Same seed, same input, one shard: same decisions. */

@@ -127,7 +127,13 @@ export class EndpointTable {
     this.#core.call.endpointUntold(slot, untold ? 1 : 0);
   }
 
-  publish(slot: number, signals: EndpointSignals, nowMs: number): boolean {
+  /** Requests in flight on the endpoint of a slot, those of other replicas too. */
+  inflight(slot: number): number {
+    return this.#u32(CORE.COLUMN_INFLIGHT, slot);
+  }
+
+  /** @param agesFromMs time from which on the signals age, of the pool clock */
+  publish(slot: number, signals: EndpointSignals, agesFromMs: number): boolean {
     this.#core.asserts?.control();
     this.#core.asserts?.slot(slot);
     const { SIGNAL_WAITING, SIGNAL_RUNNING, SIGNAL_KV_USAGE, SIGNAL_ADAPTERS } = CORE;
@@ -151,7 +157,7 @@ export class EndpointTable {
       signals.kvUsage ?? 0,
       signals.blockTokens ?? 0,
       signals.blockCount ?? 0,
-      nowMs,
+      agesFromMs,
     );
     return busy === 0;
   }

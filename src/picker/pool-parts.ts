@@ -234,11 +234,11 @@ export class PoolParts {
 
   #makeInformers(): Informers {
     return createInformers(this.#options, this.#core, {
-      publish: (slot, generation, signals, now) => {
+      publish: (slot, generation, signals, now, agesFromMs) => {
         this.labels.hear(signals);
         this.facts.scraped(this.#pool.endpointOf(slot)?.id, signals);
         this.deaths?.watch.scraped(slot, generation);
-        return this.#pool.publish(slot, generation, signals, now);
+        return this.#pool.publish(slot, generation, signals, now, agesFromMs);
       },
       stale: (slot, generation) => this.#pool.stale(slot, generation),
       failed: (slot, generation) => this.deaths?.watch.scrapeFailed(slot, generation),

@@ -1,19 +1,30 @@
 import { randomBytes } from 'node:crypto';
 import type { DecideSettings } from '../contract/decide-settings.js';
 import { type FlagValues, flag, toggle } from './flag.js';
-import { parseFlagDuration, parseOptionalInteger } from './flag-values.js';
+import { parseFlagDuration, parseOptionalDuration, parseOptionalInteger } from './flag-values.js';
 
 const SIGNALS = 'Signals and decisions';
+export const REFRESH_MS = 50;
+const SCRAPE_PERCENT = 25;
 
 /** Flags of signals and decisions, in the order of the help. */
 export const DECIDE_FLAGS = {
-  'refresh-metrics-interval': flag(
+  'refresh-metrics-interval': flag<number | undefined>(
     SIGNALS,
     '<duration>',
-    50,
+    undefined,
     '50ms',
-    parseFlagDuration(0),
-    'Time between two scrapes of an endpoint, at least 50ms.',
+    parseOptionalDuration(0),
+    'Time between two scrapes of an endpoint, at least 50ms; --scrape-cpu-percent may stretch one that is not given.',
+  ),
+  'scrape-cpu-percent': flag<number | undefined>(
+    SIGNALS,
+    '<number>',
+    undefined,
+    '25',
+    parseOptionalInteger(1, 100),
+    'Share of one core that the scrapes of a pool may take: above it endpoints are scraped more rarely, quiet ones ' +
+      'first. No bound where only --refresh-metrics-interval is given.',
   ),
   'metrics-staleness-threshold': flag(
     SIGNALS,
@@ -51,6 +62,12 @@ export const DECIDE_FLAGS = {
   ),
 };
 
+/** Share of a core; undefined = scrapes have no bound. */
+function scrapeCpuShare({ refreshMetricsInterval, scrapeCpuPercent }: FlagValues<typeof DECIDE_FLAGS>) {
+  const isExact = refreshMetricsInterval !== undefined && scrapeCpuPercent === undefined;
+  return isExact ? undefined : (scrapeCpuPercent ?? SCRAPE_PERCENT) / 100;
+}
+
 /**
  * How requests are decided.
  * @param shadowEvery requests from one decision of a candidate to the next; 0 = there is none
@@ -63,7 +80,8 @@ export function decideSettings(flags: FlagValues<typeof DECIDE_FLAGS>, shadowEve
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     shadowEvery,
     ejection: !flags.disableEndpointEjection,
-    refreshMetricsMs: flags.refreshMetricsInterval,
+    refreshMetricsMs: flags.refreshMetricsInterval ?? REFRESH_MS,
+    scrapeCpuShare: scrapeCpuShare(flags),
     stalenessMs: flags.metricsStalenessThreshold,
     seed: flags.seed === undefined ? randomBytes(8).readBigUInt64LE() : BigInt(flags.seed),
   };

@@ -86,6 +86,11 @@ export function parseFlagDuration(least: number): FlagParser<number> {
   };
 }
 
+export function parseOptionalDuration(least: number): FlagParser<number | undefined> {
+  const parse = parseFlagDuration(least);
+  return (text, flag) => parse(text, flag, 0);
+}
+
 /** Longest warm-up: readiness waits for it. */
 const WARM_UP_MS_MAX = 3_000;
 

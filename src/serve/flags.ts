@@ -49,7 +49,7 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
   return {
     ...values,
     poolNamespace: values.poolNamespace || env.NAMESPACE || '',
-    refreshMetricsInterval: Math.max(REFRESH_MS_MIN, values.refreshMetricsInterval),
+    refreshMetricsInterval: atLeast(REFRESH_MS_MIN, values.refreshMetricsInterval),
     logLevel: logLevel(values),
     podName: env.POD_NAME || undefined,
     traces: traces.settings,
@@ -61,6 +61,10 @@ export function parseServeFlags(argv: readonly string[], env: Environment): Serv
       ...(asksForTraces(given, values) && traces.settings === undefined ? [NO_EXPORTER] : []),
     ],
   };
+}
+
+function atLeast(least: number, value: number | undefined): number | undefined {
+  return value === undefined ? undefined : Math.max(least, value);
 }
 
 const NO_TRACES = { settings: undefined, warnings: [] };
@@ -307,7 +311,7 @@ function withoutCompanion(given: readonly string[], values: ServeFlagValues): st
 
 function warningsOf(values: ServeFlagValues): readonly string[] {
   const warnings: string[] = [];
-  if (values.refreshMetricsInterval < REFRESH_MS_MIN) {
+  if ((values.refreshMetricsInterval ?? REFRESH_MS_MIN) < REFRESH_MS_MIN) {
     const given = `${values.refreshMetricsInterval}ms`;
     warnings.push(`--refresh-metrics-interval=${given} is clamped to ${REFRESH_MS_MIN}ms`);
   }

@@ -9,7 +9,7 @@ function sources(ageMs: number, rest: Partial<PartSources> = {}): PartSources {
   return {
     table: { read: () => reading } as unknown as PartSources['table'],
     pool: { assignments: [{ slot: 0 }] } as unknown as PartSources['pool'],
-    informers: { failures: 0, polled: () => ({ isScraped: true, ageMs, isFrozen: false }) },
+    informers: { failures: 0, polled: () => ({ isScraped: true, ageMs, intervalMs: 50, isFrozen: false }) },
     refreshMs: 50,
     connected: () => undefined,
     events: { feed: undefined } as unknown as PartSources['events'],
@@ -31,7 +31,7 @@ describe('the parts that the page shows', () => {
   });
 
   it('signals of a page that stands still are named', () => {
-    const informers = { failures: 0, polled: () => ({ isScraped: true, ageMs: 0, isFrozen: true }) };
+    const informers = { failures: 0, polled: () => ({ isScraped: true, ageMs: 0, intervalMs: 50, isFrozen: true }) };
     expect(part(sources(0, { informers }), 'Signals')).toMatchObject({ ok: false, text: 'of 1 endpoint 1 frozen' });
   });
 

@@ -5,7 +5,8 @@ import { createServer as createRawServer, type Server, type Socket } from 'node:
 import { afterEach, describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/src/core/endpoint-table.js';
 import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
-import { MetricsInformer, type MetricsInformerOptions } from '../../dist/src/pool/sources/metrics-informer.js';
+import type { MetricsInformerOptions } from '../../dist/src/pool/sources/informer-options.js';
+import { MetricsInformer } from '../../dist/src/pool/sources/metrics-informer.js';
 import { PageReader } from '../../dist/src/pool/sources/page-reader.js';
 import { CERTIFICATE, CERTIFICATE_KEY } from './certificate.js';
 import { endpointOf } from './endpoints.js';
@@ -461,4 +462,69 @@ describe('MetricsInformer', () => {
       expect(() => inform(options)).toThrow(field);
     });
   }
+});
+
+/** Intervals as they are while polls take their share. */
+const stretched = (busyMs: number, quietMs: number) => ({
+  intervals: { busyMs, quietMs },
+  usedShare: 0,
+  isStretched: true,
+  isOver: false,
+  spent() {},
+  polled() {},
+  look() {},
+});
+
+describe('MetricsInformer while polls take their share of a core', () => {
+  it('MetricsInformer asks endpoints with traffic, and with signals that change, more often than others', async () => {
+    const seen = [0, 0, 0];
+    const servers = await Promise.all(
+      seen.map((_, i) =>
+        serve((_request, response) => {
+          seen[i]! += 1;
+          response.end(page(i === 2 ? seen[i]! : 0));
+        }),
+      ),
+    );
+    // Time runs ten times as fast: an endpoint counts as quiet a tenth of a second after its last change.
+    const now = () => performance.now() * 10;
+    const { informer, until } = inform({ now, pace: stretched(100, 4_000), hasTraffic: (slot) => slot === 1 });
+    informer.setEndpoints(
+      servers.map(({ port }, slot) => ({ slot, generation: 1, endpoint: endpointOf(`${slot}`, '127.0.0.1', port) })),
+    );
+    await until(() => seen[1]! >= 60 && seen[2]! >= 60);
+    expect(seen[0]).toBeLessThan(30);
+    expect([0, 1, 2].map((slot) => informer.polled(slot)?.intervalMs)).toEqual([4_000, 100, 100]);
+  });
+
+  it('MetricsInformer asks a quiet endpoint soon after it has got a request', async () => {
+    const { port, seen } = await serve(answerPage(0));
+    const now = () => performance.now() * 10;
+    let traffic = false;
+    const { informer, until, poll } = inform({ now, pace: stretched(100, 1e9), hasTraffic: () => traffic });
+    poll(port);
+    await until(() => informer.polled(0)?.intervalMs === 1e9);
+    const before = seen.requests;
+    traffic = true;
+    await until(() => seen.requests > before + 2);
+    expect(informer.polled(0)?.intervalMs).toBe(100);
+  });
+
+  it('MetricsInformer takes signals that are asked for rarely neither for old nor for unknown', async () => {
+    const { port } = await serve(answerPage(0));
+    const now = () => performance.now() * 50;
+    const ages: number[] = [];
+    const stale: number[] = [];
+    const sink = {
+      publish: (_slot: number, _generation: number, _signals: EndpointSignals, nowMs: number, agesFromMs: number) =>
+        ages.push(agesFromMs - nowMs) > 0,
+      stale: (slot: number) => stale.push(slot) > 0,
+    };
+    const { informer, poll } = inform({ now, pace: stretched(10, 4_010), stalenessMs: 500, sink });
+    poll(port);
+    while (informer.polled(0)?.intervalMs !== 4_010) await new Promise((resolve) => setImmediate(resolve));
+    while (informer.polled(0)!.ageMs < 2_000) await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect([ages[0], ages.at(-1), stale]).toEqual([0, 4_000, []]);
+  });
 });

@@ -138,6 +138,15 @@ pointsman_session_held 3\n`,
     { page: PAGE.replace('0.04', '2').replace('0.05', '4'), health: { refreshMs: 1_000, stalenessMs: 10_000 } },
   ],
   [
+    'endpoints with traffic that are scraped rarely',
+    'note scrapes: of endpoints with traffic are 0.40 s apart, of others 1.00 s: they take 25 % of a core, their bound',
+    {
+      page:
+        `${PAGE}pointsman_scrape_interval_seconds{endpoints="busy"} 0.4\n` +
+        'pointsman_scrape_interval_seconds{endpoints="quiet"} 1\npointsman_scrape_cpu_share 0.251\n',
+    },
+  ],
+  [
     'blocks that engines do not confirm',
     'warning KV events: engines have not confirmed 80 of 120 blocks that were sent to them',
     {
@@ -341,6 +350,14 @@ pointsman_session_held 3\n`,
 ];
 
 describe('the diagnosis', () => {
+  it('the diagnosis takes signals for fresh that are asked for rarely by design', () => {
+    const page = PAGE.replace('0.05', '4.9');
+    const interval = (seconds: number) =>
+      `${page}pointsman_endpoint_scrape_interval_seconds{endpoint="b"} ${seconds}\n`;
+    expect(lines({ page: interval(4) })).toEqual([]);
+    expect(lines({ page: interval(3) })).toEqual(['note signals: older than 1000 ms of 1 of 2 endpoints: b (4.9 s)']);
+  });
+
   it('the diagnosis of a healthy picker is empty, with exit code 0', () => {
     expect(lines({})).toEqual([]);
     expect(exitCodeOf([])).toBe(0);

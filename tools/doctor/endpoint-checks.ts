@@ -17,6 +17,7 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
   }
   return [
     ...signals(reading, endpoints),
+    ...rareScrapes(reading),
     ...frozen(reading, endpoints),
     ...dead(reading, endpoints),
     ...ejected(reading, endpoints),
@@ -39,12 +40,22 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
       .filter(({ value }) => value === 0)
       .map(({ labels }) => labels.endpoint!),
   );
+  const refreshMs = health?.refreshMs ?? 0;
+  const intervals = new Map(
+    (samples.get('pointsman_endpoint_scrape_interval_seconds') ?? []).map(({ labels, value }) => [
+      labels.endpoint!,
+      value * 1000,
+    ]),
+  );
+  // What an endpoint is asked more rarely by design makes its signals no older.
+  const byDesignMs = (name: string) => Math.max(0, (intervals.get(name) ?? 0) - refreshMs);
+  const agedMs = (name: string) => (ages.get(name) ?? Number.POSITIVE_INFINITY) - byDesignMs(name);
   const staleMs = health?.stalenessMs ?? STALENESS_MS;
-  const oldMs = oldSignalsMs(health?.refreshMs ?? 0);
+  const oldMs = oldSignalsMs(refreshMs);
   // The age of an endpoint that was never read counts from the time at which it joined.
-  const isUnknown = (name: string) => never.has(name) || (ages.get(name) ?? Number.POSITIVE_INFINITY) > staleMs;
+  const isUnknown = (name: string) => never.has(name) || agedMs(name) > staleMs;
   const unknown = endpoints.filter(isUnknown);
-  const old = endpoints.filter((name) => !unknown.includes(name) && ages.get(name)! > oldMs);
+  const old = endpoints.filter((name) => !unknown.includes(name) && agedMs(name) > oldMs);
   const aged = (name: string) =>
     `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
@@ -59,6 +70,19 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
     found.push(condition('note', 'signals', text, remedy));
   }
   return found;
+}
+
+/** Endpoints with traffic that are asked more rarely than they should be, since scrapes take their share of a core. */
+function rareScrapes({ samples, health }: PickerReading): readonly Condition[] {
+  const intervals = samples.get('pointsman_scrape_interval_seconds') ?? [];
+  const seconds = (which: string) => intervals.find(({ labels }) => labels.endpoints === which)?.value ?? 0;
+  if (health === undefined || seconds('busy') * 1000 <= health.refreshMs) return [];
+  const share = samples.get('pointsman_scrape_cpu_share')?.[0]?.value ?? 0;
+  const text =
+    `of endpoints with traffic are ${seconds('busy').toFixed(2)} s apart, of others ${seconds('quiet').toFixed(2)} s` +
+    `: they take ${Math.round(share * 100)} % of a core, their bound`;
+  const remedy = 'raise --scrape-cpu-percent, or make the metrics pages of the engines smaller';
+  return [condition('note', 'scrapes', text, remedy)];
 }
 
 function frozen({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {

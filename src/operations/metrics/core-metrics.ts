@@ -23,12 +23,27 @@ export interface SourceAge {
   readonly freshness: { readonly endpoints: number; readonly stale: number; readonly oldestMs: number };
 }
 
+/** Polls of an endpoint's metrics page. */
+interface PolledShown {
+  readonly isScraped: boolean;
+  readonly ageMs: number;
+  readonly intervalMs: number;
+  readonly isFrozen: boolean;
+}
+
+/** Polls of metrics pages: intervals of endpoints with traffic and of others, and their share of a core. */
+export interface PollsShown {
+  readonly busyMs: number;
+  readonly quietMs: number;
+  readonly usedShare: number;
+}
+
 /** An endpoint with its columns and the polls of its metrics page. */
 export interface EndpointShown {
   readonly name: string;
   readonly reading: EndpointReading;
   /** Undefined = metrics are not fetched. */
-  readonly polled: { readonly isScraped: boolean; readonly ageMs: number; readonly isFrozen: boolean } | undefined;
+  readonly polled: PolledShown | undefined;
   /** Whether its engine sleeps. */
   readonly asleep: boolean;
   /** Requests per second that a limit of its engine's queue refused of late. */
@@ -53,6 +68,8 @@ export interface CoreMetricsSources {
   readonly sourceErrors: () => readonly SourceErrorCounts[];
   /** Age of each source's last data on its endpoints. */
   readonly freshness: () => readonly SourceAge[];
+  /** Undefined = metrics are not fetched. */
+  readonly polls: () => PollsShown | undefined;
   /** Versions of the configuration file since the start, by outcome. */
   readonly configReloads: () => Readonly<Record<string, number>>;
   /** Undefined when nothing predicts latency. */
@@ -117,6 +134,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
   });
   addEndpointGauges(exposition, sources);
   addSourceAges(exposition, sources);
+  addPollGauges(exposition, sources);
   if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
   const { samplesLost } = sources;
   if (samplesLost !== undefined) {
@@ -150,6 +168,28 @@ function addSourceErrors(exposition: MetricsExposition, { sourceErrors }: CoreMe
         ),
     });
   }
+}
+
+/** Registers how often metrics pages are polled, and what that takes. */
+function addPollGauges(exposition: MetricsExposition, { polls }: CoreMetricsSources): void {
+  exposition.addGauge({
+    name: 'pointsman_scrape_interval_seconds',
+    help:
+      'Time between two scrapes of an endpoint: of those with traffic (busy), and of the others (quiet); longer ' +
+      'while scrapes take their share of a core (--scrape-cpu-percent).',
+    labels: ['endpoints'],
+    read: () => {
+      const use = polls();
+      if (use === undefined) return [];
+      const row = (endpoints: string, ms: number) => ({ labels: { endpoints }, value: ms / 1_000 });
+      return [row('busy', use.busyMs), row('quiet', use.quietMs)];
+    },
+  });
+  exposition.addGauge({
+    name: 'pointsman_scrape_cpu_share',
+    help: 'Share of one core that scrapes of metrics pages take.',
+    read: () => [{ labels: {}, value: polls()?.usedShare ?? 0 }],
+  });
 }
 
 /** Registers the largest age and the number of stale endpoints over the sources of each type. */
@@ -234,6 +274,11 @@ const endpointGauges: readonly (readonly [
     'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics ' +
       'are not fetched.',
     (_, { polled }) => (polled === undefined ? undefined : Math.max(0, polled.ageMs) / 1000),
+  ],
+  [
+    'scrape_interval_seconds',
+    'Time from its last good scrape to the next one, as planned; no series where metrics are not fetched.',
+    (_, { polled }) => (polled === undefined ? undefined : polled.intervalMs / 1000),
   ],
   [
     'scraped',

@@ -1,23 +1,18 @@
 import type { AttributeSourceSettings, PageSettings } from '../../config/attribute-sources.js';
 import type { Endpoint, SlotUpdate } from '../../contract/endpoint.js';
 import type { ServedModel } from '../../contract/endpoint-facts.js';
-import type { EndpointSignals } from '../../core/endpoint-table.js';
+import { type EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
 import { ExpositionScanner } from '../../core/exposition-scanner.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { EngineTable } from '../../pool/engines/engine-table.js';
 import { AttributeReader } from '../../pool/sources/attribute-reader.js';
-import {
-  MetricsInformer,
-  type MetricsInformerOptions,
-  type PageLocation,
-  type PolledSlot,
-  type SignalSink,
-  type SourceFreshness,
-  type SourceTypes,
-} from '../../pool/sources/metrics-informer.js';
+import type { MetricsInformerOptions, PageLocation, SignalSink } from '../../pool/sources/informer-options.js';
+import { MetricsInformer } from '../../pool/sources/metrics-informer.js';
 import { ModelsReader } from '../../pool/sources/models-reader.js';
 import { PageReader } from '../../pool/sources/page-reader.js';
+import { PollPace } from '../../pool/sources/poll-pace.js';
+import type { PolledSlot, PollUse, SourceFreshness, SourceTypes } from '../../pool/sources/source-state.js';
 import { PEM_BYTES_MAX, readPlainText } from '../../runtime/plain-file.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { readProblem } from '../../runtime/read-problem.js';
@@ -104,6 +99,11 @@ export class Informers {
     return this.#sources.map(({ types, informer }) => ({ source: types.source, freshness: informer.freshness }));
   }
 
+  /** What the polls of the metrics pages take; undefined = metrics are not fetched. */
+  get use(): PollUse | undefined {
+    return this.#sources.find(({ types }) => types === CORE_METRICS)?.informer.use;
+  }
+
   /** Polls of a slot's metrics page; undefined = metrics are not fetched. */
   polled(slot: number): PolledSlot | undefined {
     return this.#sources.find(({ types }) => types === CORE_METRICS)?.informer.polled(slot);
@@ -150,6 +150,7 @@ function metricsInformer(
   sinks: InformerSinks,
 ): MetricsInformer {
   const answered = new AnsweredRequests(new SampleReader(core), poolClockMs);
+  const table = new EndpointTable(core);
   const { metricsSource, extractor, attributeSources, scheduling } = options.configuration;
   const elsewhere = new Set(attributeSources.flatMap(({ metrics }) => metrics.map(({ attribute }) => attribute)));
   const engines = new EngineTable({
@@ -159,11 +160,16 @@ function metricsInformer(
     defaultEngine: extractor.defaultEngine,
     loadedAdapters: scheduling.readsLoadedAdapters,
   });
+  const common = informerOptions(options, 'metrics-data-source', metricsSource);
+  // An interval that is written down holds.
+  const share = metricsSource.intervalMs === undefined ? options.decide.scrapeCpuShare : undefined;
   return new MetricsInformer({
-    ...informerOptions(options, 'metrics-data-source', metricsSource),
+    ...common,
     reader: new PageReader(scanner, engines, PAGE_BYTES_MAX, options.log, sinks.showAdapter),
     sink: sinks,
     answered: (slot, generation) => answered.of(slot, generation),
+    pace: new PollPace(common.intervalMs, share),
+    hasTraffic: (slot) => table.inflight(slot) > 0,
     pageBytesMax: PAGE_BYTES_MAX,
   });
 }
@@ -206,7 +212,7 @@ function modelsInformer(options: PickerOptions, page: PageSettings, reader: Mode
   });
 }
 
-type CommonOptions = Omit<MetricsInformerOptions, 'reader' | 'sink'>;
+type CommonOptions = Omit<MetricsInformerOptions, 'reader' | 'sink'> & { readonly intervalMs: number };
 
 function informerOptions(options: PickerOptions, name: string, page: PageSettings, atNode = false): CommonOptions {
   const { configuration, log, decide } = options;

@@ -44,6 +44,7 @@ export interface PartState {
 interface PolledState {
   readonly isScraped: boolean;
   readonly isFrozen: boolean;
+  readonly ageMs: number;
 }
 
 /** Sources of the page's snapshots. */
@@ -112,16 +113,17 @@ export class PageSnapshots {
   #endpoint(slot: number, id: string, nowMs: number, traffic: ReadonlyMap<number, EndpointTraffic>): EndpointShown {
     const reading = this.#sources.table.read(slot);
     const { waiting, running, kvUsage, inflight, inflightTokens: tokens, signalTimeMs } = reading;
+    const polled = this.#sources.polled(slot);
     const { share = 0, hitRate = null, ttftMs = null } = traffic.get(slot) ?? {};
     return {
       id,
-      state: stateOf(reading, this.#sources.polled(slot)),
+      state: stateOf(reading, polled),
       inflight,
       tokens,
       waiting: waiting ?? null,
       running: running ?? null,
       kvUsage: kvUsage ?? null,
-      ageMs: signalTimeMs === 0 ? null : Math.round(nowMs - signalTimeMs),
+      ageMs: signalTimeMs === 0 ? null : Math.round(polled?.ageMs ?? nowMs - signalTimeMs),
       share,
       hitRate,
       ttftMs,

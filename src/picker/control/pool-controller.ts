@@ -272,9 +272,10 @@ export class PoolController {
   /**
    * Writes the signals of a scrape and follows the engine's cache size. Requests that the engine refused of late count
    * as waiting.
+   * @param agesFromMs time from which on the signals age (SignalSink)
    * @returns false when they could not be written now
    */
-  publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean {
+  publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number, agesFromMs = nowMs): boolean {
     if (this.#assignments.get(slot)?.generation !== generation) return true;
     this.#followCapacity(slot, signals);
     this.#followStart(slot, generation, signals.startSeconds);
@@ -282,7 +283,7 @@ export class PoolController {
     const refused = this.refusals.note(slot, signals.figures, nowMs);
     const { waiting } = signals;
     const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused, refused };
-    return this.#options.table.publish(slot, told, nowMs);
+    return this.#options.table.publish(slot, told, agesFromMs);
   }
 
   /** The block sizes of the index and of the engine differ; both capacities are the same number of tokens. */

@@ -246,6 +246,7 @@ export class PoolPages implements Part {
       scrapeErrors: () => informers.failures,
       sourceErrors: () => informers.errors,
       freshness: () => informers.freshness,
+      polls: () => informers.use,
       configReloads: () => reload?.counts ?? NO_RELOADS,
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,

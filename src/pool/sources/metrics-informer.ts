@@ -1,117 +1,28 @@
 import { type Endpoint, endpointAddress, type SlotAssignment, type SlotUpdate } from '../../contract/endpoint.js';
 import type { EndpointSignals } from '../../core/endpoint-table.js';
+import type { MetricsInformerOptions, PageLocation, SignalSink } from './informer-options.js';
 import { PageBuffers } from './page-buffers.js';
 import { PageWatch } from './page-watch.js';
+import { type PolledNumbers, PollPace } from './poll-pace.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
-import {
-  ScrapeConnection,
-  type ScrapeMeans,
-  type ScrapeTls,
-  type ScrapeTlsOptions,
-  scrapeTls,
-} from './scrape-connection.js';
+import { ScrapeConnection, type ScrapeMeans, type ScrapeTls, scrapeTls } from './scrape-connection.js';
 import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
 import type { InformerLog, SignalReader } from './signal-reader.js';
+import type { InformerCounts, PolledSlot, PollUse, SourceFreshness } from './source-state.js';
+import { type Sleeper, WakeWheel } from './wake-wheel.js';
 
-/**
- * Sink of scraped signals. Both methods answer false when they could not apply it now (the lock's owner has just died).
- */
-export interface SignalSink {
-  /**
-   * A good scrape: tried again with the next one after false. `adapters` is the same object as long as nothing changed.
-   */
-  publish(slot: number, generation: number, signals: EndpointSignals, nowMs: number): boolean;
-  /** Called once when published signals are too old, and again at the next tick as long as it returns false. */
-  stale(slot: number, generation: number): boolean;
-  /** Called when a scrape has failed. */
-  failed?(slot: number, generation: number): void;
-}
-
-export interface MetricsInformerOptions {
-  readonly reader: SignalReader;
-  readonly sink: SignalSink;
-  readonly log: InformerLog;
-  /** Interval of scrapes. Default 50. */
-  readonly intervalMs?: number | undefined;
-  /** From the start of a scrape to its last byte. Default 1000. */
-  readonly timeoutMs?: number | undefined;
-  /** Bound on the bytes of a metrics page. Default 8 MiB. */
-  readonly pageBytesMax?: number | undefined;
-  /** Without a good scrape for so long an endpoint's signals are unknown. Default 2000. */
-  readonly stalenessMs?: number | undefined;
-  /** Default http. */
-  readonly scheme?: 'http' | 'https' | undefined;
-  /** Path of the metrics page. Default /metrics. */
-  readonly path?: string | undefined;
-  /** Address of an endpoint's page. Default: its own address and port. */
-  readonly locate?: ((endpoint: Endpoint) => PageLocation) | undefined;
-  /**
-   * Only used with https. By default any certificate is taken: model servers are met by IP and mostly sign for
-   * themselves.
-   */
-  readonly tls?: ScrapeTlsOptions | undefined;
-  /**
-   * Requests that the endpoint of a slot has answered so far. Present = pages are found that stand still while requests
-   * end.
-   */
-  readonly answered?: ((slot: number, generation: number) => number) | undefined;
-  /** Milliseconds that never step back; also the time given to the sink. Default performance.now. */
-  readonly now?: (() => number) | undefined;
-  /** From [0, 1). Default Math.random. */
-  readonly random?: (() => number) | undefined;
-}
-
-/** Address of a page. */
-export interface PageLocation {
-  /** IP literal or host name. */
-  readonly host: string;
-  readonly port: number;
-  /** Name that the certificate must be for; absent = `host`. */
-  readonly serverName?: string | undefined;
-}
-
-/** Counts since the start. */
-export interface InformerCounts {
-  readonly scrapes: number;
-  /** Good scrapes of pages that held none of the wanted metrics. */
-  readonly pagesWithoutSignals: number;
-  /** Good scrapes that the sink did not accept. */
-  readonly refused: number;
-  readonly faults: Readonly<Record<ScrapeFaultKind, number>>;
-}
-
-/** Age of a source's last data on its endpoints. */
-export interface SourceFreshness {
-  readonly endpoints: number;
-  /** Endpoints without a good page, or with one that is too old: their values are unknown. */
-  readonly stale: number;
-  /** Milliseconds since the last good page of the endpoint that has gone without for longest, or since it is polled. */
-  readonly oldestMs: number;
-}
-
-/** Polls of one slot. */
-export interface PolledSlot {
-  /** Whether there has been a good page. */
-  readonly isScraped: boolean;
-  /** Milliseconds since the last good page, or since it is polled. */
-  readonly ageMs: number;
-  /** Whether the page stands still although requests end at the endpoint. */
-  readonly isFrozen: boolean;
-}
-
-/** Types of the plugins that a page is fetched and read by: label values of the error counters. */
-export interface SourceTypes {
-  readonly source: string;
-  readonly extractors: readonly string[];
-}
-
-interface Target {
+interface Target extends Sleeper {
   readonly slot: number;
   readonly generation: number;
   endpoint: Endpoint;
   reading: unknown;
   readonly connection: ScrapeConnection;
   dueMs: number;
+  /** From the last good scrape to the next one, as planned. */
+  intervalMs: number;
+  /** Last time at which it had traffic, or its signals had changed. */
+  busyMs: number;
+  signals: EndpointSignals | undefined;
   /** Start of the scrape under way; undefined = none. */
   startedMs: number | undefined;
   /** Whether there has been a good scrape. */
@@ -135,6 +46,16 @@ const READ_BYTES = 64 * 1024;
 const TELL_FROZEN_MS = 60_000;
 /** Bound on the delay of an endpoint's first poll, with any interval. */
 const FIRST_POLL_MS_MAX = 50;
+/** Time after its last traffic for which an endpoint counts as busy. */
+const BUSY_MS = 1_000;
+/** Ticks in which every endpoint without traffic is looked at once whether it has some. */
+const LOOK_TICKS = 10;
+/** Planned intervals without a good page after which signals are unknown, where that is longer than the staleness. */
+const STALE_INTERVALS = 3;
+/** Bound on the polls that a tick starts, each of which may open a connection. */
+const STARTS_MAX = 128;
+/** Least time between two lines of the log that the polls take more than their share. */
+const TELL_OVER_MS = 60_000;
 
 /**
  * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all
@@ -154,11 +75,19 @@ export class MetricsInformer {
   readonly #now: () => number;
   readonly #random: () => number;
   readonly #answered: MetricsInformerOptions['answered'];
+  readonly #hasTraffic: (slot: number, generation: number) => boolean;
+  readonly #pace: Pick<PollPace, keyof PollPace>;
   readonly #means: ScrapeMeans;
   readonly #targets = new Map<number, Target>();
-  /** The same targets in polling order, and where the next tick goes on. */
+  /** The same targets in a row. */
   #order: Target[] = [];
-  #cursor = 0;
+  readonly #tickMs: number;
+  readonly #wheel: WakeWheel<Target>;
+  /** Targets whose polls are due and had to wait for the next tick. */
+  readonly #late: Target[] = [];
+  /** Place in the order where the looks for traffic go on. */
+  #looked = 0;
+  #toldOverMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #scrapes = 0;
   #pagesWithoutSignals = 0;
@@ -180,12 +109,17 @@ export class MetricsInformer {
     this.#now = options.now ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     this.#answered = options.answered;
+    this.#hasTraffic = options.hasTraffic ?? (() => false);
+    this.#pace = options.pace ?? new PollPace(this.#intervalMs, undefined);
     this.#means = {
+      spent: (ms) => this.#pace.spent(ms),
       buffers: new PageBuffers(),
       pageBytesMax: positive('pageBytesMax', options.pageBytesMax ?? 8 * 1024 * 1024),
       readBuffer: Buffer.allocUnsafeSlow(READ_BYTES),
     };
     this.#reader = options.reader;
+    this.#tickMs = tickMs(this.#intervalMs);
+    this.#wheel = new WakeWheel(this.#tickMs, this.#now());
   }
 
   get counts(): InformerCounts {
@@ -208,6 +142,12 @@ export class MetricsInformer {
     return { endpoints: this.#order.length, stale, oldestMs };
   }
 
+  /** What the polls take. */
+  get use(): PollUse {
+    const { intervals, usedShare, isOver } = this.#pace;
+    return { ...intervals, usedShare, isOver };
+  }
+
   /** What is known of the polls of a slot; undefined = it is not polled. */
   polled(slot: number): PolledSlot | undefined {
     const target = this.#targets.get(slot);
@@ -215,6 +155,7 @@ export class MetricsInformer {
     return {
       isScraped: target.everScraped,
       ageMs: this.#now() - target.lastGoodMs,
+      intervalMs: target.intervalMs,
       isFrozen: target.watch?.isFrozen ?? false,
     };
   }
@@ -240,7 +181,7 @@ export class MetricsInformer {
     }
     this.#order = [...this.#targets.values()];
     if (this.#order.length === 0) this.#stopTimer();
-    else this.#timer ??= setInterval(() => this.#tick(), tickMs(this.#intervalMs));
+    else this.#timer ??= setInterval(() => this.#tick(), this.#tickMs);
   }
 
   /** Stops polling and closes every connection. `setEndpoints` starts it again. */
@@ -257,6 +198,7 @@ export class MetricsInformer {
     const target = this.#targets.get(slot);
     if (target?.generation !== generation) return;
     target.connection.close();
+    this.#wheel.forget(target);
     this.#targets.delete(slot);
   }
 
@@ -274,6 +216,9 @@ export class MetricsInformer {
         (fault) => this.#failed(target, fault),
       ),
       dueMs: now + this.#random() * Math.min(this.#intervalMs, FIRST_POLL_MS_MAX),
+      intervalMs: this.#intervalMs,
+      busyMs: now,
+      signals: undefined,
       startedMs: undefined,
       everScraped: false,
       lastGoodMs: now,
@@ -284,7 +229,9 @@ export class MetricsInformer {
       watch: this.#answered === undefined ? undefined : new PageWatch(),
       toldFrozen: false,
       toldFrozenMs: Number.NEGATIVE_INFINITY,
+      wakeTurn: 0,
     };
+    this.#plan(target);
     return target;
   }
 
@@ -295,30 +242,83 @@ export class MetricsInformer {
   }
 
   #tick(): void {
+    const began = performance.now();
     const now = this.#now();
-    // Half a tick early or half a tick late: on average in time.
-    const due = now + tickMs(this.#intervalMs) / 2;
+    this.#pace.look(now, () => this.#numbers(now));
+    if (this.#pace.isStretched) this.#lookForTraffic(now);
+    this.#poll(now);
+    this.#pace.spent(performance.now() - began);
+    if (this.#pace.isOver) this.#tellOver(now);
+  }
+
+  #numbers(now: number): PolledNumbers {
+    let busy = 0;
+    for (const target of this.#order) if (now - target.busyMs < BUSY_MS) busy += 1;
+    return { busy, quiet: this.#order.length - busy };
+  }
+
+  /** Looks at a part of the endpoints: one that has got requests is polled soon. */
+  #lookForTraffic(now: number): void {
     const order = this.#order;
-    let starts = startsPerTick(order.length, this.#intervalMs);
-    let next = -1;
-    for (let i = 0; i < order.length; i += 1) {
-      const at = (this.#cursor + i) % order.length;
-      const target = order[at]!;
-      if (target.fresh && now - target.lastGoodMs >= this.#stalenessMs) this.#markStale(target);
+    const { busyMs } = this.#pace.intervals;
+    for (let i = Math.ceil(order.length / LOOK_TICKS); i > 0; i -= 1) {
+      this.#looked = (this.#looked + 1) % order.length;
+      const target = order[this.#looked]!;
+      if (!this.#hasTraffic(target.slot, target.generation)) continue;
+      target.busyMs = now;
+      if (target.failures > 0 || target.dueMs <= now + busyMs) continue;
+      target.dueMs = now + busyMs * this.#random();
+      this.#plan(target);
+    }
+  }
+
+  #tellOver(now: number): void {
+    if (now - this.#toldOverMs < TELL_OVER_MS) return;
+    this.#toldOverMs = now;
+    const { usedShare, intervals } = this.#pace;
+    this.#log.warn(
+      { share: Number(usedShare.toFixed(2)), seconds: intervals.quietMs / 1_000, endpoints: this.#order.length },
+      'scrapes take more than their share of a core although they are as rare as they may be: raise ' +
+        '--scrape-cpu-percent, or look for the metrics that make the pages of the endpoints large',
+    );
+  }
+
+  /** Starts the polls that are due, and ends those that take too long. */
+  #poll(now: number): void {
+    let starts = Math.min(STARTS_MAX, startsPerTick(this.#order.length, this.#intervalMs));
+    const woken = [...this.#late.splice(0), ...this.#wheel.woken(now)];
+    for (const target of woken) {
+      if (this.#targets.get(target.slot) !== target) continue;
+      if (target.fresh && now - target.lastGoodMs >= this.#staleMs(target)) this.#markStale(target);
       if (target.startedMs !== undefined) {
         if (now - target.startedMs >= this.#timeoutMs) this.#timeOut(target);
-      } else if (due >= target.dueMs) {
-        if (starts > 0) {
-          starts -= 1;
-          this.#request(target, now);
-        } else if (next < 0) next = at;
+      } else if (now + this.#tickMs / 2 >= target.dueMs) {
+        if (starts === 0) {
+          this.#late.push(target);
+          continue;
+        }
+        starts -= 1;
+        this.#request(target, now);
       }
+      this.#plan(target);
     }
-    if (next >= 0) this.#cursor = next;
+  }
+
+  /** Has the endpoint looked at when its next poll is due, or its scrape or its signals are too old. */
+  #plan(target: Target): void {
+    const { startedMs, dueMs, fresh, lastGoodMs } = target;
+    const pollMs = startedMs === undefined ? dueMs : startedMs + this.#timeoutMs;
+    this.#wheel.wakeAt(target, fresh ? Math.min(pollMs, lastGoodMs + this.#staleMs(target)) : pollMs);
+  }
+
+  /** Age from which on the signals of an endpoint are unknown. */
+  #staleMs({ intervalMs }: Target): number {
+    return Math.max(this.#stalenessMs, intervalMs > this.#intervalMs ? STALE_INTERVALS * intervalMs : 0);
   }
 
   #request(target: Target, now: number): void {
     target.startedMs = now;
+    this.#pace.polled();
     try {
       target.connection.request();
     } catch (error) {
@@ -339,7 +339,10 @@ export class MetricsInformer {
       const read = this.#reader.read(target.reading, page);
       empty = read.empty;
       if (!empty) this.#watch(target, read.signals, page, now);
-      applied = this.#sink.publish(target.slot, target.generation, read.signals, now);
+      const { busyMs, quietMs } = this.#pace.intervals;
+      target.intervalMs = this.#isBusy(target, read.signals, now) ? busyMs : quietMs;
+      const agesFromMs = now + target.intervalMs - this.#intervalMs;
+      applied = this.#sink.publish(target.slot, target.generation, read.signals, now, agesFromMs);
     } catch (error) {
       this.#failed(target, new ScrapeFault('scan', String(error)));
       return;
@@ -352,8 +355,8 @@ export class MetricsInformer {
     }
     // The second poll comes after a random part of the interval, so that endpoints found together do not stay in step.
     target.dueMs = target.everScraped
-      ? nextPollMs(target.startedMs!, this.#intervalMs, this.#random)
-      : target.startedMs! + this.#intervalMs * this.#random();
+      ? nextPollMs(target.startedMs!, target.intervalMs, this.#random)
+      : target.startedMs! + target.intervalMs * this.#random();
     target.startedMs = undefined;
     target.everScraped = true;
     target.failures = 0;
@@ -361,6 +364,17 @@ export class MetricsInformer {
       target.fresh = true;
       target.lastGoodMs = now;
     }
+    this.#plan(target);
+  }
+
+  /** Whether the endpoint has traffic, from here or as its changing signals show, or had some a moment ago. */
+  #isBusy(target: Target, signals: EndpointSignals, now: number): boolean {
+    const before = target.signals;
+    target.signals = signals;
+    const isSame =
+      signals.waiting === before?.waiting && signals.running === before?.running && signals.kvUsage === before?.kvUsage;
+    if (!isSame || this.#hasTraffic(target.slot, target.generation)) target.busyMs = now;
+    return now - target.busyMs < BUSY_MS;
   }
 
   #watch(target: Target, signals: EndpointSignals, page: Uint8Array, now: number): void {
@@ -395,6 +409,7 @@ export class MetricsInformer {
     target.failures += 1;
     target.lastFault = fault.message;
     target.dueMs = now + backoffMs(target.failures, this.#intervalMs, this.#random);
+    this.#plan(target);
     this.#sink.failed?.(target.slot, target.generation);
     if (target.failures === 1 && !target.everScraped) {
       this.#log.warn({ ...this.#fields(target), fault: fault.kind }, `metrics cannot be scraped yet: ${fault.message}`);
@@ -406,7 +421,8 @@ export class MetricsInformer {
     target.fresh = false;
     this.#log.warn(
       this.#fields(target),
-      `no good scrape for ${this.#stalenessMs} ms, signals are unknown: ${target.lastFault || 'no answer yet'}`,
+      `no good scrape for ${Math.round(this.#staleMs(target))} ms, signals are unknown: ` +
+        (target.lastFault || 'no answer yet'),
     );
   }
 

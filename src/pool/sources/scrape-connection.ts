@@ -36,6 +36,8 @@ export interface ScrapeAddress {
 
 /** State that the connections of a thread share. */
 export interface ScrapeMeans {
+  /** Told the time that reading pages took. */
+  readonly spent: (ms: number) => void;
   readonly buffers: PageBuffers;
   readonly pageBytesMax: number;
   /** Filled and read within one callback, so that one is enough for all sockets of a thread. */
@@ -103,7 +105,7 @@ export class ScrapeConnection {
       noDelay: true,
       onread: {
         buffer: this.#means.readBuffer,
-        callback: (bytes, buffer) => this.#read(socket, bytes, buffer as Buffer),
+        callback: (bytes, buffer) => this.#timed(socket, bytes, buffer as Buffer),
       },
     };
     const socket: Socket =
@@ -123,6 +125,13 @@ export class ScrapeConnection {
     this.#socket = undefined;
     this.#parser.reset();
     socket?.destroy();
+  }
+
+  #timed(socket: Socket, length: number, buffer: Buffer): boolean {
+    const began = performance.now();
+    const more = this.#read(socket, length, buffer);
+    this.#means.spent(performance.now() - began);
+    return more;
   }
 
   #read(socket: Socket, length: number, buffer: Buffer): boolean {
