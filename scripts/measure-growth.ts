@@ -165,6 +165,8 @@ interface Totals {
   readonly spentMs: number;
   readonly bytes: number;
   readonly messages: number;
+  /** Placements that were left out. */
+  readonly untold: number;
 }
 
 function totals(replicas: readonly Replica[]): Totals {
@@ -173,6 +175,7 @@ function totals(replicas: readonly Replica[]): Totals {
     spentMs: sum(({ spentMs }) => spentMs),
     bytes: sum(({ replicator }) => replicator.counts.sentBytes),
     messages: sum(({ replicator }) => replicator.counts.sentMessages),
+    untold: sum(({ replicator }) => replicator.counts.untoldPlacements),
   };
 }
 
@@ -217,6 +220,7 @@ function conversations(replicas: readonly Replica[], wire: Wire) {
     microseconds: (1_000 * spentMs) / replicas.length / requests,
     bytes: (after.bytes - before!.bytes) / requests,
     messages: (after.messages - before!.messages) / SECONDS,
+    untold: (after.untold - before!.untold) / requests,
   };
 }
 
@@ -253,6 +257,7 @@ for (const count of values.replicas.split(',').map(Number)) {
     'bytes sent a request': measured.bytes.toFixed(0),
     'interval, ms': Math.max(...replicas.map(({ replicator }) => replicator.intervalMs)).toFixed(0),
     'messages sent a second': measured.messages.toFixed(0),
+    'placements left out': `${(100 * measured.untold).toFixed(0)} %`,
     'burst, max / mean': burst(replicas, wire).toFixed(2),
   };
   console.table(rows);

@@ -50,10 +50,12 @@ export interface ReplicatorOptions {
   /** Milliseconds since 1970, by a clock that is not set while the process runs: late messages are told by it. */
   readonly wallMs: () => number;
   readonly log: (level: 'info' | 'warn', text: string, details?: object) => void;
-  /** Share of one core that the exchange may take before its updates come less often; absent = no bound. */
+  /** Share of one core that the exchange may take before its updates are fewer and shorter; absent = no bound. */
   readonly cpuShare?: number | undefined;
   /** Milliseconds of CPU or elapsed time, by which the share is measured; absent = `performance.now`. */
   readonly workMs?: (() => number) | undefined;
+  /** From [0, 1); absent = Math.random. */
+  readonly random?: (() => number) | undefined;
 }
 
 /** Counters of replication. */
@@ -66,6 +68,8 @@ export interface ReplicationCounts {
   readonly badMessages: Record<BadMessage, number>;
   gaps: number;
   lostPlacements: number;
+  /** Placements that were not worth telling within the share. */
+  untoldPlacements: number;
   snapshotsSent: number;
   snapshotsTaken: number;
 }
@@ -79,6 +83,7 @@ export function noCounts(): ReplicationCounts {
     badMessages: Object.fromEntries(BAD_MESSAGES.map((reason) => [reason, 0])) as Record<BadMessage, number>,
     gaps: 0,
     lostPlacements: 0,
+    untoldPlacements: 0,
     snapshotsSent: 0,
     snapshotsTaken: 0,
   };
@@ -99,6 +104,7 @@ export class Replicator {
   readonly #freshness: MessageFreshness;
   readonly #pace: ExchangePace;
   readonly #workMs: () => number;
+  readonly #random: () => number;
   /** Placements since the last update. */
   #waiting: Placement[] = [];
   #waitingHashes = 0;
@@ -133,6 +139,14 @@ export class Replicator {
       { cpuShare: this.#pace.usedShare, intervalMs: this.#pace.intervalMs },
     ),
   );
+  readonly #untold = new PacedReport<string>(() =>
+    this.#options.log(
+      'warn',
+      'short prompts are not told to other replicas, so that sharing stays within --replication-cpu-percent: they ' +
+        'lose cache hits; raise it, or make groups of replicas',
+      { cpuShare: this.#pace.usedShare, leastBlocks: this.#pace.leastBlocks },
+    ),
+  );
   readonly #heard = new PacedReport<{ readonly replica: string; readonly epoch: number }>(
     (peer, count) => this.#options.log('info', 'a replica is heard', { ...peer, ...more(count) }),
     PEERS_MAX,
@@ -148,6 +162,7 @@ export class Replicator {
     this.#freshness = new MessageFreshness(options.key !== undefined);
     this.#pace = new ExchangePace(options.cpuShare ?? 1);
     this.#workMs = options.workMs ?? (() => performance.now());
+    this.#random = options.random ?? Math.random;
     if (!options.sharesIndex) this.#snapshots.settle();
   }
 
@@ -163,6 +178,11 @@ export class Replicator {
   /** Milliseconds between two updates of this replica. */
   get intervalMs(): number {
     return this.#pace.intervalMs;
+  }
+
+  /** Blocks from which on every placement is told; 0 = all are. */
+  get leastBlocks(): number {
+    return this.#pace.leastBlocks;
   }
 
   /** Share of one core that the exchange takes. */
@@ -207,6 +227,7 @@ export class Replicator {
     this.#pace.spent(this.#workMs() - began);
     this.#pace.look(nowMs);
     if (this.#pace.isOver) this.#costly.note('over', nowMs);
+    else if (this.#pace.leastBlocks > 0) this.#untold.note('untold', nowMs);
     return isNews;
   }
 
@@ -246,6 +267,10 @@ export class Replicator {
   /** Empties the ring of placed prompts, also between two updates: it is small. */
   #takePlacements(): void {
     const lost = this.#options.pool.placements((placement) => {
+      if (!this.#pace.tells(placement.hashes.length, this.#random())) {
+        this.counts.untoldPlacements++;
+        return;
+      }
       this.#waiting.push(placement);
       this.#waitingHashes += placement.hashes.length + 3;
     });

@@ -168,7 +168,8 @@ export const SERVE_FLAGS = {
     25,
     '25',
     parseInteger(1, 100),
-    'Share of one core that sharing with replicas may take before updates come less often, every 20 ms at least.',
+    'Share of one core that sharing with replicas may take: above it updates come less often, then leave out short ' +
+      'prompts.',
   ),
   'ha-enable-leader-election': toggle(LIFE, false, 'Elect a leader among replicas through Kubernetes.'),
 

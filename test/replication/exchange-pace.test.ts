@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { ExchangePace, INTERVAL_MS_MAX, INTERVAL_MS_MIN } from '../../dist/src/replication/exchange-pace.js';
+import {
+  BLOCKS_TOLD_MAX,
+  ExchangePace,
+  INTERVAL_MS_LAST,
+  INTERVAL_MS_MAX,
+  INTERVAL_MS_MIN,
+} from '../../dist/src/replication/exchange-pace.js';
 import { decodeMessage, type Placement } from '../../dist/src/replication/messages.js';
 import { HeardPool, replicaAt } from './replicator-parts.ts';
 
@@ -21,14 +27,33 @@ describe('the pace of an exchange', () => {
 
   it('the pace of an exchange slows down while the exchange takes more than its share, to a bound', () => {
     expect(intervalAfter(0.3, 0.5)).toBe(2 * INTERVAL_MS_MIN);
-    expect(intervalAfter(5, 0.5)).toBe(INTERVAL_MS_MAX);
+    expect(intervalAfter(0.6, 0.5)).toBe(INTERVAL_MS_MAX);
+    expect(intervalAfter(5, 0.5)).toBe(INTERVAL_MS_LAST);
+  });
+
+  it('the pace of an exchange leaves out short placements before updates come too rarely', () => {
+    const pace = new ExchangePace(0.25);
+    expect(intervalAfter(1.6, 0.5, pace)).toBe(INTERVAL_MS_MAX);
+    expect([pace.leastBlocks, pace.isOver]).toEqual([16, false]);
+    const told = (blocks: number) => [0, 0.25, 0.5, 0.99].map((lot) => pace.tells(blocks, lot));
+    expect(told(16)).toEqual([true, true, true, true]);
+    expect(told(8)).toEqual([true, true, false, false]);
+    expect(told(1)).toEqual([true, false, false, false]);
+    expect(told(0)).toEqual([false, false, false, false]);
+    intervalAfter(5, 0.5, pace);
+    expect([pace.leastBlocks, pace.isOver]).toEqual([BLOCKS_TOLD_MAX, true]);
+  });
+
+  it('the pace of an exchange tells placements without blocks, too, while it leaves none out', () => {
+    expect(new ExchangePace(0.25).tells(0, 0.5)).toBe(true);
   });
 
   it('the pace of an exchange is as before when that takes less than half of its share, and stays in between', () => {
     const pace = new ExchangePace(0.25);
     intervalAfter(5, 0.5, pace);
-    expect(intervalAfter(5, 0.2, pace)).toBe(INTERVAL_MS_MAX);
+    expect(intervalAfter(5, 0.2, pace)).toBe(INTERVAL_MS_LAST);
     expect(intervalAfter(5, 0.1, pace)).toBe(INTERVAL_MS_MIN);
+    expect(pace.leastBlocks).toBe(0);
   });
 });
 
@@ -42,7 +67,7 @@ describe('a replica whose exchange takes more than its share', () => {
     };
     let workMs = 0;
     // Every tick is said to take 4 ms.
-    const busy = { cpuShare: 0.25, workMs: () => (workMs += 4) };
+    const busy = { cpuShare: 0.25, workMs: () => (workMs += 4), random: () => 0 };
     const { replicator, link, log, clock } = replicaAt({ pool, ...busy });
     for (let tick = 0; tick < 400; tick++, clock.ms += 5) replicator.tick(clock.ms);
     link.sent.length = 0;
@@ -55,6 +80,26 @@ describe('a replica whose exchange takes more than its share', () => {
     const told = link.sent.flatMap((bytes) => placementsOf(bytes)).map(({ hashes }) => hashes[0]!);
     expect(told).toEqual(Array.from({ length: told.length }, (_, i) => told[0]! + BigInt(i)));
     expect(told.at(-1)! - first).toBeGreaterThan(35n);
+  });
+
+  it('a replica whose exchange takes more than its share leaves out short placements, and counts them', () => {
+    const pool = new HeardPool();
+    const hashes = (count: number) => BigUint64Array.from({ length: count }, (_, i) => BigInt(i));
+    pool.placements = (visit) => {
+      for (const count of [1, 200]) visit({ endpoint: 1n, parent: undefined, hashes: hashes(count), tail: undefined });
+      return 0;
+    };
+    let workMs = 0;
+    const busy = { cpuShare: 0.25, workMs: () => (workMs += 4), random: () => 0.5 };
+    const { replicator, link, log, clock } = replicaAt({ pool, ...busy });
+    for (let tick = 0; tick < 400; tick++, clock.ms += 5) replicator.tick(clock.ms);
+    link.sent.length = 0;
+    const before = replicator.counts.untoldPlacements;
+    for (let tick = 0; tick < 40; tick++, clock.ms += 5) replicator.tick(clock.ms);
+    const told = link.sent.flatMap((bytes) => placementsOf(bytes)).map((placement) => placement.hashes.length);
+    expect(new Set(told)).toEqual(new Set([200]));
+    expect(replicator.counts.untoldPlacements - before).toBe(40);
+    expect(log.filter((line) => line.includes('not told to other replicas'))).toHaveLength(1);
   });
 });
 

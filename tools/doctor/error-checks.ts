@@ -205,6 +205,13 @@ const WATCHED: readonly Watched[] = [
     remedy: 'docs/guides/replicas.md',
   },
   {
+    metric: 'pointsman_replication_untold_placements_total',
+    about: 'replicas',
+    what: 'short prompts were not told to other replicas, which loses cache hits',
+    severity: 'note',
+    remedy: 'sharing takes its part of a core: raise --replication-cpu-percent, or make groups of replicas',
+  },
+  {
     metric: 'pointsman_replication_bad_messages_total',
     about: 'replicas',
     what: 'messages of other replicas were refused',

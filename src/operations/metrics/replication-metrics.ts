@@ -18,10 +18,12 @@ export interface ReplicationFigures {
     readonly badMessages: Readonly<Record<string, number>>;
     readonly gaps: number;
     readonly lostPlacements: number;
+    readonly untoldPlacements: number;
     readonly snapshotsSent: number;
     readonly snapshotsTaken: number;
   };
   readonly intervalMs: number;
+  readonly leastBlocks: number;
   readonly cpuShare: number;
 }
 
@@ -66,6 +68,11 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'Placed prompts that were not sent to other replicas: the ring of a shard was full.',
     ({ lostPlacements }) => lostPlacements,
   );
+  counter(
+    'untold_placements',
+    'Placed prompts that were left out so that the exchange stays within --replication-cpu-percent.',
+    ({ untoldPlacements }) => untoldPlacements,
+  );
 }
 
 function addGauges(exposition: MetricsExposition, read: () => ReplicationFigures): void {
@@ -83,6 +90,11 @@ function addGauges(exposition: MetricsExposition, read: () => ReplicationFigures
     name: 'pointsman_replication_interval_seconds',
     help: 'Time between two updates for other replicas; longer while the exchange takes its share of a core.',
     read: () => [{ labels: {}, value: read().intervalMs / 1000 }],
+  });
+  exposition.addGauge({
+    name: 'pointsman_replication_least_blocks',
+    help: 'New blocks from which on every placed prompt is told; shorter ones by lot, in proportion. 0 = all are told.',
+    read: () => [{ labels: {}, value: read().leastBlocks }],
   });
   exposition.addGauge({
     name: 'pointsman_replication_cpu_share',

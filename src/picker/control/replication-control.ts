@@ -62,6 +62,8 @@ export interface ReplicationReport {
   readonly counts: Readonly<ReplicationCounts>;
   /** Milliseconds between two updates of this replica. */
   readonly intervalMs: number;
+  /** Blocks from which on every placement is told; 0 = all are. */
+  readonly leastBlocks: number;
   /** Share of one core that the exchange takes. */
   readonly cpuShare: number;
 }
@@ -175,6 +177,7 @@ export class ReplicationControl implements Part {
       peers: this.#replicator?.peers ?? [],
       counts: this.#replicator?.counts ?? noCounts(),
       intervalMs: this.#replicator?.intervalMs ?? 0,
+      leastBlocks: this.#replicator?.leastBlocks ?? 0,
       cpuShare: this.#replicator?.cpuShare ?? 0,
     };
   }
