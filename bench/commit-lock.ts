@@ -7,7 +7,7 @@ import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { CORE } from '../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, type PoolMemory } from '../dist/src/core/index.js';
 import { type Report, round } from './bench.ts';
-import { makePool } from './decide.ts';
+import { decisionSteps, makePool } from './decide.ts';
 import { rounds } from './threads/rounds.ts';
 
 const file = new URL('./threads/decide-worker.ts', import.meta.url);
@@ -16,6 +16,9 @@ const LOCKS = { commit: CORE.HEADER_COMMIT_LOCK, index: CORE.HEADER_INDEX_LOCK }
 type Lock = keyof typeof LOCKS;
 /** Rounds of one and of two threads, of which some may lack a core. */
 const ROUNDS = 10;
+/** Threads without a core each, and their rounds: a lock must not make them slower than two with a core each. */
+const MORE_THREADS = [4, 8];
+const MORE_ROUNDS = 5;
 /** Looks at a lock in a row; between two of them a look takes another line of the cache, and some time. */
 const LOOKS = 1_000;
 const PAUSE_TURNS = 1_500;
@@ -120,6 +123,44 @@ async function measure(pool: PoolMemory, threads: number, decisions: number, cou
   return results.sort((a, b) => a.us - b.us);
 }
 
+const LINE_BYTES = 64;
+/** Decisions whose lines are counted. */
+const COUNTED = 32;
+
+/** Lines of the cache in which two states of a part of the memory differ. */
+function linesBetween(before: BigUint64Array, after: BigUint64Array): number {
+  let lines = 0;
+  for (let first = 0; first < before.length; first += LINE_BYTES / 8) {
+    for (let word = first; word < first + LINE_BYTES / 8; word++) {
+      if (before[word] === after[word]) continue;
+      lines++;
+      break;
+    }
+  }
+  return lines;
+}
+
+/** Lines that a decision, and then its release, change under the commit lock: the mean of some in a warm pool. */
+function linesChanged(pool: PoolMemory): { decide: number; release: number } {
+  const { decide, release } = decisionSteps(pool, 1);
+  for (let i = 0; i < 2_000; i++) {
+    decide();
+    release();
+  }
+  // The header page, and behind it the endpoints and the ledger, up to the programs.
+  const end = attachCore(pool, 0).call.regionAddress(CORE.REGION_PROGRAMS) >>> 0;
+  const now = new BigUint64Array(pool.memory.buffer, CORE.HEADER, (end - CORE.HEADER) >>> 3);
+  const sums = { decide: 0, release: 0 };
+  for (let i = 0; i < COUNTED; i++) {
+    for (const [step, run] of Object.entries({ decide, release })) {
+      const before = now.slice();
+      run();
+      sums[step as keyof typeof sums] += linesBetween(before, now);
+    }
+  }
+  return { decide: round(sums.decide / COUNTED), release: round(sums.release / COUNTED) };
+}
+
 const median = (results: readonly Round[]) => results[results.length >> 1]!;
 
 async function* report(timeMs: number): AsyncGenerator<object> {
@@ -136,6 +177,7 @@ async function* report(timeMs: number): AsyncGenerator<object> {
     const whole = both.filter(({ core }) => core >= CORE_SHARE);
     const one = median(alone).us;
     yield { name: `commit-lock/${endpoints}/one-thread`, us: round(one) };
+    yield { name: `commit-lock/${endpoints}/lines-changed`, ...linesChanged(makePool(endpoints)) };
     yield {
       name: `commit-lock/${endpoints}/two-threads`,
       us: both.map(({ us }) => round(us)),
@@ -144,6 +186,10 @@ async function* report(timeMs: number): AsyncGenerator<object> {
       timesOne: whole.length === 0 ? undefined : round((2 * one) / median(whole).us),
       roundsWithTwoCores: whole.length,
     };
+    for (const threads of MORE_THREADS) {
+      const many = median(await measure(makePool(endpoints), threads, Math.ceil(decisions / threads), MORE_ROUNDS));
+      yield { name: `commit-lock/${endpoints}/threads-${threads}`, timesOne: round((threads * one) / many.us) };
+    }
     for (const shards of SHARDS) yield modelled(endpoints, shards, held);
   }
 }

@@ -61,7 +61,7 @@ export function makePool(endpoints: number, profile = defaultProfile, candidate?
   const pool = createPoolMemory({
     ...defaultPoolSizes,
     endpoints,
-    threads: 4,
+    threads: 10,
     decisions: 65_536,
     decisionColumnBytes: 16 << 20,
   });
@@ -108,6 +108,15 @@ const COLUMNS_EVERY = 64;
  * @param logged with the request's id, its labels and its outcome in the decision log, as a shard writes them
  */
 export function decisions(pool: PoolMemory, thread: number, logged = false): () => void {
+  const { decide, release } = decisionSteps(pool, thread, logged);
+  return () => {
+    decide();
+    release();
+  };
+}
+
+/** The two steps of such a decision. */
+export function decisionSteps(pool: PoolMemory, thread: number, logged = false) {
   const core = attachCore(pool, thread);
   const trail = logged ? new DecisionTrail(core, COLUMNS_EVERY) : undefined;
   const ids = Array.from({ length: prompts }, (_, i) => `6f1c2c1e-7f2b-4b52-9d6a-${String(i).padStart(12, '0')}`);
@@ -131,17 +140,19 @@ export function decisions(pool: PoolMemory, thread: number, logged = false): () 
     charged: true,
     explained: false,
   };
-  return () => {
+  let charge = { ticket: 0, ticketGeneration: 0 };
+  const decide = () => {
     const text = (next++ % prompts) * promptBytes;
     texts.copy(memory, input, text, text + promptBytes);
     core.call.hashBlocks(promptBytes, blockBytes);
     const before = trail?.made ?? 0;
     trail?.begin(ids[next % prompts], false);
-    const { ticket, ticketGeneration, record } = decider.decide(request);
+    const decision = decider.decide(request);
     trail?.decided(before, 4711, 0);
-    if (record !== undefined) trail?.ended(record, measures);
-    decider.release(ticket, ticketGeneration);
+    if (decision.record !== undefined) trail?.ended(decision.record, measures);
+    charge = decision;
   };
+  return { decide, release: () => decider.release(charge.ticket, charge.ticketGeneration) };
 }
 
 export const benches = [
@@ -153,7 +164,7 @@ export const benches = [
       },
     })),
   ),
-  ...[64, 512, 4096].map((endpoints) => ({
+  ...[8, 64, 512, 4096, 10_240].map((endpoints) => ({
     name: `decide/chat-4k/${endpoints}`,
     async setup() {
       return repeated(decisions(makePool(endpoints), 1));
