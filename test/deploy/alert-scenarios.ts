@@ -142,6 +142,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_shard_refused_connections_total', 'shard="1",reason="plain_text"')]: '500x60' },
     labels: { ...TARGET, reason: 'plain_text' },
   },
+  PointsmanAddressRefused: {
+    minute: 10,
+    fires: { [of('pointsman_shard_address_refusals_total', 'reason="streams"')]: '0+5x60' },
+    quiet: { [of('pointsman_shard_address_refusals_total', 'reason="streams"')]: '500x60' },
+    labels: { ...TARGET, reason: 'streams' },
+  },
   PointsmanOverloaded: {
     minute: 10,
     fires: { [of('pointsman_overload_rejections_total')]: '0+5x60' },

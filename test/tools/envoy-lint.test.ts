@@ -440,6 +440,20 @@ describe('lint --envoy', () => {
     expect(pathText(first!.path)).toBe('static_resources.clusters[1].circuit_breakers.thresholds[0].max_requests');
   });
 
+  it('lint --envoy says where the picker knows the proxy by its address alone, which has a share beside others', () => {
+    const shares = (root: Tree) => found(root).filter(({ setting }) => setting === 'transport_socket');
+    const [note] = shares(tree());
+    expect(note).toMatchObject({ severity: 'note', remedy: expect.stringContaining('--trusted-proxies') });
+    expect(pathText(note!.path)).toBe('static_resources.clusters[1].transport_socket');
+    expect(shares(tree('envoy-socket.yaml'))).toEqual([]);
+    const withCertificate = changed(({ picker }) => {
+      const certificate = { certificate_chain: { filename: 'proxy.crt' }, private_key: { filename: 'proxy.key' } };
+      const common = { tls_certificates: [certificate] };
+      picker.transport_socket = { name: 'tls', typed_config: { common_tls_context: common } };
+    });
+    expect(shares(withCertificate)).toEqual([]);
+  });
+
   it('lint --envoy reads the override of a route in the place of the processor', () => {
     const root = changed(({ processor, route }) => {
       const right = processor.processing_mode;
@@ -573,7 +587,7 @@ describe('lint --envoy', () => {
   it('the command prints lines for editors and counts, and fails for errors alone', () => {
     const good = pointsman('lint', '--envoy', shipped('envoy.yaml'));
     expect(good.status).toBe(0);
-    expect(good.stdout).toMatch(/envoy\.yaml: 0 errors, 0 warnings, 1 note\n$/);
+    expect(good.stdout).toMatch(/envoy\.yaml: 0 errors, 0 warnings, 2 notes\n$/);
     const root = changed(({ route }) => {
       route.route.timeout = '5s';
     });

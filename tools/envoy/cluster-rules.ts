@@ -36,7 +36,26 @@ export function pickerClusterFindings(cluster: Setting): readonly EnvoyFinding[]
     const remedy = 'add a grpc_health_check of envoy.service.ext_proc.v3.ExternalProcessor';
     found.push(finding('warning', 'health_checks', child(cluster, 'health_checks'), limits, remedy));
   }
+  if (!isKnownToPicker(cluster)) found.push(shareFinding(cluster));
   return found;
+}
+
+/** Whether the picker knows the proxy by more than its address, so that it has no share by address. */
+function isKnownToPicker(cluster: Setting): boolean {
+  const tls = child(cluster, 'transport_socket', 'typed_config', 'common_tls_context');
+  const certificates = ['tls_certificates', 'tls_certificate_sds_secret_configs'];
+  if (certificates.some((name) => items(child(tls, name)).length > 0)) return true;
+  const hosts = items(child(cluster, 'load_assignment', 'endpoints')).flatMap((place) =>
+    items(child(place, 'lb_endpoints')),
+  );
+  return hosts.length > 0 && hosts.every((host) => isSet(child(host, 'endpoint', 'address', 'pipe')));
+}
+
+function shareFinding(cluster: Setting): EnvoyFinding {
+  const limits =
+    'no client certificate: the picker knows this proxy by its address, which has a share beside other addresses';
+  const remedy = 'where several proxies with unequal load ask one picker, name them in --trusted-proxies of the picker';
+  return finding('note', 'transport_socket', child(cluster, 'transport_socket'), limits, remedy);
 }
 
 /** Findings of a cluster of model servers. @param spare the cluster serves only requests that nothing was picked for */
