@@ -140,8 +140,17 @@ export function poolMemoryBytes(sizes: PoolSizes, module: WebAssembly.Module): n
 function pagesOf(sizes: PoolSizes, module: WebAssembly.Module): number {
   checkSizes(sizes);
   const pages = writeHeader(sharedMemory(2), module, sizes, 0n);
-  if (pages === 0) throw new RangeError('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
+  if (pages === 0) throw new MemoryTooLarge();
   return pages;
+}
+
+/** The sizes of a pool need more than a memory can have. */
+export class MemoryTooLarge extends RangeError {
+  override readonly name = 'MemoryTooLarge';
+
+  constructor() {
+    super('the pool memory would need more than 4 GiB: lower indexBlocks or endpoints');
+  }
 }
 
 /** The machine, or a limit on the process, does not give a shared memory of this size. */

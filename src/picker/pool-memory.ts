@@ -6,6 +6,7 @@ import {
   defaultPoolSizes,
   loadCoreModule,
   MemoryRefused,
+  MemoryTooLarge,
   type PoolMemory,
   type PoolSizes,
   poolMemoryBytes,
@@ -50,7 +51,7 @@ export function openMemory(
 ): OpenedMemory {
   const sizes = sizesOf({ bounds, replica });
   const module = loadCoreModule();
-  const warning = checkMemoryLimit({ bounds, ...needOf(sizes, module) }, memoryLimit());
+  const warning = checkMemoryLimit({ bounds, ...needOf(sizes, module, bounds) }, memoryLimit());
   if (warning !== undefined) log.warn(warning);
   const memory = createMemory(sizes, { module, hashSeed }, bounds);
   const core = attachCore(memory, 0);
@@ -76,9 +77,18 @@ function sizesOf({ bounds, replica }: Pick<PickerOptions, 'bounds' | 'replica'>)
 }
 
 /** Bytes of the pool's memory, and those that depend on the number of blocks. */
-function needOf(sizes: PoolSizes, module: WebAssembly.Module): Pick<PoolNeed, 'poolBytes' | 'indexBytes'> {
-  const poolBytes = poolMemoryBytes(sizes, module);
-  return { poolBytes, indexBytes: poolBytes - poolMemoryBytes({ ...sizes, indexBlocks: 1 }, module) };
+function needOf(
+  sizes: PoolSizes,
+  module: WebAssembly.Module,
+  bounds: PickerOptions['bounds'],
+): Pick<PoolNeed, 'poolBytes' | 'indexBytes'> {
+  try {
+    const poolBytes = poolMemoryBytes(sizes, module);
+    return { poolBytes, indexBytes: poolBytes - poolMemoryBytes({ ...sizes, indexBlocks: 1 }, module) };
+  } catch (error) {
+    if (!(error instanceof MemoryTooLarge)) throw error;
+    throw new Error(`the memory of the pool would need more than the 4 GiB that one can have: ${lowering(bounds)}`);
+  }
 }
 
 function createMemory(
@@ -95,10 +105,17 @@ function createMemory(
 
 const MIB_BYTES = 2 ** 20;
 
-function refusedText(bytes: number, { indexBlocks, maxEndpoints, shards }: PickerOptions['bounds']): string {
+function refusedText(bytes: number, bounds: PickerOptions['bounds']): string {
   return (
-    `cannot reserve ${Math.ceil(bytes / MIB_BYTES)} MiB (${bytes} bytes) of memory for the pool: lower ` +
-    `--index-blocks (${indexBlocks}; indexBlocks of a pool of --pools), --max-endpoints (${maxEndpoints}) or ` +
-    `--shards (${shards}), or raise the limit on the address space of the process (ulimit -v)`
+    `cannot reserve ${Math.ceil(bytes / MIB_BYTES)} MiB (${bytes} bytes) of memory for the pool: ` +
+    `${lowering(bounds)}, or raise the limit on the address space of the process (ulimit -v)`
+  );
+}
+
+/** The flags that lower the memory of a pool, with their values. */
+function lowering({ indexBlocks, maxEndpoints, shards }: PickerOptions['bounds']): string {
+  return (
+    `lower --index-blocks (${indexBlocks}; indexBlocks of a pool of --pools), --max-endpoints (${maxEndpoints}) or ` +
+    `--shards (${shards})`
   );
 }

@@ -34,6 +34,14 @@ describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be h
     expect(code).toBe(1);
   });
 
+  it('a picker whose index does not fit into one memory names the bound and the flags, and ends with 1', async () => {
+    const { code, stderr } = await endUnder(8_000, ['--index-blocks=64000000']);
+    expect(stderr).toMatch(
+      /^pointsman: the memory of the pool would need more than the 4 GiB that one can have: lower --index-blocks \(64000000;/m,
+    );
+    expect(code).toBe(1);
+  });
+
   it('a picker whose threads do not fit into its address space names --shards, and ends with 1', async () => {
     const { code, stderr } = await endUnder(4_000, ['--shards=16']);
     expect(stderr).toMatch(
