@@ -14,6 +14,7 @@ import { model, objective, pool, rewrite } from '../test/kubernetes/objects.ts';
 import { type Bench, type Figure, type Report, round } from './bench.ts';
 import { ExtProcClient } from './compat/ext-proc.ts';
 import { clientOf, sourceOf } from './kubernetes/cluster-client.ts';
+import { metricsTimesInFlood } from './kubernetes/flood.ts';
 import {
   endpointsFlags,
   plainKubeconfig,
@@ -421,7 +422,13 @@ const picksDuringChurn: Measurement = {
   },
 };
 
-const measurements: readonly Measurement[] = [overFile, selected, all, churn, picksDuringChurn, idle];
+/** The page of metrics answers within a second, also in a flood. */
+const flood: Measurement = {
+  name: 'kubernetes/metrics-in-a-flood',
+  measure: async () => [figure('kubernetes/metrics-in-a-flood', 'ns', await metricsTimesInFlood())],
+};
+
+const measurements: readonly Measurement[] = [overFile, selected, all, churn, picksDuringChurn, idle, flood];
 
 async function* figuresOf(chosen: readonly Measurement[]): AsyncIterable<Figure> {
   for (const { measure } of chosen) yield* await measure();
