@@ -23,8 +23,8 @@ export const DECIDE_FLAGS = {
     undefined,
     '25',
     parseOptionalInteger(1, 100),
-    'Share of one core that the scrapes of a pool may take: above it endpoints are scraped more rarely, quiet ones ' +
-      'first. No bound where only --refresh-metrics-interval is given.',
+    'Share of one core that the scrapes of the engines of a pool may take: above it they come more rarely, at ' +
+      'endpoints without traffic first. No bound where only --refresh-metrics-interval is given.',
   ),
   'metrics-staleness-threshold': flag(
     SIGNALS,

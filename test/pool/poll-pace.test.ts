@@ -3,7 +3,8 @@ import { intervalsFor, PollPace } from '../../dist/src/pool/sources/poll-pace.js
 
 /** A pace of 50 ms after windows in which a poll took so many milliseconds. */
 function paced(share: number | undefined, numbers: { busy: number; quiet: number }, pollMs: number, windows = 1) {
-  const pace = new PollPace(50, share);
+  let cpuMs = 0;
+  const pace = new PollPace(50, share, () => (cpuMs += 1e6));
   for (let window = 0; window <= windows; window++) {
     pace.spent(10 * pollMs);
     for (let i = 0; i < 10; i++) pace.polled();
@@ -62,6 +63,20 @@ describe('the pace of polls', () => {
   it('the pace is told to be over its share only where the longest interval is not enough', () => {
     expect(paced(0.01, { busy: 10_000, quiet: 0 }, 100, 3).isOver).toBe(true);
     expect(paced(0.01, { busy: 10, quiet: 0 }, 1, 3).isOver).toBe(false);
+  });
+
+  it('the pace counts no time in which the thread had no core', () => {
+    let cpuMs = 0;
+    const pace = new PollPace(50, 0.25, () => cpuMs);
+    pace.look(0, () => ({ busy: 4, quiet: 4 }));
+    for (const nowMs of [500, 1_000]) {
+      // Eight polls, each held up for 50 ms.
+      for (let i = 0; i < 8; i++) pace.polled();
+      pace.spent(400);
+      cpuMs += 1;
+      pace.look(nowMs, () => ({ busy: 4, quiet: 4 }));
+    }
+    expect([pace.intervals, pace.usedShare]).toEqual([{ busyMs: 50, quietMs: 50 }, 0.002]);
   });
 
   it('the pace goes back to the base interval when the endpoints are gone', () => {

@@ -36,6 +36,12 @@ export function intervalsFor({ busy, quiet }: PolledNumbers, perSecond: number, 
   return { busyMs: all, quietMs: all };
 }
 
+/** CPU time of this thread; the time that passes under a Node.js that does not tell it. */
+function threadCpuMs(): number {
+  const usage = process.threadCpuUsage?.();
+  return usage === undefined ? performance.now() : (usage.user + usage.system) / 1_000;
+}
+
 /**
  * Intervals of polls within a share of the CPU time of a core. As long as all endpoints can be polled at the base
  * interval within the share, they are.
@@ -43,6 +49,8 @@ export function intervalsFor({ busy, quiet }: PolledNumbers, perSecond: number, 
 export class PollPace {
   readonly #baseMs: number;
   readonly #share: number;
+  readonly #cpuMs: () => number;
+  #cpuBeganMs = 0;
   #spentMs = 0;
   #polls = 0;
   #beganMs = Number.NaN;
@@ -54,8 +62,10 @@ export class PollPace {
   /**
    * @param baseMs interval that no endpoint is polled more often than
    * @param share of one core that polls may take, above 0; undefined = no bound, and the base interval for all
+   * @param cpuMs CPU time of this thread: on a machine without a free core more time passes than is spent
    */
-  constructor(baseMs: number, share: number | undefined) {
+  constructor(baseMs: number, share: number | undefined, cpuMs = threadCpuMs) {
+    this.#cpuMs = cpuMs;
     this.#baseMs = baseMs;
     this.#share = share ?? Number.POSITIVE_INFINITY;
     this.#intervals = { busyMs: baseMs, quietMs: baseMs };
@@ -92,20 +102,26 @@ export class PollPace {
 
   /** Adapts the intervals at the end of a window. @param numbers called then */
   look(nowMs: number, numbers: () => PolledNumbers): void {
-    if (Number.isNaN(this.#beganMs)) this.#beganMs = nowMs;
+    if (Number.isNaN(this.#beganMs)) this.#begin(nowMs);
     const elapsedMs = nowMs - this.#beganMs;
     if (elapsedMs < WINDOW_MS) return;
-    this.#usedShare = this.#spentMs / elapsedMs;
+    const spentMs = Math.min(this.#spentMs, this.#cpuMs() - this.#cpuBeganMs);
+    this.#usedShare = spentMs / elapsedMs;
     if (this.#polls > 0) {
-      const mean = this.#spentMs / this.#polls;
+      const mean = spentMs / this.#polls;
       // What takes longer than before counts at once: the share is a bound.
       this.#pollMs = mean > this.#pollMs ? mean : this.#pollMs + WEIGHT * (mean - this.#pollMs);
     }
-    this.#spentMs = 0;
-    this.#polls = 0;
-    this.#beganMs = nowMs;
+    this.#begin(nowMs);
     if (this.#pollMs > 0) {
       this.#intervals = intervalsFor(numbers(), (1_000 * this.#share) / this.#pollMs, this.#baseMs);
     }
+  }
+
+  #begin(nowMs: number): void {
+    this.#spentMs = 0;
+    this.#polls = 0;
+    this.#beganMs = nowMs;
+    this.#cpuBeganMs = this.#cpuMs();
   }
 }
