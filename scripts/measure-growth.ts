@@ -27,6 +27,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '3' },
     endpoints: { type: 'string', default: '64' },
     cpu: { type: 'string', default: '0.25' },
+    warm: { type: 'string', default: '4' },
   },
 });
 const RATE = Number(values.rate);
@@ -41,7 +42,7 @@ const CACHE_BLOCKS = Math.ceil((1.2 * TURN_BLOCKS * TURNS_MAX * CONVERSATIONS) /
 /** Blocks of an index: a power of two above what the caches hold, twice. */
 const INDEX_BLOCKS = 2 ** Math.ceil(Math.log2(2 * CACHE_BLOCKS * ENDPOINTS));
 const HOLD_MS = 200;
-const WARM_MS = 4_000;
+const WARM_MS = 1_000 * Number(values.warm);
 const DELAY_MS = 0.5;
 const STEP_MS = 0.5;
 const BURST = 40 * ENDPOINTS;
