@@ -46,18 +46,19 @@ export class SavedRuns {
   }
 
   find(suite: Suite, cell: SuiteRun, folders: SuiteFolders): RunResult | undefined {
-    const found = this.#results.get(this.#keyOf(suite, cell, folders));
+    const found = this.#results.get(this.keyOf(suite, cell, folders));
     // Names are not part of what a result depends on.
     return found === undefined ? undefined : { ...found, ...cell };
   }
 
   add(suite: Suite, result: RunResult, folders: SuiteFolders): void {
-    const key = this.#keyOf(suite, result, folders);
+    const key = this.keyOf(suite, result, folders);
     this.#results.set(key, result);
     appendFileSync(this.#path, `${JSON.stringify({ key, result })}\n`);
   }
 
-  #keyOf(suite: Suite, { workload, policy: name, seed }: SuiteRun, folders: SuiteFolders): string {
+  /** Hash of all that the result of a run depends on. */
+  keyOf(suite: Suite, { workload, policy: name, seed }: SuiteRun, folders: SuiteFolders): string {
     const { blockTokens, fleet, slo, warmup, capacity, firstSeed } = suite;
     const policy = suite.policies.find((candidate) => candidate.name === name)!;
     const involved = workloadsOf(suite, workload);
