@@ -71,6 +71,8 @@ export interface AdapterReport {
   readonly gap: Estimate;
   /** ln(TTFT p99 with learned costs / TTFT p99 with the configured weights), with the same. */
   readonly tailGap: Estimate;
+  /** The same of the time per output token. */
+  readonly tokenTailGap: Estimate;
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
@@ -231,6 +233,7 @@ export class Adapter {
       arms: { static: guard.record('static'), learned: guard.record('learned') },
       gap: guard.gap,
       tailGap: guard.tailGap,
+      tokenTailGap: guard.tokenTailGap,
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,

@@ -11,6 +11,8 @@ export interface EpochResult {
   readonly requests: number;
   /** ln of the 99th percentile of the milliseconds to first output; undefined = too few were seen. */
   readonly tail?: number | undefined;
+  /** The same of the milliseconds per output token. */
+  readonly tokenTail?: number | undefined;
 }
 
 /** An estimate of a number, and half the width of its 95 % interval. */

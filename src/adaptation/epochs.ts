@@ -19,17 +19,18 @@ interface Epoch {
   /** Load of the noted requests, scaled up to all requests. */
   promptTokens: number;
   load: number;
-  /** Milliseconds to the latest first outputs. */
+  /** Milliseconds of the latest requests: to the first output, and per output token. */
   readonly firstOutputs: Window;
+  readonly tokenTimes: Window;
   /** Sums with the burn-in. */
   readonly all: { requests: number; cost: number; reference: number };
 }
 
 /** Bound on the open epochs; beyond it the oldest one is judged early. */
 const OPEN_MAX = 64;
-/** First outputs of an epoch that are kept, and the fewest that have a 99th percentile. */
-const FIRST_OUTPUTS_MAX = 1024;
-const FIRST_OUTPUTS_MIN = 100;
+/** Times of an epoch that are kept, and the fewest that have a 99th percentile. */
+const TIMES_MAX = 1024;
+const TIMES_MIN = 100;
 /** Minimum of the requests of a valid epoch. */
 const REQUESTS_MIN = 20;
 /** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
@@ -54,7 +55,8 @@ export class OpenEpochs {
       reference: 0,
       promptTokens: 0,
       load: 0,
-      firstOutputs: new Window(FIRST_OUTPUTS_MAX),
+      firstOutputs: new Window(TIMES_MAX),
+      tokenTimes: new Window(TIMES_MAX),
       all: { requests: 0, cost: 0, reference: 0 },
     });
     return this.#open.length > OPEN_MAX ? resultOf(this.#open.shift()!) : undefined;
@@ -70,7 +72,7 @@ export class OpenEpochs {
    * @param standsFor requests that this sample stands for
    */
   note(number: number, decidedAtMs: number, request: RequestCost, standsFor = 1): void {
-    const { cost, reference, promptTokens, firstOutputMs } = request;
+    const { cost, reference, promptTokens, firstOutputMs, perTokenMs } = request;
     const epoch = this.#find(number);
     if (epoch === undefined) return;
     epoch.all.requests++;
@@ -83,6 +85,7 @@ export class OpenEpochs {
     epoch.promptTokens += promptTokens * standsFor;
     epoch.load += standsFor;
     if (firstOutputMs !== undefined) epoch.firstOutputs.add(firstOutputMs);
+    if (perTokenMs !== undefined) epoch.tokenTimes.add(perTokenMs);
   }
 
   /** Results of the epochs that ended before `endedBeforeMs`, whose late requests have arrived. */
@@ -136,10 +139,11 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     promptTokens: promptTokens / seconds,
     requests: load / seconds,
     tail: tailOf(epoch.firstOutputs),
+    tokenTail: tailOf(epoch.tokenTimes),
   };
 }
 
-function tailOf(firstOutputs: Window): number | undefined {
-  if (firstOutputs.count < FIRST_OUTPUTS_MIN) return undefined;
-  return Math.log(Math.max(1, firstOutputs.quantile(0.99)!));
+function tailOf(times: Window): number | undefined {
+  if (times.count < TIMES_MIN) return undefined;
+  return Math.log(Math.max(1, times.quantile(0.99)!));
 }

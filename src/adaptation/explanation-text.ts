@@ -40,12 +40,14 @@ function times({ predictedMs, observedMs }: PredictedAndObserved): string {
   );
 }
 
-function comparison({ mode, arms, gap, tailGap }: Shown): string {
+function comparison({ mode, arms, gap, tailGap, tokenTailGap }: Shown): string {
   if (mode !== 'auto' || arms.learned.epochs === 0) return '';
   const low = percent(gap.mean - gap.halfWidth);
   const high = percent(gap.mean + gap.halfWidth);
   const epochs = `${arms.learned.epochs} epochs of learned costs and ${arms.static.epochs} of the configured weights`;
-  const tail = `the slowest hundredth waits ${percent(tailGap.mean)} for its first output`;
+  const tail =
+    `the slowest hundredth waits ${percent(tailGap.mean)} for its first output and ` +
+    `${percent(tokenTailGap.mean)} for an output token`;
   return (
     `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}); ` +
     `${tail}.`

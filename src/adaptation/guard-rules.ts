@@ -25,12 +25,18 @@ export interface Evidence {
 /** States in which learned costs drive epochs. */
 export type DrivingState = 'canary' | 'active';
 
+/** Comparisons of the slowest hundredth: ln(TTFT p99) and ln(TPOT p99). */
+export interface Tails {
+  readonly firstOutput: Comparison;
+  readonly perToken: Comparison;
+}
+
 /** What the comparison of both arms has found so far. */
 export interface Findings {
   /** Costs of whole epochs. */
   readonly costs: Comparison;
-  /** Times to first output of the slowest hundredth: ln(TTFT p99). */
-  readonly tails: Comparison;
+  /** The slowest hundredth, by its times to the first output and by those per output token. */
+  readonly tails: Tails;
   /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
   readonly excess: number;
 }
@@ -42,9 +48,14 @@ export const EPOCHS_MIN = 2;
  * cache misses are expensive. An active model stops only at p < 1/400.
  */
 const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
+/**
+ * Half widths of the 95 % interval by which the mean must lie below the budget for learned costs to be switched on: an
+ * error of one in ten on one side. Active learned costs are compared further, so an error is found and costs little.
+ */
+const PROVEN = 0.65;
 /** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
 const ALARMING = Math.log(1.35);
-/** Multiple of the configured weights' TTFT p99 from which on learned costs are worse, whatever the mean says. */
+/** Multiple of the configured weights' TTFT p99 or TPOT p99 from which on learned costs are worse, whatever the mean says. */
 const SLOW_TAIL = Math.log(1.5);
 /** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
 const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;
@@ -100,27 +111,38 @@ export function worse(findings: Findings, state: DrivingState): string | undefin
     );
   }
   if (costs.epochs('learned') === 0) return undefined;
-  if (isSlow(tails, state)) {
-    const times = Math.exp(tails.gap.mean).toFixed(1);
-    return `the slowest hundredth waits ${times} times as long for the first output as with the configured weights`;
+  for (const [tail, what] of [
+    [tails.firstOutput, 'the first output'],
+    [tails.perToken, 'an output token'],
+  ] as const) {
+    if (!isSlow(tail, state)) continue;
+    const times = Math.exp(tail.gap.mean).toFixed(1);
+    return `the slowest hundredth waits ${times} times as long for ${what} as with the configured weights`;
   }
   if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
   return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
 }
 
 /** Whether the slowest hundredth may be much slower with learned costs: a suspicion, with or without significance. */
-export function suspectsTail(tails: Comparison): boolean {
-  return tails.gap.mean >= SLOW_TAIL;
+export function suspectsTail({ firstOutput, perToken }: Tails): boolean {
+  return isSuspect(firstOutput) || isSuspect(perToken);
 }
 
-function isSlow(tails: Comparison, state: DrivingState): boolean {
-  const { mean, halfWidth } = tails.gap;
-  return tails.epochs('learned') > 0 && suspectsTail(tails) && mean > TAIL_BEYOND_CHANCE[state] * halfWidth;
+function isSuspect(tail: Comparison): boolean {
+  return tail.gap.mean >= SLOW_TAIL;
 }
 
-/** Whether learned costs are no worse than the configured weights by more than the budget. */
-export function proven(costs: Comparison, settings: GuardSettings): boolean {
+function isSlow(tail: Comparison, state: DrivingState): boolean {
+  const { mean, halfWidth } = tail.gap;
+  return tail.epochs('learned') > 0 && isSuspect(tail) && mean > TAIL_BEYOND_CHANCE[state] * halfWidth;
+}
+
+/**
+ * Whether learned costs are no worse than the configured weights by more than the budget, and their slowest hundredth
+ * is not under suspicion.
+ */
+export function proven({ costs, tails }: Pick<Findings, 'costs' | 'tails'>, settings: GuardSettings): boolean {
   const { gap } = costs;
-  if (costs.epochs('learned') < EPOCHS_MIN) return false;
-  return gap.mean + gap.halfWidth < Math.log1p(settings.budget);
+  if (costs.epochs('learned') < EPOCHS_MIN || suspectsTail(tails)) return false;
+  return gap.mean + PROVEN * gap.halfWidth < Math.log1p(settings.budget);
 }

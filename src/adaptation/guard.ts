@@ -32,13 +32,15 @@ export interface Transition {
 
 const UNCHANGED = { epoch: false, transition: undefined, judged: [] } as const;
 
-/** Assumed noise of ln(TTFT p99) of an epoch, which about two of two hundred requests decide. */
+/** Assumed noise of ln(p99) of an epoch's times, which one or two of one to two hundred requests decide. */
 const TAIL_DEVIATION = 0.4;
 const TAIL_UNKNOWN_GAP = 0.5;
 /** Time for which requests wait on every endpoint before the guard stands aside. */
 const OVERLOAD_MS = 30_000;
 /** Requests that make an epoch's mean cost comparable. */
-const EPOCH_REQUESTS_MIN = 200;
+const EPOCH_REQUESTS_MIN = 150;
+/** Time for the last requests of an epoch to end, in 90th percentiles of their durations. */
+const GRACE = 1.25;
 /** Bound on the pause after a fallback, as a factor on the configured one. */
 const PAUSE_FACTOR_MAX = 12;
 /** Bound on the length of an epoch, as a factor on the configured one, for pools with few requests. */
@@ -60,8 +62,11 @@ export class Guard {
   readonly #rotates: boolean;
   readonly #open = new OpenEpochs();
   readonly #comparison = new Comparison();
-  /** The same of the slowest hundredth: ln(TTFT p99). */
-  readonly #tails = new Comparison(TAIL_DEVIATION, TAIL_UNKNOWN_GAP);
+  /** The same of the slowest hundredth. */
+  readonly #tails = {
+    firstOutput: new Comparison(TAIL_DEVIATION, TAIL_UNKNOWN_GAP),
+    perToken: new Comparison(TAIL_DEVIATION, TAIL_UNKNOWN_GAP),
+  };
   #state: GuardState = 'shadow';
   #arm: Arm;
   #epoch = 1;
@@ -155,7 +160,12 @@ export class Guard {
 
   /** ln(TTFT p99 with learned costs / TTFT p99 with the configured weights). */
   get tailGap(): Estimate {
-    return this.#tails.gap;
+    return this.#tails.firstOutput.gap;
+  }
+
+  /** The same of the time per output token. */
+  get tokenTailGap(): Estimate {
+    return this.#tails.perToken.gap;
   }
 
   /** Risked share of the loss budget, 0 … 1 and above; learned costs are active only below 1. */
@@ -217,7 +227,8 @@ export class Guard {
 
   #add(epoch: JudgedEpoch): void {
     this.#comparison.add(epoch);
-    if (epoch.tail !== undefined) this.#tails.add({ ...epoch, result: epoch.tail });
+    if (epoch.tail !== undefined) this.#tails.firstOutput.add({ ...epoch, result: epoch.tail });
+    if (epoch.tokenTail !== undefined) this.#tails.perToken.add({ ...epoch, result: epoch.tokenTail });
   }
 
   get #driving(): boolean {
@@ -242,7 +253,7 @@ export class Guard {
       this.#stopHere(nowMs, alarm);
       return { from, to: 'fallback', reason: alarm };
     }
-    if (from === 'canary' && proven(this.#comparison, this.#settings)) {
+    if (from === 'canary' && proven(this.#findings, this.#settings)) {
       return { from, to: 'active', reason: 'the learned costs are no worse than the configured weights' };
     }
     return from === 'canary' ? this.#provenElsewhere(nowMs) : undefined;
@@ -304,7 +315,8 @@ export class Guard {
     this.#turns.reset();
     this.#proof = undefined;
     this.#comparison.forgetGap();
-    this.#tails.forgetGap();
+    this.#tails.firstOutput.forgetGap();
+    this.#tails.perToken.forgetGap();
     this.#open.forget('learned');
   }
 
@@ -370,8 +382,7 @@ export class Guard {
   }
 
   /**
-   * Length of an epoch: enough for two long requests and for two hundred requests, varied by a quarter against
-   * resonance.
+   * Length of an epoch: enough for two long requests and for 150 requests, varied by a quarter against resonance.
    */
   #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
@@ -382,6 +393,6 @@ export class Guard {
 
   /** Time for the last requests of an epoch to end. */
   #grace({ durationMs }: Evidence): number {
-    return Math.min(2 * (durationMs ?? 0), EPOCH_FACTOR_MAX * this.#settings.epochMs);
+    return Math.min(GRACE * (durationMs ?? 0), EPOCH_FACTOR_MAX * this.#settings.epochMs);
   }
 }

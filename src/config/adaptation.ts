@@ -81,7 +81,7 @@ const prior = z
   .prefault({});
 
 /** Training samples before anything is tried, in a configuration that does not say. */
-const SAMPLES = 500;
+const SAMPLES = 250;
 
 const guard = z
   .strictObject({

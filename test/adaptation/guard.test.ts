@@ -66,7 +66,7 @@ describe('the guard', () => {
   });
 
   it('the guard stays in shadow until there are samples enough and the predictions rank them', () => {
-    const early = live(0.8, 60, { evidence: () => ({ samples: 499 }) });
+    const early = live(0.8, 60, { evidence: () => ({ samples: usual.guard.samples - 1 }) });
     const blind = live(0.8, 60, { evidence: () => ({ correlation: 0.3 }) });
     const unknown = live(0.8, 60, { evidence: () => ({ correlation: undefined }) });
     for (const { guard, requests } of [early, blind, unknown]) {
@@ -85,6 +85,13 @@ describe('the guard', () => {
   it('the guard trusts learned costs that are a tenth better within five minutes of ten requests a second', () => {
     for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
       const course = live(0.9, 5, { seed, weather: 0.05, guard: new Guard('auto', usual.guard, row(seed)) });
+      expect(path(course)).toEqual(['canary', 'active']);
+    }
+  });
+
+  it('the guard trusts learned costs that are a seventh better within three minutes of ten requests a second', () => {
+    for (const seed of [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]) {
+      const course = live(0.86, 3, { seed, weather: 0.05, guard: new Guard('auto', usual.guard, row(seed)) });
       expect(path(course)).toEqual(['canary', 'active']);
     }
   });
@@ -165,6 +172,25 @@ describe('the guard', () => {
     expect(guard.gap.mean).toBeLessThan(0.05);
   });
 
+  it('the guard switches nothing on whose slowest hundredth waits far longer for its tokens, though the mean is better', () => {
+    const random = row(5);
+    const guard = new Guard('auto', usual.guard, row(11));
+    const transitions: Transition[] = [];
+    for (let nowMs = 0; nowMs < 3_600_000; nowMs += 500) {
+      const { transition } = guard.tick(nowMs, () => goodEvidence);
+      if (transition !== undefined) transitions.push(transition);
+      const learned = guard.arm === 'learned';
+      for (let i = 0; i < 5; i++) {
+        const perTokenMs = 20 * Math.exp((learned ? 3 : 1.2) * random() ** 8);
+        guard.note(guard.epoch, nowMs, { ...costing((learned ? 0.8 : 1) * Math.exp(random() - 0.5)), perTokenMs });
+      }
+    }
+    expect(transitions.map(({ to }) => to)).not.toContain('active');
+    const stopped = transitions.find(({ to }) => to === 'fallback');
+    expect(stopped?.reason).toMatch(/^the slowest hundredth waits \d\.\d times as long for an output token/);
+    expect(guard.gap.mean).toBeLessThan(0.05);
+  });
+
   it('the guard keeps them when the slowest hundredth waits as long as before', () => {
     const random = row(5);
     const guard = new Guard('auto', usual.guard, row(11));
@@ -242,7 +268,7 @@ describe('the guard', () => {
     };
     expect(epochs({})).toBe(60);
     expect(epochs({ durationMs: 20_000 })).toBe(30);
-    expect(epochs({ sampleRate: 0.002 })).toBe(12);
+    expect(epochs({ sampleRate: 0.002 })).toBe(16);
     expect(epochs({ sampleRate: 0.00001 })).toBe(4);
   });
 

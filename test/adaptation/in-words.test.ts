@@ -14,6 +14,7 @@ const shown = {
   arms: { static: { epochs: 8, mean: 0.5, halfWidth: 0.1 }, learned: { epochs: 5, mean: 0.45, halfWidth: 0.1 } },
   gap: { mean: Math.log(0.95), halfWidth: 0.02 },
   tailGap: { mean: Math.log(1.1), halfWidth: 0.2 },
+  tokenTailGap: { mean: Math.log(0.97), halfWidth: 0.2 },
   fit: {
     samples: 3410,
     correlation: 0.8,
@@ -39,7 +40,8 @@ describe('adaptation in words', () => {
         'the 90th percentile, ' +
         'predicted 22 and 30 ms.',
       'By 5 epochs of learned costs and 8 of the configured weights, requests cost −5.0 % with learned costs (95 % ' +
-        'interval −6.9 % to −3.1 %); the slowest hundredth waits +10.0 % for its first output.',
+        'interval −6.9 % to −3.1 %); the slowest hundredth waits +10.0 % for its first output and −3.0 % ' +
+        'for an output token.',
       'Endpoints are told apart by context 61 %, queue 37 %, decode 2 %. Nothing has come of queue-scorer, ' +
         'load-aware-scorer for five minutes.',
       'Output takes longer on b (×1.80).',

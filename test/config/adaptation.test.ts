@@ -17,7 +17,7 @@ describe('the section adaptation', () => {
     expect(adaptation).toMatchObject({
       mode: 'auto',
       model: { firstOutputTargetMs: 2000, perTokenTargetMs: 60, missPrice: 1.5, slots: 256 },
-      guard: { epochMs: 20_000, budget: 0.05, samples: 500, correlation: 0.3, pauseMs: 300_000 },
+      guard: { epochMs: 20_000, budget: 0.05, samples: 250, correlation: 0.3, pauseMs: 300_000 },
       stateFile: undefined,
     });
   });

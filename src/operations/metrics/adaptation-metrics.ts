@@ -116,6 +116,12 @@ function comparisonGauges({ one, each }: Gauges): void {
     'bound',
     ({ tailGap }) => intervalOf(tailGap),
   );
+  each(
+    'token_tail_gap',
+    'ln(TPOT p99 with learned costs / TPOT p99 with the configured weights), and the ends of its 95 % interval.',
+    'bound',
+    ({ tokenTailGap }) => intervalOf(tokenTailGap),
+  );
 }
 
 function intervalOf({ mean, halfWidth }: ShownAdaptation['gap']): Readonly<Record<string, number>> {
