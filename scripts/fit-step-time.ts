@@ -100,8 +100,8 @@ const befores = [0, 256, 1024, 4096, 16384];
 const counts = [1, 4, 16, 32, 64, 128, 256];
 const contexts = [16, 128, 512, 1024, 2048, 4096, 8192];
 
-/** Slowdown of decoding beside a prompt, the median over the prompts. */
-function mixedAt(n: number, context: number): number {
+/** Slowdown of decoding beside a prompt, the median over the prompts; undefined where none was measured. */
+function mixedAt(n: number, context: number): number | undefined {
   const ratios = chunks
     .filter((chunk) => chunk >= 128)
     .flatMap((chunk) => {
@@ -111,7 +111,7 @@ function mixedAt(n: number, context: number): number {
       return both === undefined || prompt === undefined || alone === undefined ? [] : [(both - prompt) / alone];
     })
     .sort((a, b) => a - b);
-  return ratios[ratios.length >> 1]!;
+  return ratios[ratios.length >> 1];
 }
 
 /** A table of measurements; a missing one is read off its neighbours. */
@@ -219,7 +219,7 @@ const [, decodeSequence, decodeToken] = leastSquares(decoding);
 const [rowsMs, row] = leastSquares(sampling);
 const busy = counts
   .filter((n) => n >= 16 && n <= 128)
-  .flatMap((n) => contexts.filter((c) => c >= 512).map((c) => mixedAt(n, c)));
+  .flatMap((n) => contexts.filter((c) => c >= 512).flatMap((c) => mixedAt(n, c) ?? []));
 const constants: StepConstants = {
   weightsMs: round(products.weights),
   tokenUs: round(products.token * 1e3),

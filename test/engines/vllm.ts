@@ -6,7 +6,7 @@ import { eventually } from '../tools/gateway/client.ts';
 
 /** Installed by scripts/install-vllm.sh; POINTSMAN_VLLM names the folder of another version. */
 const HOME = process.env.POINTSMAN_VLLM ?? fileURLToPath(new URL('../../.tools/vllm', import.meta.url));
-const PYTHON = `${HOME}/venv/bin/python`;
+export const PYTHON = `${HOME}/venv/bin/python`;
 const MARK = `${HOME}/version`;
 
 /** Version of the vLLM to test with; undefined = none is installed. */

@@ -71,7 +71,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const SCRIPT = fileURLToPath(new URL('../../../../scripts/fit-step-time.ts', import.meta.url));
 
 /** A profile whose times are straight lines, so that every step can be worked out on paper. */
-function writeProfile(experts: boolean): void {
+function writeProfile(experts: boolean, contexts = [16, 128, 512, 1024, 2048, 4096, 8192]): void {
   const csv = (name: string, lines: readonly (readonly (string | number)[])[]) =>
     writeFileSync(join(folder, name), `${lines.map((cells) => cells.join(',')).join('\n')}\n`);
   const tokens = [1, 8, 64, 256, 512, 1024, 2048];
@@ -86,10 +86,10 @@ function writeProfile(experts: boolean): void {
     [0, 256, 1024, 4096, 16384].map((before) => [chunk, before, 0, 0, 10 + (chunk * (before + chunk / 2)) / 1e5]),
   );
   const decodes = [1, 4, 16, 32, 64, 128, 256].flatMap((n) =>
-    [16, 128, 512, 1024, 2048, 4096, 8192].map((context) => [0, 0, n, context, 10 + (n * context) / 1e3]),
+    contexts.map((context) => [0, 0, n, context, 10 + (n * context) / 1e3]),
   );
   const mixed = [16, 32, 64, 128, 1, 4].flatMap((n) =>
-    [16, 128, 512, 1024, 2048, 4096, 8192].map((context) => [256, 0, n, context, 60 + (2 * n * context) / 1e3]),
+    contexts.map((context) => [256, 0, n, context, 60 + (2 * n * context) / 1e3]),
   );
   csv('attention.csv', [
     ['prefill_chunk', 'kv_prefill', 'n_decode', 'kv_decode', 'time_us'],
@@ -126,6 +126,13 @@ function tableAt({ tokens, tokensMs }: StepTable, n: number): number {
 const denseMs = (n: number) => (40 * (100 + n + 2 * 10) + 50) / 1e3;
 
 describe('step times from a profile', () => {
+  test('step times of a profile with two contexts have all constants', () => {
+    writeProfile(false, [16, 512]);
+    const { constants } = fitted();
+    expect(Object.entries(constants).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
+    expect(constants.decodeTokenNs).toBeCloseTo(40, 0);
+  });
+
   test('step times of one GPU are the sums of its layers', () => {
     writeProfile(false);
     const { table, constants } = fitted();
