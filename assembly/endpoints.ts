@@ -97,13 +97,17 @@ export const COLUMN_UNTOLD: u32 = 67;
 /** any: requests that its engine refused of late, a part of WAITING; control thread, by plain stores */
 export const COLUMN_REFUSED: u32 = 70;
 // Warmth of a cache (load/warmth.ts); a cache that is emptied sets both to 0 under the index lock, by plain stores.
-/** commit, f32: mean share of their prompts that the requests charged last found in the cache */
+/** commit, f32: mean part that the requests charged last found there of what an endpoint had of their prompts */
 export const COLUMN_HIT_SHARE: u32 = 68;
 export const COLUMN_CHARGED: u32 = 69; // commit: requests charged since the cache was empty
+export const COLUMN_REACHED: u32 = 71; // commit: of these, requests with such a part, 28 at most
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 /** commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try */
 export const COLUMN_DEATH_TIME: u32 = 60;
+
+/** Columns that decisions are made from: a recording has those below. The others are told of decisions alone. */
+export const RECORDED_COLUMNS: u32 = 71;
 
 export const ATTRIBUTE_COLUMNS: u32 = 8;
 

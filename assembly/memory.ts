@@ -18,7 +18,7 @@ export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the l
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 33;
+export const LAYOUT_VERSION: u32 = 34;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -103,7 +103,7 @@ export const REGION_SESSIONS: u32 = 18;
 export const REGION_COUNT: u32 = 19;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 71;
+export const ENDPOINT_COLUMNS: u32 = 72;
 // Behind them one column that follows from others, and so is no part of a recorded state: predicted waiting counts
 // (columns/waiting.ts).
 

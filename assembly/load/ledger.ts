@@ -49,7 +49,6 @@ import {
 } from './ledger-entries';
 import { addPeers } from './peers';
 import { addStrictest, clearStrictest, removeStrictest } from './wanted-times';
-import { warmthNote } from './warmth';
 
 /** Requests charged and not released. */
 export function ledgerUsed(): u32 {
@@ -106,7 +105,6 @@ export function charge(
   entry.time = now;
   entry.wantedTpot = 0;
   featuresNote(featuresOf(entry), slot, prompt, uncached, tag, now);
-  warmthNote(slot, prompt, uncached);
   hearingReset(ticket - 1);
   // The state comes last: if the thread dies before this line, the repair counts no charge.
   setState(entry, ENTRY_CHARGED);

@@ -4,7 +4,13 @@
 
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
-import { COLUMN_CHARGED, COLUMN_HIT_SHARE, COLUMN_PREFIX_BLOCKS, COLUMN_PREFIX_CAPACITY } from '../endpoints';
+import {
+  COLUMN_CHARGED,
+  COLUMN_HIT_SHARE,
+  COLUMN_PREFIX_BLOCKS,
+  COLUMN_PREFIX_CAPACITY,
+  COLUMN_REACHED,
+} from '../endpoints';
 import { INDEX_LOCK, lockHeld } from '../lock';
 import { HASHES } from '../memory';
 import { isSlot } from '../preconditions';
@@ -210,6 +216,7 @@ export function prefixClearLocked(slot: u32, lost: u32): u32 {
   tick();
   forgetTails(slot);
   column.setU32(COLUMN_CHARGED, slot, 0);
+  column.setU32(COLUMN_REACHED, slot, 0);
   column.setF32(COLUMN_HIT_SHARE, slot, 0);
   const removed = dropHeld(slot, lost);
   count(PREFIX_COUNTER_REMOVED, removed);

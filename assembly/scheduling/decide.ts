@@ -20,6 +20,7 @@ import { FEATURE_TAG_SHIFT, featuresNoteBest, featuresNoteWouldPick } from '../l
 import { charge } from '../load/ledger';
 import { entryAt, entryOf, featuresOf, LedgerEntry, setHandle, sharesBelow } from '../load/ledger-entries';
 import { noteWantedTpot } from '../load/wanted-times';
+import { warmthNote } from '../load/warmth';
 import { journalEachChange } from '../load-journal';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockHeld, lockRelease, lockSleepsMax } from '../lock';
 import { CANDIDATES, CHANGES, HASHES, MATCH, OVERLAP, SCORE, SLOTS } from '../memory';
@@ -61,7 +62,7 @@ import {
   Program,
 } from './program';
 import { captureState, isRecorded } from './recorded-state';
-import { bestMatchNoted } from './score-column';
+import { bestMatchNoted, reachableNoted } from './score-column';
 import { shadowBegin, shadowRun } from './shadow';
 import { cachedTokens, creditWholeBlocks } from './whole-blocks';
 
@@ -167,6 +168,9 @@ function chargePick(slot: u32, program: Program, used: u32): void {
   const ticket = charge(slot, tokens, prompt, uncached, tag, probe, priority, now);
   if (ticket == 0 && probe != 0) endProbe(slot);
   const blind = (request().flags & DECIDE_BLIND) != 0;
+  if (reachableNoted != u32.MAX_VALUE && prompt != 0) {
+    warmthNote(slot, min(reachableNoted * block, prompt), min(cached, prompt));
+  }
   if (ticket != 0) gateCharged(ticket - 1, slot, priority, uncached, prompt, request().blocks, blind, now);
   if (ticket != 0) turnBegins(ticket - 1, slot, uncached, (request().flags & DECIDE_FURTHER) == 0);
   noteWantedTpot(slot, ticket, wantedTimes().tpot);

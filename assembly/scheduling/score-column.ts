@@ -26,6 +26,7 @@ export function scoresBegin(): void {
   signalsRead = 0;
   highestScore = NaN;
   bestMatchNoted = u32.MAX_VALUE;
+  reachableNoted = u32.MAX_VALUE;
 }
 
 /** Most blocks that a candidate holds, as far as it is known; u32.MAX_VALUE = it has to be looked for. */
@@ -37,6 +38,14 @@ export let bestMatchNoted: u32 = u32.MAX_VALUE;
  */
 export function noteBestMatch(blocks: u32): void {
   bestMatchNoted = blocks;
+}
+
+/** Most blocks that an endpoint held which warm-up-filter could keep; u32.MAX_VALUE = no such filter has run. */
+export let reachableNoted: u32 = u32.MAX_VALUE;
+
+/** Notes the most blocks of the prompt that the request could find, whatever filters leave. */
+export function noteReachable(blocks: u32): void {
+  reachableNoted = blocks;
 }
 
 /** Most blocks that any endpoint holds, candidate or not, as bestMatchNoted. */

@@ -30,7 +30,7 @@ import { pickInShadow } from './picker-algorithms';
 import { Program, shadowProgram } from './program';
 import { STATE_COLUMNS } from './recorded-state';
 import { runOperations } from './run-program';
-import { bestMatchNoted, noteBestMatch } from './score-column';
+import { bestMatchNoted, noteBestMatch, noteReachable, reachableNoted } from './score-column';
 
 // EXPLAIN columns from STATE_COLUMNS on, which nothing else uses once a decision is logged.
 const SAVED_SCORES: u32 = 0;
@@ -122,6 +122,7 @@ export function shadowRun(program: Program, flags: u32, used: u32, total: u32): 
   const tpot = predictedTimes().tpot;
   const cold = coldNoted();
   const best = bestMatchNoted;
+  const reachable = reachableNoted;
   memory.copy(REQUEST + SAVED_ANSWER, REQUEST + ANSWER_FROM, ANSWER_BYTES);
   memory.copy(column(SAVED_SCORES), SCORE, bytes);
   memory.copy(column(SAVED_CANDIDATES), CANDIDATES, bytes);
@@ -135,6 +136,7 @@ export function shadowRun(program: Program, flags: u32, used: u32, total: u32): 
   predictedTimes().tpot = tpot;
   noteCold(cold);
   noteBestMatch(best);
+  noteReachable(reachable);
   memory.copy(SCORE, column(SAVED_SCORES), bytes);
   memory.copy(CANDIDATES, column(SAVED_CANDIDATES), bytes);
   memory.copy(REMOVED, column(SAVED_REMOVED), bytes);

@@ -4,10 +4,12 @@
 // lock.
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
+import { laneMaxOfIntegers } from '../columns/lanes';
 import { blockTokens, VALUE_WAITING, valueKeys } from '../columns/values';
 import { COLUMN_CHARGED, COLUMN_HIT_SHARE, COLUMN_INFLIGHT, columnAddress } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
 import { Operation } from './program';
+import { noteReachable } from './score-column';
 
 /** Added to both hit shares before they are compared: without hits anywhere an endpoint is warm at once. */
 const HIT_FLOOR: f32 = 0.05;
@@ -17,7 +19,7 @@ const COMPARED: u32 = 64;
 const WARM: f32 = 0.9;
 
 // Effect on a candidate.
-const LEAVE: i32 = 0; // it has its share
+const LEAVE: i32 = 0; // it has its share, and others hold more of the prompt
 const KEEP: i32 = 1;
 const WANT: i32 = 2; // it gets the request alone
 
@@ -28,16 +30,24 @@ let queued: f32 = 0;
 /** Most blocks of the prompt that a candidate holds. */
 let longest: u32 = 0;
 
-/** Whether a candidate has been charged fewer requests than make it warm. */
+/**
+ * Looks over the candidates: takes the most blocks of the prompt that one holds.
+ * @returns whether one was charged fewer requests than make it warm
+ */
 function isSomeNew(used: u32, requests: u32): bool {
   const charged = columnAddress(COLUMN_CHARGED);
   const limit = i32x4.splat(<i32>requests);
   let some = i32x4.splat(0);
+  let most = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const count = v128.load(charged + at);
+    const candidates = v128.load(CANDIDATES + at);
     // The larger of two unsigned numbers is another one than the count: the count is below the limit.
-    some = v128.or(some, v128.and(i32x4.ne(i32x4.max_u(count, limit), count), v128.load(CANDIDATES + at)));
+    const isNew = i32x4.ne(i32x4.max_u(count, limit), count);
+    some = v128.or(some, v128.and(isNew, candidates));
+    most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), candidates));
   }
+  longest = <u32>laneMaxOfIntegers(most);
   return v128.any_true(some);
 }
 
@@ -47,12 +57,10 @@ function compare(used: u32, least: u32): bool {
   hits = 0;
   busy = 0;
   queued = 0;
-  longest = 0;
   valueKeys(VALUE_WAITING, used);
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = slotOffset(slot);
     if (load<i32>(CANDIDATES + at) == 0) continue;
-    longest = max(longest, load<u32>(MATCH + at));
     if (column.u32(COLUMN_CHARGED, slot) < least) continue;
     const waiting = load<f32>(KEYS + at);
     count += 1;
@@ -69,14 +77,14 @@ function compare(used: u32, least: u32): bool {
 
 /** Effect on a candidate that was charged fewer requests than make it warm. */
 function fateOf(op: Operation, slot: u32): i32 {
-  const share = (column.f32(COLUMN_HIT_SHARE, slot) + HIT_FLOOR) / (hits + HIT_FLOOR);
-  if (share >= WARM) return KEEP;
+  const found = (column.f32(COLUMN_HIT_SHARE, slot) + HIT_FLOOR) / (hits + HIT_FLOOR);
+  if (found >= WARM) return KEEP;
+  const share = max(found, op.p0);
   const own = <f32>column.u32(COLUMN_INFLIGHT, slot);
   const match = load<u32>(MATCH + slotOffset(slot));
   if (busy >= 1 && own < op.p0 * busy && <f32>(longest - match) * blockTokens() <= op.p2) return WANT;
-  const isHolder = match != 0 && match == longest;
-  if (isHolder || queued >= 1) return KEEP;
-  return own >= max<f32>(1, max(share, op.p0) * busy) ? LEAVE : KEEP;
+  if (match == longest || queued >= 1) return KEEP;
+  return own >= max<f32>(1, share * busy) ? LEAVE : KEEP;
 }
 
 /**
@@ -88,12 +96,14 @@ function fateOf(op: Operation, slot: u32): i32 {
  */
 export function keepWarmedUp(op: Operation, used: u32): bool {
   const requests = <u32>op.p1;
-  if (!isSomeNew(used, requests) || !compare(used, min(requests, COMPARED))) return false;
+  const some = isSomeNew(used, requests);
+  noteReachable(longest);
+  if (!some || !compare(used, min(requests, COMPARED))) return false;
   let isWanted = false;
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = slotOffset(slot);
-    const isNew = load<i32>(CANDIDATES + at) != 0 && column.u32(COLUMN_CHARGED, slot) < requests;
-    const fate = isNew ? fateOf(op, slot) : KEEP;
+    if (load<i32>(CANDIDATES + at) == 0) continue;
+    const fate = column.u32(COLUMN_CHARGED, slot) < requests ? fateOf(op, slot) : KEEP;
     if (fate == WANT) isWanted = true;
     store<i32>(KEPT + at, fate);
   }

@@ -24,9 +24,10 @@ export const warmUpFilter = definePlugin({
   kinds: ['filter'],
   stability: 'Alpha',
   doc:
-    'Gives an endpoint with an empty cache, after a start or a restart, a share of the requests: it is left out ' +
-    'while it has that share of the others’ requests in flight, and preferred below minShare. The share is its hit ' +
-    'rate divided by that of the others; at 0.9 the endpoint is warm. With all endpoints new it keeps all.',
+    'Gives an endpoint with an empty cache, after a start or a restart, a share of the requests: with that share of ' +
+    'the others’ requests in flight it is left out of prompts of which others hold more, and below minShare it is ' +
+    'preferred. The share is the part that it finds of what could be found of its prompts, divided by that of the ' +
+    'others; at 0.9 the endpoint is warm. With all endpoints new it keeps all.',
   parameters,
   consumes: ({ prefixMatchInfoProducerName, inFlightLoadProducerName }) => [
     { key: 'prefix-match', producer: prefixMatchInfoProducerName },
