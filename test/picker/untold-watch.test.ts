@@ -1,6 +1,10 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import type { SlotAssignment } from '../../dist/src/contract/endpoint.js';
 import type { TrainingSample } from '../../dist/src/core/training-sample.js';
+import { eventsAdvice } from '../../dist/src/picker/control/kv-events.js';
 import { UntoldWatch } from '../../dist/src/picker/control/untold-watch.js';
 import { eventually } from '../tools/gateway/client.ts';
 
@@ -92,4 +96,38 @@ it('an endpoint that tells before the time is over is not judged, and its reques
   pool.silent = [assignment(0), assignment(1)];
   later(10_000);
   expect(judged).toEqual([]);
+});
+
+/** A server that takes connections on a port of its own, and answers with the sources of a rank when it is asked. */
+async function listener(answer: (port: number) => string = () => '') {
+  const server = createServer((_request, response) => response.end(answer(port))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  stops.push(() => server.close());
+  return { server, port };
+}
+
+const followed = (port: number) => ({
+  ...{ bind: undefined, connect: { port, replayPort: undefined }, topicFilter: 'kv@' },
+});
+
+it('the advice for an endpoint that tells nothing names the address of its events when that takes no connections', async () => {
+  const { endpoint } = assignment(0);
+  const { server, port } = await listener();
+  expect(await eventsAdvice(endpoint, followed(port))).toMatch(/^\/kv_event_sources does not tell why/);
+  server.close();
+  await once(server, 'close');
+  expect(await eventsAdvice(endpoint, followed(port))).toMatch(
+    new RegExp(`^no connection to tcp://127\\.0\\.0\\.1:${port}: .*ECONNREFUSED.*; /kv_event_sources does not`),
+  );
+});
+
+it('the advice for a further data-parallel rank is about the port of that rank', async () => {
+  const { port } = await listener((own) =>
+    JSON.stringify({ 2: { endpoint: `tcp://*:${own}`, topic: 'kv@pod@m', publisher: 'zmq' } }),
+  );
+  const endpoint = { ...assignment(0).endpoint, name: 'pod-rank-2', port };
+  expect(await eventsAdvice(endpoint, followed(port - 2))).toBe(
+    `it publishes on port ${port} as configured: see that the network lets the picker connect to it`,
+  );
 });

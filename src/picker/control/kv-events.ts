@@ -1,5 +1,6 @@
 import { get } from 'node:http';
-import type { Endpoint } from '../../contract/endpoint.js';
+import { connect as connectTo } from 'node:net';
+import { type Endpoint, endpointAddress } from '../../contract/endpoint.js';
 import { selectorAccepts } from '../../contract/label-selector.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
@@ -7,7 +8,14 @@ import { PrefixIndex } from '../../core/prefix-index.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import { TokenChain } from '../../core/token-chain.js';
 import type { EventFeed } from '../../kvevents/event-feed.js';
-import { EVENT_SOURCES_PATH, rankOf, type SourcesAnswer, sourcesAdvice } from '../../kvevents/event-sources.js';
+import {
+  EVENT_SOURCES_PATH,
+  type FollowedSockets,
+  rankOf,
+  type SourcesAnswer,
+  sourcesAdvice,
+} from '../../kvevents/event-sources.js';
+import { errorMessage } from '../../runtime/error-message.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { CompiledScheduling } from '../../scheduling/program.js';
 import type { Part } from '../part.js';
@@ -46,8 +54,7 @@ export class EngineEvents implements Part {
     const { blockTokens } = scheduling.prefix!;
     const samples = new SampleReader(core);
     const { bind, connect, topicFilter } = scheduling.kvEvents!;
-    const advice = async (endpoint: Endpoint) =>
-      sourcesAdvice(await askSources(endpoint), { bind, connect, topicFilter, rank: rankOf(endpoint.name) });
+    const advice = (endpoint: Endpoint) => eventsAdvice(endpoint, { bind, connect, topicFilter });
     return new UntoldWatch({ feed, samples, blockTokens, now: poolClockMs, advice, report });
   }
 
@@ -78,6 +85,40 @@ async function createEventFeed({
     blocksMost: core.sizes.indexBlocks,
     placed: (slot, isPlaced) => table.setUntold(slot, isPlaced),
     report,
+  });
+}
+
+/**
+ * What to configure so that the events of an endpoint come: its socket is tried, and its engine is asked. Does not
+ * reject.
+ * @param connect ports of the first data-parallel rank
+ */
+export async function eventsAdvice(
+  endpoint: Pick<Endpoint, 'name' | 'address' | 'port'>,
+  { bind, connect, topicFilter }: Omit<FollowedSockets, 'rank'>,
+): Promise<string> {
+  const rank = rankOf(endpoint.name);
+  const own = connect && { ...connect, port: connect.port + rank };
+  const [problem, sources] = await Promise.all([
+    own && connectionProblem(endpoint.address, own.port),
+    askSources(endpoint),
+  ]);
+  const advice = sourcesAdvice(sources, { bind, connect: own, topicFilter, rank });
+  return problem === undefined ? advice : `${problem}; ${advice}`;
+}
+
+/** Tries the socket of an engine's events. @returns undefined when it takes connections */
+function connectionProblem(address: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connectTo({ host: address, port });
+    const end = (reason?: string) => {
+      socket.destroy();
+      const at = `tcp://${endpointAddress({ address, port })}`;
+      resolve(reason === undefined ? undefined : `no connection to ${at}: ${reason}`);
+    };
+    socket.setTimeout(SOURCES_MS, () => end(`no answer within ${SOURCES_MS / 1_000} s`));
+    socket.once('connect', () => end());
+    socket.once('error', (error) => end(errorMessage(error)));
   });
 }
 
