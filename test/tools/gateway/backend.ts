@@ -43,7 +43,12 @@ export const answerAtOnce: Behaviour = (received, response, backend) => {
   response.end(answer);
 };
 
-export async function startBackend(name: string, behaviour: Behaviour = answerAtOnce, port = 0): Promise<Backend> {
+export async function startBackend(
+  name: string,
+  behaviour: Behaviour = answerAtOnce,
+  port = 0,
+  address = '127.0.0.1',
+): Promise<Backend> {
   const received: Received[] = [];
   const server = createServer((request, response) => {
     if (request.url === '/metrics') {
@@ -59,7 +64,7 @@ export async function startBackend(name: string, behaviour: Behaviour = answerAt
       behaviour(whole, response, backend);
     });
   });
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, address, resolve));
   const place = server.address() as AddressInfo;
   const stop = () =>
     new Promise<void>((resolve) => {
