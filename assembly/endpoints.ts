@@ -101,6 +101,17 @@ export const COLUMN_REFUSED: u32 = 70;
 export const COLUMN_HIT_SHARE: u32 = 68;
 export const COLUMN_CHARGED: u32 = 69; // commit: requests charged since the cache was empty
 export const COLUMN_REACHED: u32 = 71; // commit: of these, requests with such a part, 28 at most
+// Endpoints that filters hold back (scheduling/held-back.ts). Times are whole seconds of the pool clock.
+/** commit: first of the last decisions all of which vetoed it as overloaded, 0 = the last one did not */
+export const COLUMN_VETO_SINCE: u32 = 72;
+export const COLUMN_VETO_LAST: u32 = 73; // commit: the last of these decisions
+/** commit, f32: limit that it was over: waiting requests, or below 0 minus a share of the KV cache */
+export const COLUMN_VETO_LIMIT: u32 = 74;
+/** commit: first decision that took its cache for cold, 0 = it is warm */
+export const COLUMN_WARMING_SINCE: u32 = 75;
+export const COLUMN_WARMING_LAST: u32 = 76; // commit: the last such decision
+/** commit, f32: its share of the mean requests in flight of the others, as of that decision */
+export const COLUMN_WARMING_SHARE: u32 = 77;
 
 export const COLUMN_DEATH: u32 = 43; // commit: DEATH_*: alive, in doubt or dead (load/dead.ts)
 /** commit, f64 (60, 61): milliseconds of the pool clock, of the doubt, its end, or the last try */

@@ -103,7 +103,7 @@ export const REGION_SESSIONS: u32 = 18;
 export const REGION_COUNT: u32 = 19;
 
 // Endpoint columns: one array per field, ENDPOINT_COLUMNS arrays of SLOTS 32-bit (or 64-bit, two columns) cells.
-export const ENDPOINT_COLUMNS: u32 = 72;
+export const ENDPOINT_COLUMNS: u32 = 78;
 // Behind them one column that follows from others, and so is no part of a recorded state: predicted waiting counts
 // (columns/waiting.ts).
 

@@ -5,6 +5,7 @@ import type {
   DecisionShown,
   EndpointShown,
   EngineShown,
+  HeldBackShown,
   PriorityShown,
   Snapshot,
 } from '../src/operations/page/snapshot.ts';
@@ -128,8 +129,14 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
   return [
     {
       head: 'Endpoint',
-      cell: ({ id, state }) =>
-        h('span', { title: id }, short(id), state === 'live' ? null : h('span', { class: 'tag' }, state)),
+      cell: ({ id, state, heldBack }) =>
+        h(
+          'span',
+          { title: id },
+          short(id),
+          state === 'live' ? null : h('span', { class: 'tag' }, state),
+          ...heldBackTags(heldBack),
+        ),
     },
     { head: 'In flight', cell: ({ inflight }) => level(inflight / most, count(inflight), 'requests in flight') },
     {
@@ -152,6 +159,25 @@ function endpointColumns(most: number): Column<EndpointShown>[] {
       cell: ({ ageMs, waiting, kvUsage }) => age(ageMs, waiting === null && kvUsage === null),
     },
   ];
+}
+
+/** Filters that hold an endpoint back. */
+function heldBackTags(heldBack: HeldBackShown | null): HTMLElement[] {
+  const { veto, warming } = heldBack ?? { veto: null, warming: null };
+  const tag = (title: string, text: string) => h('span', { class: 'tag', title }, text);
+  const tags: HTMLElement[] = [];
+  if (veto !== null) {
+    const limit =
+      veto.limit === 'waiting'
+        ? `${plural(Math.round(veto.at), 'waiting request')}`
+        : `${percent(veto.at)} of the KV cache`;
+    tags.push(tag(`overload-filter vetoes it: at or over ${limit} for ${veto.seconds} s`, 'vetoed'));
+  }
+  if (warming !== null) {
+    const share = `${percent(warming.share)} of the others’ requests in flight for ${warming.seconds} s`;
+    tags.push(tag(`warm-up-filter gives its cold cache ${share}`, 'warming up'));
+  }
+  return tags;
 }
 
 /** Waiting requests, those of them that wait for an adapter or for blocks of others, and refused ones. */

@@ -15,6 +15,7 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { KEPT, KEYS } from '../memory';
+import { noteVetoes } from './held-back';
 import { Operation } from './program';
 
 /**
@@ -47,10 +48,14 @@ export function keepNotOverloaded(op: Operation, used: u32): void {
     const queues = v128.and(long, i32x4.eq(v128.and(bits, waits), waits));
     const size = f32x4.mul(f32x4.convert_i32x4_s(v128.load(blocks + at)), f32x4.convert_i32x4_s(v128.load(sizes + at)));
     const share = v128.load(usage + at);
-    const needed = f32x4.add(f32x4.mul(share, size), uncachedTokens(at, prompt, block, zero));
+    const uncached = uncachedTokens(at, prompt, block, zero);
+    const needed = f32x4.add(f32x4.mul(share, size), uncached);
     const crowded = v128.and(f32x4.gt(needed, size), f32x4.gt(size, zero));
     const tight = op.p1 < 0 ? v128.and(crowded, f32x4.gt(share, zero)) : f32x4.ge(share, usageMax);
     const fills = v128.and(tight, i32x4.eq(v128.and(bits, uses), uses));
     v128.store(KEPT + at, v128.not(v128.or(queues, fills)));
+    const most = op.p1 < 0 ? f32x4.div(f32x4.sub(size, uncached), size) : usageMax;
+    v128.store(KEYS + at, v128.bitselect(limit, f32x4.neg(most), queues));
   }
+  noteVetoes(used, KEYS);
 }

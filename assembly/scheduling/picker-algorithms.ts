@@ -115,6 +115,11 @@ export function pickInShadow(on: bool): void {
   inShadow = on;
 }
 
+/** Returns whether a shadow program picks. */
+export function isPickedInShadow(): bool {
+  return inShadow;
+}
+
 /**
  * The next candidate after the one that this profile's picker took last, in the order of the slots; scores do not
  * count. Further picks go on behind the pick before them.

@@ -61,6 +61,7 @@ import { prefixRepairRest } from '../prefix/repair';
 import { prefixRemoveEndpointLocked } from '../prefix/store';
 import { releaseThread } from './charge-steps';
 import { coefficientsInitialise } from './cost-coefficients';
+import { heldBackForget } from './held-back';
 import { clearSlots, noteSlots } from './slots';
 
 /** The control thread must not stop for long: it is the one that repairs. */
@@ -102,6 +103,7 @@ export function endpointOpen(slot: u32, generation: u32): u32 {
   adaptersForget(slot);
   coefficientsForget(slot);
   warmthForget(slot);
+  heldBackForget(slot);
   if (ASSERTIONS) assert(column.u32(COLUMN_INFLIGHT, slot) == 0, 'nothing is in flight on a slot that is given away');
   lockRelease(COMMIT_LOCK);
   return 0;

@@ -6,8 +6,9 @@ import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import { blockTokens, VALUE_WAITING, valueKeys } from '../columns/values';
-import { COLUMN_CHARGED, COLUMN_HIT_SHARE, COLUMN_INFLIGHT, columnAddress } from '../endpoints';
+import { COLUMN_CHARGED, COLUMN_HIT_SHARE, COLUMN_INFLIGHT, COLUMN_WARMING_SINCE, columnAddress } from '../endpoints';
 import { CANDIDATES, KEPT, KEYS, MATCH } from '../memory';
+import { noteWarm, noteWarming } from './held-back';
 import { Operation } from './program';
 import { noteReachable } from './score-column';
 
@@ -32,10 +33,11 @@ let longest: u32 = 0;
 
 /**
  * Looks over the candidates: takes the most blocks of the prompt that one holds.
- * @returns whether one was charged fewer requests than make it warm
+ * @returns whether one was charged fewer requests than make it warm, or was new before
  */
 function isSomeNew(used: u32, requests: u32): bool {
   const charged = columnAddress(COLUMN_CHARGED);
+  const warming = columnAddress(COLUMN_WARMING_SINCE);
   const limit = i32x4.splat(<i32>requests);
   let some = i32x4.splat(0);
   let most = i32x4.splat(0);
@@ -44,7 +46,7 @@ function isSomeNew(used: u32, requests: u32): bool {
     const candidates = v128.load(CANDIDATES + at);
     // The larger of two unsigned numbers is another one than the count: the count is below the limit.
     const isNew = i32x4.ne(i32x4.max_u(count, limit), count);
-    some = v128.or(some, v128.and(isNew, candidates));
+    some = v128.or(some, v128.and(v128.or(isNew, v128.load(warming + at)), candidates));
     most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), candidates));
   }
   longest = <u32>laneMaxOfIntegers(most);
@@ -78,8 +80,12 @@ function compare(used: u32, least: u32): bool {
 /** Effect on a candidate that was charged fewer requests than make it warm. */
 function fateOf(op: Operation, slot: u32): i32 {
   const found = (column.f32(COLUMN_HIT_SHARE, slot) + HIT_FLOOR) / (hits + HIT_FLOOR);
-  if (found >= WARM) return KEEP;
+  if (found >= WARM) {
+    noteWarm(slot);
+    return KEEP;
+  }
   const share = max(found, op.p0);
+  noteWarming(slot, share);
   const own = <f32>column.u32(COLUMN_INFLIGHT, slot);
   const match = load<u32>(MATCH + slotOffset(slot));
   if (busy >= 1 && own < op.p0 * busy && <f32>(longest - match) * blockTokens() <= op.p2) return WANT;
@@ -103,7 +109,9 @@ export function keepWarmedUp(op: Operation, used: u32): bool {
   for (let slot: u32 = 0; slot < used; slot++) {
     const at = slotOffset(slot);
     if (load<i32>(CANDIDATES + at) == 0) continue;
-    const fate = column.u32(COLUMN_CHARGED, slot) < requests ? fateOf(op, slot) : KEEP;
+    let fate = KEEP;
+    if (column.u32(COLUMN_CHARGED, slot) < requests) fate = fateOf(op, slot);
+    else noteWarm(slot);
     if (fate == WANT) isWanted = true;
     store<i32>(KEPT + at, fate);
   }

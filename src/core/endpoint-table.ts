@@ -72,6 +72,31 @@ export interface EndpointReading {
   readonly peerOutputBlocks: number;
 }
 
+/** Decisions from which on nothing is known of the present: filters note endpoints only when requests come. */
+const HELD_BACK_SECONDS = 30;
+
+/** Filters that hold an endpoint back, as of the decisions of the last 30 s. */
+export interface HeldBack {
+  /** Undefined = overload-filter did not veto it in the last decision. */
+  readonly veto:
+    | {
+        /** Time over which every decision vetoed it. */
+        readonly seconds: number;
+        readonly limit: 'waiting' | 'kv-cache';
+        /** The limit: waiting requests, or a share of the KV cache. */
+        readonly at: number;
+      }
+    | undefined;
+  /** Undefined = warm-up-filter does not take its cache for cold. */
+  readonly warming:
+    | {
+        readonly seconds: number;
+        /** Its share of the mean requests in flight of the others. */
+        readonly share: number;
+      }
+    | undefined;
+}
+
 /**
  * The control thread's access to the endpoint columns. Every write returns false when the lock is not free, because its
  * owner has just died; the caller repeats it.
@@ -240,6 +265,23 @@ export class EndpointTable {
       peerRequests: this.#u32(CORE.COLUMN_PEER_REQUESTS, slot),
       peerTokens: this.#u32(CORE.COLUMN_PEER_TOKENS, slot),
       peerOutputBlocks: this.#u32(CORE.COLUMN_PEER_OUTPUT, slot),
+    };
+  }
+
+  /** Filters that hold an endpoint back. */
+  heldBack(slot: number, nowMs: number): HeldBack {
+    const lasted = (sinceColumn: number, lastColumn: number) => {
+      const [since, last] = [this.#u32(sinceColumn, slot), this.#u32(lastColumn, slot)];
+      return since === 0 || nowMs / 1000 - last > HELD_BACK_SECONDS ? undefined : Math.max(0, last - since);
+    };
+    const vetoed = lasted(CORE.COLUMN_VETO_SINCE, CORE.COLUMN_VETO_LAST);
+    const warming = lasted(CORE.COLUMN_WARMING_SINCE, CORE.COLUMN_WARMING_LAST);
+    const rounded = (column: number) => Math.round(this.#f32(column, slot) * 1e4) / 1e4;
+    const over = rounded(CORE.COLUMN_VETO_LIMIT);
+    const limit = over > 0 ? 'waiting' : 'kv-cache';
+    return {
+      veto: vetoed === undefined ? undefined : { seconds: vetoed, limit, at: Math.abs(over) },
+      warming: warming === undefined ? undefined : { seconds: warming, share: rounded(CORE.COLUMN_WARMING_SHARE) },
     };
   }
 

@@ -269,6 +269,11 @@ export class PoolParts {
       },
       refusing: ({ id: endpoint }, perSecond) =>
         log.warn({ endpoint, perSecond }, 'the engine refuses requests: a limit of its queue is reached'),
+      heldBack: ({ id: endpoint }, { by, details }) => {
+        if (details === undefined) log.info({ endpoint }, `${by} holds the endpoint back no longer`);
+        else if (by === 'warm-up-filter') log.info({ endpoint, ...details }, 'the cache of the endpoint stays cold');
+        else log.warn({ endpoint, ...details }, 'overload-filter vetoes the endpoint in every decision');
+      },
       restarted: (slot, generation, sign) => this.events.feed?.restarted(slot, generation, sign),
       report: (problem) => log.error({ part: 'pool' }, problem),
     });

@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
@@ -62,6 +65,28 @@ async function serve(count: number, ...flags: string[]) {
   cleanups.push(() => client.close());
   return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/`, stop: () => picker.stop(0) };
 }
+
+/** An engine of which only the metrics page is there: nothing waits, and this share of its KV cache is in use. */
+async function engineWithUsage(name: string, usage: number): Promise<FileEndpoint> {
+  const page = `vllm:num_requests_waiting 0\nvllm:num_requests_running 0\nvllm:kv_cache_usage_perc ${usage}\n`;
+  const server = createServer((_, answer) => answer.end(page)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => server.close());
+  return { name, port: (server.address() as AddressInfo).port };
+}
+
+/** Filters that hold endpoints back, in front of the default's scorers. */
+const HOLDING_BACK = `plugins:
+- {type: warm-up-filter, parameters: {maxLostTokens: 0}}
+- {type: overload-filter, parameters: {maxKvCacheUsage: 0.9}}
+- {type: prefix-cache-scorer}
+schedulingProfiles:
+- name: default
+  plugins:
+  - {pluginRef: warm-up-filter}
+  - {pluginRef: overload-filter}
+  - {pluginRef: prefix-cache-scorer}
+`;
 
 /** What an engine tells of its cache. */
 const CACHED = ',"prompt_tokens_details":{"cached_tokens":640}';
@@ -228,6 +253,29 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     await page.locator('#endpoints-body .tag', { hasText: 'dead' }).first().waitFor();
     expect(await textOf(page, '#state')).toMatch(/endpoints? out/);
     expect(await textOf(page, '#decisions-body')).toContain('failed');
+  });
+
+  it('an endpoint that filters hold back is marked with the reasons', async () => {
+    const pair = [await engineWithUsage('free', 0), await engineWithUsage('full', 0.99)];
+    const setting = await Setting.create(pair, HOLDING_BACK);
+    cleanups.push(() => setting.remove());
+    const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins']);
+    cleanups.push(() => picker.stop(0));
+    const client = dialPicker(ports.grpcPort);
+    cleanups.push(() => client.close());
+    const metrics = `http://127.0.0.1:${ports.metricsPort}/metrics`;
+    const figures = async () => (await fetch(metrics)).text();
+    await eventually('the signals', async () => /^llm_d_epp_ready_endpoints\S* 2$/m.test(await figures()));
+    // A cache counts as cold beside one that 64 requests have told of.
+    for (let i = 0; i < 70; i++) await answered(client, `held-back-${i}`);
+    const page = await open(`http://127.0.0.1:${ports.metricsPort}/ui/`);
+    const row = page.locator('#endpoints-body tr', { hasText: 'full' });
+    await row.locator('.tag', { hasText: 'vetoed' }).waitFor();
+    await row.locator('.tag', { hasText: 'warming up' }).waitFor();
+    expect(await row.locator('.tag', { hasText: 'vetoed' }).getAttribute('title')).toContain('90 % of the KV cache');
+    expect(await page.locator('#endpoints-body .tag').count()).toBe(2);
+    expect(await figures()).toMatch(/^pointsman_endpoint_veto_limit\{endpoint="full",limit="kv-cache"\} 0\.9/m);
+    expect(await figures()).toMatch(/^pointsman_endpoint_warming_share\{endpoint="full"\} 0\.25$/m);
   });
 
   it('a pool of 200 endpoints shows the busiest, and all of them on demand', async () => {

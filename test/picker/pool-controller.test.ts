@@ -27,6 +27,7 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
   let applied = 0;
   const restarts: unknown[] = [];
   const refusing: unknown[] = [];
+  const heldBack: unknown[] = [];
   const pool = new PoolController({
     table,
     slots: new SlotTable(capacity),
@@ -40,6 +41,7 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     report: () => {},
     restarted: (slot, generation, sign) => restarts.push([slot, generation, sign]),
     refusing: ({ id }, perSecond) => refusing.push([id, perSecond]),
+    heldBack: ({ id }, report) => heldBack.push([id, report]),
   });
   return {
     core,
@@ -48,6 +50,14 @@ function makePool(capacity = 64, prefix?: PrefixSettings) {
     freed,
     restarts,
     refusing,
+    heldBack,
+    /** A decision of this second finds the endpoint vetoed since another one; 0 = it does not. */
+    veto: (slot: number, since: number, last: number) => {
+      const cell = (column: number) => ((core.call.columnAddress(column) >>> 0) >>> 2) + slot;
+      core.u32[cell(CORE.COLUMN_VETO_SINCE)] = since;
+      core.u32[cell(CORE.COLUMN_VETO_LAST)] = last;
+      core.f32[cell(CORE.COLUMN_VETO_LIMIT)] = 8;
+    },
     waiting: (slot: number) => table.read(slot).waiting,
     refused: (slot: number) => core.u32[((core.call.columnAddress(CORE.COLUMN_REFUSED) >>> 0) >>> 2) + slot],
     prefixCapacity: (slot: number) =>
@@ -239,6 +249,26 @@ describe('the size of a cache', () => {
       expect(prefixCapacity(0)).toBe(held);
     },
   );
+});
+
+describe('an endpoint that a filter vetoes', () => {
+  it('a veto of half a minute is reported once, and its end', () => {
+    const { pool, set, veto, heldBack } = makePool();
+    set(pod('a', 1));
+    const at = (second: number) => pool.publish(0, 1, {}, second * 1_000);
+    veto(0, 100, 129);
+    at(129);
+    expect(heldBack).toEqual([]);
+    veto(0, 100, 131);
+    at(131);
+    at(132);
+    const details = { seconds: 31, limit: 'waiting', at: 8 };
+    expect(heldBack).toEqual([['default/a', { by: 'overload-filter', details }]]);
+    veto(0, 0, 131);
+    at(133);
+    at(134);
+    expect(heldBack.slice(1)).toEqual([['default/a', { by: 'overload-filter', details: undefined }]]);
+  });
 });
 
 describe('an engine that refuses requests', () => {

@@ -181,6 +181,36 @@ pointsman_session_held 3\n`,
     },
   ],
   [
+    'an endpoint that is vetoed for long',
+    'warning vetoes: overload-filter vetoes 1 of 2 endpoints: b (over 12.5 waiting requests for 45 s)',
+    {
+      page:
+        `${PAGE}pointsman_endpoint_vetoed_seconds{endpoint="b",limit="waiting"} 45\n` +
+        'pointsman_endpoint_veto_limit{endpoint="b",limit="waiting"} 12.5\n',
+    },
+  ],
+  [
+    'a pool whose endpoints are all vetoed',
+    'warning vetoes: overload-filter vetoes 2 of 2 endpoints: a (over 95 % of the KV cache for 0 s), ' +
+      'b (over 8 waiting requests for 2 s)',
+    {
+      page:
+        `${PAGE}pointsman_endpoint_vetoed_seconds{endpoint="a",limit="kv-cache"} 0\n` +
+        'pointsman_endpoint_vetoed_seconds{endpoint="b",limit="waiting"} 2\n' +
+        'pointsman_endpoint_veto_limit{endpoint="a",limit="kv-cache"} 0.95\n' +
+        'pointsman_endpoint_veto_limit{endpoint="b",limit="waiting"} 8\n',
+    },
+  ],
+  [
+    'a cache that stays cold',
+    'note warm-up: the caches of 1 of 2 endpoints do not warm up: b (400.0 s)',
+    {
+      page:
+        `${PAGE}pointsman_endpoint_warming_seconds{endpoint="a"} 20\n` +
+        'pointsman_endpoint_warming_seconds{endpoint="b"} 400\n',
+    },
+  ],
+  [
     'engines that serve and tell nothing',
     'error KV events: a, b, c and 1 more served requests and told of no KV block; what is sent there counts as held',
     {
@@ -373,6 +403,14 @@ describe('the diagnosis', () => {
     expect(lines({ page: `${page}pointsman_token_requests_total{outcome="tokenised"} 1\n` }).join()).not.toContain(
       'error',
     );
+  });
+
+  it('the diagnosis of an endpoint that was vetoed a moment ago, and of one that begins to warm up, is empty', () => {
+    const page =
+      `${PAGE}pointsman_endpoint_vetoed_seconds{endpoint="b",limit="waiting"} 29\n` +
+      'pointsman_endpoint_veto_limit{endpoint="b",limit="waiting"} 8\n' +
+      'pointsman_endpoint_warming_seconds{endpoint="b"} 299\n';
+    expect(lines({ page })).toEqual([]);
   });
 
   it.each(CASES)('the diagnosis of %s is "%s" alone', (_what, expected, given) => {

@@ -1,5 +1,5 @@
 import { oldSignalsMs } from '../../src/operations/health-report.js';
-import { type Condition, condition, named, type PickerReading } from './condition.js';
+import { type Condition, condition, durationText, named, type PickerReading } from './condition.js';
 import type { Samples } from './exposition.js';
 
 /** Age of signals that is unknown to the doctor: the default of --metrics-staleness-threshold. */
@@ -24,6 +24,8 @@ export function endpointConditions(reading: PickerReading): readonly Condition[]
     ...silent(reading, endpoints),
     ...asleep(reading, endpoints),
     ...refusing(reading, endpoints),
+    ...vetoed(reading, endpoints),
+    ...warming(reading, endpoints),
     ...leftOut(reading),
   ];
 }
@@ -150,6 +152,49 @@ function refusing({ samples }: PickerReading, endpoints: readonly string[]): rea
     'their clients get 503: let requests wait in the picker (flowControl), or raise --max-num-queued-reqs and ' +
     '--max-num-queued-tokens of the engines';
   return [condition('warning', 'refused requests', text, remedy)];
+}
+
+/** Time from which on a veto is no passing burst. */
+const VETO_SECONDS = 30;
+/** Time from which on a cold cache should have warmed up. */
+const WARMING_SECONDS = 300;
+
+/** Endpoints that overload-filter vetoes: all of them now, or some for long. */
+function vetoed({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const vetoes = samples.get('pointsman_endpoint_vetoed_seconds') ?? [];
+  const limits = samples.get('pointsman_endpoint_veto_limit') ?? [];
+  const isAll = vetoes.length === endpoints.length;
+  const lasting = isAll ? vetoes : vetoes.filter(({ value }) => value >= VETO_SECONDS);
+  if (lasting.length === 0) return [];
+  const each = lasting.map(({ labels: { endpoint, limit }, value }) => {
+    const at = limits.find(({ labels }) => labels.endpoint === endpoint)?.value ?? Number.NaN;
+    const text = limit === 'waiting' ? `${number(at)} waiting requests` : `${number(at * 100)} % of the KV cache`;
+    return `${endpoint!} (over ${text} for ${value} s)`;
+  });
+  const which = `${lasting.length} of ${endpoints.length} endpoints`;
+  const text = `overload-filter vetoes ${which}: ${named(each)}`;
+  const remedy = isAll
+    ? 'requests go on as without the filter, or get 429 with fallbackOnEmpty: false: add model servers'
+    : 'look whether these engines still work; raise maxWaiting, batches or maxKvCacheUsage if they do';
+  return [condition('warning', 'vetoes', text, remedy)];
+}
+
+function number(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
+
+/** Endpoints whose caches stay cold. */
+function warming({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {
+  const cold = (samples.get('pointsman_endpoint_warming_seconds') ?? []).filter(
+    ({ value }) => value >= WARMING_SECONDS,
+  );
+  if (cold.length === 0) return [];
+  const each = cold.map(({ labels, value }) => `${labels.endpoint!} (${durationText(value * 1000)})`);
+  const text = `the caches of ${cold.length} of ${endpoints.length} endpoints do not warm up: ${named(each)}`;
+  const remedy =
+    'pointsman why shows what they hold of the prompts; see that their caches are as large as those of the others, ' +
+    'and lower requests of warm-up-filter';
+  return [condition('note', 'warm-up', text, remedy)];
 }
 
 function deadOf(samples: Samples): readonly string[] {

@@ -1,5 +1,5 @@
 import { CORE, type CoreConstant } from '../../core/core-names.js';
-import type { EndpointReading } from '../../core/endpoint-table.js';
+import type { EndpointReading, HeldBack } from '../../core/endpoint-table.js';
 import { IndexAge } from '../../core/index-age.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
@@ -48,6 +48,7 @@ export interface EndpointShown {
   readonly asleep: boolean;
   /** Requests per second that a limit of its engine's queue refused of late. */
   readonly refusedPerSecond: number;
+  readonly heldBack: HeldBack;
 }
 
 /** Figures of the control thread. */
@@ -133,6 +134,7 @@ export function addCoreMetrics(exposition: MetricsExposition, core: CoreInstance
     read: () => Object.entries(sources.configReloads()).map(([outcome, value]) => ({ labels: { outcome }, value })),
   });
   addEndpointGauges(exposition, sources);
+  addVetoes(exposition, sources);
   addSourceAges(exposition, sources);
   addPollGauges(exposition, sources);
   if (sources.latencyTrainer !== undefined) addLatencyCounters(exposition, sources.latencyTrainer);
@@ -270,6 +272,16 @@ const endpointGauges: readonly (readonly [
     (_, { refusedPerSecond }) => refusedPerSecond,
   ],
   [
+    'warming_seconds',
+    'Time for which warm-up-filter has taken its cache for cold; no series while it is warm, or without the filter.',
+    (_, { heldBack }) => heldBack.warming?.seconds,
+  ],
+  [
+    'warming_share',
+    'Share of the mean requests in flight of the others that warm-up-filter gives it; no series while it is warm.',
+    (_, { heldBack }) => heldBack.warming?.share,
+  ],
+  [
     'signal_age_seconds',
     'Time since the last good scrape, or since the endpoint joined when there was none; no series where metrics ' +
       'are not fetched.',
@@ -305,6 +317,30 @@ function addEndpointGauges(exposition: MetricsExposition, sources: CoreMetricsSo
         }),
     });
   }
+}
+
+/** Vetoes of overload-filter, by the limit that the endpoint is over. */
+function addVetoes(exposition: MetricsExposition, { endpoints }: CoreMetricsSources): void {
+  const gauge = (name: string, help: string, pick: (veto: NonNullable<HeldBack['veto']>) => number) =>
+    exposition.addGauge({
+      name: `pointsman_endpoint_${name}`,
+      help,
+      labels: ['endpoint', 'limit'],
+      read: () =>
+        endpoints().flatMap(({ name: endpoint, heldBack: { veto } }) =>
+          veto === undefined ? [] : [{ labels: { endpoint, limit: veto.limit }, value: pick(veto) }],
+        ),
+    });
+  gauge(
+    'vetoed_seconds',
+    'Time over which overload-filter vetoed the endpoint in every decision; no series when it did not in the last one.',
+    ({ seconds }) => seconds,
+  );
+  gauge(
+    'veto_limit',
+    'Limit that a vetoed endpoint is over: waiting requests, or a share of the KV cache; no series as above.',
+    ({ at }) => at,
+  );
 }
 
 type PrefixCounter = Extract<CoreConstant, `PREFIX_COUNTER_${string}`>;

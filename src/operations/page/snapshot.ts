@@ -36,6 +36,16 @@ export interface EndpointShown {
   readonly ttftMs: number | null;
   /** What its engine tells beside its signals; null = nothing. */
   readonly engine: EngineShown | null;
+  /** Filters that hold it back; null = none does. */
+  readonly heldBack: HeldBackShown | null;
+}
+
+/** Endpoint that overload-filter vetoes, or whose cache warm-up-filter takes for cold. */
+export interface HeldBackShown {
+  /** Null = it is not vetoed. */
+  readonly veto: { readonly seconds: number; readonly limit: 'waiting' | 'kv-cache'; readonly at: number } | null;
+  /** Null = it is warm. */
+  readonly warming: { readonly seconds: number; readonly share: number } | null;
 }
 
 /** Figures of an engine. */

@@ -2,7 +2,7 @@ import type { ShownAdaptation } from '../../adaptation/shown-adaptation.js';
 import { CACHE_SOURCES } from '../../contract/engine-figures.js';
 import { CORE } from '../../core/core-names.js';
 import { DecisionLog, type DecisionRecord } from '../../core/decision-log.js';
-import type { EndpointReading, EndpointTable } from '../../core/endpoint-table.js';
+import type { EndpointReading, EndpointTable, HeldBack } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { wallClockMs } from '../../operations/debug-pages.js';
 import { candidateShown } from '../../operations/page/candidate.js';
@@ -12,6 +12,7 @@ import type {
   EndpointShown,
   EndpointState,
   EngineShown,
+  HeldBackShown,
   Point,
   Snapshot,
 } from '../../operations/page/snapshot.js';
@@ -128,6 +129,7 @@ export class PageSnapshots {
       hitRate,
       ttftMs,
       engine: engineShown(this.#sources.pool.refusals, slot),
+      heldBack: heldBackShown(this.#sources.table.heldBack(slot, nowMs)),
     };
   }
 
@@ -198,6 +200,10 @@ function stateOf({ state, ejection, death, silent }: EndpointReading, polled: Po
   if (ejection === 0 && polled?.isScraped === false) return 'never reached';
   if (ejection === 0) return polled?.isFrozen === true ? 'metrics frozen' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
+}
+
+function heldBackShown({ veto, warming }: HeldBack): HeldBackShown | null {
+  return veto === undefined && warming === undefined ? null : { veto: veto ?? null, warming: warming ?? null };
 }
 
 function engineShown(refusals: EngineRefusals, slot: number): EngineShown | null {

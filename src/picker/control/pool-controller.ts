@@ -1,5 +1,5 @@
 import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
-import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
+import type { EndpointSignals, EndpointTable, HeldBack } from '../../core/endpoint-table.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
@@ -19,6 +19,11 @@ export interface PoolSettings extends MaskSet {
   readonly prefix: PrefixSettings | undefined;
 }
 
+/** Filter that has held an endpoint back for long; without details it no longer does. */
+export type HeldBackReport =
+  | { readonly by: 'overload-filter'; readonly details: HeldBack['veto'] }
+  | { readonly by: 'warm-up-filter'; readonly details: HeldBack['warming'] };
+
 export interface PoolControllerOptions {
   readonly table: EndpointTable;
   readonly slots: SlotTable;
@@ -35,12 +40,18 @@ export interface PoolControllerOptions {
   readonly slept?: (endpoint: Endpoint, asleep: boolean) => void;
   /** Called when an engine refuses requests because its queue is full; at most once a minute. */
   readonly refusing?: (endpoint: Endpoint, perSecond: number) => void;
+  /** Called when a filter has held an endpoint back for long, and when it no longer does. */
+  readonly heldBack?: (endpoint: Endpoint, report: HeldBackReport) => void;
   /** Called when an engine that tells of its blocks has ended, or has another process than before. */
   readonly restarted?: (slot: number, generation: number, sign: 'ended' | 'started') => void;
 }
 
 /** Least difference of two start times of which the second one is a restart, in seconds. */
 const START_SECONDS_MIN = 2;
+/** Time between two looks at what filters hold back. */
+const HELD_BACK_LOOK_MS = 1_000;
+/** Time from which on a veto, and a cold cache, are reported. */
+const HELD_BACK_SECONDS = { 'overload-filter': 30, 'warm-up-filter': 300 } as const;
 /** Bound on the names of past endpoints. */
 const NAMES_MAX = 4096;
 
@@ -58,6 +69,9 @@ export class PoolController {
   /** Slots of removed endpoints that stay live until a new endpoint is. */
   readonly #retiring = new Set<number>();
   readonly #capacities = new Map<number, number>();
+  /** Slots that filters have held back for long, with the filters. */
+  readonly #heldBack = new Set<`${number} ${HeldBackReport['by']}`>();
+  #nextHeldBackLookMs = 0;
   /** Start of the engine's process by slot, in seconds of its clock. */
   readonly #starts = new Map<number, number>();
   /** Slots whose engines sleep. */
@@ -263,6 +277,8 @@ export class PoolController {
     this.#starts.delete(slot);
     this.#asleep.delete(slot);
     this.refusals.forget(slot);
+    this.#heldBack.delete(`${slot} overload-filter`);
+    this.#heldBack.delete(`${slot} warm-up-filter`);
     const lost = restarted.has(assignment.endpoint.id) ? 'engine-restarted' : 'endpoint-gone';
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot, lost));
@@ -281,9 +297,31 @@ export class PoolController {
     this.#followStart(slot, generation, signals.startSeconds);
     this.#followSleep(slot, signals.asleep);
     const refused = this.refusals.note(slot, signals.figures, nowMs);
+    this.#lookAtHeldBack(nowMs);
     const { waiting } = signals;
     const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused, refused };
     return this.#options.table.publish(slot, told, agesFromMs);
+  }
+
+  #lookAtHeldBack(nowMs: number): void {
+    if (nowMs < this.#nextHeldBackLookMs) return;
+    this.#nextHeldBackLookMs = nowMs + HELD_BACK_LOOK_MS;
+    for (const { slot, endpoint } of this.#assignments.values()) {
+      const { veto, warming } = this.#options.table.heldBack(slot, nowMs);
+      this.#reportHeldBack(slot, endpoint, { by: 'overload-filter', details: veto });
+      this.#reportHeldBack(slot, endpoint, { by: 'warm-up-filter', details: warming });
+    }
+  }
+
+  #reportHeldBack(slot: number, endpoint: Endpoint, report: HeldBackReport): void {
+    const { by, details } = report;
+    const key = `${slot} ${by}` as const;
+    if (details === undefined) {
+      if (this.#heldBack.delete(key)) this.#options.heldBack?.(endpoint, report);
+    } else if (details.seconds >= HELD_BACK_SECONDS[by] && !this.#heldBack.has(key)) {
+      this.#heldBack.add(key);
+      this.#options.heldBack?.(endpoint, report);
+    }
   }
 
   /** The block sizes of the index and of the engine differ; both capacities are the same number of tokens. */

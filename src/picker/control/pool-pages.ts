@@ -257,6 +257,7 @@ export class PoolPages implements Part {
           polled: informers.polled(slot),
           asleep: pool.isAsleep(slot),
           refusedPerSecond: pool.refusals.perSecond(slot),
+          heldBack: table.heldBack(slot, poolClockMs()),
         })),
     };
   }
