@@ -124,6 +124,8 @@ export class VllmProcess {
   }
 
   static async #start(args: readonly string[], url: string): Promise<VllmProcess> {
+    // It would answer in the place of the new one.
+    if (await isUp(url)) throw new Error(`a server that an earlier run has left is at ${url}: end it`);
     const started = new VllmProcess(args, url);
     await eventually(`vllm ${args[0]} serves`, () => started.#over || started.#isUp(), STARTS_WITHIN_MS);
     if (started.#over) throw new Error(`vllm ${args.join(' ')} ended:\n${started.#log.slice(-4_000)}`);
@@ -132,10 +134,7 @@ export class VllmProcess {
 
   async #isUp(): Promise<boolean> {
     await new Promise((resolve) => setTimeout(resolve, 250));
-    return fetch(`${this.url}/health`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
+    return isUp(this.url);
   }
 
   /** Ends all that were started, also those beside one that failed. */
@@ -174,6 +173,13 @@ export class VllmProcess {
     });
     return { status: answer.status, type: answer.headers.get('content-type') ?? '', text: await answer.text() };
   }
+}
+
+function isUp(url: string): Promise<boolean> {
+  return fetch(`${url}/health`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 export interface EngineAnswer {
