@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { SlotAssignment } from '../../dist/src/contract/endpoint.js';
 import { EventFeed, type EventFeedSettings } from '../../dist/src/kvevents/event-feed.js';
 import { eventually } from '../tools/gateway/client.ts';
@@ -161,10 +161,12 @@ describe('the events of an endpoint', () => {
   });
 
   it('the blocks of an endpoint whose process has ended are gone before an event of the next one comes', async () => {
-    const { publisher, holds, made, matched } = await following(false);
+    const { publisher, holds, made, matched, index } = await following(false);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
+    const forgotten = vi.spyOn(index, 'clearEndpoint');
     made.restarted(0, 1, 'ended');
+    expect(forgotten.mock.calls).toEqual([[0, 'engine-restarted']]);
     expect(matched(run(0, 40))[0]).toBe(0);
     expect(made.readings()[0]?.blocks).toBe(0);
     publisher.next = 0;

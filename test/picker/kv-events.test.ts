@@ -1,10 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
-import { collect, dialPicker, firstReply } from '../ingress/proxy-client.ts';
-import { EnginePublisher, removed, stored } from '../kvevents/engine-publisher.ts';
-import { RenderServer } from '../request/tokens/render-server.ts';
+import { removed, stored } from '../kvevents/engine-publisher.ts';
 import { eventually } from '../tools/gateway/client.ts';
-import { ask, metric, Setting, startPicker } from './serving.ts';
+import { HOSTS, serveTold, tokensOf } from './told-engines.ts';
 
 const cleanups: (() => unknown)[] = [];
 
@@ -12,70 +9,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const HOSTS = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
-/** The render server makes a token of each letter. */
-const tokensOf = (prompt: string) => [...prompt].map((letter) => letter.charCodeAt(0));
-
-/** A picker that follows the events of three engines; prompts have a token for each letter, blocks four of them. */
-async function serve(producer = '', plugins = ['precise-prefix-cache-producer', 'prefix-cache-scorer']) {
-  const render = await RenderServer.start();
-  cleanups.push(() => render.close());
-  const first = await EnginePublisher.start(`tcp://${HOSTS[0]}:*`);
-  const port = first.address.split(':').at(-1);
-  const others = HOSTS.slice(1).map((host) => EnginePublisher.start(`tcp://${host}:${port}`));
-  const engines = [first, ...(await Promise.all(others))];
-  cleanups.push(() => engines.map((engine) => engine.close()));
-  const parameters =
-    `{tokenProcessorConfig: {blockSizeTokens: 4}, kvEventsConfig: {podDiscoveryConfig: {socketPort: ${port}}} ` +
-    `${producer}}`;
-  const lines = [
-    `{type: token-producer, parameters: {modelName: m, vllm: {url: "${render.url}"}}}`,
-    `{type: ${plugins[0]}, parameters: ${parameters}}`,
-    ...(plugins.length === 1
-      ? []
-      : ['{type: prefix-cache-scorer, parameters: {prefixMatchInfoProducerName: precise-prefix-cache-producer}}']),
-  ];
-  const setting = await Setting.create(
-    HOSTS.map((address, index) => ({ name: `pod-${index}`, address, port: 1 })),
-    `plugins:\n${lines.map((line) => `- ${line}\n`).join('')}schedulingProfiles: [{name: p, plugins: [{pluginRef: ` +
-      `${plugins.at(-1)}}]}]\n`,
-  );
-  cleanups.push(() => setting.remove());
-  const { picker, ports } = await startPicker([...setting.flags, '--shards=1']);
-  cleanups.push(() => picker.stop(0));
-  const client = dialPicker(ports.grpcPort);
-  cleanups.push(() => client.close());
-  const destination = async (prompt: string) => {
-    const call = ask(client, prompt);
-    const reply = decodeReply(await firstReply(call));
-    call.cancel();
-    return HOSTS.indexOf(reply.headers['x-gateway-destination-endpoint']!.split(':')[0]!);
-  };
-  /** A request with its whole answer. */
-  const answered = async (prompt: string) => {
-    const call = ask(client, prompt);
-    await firstReply(call);
-    const end = collect(call);
-    call.write(responseHeaders({ ':status': '200', 'content-type': 'application/json' }));
-    call.write(responseBody('{"usage":{"prompt_tokens":26,"completion_tokens":1,"total_tokens":27}}', true));
-    call.end();
-    await end;
-  };
-  const destinations = async (prompt: string) => {
-    const seen: number[] = [];
-    for (let i = 0; i < 4; i++) seen.push(await destination(prompt));
-    return seen;
-  };
-  const count = (name: string, labels = '') => metric(ports.metricsPort, name, labels);
-  /** Publishes until the picker has heard it. */
-  const tell = (engine: number, ...events: readonly unknown[]) =>
-    eventually('the message', async () => {
-      const before = (await count('pointsman_kv_events_messages_total'))!;
-      await engines[engine]!.send(events);
-      return (await count('pointsman_kv_events_messages_total'))! > before;
-    });
-  return { destination, destinations, answered, count, tell };
-}
+const serve = (producer?: string, plugins?: string[]) => serveTold(cleanups, producer, plugins);
 
 const PROMPT = 'a prompt of several blocks';
 
@@ -129,7 +63,7 @@ it('what was sent counts with speculative indexing until its time is over', asyn
 });
 
 it('what was sent counts for an engine that serves and tells nothing, until its first event', async () => {
-  const { destination, destinations, answered, count, tell } = await serve();
+  const { destination, destinations, answered, count, tell, doctor } = await serve();
   const states: (number | undefined)[] = [];
   const read = async () => {
     for (const index of HOSTS.keys())
@@ -144,6 +78,9 @@ it('what was sent counts for an engine that serves and tells nothing, until its 
       return states.every((state) => state === 3);
     },
     25_000,
+  );
+  expect(await doctor()).toContain(
+    'error KV events: pod-0, pod-1, pod-2 served requests and told of no KV block; what is sent there counts as held',
   );
   const home = await destination(PROMPT);
   expect(await destinations(PROMPT)).toEqual([home, home, home, home]);
