@@ -132,12 +132,20 @@ export class Hold {
   waitSlot: u32;
 }
 
+/** What the headers of a request say of its session. */
+@unmanaged
+export class NamedSession {
+  /** Hash of the name that they give it, 0 = none · host · none. */
+  name: u64;
+}
+
 const ANSWER: usize = 64;
 const NOTES: usize = 512;
 const WANTED: usize = 2048;
 const PREDICTED_TIMES: usize = 2176;
 const PROMPT_BEGINNING: usize = 2304;
 const HOLD: usize = 3072;
+const NAMED: usize = 3200;
 
 export function request(): Request {
   return changetype<Request>(REQUEST);
@@ -161,6 +169,10 @@ export function promptBeginning(): PromptBeginning {
 
 export function hold(): Hold {
   return changetype<Hold>(REQUEST + HOLD);
+}
+
+export function namedSession(): NamedSession {
+  return changetype<NamedSession>(REQUEST + NAMED);
 }
 
 /** Slot of pick `index`. */
@@ -206,6 +218,7 @@ export const REQUEST_BEGINNING_FRONT: usize = PROMPT_BEGINNING + offsetof<Prompt
 export const REQUEST_HELD: usize = HOLD + offsetof<Hold>('ticket');
 export const REQUEST_HELD_GENERATION: usize = HOLD + offsetof<Hold>('ticketGeneration');
 export const REQUEST_WAIT_SLOT: usize = HOLD + offsetof<Hold>('waitSlot');
+export const REQUEST_SESSION: usize = NAMED + offsetof<NamedSession>('name');
 export const REQUEST_KEYS: usize = 1024;
 export const KEYS_MAX: u32 = 16;
 
@@ -248,6 +261,7 @@ export const DECIDE_QUEUED: u32 = 262144; // it has to go through the queues, wh
 export const DECIDE_UNSTORED: u32 = 256;
 /** a further profile of the request decided last: what was matched for it still holds */
 export const DECIDE_FURTHER: u32 = 512;
+export const DECIDE_SESSION_ENDS: u32 = 2048; // it is the last turn of its session
 export const DECIDE_GIVEN: u32 = 1024; // MATCH and OVERLAP are given: a recorded decision is played again
 
 // Outcomes of filters that are counted.

@@ -44,7 +44,7 @@ export function anchoredEntry(word: u64): u32 {
 }
 
 /** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
-function anchorOf(hash: u64): u32 {
+export function anchorOf(hash: u64): u32 {
   const bucket = bucketOf(hash);
   let running: u32 = 0;
   for (let way: u32 = 0; way < WAYS; way++) {

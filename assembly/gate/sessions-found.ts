@@ -13,9 +13,13 @@ export const FOUND_PROTECTED: u32 = 3; // its place was kept
 export const FOUND_GIVEN_UP: u32 = 4; // its place was given to another turn
 export const FOUND_FORGOTTEN: u32 = 5; // the engine has forgotten it
 export const FOUND_UNCOUNTED: u32 = 6; // no entry was left for it
+/** Added in a record when the header alone led to the session. */
+export const FOUND_BY_HEADER: u32 = 128;
 
 /** FOUND_*. */
 export let foundFate: u32 = FOUND_NONE;
+/** Whether its header alone led to it, not its prompt. */
+export let foundByHeader: bool = false;
 /** LOOK_* of the look at its room; LOOK_FREE also when there was none. */
 export let foundLook: u32 = 0;
 /** Turns before this one, 255 = that many or more. */
@@ -36,6 +40,7 @@ export let foundNeed: u32 = 0;
 /** A decision begins. */
 export function foundBegin(): void {
   foundFate = FOUND_NONE;
+  foundByHeader = false;
   foundLook = 0;
   foundTurns = 0;
   foundKept = 0;
@@ -68,7 +73,7 @@ function fateOf(session: Session): u32 {
 }
 
 /** Notes the session that a prompt goes on with, before its turn begins. @param entry 0 = a new one */
-export function noteFound(entry: u32, now: f64): void {
+export function noteFound(entry: u32, byHeader: bool, now: f64): void {
   if (entry == 0) {
     foundFate = FOUND_NEW;
     return;
@@ -79,6 +84,7 @@ export function noteFound(entry: u32, now: f64): void {
     return;
   }
   foundFate = fateOf(session);
+  foundByHeader = byHeader;
   foundTurns = session.turns;
   foundKept = keptAge(classOf(session));
   foundHome = session.home;

@@ -64,7 +64,7 @@ export const SESSION_CLASSES: u32 = 3;
 export const AGES: u32 = 32;
 
 // Counters, u64.
-export const SESSIONS_RECOGNISED: u32 = 0; // turns of known sessions
+export const SESSIONS_RECOGNISED: u32 = 0; // turns of known sessions, by their prompts alone
 export const SESSIONS_NEW: u32 = 1; // first turns
 export const SESSIONS_FORKED: u32 = 2; // first turns that go on from a prompt of a session with a turn in flight
 export const SESSIONS_UNCOUNTED: u32 = 3; // turns without an entry: no session could be forgotten for them
@@ -79,7 +79,13 @@ export const SESSIONS_AGAIN_LOST: u32 = 11; // tokens computed again of sessions
 export const SESSIONS_AGAIN_MOVED: u32 = 12; // tokens computed again of protected sessions that went elsewhere
 export const SESSIONS_SAVED: u32 = 13; // tokens of protected sessions that were found in the cache
 export const SESSIONS_FORCED: u32 = 14; // held turns that went on without room after the longest wait
-export const SESSION_COUNTERS: u32 = 15;
+export const SESSIONS_NAMED: u32 = 15; // turns of known sessions that their header names
+/** first turns of which an endpoint holds a half or more, and turns by header that begin otherwise than the last one */
+export const SESSIONS_REWRITTEN: u32 = 16;
+export const SESSIONS_MERGED: u32 = 17; // turns under the header of a session from which their prompt does not go on
+export const SESSIONS_RENAMED: u32 = 18; // turns whose prompt goes on from an idle session with another header
+export const SESSIONS_ENDED: u32 = 19; // sessions that their client has ended
+export const SESSION_COUNTERS: u32 = 20;
 
 /** Numbers of entries are 1 … SESSION_ENTRIES - 1: they fit into 16 bits, and 0 is none. */
 export const SESSION_ENTRIES: u32 = 65536;
@@ -91,7 +97,10 @@ export class Session {
   state: u16;
   /** Turns so far, 255 = that many or more · any thread · commit lock. */
   turns: u8;
-  /** Bins of ages that it was counted in since its last turn, WAS_FORGOTTEN and HAS_RETURNED · any thread · commit lock. */
+  /**
+   * Bins of ages that it was counted in since its last turn, and WAS_FORGOTTEN, HAS_RETURNED, IS_NAMED · any thread ·
+   * commit lock.
+   */
   ages: u8;
   /** Endpoint slot of its last turn, NO_HOME = it is gone · any thread · commit lock. */
   home: u16;
@@ -113,7 +122,10 @@ export class Session {
   prefix: u64;
   /** Chain hash of the last whole block of its last prompt, 0 = none · any thread · commit lock. */
   anchor: u64;
-  /** Chain hash of the block at nine tenths of it, 0 = none · any thread · commit lock. */
+  /**
+   * Hash of its header's name; of one without, chain hash of the block at nine tenths, 0 = none · any thread · commit
+   * lock.
+   */
   earlyAnchor: u64;
   /** Milliseconds of the pool clock at which its last turn began or ended · any thread · commit lock. */
   lastUse: f64;
@@ -132,7 +144,9 @@ export const NO_HOME: u32 = 0xffff;
 export const WAS_FORGOTTEN: u8 = 0x80;
 /** Bit of `ages`: its next turn waits. */
 export const HAS_RETURNED: u8 = 0x40;
-export const COUNTED_AGES: u8 = 0x3f;
+/** Bit of `ages`: its header names it, and that is its early anchor. */
+export const IS_NAMED: u8 = 0x20;
+export const COUNTED_AGES: u8 = 0x1f;
 
 /** Anchors: buckets of 8 words, each the upper 48 bits of a hash and the number of an entry. */
 export const SESSION_ANCHORS: u32 = 262144;
@@ -161,11 +175,13 @@ export class SessionTurn {
   session: u32;
   /** Tokens: of the prompt of a turn, or in use by a request without a session · any thread · commit lock. */
   tokens: u32;
-  /** 1 = a place that is kept for a turn: nothing was computed for it yet · any thread · commit lock. */
-  kept: u32;
+  /** TURN_KEPT or TURN_LAST, 0 = neither · any thread · commit lock. */
+  kind: u32;
 }
 
 const TURN_BYTES: usize = 16;
+export const TURN_KEPT: u32 = 1; // a place that is kept for a turn: nothing was computed for it yet
+export const TURN_LAST: u32 = 2; // the session ends with it
 
 // Columns, u32, commit lock.
 export const SESSIONS_OLDEST: u32 = 0; // entry of the oldest protected idle session, 0 = none

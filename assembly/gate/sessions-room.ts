@@ -40,7 +40,7 @@ import {
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
 import { halveReturns, isKept, noteAbsence, noteGone, noteWait, reckonKept } from './sessions-returns';
-import { cacheTokens, isSmall, sharedBlocks, soughtSession, turnsSeen } from './sessions-turns';
+import { cacheTokens, isSmall, sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
 
 const SHORT: u32 = 20;
 /** Share of the caches of a pool up to which no turn is held (docs/internals/flow-control.md, from simulations there). */
@@ -305,7 +305,7 @@ export function keepFitting(used: u32, held: u32): u32 {
 
 /** The turn that was looked at waits: its session has come back. */
 export function lookedWaits(now: f64): void {
-  noteFound(known == 0 ? parent : known, now);
+  noteFound(known == 0 ? parent : known, soughtByHeader(), now);
   if (known != 0) noteWait(sessionAt(known), now);
 }
 

@@ -11,12 +11,13 @@ import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
 import { HASHES, MATCH, REQUESTS, SLOTS } from '../memory';
-import { request } from '../request-area';
+import { DECIDE_SESSION_ENDS, namedSession, request } from '../request-area';
 import { ROOM_CAPACITY } from './layout';
 import * as room from './room';
 import {
   sessionBegin,
   sessionEnd,
+  sessionFree,
   sessionGrow,
   sessionShare,
   sessionsForgotten,
@@ -26,23 +27,31 @@ import {
   sessionsRepair,
   sessionTake,
 } from './sessions';
-import { anchoredBlocks, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
+import { anchoredBlocks, anchorOf, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
 import { noteFound, noteUncounted } from './sessions-found';
 import {
   addToSessionsColumn,
+  IS_NAMED,
+  SESSION_COUNTERS,
   SESSION_IDLE,
   SESSION_RUNNING,
   SESSIONS_AGAIN_LAPSED,
   SESSIONS_AGAIN_LOST,
   SESSIONS_AGAIN_MOVED,
+  SESSIONS_ENDED,
   SESSIONS_FORGOTTEN,
   SESSIONS_FORKED,
+  SESSIONS_MERGED,
+  SESSIONS_NAMED,
   SESSIONS_NEW,
   SESSIONS_OTHERS_RUNNING,
   SESSIONS_RECOGNISED,
+  SESSIONS_RENAMED,
+  SESSIONS_REWRITTEN,
   SESSIONS_SAVED,
   SESSIONS_UNCOUNTED,
   Session,
+  SessionTurn,
   SHARED_LENGTHS,
   sessionAt,
   sessionsColumn,
@@ -51,6 +60,8 @@ import {
   sessionsOn,
   setSessionsColumn,
   sharedLength,
+  TURN_KEPT,
+  TURN_LAST,
   turnAt,
   WAS_FORGOTTEN,
 } from './sessions-layout';
@@ -64,10 +75,14 @@ const BLOCKS_MIN: u32 = 2;
 /** Bound on the tokens of one request without a session: sums stay far from 32 bits. */
 const OTHER_MAX: u32 = 1 << 24;
 
-/** Session whose anchor the prompt of this decision has, 0 = none. Scratch of one decision. */
+/** Session that the prompt of this decision, or its header, belongs to, 0 = none. Scratch of one decision. */
 let sought: u32 = 0;
-/** Blocks up to that anchor. */
+/** Blocks of the prompt up to its anchor, 0 = the header alone says so. */
 let soughtBlocks: u32 = 0;
+/** Hash by which it was found: of its anchor, or of its header. */
+let soughtHash: u64 = 0;
+/** Counter of what its header and the prompt disagree on, SESSION_COUNTERS = nothing. */
+let disagreement: u32 = SESSION_COUNTERS;
 
 function hashAt(block: u32): u64 {
   return load<u64>(HASHES + ((<usize>block) << 3));
@@ -81,24 +96,67 @@ function anchorStep(): u32 {
   return step;
 }
 
-/** Looks for the session of the prompt in HASHES. Takes no lock. */
+/** Looks for the session of the prompt in HASHES, and of its header. Takes no lock. */
 export function seekSession(blocks: u32): void {
   const small = request().promptTokens < sessionsHead().smallTokens;
   sought = small || blocks < BLOCKS_MIN ? 0 : sessionOf(HASHES, blocks, anchorStep());
   soughtBlocks = anchoredBlocks();
+  soughtHash = sought == 0 ? 0 : hashAt(soughtBlocks - 1);
+  disagreement = SESSION_COUNTERS;
+  const name = nameHash();
+  if (name != 0 && !small && blocks >= BLOCKS_MIN && !isNamed(sought, name)) seekNamed(name);
 }
 
-/** The session that was found, if its anchor is still there. @returns 0 when there is none */
+/** Hash of the name that the headers give the session, for this model; 0 = none. */
+function nameHash(): u64 {
+  const name = namedSession().name;
+  if (name == 0) return 0;
+  const hash = (name ^ request().adapter) * 0x9e3779b97f4a7c15;
+  return hash == 0 ? 1 : hash;
+}
+
+function isNamed(entry: u32, name: u64): bool {
+  return entry != 0 && (sessionAt(entry).ages & IS_NAMED) != 0 && sessionAt(entry).earlyAnchor == name;
+}
+
+/** Looks by a header where the prompt goes on from no session with it. */
+function seekNamed(name: u64): void {
+  const byPrompt = sought;
+  const named = anchorOf(name);
+  if (named != 0) {
+    disagreement = byPrompt == 0 && sessionAt(named).state != SESSION_RUNNING ? SESSIONS_REWRITTEN : SESSIONS_MERGED;
+    if (sessionAt(named).state == SESSION_RUNNING) {
+      // A turn of it is in flight: this one is of another conversation under the same header.
+      if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) sought = 0;
+      return;
+    }
+    sought = named;
+    soughtBlocks = 0;
+    soughtHash = name;
+  } else if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) {
+    if (sessionAt(byPrompt).state == SESSION_RUNNING) return;
+    // Another header names the session that the prompt goes on from, or it is the same prompt of another client.
+    if (request().blocks > soughtBlocks) disagreement = SESSIONS_RENAMED;
+    sought = 0;
+  }
+}
+
+/** The session that was found, if it is still known by the same. @returns 0 when there is none */
 export function soughtSession(): u32 {
   if (sought == 0) return 0;
   const session = sessionAt(sought);
-  const hash = hashAt(soughtBlocks - 1);
-  return session.state != 0 && (session.anchor == hash || session.earlyAnchor == hash) ? sought : 0;
+  const isSame = session.anchor == soughtHash || session.earlyAnchor == soughtHash;
+  return session.state != 0 && isSame ? sought : 0;
+}
+
+/** Whether the header alone led to it. */
+export function soughtByHeader(): bool {
+  return sought != 0 && soughtBlocks == 0;
 }
 
 /** Word by which a wait slot remembers that session, 0 = none. */
 export function soughtWord(): u64 {
-  return soughtSession() == 0 ? 0 : anchorWordOf(hashAt(soughtBlocks - 1), sought);
+  return soughtSession() == 0 ? 0 : anchorWordOf(soughtHash, sought);
 }
 
 /** Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none. */
@@ -148,8 +206,11 @@ export function sharedBlocks(slot: u32): u32 {
   return best >= held - (held >> 2) ? best : held;
 }
 
-function rememberLength(blocks: u32): void {
+/** @param fork whether others go on from it now */
+function rememberLength(blocks: u32, fork: bool): void {
   for (let i: u32 = 0; i < SHARED_LENGTHS; i++) if (load<u32>(sharedLength(i)) == blocks) return;
+  // A beginning that is most of the prompt, and that nobody was seen to share: a history that its client has changed.
+  if (!fork && nameHash() == 0 && blocks * 2 > request().blocks) sessionsCount(SESSIONS_REWRITTEN, 1);
   const head = sessionsHead();
   store<u32>(sharedLength(head.lengths), blocks);
   head.lengths = (head.lengths + 1) % SHARED_LENGTHS;
@@ -167,7 +228,7 @@ function countedBlocks(slot: u32): u32 {
 
 /** Counts what the turn of a known session finds in the cache, and what it has to compute again and why. */
 function countReturn(session: Session, slot: u32, uncached: u32, now: f64): void {
-  sessionsCount(SESSIONS_RECOGNISED, 1);
+  sessionsCount(nameHash() != 0 && isNamed(sought, nameHash()) ? SESSIONS_NAMED : SESSIONS_RECOGNISED, 1);
   const before = session.own + session.shared;
   const prompt = request().promptTokens;
   const added = prompt > before ? prompt - before : 0;
@@ -202,7 +263,7 @@ function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): 
     blocks = soughtBlocks;
     sessionShare(fork, blocks * size, hashAt(blocks - 1));
   }
-  if (blocks != 0) rememberLength(blocks);
+  if (blocks != 0) rememberLength(blocks, fork != 0);
   sessionsCount(fork == 0 ? SESSIONS_NEW : SESSIONS_FORKED, 1);
   const prefix = blocks == 0 ? 0 : hashAt(blocks - 1);
   sessionBegin(entry, slot, request().promptTokens, blocks * size, prefix, ticket, now);
@@ -210,16 +271,23 @@ function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): 
 
 /**
  * Anchors a session at its prompt. An anchor lies behind what others share, and the early one, for a client that writes
- * its last message anew, needs a second turn: what the first one shares may not be known yet.
+ * its last message anew, needs a second turn: what the first one shares may not be known yet. The name of a header
+ * stands in its place.
  */
 function anchorSession(entry: u32): void {
   const session = sessionAt(entry);
   const step = anchorStep();
   const shared = session.shared / max<u32>(request().blockTokens, 1);
   const blocks = request().blocks & ~(step - 1);
+  const anchor = blocks > shared ? hashAt(blocks - 1) : 0;
+  const name = nameHash();
+  if (name != 0 || (session.ages & IS_NAMED) != 0) {
+    session.ages |= IS_NAMED;
+    return setAnchors(entry, anchor, name != 0 ? name : session.earlyAnchor);
+  }
   const early = <u32>((<u64>blocks * 9) / 10) & ~(step - 1);
   const isEarly = session.turns > 1 && early > shared;
-  setAnchors(entry, blocks > shared ? hashAt(blocks - 1) : 0, isEarly ? hashAt(early - 1) : 0);
+  setAnchors(entry, anchor, isEarly ? hashAt(early - 1) : 0);
 }
 
 /** A charge that is no turn: chat, or a request whose session cannot be counted. */
@@ -227,7 +295,7 @@ function beginOther(index: u32, slot: u32, tokens: u32): void {
   const turn = turnAt(index);
   turn.generation = 0;
   turn.session = 0;
-  turn.kept = 0;
+  turn.kind = 0;
   turn.tokens = min(tokens, OTHER_MAX);
   turn.generation = entryAt(index).generation;
   sessionsOtherBegins(slot, turn.tokens);
@@ -236,7 +304,7 @@ function beginOther(index: u32, slot: u32, tokens: u32): void {
 /** A dispatch keeps a place for a turn: nobody else may have it until its shard has decided. */
 export function turnKeeps(index: u32, slot: u32, tokens: u32): void {
   beginOther(index, slot, tokens);
-  turnAt(index).kept = 1;
+  turnAt(index).kind = TURN_KEPT;
 }
 
 /**
@@ -252,7 +320,7 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
   const found = counted ? soughtSession() : 0;
   const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
   const entry = !counted ? 0 : found != 0 && !running ? found : sessionTake();
-  if (counted) noteFound(found, now);
+  if (counted) noteTurn(found, now);
   if (entry == 0) {
     if (counted) countUncounted();
     beginOther(index, slot, uncached);
@@ -260,7 +328,7 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     const turn = turnAt(index);
     turn.generation = 0;
     turn.session = entry;
-    turn.kept = 0;
+    turn.kind = (request().flags & DECIDE_SESSION_ENDS) != 0 ? TURN_LAST : 0;
     turn.tokens = prompt;
     turn.generation = entryAt(index).generation;
     if (entry == found) continueSession(entry, slot, uncached, index + 1, now);
@@ -268,6 +336,12 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     anchorSession(entry);
   }
   forget(slot);
+}
+
+/** Notes the session of a turn that begins, and what its header says otherwise. */
+function noteTurn(found: u32, now: f64): void {
+  noteFound(found, soughtByHeader(), now);
+  if (disagreement != SESSION_COUNTERS) sessionsCount(disagreement, 1);
 }
 
 function countUncounted(): void {
@@ -292,15 +366,22 @@ export function turnsSeen(now: f64): void {
   if (sessionsOn()) tick(now);
 }
 
+function endSession(turn: SessionTurn): void {
+  sessionEnd(turn.session, sessionsHead().clock);
+  if (turn.kind != TURN_LAST) return;
+  sessionFree(turn.session);
+  sessionsCount(SESSIONS_ENDED, 1);
+}
+
 /** An entry is about to be released; it is still charged. */
 export function turnEnds(index: u32): void {
   if (!isCounted(index)) return;
   const entry = entryAt(index);
   const turn = turnAt(index);
   turn.generation = 0;
-  if (turn.session != 0) sessionEnd(turn.session, sessionsHead().clock);
+  if (turn.session != 0) endSession(turn);
   else if (slotIsCurrent(entry)) {
-    if (turn.kept != 0) sessionsKeptEnds(entry.slot, turn.tokens);
+    if (turn.kind == TURN_KEPT) sessionsKeptEnds(entry.slot, turn.tokens);
     else sessionsOtherEnds(entry.slot, turn.tokens);
   }
   if (slotIsCurrent(entry)) forget(entry.slot);

@@ -18,6 +18,7 @@ import { setAnchors } from './sessions-anchors';
 import { tenths } from './sessions-found';
 import {
   addToSessionsColumn,
+  IS_NAMED,
   isSession,
   NO_HOME,
   SESSION_ENTRIES,
@@ -200,6 +201,7 @@ export function sessionFree(entry: u32): void {
   const state = session.state;
   if (state == SESSION_RUNNING) return;
   setAnchors(entry, 0, 0);
+  session.ages = 0;
   session.state = SESSION_FREE;
   if (state == SESSION_IDLE || state == SESSION_LISTED) unlink(session, session.own);
   session.turns = 0;
@@ -233,7 +235,7 @@ export function sessionBegin(
   session.home = <u16>slot;
   session.ticket = ticket;
   session.lastUse = now;
-  session.ages = 0;
+  session.ages &= IS_NAMED;
   if (session.turns != 0xff) session.turns++;
   const counted = shared != 0 && prefix != 0 && countPrefix(prefix, slot, shared);
   session.prefix = counted ? prefix : 0;

@@ -14,7 +14,9 @@ import { candidatesTouched, slotsUsed } from '../columns/candidates';
 import { laneMaxOfIntegers } from '../columns/lanes';
 import { COLUMN_EJECTION, COLUMN_GENERATION, COLUMN_STATE, cell, STATE_LIVE } from '../endpoints';
 import {
+  FOUND_BY_HEADER,
   foundBegin,
+  foundByHeader,
   foundFate,
   foundHome,
   foundIdle,
@@ -144,7 +146,7 @@ function recordRequest(record: DecisionRecord, number: u32): void {
 
 /** Writes what was found of the session of the prompt. */
 function recordSession(record: DecisionRecord): void {
-  record.sessionFate = <u8>foundFate;
+  record.sessionFate = <u8>(foundByHeader ? foundFate | FOUND_BY_HEADER : foundFate);
   record.sessionLook = <u8>foundLook;
   record.sessionTurns = <u8>foundTurns;
   record.sessionKept = <u8>foundKept;

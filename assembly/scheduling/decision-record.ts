@@ -105,7 +105,7 @@ export class DecisionRecord {
   boundLimit: f32;
   /** Blocks that the first pick held at each place (placesOf), 0 = all on the GPU · its thread · none. */
   places: u64;
-  /** FOUND_* fate of the session of the prompt · its thread · none. */
+  /** FOUND_* fate of the session of the prompt, with FOUND_BY_HEADER · its thread · none. */
   sessionFate: u8;
   /** LOOK_* of the look at the room for its turn · its thread · none. */
   sessionLook: u8;

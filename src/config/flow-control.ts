@@ -14,7 +14,7 @@ import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
-import { sessionsOf } from './session-plugins.js';
+import { checkIdentity, sessionAttributeOf, sessionsOf } from './session-plugins.js';
 import { shown } from './validation.js';
 
 /** The policies that every configuration has, listed or not. */
@@ -30,7 +30,7 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
-const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.07, smallPrompt: 0.02 } as const;
+const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.07, smallPrompt: 0.02, identity: 'auto' } as const;
 
 /** The `flowControl` section with its defaults, as a document and as settings of the queues. */
 export interface ResolvedFlowControl {
@@ -61,7 +61,7 @@ export function resolveFlowControl(
     return undefined;
   }
   const given = { ...(more ? section : { ...ownSection(plugins), replicas: section?.replicas }), sessions };
-  checkSection(given, document);
+  checkSection(given, plugins, document);
   warnings.push(...idleSettings(given, document));
   return {
     effective: effectiveSection(given, plugins),
@@ -95,7 +95,7 @@ function hasQueues(section: FlowControlConfig): boolean {
   );
 }
 
-function checkSection(section: FlowControlConfig, document: ConfigurationDocument): void {
+function checkSection(section: FlowControlConfig, plugins: PluginSet, document: ConfigurationDocument): void {
   const path = ['flowControl'];
   checkLimits(section, 'global', path, document);
   for (const [field, title] of [
@@ -115,7 +115,8 @@ function checkSection(section: FlowControlConfig, document: ConfigurationDocumen
     const band = section[field];
     if (band !== undefined) checkLimits(band, title, [...path, field], document);
   }
-  const { maxWait } = section.sessions ?? NO_SESSIONS;
+  const { maxWait, identity } = section.sessions ?? NO_SESSIONS;
+  checkIdentity(identity, plugins, document);
   if (durationMilliseconds(maxWait) < 0) {
     throw document.error(
       [...path, 'sessions', 'maxWait'],
@@ -256,12 +257,16 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
     tenantLimits: section.tenantLimits.map((limit) => shareOf(limit, replicas)),
     replicas,
     enableEviction: section.enableEviction,
-    sessions: sessionSettings(section.sessions ?? NO_SESSIONS),
+    sessions: sessionSettings(section.sessions ?? NO_SESSIONS, plugins),
   };
 }
 
-function sessionSettings({ maxWait, ...settings }: NonNullable<FlowControlConfig['sessions']>): SessionSettings {
-  return { ...settings, maxWaitMs: waitMs(maxWait) };
+function sessionSettings(
+  { maxWait, identity, ...settings }: NonNullable<FlowControlConfig['sessions']>,
+  plugins: PluginSet,
+): SessionSettings {
+  const attribute = sessionAttributeOf(identity, plugins);
+  return { ...settings, maxWaitMs: waitMs(maxWait), ...(attribute === undefined ? {} : { attribute }) };
 }
 
 /** A tenant's requests reach all pickers alike. */

@@ -110,6 +110,12 @@ const sessions = z.strictObject({
     .lt(1)
     .default(0.02)
     .describe('Share of the KV cache of an endpoint below which a prompt is no turn of a session.'),
+  identity: name
+    .default('auto')
+    .describe(
+      'Name of the session-id-producer or agent-identity by whose header sessions are told apart first, and by ' +
+        'prompts where it is missing; auto = by prompts.',
+    ),
 });
 
 const flowControl = z.strictObject({

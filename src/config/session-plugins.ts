@@ -3,6 +3,7 @@ import type { SessionRequest } from '../scheduling/plugin.js';
 import type { ConfigurationDocument } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { FlowControlConfig } from './schema.js';
+import { shown } from './validation.js';
 
 type SessionsConfig = NonNullable<FlowControlConfig['sessions']>;
 
@@ -36,17 +37,36 @@ export function sessionsOf(
     return given;
   }
   for (const other of others) warn(other.plugin, `is a second plugin for sessions: those of "${plugin.name}" count`);
-  for (const identity of plugins.list('header-processor')) {
-    if (!identity.definition.produces?.includes('agent-identity')) continue;
-    warn(identity, 'names the flow of a request: sessions are recognised by their prompts, not by its headers');
-  }
-  if (given === undefined) return { ...defaults, ...asked };
+  if (given === undefined) return { ...defaults, ...asked, identity: agentIdentity(plugins) ?? defaults.identity };
   if (!agrees(given, asked)) {
     const wanted = Object.entries(asked).map(([field, value]) => `${field} ${value}`);
     const text = `counts, not what "${plugin.name}" stands for (${wanted.join(', ')}): remove one of them`;
     warnings.push(document.warning(['flowControl', 'sessions'], text));
   }
   return given;
+}
+
+/** Name of the plugin by which such a plugin of llm-d-router tells sessions apart; undefined = there is none. */
+function agentIdentity(plugins: PluginSet): string | undefined {
+  return plugins.list('header-processor').find(({ definition }) => definition.produces?.includes('agent-identity'))
+    ?.name;
+}
+
+/** The attribute that names the sessions of requests; undefined = prompts do. @param identity of flowControl.sessions */
+export function sessionAttributeOf(identity: string, plugins: PluginSet): string | undefined {
+  const plugin = plugins.list().find(({ name }) => name === identity);
+  return plugin?.definition.sessionAttribute?.(plugin.parameters, plugin.name);
+}
+
+/** @throws when the identity names no plugin by which sessions can be told apart */
+export function checkIdentity(identity: string, plugins: PluginSet, document: ConfigurationDocument): void {
+  if (identity === 'auto' || sessionAttributeOf(identity, plugins) !== undefined) return;
+  const able = plugins.list().flatMap(({ name, definition }) => (definition.sessionAttribute ? [shown(name)] : []));
+  const which = able.length === 0 ? 'add a session-id-producer or an agent-identity to plugins' : able.join(', ');
+  throw document.error(
+    ['flowControl', 'sessions', 'identity'],
+    `no plugin ${shown(identity)} names sessions: "auto" tells them apart by prompts, else ${which}`,
+  );
 }
 
 function asking(plugin: LoadedPlugin): readonly Asking[] {

@@ -88,6 +88,8 @@ export interface SessionSettings {
   readonly stretch: number;
   /** Milliseconds after which a held turn goes on without room; Infinity = never. */
   readonly maxWaitMs: number;
+  /** Attribute of a request that names its session; undefined = its prompt tells. */
+  readonly attribute?: string | undefined;
 }
 
 /** Configured settings of the queues. */

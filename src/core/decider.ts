@@ -39,6 +39,10 @@ export interface DecisionRequest {
   readonly unstored?: boolean | undefined;
   /** Marks a further profile for the request of the last decision, whose match remains valid. */
   readonly further?: boolean | undefined;
+  /** Name that the headers give the request's session; undefined or empty = none: its prompt tells. */
+  readonly session?: string | undefined;
+  /** Whether it is the last turn of its session. */
+  readonly sessionEnds?: boolean | undefined;
   /** Slot picked by an earlier profile of the request, for topology operations. */
   readonly earlier?: number | undefined;
 }
@@ -176,6 +180,7 @@ export class Decider {
     shadow: { state: 'unasked', slot: -1, cost: Number.NaN, pickCost: Number.NaN },
   };
   #adapter = '';
+  #session: string | undefined;
   readonly #keys: (string | undefined)[] = [];
 
   /** @param seed 64-bit seed of the thread's random generator; equal seeds give equal picks */
@@ -218,6 +223,8 @@ export class Decider {
     if (request.further === true) u32[at.flags]! |= CORE.DECIDE_FURTHER;
     if (request.earlier !== undefined) this.#core.asserts?.slot(request.earlier);
     u32[at.earlier] = request.earlier === undefined ? 0 : request.earlier + 1;
+    if (request.sessionEnds === true) u32[at.flags]! |= CORE.DECIDE_SESSION_ENDS;
+    if (request.session !== this.#session) this.#writeSession(request.session);
     if (request.keys !== undefined) this.#writeKeys(request.keys);
     if (request.adapter !== this.#adapter) this.#writeAdapter(request.adapter);
     return this.#read(call.decide());
@@ -302,6 +309,11 @@ export class Decider {
       if (text !== this.#keys[i]) hashKey(this.#core, text, this.#request + CORE.REQUEST_KEYS + i * 8);
       this.#keys[i] = text;
     }
+  }
+
+  #writeSession(name: string | undefined): void {
+    hashKey(this.#core, name, this.#request + CORE.REQUEST_SESSION);
+    this.#session = name;
   }
 
   #writeAdapter(name: string): void {

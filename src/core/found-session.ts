@@ -21,6 +21,8 @@ export type SessionFate = (typeof FATES)[keyof typeof FATES];
 /** What a decision found of the session of its prompt. */
 export interface FoundSession {
   readonly fate: SessionFate;
+  /** Whether its header alone led to the session, not its prompt. */
+  readonly byHeader: boolean;
   /** Turns before this one; 255 = that many or more. */
   readonly turns: number;
   /** Endpoint slot of its last turn; undefined = none, or it has left. */
@@ -38,12 +40,14 @@ export interface FoundSession {
 
 /** The session of a record at an address of the memory; undefined = its prompt was nobody's turn. */
 export function foundSessionAt({ call, view }: CoreInstance, at: number): FoundSession | undefined {
-  const fate = fateOf(view.getUint8(at + CORE.DECISION_SESSION_FATE));
+  const number = view.getUint8(at + CORE.DECISION_SESSION_FATE);
+  const fate = fateOf(number);
   if (fate === undefined) return undefined;
   const home = view.getUint16(at + CORE.DECISION_SESSION_HOME, true);
   const missed = view.getUint8(at + CORE.DECISION_SESSION_LOOK) === CORE.LOOK_HELD;
   return {
     fate,
+    byHeader: (number & CORE.FOUND_BY_HEADER) !== 0,
     turns: view.getUint8(at + CORE.DECISION_SESSION_TURNS),
     home: home === CORE.NO_HOME ? undefined : home,
     idleMs: view.getUint16(at + CORE.DECISION_SESSION_IDLE, true) * 100,
@@ -55,7 +59,7 @@ export function foundSessionAt({ call, view }: CoreInstance, at: number): FoundS
 }
 
 function fateOf(number: number): SessionFate | undefined {
-  return (FATES as Readonly<Record<number, SessionFate>>)[number];
+  return (FATES as Readonly<Record<number, SessionFate>>)[number & ~CORE.FOUND_BY_HEADER];
 }
 
 /** Cause of a loss of cache that the fate of a session's place explains. */

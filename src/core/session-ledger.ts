@@ -15,11 +15,16 @@ export interface SessionRule {
 /** Counts of the sessions of a pool since they were turned on. */
 export interface SessionCounts {
   /** Turns by the state of their session. */
-  readonly recognised: Readonly<Record<'prompt' | 'new' | 'fork' | 'uncounted', number>>;
+  readonly recognised: Readonly<Record<'prompt' | 'header' | 'new' | 'fork' | 'uncounted', number>>;
+  /** Turns whose session was told by their prompt or their header, and not by both. */
+  readonly splits: Readonly<Record<'rewritten' | 'merged' | 'renamed', number>>;
   /** Turns by the kind of room that was found for them. */
   readonly looks: Readonly<Record<'protected' | 'room' | 'none' | 'small', number>>;
-  /** Idle sessions that lost their room: it was given to another turn, or the engine forgot them before. */
-  readonly lapsed: Readonly<Record<'given-up' | 'forgotten', number>>;
+  /**
+   * Sessions that lost their room: it was given to another turn, the engine forgot them before, or their client ended
+   * them.
+   */
+  readonly lapsed: Readonly<Record<'given-up' | 'forgotten' | 'ended', number>>;
   /** Tokens of known sessions that were computed again, by cause. */
   readonly recomputed: Readonly<Record<'lapsed' | 'lost' | 'moved', number>>;
   /** Tokens of protected sessions that were found in the cache. */
@@ -72,9 +77,15 @@ export class SessionLedger {
     return {
       recognised: {
         prompt: count(CORE.SESSIONS_RECOGNISED),
+        header: count(CORE.SESSIONS_NAMED),
         new: count(CORE.SESSIONS_NEW),
         fork: count(CORE.SESSIONS_FORKED),
         uncounted: count(CORE.SESSIONS_UNCOUNTED),
+      },
+      splits: {
+        rewritten: count(CORE.SESSIONS_REWRITTEN),
+        merged: count(CORE.SESSIONS_MERGED),
+        renamed: count(CORE.SESSIONS_RENAMED),
       },
       looks: {
         protected: count(CORE.SESSIONS_AT_HOME),
@@ -82,7 +93,11 @@ export class SessionLedger {
         none: count(CORE.SESSIONS_HELD),
         small: count(CORE.SESSIONS_SMALL),
       },
-      lapsed: { 'given-up': count(CORE.SESSIONS_GIVEN_UP), forgotten: count(CORE.SESSIONS_FORGOTTEN) },
+      lapsed: {
+        'given-up': count(CORE.SESSIONS_GIVEN_UP),
+        forgotten: count(CORE.SESSIONS_FORGOTTEN),
+        ended: count(CORE.SESSIONS_ENDED),
+      },
       recomputed: {
         lapsed: count(CORE.SESSIONS_AGAIN_LAPSED),
         lost: count(CORE.SESSIONS_AGAIN_LOST),

@@ -47,6 +47,8 @@ export interface ReloadableSettings {
   readonly filters: readonly (readonly ProfileFilter[])[];
   readonly prefix: PrefixSettings | undefined;
   readonly estimateOutput: EstimatedOutput | undefined;
+  /** Attribute that names the session of a request; undefined = its prompt tells. */
+  readonly sessionAttribute: string | undefined;
   /** Latency objectives of requests, by objective. */
   readonly objectiveTimes: ObjectiveTimes;
   readonly saturation: SaturationSettings;

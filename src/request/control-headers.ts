@@ -28,6 +28,7 @@ export const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-pointsman-profile',
   'x-pointsman-deadline-ms',
   'x-pointsman-queue-info',
+  'x-pointsman-session-end',
 ]);
 
 /** The flow that the request names. */

@@ -19,6 +19,8 @@ export interface DecisionSettings {
   readonly prefix: PrefixSettings | undefined;
   /** Undefined = output does not count as in-flight tokens. */
   readonly estimateOutput: EstimatedOutput | undefined;
+  /** Attribute that names the session of a request; undefined = its prompt tells. */
+  readonly sessionAttribute?: string | undefined;
   /** Latency objectives by objective name; absent = only the request's own headers count. */
   readonly objectiveTimes?: ObjectiveTimes | undefined;
 }

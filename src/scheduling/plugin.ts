@@ -237,6 +237,8 @@ export interface PluginDefinition<Parameters = unknown> {
   orderingSettings?(parameters: Parameters): OrderingSettings;
   /** Settings of a fairness policy for the queues. */
   fairnessSettings?(parameters: Parameters): FairnessSettings;
+  /** Attribute that the plugin of that name sets to the name of a request's session. */
+  sessionAttribute?(parameters: Parameters, name: string): string;
   /** Settings of sessions for which a plugin stands by being named, where `flowControl.sessions` is absent. */
   sessionSettings?(parameters: Parameters): SessionRequest;
   /** Settings of a usage limit policy for the capacity gate. */

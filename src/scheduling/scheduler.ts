@@ -9,6 +9,7 @@ import { prefers } from './preferences.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import { TOKEN_BYTES } from './prompt-sizes.js';
 import type { ServedPredictions } from './served-predictions.js';
+import { sessionNameOf } from './session/session-id.js';
 import type { TokenRatios } from './token-ratios.js';
 import { wantedTimes } from './wanted-times.js';
 
@@ -151,9 +152,17 @@ export class CoreScheduler implements GatedScheduler {
       // Every stage asks for room: the request waits until all of them have it.
       gate: input.gate,
       unstored: true,
+      session: this.#session(input),
+      sessionEnds: input.headers.get('x-pointsman-session-end')?.trim() === '1',
       further: false,
       earlier: undefined,
     };
+  }
+
+  /** Name that the headers give the request's session. */
+  #session({ hosted }: ScheduleInput): string | undefined {
+    const attribute = this.#options.settings.current.sessionAttribute;
+    return hosted === undefined || attribute === undefined ? undefined : sessionNameOf(hosted.attributes, attribute);
   }
 
   /** Tokens of the prompt and of each of its blocks; those of a text are estimated. */

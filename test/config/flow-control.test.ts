@@ -3,6 +3,31 @@ import { load, refusal } from './configuration-text.js';
 
 const on = (section: string, plugins = '') => `featureGates: [flowControl]\n${plugins}flowControl: ${section}`;
 
+describe('flowControl.sessions.identity', () => {
+  const named = (plugins: string, identity: string) =>
+    load(
+      `featureGates: [flowControl]\nplugins: ${plugins}\nflowControl: {sessions: {mode: shadow, identity: ${identity}}}`,
+      true,
+    );
+
+  it.each([
+    ['[{type: agent-identity}]', 'agent-identity', 'agent-session'],
+    ['[{type: session-id-producer, name: mine, parameters: {headerName: x-chat}}]', 'mine', 'mine'],
+    ['[{type: agent-identity}]', 'auto', undefined],
+  ])('flowControl.sessions.identity beside %s: %s goes by the attribute %s', (plugins, identity, attribute) => {
+    const { flowControl, effective } = named(plugins, identity);
+    expect(flowControl!.sessions.attribute).toBe(attribute);
+    expect(effective).toMatchObject({ flowControl: { sessions: { identity } } });
+  });
+
+  it('flowControl.sessions.identity that names no such plugin is refused with those that can', () => {
+    expect(() => named('[{type: queue-scorer}]', 'queue-scorer')).toThrow(
+      /flowControl\.sessions\.identity: no plugin "queue-scorer" names sessions: .*add a session-id-producer or an agent/,
+    );
+    expect(() => named('[{type: agent-identity}]', 'agent')).toThrow(/by prompts, else "agent-identity"/);
+  });
+});
+
 describe('flow control that is off', () => {
   it('flow control that is off ignores its section with a warning', () => {
     expect(load('flowControl: {maxBytes: "1024"}').warnings).toEqual([

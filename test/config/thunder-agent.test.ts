@@ -33,7 +33,7 @@ flowControl:
 describe('thunder-agent in all its slots', () => {
   it('thunder-agent in all its slots turns session admission on with its longest wait', () => {
     const { flowControl, effective } = loaded(EVERY_SLOT);
-    expect(flowControl!.sessions).toEqual({ mode: 'on', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 1_800_000 });
+    expect(flowControl!.sessions).toMatchObject({ mode: 'on', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 1_800_000 });
     expect(effective.flowControl).toMatchObject({
       sessions: { mode: 'on', maxWait: '1800s' },
       saturationDetector: { pluginRef: 'thunder-agent' },
@@ -55,11 +55,10 @@ describe('thunder-agent in all its slots', () => {
     expect(scheduling.prefix).toBeDefined();
   });
 
-  it('thunder-agent in all its slots warns of agent-identity alone: sessions are recognised by their prompts', () => {
-    expect(loaded(EVERY_SLOT).warnings).toEqual([
-      expect.stringContaining('"agent-identity" names the flow of a request: sessions are recognised by their prompts'),
-    ]);
-    const { warnings } = loaded('featureGates: [flowControl]\nplugins: [{type: agent-identity}]');
+  it('thunder-agent in all its slots tells sessions apart by agent-identity, without further words', () => {
+    const { flowControl, effective, warnings } = loaded(EVERY_SLOT);
+    expect(flowControl!.sessions.attribute).toBe('agent-session');
+    expect(effective).toMatchObject({ flowControl: { sessions: { identity: 'agent-identity' } } });
     expect(warnings).toEqual([]);
   });
 

@@ -108,6 +108,7 @@ describe('the story of a request', () => {
   it('the story of a held turn tells its session, how long it waited, what it needed and which rooms there were', () => {
     const found = {
       fate: 'given-up',
+      byHeader: false,
       turns: 4,
       home: 2,
       idleMs: 38_000,
@@ -137,6 +138,11 @@ describe('the story of a request', () => {
     [{ fate: 'new' }, 'its first turn'],
     [{ fate: 'fork' }, 'its first turn, which goes on from a session with a turn in flight'],
     [{ fate: 'uncounted' }, 'not counted: as many sessions are known as can be, and none has lapsed'],
+    [
+      { fate: 'protected', byHeader: true },
+      '1 turn, 640 tokens, home server-0, known by its header alone: its prompt begins otherwise, its place was kept ' +
+        'for 2 s',
+    ],
     [{ fate: 'protected' }, '1 turn, 640 tokens, home server-0, its place was kept for 2 s'],
     [
       { fate: 'forgotten', home: undefined },
@@ -147,7 +153,15 @@ describe('the story of a request', () => {
       '1 turn, 640 tokens, home server-0, lapsed after 2 s idle (always kept); no endpoint had room: needs 700',
     ],
   ] as const)('the story of a turn says of the session %j: %s', (given, text) => {
-    const base = { turns: 1, home: 0, idleMs: 2_000, keptMs: Number.POSITIVE_INFINITY, tokens: 640, sharedTokens: 0 };
+    const base = {
+      byHeader: false,
+      turns: 1,
+      home: 0,
+      idleMs: 2_000,
+      keptMs: Number.POSITIVE_INFINITY,
+      tokens: 640,
+      sharedTokens: 0,
+    };
     const found: FoundSession = { ...base, missedTokens: undefined, ...given };
     const around = {
       columns: undefined,

@@ -203,12 +203,25 @@ describe('session-id-producer', () => {
 });
 
 describe('agent-identity', () => {
+  it.each([
+    [{ 'x-claude-code-session-id': 's1' }, 's1'],
+    [{ 'x-claude-code-session-id': 's1', 'x-claude-code-agent-id': 'a7' }, 's1 a7'],
+    [{ 'x-session-affinity': 's1', 'x-claude-code-agent-id': 'a7' }, 's1'],
+    [{ 'session-id': 's1', 'thread-id': 't2' }, 's1 t2'],
+    [{ session_id: 's1', 'thread-id': ' ' }, 's1'],
+    [{ 'x-dynamo-session-id': 's1' }, 's1'],
+  ])('agent-identity tells the conversations of an agent and its sub-agents apart: %j is %s', (headers, expected) => {
+    const pool = new HookPool([{ definition: agentIdentity, parameters: {} }], idle(1));
+    const request = pool.begin({ headers });
+    expect([request.attributes.get('agent-session'), request.fairnessId]).toEqual([expected, 's1']);
+  });
+
   const named = (headers: Record<string, string>, fairnessId?: string, parameters = {}) => {
     const pool = new HookPool([{ definition: agentIdentity, parameters }], idle(1));
     return pool.begin({ headers, ...(fairnessId === undefined ? {} : { fairnessId }) }).fairnessId;
   };
 
-  it.each(['x-claude-code-session-id', 'x-session-affinity', 'session-id', 'session_id'])(
+  it.each(['x-claude-code-session-id', 'x-session-affinity', 'session-id', 'session_id', 'x-dynamo-session-id'])(
     'agent-identity takes the flow from %s',
     (name) => {
       expect(named({ [name]: 's1' })).toBe('s1');

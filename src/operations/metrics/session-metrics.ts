@@ -37,10 +37,18 @@ export function addSessionMetrics(
   counter(
     {
       name: 'pointsman_session_turns_total',
-      help: 'Turns of sessions by how their session was found; prompt = it goes on from its last one.',
+      help: 'Turns of sessions by how their session was found: by its last prompt alone, or by its header.',
       label: 'how',
     },
     ({ recognised }) => recognised,
+  );
+  counter(
+    {
+      name: 'pointsman_session_splits_total',
+      help: 'Turns whose prompt, or whose header, does not go on from the session that the other one names.',
+      label: 'cause',
+    },
+    ({ splits }) => splits,
   );
   counter(
     {
@@ -53,7 +61,7 @@ export function addSessionMetrics(
   counter(
     {
       name: 'pointsman_session_lapsed_total',
-      help: 'Idle sessions that lost their place in a cache: given up for a turn, or forgotten.',
+      help: 'Idle sessions that lost their place in a cache: given up for a turn, forgotten, or ended by their client.',
       label: 'cause',
     },
     ({ lapsed }) => lapsed,

@@ -7,6 +7,8 @@ const ROOMS_NAMED = 8;
 /** What a decision found of the session of its prompt. Nothing of it but sizes and times. */
 export interface ShownSession {
   readonly fate: SessionFate;
+  /** Whether its header alone led to the session, not its prompt. */
+  readonly byHeader: boolean;
   readonly turns: number;
   readonly tokens: number;
   readonly sharedTokens: number;
@@ -44,9 +46,10 @@ interface Circumstances {
 /** A session for readers; null = the prompt was nobody's turn. */
 export function shownSession(session: FoundSession | undefined, around: Circumstances): ShownSession | null {
   if (session === undefined) return null;
-  const { fate, turns, tokens, sharedTokens, home, idleMs, keptMs, missedTokens } = session;
+  const { fate, byHeader, turns, tokens, sharedTokens, home, idleMs, keptMs, missedTokens } = session;
   const shown = {
     fate,
+    byHeader,
     turns,
     tokens,
     sharedTokens,
@@ -74,7 +77,8 @@ function historyText(session: Omit<ShownSession, 'text'>): string {
   const size = `${count(tokens)} tokens${sharedTokens === 0 ? '' : ` (${count(sharedTokens)} shared)`}`;
   const place = home === null ? 'its home has left' : `home ${home}`;
   const number = turns === 255 ? '255 or more turns' : `${turns} turn${turns === 1 ? '' : 's'}`;
-  return [number, size, place, FATE_TEXTS[fate](session)].join(', ');
+  const known = session.byHeader ? ['known by its header alone: its prompt begins otherwise'] : [];
+  return [number, size, place, ...known, FATE_TEXTS[fate](session)].join(', ');
 }
 
 const FATE_TEXTS: Readonly<

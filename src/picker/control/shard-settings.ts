@@ -38,6 +38,7 @@ export function reloadableSettings(configuration: LoadedConfiguration): Reloadab
     reserves: configuration.scheduling.reserves,
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
+    sessionAttribute: flowControl?.sessions.mode === 'off' ? undefined : flowControl?.sessions.attribute,
     saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
     readsAnswers: readsAnswerBodies(proxyNeeds(configuration)),
   };

@@ -18,6 +18,7 @@ export const sessionIdProducer = definePlugin({
   doc: 'Finds the session id of a request in a header or a cookie, for session affinity and other plugins.',
   parameters,
   produces: ['session-id'],
+  sessionAttribute: (_, name) => sessionAttribute(name),
   host: ({ headerName, cookieName }, { name }) => {
     const attribute = sessionAttribute(name);
     const header = headerName?.trim().toLowerCase();
