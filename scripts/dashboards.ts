@@ -292,6 +292,40 @@ const INDEX: Row = {
   ],
 };
 
+const SESSIONS: Row = {
+  title: 'Sessions of agents',
+  panels: [
+    panel('Cache that sessions need', 'percentunit', 'At 1 the engine forgets some of them.', {
+      '{{endpoint}}': largest('pointsman_session_used_ratio', 'endpoint'),
+    }),
+    panel('Sessions', 'short', 'By state, with those of the last five minutes and how many of their size fit.', {
+      '{{state}}': total('llm_d_epp_thunder_agent_sessions', 'state'),
+      active: 'sum(pointsman_session_active{$S})',
+      fit: 'sum(pointsman_session_fit{$S})',
+    }),
+    panel(
+      'Room for turns',
+      'reqps',
+      'Per second, by what sessions leave them; none = held, or at the cost of others.',
+      {
+        '{{room}}': perSecond('pointsman_session_looks_total', 'room'),
+      },
+    ),
+    panel('Holds', 's', 'How long turns were held.', quantiles('pointsman_session_hold_seconds')),
+    panel('Tokens computed again', 'suffix:tokens', 'Per second, of known sessions, by the fate of their place.', {
+      '{{cause}}': perSecond('pointsman_session_recomputed_tokens_total', 'cause'),
+    }),
+    panel('Turns by their session', 'reqps', 'Per second: how it was found, and where header and prompt disagree.', {
+      '{{how}}': perSecond('pointsman_session_turns_total', 'how'),
+      'split: {{cause}}': perSecond('pointsman_session_splits_total', 'cause'),
+    }),
+    panel('Pauses', 's', 'Time between two turns of a session.', quantiles('pointsman_session_return_seconds')),
+    panel('Worth of a place', 's', 'Idle time up to which a session keeps its place, by the number of its turns.', {
+      '{{turns}} turns': largest('pointsman_session_keep_seconds', 'turns'),
+    }),
+  ],
+};
+
 const LEARNER: Row = {
   title: 'Learner',
   panels: [
@@ -420,7 +454,7 @@ export const DASHBOARDS: readonly Dashboard[] = [
     title: 'Pointsman: picker',
     description:
       'Queues by band, tenants, endpoints, prefix index, learner, candidate configuration, and the picker itself.',
-    rows: [BANDS, TENANTS, ENDPOINTS, INDEX, LEARNER, CANDIDATE, PROCESS],
+    rows: [BANDS, SESSIONS, TENANTS, ENDPOINTS, INDEX, LEARNER, CANDIDATE, PROCESS],
   },
 ];
 

@@ -25,6 +25,7 @@ export {
   FOUND_UNCOUNTED,
 } from '../gate/sessions-found';
 export {
+  AGES,
   NO_HOME,
   SESSION_IDLE,
   SESSION_LAPSED,
@@ -42,6 +43,9 @@ export {
   SESSIONS_FORKED,
   SESSIONS_GIVEN_UP,
   SESSIONS_HELD,
+  SESSIONS_HOLDS_NEW,
+  SESSIONS_HOLDS_PROTECTED,
+  SESSIONS_HOLDS_RESUMED,
   SESSIONS_MERGED,
   SESSIONS_NAMED,
   SESSIONS_NEW,
@@ -49,6 +53,7 @@ export {
   SESSIONS_ON,
   SESSIONS_RECOGNISED,
   SESSIONS_RENAMED,
+  SESSIONS_RESUMED,
   SESSIONS_REWRITTEN,
   SESSIONS_SAVED,
   SESSIONS_SHADOW,
@@ -58,6 +63,18 @@ export {
   sessionsCounter,
   sessionsHeld,
 } from '../gate/sessions-layout';
-export { sessionsAgeEnd, sessionsKeptFor } from '../gate/sessions-returns';
+export { sessionsAgeEnd, sessionsKeptFor, sessionsPauses, sessionsPausesSum } from '../gate/sessions-returns';
 export { LOOK_HELD, sessionsConfigure, sessionsTick } from '../gate/sessions-room';
+export {
+  sessionsProtected,
+  sessionsShared,
+  sessionsTallied,
+  sessionsTally,
+  TALLY_ACTIVE,
+  TALLY_ACTIVE_SHARED,
+  TALLY_ACTIVE_TOKENS,
+  TALLY_IDLE,
+  TALLY_LAPSED,
+  TALLY_RUNNING,
+} from '../gate/sessions-tally';
 export { turnsCheck } from '../gate/sessions-turns';

@@ -50,7 +50,11 @@ export const SESSIONS_LENGTHS: usize = 96;
 export const SESSIONS_COUNTERS: usize = 128;
 /** f32 × 3 × AGES × 2: returns at an age, and sessions that reached it; of each class */
 export const SESSIONS_RETURNS: usize = 512;
-export const SESSIONS_HEAD_BYTES: usize = 1280;
+/** u64 × AGES: pauses that have ended, by their bin */
+export const SESSIONS_PAUSES: usize = 1280;
+/** f64: milliseconds of all of them */
+export const SESSIONS_PAUSES_SUM: usize = 1536;
+export const SESSIONS_HEAD_BYTES: usize = 1600;
 
 export const SESSIONS_OFF: u32 = 0;
 export const SESSIONS_SHADOW: u32 = 1; // counted, and decisions do not ask it
@@ -85,7 +89,11 @@ export const SESSIONS_REWRITTEN: u32 = 16;
 export const SESSIONS_MERGED: u32 = 17; // turns under the header of a session from which their prompt does not go on
 export const SESSIONS_RENAMED: u32 = 18; // turns whose prompt goes on from an idle session with another header
 export const SESSIONS_ENDED: u32 = 19; // sessions that their client has ended
-export const SESSION_COUNTERS: u32 = 20;
+export const SESSIONS_RESUMED: u32 = 20; // turns of sessions that had lost their place
+export const SESSIONS_HOLDS_NEW: u32 = 21; // first turns that were held
+export const SESSIONS_HOLDS_RESUMED: u32 = 22; // held turns of sessions that had lost their place
+export const SESSIONS_HOLDS_PROTECTED: u32 = 23; // held turns of protected sessions, whose home cannot be picked
+export const SESSION_COUNTERS: u32 = 24;
 
 /** Numbers of entries are 1 … SESSION_ENTRIES - 1: they fit into 16 bits, and 0 is none. */
 export const SESSION_ENTRIES: u32 = 65536;
@@ -262,6 +270,16 @@ export function sharedLength(at: u32): usize {
 /** Address of the returns at an age. */
 export function returnsAt(kind: u32, age: u32): usize {
   return head + SESSIONS_RETURNS + ((<usize>(kind * AGES + age)) << 3);
+}
+
+/** Address of the number of pauses in a bin. */
+export function pausesAt(age: u32): usize {
+  return head + SESSIONS_PAUSES + ((<usize>age) << 3);
+}
+
+/** Address of the sum of all pauses. */
+export function pausesSum(): usize {
+  return head + SESSIONS_PAUSES_SUM;
 }
 
 /** Address of the sessions that reached an age. */

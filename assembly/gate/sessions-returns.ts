@@ -18,6 +18,8 @@ import {
   COUNTED_AGES,
   HAS_RETURNED,
   keptAges,
+  pausesAt,
+  pausesSum,
   reachedAt,
   returnsAt,
   SESSION_CLASSES,
@@ -55,10 +57,28 @@ function reach(session: Session, age: u32): void {
   if (age > counted) session.ages = (session.ages & ~COUNTED_AGES) | <u8>age;
 }
 
+function countPause(age: u32, ms: f64): void {
+  store<u64>(pausesAt(age), load<u64>(pausesAt(age)) + 1);
+  store<f64>(pausesSum(), load<f64>(pausesSum()) + ms);
+}
+
+/** Pauses that have ended within the bin of an age. */
+export function sessionsPauses(age: u32): f64 {
+  if (ASSERTIONS) assert(age < AGES, 'the age is one of the sessions');
+  return <f64>load<u64>(pausesAt(age));
+}
+
+/** Milliseconds of all pauses that have ended. */
+export function sessionsPausesSum(): f64 {
+  return load<f64>(pausesSum());
+}
+
 /** An idle session comes back, or its turn that has waited goes on. */
 export function noteReturn(session: Session, now: f64): void {
   if ((session.ages & HAS_RETURNED) != 0) return;
-  const age = ageOf(now - session.lastUse);
+  const pause = max<f64>(now - session.lastUse, 0);
+  const age = ageOf(pause);
+  countPause(age, pause);
   reach(session, age);
   addTo(returnsAt(classOf(session), age), 1);
   addTo(reachedAt(classOf(session), age), 1);

@@ -26,6 +26,9 @@ import {
   SESSIONS_FORCED,
   SESSIONS_GIVEN_UP,
   SESSIONS_HELD,
+  SESSIONS_HOLDS_NEW,
+  SESSIONS_HOLDS_PROTECTED,
+  SESSIONS_HOLDS_RESUMED,
   SESSIONS_OFF,
   SESSIONS_OLDEST,
   SESSIONS_ON,
@@ -307,6 +310,13 @@ export function keepFitting(used: u32, held: u32): u32 {
 export function lookedWaits(now: f64): void {
   noteFound(known == 0 ? parent : known, soughtByHeader(), now);
   if (known != 0) noteWait(sessionAt(known), now);
+}
+
+/** The turn that was looked at is held: no endpoint has room. */
+export function lookedHeld(): void {
+  const kind = known == 0 ? SESSIONS_HOLDS_NEW : SESSIONS_HOLDS_RESUMED;
+  const kept = known != 0 && sessionAt(known).state == SESSION_IDLE;
+  sessionsCount(kept ? SESSIONS_HOLDS_PROTECTED : kind, 1);
 }
 
 /** A waiting turn is given up. */

@@ -47,6 +47,7 @@ import {
   SESSIONS_OTHERS_RUNNING,
   SESSIONS_RECOGNISED,
   SESSIONS_RENAMED,
+  SESSIONS_RESUMED,
   SESSIONS_REWRITTEN,
   SESSIONS_SAVED,
   SESSIONS_UNCOUNTED,
@@ -234,6 +235,7 @@ function countReturn(session: Session, slot: u32, uncached: u32, now: f64): void
   const added = prompt > before ? prompt - before : 0;
   const again = uncached > added ? uncached - added : 0;
   const kept = session.state == SESSION_IDLE;
+  if (!kept) sessionsCount(SESSIONS_RESUMED, 1);
   if (kept && session.home == slot) sessionsCount(SESSIONS_SAVED, prompt > uncached ? prompt - uncached : 0);
   else if (kept) sessionsCount(SESSIONS_AGAIN_MOVED, again);
   else sessionsCount((session.ages & WAS_FORGOTTEN) != 0 ? SESSIONS_AGAIN_LOST : SESSIONS_AGAIN_LAPSED, again);

@@ -31,6 +31,7 @@ import {
   LOOK_HELD,
   LOOK_HOME,
   leastNeed,
+  lookedHeld,
   lookedHome,
   lookedWaits,
   sessionsLook,
@@ -267,7 +268,10 @@ function waitAsTurn(at: WaitSlot, used: u32): u32 {
   lookedWaits(request().now);
   at.session = soughtWord();
   at.prefix = countedBeginning(used);
-  if (look != LOOK_HOME) return WAIT_FLAG_TURN | WAIT_FLAG_HELD;
+  if (look != LOOK_HOME) {
+    if (!returned) lookedHeld();
+    return WAIT_FLAG_TURN | WAIT_FLAG_HELD;
+  }
   at.sticky = lookedHome();
   return WAIT_FLAG_TURN | WAIT_FLAG_HOME;
 }

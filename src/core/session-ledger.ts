@@ -31,6 +31,47 @@ export interface SessionCounts {
   readonly found: number;
   /** Held turns that went on without room after the longest wait. */
   readonly forced: number;
+  /** Turns that began, and turns that were held, by what their session had before. */
+  readonly released: TurnsByPlace;
+  readonly held: TurnsByPlace;
+}
+
+/** Turns of sessions whose place was kept, of those that had lost it, and of new ones. */
+export type TurnsByPlace = Readonly<Record<'protected' | 'lapsed' | 'new', number>>;
+
+/** Time in milliseconds for which a session counts as active after a turn. */
+export const ACTIVE_MS = 300_000;
+
+/** Sums over all sessions of a pool. */
+export interface SessionTally {
+  readonly running: number;
+  /** Protected ones between turns. */
+  readonly idle: number;
+  readonly lapsed: number;
+  /** Sessions with a turn in the last five minutes, and the tokens that one of them holds alone on the average. */
+  readonly active: number;
+  readonly meanTokens: number;
+  /** Sessions of that size that the caches of the pool hold; undefined = none is active, or no cache is known. */
+  readonly fit: number | undefined;
+  /** Each endpoint of the given ones. */
+  readonly endpoints: readonly EndpointSessions[];
+}
+
+/** Tokens of sessions on an endpoint. */
+export interface EndpointSessions {
+  readonly slot: number;
+  /** Tokens of its cache; 0 = unknown. */
+  readonly capacity: number;
+  /** Tokens in use: protected ones, and what lies between them in the engine's order of eviction. */
+  readonly used: number;
+  readonly protected: number;
+}
+
+/** Pauses between turns: cumulative counts up to a number of seconds, the last one without an end. */
+export interface Pauses {
+  readonly buckets: readonly { readonly upTo: number; readonly count: number }[];
+  readonly sum: number;
+  readonly count: number;
 }
 
 /** Classes of sessions by the number of their turns. */
@@ -105,7 +146,57 @@ export class SessionLedger {
       },
       found: count(CORE.SESSIONS_SAVED),
       forced: count(CORE.SESSIONS_FORCED),
+      released: this.#released(),
+      held: {
+        protected: count(CORE.SESSIONS_HOLDS_PROTECTED),
+        lapsed: count(CORE.SESSIONS_HOLDS_RESUMED),
+        new: count(CORE.SESSIONS_HOLDS_NEW),
+      },
     };
+  }
+
+  #released(): TurnsByPlace {
+    const count = (counter: number) => this.#core.call.sessionsCounter(counter);
+    const known = count(CORE.SESSIONS_RECOGNISED) + count(CORE.SESSIONS_NAMED);
+    const lapsed = count(CORE.SESSIONS_RESUMED);
+    return { protected: known - lapsed, lapsed, new: count(CORE.SESSIONS_NEW) + count(CORE.SESSIONS_FORKED) };
+  }
+
+  /** Sums the sessions. @param endpoints slots with the tokens of their caches, 0 = unknown */
+  tally(endpoints: readonly { readonly slot: number; readonly capacity: number }[], nowMs: number): SessionTally {
+    const { call } = this.#core;
+    call.sessionsTally(Math.max(0, nowMs - ACTIVE_MS));
+    const active = call.sessionsTallied(CORE.TALLY_ACTIVE);
+    const meanTokens = active === 0 ? 0 : call.sessionsTallied(CORE.TALLY_ACTIVE_TOKENS) / active;
+    const known = endpoints.filter(({ capacity }) => capacity > 0);
+    const free = known.reduce((sum, { slot, capacity }) => {
+      return sum + Math.max(0, capacity - (call.sessionsShared(slot) >>> 0));
+    }, 0);
+    return {
+      running: call.sessionsTallied(CORE.TALLY_RUNNING),
+      idle: call.sessionsTallied(CORE.TALLY_IDLE),
+      lapsed: call.sessionsTallied(CORE.TALLY_LAPSED),
+      active,
+      meanTokens,
+      fit: meanTokens > 0 && known.length > 0 ? free / meanTokens : undefined,
+      endpoints: endpoints.map(({ slot, capacity }) => ({
+        slot,
+        capacity,
+        used: this.usedTokens(slot),
+        protected: call.sessionsProtected(slot) >>> 0,
+      })),
+    };
+  }
+
+  /** Pauses between the turns of sessions that have ended: a histogram in seconds. */
+  pauses(): Pauses {
+    const { call } = this.#core;
+    let count = 0;
+    const buckets = Array.from({ length: CORE.AGES }, (_, age) => {
+      count += call.sessionsPauses(age);
+      return { upTo: call.sessionsAgeEnd(age + 1) / 1_000, count };
+    });
+    return { buckets, sum: call.sessionsPausesSum() / 1_000, count };
   }
 
   /** Turns that are held. */

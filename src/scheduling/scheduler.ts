@@ -8,6 +8,7 @@ import { estimatedOutput } from './output-estimate.js';
 import { prefers } from './preferences.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
 import { TOKEN_BYTES } from './prompt-sizes.js';
+import type { RequestHeaders } from './request-headers.js';
 import type { ServedPredictions } from './served-predictions.js';
 import { sessionNameOf } from './session/session-id.js';
 import type { TokenRatios } from './token-ratios.js';
@@ -153,7 +154,7 @@ export class CoreScheduler implements GatedScheduler {
       gate: input.gate,
       unstored: true,
       session: this.#session(input),
-      sessionEnds: input.headers.get('x-pointsman-session-end')?.trim() === '1',
+      sessionEnds: endsSession(input.headers),
       further: false,
       earlier: undefined,
     };
@@ -198,6 +199,11 @@ export class CoreScheduler implements GatedScheduler {
       tail: chain.tail && chain.blocks < prefix.maxBlocks && !prefix.knownBy?.startsWith('events'),
     };
   }
+}
+
+/** Whether a client says that its session ends with this request, as for Pointsman or for Dynamo. */
+function endsSession(headers: RequestHeaders): boolean {
+  return headers.get('x-pointsman-session-end') === '1' || headers.get('x-dynamo-session-final') === 'true';
 }
 
 const WAITING: Waiting = { kind: 'waiting' };

@@ -195,8 +195,15 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
   },
   PointsmanTurnsHeldLong: {
     minute: 25,
-    fires: histogram('pointsman_session_hold_seconds', '', ['150', '200'], 90, 10),
-    quiet: histogram('pointsman_session_hold_seconds', '', ['150', '200'], 1000, 1),
+    fires: {
+      ...histogram('pointsman_session_hold_seconds', '', ['60', '90'], 90, 10),
+      [of('pointsman_session_max_wait_seconds')]: '120x60',
+    },
+    quiet: {
+      ...histogram('pointsman_session_hold_seconds', '', ['60', '90'], 90, 10),
+      // The same waits, of a longer bound.
+      [of('pointsman_session_max_wait_seconds')]: '300x60',
+    },
     labels: TARGET,
   },
   PointsmanRequestsLost: {

@@ -104,6 +104,32 @@ const QUEUES =
   'schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]}]\n' +
   'flowControl: {saturationDetector: {pluginRef: concurrency-detector}}\n';
 
+/** Sessions in shadow mode. */
+const agents = (identity: string) =>
+  'featureGates: [flowControl]\nplugins:\n- {type: prefix-cache-scorer}\n' +
+  '- {type: session-id-producer, name: mine, parameters: {headerName: x-chat}}\n' +
+  'schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]\n' +
+  `flowControl: {sessions: {mode: shadow, identity: ${identity}}}\n`;
+
+/** Blocks of a cache that holds two thirds of the histories below. */
+const KV_BLOCKS = 512;
+
+/** Conversations side by side, each turn with the whole history. */
+async function converse(
+  { gateway }: Bed,
+  conversations: number,
+  turns: number,
+  headers: () => Record<string, string> = () => ({}),
+): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) {
+    for (let i = 0; i < conversations; i++) {
+      const history = `conversation ${i} `.repeat(150 + 10 * turn);
+      const body = chatBody(history, { max_tokens: 1 });
+      expect((await ask(gateway.port, { body, headers: headers() })).status).toBe(200);
+    }
+  }
+}
+
 interface Staged {
   readonly ports: Ports;
   /** What the line of the doctor has beside its severity and its subject. */
@@ -159,6 +185,20 @@ const INCIDENTS: Readonly<Record<string, () => Promise<Staged>>> = {
     const bed = await serve([...filed(fleet), { name: 'gone', port: gone!.port }]);
     await eventually('it is dead', async () => (await gauge(bed, 'endpoint_ejection_state', 'gone')) === 3, 60_000);
     return { ports: bed.ports, says: '1 of 3 endpoints take no connections: gone' };
+  },
+  'more agents than fit': async () => {
+    const fleet = await fleetOf(1, { engine: { speedup: 500, blocks: KV_BLOCKS } });
+    const bed = await serve(filed(fleet), agents('auto'));
+    await eventually('the size of the cache is known', () => gauge(bed, 'endpoint_scraped', fleet.servers[0]!.name));
+    await converse(bed, 20, 6);
+    return { ports: bed.ports, says: 'turns of agents found no KV cache with room for their history' };
+  },
+  'a restless session header': async () => {
+    const fleet = await fleetOf(1, { engine: { speedup: 500 } });
+    const bed = await serve(filed(fleet), agents('mine'));
+    let number = 0;
+    await converse(bed, 4, 30, () => ({ 'x-chat': `name-${number++}` }));
+    return { ports: bed.ports, says: 'turns go on from a session that another header names' };
   },
   'a silent engine': async () => {
     const fleet = await fleetOf(3, { engine: { speedup: 2 } });

@@ -83,6 +83,43 @@ pointsman_session_held 3\n`,
     },
   ],
   [
+    'agents whose histories find no room, with the number that fits',
+    'warning sessions: 60 of 200 turns of agents found no KV cache with room for their history; 90 sessions were ' +
+      'active in the last five minutes, and 40 of their size fit',
+    {
+      page: `${PAGE}pointsman_session_looks_total{room="none"} 60
+pointsman_session_looks_total{room="room"} 140
+llm_d_epp_thunder_agent_endpoint_capacity_tokens{endpoint="a"} 9000
+llm_d_epp_thunder_agent_endpoint_capacity_tokens{endpoint="b"} 9000
+pointsman_session_active 90
+pointsman_session_fit 40.7\n`,
+    },
+  ],
+  [
+    'a session header that changes within a conversation',
+    'warning session header: 20 of 120 turns go on from a session that another header names',
+    {
+      page: `${PAGE}pointsman_session_turns_total{how="new"} 40\npointsman_session_turns_total{how="header"} 80
+pointsman_session_splits_total{cause="renamed"} 20\n`,
+    },
+  ],
+  [
+    'a session header that several conversations share',
+    'warning session header: 20 of 120 turns do not go on from the session that their header names',
+    {
+      page: `${PAGE}pointsman_session_turns_total{how="new"} 40\npointsman_session_turns_total{how="prompt"} 80
+pointsman_session_splits_total{cause="merged"} 20\n`,
+    },
+  ],
+  [
+    'histories that are rewritten',
+    'note sessions: 12 of 120 turns begin as an earlier one and then differ from it: a rewritten history',
+    {
+      page: `${PAGE}pointsman_session_turns_total{how="new"} 40\npointsman_session_turns_total{how="prompt"} 80
+pointsman_session_splits_total{cause="rewritten"} 12\n`,
+    },
+  ],
+  [
     'clients that write their history anew',
     'note sessions: 90 of 120 long prompts do not go on from an earlier one',
     { page: `${PAGE}pointsman_session_turns_total{how="new"} 90\npointsman_session_turns_total{how="prompt"} 30\n` },
@@ -578,5 +615,16 @@ describe('pointsman doctor', () => {
     const { code, stderr } = await doctor('--picker', 'http://127.0.0.1:9');
     expect(code).toBe(1);
     expect(stderr).toMatch(/^pointsman: no picker answers on [^\n]+\n$/);
+  });
+
+  it('the doctor names the model servers that are missing for the sessions of agents', () => {
+    const page = `${PAGE}pointsman_session_looks_total{room="none"} 60
+pointsman_session_looks_total{room="room"} 140
+llm_d_epp_thunder_agent_endpoint_capacity_tokens{endpoint="a"} 9000
+llm_d_epp_thunder_agent_endpoint_capacity_tokens{endpoint="b"} 9000
+pointsman_session_active 90
+pointsman_session_fit 40.7\n`;
+    const found = diagnosis(reading({ page })).find(({ about }) => about === 'sessions');
+    expect(found?.remedy).toMatch(/^add 3 model servers like the present ones, or run fewer agents/);
   });
 });

@@ -1,5 +1,6 @@
-import { SESSION_CLASSES, type SessionCounts } from '../../core/session-ledger.js';
+import { type Pauses, SESSION_CLASSES, type SessionCounts, type SessionTally } from '../../core/session-ledger.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
+import { addThunderAgentMetrics } from './thunder-agent-metrics.js';
 
 /** The figures that the metrics of sessions read. */
 export interface SessionFigures {
@@ -11,8 +12,12 @@ export interface SessionFigures {
   held: (seconds: number) => void;
   /** Seconds up to which an idle session is worth its room, for each class; Infinity = always. Empty as above. */
   keptSeconds(): readonly number[];
-  /** Share of the cache of an endpoint that sessions need; an endpoint with a cache of unknown size is absent. */
-  usedShares(): readonly { readonly slot: number; readonly share: number }[];
+  /** Sums over all sessions; undefined as above. */
+  sessionTally(): SessionTally | undefined;
+  /** Seconds after which a held turn goes on without room; undefined = never, or as above. */
+  longestHoldSeconds(): number | undefined;
+  /** Pauses between turns; undefined as above. */
+  sessionPauses(): Pauses | undefined;
 }
 
 /** Registers the metrics of sessions on the control thread. @param nameOf name of the endpoint of a slot */
@@ -83,7 +88,22 @@ export function addSessionMetrics(
     },
   });
   addHolds(exposition, figures);
+  addBound(exposition, figures);
   addGauges(exposition, figures, nameOf);
+  addSizes(exposition, figures);
+  addThunderAgentMetrics(exposition, figures, nameOf);
+}
+
+/** A sample for each endpoint that has a name and a value. */
+export function endpointSamples(
+  figures: SessionFigures,
+  nameOf: (slot: number) => string | undefined,
+  value: (endpoint: SessionTally['endpoints'][number]) => number | undefined,
+) {
+  return (figures.sessionTally()?.endpoints ?? []).flatMap((each) => {
+    const [endpoint, found] = [nameOf(each.slot), value(each)];
+    return endpoint === undefined || found === undefined ? [] : [{ labels: { endpoint }, value: found }];
+  });
 }
 
 /** Seconds: from a short wait for a turn to end, up to the longest hold by default. */
@@ -113,6 +133,18 @@ function addHolds(exposition: MetricsExposition, figures: SessionFigures): void 
   });
 }
 
+/** The bound by which holds are judged. */
+function addBound(exposition: MetricsExposition, figures: SessionFigures): void {
+  exposition.addGauge({
+    name: 'pointsman_session_max_wait_seconds',
+    help: 'Seconds after which a held turn goes on without room; no series = never.',
+    read: () => {
+      const value = figures.longestHoldSeconds();
+      return value === undefined ? [] : [{ labels: {}, value }];
+    },
+  });
+}
+
 function addGauges(
   exposition: MetricsExposition,
   figures: SessionFigures,
@@ -122,16 +154,38 @@ function addGauges(
     name: 'pointsman_session_used_ratio',
     help: 'Share of the KV cache that sessions need on an endpoint; at 1 the engine forgets some of them.',
     labels: ['endpoint'],
-    read: () =>
-      figures.usedShares().flatMap(({ slot, share }) => {
-        const endpoint = nameOf(slot);
-        return endpoint === undefined ? [] : [{ labels: { endpoint }, value: share }];
-      }),
+    read: () => endpointSamples(figures, nameOf, ({ used, capacity }) => (capacity > 0 ? used / capacity : undefined)),
   });
   exposition.addGauge({
     name: 'pointsman_session_keep_seconds',
     help: 'Idle time up to which a session is worth its place, by the number of its turns.',
     labels: ['turns'],
     read: () => figures.keptSeconds().map((value, kind) => ({ labels: { turns: SESSION_CLASSES[kind]! }, value })),
+  });
+}
+
+/** How many sessions there are, and how many the pool has room for. */
+function addSizes(exposition: MetricsExposition, figures: SessionFigures): void {
+  const gauge = (name: string, help: string, pick: (tally: SessionTally) => number | undefined) =>
+    exposition.addGauge({
+      name,
+      help,
+      read: () => {
+        const tally = figures.sessionTally();
+        const value = tally && pick(tally);
+        return value === undefined ? [] : [{ labels: {}, value }];
+      },
+    });
+  gauge('pointsman_session_active', 'Sessions with a turn in the last five minutes.', ({ active }) => active);
+  gauge(
+    'pointsman_session_mean_tokens',
+    'Mean of the tokens that an active session holds alone, without the beginning that it shares with others.',
+    ({ active, meanTokens }) => (active === 0 ? undefined : meanTokens),
+  );
+  gauge('pointsman_session_fit', 'Sessions of that mean size that the KV caches of the pool hold.', ({ fit }) => fit);
+  exposition.addReadHistogram({
+    name: 'pointsman_session_return_seconds',
+    help: 'Seconds between the end of a turn and the next turn of its session, without the time for which it was held.',
+    read: () => figures.sessionPauses(),
   });
 }

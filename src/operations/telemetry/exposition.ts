@@ -65,6 +65,45 @@ class Summary extends Gauge {
   }
 }
 
+/** A histogram that is kept elsewhere: cumulative counts up to a value, the last of them without an end. */
+export interface ReadHistogram {
+  readonly name: string;
+  readonly help: string;
+  /** Undefined = no series. Counts must not fall. */
+  readonly read: () =>
+    | { readonly buckets: readonly { readonly upTo: number; readonly count: number }[]; readonly sum: number }
+    | undefined;
+}
+
+/** Its samples, as a gauge with the type of a histogram. */
+class KeptHistogram extends Gauge {
+  readonly #metric: ReadHistogram;
+
+  constructor(metric: ReadHistogram, registry: Registry) {
+    super({ name: metric.name, help: metric.help, registers: [registry] });
+    this.#metric = metric;
+  }
+
+  override async get(): Promise<MetricObjectWithValues<MetricValue<string>>> {
+    const { name, read } = this.#metric;
+    const found = read();
+    const sample = (suffix: string, value: number, labels = {}) => ({ metricName: `${name}_${suffix}`, value, labels });
+    const values =
+      found === undefined
+        ? []
+        : [
+            ...found.buckets.map(({ upTo, count }) => sample('bucket', count, { le: limitText(upTo) })),
+            sample('sum', found.sum),
+            sample('count', found.buckets.at(-1)?.count ?? 0),
+          ];
+    return { ...(await super.get()), type: 'histogram' as never, values };
+  }
+}
+
+function limitText(upTo: number): string {
+  return Number.isFinite(upTo) ? String(Number(upTo.toPrecision(3))) : '+Inf';
+}
+
 /** The metrics page: counters in shared memory, the pool's gauges, and registered metrics. */
 export class MetricsExposition {
   readonly registry = new Registry();
@@ -120,6 +159,11 @@ export class MetricsExposition {
     const labelNames = Object.keys(labels);
     const histogram = new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
     return (value) => histogram.observe({ ...labels }, value);
+  }
+
+  /** A histogram whose counts are read for each page. @throws when the name is taken */
+  addReadHistogram(metric: ReadHistogram): void {
+    new KeptHistogram(metric, this.registry);
   }
 
   /** @throws when the name is taken */

@@ -6,7 +6,7 @@ import { Bell } from '../../core/bell.js';
 import { CapacityGate, type Evicted, type GateSettings } from '../../core/capacity-gate.js';
 import type { EndpointReading } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
-import type { SessionCounts } from '../../core/session-ledger.js';
+import type { Pauses, SessionCounts, SessionTally } from '../../core/session-ledger.js';
 import type { RoomSettings } from '../../flow-control/controller-options.js';
 import { FlowController } from '../../flow-control/flow-controller.js';
 import { gateSettings } from '../../flow-control/gate-settings.js';
@@ -24,6 +24,9 @@ import { FLOWS_SHOWN, flowReport } from './flow-report.js';
 
 /** Time before the end of a drain in which the remaining requests are answered. */
 const FAREWELL_MS = 500;
+
+/** Age in milliseconds up to which sums over all sessions are told again. */
+const TALLY_MS = 200;
 
 export interface FlowControlOptions {
   readonly core: CoreInstance;
@@ -92,6 +95,7 @@ export class FlowControl {
   /** Replaces the names that are always label values. */
   readonly vouch: (names: VouchedNames) => void;
   #closing: NodeJS.Timeout | undefined;
+  #tally: { readonly atMs: number; readonly sums: SessionTally } | undefined;
   /** Priorities of the objectives. */
   #objectives: readonly number[] = [];
   /** Live peers, and the pickers of the pool that are assumed, this one included. */
@@ -224,12 +228,24 @@ export class FlowControl {
     return this.gate.sessions.isOn ? this.gate.sessions.keptSeconds() : [];
   }
 
-  usedShares(): readonly { readonly slot: number; readonly share: number }[] {
-    if (!this.gate.sessions.isOn) return [];
-    return this.#pool().flatMap(({ slot }) => {
-      const { capacity } = this.gate.room(slot);
-      return capacity > 0 ? [{ slot, share: this.gate.sessions.usedTokens(slot) / capacity }] : [];
-    });
+  longestHoldSeconds(): number | undefined {
+    const { mode, maxWaitMs } = this.#settings.sessions;
+    return mode === 'on' && Number.isFinite(maxWaitMs) ? maxWaitMs / 1_000 : undefined;
+  }
+
+  sessionPauses(): Pauses | undefined {
+    return this.gate.sessions.isOn ? this.gate.sessions.pauses() : undefined;
+  }
+
+  sessionTally(): SessionTally | undefined {
+    if (!this.gate.sessions.isOn) return undefined;
+    const now = poolClockMs();
+    // One metrics page asks several times.
+    if (this.#tally === undefined || now - this.#tally.atMs > TALLY_MS) {
+      const endpoints = this.#pool().map(({ slot }) => ({ slot, capacity: this.gate.room(slot).capacity }));
+      this.#tally = { atMs: now, sums: this.gate.sessions.tally(endpoints, now) };
+    }
+    return this.#tally.sums;
   }
 
   /** Content of the debug page. @param describe name and requests in flight of a slot */
