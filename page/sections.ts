@@ -10,6 +10,7 @@ import type {
   Snapshot,
 } from '../src/operations/page/snapshot.ts';
 import { type Column, empty, h, level, show, table, unknown } from './dom.ts';
+import { sessionParts } from './sessions.ts';
 import { CAUSES, clock, count, ms, percent, plural, short } from './text.ts';
 
 /** Endpoints listed before the rest is asked for. */
@@ -312,7 +313,7 @@ export function showTraffic({ priorities, windowSeconds }: Snapshot): void {
   show('traffic-body', table({ caption: `Requests of the last ${windowSeconds} s by priority` }, columns, priorities));
 }
 
-export function showQueues({ queues }: Snapshot): void {
+export function showQueues({ queues, sessions }: Snapshot): void {
   if (queues === null) {
     show(
       'queues-body',
@@ -346,6 +347,7 @@ export function showQueues({ queues }: Snapshot): void {
         : `${plural(queues.waiting, 'request')} wait for an endpoint with room.`,
     ),
     queues.bands.length === 0 ? null : table({ caption: 'Priority bands' }, columns, queues.bands),
+    ...sessionParts(sessions),
   );
 }
 

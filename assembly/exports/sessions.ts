@@ -64,9 +64,10 @@ export {
   sessionsHeld,
 } from '../gate/sessions-layout';
 export { sessionsAgeEnd, sessionsKeptFor, sessionsPauses, sessionsPausesSum } from '../gate/sessions-returns';
-export { LOOK_HELD, sessionsConfigure, sessionsTick } from '../gate/sessions-room';
+export { LOOK_HELD, sessionsConfigure, sessionsGive, sessionsTick, waitSlotNeed } from '../gate/sessions-room';
 export {
   sessionsProtected,
+  sessionsRefill,
   sessionsShared,
   sessionsTallied,
   sessionsTally,

@@ -42,6 +42,19 @@ export class SessionsHead {
   held: u32;
 }
 
+/** Bounds that are given, where others are learned or told. Zeros are none. */
+@unmanaged
+export class SessionsGiven {
+  /** Tokens that a cache holds while its endpoint does not tell, 0 = unknown · control thread · commit lock. */
+  capacity: f32;
+  /** Share of a cache that sessions may not fill · control thread · commit lock. */
+  spared: f32;
+  /** Milliseconds for which an idle session is kept, + 1; 0 = as is learned · control thread · commit lock. */
+  lease: f32;
+  /** Milliseconds after which a session without a place is forgotten, 0 = never · control thread · commit lock. */
+  life: f32;
+}
+
 /** u32 × 3: for each class of sessions a bit for every age at which an idle one is kept */
 export const SESSIONS_KEPT: usize = 64;
 /** u32 × SHARED_LENGTHS: blocks of the beginnings that were found to be shared last */
@@ -54,6 +67,8 @@ export const SESSIONS_RETURNS: usize = 512;
 export const SESSIONS_PAUSES: usize = 1280;
 /** f64: milliseconds of all of them */
 export const SESSIONS_PAUSES_SUM: usize = 1536;
+/** SessionsGiven */
+export const SESSIONS_GIVEN: usize = 1552;
 export const SESSIONS_HEAD_BYTES: usize = 1600;
 
 export const SESSIONS_OFF: u32 = 0;
@@ -226,6 +241,10 @@ export function sessionsBind(region: usize): void {
 
 export function sessionsHead(): SessionsHead {
   return changetype<SessionsHead>(head);
+}
+
+export function sessionsGiven(): SessionsGiven {
+  return changetype<SessionsGiven>(head + SESSIONS_GIVEN);
 }
 
 /** Whether sessions are counted. */

@@ -24,6 +24,7 @@ import {
   returnsAt,
   SESSION_CLASSES,
   Session,
+  sessionsGiven,
   sessionsHead,
 } from './sessions-layout';
 
@@ -103,6 +104,8 @@ export function noteAbsence(session: Session, now: f64): void {
 /** Whether the room of an idle session is worth more than it costs. */
 export function isKept(session: Session, now: f64): bool {
   if ((session.ages & HAS_RETURNED) != 0) return true;
+  const lease = sessionsGiven().lease;
+  if (lease > 0) return now - session.lastUse < <f64>lease - 1;
   return (load<u32>(keptAges(classOf(session))) & (1 << ageOf(now - session.lastUse))) != 0;
 }
 
@@ -131,9 +134,17 @@ function isWorth(kind: u32, age: u32, begin: f64, refill: f64): bool {
   return false;
 }
 
+/** Every class is kept for the same time. */
+function keepForLease(ms: f64): void {
+  // 32 bits are not shifted by 32.
+  const kept: u32 = <u32>(((<u64>1) << ageOf(ms)) - 1);
+  for (let kind: u32 = 0; kind < SESSION_CLASSES; kind++) store<u32>(keptAges(kind), kept);
+}
+
 /** Reckons anew at which ages a session is kept. No lock: it reads what is counted meanwhile. */
 export function reckonKept(): void {
   const refill = <f64>sessionsHead().refill;
+  if (sessionsGiven().lease > 0) return keepForLease(<f64>sessionsGiven().lease - 1);
   for (let kind: u32 = 0; kind < SESSION_CLASSES; kind++) {
     let kept: u32 = 0;
     let begin: f64 = 0;

@@ -13,13 +13,14 @@ import { CANDIDATES, SLOTS } from '../memory';
 import { isTime } from '../preconditions';
 import { request } from '../request-area';
 import { othersWait } from './bands';
-import { WaitSlot } from './layout';
-import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
+import { WaitSlot, waitSlotAt } from './layout';
+import { sessionAvailable, sessionFree, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
 import { noteFound } from './sessions-found';
 import {
   NO_HOME,
   SESSION_IDLE,
+  SESSION_LAPSED,
   SESSION_RUNNING,
   SESSIONS_AT_HOME,
   SESSIONS_FIT,
@@ -38,6 +39,7 @@ import {
   sessionsClear,
   sessionsColumn,
   sessionsCount,
+  sessionsGiven,
   sessionsHead,
   sessionsOn,
 } from './sessions-layout';
@@ -124,7 +126,7 @@ function spare(slot: u32): f64 {
   const capacity = <f64>cacheTokens(slot);
   if (capacity <= 0) return Infinity;
   const used = <f64>sessionsUsed(slot);
-  return used == 0 ? Infinity : capacity * (1 + excess) - used - <f64>needOf(slot);
+  return used == 0 ? Infinity : capacity * (1 - <f64>sessionsGiven().spared + excess) - used - <f64>needOf(slot);
 }
 
 /** Slot of the home of a protected session between turns that is a candidate, -1 = there is none. */
@@ -210,7 +212,7 @@ function isSpacious(used: u32): bool {
     capacity += tokens;
     taken += <f64>sessionsUsed(slot);
   }
-  return taken <= SPACIOUS * capacity;
+  return taken <= SPACIOUS * (1 - <f64>sessionsGiven().spared) * capacity;
 }
 
 /**
@@ -271,10 +273,21 @@ export function leastNeed(used: u32): u32 {
   return least == u32.MAX_VALUE ? prompt : least;
 }
 
+/** Least tokens that an endpoint must have room for, of a waiting turn. No lock: a figure for pages. */
+export function waitSlotNeed(thread: u32, slot: u32): u32 {
+  const at = waitSlotAt(thread, slot);
+  takeWaiting(at, at.since);
+  let least: u32 = prompt;
+  for (let i: u32 = 0, used = slotsUsed(); i < used; i++) {
+    if (column.u32(COLUMN_STATE, i) != STATE_FREE) least = min(least, needOf(i));
+  }
+  return least;
+}
+
 /** Tokens of an endpoint's cache that sessions leave, NaN = its cache is of unknown size. */
 export function sessionsRoom(slot: u32): f32 {
   const capacity = cacheTokens(slot);
-  return capacity <= 0 ? NaN : capacity - <f32>sessionsUsed(slot);
+  return capacity <= 0 ? NaN : capacity * (1 - sessionsGiven().spared) - <f32>sessionsUsed(slot);
 }
 
 /** Keeps one candidate, and the one that a dispatch held. @param held slot + 1, 0 = none @returns how many */
@@ -407,6 +420,30 @@ export function sessionsConfigure(mode: u32, small: f32, stretch: f32, maxWait: 
   return 0;
 }
 
+/**
+ * Sets bounds in the place of learned and told ones. Takes the commit lock.
+ * @param capacity tokens that a cache holds while its endpoint does not tell, 0 = unknown
+ * @param usable share of a cache that sessions may fill
+ * @param lease milliseconds for which an idle session is kept, below 0 = as is learned
+ * @param life milliseconds after which a session without a place is forgotten, 0 = never
+ * @returns 0, or 1 when the lock could not be had: call again
+ */
+export function sessionsGive(capacity: f32, usable: f32, lease: f32, life: f32): u32 {
+  if (ASSERTIONS) assert(capacity >= 0, '`capacity` is not negative');
+  if (ASSERTIONS) assert(usable > 0 && usable <= 1, '`usable` is a share above 0');
+  if (ASSERTIONS) assert(life >= 0, '`life` is not negative');
+  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
+  const given = sessionsGiven();
+  given.capacity = capacity;
+  given.spared = 1 - usable;
+  given.lease = lease < 0 ? 0 : lease + 1;
+  given.life = life;
+  sessionsHead().smallTokens = smallEverywhere();
+  reckonKept();
+  lockRelease(COMMIT_LOCK);
+  return 0;
+}
+
 /** Tokens below which a prompt is small on every endpoint; 0 while a cache is of unknown size. */
 function smallEverywhere(): u32 {
   const used = slotsUsed();
@@ -443,10 +480,12 @@ export function sessionsTick(now: f64): u32 {
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const head = sessionsHead();
   const made = head.made;
+  const life = <f64>sessionsGiven().life;
   for (let i: u32 = min(made, LOOKED_AT); i != 0; i--) {
     head.looked = (head.looked % made) + 1;
     const session = sessionAt(head.looked);
     if (session.home != NO_HOME && session.state > SESSION_RUNNING) noteAbsence(session, now);
+    if (life > 0 && session.state == SESSION_LAPSED && now - session.lastUse > life) sessionFree(head.looked);
   }
   if (now - head.halved > HALVED_MS) {
     head.halved = now;

@@ -72,6 +72,11 @@ export function sessionsTallied(figure: u32): f64 {
   return figure == TALLY_ACTIVE_TOKENS ? activeTokens : activeShared;
 }
 
+/** Milliseconds in which an engine computes as many tokens as its cache holds, 0 = unknown. */
+export function sessionsRefill(): f32 {
+  return sessionsHead().refill;
+}
+
 /** Tokens of protected sessions on an endpoint, by the tally that this thread has just made. */
 export function sessionsProtected(slot: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');

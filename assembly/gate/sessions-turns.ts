@@ -57,6 +57,7 @@ import {
   sessionAt,
   sessionsColumn,
   sessionsCount,
+  sessionsGiven,
   sessionsHead,
   sessionsOn,
   setSessionsColumn,
@@ -169,7 +170,8 @@ export function countedBeginning(used: u32): u64 {
 
 /** Tokens that the cache of an endpoint holds, 0 = unknown. */
 export function cacheTokens(slot: u32): f32 {
-  return room.f32(ROOM_CAPACITY, slot);
+  const told = room.f32(ROOM_CAPACITY, slot);
+  return told > 0 ? told : sessionsGiven().capacity;
 }
 
 /** A prompt so small that it is nobody's turn: chat, which passes at once. */

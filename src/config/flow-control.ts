@@ -14,7 +14,7 @@ import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import { quantityValue } from './quantity.js';
 import type { EndpointPickerConfig, FlowControlConfig, PriorityBandConfig } from './schema.js';
-import { checkIdentity, sessionAttributeOf, sessionsOf } from './session-plugins.js';
+import { checkIdentity, type SessionsConfig, sessionAttributeOf, sessionsOf } from './session-plugins.js';
 import { shown } from './validation.js';
 
 /** The policies that every configuration has, listed or not. */
@@ -30,7 +30,13 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
-const NO_SESSIONS = { mode: 'off', maxWait: '300s', stretch: 0.07, smallPrompt: 0.02, identity: 'auto' } as const;
+const NO_SESSIONS: SessionsConfig = {
+  mode: 'off',
+  maxWait: '300s',
+  stretch: 0.07,
+  smallPrompt: 0.02,
+  identity: 'auto',
+};
 
 /** The `flowControl` section with its defaults, as a document and as settings of the queues. */
 export interface ResolvedFlowControl {
@@ -115,16 +121,22 @@ function checkSection(section: FlowControlConfig, plugins: PluginSet, document: 
     const band = section[field];
     if (band !== undefined) checkLimits(band, title, [...path, field], document);
   }
-  const { maxWait, identity } = section.sessions ?? NO_SESSIONS;
-  checkIdentity(identity, plugins, document);
-  if (durationMilliseconds(maxWait) < 0) {
-    throw document.error(
-      [...path, 'sessions', 'maxWait'],
-      `must not be negative, got ${shown(maxWait)}: 0s = no bound`,
-    );
-  }
+  checkSessions(section.sessions ?? NO_SESSIONS, plugins, document);
   checkBands(section.priorityBands, document);
   checkTenantLimits(section, document);
+}
+
+function checkSessions(sessions: SessionsConfig, plugins: PluginSet, document: ConfigurationDocument): void {
+  checkIdentity(sessions.identity, plugins, document);
+  for (const [field, otherwise] of [
+    ['maxWait', '0s = no bound'],
+    ['idleLease', '0s = none is kept'],
+    ['forgetAfter', 'leave it out for no such time'],
+  ] as const) {
+    const value = sessions[field];
+    if (value === undefined || durationMilliseconds(value) >= 0) continue;
+    throw document.error(['flowControl', 'sessions', field], `must not be negative, got ${shown(value)}: ${otherwise}`);
+  }
 }
 
 function checkTenantLimits({ tenantLimits }: FlowControlConfig, document: ConfigurationDocument): void {
@@ -262,11 +274,17 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
 }
 
 function sessionSettings(
-  { maxWait, identity, ...settings }: NonNullable<FlowControlConfig['sessions']>,
+  { maxWait, identity, idleLease, forgetAfter, ...settings }: NonNullable<FlowControlConfig['sessions']>,
   plugins: PluginSet,
 ): SessionSettings {
   const attribute = sessionAttributeOf(identity, plugins);
-  return { ...settings, maxWaitMs: waitMs(maxWait), ...(attribute === undefined ? {} : { attribute }) };
+  return {
+    ...settings,
+    maxWaitMs: waitMs(maxWait),
+    ...(idleLease === undefined ? {} : { idleLeaseMs: durationMilliseconds(idleLease) }),
+    ...(forgetAfter === undefined ? {} : { forgetAfterMs: durationMilliseconds(forgetAfter) }),
+    ...(attribute === undefined ? {} : { attribute }),
+  };
 }
 
 /** A tenant's requests reach all pickers alike. */

@@ -116,6 +116,26 @@ const sessions = z.strictObject({
       'Name of the session-id-producer or agent-identity by whose header sessions are told apart first, and by ' +
         'prompts where it is missing; auto = by prompts.',
     ),
+  idleLease: duration
+    .optional()
+    .describe(
+      'Time for which an idle session keeps its place; absent = for as long as the learned odds of its return are ' +
+        'worth it.',
+    ),
+  capacityTokens: z
+    .int()
+    .gt(0)
+    .optional()
+    .describe('Tokens that a KV cache holds while its endpoint does not tell; absent = it has room for every turn.'),
+  usableCache: z
+    .number()
+    .gt(0)
+    .max(1)
+    .optional()
+    .describe('Share of a KV cache that sessions may fill; absent = all of it.'),
+  forgetAfter: duration
+    .optional()
+    .describe('Time after which a session without a place is forgotten; absent = when a new one needs its entry.'),
 });
 
 const flowControl = z.strictObject({

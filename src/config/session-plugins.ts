@@ -5,7 +5,7 @@ import type { LoadedPlugin, PluginSet } from './plugin-set.js';
 import type { FlowControlConfig } from './schema.js';
 import { shown } from './validation.js';
 
-type SessionsConfig = NonNullable<FlowControlConfig['sessions']>;
+export type SessionsConfig = NonNullable<FlowControlConfig['sessions']>;
 
 interface Asking {
   readonly plugin: LoadedPlugin;
@@ -74,6 +74,17 @@ function asking(plugin: LoadedPlugin): readonly Asking[] {
   return asked === undefined ? [] : [{ plugin, asked }];
 }
 
-function agrees(given: SessionsConfig, { mode, maxWait = given.maxWait }: SessionRequest): boolean {
-  return given.mode === mode && durationMilliseconds(given.maxWait) === durationMilliseconds(maxWait);
+/** Whether the section says all that is asked. */
+function agrees(given: SessionsConfig, asked: SessionRequest): boolean {
+  const isSame = (field: 'maxWait' | 'idleLease' | 'forgetAfter') => {
+    const [one, other] = [given[field], asked[field]];
+    if (other === undefined) return true;
+    return one !== undefined && durationMilliseconds(one) === durationMilliseconds(other);
+  };
+  const hasSame = (field: 'capacityTokens' | 'usableCache') => [undefined, given[field]].includes(asked[field]);
+  return (
+    given.mode === asked.mode &&
+    (['maxWait', 'idleLease', 'forgetAfter'] as const).every(isSame) &&
+    (['capacityTokens', 'usableCache'] as const).every(hasSame)
+  );
 }

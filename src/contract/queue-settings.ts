@@ -88,6 +88,14 @@ export interface SessionSettings {
   readonly stretch: number;
   /** Milliseconds after which a held turn goes on without room; Infinity = never. */
   readonly maxWaitMs: number;
+  /** Milliseconds for which an idle session keeps its place; absent = while the odds of its return are worth it. */
+  readonly idleLeaseMs?: number | undefined;
+  /** Tokens that a cache holds while its endpoint does not tell; absent = it has room for every turn. */
+  readonly capacityTokens?: number | undefined;
+  /** Share of a cache that sessions may fill; absent = all of it. */
+  readonly usableCache?: number | undefined;
+  /** Milliseconds after which a session without a place is forgotten; absent = when its entry is needed. */
+  readonly forgetAfterMs?: number | undefined;
   /** Attribute of a request that names its session; undefined = its prompt tells. */
   readonly attribute?: string | undefined;
 }

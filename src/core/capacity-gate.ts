@@ -294,6 +294,12 @@ export class CapacityGate {
     };
   }
 
+  /** Least tokens that an endpoint must have room for, of a waiting turn. */
+  needOf(thread: number, slot: number): number {
+    this.#core.asserts?.waitSlot(thread, slot, IN_QUEUES);
+    return this.#core.call.waitSlotNeed(thread, slot) >>> 0;
+  }
+
   /** Writes the queues' handle of a waiting request for its shard. */
   setHandle(thread: number, slot: number, handle: number): void {
     const { call, view } = this.#core;

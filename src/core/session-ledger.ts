@@ -10,6 +10,14 @@ export interface SessionRule {
   readonly stretch: number;
   /** Milliseconds after which a held turn goes on without room; Infinity = never. */
   readonly maxWaitMs: number;
+  /** Milliseconds for which an idle session is kept; absent = as is learned. */
+  readonly idleLeaseMs?: number | undefined;
+  /** Tokens that a cache holds while its endpoint does not tell; absent = it has room for every turn. */
+  readonly capacityTokens?: number | undefined;
+  /** Share of a cache that sessions may fill; absent = all of it. */
+  readonly usableCache?: number | undefined;
+  /** Milliseconds after which a session without a place is forgotten; absent = when its entry is needed. */
+  readonly forgetAfterMs?: number | undefined;
 }
 
 /** Counts of the sessions of a pool since they were turned on. */
@@ -90,6 +98,8 @@ export const SESSION_TICK_MS = 500;
 export class SessionLedger {
   readonly #core: CoreInstance;
   #isOn = false;
+  /** Counts of each second of the last minute, the oldest first. */
+  #minute: { readonly atMs: number; readonly found: number; readonly none: number }[] = [];
 
   constructor(core: CoreInstance) {
     this.#core = core;
@@ -101,9 +111,15 @@ export class SessionLedger {
   }
 
   /** Turns the sessions on or off; they begin with none. */
-  configure({ mode, smallPrompt, stretch, maxWaitMs }: SessionRule): boolean {
+  configure(rule: SessionRule): boolean {
+    const { mode, smallPrompt, stretch, maxWaitMs } = rule;
     const maxWait = Number.isFinite(maxWaitMs) ? maxWaitMs : 0;
     if (this.#core.call.sessionsConfigure(MODES[mode], smallPrompt, stretch, maxWait) !== 0) return false;
+    // It forgets what was given when it turns sessions on.
+    const { capacityTokens = 0, usableCache = 1, idleLeaseMs = -1, forgetAfterMs = 0 } = rule;
+    if (this.#core.call.sessionsGive(capacityTokens, usableCache, idleLeaseMs, forgetAfterMs) !== 0) return false;
+    // The counts begin anew when sessions are turned on.
+    if (mode === 'off' || !this.#isOn) this.#minute = [];
     this.#isOn = mode !== 'off';
     return true;
   }
@@ -111,6 +127,28 @@ export class SessionLedger {
   /** Looks at idle sessions and reckons how long they are kept. Without effect while the lock is not free. */
   tick(nowMs: number): void {
     this.#core.call.sessionsTick(nowMs);
+    this.#note(nowMs);
+  }
+
+  #note(atMs: number): void {
+    const count = (counter: number) => this.#core.call.sessionsCounter(counter);
+    const last = this.#minute.at(-1);
+    if (last !== undefined && atMs - last.atMs < 1_000) return;
+    this.#minute.push({ atMs, found: count(CORE.SESSIONS_SAVED), none: count(CORE.SESSIONS_HELD) });
+    while (this.#minute.length > 1 && atMs - this.#minute[0]!.atMs > 60_000) this.#minute.shift();
+  }
+
+  /** Tokens of protected sessions that were found in caches in the last minute, and turns without room. */
+  get lastMinute(): { readonly found: number; readonly none: number } {
+    const [first] = this.#minute;
+    if (first === undefined) return { found: 0, none: 0 };
+    const count = (counter: number) => this.#core.call.sessionsCounter(counter);
+    return { found: count(CORE.SESSIONS_SAVED) - first.found, none: count(CORE.SESSIONS_HELD) - first.none };
+  }
+
+  /** Milliseconds in which an engine computes as many tokens as its cache holds; 0 = unknown. */
+  get refillMs(): number {
+    return this.#core.call.sessionsRefill();
   }
 
   counts(): SessionCounts {

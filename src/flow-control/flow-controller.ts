@@ -98,7 +98,7 @@ export class FlowController {
     const { gate, queues, nowMs } = this.#options;
     if (queues.held === 0) return [];
     const turns = [...this.#waiting.values()].map(({ thread, slot }) => gate.read(thread, slot));
-    return longestHeld(turns, nowMs());
+    return longestHeld(turns, (thread, slot) => gate.needOf(thread, slot), nowMs());
   }
 
   /** Share of every endpoint that a band may fill, by priority. */

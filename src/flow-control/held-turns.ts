@@ -7,6 +7,8 @@ export interface HeldTurn {
   readonly priority: number;
   readonly flow: string;
   readonly promptTokens: number;
+  /** Least tokens that an endpoint must have room for. */
+  readonly needTokens: number;
   readonly waitedMs: number;
   /** Whether it goes on from an earlier turn. */
   readonly known: boolean;
@@ -41,13 +43,17 @@ export function heldInOrder(room: WaitingRoom, band: Band, { requests, flows }: 
   return sorted.map(({ index }) => index);
 }
 
-/** Held turns among waiting requests, those that have waited longest first. */
-export function longestHeld(waiting: readonly WaitingRequest[], nowMs: number): readonly HeldTurn[] {
+/** Held turns among waiting requests, those that have waited longest first. @param needOf needs of a wait slot */
+export function longestHeld(
+  waiting: readonly WaitingRequest[],
+  needOf: (thread: number, slot: number) => number,
+  nowMs: number,
+): readonly HeldTurn[] {
   return waiting
     .filter(({ held }) => held)
-    .map(({ priority, flow, promptTokens, sinceMs, known }) => {
-      return { priority, flow, promptTokens, waitedMs: nowMs - sinceMs, known };
-    })
-    .sort((a, b) => b.waitedMs - a.waitedMs)
-    .slice(0, SHOWN);
+    .sort((a, b) => a.sinceMs - b.sinceMs)
+    .slice(0, SHOWN)
+    .map(({ thread, slot, priority, flow, promptTokens, sinceMs, known }) => {
+      return { priority, flow, promptTokens, needTokens: needOf(thread, slot), waitedMs: nowMs - sinceMs, known };
+    });
 }

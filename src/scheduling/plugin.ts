@@ -96,6 +96,11 @@ export interface SessionRequest {
   readonly mode: SessionSettings['mode'];
   /** Duration; 0s = no bound. */
   readonly maxWait?: string;
+  /** Durations. */
+  readonly idleLease?: string;
+  readonly forgetAfter?: string;
+  readonly capacityTokens?: number;
+  readonly usableCache?: number;
 }
 
 /** Findings about the files that parameters name. */

@@ -178,15 +178,30 @@ describe('parameters of thunder-agent', () => {
   });
 
   it.each([
-    ['capacityTokens: 4194304', 'capacityTokens has no effect: endpoints tell the size of their cache'],
-    ['utilThreshold: 0.9', 'utilThreshold has no effect: the whole cache of an endpoint counts'],
-    ['idleLeaseSeconds: 30', 'idleLeaseSeconds has no effect: an idle session keeps its place for as long as'],
-    ['evictionTtlSeconds: 3600', 'evictionTtlSeconds has no effect: of 65,535 known sessions'],
-    ['evictionSweepSeconds: 0.5', 'evictionSweepSeconds has no effect: sessions are forgotten when'],
-  ])('%s loads, and one warning says what is done instead', (parameter, warning) => {
-    const { flowControl, warnings } = named(`{${parameter}}`);
-    expect(flowControl!.sessions.mode).toBe('on');
-    expect(warnings).toEqual([expect.stringContaining(warning)]);
+    ['capacityTokens: 4194304', { capacityTokens: 4_194_304 }],
+    ['utilThreshold: 0.9', { usableCache: 0.9 }],
+    ['idleLeaseSeconds: 30', { idleLeaseMs: 30_000 }],
+    ['idleLeaseSeconds: 0', { idleLeaseMs: 0 }],
+    ['evictionTtlSeconds: 0.5', { forgetAfterMs: 500 }],
+  ])('%s is a setting of sessions, %j', (parameter, settings) => {
+    const { flowControl } = named(`{${parameter}}`);
+    expect(flowControl!.sessions).toMatchObject({ mode: 'on', ...settings });
+  });
+
+  it.each([
+    ['evictionSweepSeconds: 0.5', ['evictionSweepSeconds has no effect: idle sessions are looked at twice a second']],
+    ['idleLeaseSeconds: 30', ['idleLeaseSeconds takes the place of what is learned: without it an idle session']],
+    ['utilThreshold: 0.9', []],
+  ])('%s loads, and what is to be said of it is: %j', (parameter, said) => {
+    expect(named(`{${parameter}}`).warnings).toEqual(said.map((text) => expect.stringContaining(text)));
+  });
+
+  it('parameters of thunder-agent that flowControl.sessions says otherwise have no say, and a warning tells them', () => {
+    const sections = 'flowControl: {defaultRequestTTL: 0s, sessions: {mode: on, idleLease: 10s, usableCache: 0.9}}';
+    const { flowControl, warnings } = named('{idleLeaseSeconds: 30, utilThreshold: 0.9}', sections);
+    expect(flowControl!.sessions).toMatchObject({ idleLeaseMs: 10_000, usableCache: 0.9 });
+    expect(warnings).toContainEqual(expect.stringMatching(/counts, not what .*idleLease 30s, usableCache 0\.9/));
+    expect(named('{idleLeaseSeconds: 10, utilThreshold: 0.9}', sections).warnings).toHaveLength(1);
   });
 
   it.each([

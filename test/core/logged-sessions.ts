@@ -1,5 +1,5 @@
 import type { DecisionRequest } from '../../dist/src/core/decider.js';
-import { DecisionLog, DecisionTrail } from '../../dist/src/core/index.js';
+import { DecisionLog, DecisionTrail, type EndpointSignals } from '../../dist/src/core/index.js';
 import { makeGate, type Shard } from './gate-pool.ts';
 import { scorer } from './pool.ts';
 
@@ -22,9 +22,10 @@ export class LoggedPool {
   readonly #trail: DecisionTrail;
   now = 1_000;
 
-  constructor(endpoints: number, mode: 'on' | 'shadow' = 'on') {
+  /** @param told signals of each endpoint, where they differ from IDLE */
+  constructor(endpoints: number, mode: 'on' | 'shadow' = 'on', told: Partial<EndpointSignals> = {}) {
     const operations = [scorer('OP_SCORE_ACTIVE_REQUEST', 1), scorer('OP_PICK_MAX_SCORE', 1, 1)];
-    const signals = Array.from({ length: endpoints }, () => IDLE);
+    const signals = Array.from({ length: endpoints }, () => ({ ...IDLE, ...told }));
     this.pool = makeGate({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, signals, operations);
     this.pool.programs.publish(0, [scorer('OP_SCORE_PREFIX', 0.01, 0, 8192, 64), ...operations], { inserts: true });
     this.pool.gate.sessions.configure({ ...RULE, mode });

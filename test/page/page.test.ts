@@ -7,9 +7,10 @@ import type { AddressInfo } from 'node:net';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
+import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
 import { dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
-import { ask, type FileEndpoint, Setting, startPicker } from '../picker/serving.ts';
+import { ask, type FileEndpoint, metric, Setting, startPicker } from '../picker/serving.ts';
 import { eventually } from '../tools/gateway/client.ts';
 import { skipReason, startChromium } from './chromium.ts';
 
@@ -127,6 +128,35 @@ async function violations(page: Page): Promise<readonly string[]> {
   );
 }
 
+/** A picker that holds turns, and an engine whose cache holds 4,096 tokens. */
+async function serveSessions() {
+  const server = await startModelServer({ name: 'server-0', engine: { blocks: 256 } });
+  cleanups.push(() => server.stop());
+  const profile =
+    'featureGates: [flowControl]\nplugins:\n- {type: prefix-cache-scorer}\n' +
+    'schedulingProfiles: [{name: default, plugins: [{pluginRef: prefix-cache-scorer}]}]\n' +
+    'flowControl: {defaultRequestTTL: 600s, sessions: {mode: on}}\n';
+  const setting = await Setting.create([{ name: 'server-0', port: server.port }], profile);
+  cleanups.push(() => setting.remove());
+  const { picker, ports } = await startPicker([...setting.flags, '--shards=1']);
+  cleanups.push(() => picker.stop(0));
+  const client = dialPicker(ports.grpcPort);
+  cleanups.push(() => client.close());
+  const size = async () =>
+    (await metric(ports.metricsPort, 'llm_d_epp_thunder_agent_endpoint_capacity_tokens', 'endpoint="server-0"')) ?? 0;
+  await eventually('the size of the cache is known', async () => (await size()) > 0);
+  return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
+}
+
+/** A turn of an agent; its engine tells no sizes. */
+async function turn(client: ProxyClient, prompt: string) {
+  const call = ask(client, prompt);
+  decodeReply(await firstReply(call));
+  call.write(responseHeaders({ ':status': '200' }));
+  call.write(responseBody('{}', true));
+  call.end();
+}
+
 const textOf = (page: Page, selector: string) => page.locator(selector).innerText();
 
 describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
@@ -138,6 +168,20 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     expect(await textOf(page, '#decisions')).toContain('No decision yet');
     expect(await textOf(page, '#queues')).toContain('Flow control is off');
     await page.locator('#configuration-body', { hasText: 'file-discovery' }).waitFor({ state: 'attached' });
+  });
+
+  it('sessions of agents: what they need of each cache, and the turns that are held, without a complaint of axe', async () => {
+    const { client, url } = await serveSessions();
+    for (const name of ['first', 'second']) await turn(client, `${name} agent `.repeat(640));
+    // Beside the two, the cache has no room for a third one.
+    ask(client, 'third agent '.repeat(640));
+    const page = await open(url);
+    await page.locator('#sessions-text', { hasText: '1 agent waits for KV room' }).waitFor();
+    const queues = await textOf(page, '#queues');
+    expect(queues).toMatch(/KV cache that sessions need[\s\S]*server-0\s+9\d %/);
+    expect(queues).toMatch(/Turns that are held[\s\S]*tokens/);
+    expect(await page.locator('.kv').getAttribute('aria-label')).toMatch(/^9\d % in use, 9\d % of it protected$/);
+    expect(await violations(page)).toEqual([]);
   });
 
   it('figures, cache and endpoints follow the requests', async () => {

@@ -25,7 +25,7 @@ function emptySnapshot(candidate: CandidateShown | null): Snapshot {
   return {
     ...{ time: 0, pool: 'p', pools: null, version: '1', unready: [], windowSeconds: 60, inflight: 0, endpoints: [] },
     adaptation: { mode: 'off', arm: 'static', inWords: [], shares: null, deciders: null, times: [] },
-    ...{ priorities: [], cache, queues: null, candidate, decisions: [], parts: [], points: [] },
+    ...{ priorities: [], cache, queues: null, sessions: null, candidate, decisions: [], parts: [], points: [] },
   };
 }
 
@@ -113,6 +113,7 @@ describe('pointsman top', () => {
       priorities: [],
       cache: { promptTokens: 10, matchedTokens: 5, hitRate: 0.5, lost: { 'by-load': 5 } },
       queues: null,
+      sessions: null,
       candidate: null,
       decisions: [],
       parts: [],

@@ -1,17 +1,8 @@
 import { z } from 'zod';
-import { definePlugin } from '../../scheduling/plugin.js';
+import { definePlugin, type SessionRequest } from '../../scheduling/plugin.js';
 
 /** Longest wait in milliseconds that can be asked for, 31 years. */
 const WAIT_MAX_MS = 1e12;
-
-/** Parameters that session admission needs no value for, and what it does instead. */
-const REPLACED = {
-  capacityTokens: 'endpoints tell the size of their cache, and one that does not has room for every turn',
-  utilThreshold: 'the whole cache of an endpoint counts, and flowControl.sessions.stretch lets held turns exceed it',
-  idleLeaseSeconds: 'an idle session keeps its place for as long as the learned odds of its return are worth it',
-  evictionTtlSeconds: 'of 65,535 known sessions, those that lapsed longest ago are forgotten first',
-  evictionSweepSeconds: 'sessions are forgotten when a new one needs the place',
-} as const;
 
 const parameters = z.strictObject({
   headWaitStarvationMs: z
@@ -24,23 +15,33 @@ const parameters = z.strictObject({
     .int()
     .gt(0)
     .optional()
-    .describe('Accepted, without effect: endpoints tell the size of their cache (`vllm:cache_config_info`).'),
-  utilThreshold: z.number().gt(0).max(1).optional().describe('Accepted, without effect: the whole cache counts.'),
+    .describe(
+      'Tokens of a KV cache while its endpoint does not tell them (`vllm:cache_config_info`); absent = it has room ' +
+        'for every turn.',
+    ),
+  utilThreshold: z
+    .number()
+    .gt(0)
+    .max(1)
+    .optional()
+    .describe('Share of a KV cache that sessions may fill: usableCache of flowControl.sessions.'),
   idleLeaseSeconds: z
     .number()
     .min(0)
+    .max(WAIT_MAX_MS / 1_000)
     .optional()
-    .describe('Accepted, without effect: how long an idle session keeps its place is learned.'),
+    .describe('Seconds for which an idle session keeps its place; absent = while the learned odds are worth it.'),
   evictionTtlSeconds: z
     .number()
     .gt(0)
+    .max(WAIT_MAX_MS / 1_000)
     .optional()
-    .describe('Accepted, without effect: the session that lapsed longest ago is forgotten first.'),
+    .describe('Seconds after which a session without a place is forgotten: forgetAfter of flowControl.sessions.'),
   evictionSweepSeconds: z
     .number()
     .gt(0)
     .optional()
-    .describe('Accepted, without effect: sessions are forgotten when a new one needs the place.'),
+    .describe('Accepted, without effect: idle sessions are looked at twice a second.'),
 });
 
 export const thunderAgent = definePlugin({
@@ -58,15 +59,33 @@ export const thunderAgent = definePlugin({
   compile: () => undefined,
   fairnessSettings: () => ({ kind: 'global-strict' }),
   orderingSettings: () => ({ kind: 'arrival' }),
-  sessionSettings: ({ headWaitStarvationMs }) => ({
+  sessionSettings: (given) => ({
     mode: 'on',
-    ...(headWaitStarvationMs === undefined ? {} : { maxWait: waitText(headWaitStarvationMs) }),
+    ...timeOf('maxWait', given.headWaitStarvationMs, 1),
+    ...timeOf('idleLease', given.idleLeaseSeconds, 1_000),
+    ...timeOf('forgetAfter', given.evictionTtlSeconds, 1_000),
+    ...(given.capacityTokens === undefined ? {} : { capacityTokens: given.capacityTokens }),
+    ...(given.utilThreshold === undefined ? {} : { usableCache: given.utilThreshold }),
   }),
-  advise: (given) =>
-    Object.entries(REPLACED)
-      .filter(([name]) => given[name as keyof typeof REPLACED] !== undefined)
-      .map(([name, instead]) => `${name} has no effect: ${instead}`),
+  advise: ({ idleLeaseSeconds, evictionSweepSeconds }) => [
+    ...(evictionSweepSeconds === undefined
+      ? []
+      : ['evictionSweepSeconds has no effect: idle sessions are looked at twice a second']),
+    ...(idleLeaseSeconds === undefined
+      ? []
+      : [
+          'idleLeaseSeconds takes the place of what is learned: without it an idle session keeps its place for as ' +
+            'long as the odds of its return are worth it',
+        ]),
+  ],
 });
+
+type TimeField = 'maxWait' | 'idleLease' | 'forgetAfter';
+
+/** A setting in time, from a parameter in `unitMs`; empty = it is not given. */
+function timeOf(field: TimeField, given: number | undefined, unitMs: number): Pick<SessionRequest, TimeField> {
+  return given === undefined ? {} : { [field]: waitText(given * unitMs) };
+}
 
 /** A duration of whole milliseconds; a part of one is rounded up, because 0 has no end. */
 function waitText(ms: number): string {

@@ -115,6 +115,37 @@ export interface BandShown {
   }[];
 }
 
+/** Tokens of sessions on an endpoint. */
+export interface EndpointSessionsShown {
+  readonly id: string;
+  /** Tokens of its cache; null = unknown. */
+  readonly capacity: number | null;
+  /** Protected ones, and what lies between them in the engine's order of eviction. */
+  readonly usedTokens: number;
+  readonly protectedTokens: number;
+}
+
+/** A turn that waits for room of its session. */
+export interface HeldTurnShown {
+  readonly promptTokens: number;
+  readonly waitedMs: number;
+  readonly needTokens: number;
+  /** Most tokens that sessions leave of any cache; null = no cache is known. */
+  readonly bestRoomTokens: number | null;
+  /** Whether it goes on from an earlier turn. */
+  readonly known: boolean;
+  readonly priority: number;
+}
+
+/** Sessions of agents. */
+export interface SessionsShown {
+  /** What waits, and what holding has saved. */
+  readonly text: string;
+  readonly endpoints: readonly EndpointSessionsShown[];
+  /** Those that have waited longest. */
+  readonly held: readonly HeldTurnShown[];
+}
+
 export interface DecisionShown {
   readonly id: string;
   readonly requestId: string | null;
@@ -180,6 +211,8 @@ export interface Snapshot {
     readonly why: string | null;
     readonly bands: readonly BandShown[];
   } | null;
+  /** Null = they are not counted. */
+  readonly sessions: SessionsShown | null;
   readonly adaptation: {
     readonly mode: string;
     readonly arm: string;

@@ -21,6 +21,7 @@ import { poolClockMs } from '../../runtime/pool-clock.js';
 import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
 import { PLAIN_BLOCK_TOKENS } from '../../scheduling/prompt-sizes.js';
 import { FLOWS_SHOWN, flowReport } from './flow-report.js';
+import type { SessionFigures } from './session-page.js';
 
 /** Time before the end of a drain in which the remaining requests are answered. */
 const FAREWELL_MS = 500;
@@ -233,6 +234,16 @@ export class FlowControl {
     return mode === 'on' && Number.isFinite(maxWaitMs) ? maxWaitMs / 1_000 : undefined;
   }
 
+  /** What the page shows of sessions; undefined while they are not counted. */
+  sessionFigures(): SessionFigures | undefined {
+    const tally = this.sessionTally();
+    const { mode } = this.#settings.sessions;
+    if (tally === undefined || mode === 'off') return undefined;
+    const { sessions } = this.gate;
+    const held = { count: this.queues.held, longest: this.controller.heldTurns };
+    return { mode, tally, held, lastMinute: sessions.lastMinute, refillMs: sessions.refillMs };
+  }
+
   sessionPauses(): Pauses | undefined {
     return this.gate.sessions.isOn ? this.gate.sessions.pauses() : undefined;
   }
@@ -242,7 +253,10 @@ export class FlowControl {
     const now = poolClockMs();
     // One metrics page asks several times.
     if (this.#tally === undefined || now - this.#tally.atMs > TALLY_MS) {
-      const endpoints = this.#pool().map(({ slot }) => ({ slot, capacity: this.gate.room(slot).capacity }));
+      const { capacityTokens = 0 } = this.#settings.sessions;
+      const endpoints = this.#pool().map(({ slot }) => {
+        return { slot, capacity: this.gate.room(slot).capacity || capacityTokens };
+      });
       this.#tally = { atMs: now, sums: this.gate.sessions.tally(endpoints, now) };
     }
     return this.#tally.sums;

@@ -23,6 +23,7 @@ import type { EngineRefusals } from './engine-refusals.js';
 import type { FlowControl } from './flow-control.js';
 import { FLOWS_SHOWN } from './flow-report.js';
 import type { PoolController } from './pool-controller.js';
+import { sessionsShown } from './session-page.js';
 import type { ShadowControl } from './shadow-control.js';
 
 /** Window of the figures of traffic and cache. */
@@ -103,6 +104,7 @@ export class PageSnapshots {
       priorities: traffic.priorities(objectives),
       cache: traffic.cache(),
       queues: this.#queues(objectives),
+      sessions: this.#sessions(),
       adaptation: this.#adaptation(traffic),
       candidate: shadow === undefined ? null : candidateShown(shadow.state, shadow.totals.read(), nowMs),
       decisions: this.#log.recent(DECISIONS_SHOWN).map((record) => this.#decision(record)),
@@ -172,6 +174,12 @@ export class PageSnapshots {
         })),
       })),
     };
+  }
+
+  #sessions(): Snapshot['sessions'] {
+    const { flow, pool } = this.#sources;
+    const figures = flow?.sessionFigures();
+    return figures === undefined ? null : sessionsShown(figures, (slot) => pool.endpointOf(slot)?.id);
   }
 
   #adaptation(traffic: Traffic): Snapshot['adaptation'] {
