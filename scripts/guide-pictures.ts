@@ -1,9 +1,9 @@
 // Makes the pictures of docs/guides that show one picker with three pools, and an Envoy with small bounds: `npm run
 // pictures`. Needs Chromium (CHROMIUM_BIN, or /usr/bin/chromium) and Envoy (scripts/install-envoy.sh); `-- pools`, `--
-// lint` and `-- preflight` make a part of them.
+// lint`, `-- preflight` and `-- agents`, of the table in the guide, make a part of them.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import { type Browser, chromium } from 'playwright-core';
 import { freePorts } from '../dist/src/serve/port.js';
 import { columns } from '../dist/tools/command-line/program-text.js';
 import { findEnvoy, runEnvoy } from '../dist/tools/demo/envoy-process.js';
+import { agentsPicture, loadsOf } from './agents-picture.ts';
 import { envoyWithSmallBounds } from './small-bounds-envoy.ts';
 import { terminalPicture } from './terminal-picture.ts';
 import { PROGRAM, startServing, startThreePools, type ThreePools } from './three-pools.ts';
@@ -148,6 +149,9 @@ const parts: Readonly<Record<string, () => Promise<void>>> = {
     await poolPictures(pools);
     const { file, text } = await pools.stop();
     await draw('usage.svg', usagePicture(file, text));
+  },
+  agents: async () => {
+    await draw('agents.svg', agentsPicture(loadsOf(await readFile(join(guides, 'agents.md'), 'utf8'))));
   },
   lint: lintPicture,
   preflight: preflightPicture,

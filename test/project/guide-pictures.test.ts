@@ -13,6 +13,7 @@ import { readSamples } from '../../dist/tools/doctor/exposition.js';
 import type { EnvoyFinding } from '../../dist/tools/envoy/finding.js';
 import { type Verdict, verdictText } from '../../dist/tools/preflight/verdict.js';
 import { replayText } from '../../dist/tools/replay/replay-text.js';
+import { agentsPicture, loadsOf } from '../../scripts/agents-picture.ts';
 import { envoyWithSmallBounds } from '../../scripts/small-bounds-envoy.ts';
 import { terminalPicture, terminalText } from '../../scripts/terminal-picture.ts';
 import { drawnSpans, tracePicture, treeOf } from '../../scripts/trace-picture.ts';
@@ -58,7 +59,7 @@ describe('pictures of the guides', () => {
     },
   );
 
-  test.each([...TERMINALS, 'tracing', 'replicas'])(
+  test.each([...TERMINALS, 'tracing', 'replicas', 'agents'])(
     '%s.svg is smaller than 30 KB and names no font or file of another host',
     (name) => {
       expect(statSync(join(guides, `${name}.svg`)).size).toBeLessThan(30_000);
@@ -75,6 +76,12 @@ describe('pictures of the guides', () => {
   test.each(TERMINALS)('%s.svg is what the script draws of its text; "npm run pictures" renews it', (name) => {
     const svg = read(`${name}.svg`);
     expect(svg).toBe(terminalPicture(terminalText(svg)));
+  });
+
+  test('agents.svg is what the script draws of the table of its guide; "npm run pictures -- agents" renews it', () => {
+    const loads = loadsOf(read('agents.md'));
+    expect(loads.map(({ load }) => load)).toEqual(expect.arrayContaining([0.7, 1, 1.5, 2, 3]));
+    expect(read('agents.svg')).toBe(agentsPicture(loads));
   });
 
   test('tracing.svg is what the script draws of its spans, and the guide names each of them', () => {
