@@ -23,6 +23,7 @@ export {
   FOUND_NEW,
   FOUND_PROTECTED,
   FOUND_UNCOUNTED,
+  sessionFound,
 } from '../gate/sessions-found';
 export {
   AGES,
@@ -72,7 +73,6 @@ export {
   sessionsTallied,
   sessionsTally,
   TALLY_ACTIVE,
-  TALLY_ACTIVE_SHARED,
   TALLY_ACTIVE_TOKENS,
   TALLY_IDLE,
   TALLY_LAPSED,

@@ -92,3 +92,8 @@ export function noteFound(entry: u32, byHeader: bool, now: f64): void {
   foundTokens = session.own + session.shared;
   foundShared = session.shared;
 }
+
+/** FOUND_* of the last decision of this thread. */
+export function sessionFound(): u32 {
+  return foundFate;
+}

@@ -24,15 +24,13 @@ export const TALLY_IDLE: u32 = 1; // protected ones between turns
 export const TALLY_LAPSED: u32 = 2; // sessions without a place
 export const TALLY_ACTIVE: u32 = 3; // sessions with a turn since the given time
 export const TALLY_ACTIVE_TOKENS: u32 = 4; // tokens that these hold alone
-export const TALLY_ACTIVE_SHARED: u32 = 5; // tokens of theirs that they share with others
-const FIGURES: u32 = 6;
+const FIGURES: u32 = 5;
 
 let running: f64 = 0;
 let idle: f64 = 0;
 let lapsed: f64 = 0;
 let active: f64 = 0;
 let activeTokens: f64 = 0;
-let activeShared: f64 = 0;
 
 /** Sums the sessions. @param since milliseconds of the pool clock from which on a turn makes a session active */
 export function sessionsTally(since: f64): void {
@@ -42,7 +40,6 @@ export function sessionsTally(since: f64): void {
   lapsed = 0;
   active = 0;
   activeTokens = 0;
-  activeShared = 0;
   memory.fill(KEYS, 0, slotOffset(SLOTS));
   for (let entry: u32 = 1, made = sessionsHead().made; entry <= made; entry++) {
     const session = sessionAt(entry);
@@ -58,7 +55,6 @@ export function sessionsTally(since: f64): void {
     if (state != SESSION_RUNNING && session.lastUse < since) continue;
     active += 1;
     activeTokens += <f64>session.own;
-    activeShared += <f64>session.shared;
   }
 }
 
@@ -69,7 +65,7 @@ export function sessionsTallied(figure: u32): f64 {
   if (figure == TALLY_IDLE) return idle;
   if (figure == TALLY_LAPSED) return lapsed;
   if (figure == TALLY_ACTIVE) return active;
-  return figure == TALLY_ACTIVE_TOKENS ? activeTokens : activeShared;
+  return activeTokens;
 }
 
 /** Milliseconds in which an engine computes as many tokens as its cache holds, 0 = unknown. */

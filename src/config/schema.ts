@@ -136,6 +136,15 @@ const sessions = z.strictObject({
   forgetAfter: duration
     .optional()
     .describe('Time after which a session without a place is forgotten; absent = when a new one needs its entry.'),
+  retention: z
+    .strictObject({
+      engine: z
+        .enum(['sglang', 'dynamo'])
+        .describe('Whose field is written: priority (SGLang), or nvext.agent_hints.priority (Dynamo).'),
+      priority: z.int().min(1).max(100).default(1).describe('Its value; requests without one have 0.'),
+    })
+    .optional()
+    .describe('Asks engines in the body of a turn to keep its blocks longer than those of other requests.'),
 });
 
 const flowControl = z.strictObject({

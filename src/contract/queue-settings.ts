@@ -78,6 +78,12 @@ export interface TokenBucketSettings {
   readonly burstTokens: number;
 }
 
+/** How engines are asked to keep the blocks of sessions for longer than those of other requests. */
+export interface RetentionHint {
+  readonly engine: 'sglang' | 'dynamo';
+  readonly priority: number;
+}
+
 /** Settings of the sessions: chains of prompts each of which begins with the one before. */
 export interface SessionSettings {
   /** off = not counted; shadow = counted, and decisions do not ask it; on = turns without room are held. */
@@ -96,6 +102,8 @@ export interface SessionSettings {
   readonly usableCache?: number | undefined;
   /** Milliseconds after which a session without a place is forgotten; absent = when its entry is needed. */
   readonly forgetAfterMs?: number | undefined;
+  /** Absent = engines are not asked. */
+  readonly retention?: RetentionHint | undefined;
   /** Attribute of a request that names its session; undefined = its prompt tells. */
   readonly attribute?: string | undefined;
 }

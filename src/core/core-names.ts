@@ -13,6 +13,7 @@ type Usize = number;
 /** Constants that the core exports: offsets, sizes, bounds and codes. */
 export const CORE = {
   ADAPTERS_PER_ENDPOINT: 64,
+  AGES: 32,
   AGGREGATE_LATEST_LABELS: 2,
   AGGREGATE_MAX: 1,
   AGGREGATE_NAMES: 3,
@@ -146,6 +147,7 @@ export const CORE = {
   DECIDE_NO_PROGRAM: 4,
   DECIDE_NO_WAIT_SLOT: 17,
   DECIDE_QUEUED: 262144,
+  DECIDE_SESSION_ENDS: 2048,
   DECIDE_SUBSET: 1,
   DECIDE_TAIL: 16,
   DECIDE_UNCHARGED: 2,
@@ -320,6 +322,7 @@ export const CORE = {
   FORM_SGLANG: 3,
   FORM_USAGE: 0,
   FORM_VERTEX: 6,
+  FOUND_BY_HEADER: 128,
   FOUND_FORGOTTEN: 5,
   FOUND_FORK: 2,
   FOUND_GIVEN_UP: 4,
@@ -583,6 +586,7 @@ export const CORE = {
   REQUEST_RANDOM: 48,
   REQUEST_RANDOM_BYTES: 16,
   REQUEST_RANDOM_SECOND: 56,
+  REQUEST_SESSION: 3200,
   REQUEST_WAIT_SLOT: 3080,
   REQUEST_WANTED_TPOT: 2052,
   REQUEST_WANTED_TTFT: 2048,
@@ -709,16 +713,25 @@ export const CORE = {
   SESSIONS_AGAIN_LOST: 11,
   SESSIONS_AGAIN_MOVED: 12,
   SESSIONS_AT_HOME: 5,
+  SESSIONS_ENDED: 19,
   SESSIONS_FIT: 6,
   SESSIONS_FORCED: 14,
   SESSIONS_FORGOTTEN: 9,
   SESSIONS_FORKED: 2,
   SESSIONS_GIVEN_UP: 8,
   SESSIONS_HELD: 7,
+  SESSIONS_HOLDS_NEW: 21,
+  SESSIONS_HOLDS_PROTECTED: 23,
+  SESSIONS_HOLDS_RESUMED: 22,
+  SESSIONS_MERGED: 17,
+  SESSIONS_NAMED: 15,
   SESSIONS_NEW: 1,
   SESSIONS_OFF: 0,
   SESSIONS_ON: 2,
   SESSIONS_RECOGNISED: 0,
+  SESSIONS_RENAMED: 18,
+  SESSIONS_RESUMED: 20,
+  SESSIONS_REWRITTEN: 16,
   SESSIONS_SAVED: 13,
   SESSIONS_SHADOW: 1,
   SESSIONS_SMALL: 4,
@@ -750,6 +763,11 @@ export const CORE = {
   STATE_OVERLAP: 72,
   STATE_REMOVED: 73,
   STATE_WORDS: 75,
+  TALLY_ACTIVE: 3,
+  TALLY_ACTIVE_TOKENS: 4,
+  TALLY_IDLE: 1,
+  TALLY_LAPSED: 2,
+  TALLY_RUNNING: 0,
   TAP_RECORDS: 4104,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
@@ -1030,6 +1048,7 @@ export interface CoreFunctions {
   sessionAddress(entry: U32): Usize;
   sessionBegin(entry: U32, slot: U32, tokens: U32, shared: U32, prefix: U64, ticket: U32, now: F64): void;
   sessionEnd(entry: U32, now: F64): void;
+  sessionFound(): U32;
   sessionFree(entry: U32): void;
   sessionGrow(entry: U32, tokens: U32): void;
   sessionLapse(entry: U32): void;
@@ -1040,12 +1059,20 @@ export interface CoreFunctions {
   sessionsConfigure(mode: U32, small: F32, stretch: F32, maxWait: F32): U32;
   sessionsCounter(counter: U32): F64;
   sessionsForgotten(slot: U32, capacity: U32): U32;
+  sessionsGive(capacity: F32, usable: F32, lease: F32, life: F32): U32;
   sessionsHeld(): U32;
   sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
   sessionsOtherBegins(slot: U32, tokens: U32): void;
   sessionsOtherEnds(slot: U32, tokens: U32): void;
+  sessionsPauses(age: U32): F64;
+  sessionsPausesSum(): F64;
+  sessionsProtected(slot: U32): U32;
+  sessionsRefill(): F32;
   sessionsRepair(): void;
+  sessionsShared(slot: U32): U32;
+  sessionsTallied(figure: U32): F64;
+  sessionsTally(since: F64): void;
   sessionsTick(now: F64): U32;
   sessionsUsed(slot: U32): U32;
   setAnchors(entry: U32, anchor: U64, early: U64): void;
@@ -1078,6 +1105,7 @@ export interface CoreFunctions {
   waitSlotForget(thread: U32, slot: U32): void;
   waitSlotFree(slot: U32): void;
   waitSlotMaskAddress(thread: U32, slot: U32): Usize;
+  waitSlotNeed(thread: U32, slot: U32): U32;
   waitSlotReject(thread: U32, slot: U32): U32;
   waitSlotReturned(): I32;
   waitingRenew(): void;
@@ -1253,6 +1281,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionAddress: exports.sessionAddress,
     sessionBegin: exports.sessionBegin,
     sessionEnd: exports.sessionEnd,
+    sessionFound: exports.sessionFound,
     sessionFree: exports.sessionFree,
     sessionGrow: exports.sessionGrow,
     sessionLapse: exports.sessionLapse,
@@ -1263,12 +1292,20 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsConfigure: exports.sessionsConfigure,
     sessionsCounter: exports.sessionsCounter,
     sessionsForgotten: exports.sessionsForgotten,
+    sessionsGive: exports.sessionsGive,
     sessionsHeld: exports.sessionsHeld,
     sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
     sessionsOtherBegins: exports.sessionsOtherBegins,
     sessionsOtherEnds: exports.sessionsOtherEnds,
+    sessionsPauses: exports.sessionsPauses,
+    sessionsPausesSum: exports.sessionsPausesSum,
+    sessionsProtected: exports.sessionsProtected,
+    sessionsRefill: exports.sessionsRefill,
     sessionsRepair: exports.sessionsRepair,
+    sessionsShared: exports.sessionsShared,
+    sessionsTallied: exports.sessionsTallied,
+    sessionsTally: exports.sessionsTally,
     sessionsTick: exports.sessionsTick,
     sessionsUsed: exports.sessionsUsed,
     setAnchors: exports.setAnchors,
@@ -1301,6 +1338,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     waitSlotForget: exports.waitSlotForget,
     waitSlotFree: exports.waitSlotFree,
     waitSlotMaskAddress: exports.waitSlotMaskAddress,
+    waitSlotNeed: exports.waitSlotNeed,
     waitSlotReject: exports.waitSlotReject,
     waitSlotReturned: exports.waitSlotReturned,
     waitingRenew: exports.waitingRenew,

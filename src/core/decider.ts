@@ -1,5 +1,5 @@
 import { CORE } from './core-names.js';
-import { hashKey } from './label-hash.js';
+import { hashKey, splitMix } from './label-hash.js';
 import type { CoreInstance } from './memory.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
 
@@ -325,6 +325,11 @@ export class Decider {
     this.#adapter = name;
   }
 
+  /** Whether the last decision of this thread was about a turn of a session. */
+  get wasTurn(): boolean {
+    return this.#core.call.sessionFound() !== 0;
+  }
+
   /** Weighted score of a slot in the last decision of this thread. */
   scoreOf(slot: number): number {
     return this.#core.call.scoreOf(slot);
@@ -489,13 +494,4 @@ function offsets(request: number) {
     predictedTpot: word(CORE.ANSWER_TPOT),
     picks: word(CORE.ANSWER_PICKS),
   };
-}
-
-/** SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits. */
-function splitMix(seed: bigint): bigint {
-  const mask = 0xffffffffffffffffn;
-  let z = (seed + 0x9e3779b97f4a7c15n) & mask;
-  z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & mask;
-  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & mask;
-  return z ^ (z >> 31n);
 }

@@ -19,3 +19,12 @@ export function hashKey(core: CoreInstance, text: string | undefined, to: number
   core.bytes.set(scratch.subarray(0, written), input);
   core.call.hashKeyTo(input, written, to);
 }
+
+/** SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits. */
+export function splitMix(seed: bigint): bigint {
+  const mask = 0xffffffffffffffffn;
+  let z = (seed + 0x9e3779b97f4a7c15n) & mask;
+  z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & mask;
+  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & mask;
+  return z ^ (z >> 31n);
+}

@@ -143,11 +143,19 @@ export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
 }
 
+/** Edits of a body that ask its engine for something; undefined = nothing is asked. */
+export interface EngineAsks {
+  /** The usage of a stream. */
+  readonly usage: BodyEdit | undefined;
+  /** To keep the blocks of a session. */
+  readonly kept: BodyEdit | undefined;
+}
+
 /**
  * Answers a placed request: header reply, body replies and trailers reply, of those that are due, in this order and in
  * one go.
  * @param added what the picker adds to the request of its own
- * @param usage edit of the body that asks for the usage; undefined = nothing asks for it
+ * @param asks edits of the body that ask its engine for something
  * @returns bytes of the body that goes on
  */
 export function answerPlaced(
@@ -156,10 +164,10 @@ export function answerPlaced(
   request: UnderstoodRequest,
   placement: Placement,
   added: Pick<HeaderReplyDetails, 'generatedRequestId' | 'traceParent'>,
-  usage: BodyEdit | undefined,
+  asks: EngineAsks,
 ): number {
   const received = body?.chunks ?? [];
-  const edits = editsOf(received, request, usage);
+  const edits = editsOf(received, request, asks);
   const chunks = edits.length === 0 ? received : editAll(received, edits);
   let contentLength = 0;
   for (const chunk of chunks) contentLength += chunk.length;
@@ -181,14 +189,15 @@ export function answerPlaced(
   return contentLength;
 }
 
+/** Most bodies go on as they came. */
 const NO_EDITS: readonly BodyEdit[] = [];
 
 function editsOf(
   received: readonly Uint8Array[],
   { edit, targetModel }: UnderstoodRequest,
-  usage: BodyEdit | undefined,
+  { usage, kept }: EngineAsks,
 ): readonly BodyEdit[] {
-  if (edit === undefined) return usage === undefined ? NO_EDITS : [usage];
-  const model = modelBytes(received, edit, targetModel);
-  return usage === undefined ? [model] : [model, usage];
+  if (edit === undefined && usage === undefined && kept === undefined) return NO_EDITS;
+  const model = edit === undefined ? undefined : modelBytes(received, edit, targetModel);
+  return [model, usage, kept].filter((each) => each !== undefined);
 }

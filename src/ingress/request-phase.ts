@@ -2,10 +2,10 @@ import type { PromptTokens } from '../core/token-chain.js';
 import { AnswerForm, PromptKind } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
+import { RETAINABLE, retentionEdit, usageEdit } from '../request/engine-asks.js';
 import type { BodyEdit } from '../request/model-edit.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
-import { usageEdit } from '../request/usage-edit.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
 import type { Placement, Rejection } from '../scheduling/decision.js';
 import type { AnswerHead } from '../scheduling/hooks/header-edits.js';
@@ -303,9 +303,9 @@ export class RequestPhase {
     expectAnswer(request, outcome, this.#exchange.responseBodyMode);
     this.#makeEvictable(outcome);
     const { generatedId: generatedRequestId, traceParent } = this.#observer;
-    const usage = this.#askForUsage(request);
+    const asks = { usage: this.#askForUsage(request), kept: this.#askToKeep(outcome) };
     const added = { generatedRequestId, traceParent };
-    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, added, usage);
+    const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, added, asks);
     this.#observer.routed(bytes);
     this.#close();
     if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
@@ -322,6 +322,13 @@ export class RequestPhase {
     const edit = usageEdit(body.chunks);
     this.#asksUsage = edit !== undefined;
     return edit;
+  }
+
+  /** Edit of the body that asks its engine to keep the blocks of a session. */
+  #askToKeep({ retention }: Placement): BodyEdit | undefined {
+    const { dialect, body } = this.#reader;
+    if (retention === undefined || body === undefined || !RETAINABLE.has(dialect?.prompt)) return undefined;
+    return retentionEdit(body.chunks, retention);
   }
 
   /** Tells the client its endpoint; the end of the exchange releases its room. */

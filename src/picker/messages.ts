@@ -2,6 +2,7 @@ import type { LegacyModel, ModelRewrite, SlotAssignment } from '../contract/endp
 import type { EndpointFacts } from '../contract/endpoint-facts.js';
 import type { KeptColumns } from '../contract/kept-columns.js';
 import type { KeyPair } from '../contract/listen-settings.js';
+import type { RetentionHint } from '../contract/queue-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
 import type { TapCounts } from '../core/decision-tap.js';
 import type { PoolMemory } from '../core/memory.js';
@@ -49,6 +50,8 @@ export interface ReloadableSettings {
   readonly estimateOutput: EstimatedOutput | undefined;
   /** Attribute that names the session of a request; undefined = its prompt tells. */
   readonly sessionAttribute: string | undefined;
+  /** How engines are asked to keep the blocks of sessions; undefined = they are not asked. */
+  readonly retention: RetentionHint | undefined;
   /** Latency objectives of requests, by objective. */
   readonly objectiveTimes: ObjectiveTimes;
   readonly saturation: SaturationSettings;

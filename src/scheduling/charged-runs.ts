@@ -1,4 +1,5 @@
 import type { DecideSettings } from '../contract/decide-settings.js';
+import type { RetentionHint } from '../contract/queue-settings.js';
 import { plainBound } from '../contract/refusing-bound.js';
 import type { Decision, DecisionRequest, FilterNote, ShadowPick } from '../core/decider.js';
 import type { DecisionTap } from '../core/decision-tap.js';
@@ -132,6 +133,7 @@ export class ChargedRuns implements ProfileRuns {
   readonly #outputTokens: number;
   #picks: ChargedPick[] = NO_PICKS;
   #decisions = 0;
+  #retention: RetentionHint | undefined;
   #waiting = false;
 
   /** @param request input of the core, of these runs alone: each run writes what is its own */
@@ -168,6 +170,7 @@ export class ChargedRuns implements ProfileRuns {
     this.#options.tap?.before();
     const decision = this.#options.decider.decide(request);
     this.#options.tap?.after(request, decision);
+    if (!request.further) this.#retention = this.#retentionOf();
     if (decision.status === 'waiting') this.#waiting = true;
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     const { settings, filteredOut } = this.#options;
@@ -177,6 +180,18 @@ export class ChargedRuns implements ProfileRuns {
     const filter = steadyFilter(filters, decision.filter);
     if (filter !== undefined) filteredOut?.(filter);
     return undecided(decision.status, filter);
+  }
+
+  /** Turns of sessions alone are to be kept. */
+  #retentionOf(): RetentionHint | undefined {
+    const { decider, settings } = this.#options;
+    const { retention } = settings.current;
+    return retention !== undefined && decider.wasTurn ? retention : undefined;
+  }
+
+  /** How the engine of the request is asked to keep its blocks; undefined = it is not asked. */
+  get retention(): RetentionHint | undefined {
+    return this.#retention;
   }
 
   #countFilters(status: Decision['status'], filters: readonly ProfileFilter[]): void {

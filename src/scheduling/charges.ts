@@ -1,4 +1,5 @@
 import type { CurrentSettings } from '../contract/current-settings.js';
+import type { RetentionHint } from '../contract/queue-settings.js';
 import { CORE } from '../core/core-names.js';
 import type { Decider, RequestResult } from '../core/decider.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
@@ -21,6 +22,8 @@ export interface DecisionSettings {
   readonly estimateOutput: EstimatedOutput | undefined;
   /** Attribute that names the session of a request; undefined = its prompt tells. */
   readonly sessionAttribute?: string | undefined;
+  /** How engines are asked to keep the blocks of sessions; absent = they are not asked. */
+  readonly retention?: RetentionHint | undefined;
   /** Latency objectives by objective name; absent = only the request's own headers count. */
   readonly objectiveTimes?: ObjectiveTimes | undefined;
 }

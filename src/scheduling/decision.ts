@@ -1,4 +1,5 @@
 import type { Endpoint } from '../contract/endpoint.js';
+import type { RetentionHint } from '../contract/queue-settings.js';
 import type { RefusingBound } from '../contract/refusing-bound.js';
 import type { RequestResult } from '../core/decider.js';
 import type { PromptTokens } from '../core/token-chain.js';
@@ -136,6 +137,8 @@ export interface Placement {
   readonly prediction?: LatencyPrediction | undefined;
   /** Weighted score of every candidate by address; only when scores are emitted. */
   readonly scores: ReadonlyMap<string, number> | undefined;
+  /** How its engine is asked to keep the blocks of its session; absent = it is not asked. */
+  readonly retention?: RetentionHint | undefined;
 }
 
 export type RejectionCode =

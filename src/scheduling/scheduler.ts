@@ -95,6 +95,7 @@ export class CoreScheduler implements GatedScheduler {
       promptTokens: runs.promptTokens,
       prediction: runs.predictionOf(primary),
       scores: runs.scoresOf(primary),
+      retention: runs.retention,
     };
   }
 

@@ -6,7 +6,8 @@ const on = (section: string, plugins = '') => `featureGates: [flowControl]\n${pl
 describe('flowControl.sessions.identity', () => {
   const named = (plugins: string, identity: string) =>
     load(
-      `featureGates: [flowControl]\nplugins: ${plugins}\nflowControl: {sessions: {mode: shadow, identity: ${identity}}}`,
+      `featureGates: [flowControl]\nplugins: ${plugins}\n` +
+        `flowControl: {sessions: {mode: shadow, identity: ${identity}}}`,
       true,
     );
 
@@ -18,6 +19,19 @@ describe('flowControl.sessions.identity', () => {
     const { flowControl, effective } = named(plugins, identity);
     expect(flowControl!.sessions.attribute).toBe(attribute);
     expect(effective).toMatchObject({ flowControl: { sessions: { identity } } });
+  });
+
+  it.each([
+    ['{engine: sglang}', { engine: 'sglang', priority: 1 }],
+    ['{engine: dynamo, priority: 9}', { engine: 'dynamo', priority: 9 }],
+  ])('flowControl.sessions.retention %s is %j', (given, retention) => {
+    const text = `featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow, retention: ${given}}}`;
+    expect(load(text).flowControl!.sessions).toMatchObject({ retention });
+  });
+
+  it('flowControl.sessions.idleLease that is negative is refused by name', () => {
+    const text = 'featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow, idleLease: -1s}}';
+    expect(() => load(text)).toThrow(/flowControl\.sessions\.idleLease: must not be negative, .*0s = none is kept/);
   });
 
   it('flowControl.sessions.identity that names no such plugin is refused with those that can', () => {

@@ -150,7 +150,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   sessionsPauses: ['the age is one of the sessions', 32],
   sessionsProtected: ['the slot is one of the pool', SLOT],
   sessionsShared: ['the slot is one of the pool', SLOT],
-  sessionsTallied: ['the figure is one of a tally', 6],
+  sessionsTallied: ['the figure is one of a tally', 5],
   sessionsTally: ['the time is one of the pool clock', TIME],
   sessionsUsed: ['the slot is one of the pool', SLOT],
   sessionsTick: ['the time is one of the pool clock', TIME],

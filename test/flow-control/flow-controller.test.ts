@@ -114,7 +114,7 @@ describe('the flow controller', () => {
     shard.ask({ blocks: 40, promptTokens: 2_560, nowMs: clock.now }, { sinceMs: clock.now, flow: 'agents' });
     clock.now += 1_000;
     controller.wake();
-    const turn = { priority: 0, flow: 'agents', promptTokens: 2_560, waitedMs: 1_000, known: false };
+    const turn = { priority: 0, flow: 'agents', promptTokens: 2_560, needTokens: 2_560, waitedMs: 1_000, known: false };
     expect(controller.heldTurns).toEqual([turn]);
     clock.now += 3_000_000;
     gate.sessions.tick(clock.now);

@@ -9,11 +9,11 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-async function serving(plugins: string, identity: string) {
+async function serving(plugins: string, identity: string, more = '') {
   const profile =
     `plugins:\n- type: prefix-cache-scorer\n${plugins}` +
     'schedulingProfiles:\n- name: default\n  plugins: [{pluginRef: prefix-cache-scorer}]\n' +
-    `featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow, identity: ${identity}}}\n`;
+    `featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow, identity: ${identity}${more}}}\n`;
   const setting = await Setting.create([{ name: 'pod-0', address: '127.0.0.2', port: 9 }], profile);
   cleanups.push(() => setting.remove());
   const { picker, ports } = await startPicker([...setting.flags, '--allow-experimental-plugins', '--shards=1']);
@@ -23,6 +23,12 @@ async function serving(plugins: string, identity: string) {
 
 /** Asks, and gets an answer. @returns the headers that the picker removes */
 async function turn(port: number, text: string, headers: Readonly<Record<string, string>>): Promise<readonly string[]> {
+  const replies = await exchange(port, text, headers);
+  return replies.flatMap((reply) => (reply.kind === 'requestHeaders' ? (reply.removed ?? []) : []));
+}
+
+/** The replies of the picker to a request and its answer. */
+async function exchange(port: number, text: string, headers: Readonly<Record<string, string>>) {
   return overConnection(port, async (client) => {
     const call = client.process();
     const collected = collect(call);
@@ -31,8 +37,7 @@ async function turn(port: number, text: string, headers: Readonly<Record<string,
     call.write(responseHeaders({ ':status': '200' }));
     call.write(responseBody('{}', true));
     call.end();
-    const replies = (await collected).replies.map((reply) => decodeReply(reply));
-    return replies.flatMap((reply) => (reply.kind === 'requestHeaders' ? (reply.removed ?? []) : []));
+    return (await collected).replies.map((reply) => decodeReply(reply));
   });
 }
 
@@ -63,5 +68,25 @@ describe('sessions by a header', () => {
     await turn(grpcPort, long('first'), headers);
     await turn(grpcPort, long('other'), headers);
     expect(await metric(metricsPort, 'pointsman_session_turns_total', 'how="new"')).toBe(2);
+  });
+});
+
+describe('engines that are asked to keep the blocks of sessions', () => {
+  const bodyOf = async (port: number, text: string) => {
+    const replies = await exchange(port, text, {});
+    return Buffer.concat(replies.filter(({ kind }) => kind === 'requestBody').map(({ body }) => body)).toString();
+  };
+
+  it('engines that are asked to keep the blocks of sessions are asked in the body of a turn, and of nothing else', async () => {
+    const { grpcPort } = await serving('', 'auto', ', retention: {engine: sglang, priority: 5}');
+    const text = 'turn '.repeat(600);
+    expect(await bodyOf(grpcPort, text)).toBe(chat(text).toString().replace('{', '{"priority":5,'));
+    expect(await bodyOf(grpcPort, 'chat')).toBe(chat('chat').toString());
+  });
+
+  it('engines are not asked by default', async () => {
+    const { grpcPort } = await serving('', 'auto');
+    const text = 'turn '.repeat(600);
+    expect(await bodyOf(grpcPort, text)).toBe(chat(text).toString());
   });
 });

@@ -23,7 +23,8 @@ const FOREIGN_FLAGS = new Set(
     'server-side create-namespace force-conflicts reset-then-reuse-values reuse-values no-git-tag-version ' +
     'certificate-oidc-issuer certificate-identity build-arg omit block-size enable-prefix-caching kv-events-config ' +
     'enable-metrics enable-prompt-tokens-details worker-urls max-concurrent-requests jetstream trace-gc ' +
-    'always-sparkplug no-lazy-feedback-allocation enable-scale-out stream-interval'
+    'always-sparkplug no-lazy-feedback-allocation enable-scale-out stream-interval radix-eviction-policy ' +
+    'enable-priority-scheduling'
   ).split(' '),
 );
 

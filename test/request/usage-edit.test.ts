@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { usageEdit } from '../../dist/src/request/engine-asks.js';
 import { editAll, modelBytes } from '../../dist/src/request/model-edit.js';
-import { usageEdit } from '../../dist/src/request/usage-edit.js';
 
 /** Cuts a text at the given places. */
 function cutAt(text: string, cuts: readonly number[]): Buffer[] {

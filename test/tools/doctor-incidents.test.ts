@@ -189,7 +189,10 @@ const INCIDENTS: Readonly<Record<string, () => Promise<Staged>>> = {
   'more agents than fit': async () => {
     const fleet = await fleetOf(1, { engine: { speedup: 500, blocks: KV_BLOCKS } });
     const bed = await serve(filed(fleet), agents('auto'));
-    await eventually('the size of the cache is known', () => gauge(bed, 'endpoint_scraped', fleet.servers[0]!.name));
+    await eventually(
+      'the size of the cache is known',
+      async () => (await gauge(bed, 'endpoint_scraped', fleet.servers[0]!.name)) === 1,
+    );
     await converse(bed, 20, 6);
     return { ports: bed.ports, says: 'turns of agents found no KV cache with room for their history' };
   },

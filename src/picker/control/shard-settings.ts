@@ -29,6 +29,7 @@ export function restartSettings({ scheduling }: LoadedConfiguration, modules: re
 /** The parts of a configuration that a reload can change. */
 export function reloadableSettings(configuration: LoadedConfiguration): ReloadableSettings {
   const { flowControl } = configuration;
+  const sessions = flowControl?.sessions.mode === 'off' ? undefined : flowControl?.sessions;
   return {
     parsers: configuration.parsers,
     profiles: configuration.scheduling.profiles.map(({ name }) => name),
@@ -38,7 +39,8 @@ export function reloadableSettings(configuration: LoadedConfiguration): Reloadab
     reserves: configuration.scheduling.reserves,
     objectiveTimes: configuration.adaptation.objectiveTimes,
     flowControl: flowControl && shardFlowControl(flowControl),
-    sessionAttribute: flowControl?.sessions.mode === 'off' ? undefined : flowControl?.sessions.attribute,
+    sessionAttribute: sessions?.attribute,
+    retention: sessions?.retention,
     saturation: configuration.saturationDetector ?? DEFAULT_SATURATION,
     readsAnswers: readsAnswerBodies(proxyNeeds(configuration)),
   };

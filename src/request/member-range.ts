@@ -1,44 +1,23 @@
 import type { ByteRange } from '../core/types.js';
-import { type BodyEdit, behindOpeningBrace } from './model-edit.js';
-
-const KEY = 'stream_options';
-const QUOTED_KEY = Buffer.from(`"${KEY}"`);
-const ASKED = '{"include_usage":true}';
-const INSERTED = Buffer.from(`"${KEY}":${ASKED},`);
-/** Longest `stream_options` that is read, in bytes. */
-const OPTIONS_BYTES_MAX = 4_096;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
+/** A body in chunks as one piece; one chunk is not copied. */
+export function wholeBody(chunks: readonly Uint8Array[]): Buffer {
+  const [first, ...rest] = chunks;
+  if (first === undefined || rest.length > 0) return Buffer.concat(chunks);
+  return Buffer.from(first.buffer, first.byteOffset, first.length);
+}
+
 /**
- * Edit by which the body of a stream asks for its usage. Nothing outside the value of `stream_options` changes.
- * @param chunks a JSON object, checked
- * @returns undefined = the client asks itself, or has written options that no engine takes
+ * Range of the last value of a member at the top of a valid JSON object; undefined = it has none.
+ * @param key with its quotes, as it is written without escapes
  */
-export function usageEdit(chunks: readonly Uint8Array[]): BodyEdit | undefined {
-  const body = chunks.length === 1 ? asBuffer(chunks[0]!) : Buffer.concat(chunks);
-  const range = body.includes(QUOTED_KEY) ? optionsOf(body) : undefined;
-  if (range === undefined) {
-    const at = behindOpeningBrace(chunks);
-    return { range: { start: at, end: at }, bytes: INSERTED };
-  }
-  if (range.end - range.start > OPTIONS_BYTES_MAX) return undefined;
-  const text = body.toString('utf8', range.start, range.end);
-  const options = JSON.parse(text) as Readonly<Record<string, unknown>> | null;
-  if (options === null) return { range, bytes: Buffer.from(ASKED) };
-  if (typeof options !== 'object' || Array.isArray(options) || options.include_usage === true) return undefined;
-  return { range, bytes: Buffer.from(JSON.stringify({ ...options, include_usage: true })) };
-}
-
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-}
-
-/** Range of the last value of `stream_options` at the top of a valid JSON object; undefined = it has none. */
-function optionsOf(body: Buffer): ByteRange | undefined {
+export function memberRange(body: Buffer, key: Buffer): ByteRange | undefined {
+  if (!body.includes(key)) return undefined;
   let found: ByteRange | undefined;
   let depth = 0;
   /** Beginning of the present member's value; undefined = it is another member, or its key is being read. */
@@ -49,7 +28,7 @@ function optionsOf(body: Buffer): ByteRange | undefined {
     const byte = body[at]!;
     if (byte === QUOTE) {
       const end = stringEnd(body, at);
-      if (depth === 1 && isKey) keyIsOurs = body.subarray(at, end).equals(QUOTED_KEY);
+      if (depth === 1 && isKey) keyIsOurs = body.subarray(at, end).equals(key);
       at = end - 1;
     } else if (byte === COLON && depth === 1 && isKey) {
       isKey = false;
