@@ -197,7 +197,7 @@ const INCIDENTS: Readonly<Record<string, () => Promise<Staged>>> = {
     return { ports: bed.ports, says: 'turns of agents found no KV cache with room for their history' };
   },
   'a restless session header': async () => {
-    const fleet = await fleetOf(1, { engine: { speedup: 500 } });
+    const fleet = await fleetOf(1, { engine: { speedup: 500, blocks: 2 * KV_BLOCKS } });
     const bed = await serve(filed(fleet), agents('mine'));
     let number = 0;
     await converse(bed, 4, 30, () => ({ 'x-chat': `name-${number++}` }));

@@ -3,9 +3,9 @@ import {
   collectDefaultMetrics,
   Gauge,
   type GaugeConfiguration,
-  Histogram,
   type MetricObjectWithValues,
   type MetricValue,
+  Histogram as ObservedHistogram,
   Registry,
 } from 'prom-client';
 import type { Endpoint } from '../../contract/endpoint.js';
@@ -75,8 +75,8 @@ export interface ReadHistogram {
     | undefined;
 }
 
-/** Its samples, as a gauge with the type of a histogram. */
-class KeptHistogram extends Gauge {
+/** Its samples, as of a gauge, under the type of a histogram. The reference names a type after its class. */
+class Histogram extends Gauge {
   readonly #metric: ReadHistogram;
 
   constructor(metric: ReadHistogram, registry: Registry) {
@@ -157,13 +157,19 @@ export class MetricsExposition {
   }): (value: number) => void {
     const { name, help, buckets, labels = {} } = metric;
     const labelNames = Object.keys(labels);
-    const histogram = new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [this.registry] });
+    const histogram = new ObservedHistogram({
+      name,
+      help,
+      labelNames,
+      buckets: [...buckets],
+      registers: [this.registry],
+    });
     return (value) => histogram.observe({ ...labels }, value);
   }
 
   /** A histogram whose counts are read for each page. @throws when the name is taken */
   addReadHistogram(metric: ReadHistogram): void {
-    new KeptHistogram(metric, this.registry);
+    new Histogram(metric, this.registry);
   }
 
   /** @throws when the name is taken */
