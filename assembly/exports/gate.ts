@@ -1,4 +1,14 @@
 // Exports of the capacity gate, nothing else.
+export { gateStep } from '../gate/capacity-gate';
+export { gateCheck } from '../gate/check';
+export {
+  evictedGeneration,
+  evictedPriority,
+  evictedThread,
+  evictionLost,
+  evictRequest,
+  isHeld,
+} from '../gate/eviction';
 export {
   gateBand,
   gateBandsForget,
@@ -10,19 +20,9 @@ export {
   gateRanks,
   gateRemote,
   gateSaturation,
-  gateStep,
   gateUnseen,
   gateUpdate,
-} from '../gate/capacity-gate';
-export { gateCheck } from '../gate/check';
-export {
-  evictedGeneration,
-  evictedPriority,
-  evictedThread,
-  evictionLost,
-  evictRequest,
-  isHeld,
-} from '../gate/eviction';
+} from '../gate/gate-control';
 export {
   GATE_CONCURRENCY_HYBRID,
   GATE_CONCURRENCY_REQUESTS,
