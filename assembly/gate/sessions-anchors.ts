@@ -43,9 +43,23 @@ export function anchoredEntry(word: u64): u32 {
   return entry != 0 && isAnchoredAt(sessionAt(entry), word) ? entry : 0;
 }
 
+/** Whether a word of the bucket has the upper bits of a hash. The words that have them are read again one by one. */
+function mayHold(bucket: u32, hash: u64): bool {
+  const tag = i64x2.splat(<i64>(hash & ~ENTRY_BITS));
+  const mask = i64x2.splat(<i64>~ENTRY_BITS);
+  const at = anchorWord(bucket);
+  const first = v128.or(i64x2.eq(v128.and(v128.load(at), mask), tag), i64x2.eq(v128.and(v128.load(at, 16), mask), tag));
+  const last = v128.or(
+    i64x2.eq(v128.and(v128.load(at, 32), mask), tag),
+    i64x2.eq(v128.and(v128.load(at, 48), mask), tag),
+  );
+  return v128.any_true(v128.or(first, last));
+}
+
 /** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
 export function anchorOf(hash: u64): u32 {
   const bucket = bucketOf(hash);
+  if (!mayHold(bucket, hash)) return 0;
   let running: u32 = 0;
   for (let way: u32 = 0; way < WAYS; way++) {
     const word = atomic.load<u64>(anchorWord(bucket + way));
@@ -88,13 +102,16 @@ export function anchoredBlocks(): u32 {
   return anchored;
 }
 
-/** A free word of the bucket, one whose session has moved on, or one by its hash. */
+/** A free word of the bucket, else one whose session has moved on, else one by its hash. */
 function victimOf(hash: u64): usize {
   const bucket = bucketOf(hash);
+  for (let way: u32 = 0; way < WAYS; way++)
+    if (load<u64>(anchorWord(bucket + way)) == 0) return anchorWord(bucket + way);
+  // Only a full bucket is worth a look at its sessions, each of which is another line of the cache.
   for (let way: u32 = 0; way < WAYS; way++) {
     const at = anchorWord(bucket + way);
     const word = load<u64>(at);
-    if (word == 0 || !isAnchoredAt(sessionAt(<u32>(word & ENTRY_BITS)), word)) return at;
+    if (!isAnchoredAt(sessionAt(<u32>(word & ENTRY_BITS)), word)) return at;
   }
   return anchorWord(bucket + (<u32>(hash >> 61) & (WAYS - 1)));
 }
@@ -112,6 +129,7 @@ function removeAnchor(hash: u64, entry: u32): void {
 export function setAnchors(entry: u32, anchor: u64, early: u64): void {
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
   const session = sessionAt(entry);
+  if (session.anchor == anchor && session.earlyAnchor == early) return;
   removeAnchor(session.anchor, entry);
   removeAnchor(session.earlyAnchor, entry);
   session.anchor = anchor;
