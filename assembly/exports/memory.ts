@@ -123,6 +123,7 @@ export {
   REGION_MASKS,
   REGION_PROGRAMS,
   REGION_SAMPLE_RING,
+  REGION_THREADS,
   regionAddress,
   regionSize,
   requestAddress,

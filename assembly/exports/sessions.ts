@@ -65,7 +65,7 @@ export {
   sessionsHeld,
 } from '../gate/sessions-layout';
 export { sessionsAgeEnd, sessionsKeptFor, sessionsPauses, sessionsPausesSum } from '../gate/sessions-returns';
-export { LOOK_HELD, sessionsConfigure, sessionsGive, sessionsTick, waitSlotNeed } from '../gate/sessions-room';
+export { LOOK_HELD, waitSlotNeed } from '../gate/sessions-room';
 export {
   sessionsProtected,
   sessionsRefill,
@@ -79,3 +79,4 @@ export {
   TALLY_RUNNING,
 } from '../gate/sessions-tally';
 export { turnsCheck } from '../gate/sessions-turns';
+export { sessionsConfigure, sessionsGive, sessionsTick } from '../gate/sessions-upkeep';

@@ -289,6 +289,11 @@ export function markOpen(used: u32, rank: u32, prefill: u32, prompt: u32, held: 
   return count + 1;
 }
 
+/** Whether the room of an endpoint is nothing but what was learned: no configured bound and no ceiling of the band. */
+export function isLearnedOnly(rank: u32): bool {
+  return gateHead().mode == GATE_LEARNED && ceilingOf(rank) >= 1;
+}
+
 /** Takes the endpoints that markOpen() marks as the candidates. @returns how many are left */
 export function keepOpen(used: u32, rank: u32, prefill: u32, prompt: u32, window: bool, now: f64): u32 {
   const count = markOpen(used, rank, prefill, prompt, 0, window, now);

@@ -57,6 +57,8 @@ export class SessionsGiven {
 
 /** u32 × 3: for each class of sessions a bit for every age at which an idle one is kept */
 export const SESSIONS_KEPT: usize = 64;
+/** f64: tokens by which sessions may grow in all caches before a turn is held · any thread · commit lock */
+export const SESSIONS_LEFT: usize = 80;
 /** u32 × SHARED_LENGTHS: blocks of the beginnings that were found to be shared last */
 export const SESSIONS_LENGTHS: usize = 96;
 /** u64 × SESSION_COUNTERS */
@@ -250,6 +252,15 @@ export function sessionsGiven(): SessionsGiven {
 /** Whether sessions are counted. */
 export function sessionsOn(): bool {
   return sessionsHead().mode != SESSIONS_OFF;
+}
+
+/** Tokens that the pool has left for sessions until the next tick. */
+export function tokensLeft(): f64 {
+  return load<f64>(head, SESSIONS_LEFT);
+}
+
+export function setTokensLeft(tokens: f64): void {
+  store<f64>(head, tokens, SESSIONS_LEFT);
 }
 
 /** Turns that are held. Takes no lock. */

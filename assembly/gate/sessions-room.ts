@@ -1,26 +1,22 @@
 // Room for the turns of sessions: which endpoints have it, and whose is given away.
 //
-// Owns: the settings in the head of REGION_SESSIONS (control thread), and the thread's KEYS column. Commit lock held,
-// unless it is taken here. The order of a look: a protected session has its place; a small prompt needs none; any other
-// turn must fit beside what is protected, or takes the place of sessions that are not worth theirs, or is held.
-import { ASSERTIONS } from '../assertions';
+// Owns: the thread's CANDIDATES column while it looks. Commit lock held throughout, but for waitSlotNeed(). The order
+// of a look: a small prompt needs no place; a pool with room to spare has one for all; a protected session has its
+// own; any other turn must fit beside what is protected, or is held.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
-import { COLUMN_PREFILL_RATE_PEAK, COLUMN_STATE, STATE_FREE } from '../endpoints';
-import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
+import { COLUMN_STATE, STATE_FREE } from '../endpoints';
 import { CANDIDATES, SLOTS } from '../memory';
-import { isTime } from '../preconditions';
 import { request } from '../request-area';
 import { othersWait } from './bands';
-import { WaitSlot, waitSlotAt } from './layout';
-import { sessionAvailable, sessionFree, sessionLapse, sessionsUsed } from './sessions';
+import { ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
+import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
 import { noteFound } from './sessions-found';
 import {
   NO_HOME,
   SESSION_IDLE,
-  SESSION_LAPSED,
   SESSION_RUNNING,
   SESSIONS_AT_HOME,
   SESSIONS_FIT,
@@ -30,38 +26,29 @@ import {
   SESSIONS_HOLDS_NEW,
   SESSIONS_HOLDS_PROTECTED,
   SESSIONS_HOLDS_RESUMED,
-  SESSIONS_OFF,
   SESSIONS_OLDEST,
-  SESSIONS_ON,
   SESSIONS_SMALL,
   SESSIONS_UNLISTED,
   sessionAt,
-  sessionsClear,
   sessionsColumn,
   sessionsCount,
   sessionsGiven,
   sessionsHead,
-  sessionsOn,
+  tokensLeft,
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
-import { halveReturns, isKept, noteAbsence, noteGone, noteWait, reckonKept } from './sessions-returns';
-import { cacheTokens, isSmall, sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
+import { isKept, noteGone, noteWait } from './sessions-returns';
+import { cacheTokens, sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
 
-const SHORT: u32 = 20;
-/** Share of the caches of a pool up to which no turn is held (docs/internals/flow-control.md, from simulations there). */
-const SPACIOUS: f64 = 0.9;
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;
-/** Entries that a tick looks at. */
-const LOOKED_AT: u32 = 4096;
-const HALVED_MS: f64 = 1_800_000;
 
 /** What a look has found for a request; the endpoints follow with keepHome() or keepFitting(). */
 export const LOOK_FREE: u32 = 0; // any endpoint will do
 export const LOOK_HOME: u32 = 1; // its session is protected: its home
 export const LOOK_FITS: u32 = 2; // the endpoints with room for it
 export const LOOK_HELD: u32 = 3; // no endpoint has room: it is held
-export const LOOK_ANY: u32 = 4; // none has room of its own for it, and the pool as a whole has: any endpoint
+export const LOOK_OPEN: u32 = 4; // the pool has room for it and for others: any endpoint, whatever is pending there
 
 // The turn that is looked at. Scratch of one look.
 /** Tokens of its prompt. */
@@ -201,18 +188,9 @@ function anyFits(used: u32): bool {
   return false;
 }
 
-/** Whether sessions leave so much of the pool's caches that no turn waits for room; never while other requests wait. */
-function isSpacious(used: u32): bool {
-  if (othersWait()) return false;
-  let capacity: f64 = 0;
-  let taken: f64 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) {
-    const tokens = <f64>cacheTokens(slot);
-    if (tokens <= 0 || column.u32(COLUMN_STATE, slot) == STATE_FREE) continue;
-    capacity += tokens;
-    taken += <f64>sessionsUsed(slot);
-  }
-  return taken <= SPACIOUS * (1 - <f64>sessionsGiven().spared) * capacity;
+/** Whether the caches of the pool have room for what sessions do until the next tick, and nothing else waits. */
+function isSpacious(): bool {
+  return tokensLeft() >= 0 && !othersWait();
 }
 
 /**
@@ -222,12 +200,21 @@ function isSpacious(used: u32): bool {
  */
 function lookForRoom(used: u32, others: bool, gives: bool, now: f64): u32 {
   if (!others && anyFits(used)) return LOOK_FITS;
-  if (isSpacious(used)) return LOOK_ANY;
   return !others && gives && makeRoom(used, now) ? LOOK_FITS : LOOK_HELD;
 }
 
+/** Whether the prompt is small on some candidate: isSmall(), four slots at a time. */
 function isSmallAnywhere(used: u32): bool {
-  for (let slot: u32 = 0; slot < used; slot++) if (isCandidate(slot) && isSmall(prompt, slot)) return true;
+  const tokens = f32x4.splat(<f32>prompt);
+  const small = f32x4.splat(sessionsHead().small);
+  const told = roomColumn(ROOM_CAPACITY);
+  const given = f32x4.splat(sessionsGiven().capacity);
+  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
+    const capacity = v128.load(told + at);
+    const known = f32x4.gt(capacity, f32x4.splat(0));
+    const bounds = f32x4.mul(small, v128.bitselect(capacity, given, known));
+    if (v128.any_true(v128.and(f32x4.lt(tokens, bounds), v128.load(CANDIDATES + at)))) return true;
+  }
   return false;
 }
 
@@ -244,7 +231,12 @@ export function sessionsLook(used: u32, others: bool): u32 {
     return LOOK_FREE;
   }
   const now = request().now;
-  if (known != 0 && sessionAt(known).state == SESSION_IDLE) {
+  const atHome = known != 0 && sessionAt(known).state == SESSION_IDLE;
+  if (isSpacious()) {
+    sessionsCount(atHome ? SESSIONS_AT_HOME : SESSIONS_FIT, 1);
+    return LOOK_OPEN;
+  }
+  if (atHome) {
     sessionsCount(SESSIONS_AT_HOME, 1);
     // The home of a protected session that cannot be picked now: it needs room elsewhere.
     return protectedHome() >= 0 ? LOOK_HOME : lookForRoom(used, others, false, now);
@@ -292,13 +284,12 @@ export function sessionsRoom(slot: u32): f32 {
 
 /** Keeps one candidate, and the one that a dispatch held. @param held slot + 1, 0 = none @returns how many */
 function keepSlot(used: u32, only: u32, held: u32): u32 {
-  let count: u32 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) {
-    const stays = isCandidate(slot) && (slot == only || slot + 1 == held);
-    store<i32>(CANDIDATES + slotOffset(slot), stays ? -1 : 0);
-    count += u32(stays);
-  }
-  return count;
+  const own = only < used && isCandidate(only);
+  const promised = held != 0 && held - 1 != only && held - 1 < used && isCandidate(held - 1);
+  memory.fill(CANDIDATES, 0, slotOffset(used));
+  if (own) store<i32>(CANDIDATES + slotOffset(only), -1);
+  if (promised) store<i32>(CANDIDATES + slotOffset(held - 1), -1);
+  return u32(own) + u32(promised);
 }
 
 /** Keeps the home of the protected session that was looked at. @returns how many candidates are left */
@@ -306,7 +297,7 @@ export function keepHome(used: u32, held: u32): u32 {
   return keepSlot(used, <u32>protectedHome(), held);
 }
 
-/** Keeps the candidates with room for the turn that was looked at: its home alone if that has room. @returns how many */
+/** Keeps the candidates with room for the turn that was looked at: its home alone if it has room. @returns how many */
 export function keepFitting(used: u32, held: u32): u32 {
   const home = known == 0 ? NO_HOME : sessionAt(known).home;
   if (home < used && isCandidate(home) && spare(home) >= 0) return keepSlot(used, home, held);
@@ -372,7 +363,7 @@ function roomiest(used: u32): u32 {
  * @returns whether there is one
  */
 export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
-  if (isSpacious(used)) return true;
+  if (isSpacious()) return true;
   if (anyFits(used) || makeRoom(used, now)) {
     keepFitting(used, 0);
     return true;
@@ -389,111 +380,4 @@ export function waitingNeed(slot: u32): u32 {
   if (protectedHome() != <i32>slot) return needOf(slot);
   const before = sessionAt(known).own + sessionAt(known).shared;
   return prompt > before ? prompt - before : 0;
-}
-
-/**
- * Turns the sessions on or off, or changes their settings. Takes the commit lock.
- * @param mode SESSIONS_*
- * @param small share of a cache below which a prompt is nobody's turn
- * @param stretch share of a cache that a turn may exceed once it was held for long
- * @param maxWait milliseconds after which a held turn goes on without room, 0 = never
- * @returns 0, or 1 when the lock could not be had: call again
- */
-export function sessionsConfigure(mode: u32, small: f32, stretch: f32, maxWait: f32): u32 {
-  if (ASSERTIONS) assert(mode <= SESSIONS_ON, 'the mode is one of the sessions');
-  if (ASSERTIONS) assert(stretch >= 0, '`stretch` is not negative');
-  if (ASSERTIONS) assert(maxWait >= 0, '`maxWait` is not negative');
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  // What runs now was not counted: it is not ended either.
-  if (mode != SESSIONS_OFF && sessionsHead().mode == SESSIONS_OFF) {
-    const held = sessionsHead().held;
-    sessionsClear();
-    sessionsHead().held = held;
-    reckonKept();
-  }
-  sessionsHead().small = small;
-  sessionsHead().stretch = stretch;
-  sessionsHead().maxWait = maxWait;
-  sessionsHead().smallTokens = smallEverywhere();
-  sessionsHead().mode = mode;
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/**
- * Sets bounds in the place of learned and told ones. Takes the commit lock.
- * @param capacity tokens that a cache holds while its endpoint does not tell, 0 = unknown
- * @param usable share of a cache that sessions may fill
- * @param lease milliseconds for which an idle session is kept, below 0 = as is learned
- * @param life milliseconds after which a session without a place is forgotten, 0 = never
- * @returns 0, or 1 when the lock could not be had: call again
- */
-export function sessionsGive(capacity: f32, usable: f32, lease: f32, life: f32): u32 {
-  if (ASSERTIONS) assert(capacity >= 0, '`capacity` is not negative');
-  if (ASSERTIONS) assert(usable > 0 && usable <= 1, '`usable` is a share above 0');
-  if (ASSERTIONS) assert(life >= 0, '`life` is not negative');
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  const given = sessionsGiven();
-  given.capacity = capacity;
-  given.spared = 1 - usable;
-  given.lease = lease < 0 ? 0 : lease + 1;
-  given.life = life;
-  sessionsHead().smallTokens = smallEverywhere();
-  reckonKept();
-  lockRelease(COMMIT_LOCK);
-  return 0;
-}
-
-/** Tokens below which a prompt is small on every endpoint; 0 while a cache is of unknown size. */
-function smallEverywhere(): u32 {
-  const used = slotsUsed();
-  let least: f32 = Infinity;
-  for (let slot: u32 = 0; slot < used; slot++) {
-    if (column.u32(COLUMN_STATE, slot) != STATE_FREE) least = min(least, cacheTokens(slot));
-  }
-  return least == Infinity ? 0 : <u32>(least * sessionsHead().small);
-}
-
-/** Mean over the endpoints of the milliseconds in which an engine computes as many tokens as its cache holds. */
-function refillTime(): f32 {
-  const used = slotsUsed();
-  let sum: f32 = 0;
-  let count: f32 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) {
-    const rate = column.f32(COLUMN_PREFILL_RATE_PEAK, slot);
-    const capacity = cacheTokens(slot);
-    if (capacity <= 0 || rate <= 0) continue;
-    sum += capacity / rate;
-    count++;
-  }
-  return count == 0 ? 0 : sum / count;
-}
-
-/**
- * Looks at idle sessions, and reckons how long they are kept: twice a second, on the control thread. Takes the commit
- * lock.
- * @returns 0, or 1 when the lock could not be had
- */
-export function sessionsTick(now: f64): u32 {
-  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
-  if (!sessionsOn()) return 0;
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
-  const head = sessionsHead();
-  const made = head.made;
-  const life = <f64>sessionsGiven().life;
-  for (let i: u32 = min(made, LOOKED_AT); i != 0; i--) {
-    head.looked = (head.looked % made) + 1;
-    const session = sessionAt(head.looked);
-    if (session.home != NO_HOME && session.state > SESSION_RUNNING) noteAbsence(session, now);
-    if (life > 0 && session.state == SESSION_LAPSED && now - session.lastUse > life) sessionFree(head.looked);
-  }
-  if (now - head.halved > HALVED_MS) {
-    head.halved = now;
-    halveReturns();
-  }
-  head.refill = refillTime();
-  head.smallTokens = smallEverywhere();
-  lockRelease(COMMIT_LOCK);
-  reckonKept();
-  return 0;
 }

@@ -39,14 +39,17 @@ import {
   sessionsColumn,
   sessionsHead,
   setSessionsColumn,
+  setTokensLeft,
+  tokensLeft,
   WAS_FORGOTTEN,
 } from './sessions-layout';
 import { countPrefix, prefixesClear, prefixTokensOf, uncountPrefix } from './sessions-prefixes';
 
 /** Bound on the tokens of unlisted traffic that are counted in one place: sums stay far from 32 bits. */
 const UNLISTED_MAX: u32 = 1 << 26;
-/** Entries that a search for one to use again looks at. */
+/** Entries that a search for one to use again looks at, and lapsed ones of them after which it ends. */
 const LOOKED_AT_MAX: u32 = 64;
+const LAPSED_MAX: u32 = 8;
 
 /** Tokens of an endpoint's cache that protected sessions need, and what lies between them. */
 export function sessionsUsed(slot: u32): u32 {
@@ -65,6 +68,7 @@ function isListed(session: Session): bool {
 export function sessionsOtherBegins(slot: u32, tokens: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, min(tokens, UNLISTED_MAX));
+  setTokensLeft(tokensLeft() - <f64>tokens);
 }
 
 /**
@@ -85,6 +89,7 @@ export function sessionsOtherEnds(slot: u32, tokens: u32): void {
 /** A place that was kept for a turn is free again: nothing was computed there. */
 export function sessionsKeptEnds(slot: u32, tokens: u32): void {
   addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, -min(tokens, UNLISTED_MAX));
+  setTokensLeft(tokensLeft() + <f64>tokens);
 }
 
 function uncount(session: Session): void {
@@ -184,11 +189,14 @@ export function sessionTake(): u32 {
   const head = sessionsHead();
   if (head.made + 1 < SESSION_ENTRIES) return ++head.made;
   let best: u32 = 0;
-  for (let i: u32 = 0; i < LOOKED_AT_MAX; i++) {
+  let lapsed: u32 = 0;
+  for (let i: u32 = 0; i < LOOKED_AT_MAX && lapsed < LAPSED_MAX; i++) {
     head.hand = (head.hand % head.made) + 1;
     const session = sessionAt(head.hand);
     if (session.state == SESSION_FREE) return head.hand;
-    if (session.state == SESSION_LAPSED && (best == 0 || session.lastUse < sessionAt(best).lastUse)) best = head.hand;
+    if (session.state != SESSION_LAPSED) continue;
+    lapsed++;
+    if (best == 0 || session.lastUse < sessionAt(best).lastUse) best = head.hand;
   }
   if (best != 0) sessionFree(best);
   return best;
@@ -225,6 +233,8 @@ export function sessionBegin(
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
   const session = sessionAt(entry);
   if (ASSERTIONS) assert(session.state != SESSION_RUNNING, 'a session has one turn at a time');
+  // What it protects already, the prefix left out: that is counted for others as well.
+  const before = session.state == SESSION_IDLE && session.home == slot ? session.own : 0;
   if (isListed(session)) {
     // What it leaves on another endpoint stays there until the engine forgets it.
     const left = session.home == slot ? 0 : session.own;
@@ -242,6 +252,7 @@ export function sessionBegin(
   session.shared = counted ? shared : 0;
   session.own = tokens > session.shared ? tokens - session.shared : 0;
   addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, session.own);
+  setTokensLeft(tokensLeft() - (<f64>session.own - <f64>before));
 }
 
 /**

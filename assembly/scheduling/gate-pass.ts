@@ -8,7 +8,7 @@ import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
 import { isTop, mustWait, othersWait } from '../gate/bands';
 import { gateEnter, gateReleased } from '../gate/capacity-gate';
-import { markOpen } from '../gate/conditions';
+import { isLearnedOnly, markOpen } from '../gate/conditions';
 import {
   gateOn,
   WAIT_FLAG_ANYWHERE,
@@ -30,6 +30,7 @@ import {
   LOOK_FREE,
   LOOK_HELD,
   LOOK_HOME,
+  LOOK_OPEN,
   leastNeed,
   lookedHeld,
   lookedHome,
@@ -160,6 +161,8 @@ export function gatePass(used: u32, candidates: u32, live: u32): u32 {
   const rank = gateEnter(request().priority, now);
   if (sessionsOn()) lookAtSessions(used, rank);
   behind = look == LOOK_HELD || (!returned && (mustWait(rank) || (request().flags & DECIDE_QUEUED) != 0));
+  // The pool has room for the turn: the profile alone decides, as if there were no gate.
+  if (!behind && look == LOOK_OPEN && isLearnedOnly(rank)) return candidates;
   const prompt = request().promptTokens;
   const window = look == LOOK_FREE || othersWait();
   let left = behind ? 0 : markOpen(used, rank, prompt, prompt, held, window, now);

@@ -105,6 +105,11 @@ class HoldingPool {
     return charge.slot;
   }
 
+  /** Fills an endpoint beyond its cache, so that the pool has no room to spare. */
+  crowd(slot: number): void {
+    this.begin(wordsOf(90, 250), [slot]);
+  }
+
   dispatch(slot: number): string {
     return this.pool.gate.dispatch(1, slot, -1, this.now++);
   }
@@ -152,17 +157,55 @@ describe('held turns', () => {
   });
 
   it('a turn of a protected session goes to its home, whatever the profile likes better', () => {
-    const pool = new HoldingPool(2);
+    const pool = new HoldingPool(3);
+    pool.crowd(2);
     expect(pool.turn(wordsOf(1, 30), [1])).toBe(1);
     const others = [pool.begin(wordsOf(2, 5), [1]), pool.begin(wordsOf(3, 5), [1])];
     expect(pool.turn(wordsOf(1, 33))).toBe(1);
     for (const charge of others) pool.end(charge);
   });
 
+  it('a turn of a protected session goes where the profile sends it while the pool has room to spare', () => {
+    const pool = new HoldingPool(2);
+    expect(pool.turn(wordsOf(1, 30), [1])).toBe(1);
+    pool.begin(wordsOf(2, 5), [1]);
+    expect(pool.turn(wordsOf(1, 33))).toBe(0);
+    expect(pool.counts.looks).toMatchObject({ protected: 1, room: 2, none: 0 });
+  });
+
+  it('bounds of a detector hold for turns in a pool with room to spare, and so does a ceiling of 0', () => {
+    const pool = new HoldingPool(1, {}, requests(1));
+    const charge = pool.begin(wordsOf(1, 20));
+    const slot = pool.wait(wordsOf(2, 20));
+    expect(pool.dispatch(slot)).toBe('closed');
+    pool.end(charge);
+    expect(pool.dispatch(slot)).toBe('done');
+    const closed = new HoldingPool(1, {}, { mode: 'learned' });
+    expect(closed.pool.control.call.gateCeiling(0, 0)).toBe(1);
+    expect(closed.dispatch(closed.wait(wordsOf(1, 20)))).toBe('closed');
+  });
+
+  it('a tick lets the sessions lapse that are not worth their room, from the oldest to the first one that is', () => {
+    const pool = new HoldingPool(1);
+    for (const name of [1, 2, 3]) pool.turn(wordsOf(name, 20));
+    pool.now += 3_000_000;
+    pool.turn(wordsOf(2, 25));
+    pool.turn(wordsOf(4, 5));
+    expect(pool.used(0)).toBe(70);
+    // The first tick learns for how long a session is worth its room.
+    for (let i = 0; i < 2; i++) pool.pool.gate.sessions.tick(pool.now);
+    expect(pool.used(0)).toBe(30);
+    expect(pool.counts.lapsed).toMatchObject({ 'given-up': 2, forgotten: 0 });
+    // The one that came back stands before the newest: it keeps what lies behind it.
+    pool.pool.gate.sessions.tick(pool.now + 1);
+    expect(pool.used(0)).toBe(30);
+  });
+
   it('the profile picks among the endpoints with room', () => {
-    const pool = new HoldingPool(3);
+    const pool = new HoldingPool(4);
+    pool.crowd(3);
     pool.turn(wordsOf(1, 90), [0]);
-    pool.begin(wordsOf(2, 20), [1]);
+    pool.begin(wordsOf(2, 21), [1]);
     expect(pool.turn(wordsOf(3, 30))).toBe(2);
     expect(pool.turn(wordsOf(4, 75))).toBe(1);
   });
@@ -261,16 +304,15 @@ describe('held turns', () => {
     const other = pool.begin(wordsOf(4, 60), [0]);
     pool.begin(wordsOf(1, 35), [0]);
     pool.begin(wordsOf(2, 90), [1]);
-    const long = pool.wait(wordsOf(3, 70));
-    const short = pool.wait(wordsOf(5, 20));
+    const slot = pool.wait(wordsOf(3, 70));
     pool.end(other);
     pool.now += 3_000_000;
+    // The first tick learns for how long a session is worth its room, the next one lets the ended one lapse.
     pool.pool.gate.sessions.tick(pool.now);
-    expect(pool.dispatch(long)).toBe('held');
-    // The session that has ended gives its place up for the short one.
-    expect(pool.dispatch(short)).toBe('done');
-    expect([pool.used(0), pool.used(1)]).toEqual([55, 90]);
-    expect(pool.dispatch(long)).toBe('done');
+    expect(pool.dispatch(slot)).toBe('held');
+    pool.pool.gate.sessions.tick(pool.now);
+    expect([pool.used(0), pool.used(1)]).toEqual([35, 90]);
+    expect(pool.dispatch(slot)).toBe('done');
   });
 
   it('pending prefill closes an endpoint for other requests, and for no turn of a session', () => {
@@ -347,7 +389,8 @@ describe('held turns', () => {
   });
 
   it('a held turn goes to another endpoint when the home of its session has left', () => {
-    const pool = new HoldingPool(2, {}, requests(1));
+    const pool = new HoldingPool(3, {}, requests(1));
+    pool.crowd(2);
     pool.turn(wordsOf(1, 40), [0]);
     const busy = pool.begin(wordsOf(2, 5), [0]);
     const slot = pool.wait(wordsOf(1, 45));
