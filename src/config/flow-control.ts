@@ -30,8 +30,8 @@ const BANDS_MAX = 24;
 const DEFAULT_BAND_BYTES = 1_000_000_000;
 const DEFAULT_BAND_REQUESTS = 5000;
 const DEFAULT_TTL = '60s';
-const NO_SESSIONS: SessionsConfig = {
-  mode: 'off',
+const DEFAULT_SESSIONS: SessionsConfig = {
+  mode: 'shadow',
   maxWait: '300s',
   stretch: 0.07,
   smallPrompt: 0.02,
@@ -58,7 +58,7 @@ export function resolveFlowControl(
   for (const type of [DEFAULT_ORDERING, DEFAULT_FAIRNESS, DEFAULT_USAGE_LIMIT]) plugins.ensure(type);
   const section = config.flowControl;
   const more = section !== undefined && hasQueues(section);
-  const sessions = sessionsOf(section?.sessions, NO_SESSIONS, enabled, plugins, document, warnings);
+  const sessions = sessionsOf(section?.sessions, DEFAULT_SESSIONS, enabled, plugins, document, warnings);
   if (!enabled) {
     if (more || section?.replicas !== undefined || section?.sessions !== undefined) {
       const text = 'the flowControl feature gate is disabled: the section is ignored, except its saturationDetector';
@@ -121,7 +121,7 @@ function checkSection(section: FlowControlConfig, plugins: PluginSet, document: 
     const band = section[field];
     if (band !== undefined) checkLimits(band, title, [...path, field], document);
   }
-  checkSessions(section.sessions ?? NO_SESSIONS, plugins, document);
+  checkSessions(section.sessions ?? DEFAULT_SESSIONS, plugins, document);
   checkBands(section.priorityBands, document);
   checkTenantLimits(section, document);
 }
@@ -227,7 +227,7 @@ function effectiveSection(section: FlowControlConfig, plugins: PluginSet): Reado
     usageLimitPolicyPluginRef: usageLimit,
     replicas: section.replicas ?? 1,
     enableEviction: section.enableEviction,
-    sessions: section.sessions ?? NO_SESSIONS,
+    sessions: section.sessions ?? DEFAULT_SESSIONS,
   };
 }
 
@@ -269,7 +269,7 @@ function settingsOf(section: FlowControlConfig, plugins: PluginSet): FlowControl
     tenantLimits: section.tenantLimits.map((limit) => shareOf(limit, replicas)),
     replicas,
     enableEviction: section.enableEviction,
-    sessions: sessionSettings(section.sessions ?? NO_SESSIONS, plugins),
+    sessions: sessionSettings(section.sessions ?? DEFAULT_SESSIONS, plugins),
   };
 }
 

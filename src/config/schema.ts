@@ -90,7 +90,7 @@ const tenantLimit = z.strictObject({
 const sessions = z.strictObject({
   mode: z
     .enum(['off', 'shadow', 'on'])
-    .default('off')
+    .default('shadow')
     .describe(
       'off = nothing is counted; shadow = sessions are counted and reported, and decisions do not ask them; on = a ' +
         'turn waits while no KV cache has room for its session.',

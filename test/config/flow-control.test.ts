@@ -78,8 +78,18 @@ describe('flow control that is on', () => {
     expect(load(on('{}')).flowControl).toMatchObject({ enableEviction: false });
   });
 
-  it('flow control that is on counts sessions only when it is told to', () => {
-    expect(load(on('{}')).flowControl).toMatchObject({ sessions: { mode: 'off', smallPrompt: 0.02 } });
+  it.each(['{}', '{sessions: {}}', '{sessions: {stretch: 0.07}}'])(
+    'flow control that is on counts sessions, and holds none, unless it is told otherwise: %s',
+    (given) => {
+      const { flowControl, effective, warnings } = load(on(given));
+      expect(flowControl).toMatchObject({ sessions: { mode: 'shadow', smallPrompt: 0.02 } });
+      expect(effective.flowControl).toMatchObject({ sessions: { mode: 'shadow' } });
+      expect(warnings).toEqual([]);
+    },
+  );
+
+  it('flow control that is on counts sessions as it is told to', () => {
+    expect(load(on('{sessions: {mode: off}}')).flowControl).toMatchObject({ sessions: { mode: 'off' } });
     const { warnings, flowControl, effective } = load(on('{sessions: {mode: shadow, smallPrompt: 0.05}}'));
     expect(warnings).toEqual([]);
     expect(flowControl).toMatchObject({ sessions: { mode: 'shadow', smallPrompt: 0.05 } });

@@ -80,7 +80,7 @@ describe('thunder-agent that is only named', () => {
     const { flowControl, warnings } = named();
     expect(flowControl!.sessions).toEqual({ mode: 'on', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 300_000 });
     expect(warnings).toEqual([]);
-    expect(load('featureGates: [flowControl]').flowControl!.sessions.mode).toBe('off');
+    expect(load('featureGates: [flowControl]').flowControl!.sessions.mode).toBe('shadow');
   });
 
   it('thunder-agent that is only named has an effect for lint, beside a profile without it', () => {
