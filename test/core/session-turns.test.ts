@@ -19,9 +19,12 @@ function wordsOf(name: number, count: number): readonly number[] {
 class SessionPool {
   readonly pool;
   readonly #shard: Shard;
+  readonly #seed: bigint;
   #now = 1_000;
 
-  constructor(endpoints = 2, settings: Partial<SessionRule> = CONFIGURED) {
+  /** @param seed of the hashes */
+  constructor(endpoints = 2, settings: Partial<SessionRule> = CONFIGURED, seed = 7n) {
+    this.#seed = seed;
     const operations = [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), scorer('OP_PICK_MAX_SCORE', 1, 1)];
     this.pool = makeGate(
       { mode: 'requests', maxRequests: 1_000, maxTokens: 1 },
@@ -38,16 +41,18 @@ class SessionPool {
     return this;
   }
 
-  /** A turn with this prompt. @returns its charge */
-  begin(words: readonly number[], subset?: readonly number[]) {
+  /**
+   * A turn with this prompt, of which what is longer than a match is not in `words`. @returns its charge
+   */
+  begin(words: readonly number[], subset?: readonly number[], promptTokens = words.length * BLOCK) {
     const { core } = this.#shard;
     const at = core.call.hashesAddress() >>> 0;
-    let hash = 7n;
+    let hash = this.#seed;
     for (const [i, word] of words.entries()) {
       hash = BigInt.asUintN(64, (hash ^ BigInt(word)) * 0x9e37_79b9_7f4a_7c15n + 0x1234_5678_9abcn);
       core.view.setBigUint64(at + 8 * i, hash, true);
     }
-    const size = { blocks: words.length, promptTokens: words.length * BLOCK };
+    const size = { blocks: words.length, promptTokens };
     const { status, slots, ticket, ticketGeneration } = this.#shard.decide({ ...size, nowMs: this.#now++, subset });
     expect(status).toBe('decided');
     return { slot: slots[0]!, ticket, generation: ticketGeneration };
@@ -104,6 +109,55 @@ describe('turns of sessions', () => {
     pool.end(parent);
     pool.end(child);
     expect(pool.used(parent.slot)).toBe(35 * BLOCK);
+  });
+
+  it('two equal prompts in flight are one known session and a new one when they go on', () => {
+    const pool = new SessionPool();
+    const charges = [pool.begin(wordsOf(1, 20)), pool.begin(wordsOf(1, 20))];
+    for (const charge of charges) pool.end(charge);
+    for (const name of [2, 3]) pool.turn([...wordsOf(1, 20), ...wordsOf(name, 5)]);
+    // A prompt that is shared as a whole is nobody's anchor: what comes next may be anyone's.
+    expect(pool.counts.recognised).toMatchObject({ new: 2, fork: 1, prompt: 1 });
+  });
+
+  it('an equal prompt after a turn is its session, and who goes on second begins a new one', () => {
+    const pool = new SessionPool();
+    for (let i = 0; i < 2; i++) pool.turn(wordsOf(1, 20));
+    for (const name of [2, 3]) pool.turn([...wordsOf(1, 20), ...wordsOf(name, 5)]);
+    expect(pool.counts.recognised).toMatchObject({ new: 2, fork: 0, prompt: 2 });
+  });
+
+  it('a history that is written anew begins a session, and the old one stays until it lapses', () => {
+    const pool = new SessionPool(1);
+    pool.turn(wordsOf(1, 30));
+    pool.turn([...wordsOf(1, 10), ...wordsOf(2, 15)]);
+    expect(pool.counts.recognised).toMatchObject({ new: 2, prompt: 0 });
+    // The beginning of the old one is not counted as shared until its own next turn.
+    expect(pool.used(0)).toBe((30 + 10 + 15) * BLOCK);
+    pool.turn([...wordsOf(1, 10), ...wordsOf(2, 20)]);
+    expect(pool.counts.recognised).toMatchObject({ new: 2, prompt: 1 });
+  });
+
+  it('a prompt longer than what is matched has its session by what is, and its tokens are all counted', () => {
+    const pool = new SessionPool(1);
+    for (const blocks of [85, 88, 92]) pool.end(pool.begin(wordsOf(1, 80), undefined, blocks * BLOCK));
+    expect(pool.counts.recognised).toMatchObject({ new: 1, prompt: 2 });
+    expect(pool.used(0)).toBe(92 * BLOCK);
+  });
+
+  it('sessions are recognised alike whatever the hashes begin with', () => {
+    const play = (seed: bigint) => {
+      const pool = new SessionPool(2, CONFIGURED, seed);
+      const text = Array.from({ length: 12 }, (_, i) => [...wordsOf(9, 6), ...wordsOf(i + 1, 3)]);
+      for (let i = 0; i < 120; i++) {
+        const at = (i * 7) % 12;
+        text[at] = [...text[at]!, ...wordsOf(100 + i, i % 3)];
+        pool.turn(text[at]!, [at % 2]);
+      }
+      return [pool.counts, pool.used(0), pool.used(1)];
+    };
+    const [first, ...others] = [7n, 0n, 0xffff_ffff_ffff_ffffn, 0x1234_0000_0000_0000n].map(play);
+    for (const other of others) expect(other).toEqual(first);
   });
 
   it('what is in use is the prompts of the sessions, and what they share is counted once', () => {

@@ -138,6 +138,35 @@ describe('held turns', () => {
     expect(queue.hold(31, { deadlineMs: queue.nowMs + 60_000 })).toBeGreaterThan(0);
   });
 
+  it('a held turn beyond the tokens of its tenant is refused, and one that is held has paid them', () => {
+    const queue = new HoldingQueue({ tenantLimits: [{ fairnessId: 'f', tokensPerSecond: 100, burstTokens: 1_000 }] });
+    expect(queue.hold(1, { uncachedTokens: 900 })).not.toBe(-1);
+    expect(queue.hold(2, { uncachedTokens: 900 })).toBe(-1);
+    expect(queue.machine.refusal).toMatchObject({ cause: 'tenant-limit' });
+    expect(queue.hold(3, { uncachedTokens: 900, flow: 'other' })).not.toBe(-1);
+    queue.nowMs = 9_000;
+    expect(queue.hold(4, { uncachedTokens: 800 })).not.toBe(-1);
+  });
+
+  it('held turns count for the bounds of their band and of the pool', () => {
+    const limits = { requests: 2, bytes: Infinity, tokens: Infinity };
+    const queue = new HoldingQueue({ limits });
+    for (const reference of [1, 2]) expect(queue.hold(reference)).not.toBe(-1);
+    expect(queue.hold(3)).toBe(-1);
+    expect(queue.machine.refusal).toMatchObject({ cause: 'pool-requests', limit: 2 });
+  });
+
+  it('a turn that would be held longer than the longest expected wait is refused at once', () => {
+    const queue = new HoldingQueue({ maxExpectedWaitMs: 5_000 });
+    for (let reference = 0; reference < 4; reference++) queue.hold(reference, { uncachedTokens: 1_000 });
+    for (; queue.nowMs < 3_000; queue.nowMs += 1_000) queue.try(() => 'held');
+    let served = 0;
+    queue.try(() => (served++ === 0 ? 'dispatched' : 'held'));
+    queue.nowMs += 1_000;
+    expect(queue.hold(9)).toBe(-1);
+    expect(queue.machine.refusal).toMatchObject({ cause: 'expected-wait', limit: 5_000 });
+  });
+
   it('a held turn ends with its time to live', () => {
     const queue = new HoldingQueue({ ttlMs: 5_000 });
     queue.hold(1);
