@@ -48,6 +48,17 @@ export function coefficientsOf({ firstOutput, perToken }: CostEstimators): Hardw
   };
 }
 
+/** Coefficients of an endpoint whose first outputs are slower by a factor than its speed says. */
+export function withFirstOutputs(own: HardwareCoefficients, factor: number): HardwareCoefficients {
+  const { baseMs, prefillMsPerKiloToken, waitingMs } = own;
+  return {
+    ...own,
+    baseMs: baseMs * factor,
+    prefillMsPerKiloToken: prefillMsPerKiloToken * factor,
+    waitingMs: waitingMs * factor,
+  };
+}
+
 /**
  * Continues from a saved state with `share` of its weight.
  * @returns false, with both reset, when the state does not fit

@@ -10,13 +10,15 @@ import {
   type EstimatorsState,
   makeEstimators,
   restoreEstimators,
+  withFirstOutputs,
 } from './cost-estimators.js';
 import type { EndpointModel } from './endpoint-model.js';
-import { EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
+import { AVERAGE_SPEED, type EndpointSpeed, EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
 import { FitHistory } from './fit-history.js';
 import { HardwareClasses, type HardwareClassState } from './hardware-classes.js';
 import { SampleMemory } from './sample-memory.js';
-import { atMost, type LowerTokens, pricedTokens, TierCosts, type TierPricing, tokensBelow } from './tier-costs.js';
+import { firstOutputInputs, isConfirmed, type Work, workOf } from './sample-work.js';
+import { pricedTokens, TierCosts, type TierPricing, tokensBelow } from './tier-costs.js';
 import { rankCorrelation, Window } from './window.js';
 
 /** Predicted times of a request in milliseconds. */
@@ -65,23 +67,22 @@ export interface LearnedClass {
   readonly coefficients: HardwareCoefficients;
 }
 
-/** Estimators that hold for an endpoint, its factor on their times, and the length of their memory. */
+/** Estimators that hold for an endpoint, its factors on their times, and the length of their memory. */
 interface Estimators {
   readonly costs: CostEstimators;
-  readonly speed: number;
+  readonly speed: EndpointSpeed;
   readonly memory: SampleMemory;
-}
-
-/** Prompt tokens that an endpoint computes, and those that it loads from below the GPU. */
-interface Work {
-  readonly computed: number;
-  readonly loaded: LowerTokens;
 }
 
 /** Samples by which the predictions are judged. */
 const WINDOW = 500;
 /** Minimum of output tokens for an estimate of the time per token. */
 const OUTPUT_TOKENS_MIN = 8;
+/**
+ * Share of a request's own prefill in its expected time to first output from which on it tells the speed of its
+ * endpoint: the waits of a full pool say nothing of machines.
+ */
+const PREFILL_SHARE = 0.5;
 const BUSY_MAX = 0.9;
 /** Weight of an answer in one piece, which gives the sum of both times only. */
 const WHOLE_ANSWER_WEIGHT = 0.3;
@@ -157,10 +158,10 @@ export class CostModel {
   predict(sample: TrainingSample): Prediction {
     const endpoint = this.#endpoints.at(sample.slot);
     const fits = endpoint !== undefined && endpoint.generation === sample.slotGeneration;
-    const used = fits ? this.#estimatorsOf(sample.slot) : { costs: this.#costs, speed: 1 };
+    const used = fits ? this.#estimatorsOf(sample.slot) : { costs: this.#costs, speed: AVERAGE_SPEED };
     const uncached = this.#uncached(workOf(sample, fits ? endpoint.reliability : 1, this.tiers.configured));
     return {
-      firstOutputMs: used.costs.firstOutput.predict(firstOutputInputs(sample, used.speed, uncached)),
+      firstOutputMs: used.costs.firstOutput.predict(firstOutputInputs(sample, used.speed.firstOutput, uncached)),
       perTokenMs: used.costs.perToken.predict(this.#perTokenInputs(sample, used)),
     };
   }
@@ -194,10 +195,15 @@ export class CostModel {
     }));
   }
 
-  /** Factor on an endpoint's times, and its coefficients; `own` is undefined where those of the pool hold. */
+  /**
+   * Factor on an endpoint's output times, and its coefficients, in which its first outputs have the same factor; `own`
+   * is undefined where those of the pool hold.
+   */
   costsOf(slot: number): { readonly speed: number; readonly own: HardwareCoefficients | undefined } {
     const { costs, speed } = this.#estimatorsOf(slot);
-    return { speed, own: costs === this.#costs ? undefined : coefficientsOf(costs) };
+    const { output, firstOutput } = speed;
+    if (costs === this.#costs && output === firstOutput) return { speed: output, own: undefined };
+    return { speed: output, own: withFirstOutputs(coefficientsOf(costs), firstOutput / output) };
   }
 
   /** Endpoints by slot, with their known generation. */
@@ -207,7 +213,7 @@ export class CostModel {
 
   /** Factor on an endpoint's output times against the others; 1 when it cannot be distinguished from noise. */
   speedOf(slot: number): number {
-    return this.#endpoints.of(slot);
+    return this.#endpoints.of(slot).output;
   }
 
   get fit(): Fit {
@@ -308,13 +314,16 @@ export class CostModel {
     const work = workOf(sample, endpoint.reliability, prices);
     const uncached = this.#uncached(work);
     const taught = this.#taught(sample.slot);
-    const predictedMs = taught[0].costs.firstOutput.predict(firstOutputInputs(sample, taught[0].speed, uncached));
+    const [{ costs, speed }] = taught;
+    if (isConfirmed(sample)) this.#noteFirstOutput(endpoint, sample, costs, uncached, observedMs);
+    const predictedMs = costs.firstOutput.predict(firstOutputInputs(sample, speed.firstOutput, uncached));
     this.#noteFit(predictedMs, observedMs);
     this.history.note(sample.timeMs, predictedMs, observedMs);
-    const msPerToken = (taught[0].speed * taught[0].costs.firstOutput.theta[1]!) / 1000;
+    const msPerToken = (speed.firstOutput * costs.firstOutput.theta[1]!) / 1000;
     this.tiers.learn({ loaded: work.loaded, msPerToken, predictedMs, observedMs });
     for (const each of taught) {
-      each.costs.firstOutput.learn(firstOutputInputs(sample, each.speed, uncached), observedMs, this.#forget(each));
+      const inputs = firstOutputInputs(sample, each.speed.firstOutput, uncached);
+      each.costs.firstOutput.learn(inputs, observedMs, this.#forget(each));
     }
     this.#learnOutput(sample, endpoint);
   }
@@ -355,16 +364,36 @@ export class CostModel {
   }
 
   #partsOf(sample: TrainingSample, each: Estimators, uncached: number) {
-    const x = firstOutputInputs(sample, each.speed, uncached);
+    const x = firstOutputInputs(sample, each.speed.firstOutput, uncached);
     const z = this.#perTokenInputs(sample, each);
     return { each, x, z, firstMs: each.costs.firstOutput.predict(x), perTokenMs: each.costs.perToken.predict(z) };
   }
 
   /** Records an output time against the pool model's prediction for an endpoint of average speed. */
   #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
-    const expectedMs = this.#costs.perToken.predict(this.#perTokenInputs(sample, { costs: this.#costs, speed: 1 }));
+    const average = { costs: this.#costs, speed: AVERAGE_SPEED };
+    const expectedMs = this.#costs.perToken.predict(this.#perTokenInputs(sample, average));
     const { timeMs, durationMs } = sample;
-    this.#endpoints.note(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
+    this.#endpoints.noteOutput(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
+  }
+
+  /**
+   * Records a time to first output that was mostly the request's own prefill, against the prediction of its own coefficients for an
+   * endpoint of average speed.
+   */
+  #noteFirstOutput(
+    endpoint: EndpointModel,
+    sample: TrainingSample,
+    { firstOutput }: CostEstimators,
+    uncached: number,
+    observedMs: number,
+  ): void {
+    const inputs = firstOutputInputs(sample, 1, uncached);
+    const expectedMs = firstOutput.predict(inputs);
+    const ownMs = (uncached * firstOutput.theta[1]!) / 1000;
+    if ((sample.waiting ?? 0) > 0 || ownMs < PREFILL_SHARE * expectedMs) return;
+    const { timeMs, durationMs } = sample;
+    this.#endpoints.noteFirstOutput(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
   }
 
   #noteFit(predictedMs: number, observedMs: number): void {
@@ -388,35 +417,14 @@ export class CostModel {
   /** Inputs linear in (d, g): one, and K as the mean of its values at the decision and at the end. */
   #perTokenInputs(sample: TrainingSample, { costs, speed }: Pick<Estimators, 'costs' | 'speed'>): number[] {
     const prefill = costs.firstOutput.theta[1]!;
-    const busy = Math.min(BUSY_MAX, (speed * prefill * sample.prefillRate) / 1000);
+    const busy = Math.min(BUSY_MAX, (speed.firstOutput * prefill * sample.prefillRate) / 1000);
     const perRequest = this.#outputTokens / 2 + CORE.SLOT_TOKENS;
     const tokens = (prompts: number, requests: number) => (prompts + requests * perRequest) / CORE.KV_TOKENS;
     const before = tokens(sample.promptTokensInFlight + sample.promptTokens, sample.inflight + 1);
     const after = tokens(sample.promptTokensAtEnd, sample.inflightAtEnd);
-    const scale = speed / (1 - busy);
+    const scale = speed.output / (1 - busy);
     return [scale, (scale * (before + after)) / 2];
   }
-}
-
-/**
- * Work on a prompt: as reported by the engine, or estimated from the index by its reliability.
- * @param prices those of blocks below the GPU at the decision
- */
-function workOf(sample: TrainingSample, reliability: number, prices: TierPrices): Work {
-  const { promptTokens, uncachedTokens, cachedTokens, reportedPromptTokens } = sample;
-  const below = tokensBelow(sample);
-  if (cachedTokens !== undefined && reportedPromptTokens) {
-    const computed = promptTokens * Math.max(0, 1 - cachedTokens / reportedPromptTokens);
-    return { computed, loaded: atMost(below, promptTokens - computed) };
-  }
-  const held = promptTokens - uncachedTokens + pricedTokens(below, prices);
-  const computed = Math.max(0, promptTokens - reliability * held);
-  return { computed, loaded: atMost(below, promptTokens - computed) };
-}
-
-/** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
-function firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
-  return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];
 }
 
 function beside(predicted: Window, observed: Window): PredictedAndObserved | undefined {

@@ -1,4 +1,5 @@
-import { EndpointModel, type OutputTime } from './endpoint-model.js';
+import { EndpointModel } from './endpoint-model.js';
+import type { SeenTime, TimeEvidence } from './endpoint-times.js';
 
 /** A live endpoint and its kind of machine; endpoints of one kind are expected to be equally fast. */
 export interface LiveEndpoint {
@@ -11,16 +12,25 @@ export interface LiveEndpoint {
 interface Known {
   readonly model: EndpointModel;
   hardware: string;
-  /** Factor on all times; 1 = the pool's average. */
-  speed: number;
-  /** Factor on all times; 1 = the average of its hardware class. */
-  inKind: number;
+  /** Factors on the times of the pool. */
+  speed: EndpointSpeed;
+  /** Factors on the times of its hardware class. */
+  inKind: EndpointSpeed;
+}
+
+/** Factors on the times of an endpoint; 1 = the average. */
+export interface EndpointSpeed {
+  readonly output: number;
+  /** Of the first output; that of the output where nothing else is known. */
+  readonly firstOutput: number;
 }
 
 /** Weight in requests of the assumption that an endpoint is like its kind, and a kind like the pool. */
 const SHRINK = 20;
 /** Log difference below which endpoints count as equal: e^0.12 = 13 % is noise in a pool of equal machines. */
 const GATE = 0.12;
+/** The same of the times to first output beside those of the output: e^0.3 = 35 %. */
+const FIRST_OUTPUT_GATE = 0.3;
 /** Bound on the log difference: beyond a factor of e^1.2 = 3.3 an endpoint is broken rather than slow. */
 const FARTHEST = 1.2;
 /** Weight of one request in the ratio of observed and expected times that the pool has at present. */
@@ -28,9 +38,11 @@ const USUAL_RATE = 0.05;
 /** Requests between two comparisons of the speeds. */
 const NOTES_BETWEEN = 8;
 
+export const AVERAGE_SPEED: EndpointSpeed = { output: 1, firstOutput: 1 };
+
 /**
  * Slowness of every endpoint by its time per output token: from its own requests first, then from those of its hardware
- * class.
+ * class. Its times to first output are taken to be as slow, until they show otherwise.
  */
 export class EndpointSpeeds {
   readonly #known = new Map<number, Known>();
@@ -39,6 +51,7 @@ export class EndpointSpeeds {
   #notes = 0;
   /** Ratio of observed and expected times of the last requests of the pool. */
   #usual = 1;
+  #usualFirst = 1;
   /**
    * Whether meet() has named the live endpoints: from then on a late sample of one that has left does not bring it
    * back.
@@ -76,7 +89,7 @@ export class EndpointSpeeds {
 
   #add(slot: number, generation: number): EndpointModel {
     const model = new EndpointModel(generation);
-    this.#known.set(slot, { model, hardware: '', speed: 1, inKind: 1 });
+    this.#known.set(slot, { model, hardware: '', speed: AVERAGE_SPEED, inKind: AVERAGE_SPEED });
     return model;
   }
 
@@ -85,14 +98,14 @@ export class EndpointSpeeds {
     return this.#known.get(slot)?.model;
   }
 
-  /** Factor on an endpoint's output times against the pool; 1 when it cannot be distinguished from noise. */
-  of(slot: number): number {
-    return this.#known.get(slot)?.speed ?? 1;
+  /** Factors on an endpoint's times against the pool; 1 when they cannot be distinguished from noise. */
+  of(slot: number): EndpointSpeed {
+    return this.#known.get(slot)?.speed ?? AVERAGE_SPEED;
   }
 
   /** The same against the endpoints of its kind. */
-  inKind(slot: number): number {
-    return this.#known.get(slot)?.inKind ?? 1;
+  inKind(slot: number): EndpointSpeed {
+    return this.#known.get(slot)?.inKind ?? AVERAGE_SPEED;
   }
 
   /** Kind of machine of an endpoint; '' = unknown. */
@@ -106,38 +119,51 @@ export class EndpointSpeeds {
   }
 
   /** Records a request's time per output token. */
-  note(model: EndpointModel, time: OutputTime): void {
-    const ratio = time.observedMs / time.expectedMs;
-    if (!(ratio > 0 && Number.isFinite(ratio))) return;
-    model.noteOutputTime(time, this.#usual);
-    this.#usual *= Math.exp(USUAL_RATE * bounded(Math.log(ratio / this.#usual)));
+  noteOutput(model: EndpointModel, time: SeenTime): void {
+    if (!isRatio(time)) return;
+    model.noteOutput(time, this.#usual);
+    this.#usual = followed(this.#usual, time);
     this.#notes++;
     if (this.#notes % NOTES_BETWEEN === 0) this.#compare(time.nowMs);
+  }
+
+  /**
+   * Records a request's time to first output. The caller leaves out requests whose work is not known: wrong beliefs
+   * about the cache would count as slowness.
+   */
+  noteFirstOutput(model: EndpointModel, time: SeenTime): void {
+    if (!isRatio(time)) return;
+    model.firstOutput.note(time, this.#usualFirst);
+    this.#usualFirst = followed(this.#usualFirst, time);
   }
 
   /** Drops all observations and keeps the endpoints. */
   reset(): void {
     for (const [slot, { model, hardware }] of this.#known) {
-      this.#known.set(slot, { model: new EndpointModel(model.generation), hardware, speed: 1, inKind: 1 });
+      const fresh = new EndpointModel(model.generation);
+      this.#known.set(slot, { model: fresh, hardware, speed: AVERAGE_SPEED, inKind: AVERAGE_SPEED });
     }
     this.#kindSpeeds.clear();
     this.#usual = 1;
+    this.#usualFirst = 1;
   }
 
   #compare(nowMs: number): void {
     const kinds = this.#kinds();
     let sum = 0;
-    for (const { model, hardware } of this.#known.values()) sum += slownessOf(model, kinds.get(hardware)!);
+    for (const { model, hardware } of this.#known.values()) {
+      sum += slownessOf(model.output.evidence, kinds.get(hardware)!);
+    }
     const mean = sum / Math.max(1, this.#known.size);
     const owns = new Map<Known, number>();
     for (const known of this.#known.values()) {
       const kind = kinds.get(known.hardware)!;
-      const own = slownessOf(known.model, kind) - mean;
+      const own = slownessOf(known.model.output.evidence, kind) - mean;
       const likeKind = Math.log(kind) - mean;
-      owns.set(known, own > likeKind ? likeKind + (own - likeKind) * known.model.kept(nowMs) : own);
-      known.speed = factor(owns.get(known)!);
+      owns.set(known, own > likeKind ? likeKind + (own - likeKind) * known.model.output.kept(nowMs) : own);
     }
     this.#compareKinds(owns);
+    this.#compareFirstOutputs(owns, nowMs);
   }
 
   /** Compares every kind with the pool, and endpoints with their kind. */
@@ -151,7 +177,30 @@ export class EndpointSpeeds {
     for (const [hardware, { sum, count }] of sums) this.#kindSpeeds.set(hardware, Math.exp(bounded(sum / count)));
     for (const [known, own] of owns) {
       const { sum, count } = sums.get(known.hardware)!;
-      known.inKind = factor(own - sum / count);
+      known.speed = bothOf(factor(own));
+      known.inKind = bothOf(factor(own - sum / count));
+    }
+  }
+
+  /**
+   * Takes the first outputs of an endpoint for slower, or faster, than its output where they show it beside those of
+   * its kind: what machines differ in belongs to the coefficients of their class.
+   */
+  #compareFirstOutputs(owns: ReadonlyMap<Known, number>, nowMs: number): void {
+    const kinds = new Map<string, [Known, number][]>();
+    for (const [known, own] of owns) {
+      const times = known.model.firstOutput;
+      const beside = slownessOf(times.evidence, Math.exp(own)) - own;
+      const kind = kinds.get(known.hardware) ?? [];
+      kind.push([known, beside > 0 ? beside * times.kept(nowMs) : beside]);
+      kinds.set(known.hardware, kind);
+    }
+    for (const kind of kinds.values()) {
+      const mean = kind.reduce((sum, [, beside]) => sum + beside, 0) / kind.length;
+      for (const [known, beside] of kind) {
+        known.inKind = withFirstOutput(known.inKind, beside - mean);
+        if (kinds.size === 1) known.speed = withFirstOutput(known.speed, beside - mean);
+      }
     }
   }
 
@@ -160,7 +209,7 @@ export class EndpointSpeeds {
     const sums = new Map<string, { observed: number; expected: number }>();
     for (const { model, hardware } of this.#known.values()) {
       const all = sums.get(hardware) ?? { observed: 0, expected: 0 };
-      const { observed, expected } = model.evidence;
+      const { observed, expected } = model.output.evidence;
       sums.set(hardware, { observed: all.observed + observed, expected: all.expected + expected });
     }
     return new Map(
@@ -169,9 +218,29 @@ export class EndpointSpeeds {
   }
 }
 
-/** Logarithm of the factor on an endpoint's output times, drawn towards its kind. */
-function slownessOf({ evidence: { observed, expected } }: EndpointModel, kind: number): number {
-  return Math.log((observed + SHRINK * kind) / (expected + SHRINK));
+/** Logarithm of the factor on an endpoint's times, drawn towards `like`. */
+function slownessOf({ observed, expected }: TimeEvidence, like: number): number {
+  return Math.log((observed + SHRINK * like) / (expected + SHRINK));
+}
+
+function isRatio({ observedMs, expectedMs }: SeenTime): boolean {
+  const ratio = observedMs / expectedMs;
+  return ratio > 0 && Number.isFinite(ratio);
+}
+
+/** Usual ratio of observed and expected times after one more. */
+function followed(usual: number, { observedMs, expectedMs }: SeenTime): number {
+  return usual * Math.exp(USUAL_RATE * bounded(Math.log(observedMs / expectedMs / usual)));
+}
+
+function bothOf(speed: number): EndpointSpeed {
+  return { output: speed, firstOutput: speed };
+}
+
+/** @param beside logarithm of the slowness of the first outputs beside that of the output */
+function withFirstOutput({ output }: EndpointSpeed, beside: number): EndpointSpeed {
+  if (Math.abs(beside) <= FIRST_OUTPUT_GATE) return bothOf(output);
+  return { output, firstOutput: Math.exp(bounded(Math.log(output) + beside)) };
 }
 
 function factor(own: number): number {

@@ -59,6 +59,33 @@ describe('the cost model', () => {
     expect(Math.max(speeds[0]!, speeds[1]!, speeds[3]!)).toBeLessThanOrEqual(1);
   });
 
+  it('the cost model finds an endpoint that is slow in prefill alone', () => {
+    const random = row(4);
+    const model = new CostModel(usual.model);
+    const truth = { ...world, firstOutputSpeeds: { 2: 3 } };
+    for (let i = 0; i < 1500; i++) {
+      const asked = measured(truth, random, { timeMs: i * 100 });
+      const cachedTokens = asked.promptTokens - asked.uncachedTokens;
+      model.learn({ ...asked, cachedTokens, reportedPromptTokens: asked.promptTokens });
+    }
+    const prefill = (slot: number) =>
+      (model.costsOf(slot).own ?? model.coefficients).prefillMsPerKiloToken * model.costsOf(slot).speed;
+    expect([0, 1, 2, 3].map((slot) => model.speedOf(slot))).toEqual([1, 1, 1, 1]);
+    expect(prefill(2) / prefill(0)).toBeGreaterThan(1.6);
+    expect(prefill(3)).toBe(prefill(0));
+  });
+
+  it('the cost model takes no endpoint for slow in prefill by what it believes of its cache', () => {
+    const random = row(4);
+    const model = new CostModel(usual.model);
+    const truth = { ...world, firstOutputSpeeds: { 2: 3 } };
+    for (let i = 0; i < 1500; i++) {
+      const asked = measured(truth, random, { timeMs: i * 100 });
+      model.learn({ ...asked, uncachedTokens: Math.min(asked.uncachedTokens, asked.promptTokens - 16) });
+    }
+    expect(model.costsOf(2)).toEqual({ speed: 1, own: undefined });
+  });
+
   it('the cost model sees no difference among equal endpoints', () => {
     const model = taught(world, 2000);
     expect([0, 1, 2, 3].map((slot) => model.speedOf(slot))).toEqual([1, 1, 1, 1]);

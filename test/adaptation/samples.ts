@@ -73,6 +73,8 @@ export interface World {
   readonly growthMs: number;
   /** By slot; 1 when absent. */
   readonly speeds?: Readonly<Record<number, number>>;
+  /** Further factor on times to first output. */
+  readonly firstOutputSpeeds?: Readonly<Record<number, number>>;
   /** Standard deviation of the logarithm of the times, about. */
   readonly noise: number;
   readonly streamed?: boolean;
@@ -97,7 +99,8 @@ export function measured(world: World, random: () => number, given: Partial<Trai
   const error = () => Math.exp(world.noise * (random() + random() + random() - 1.5) * 2);
   const tokens = (promptTokens + state.promptTokensInFlight + (inflight + 1) * 230) / 1e5;
   const work = (state.prefillTokens + state.uncachedTokens) / 1000;
-  const firstOutputMs = speed * (world.baseMs + world.prefillMs * work) * error();
+  const first = speed * (world.firstOutputSpeeds?.[state.slot] ?? 1);
+  const firstOutputMs = first * (world.baseMs + world.prefillMs * work) * error();
   const perTokenMs = speed * (world.stepMs + world.growthMs * tokens) * error();
   const durationMs = firstOutputMs + (outputTokens - 1) * perTokenMs;
   const streamed = world.streamed ?? true;
