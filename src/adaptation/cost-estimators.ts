@@ -1,12 +1,15 @@
 import type { CostModelSettings } from '../config/adaptation.js';
 import type { HardwareCoefficients } from '../core/coefficients.js';
-import { AnchoredRidge, type RidgeState, type RidgeTerm } from './ridge.js';
+import { AnchoredRidge, type Forgetting, type RidgeState, type RidgeTerm } from './ridge.js';
 
 type Prior = CostModelSettings['prior'];
 
 /** Lower bounds of predictions when errors are weighed. */
 const FIRST_OUTPUT_FLOOR_MS = 20;
 const PER_TOKEN_FLOOR_MS = 5;
+
+/** Thousands of tokens to prefill below which a request says nothing of the price of prefill. */
+const LITTLE_WORK = 0.5;
 
 /** State of the two estimators as plain data. */
 export interface EstimatorsState {
@@ -22,16 +25,18 @@ export interface CostEstimators {
 
 /**
  * @param spread factor on the distance that times may have from the prior, compared with those of an average endpoint
+ * @param forgetting 'observed' keeps what the traffic says nothing of; 'all' returns it to the prior, which may move
  */
-export function makeEstimators(prior: Prior, spread = 1): CostEstimators {
+export function makeEstimators(prior: Prior, spread: number, forgetting: Forgetting): CostEstimators {
   return {
-    firstOutput: new AnchoredRidge(firstOutputTerms(prior, spread), FIRST_OUTPUT_FLOOR_MS),
+    firstOutput: new AnchoredRidge(firstOutputTerms(prior, spread), FIRST_OUTPUT_FLOOR_MS, forgetting),
     perToken: new AnchoredRidge(
       [
         within(prior.stepMs, 5 * spread, 15 / prior.stepMs ** 2),
         within(prior.growthMs, 8 * spread, 15 / prior.growthMs ** 2),
       ],
       PER_TOKEN_FLOOR_MS,
+      forgetting,
     ),
   };
 }
@@ -57,6 +62,22 @@ export function withFirstOutputs(own: HardwareCoefficients, factor: number): Har
     prefillMsPerKiloToken: prefillMsPerKiloToken * factor,
     waitingMs: waitingMs * factor,
   };
+}
+
+/**
+ * Teaches θ0, c and w. Little work rides along in a step that output takes anyway, so that its price is no price of
+ * prefill: c is taken as known there.
+ */
+export function learnFirstOutput(
+  ridge: AnchoredRidge,
+  inputs: readonly number[],
+  observedMs: number,
+  forget: number,
+  weight = 1,
+): void {
+  const [base, work, waiting] = inputs;
+  if (work! >= LITTLE_WORK) ridge.learn(inputs, observedMs, forget, weight);
+  else ridge.learn([base!, 0, waiting!], observedMs - work! * ridge.theta[1]!, forget, weight);
 }
 
 /**

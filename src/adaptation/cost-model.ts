@@ -8,6 +8,7 @@ import {
   type CostEstimators,
   coefficientsOf,
   type EstimatorsState,
+  learnFirstOutput,
   makeEstimators,
   restoreEstimators,
   withFirstOutputs,
@@ -125,7 +126,7 @@ export class CostModel {
     this.tiers = new TierCosts(tiers);
     this.#settings = settings;
     this.#outputTokens = prior.outputTokens;
-    this.#costs = makeEstimators(prior);
+    this.#costs = makeEstimators(prior, 1, 'observed');
     this.#classes = new HardwareClasses(settings);
   }
 
@@ -323,7 +324,7 @@ export class CostModel {
     this.tiers.learn({ loaded: work.loaded, msPerToken, predictedMs, observedMs });
     for (const each of taught) {
       const inputs = firstOutputInputs(sample, each.speed.firstOutput, uncached);
-      each.costs.firstOutput.learn(inputs, observedMs, this.#forget(each));
+      learnFirstOutput(each.costs.firstOutput, inputs, observedMs, this.#forget(each));
     }
     this.#learnOutput(sample, endpoint);
   }
@@ -356,7 +357,7 @@ export class CostModel {
       const expectedMs = firstMs + output * perTokenMs;
       if (!(expectedMs > 0)) continue;
       const ratio = sample.durationMs / expectedMs;
-      each.costs.firstOutput.learn(x, firstMs * ratio, this.#forget(each), WHOLE_ANSWER_WEIGHT);
+      learnFirstOutput(each.costs.firstOutput, x, firstMs * ratio, this.#forget(each), WHOLE_ANSWER_WEIGHT);
       if (output < OUTPUT_TOKENS_MIN) continue;
       if (each.costs === this.#costs) this.#noteOutputTime(endpoint, sample, perTokenMs * ratio);
       each.costs.perToken.learn(z, perTokenMs * ratio, this.#forget(each), WHOLE_ANSWER_WEIGHT);

@@ -56,7 +56,7 @@ export class HardwareClasses {
   }
 
   #make(): HardwareClass {
-    return { ...makeEstimators(this.#settings.prior, SPREAD), memory: new SampleMemory() };
+    return { ...makeEstimators(this.#settings.prior, SPREAD, 'all'), memory: new SampleMemory() };
   }
 
   /** Estimators of a class; undefined where the coefficients of the pool hold. */

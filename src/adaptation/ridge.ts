@@ -17,24 +17,33 @@ export interface RidgeState {
   readonly count: number;
 }
 
+/** What fades with a new observation: all that is known, or what is known along the observation. */
+export type Forgetting = 'all' | 'observed';
+
+/** Rate, beside that of observed directions, at which the others return to the prior. */
+const UNOBSERVED = 0.1;
 /** Rounds of coordinate descent after a jump of the equations. */
 const SOFTENED_SWEEPS = 20;
 
 /**
  * Anchored forgetting ridge over relative errors, with anchors Λ0 that stay where they are put (RidgeEquations):
  *   A ← λA + ω x xᵀ + (1 - λ)Λ0,  b ← λb + ω x y + (1 - λ)Λ0 θ⁰
+ * Where only what is observed is forgotten, the first λ holds along x alone, and the rest of both lines has λ^0.1:
+ * traffic that says nothing of a coefficient leaves it as it is for ten times as long.
  */
 export class AnchoredRidge {
   readonly #equations: RidgeEquations;
   /** Lower bound of a prediction in the weights, so that tiny ones do not get all the weight. */
   readonly #floor: number;
+  readonly #forgetting: Forgetting;
   readonly #anchors: Float64Array;
   readonly #priors: Float64Array;
   #count = 0;
 
-  constructor(terms: readonly RidgeTerm[], floor: number) {
+  constructor(terms: readonly RidgeTerm[], floor: number, forgetting: Forgetting = 'all') {
     this.#equations = new RidgeEquations(terms);
     this.#floor = floor;
+    this.#forgetting = forgetting;
     this.#anchors = Float64Array.from(terms, ({ anchor }) => anchor);
     this.#priors = Float64Array.from(terms, ({ prior }) => prior);
     this.reset();
@@ -63,9 +72,11 @@ export class AnchoredRidge {
     if (!Number.isFinite(y) || !x.every(Number.isFinite)) return;
     const expected = this.predict(x);
     const omega = relativeWeight(y - expected, Math.max(expected, this.#floor), weight);
-    this.#equations.fade(forget);
+    const keep = this.#forgetting === 'all' ? forget : forget ** UNOBSERVED;
+    if (this.#forgetting === 'observed') this.#equations.fadeAlong(x, forget);
+    this.#equations.fade(keep);
     this.#equations.add(x, y, omega);
-    this.#equations.pull(1 - forget, this.#anchors, this.#priors);
+    this.#equations.pull(1 - keep, this.#anchors, this.#priors);
     this.#count++;
     this.#equations.solve();
   }

@@ -6,6 +6,8 @@ export interface CoefficientBounds {
 
 /** Relative errors above this lose weight (Huber 1964; 2.5 keeps 98 % efficiency). */
 const HUBER = 2.5;
+/** Least information along an observation that can fade: with less the quotients below have no digits. */
+const NORM_MIN = 1e-100;
 /** Rounds of coordinate descent per observation. Few are enough, because the start is the last solution. */
 export const SWEEPS = 2;
 
@@ -35,6 +37,8 @@ export class RidgeEquations {
   readonly vector: Float64Array;
   readonly theta: Float64Array;
   readonly #bounds: readonly CoefficientBounds[];
+  /** Scratch: the product of the matrix with an observation. */
+  readonly #along: Float64Array;
 
   constructor(bounds: readonly CoefficientBounds[]) {
     this.size = bounds.length;
@@ -42,6 +46,7 @@ export class RidgeEquations {
     this.vector = new Float64Array(bounds.length);
     this.theta = new Float64Array(bounds.length);
     this.#bounds = bounds;
+    this.#along = new Float64Array(bounds.length);
   }
 
   predict(x: ArrayLike<number>): number {
@@ -61,6 +66,26 @@ export class RidgeEquations {
   fade(keep: number): void {
     for (let at = 0; at < this.matrix.length; at++) this.matrix[at]! *= keep;
     for (let i = 0; i < this.size; i++) this.vector[i]! *= keep;
+  }
+
+  /** Keeps this share of what is known along x, and all of what is known elsewhere (Cao and Schwartz 2000). */
+  fadeAlong(x: ArrayLike<number>, keep: number): void {
+    const { size, matrix, vector } = this;
+    const along = this.#along;
+    let norm = 0;
+    let value = 0;
+    for (let i = 0; i < size; i++) {
+      along[i] = 0;
+      for (let j = 0; j < size; j++) along[i]! += matrix[i * size + j]! * x[j]!;
+      norm += along[i]! * x[i]!;
+      value += vector[i]! * x[i]!;
+    }
+    if (!(norm > NORM_MIN)) return;
+    const share = (1 - keep) / norm;
+    for (let i = 0; i < size; i++) {
+      for (let j = 0; j < size; j++) matrix[i * size + j]! -= share * along[i]! * along[j]!;
+      vector[i]! -= share * along[i]! * value;
+    }
   }
 
   add(x: ArrayLike<number>, y: number, weight: number): void {

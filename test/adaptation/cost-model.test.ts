@@ -59,6 +59,16 @@ describe('the cost model', () => {
     expect(Math.max(speeds[0]!, speeds[1]!, speeds[3]!)).toBeLessThanOrEqual(1);
   });
 
+  it('the cost model keeps the price of prefill through traffic with little of it, which costs next to nothing', () => {
+    const model = taught(world, 1000);
+    const random = row(2);
+    const little = { promptTokens: 300, uncachedTokens: 200, prefillTokens: 0 };
+    const free = { ...world, prefillMs: 5 };
+    for (let i = 0; i < 5000; i++) model.learn(measured(free, random, { ...little, timeMs: 100_000 + i * 100 }));
+    expect(off(model.coefficients.prefillMsPerKiloToken, 30)).toBeLessThan(0.1);
+    expect(off(model.coefficients.baseMs, 35)).toBeLessThan(0.1);
+  });
+
   it('the cost model finds an endpoint that is slow in prefill alone', () => {
     const random = row(4);
     const model = new CostModel(usual.model);

@@ -17,9 +17,9 @@ function learnLine(ridge: AnchoredRidge, base: number, slope: number, count: num
   }
 }
 
-describe('an anchored forgetting ridge', () => {
+describe.each(['all', 'observed'] as const)('an anchored ridge that forgets %s', (forgetting) => {
   it('an anchored forgetting ridge begins at its prior', () => {
-    expect([...new AnchoredRidge(terms, 20).theta]).toEqual([20, 55]);
+    expect([...new AnchoredRidge(terms, 20, forgetting).theta]).toEqual([20, 55]);
   });
 
   it.each([
@@ -29,25 +29,17 @@ describe('an anchored forgetting ridge', () => {
   ])(
     'an anchored forgetting ridge finds %i + %i x from a prior that is up to four times wrong, within 300 observations',
     (base, slope, error) => {
-      const ridge = new AnchoredRidge(terms, 20);
+      const ridge = new AnchoredRidge(terms, 20, forgetting);
       learnLine(ridge, base, slope, 300);
       expect(Math.abs(ridge.theta[1]! / slope - 1)).toBeLessThan(error);
     },
   );
 
   it('an anchored forgetting ridge follows when the truth moves', () => {
-    const ridge = new AnchoredRidge(terms, 20);
+    const ridge = new AnchoredRidge(terms, 20, forgetting);
     learnLine(ridge, 40, 20, 2000);
     learnLine(ridge, 40, 60, 5000, 0.1, 2);
     expect(Math.abs(ridge.theta[1]! / 60 - 1)).toBeLessThan(0.05);
-  });
-
-  it('an anchored forgetting ridge lets a coefficient that is never excited drift back to its prior', () => {
-    const ridge = new AnchoredRidge(terms, 20);
-    learnLine(ridge, 40, 200, 500);
-    for (let i = 0; i < 20_000; i++) ridge.learn([1, 0], 40, forget);
-    expect(Math.abs(ridge.theta[1]! / 55 - 1)).toBeLessThan(0.1);
-    expect(Math.abs(ridge.theta[0]! / 40 - 1)).toBeLessThan(0.05);
   });
 
   it('an anchored forgetting ridge stays within its bounds and finite whatever it is told', () => {
@@ -56,7 +48,7 @@ describe('an anchored forgetting ridge', () => {
         fc.array(fc.tuple(fc.double(), fc.double(), fc.double()), { maxLength: 200 }),
         fc.double({ min: 0.9, max: 0.9999, noNaN: true }),
         (observations, lambda) => {
-          const ridge = new AnchoredRidge(terms, 20);
+          const ridge = new AnchoredRidge(terms, 20, forgetting);
           for (const [a, b, y] of observations) ridge.learn([a % 1e6, b % 1e6], y % 1e9, lambda);
           for (const [i, { low, high }] of terms.entries()) {
             expect(ridge.theta[i]).toBeGreaterThanOrEqual(low);
@@ -68,7 +60,7 @@ describe('an anchored forgetting ridge', () => {
   });
 
   it('an anchored forgetting ridge is not carried away by one outlier in ten', () => {
-    const ridge = new AnchoredRidge(terms, 20);
+    const ridge = new AnchoredRidge(terms, 20, forgetting);
     const random = row(3);
     for (let i = 0; i < 2000; i++) {
       const x = [1, random() * 10];
@@ -79,12 +71,12 @@ describe('an anchored forgetting ridge', () => {
   });
 
   it('an anchored forgetting ridge goes on from a saved state, of which all or nothing is still believed', () => {
-    const ridge = new AnchoredRidge(terms, 20);
+    const ridge = new AnchoredRidge(terms, 20, forgetting);
     learnLine(ridge, 40, 20, 1000);
-    const whole = new AnchoredRidge(terms, 20);
+    const whole = new AnchoredRidge(terms, 20, forgetting);
     expect(whole.restore(ridge.save(), 1)).toBe(true);
     for (const [i, value] of [...ridge.theta].entries()) expect(whole.theta[i]).toBeCloseTo(value, 1);
-    const none = new AnchoredRidge(terms, 20);
+    const none = new AnchoredRidge(terms, 20, forgetting);
     none.restore(ridge.save(), 0);
     for (const [i, { prior }] of terms.entries()) expect(none.theta[i]).toBeCloseTo(prior, 6);
   });
@@ -94,8 +86,36 @@ describe('an anchored forgetting ridge', () => {
     ['a number that is none', { matrix: [1, 0, 0, Number.NaN], vector: [1, 1], count: 1 }],
     ['a matrix that cannot be solved', { matrix: [0, 0, 0, 0], vector: [1, 1], count: 1 }],
   ])('an anchored forgetting ridge refuses a state of %s and stays as it is', (_what, state) => {
-    const ridge = new AnchoredRidge(terms, 20);
+    const ridge = new AnchoredRidge(terms, 20, forgetting);
     expect(ridge.restore(state, 1)).toBe(false);
     expect([...ridge.theta]).toEqual([20, 55]);
+  });
+});
+
+describe('what an anchored ridge forgets', () => {
+  it('an anchored forgetting ridge lets a coefficient that is never excited drift back to its prior', () => {
+    const ridge = new AnchoredRidge(terms, 20);
+    learnLine(ridge, 40, 200, 500);
+    for (let i = 0; i < 20_000; i++) ridge.learn([1, 0], 40, forget);
+    expect(Math.abs(ridge.theta[1]! / 55 - 1)).toBeLessThan(0.1);
+    expect(Math.abs(ridge.theta[0]! / 40 - 1)).toBeLessThan(0.05);
+  });
+
+  it('an anchored ridge that forgets what is observed keeps an unexcited coefficient ten times as long', () => {
+    const [whole, observed] = (['all', 'observed'] as const).map((forgetting) => {
+      const ridge = new AnchoredRidge(terms, 20, forgetting);
+      learnLine(ridge, 40, 200, 500);
+      for (let i = 0; i < 10_000; i++) ridge.learn([1, 0], 40, forget);
+      return ridge.theta[1]!;
+    });
+    expect(Math.abs(observed! / 200 - 1)).toBeLessThan(0.1);
+    expect(whole).toBeLessThan(150);
+  });
+
+  it('an anchored ridge that forgets what is observed returns a coefficient to its prior in the end', () => {
+    const ridge = new AnchoredRidge(terms, 20, 'observed');
+    learnLine(ridge, 40, 200, 500);
+    for (let i = 0; i < 200_000; i++) ridge.learn([1, 0], 40, forget);
+    expect(Math.abs(ridge.theta[1]! / 55 - 1)).toBeLessThan(0.1);
   });
 });

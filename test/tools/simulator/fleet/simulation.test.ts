@@ -54,6 +54,22 @@ function traffic(count: number, gapMs: number, groups = 8, seed = 1): Workload {
   return { blockTokens: 64, contents: ids.end + 1, sessions, parts: ['traffic'] };
 }
 
+/** One kind of prompt after another, none of which shares anything: number, milliseconds between two, tokens. */
+function prompts(...kinds: readonly (readonly [count: number, gapMs: number, tokens: number])[]): Workload {
+  const random = new RandomStream(1, 'prompts');
+  const ids = new ContentIds();
+  let startMs = 0;
+  const sessions = kinds.flatMap(([count, gapMs, tokens]) =>
+    Array.from({ length: count }, (): Session => {
+      startMs += random.exponential(gapMs);
+      const promptTokens = Math.round(tokens * (0.5 + random.uniform()));
+      const chain = new GrowingText(64, ids).append(promptTokens + 40).chain();
+      return { startMs, part: 0, turns: [{ promptTokens, outputTokens: 40, chain, thinkMs: 0 }] };
+    }),
+  );
+  return { blockTokens: 64, contents: ids.end + 1, sessions, parts: ['prompts'] };
+}
+
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 describe('a simulated fleet behind the real core', () => {
@@ -202,6 +218,20 @@ describe('a simulated fleet behind the real core', () => {
       expect(slots({ ablation })).not.toEqual(slots({}));
     },
   );
+
+  test('a learning picker keeps the price of prefill that long prompts showed through minutes of short ones', () => {
+    const { learning } = simulate(
+      prompts([400, 100, 6_000], [9_000, 20, 120]),
+      configurationOf('learned'),
+      fleet(4),
+      1,
+    );
+    const price = (timeMs: number) =>
+      learning!.find((sample) => sample.timeMs >= timeMs)!.coefficients.prefillMsPerKiloToken;
+    const shown = price(45_000);
+    expect(Math.abs(price(200_000) / shown - 1)).toBeLessThan(0.15);
+    expect(learning!.at(-1)!.samples).toBeGreaterThan(9_000);
+  });
 
   test('weights that are fitted to learned costs move the profile’s own scorers', () => {
     const { adaptation, scheduling } = configurationOf('default');
