@@ -33,6 +33,7 @@ describe('informed endpoints', () => {
     const table = new EndpointTable(core);
     const { added } = new SlotTable(smallSizes.endpoints).apply([endpointOf('a', '127.0.0.1', port)]);
     for (const { slot, generation } of added) table.open(slot, generation);
+    let clockMs = 1_000;
     const read = await new Promise<ReturnType<EndpointTable['read']>>((resolve) => {
       const informer = new MetricsInformer({
         reader: new PageReader(
@@ -43,7 +44,7 @@ describe('informed endpoints', () => {
           () => {},
         ),
         log: { info() {}, warn() {} },
-        now: () => 1234,
+        now: () => clockMs,
         sink: {
           publish(slot, _, signals, nowMs) {
             const applied = table.publish(slot, signals, nowMs);
@@ -55,8 +56,9 @@ describe('informed endpoints', () => {
         },
         intervalMs: 1,
       });
-      // The clock stands still, so that the time of the signals is known; the first poll is due at once.
       informer.setEndpoints(added);
+      // From here on the clock stands still, so that the time of the signals is known; the first poll is due.
+      clockMs = 1_234;
     });
     server.close();
     expect(read).toMatchObject({
