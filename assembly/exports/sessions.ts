@@ -27,10 +27,23 @@ export {
 } from '../gate/sessions-found';
 export {
   AGES,
+  NEWS_ANCHOR,
+  NEWS_BEFORE,
+  NEWS_BEGINS,
+  NEWS_EARLY_ANCHOR,
+  NEWS_GENERATION,
+  NEWS_PREFIX,
+  NEWS_SHARED,
+  NEWS_SLOT,
+  NEWS_TOKENS,
+  NEWS_WRITTEN,
   NO_HOME,
   SESSION_IDLE,
   SESSION_LAPSED,
   SESSION_LISTED,
+  SESSION_NEWS,
+  SESSION_NEWS_BYTES,
+  SESSION_NEWS_HEAD_BYTES,
   SESSION_RUNNING,
   SESSION_STATE,
   SESSIONS_AGAIN_LAPSED,
@@ -61,9 +74,16 @@ export {
   SESSIONS_SMALL,
   SESSIONS_UNCOUNTED,
   sessionAddress,
+  sessionNewsAddress,
   sessionsCounter,
   sessionsHeld,
 } from '../gate/sessions-layout';
+export {
+  sessionIsElsewhere,
+  sessionsHear,
+  sessionsPeerGone,
+  sessionsTell,
+} from '../gate/sessions-peers';
 export { sessionsAgeEnd, sessionsKeptFor, sessionsPauses, sessionsPausesSum } from '../gate/sessions-returns';
 export { LOOK_HELD, waitSlotNeed } from '../gate/sessions-room';
 export {
@@ -78,5 +98,5 @@ export {
   TALLY_LAPSED,
   TALLY_RUNNING,
 } from '../gate/sessions-tally';
-export { turnsCheck } from '../gate/sessions-turns';
+export { chargesOfPeers, turnsCheck } from '../gate/sessions-turns';
 export { sessionsConfigure, sessionsGive, sessionsTick } from '../gate/sessions-upkeep';

@@ -2,7 +2,7 @@
 // that one's place, and what room it needs.
 //
 // Owns: scratch of one decision of this thread, nothing in shared memory. Commit lock held while a session is read.
-import { NO_HOME, SESSION_IDLE, SESSION_RUNNING, Session, sessionAt, WAS_FORGOTTEN } from './sessions-layout';
+import { hasTurn, NO_HOME, SESSION_IDLE, Session, sessionAt, WAS_FORGOTTEN } from './sessions-layout';
 import { classOf, keptAge } from './sessions-returns';
 
 // Fates of the place of the session.
@@ -79,7 +79,7 @@ export function noteFound(entry: u32, byHeader: bool, now: f64): void {
     return;
   }
   const session = sessionAt(entry);
-  if (session.state == SESSION_RUNNING) {
+  if (hasTurn(session)) {
     foundFate = FOUND_FORK;
     return;
   }

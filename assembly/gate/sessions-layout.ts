@@ -2,9 +2,10 @@
 //
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
 // each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), SESSION_PREFIXES counted
-// prefixes (16 bytes each), REQUESTS turns (16 bytes each), and SESSION_COLUMNS columns of SLOTS cells. All is
-// written under the commit lock; the anchor table is read without one. A region of zeros is a valid one without
-// sessions.
+// prefixes (16 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
+// peers (SessionNewsHead, SESSION_NEWS records of 56 bytes and one for what a peer tells). All is written under the
+// commit lock, but the last record (control thread); the anchor table and the news are read without one. A region of
+// zeros is a valid one without sessions.
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { REQUESTS, SLOTS } from '../memory';
@@ -22,7 +23,10 @@ export class SessionsHead {
   mode: u32;
   /** Share of a cache below which a prompt is nobody's turn · control thread · commit lock. */
   small: f32;
-  /** Milliseconds in which an engine computes as many tokens as its cache holds · control thread · commit lock. */
+  /**
+   * Milliseconds in which an engine computes as many tokens as its cache holds, or has them back from its tiers ·
+   * control thread · commit lock.
+   */
   refill: f32;
   /** Milliseconds of the pool clock of the latest event · any thread · commit lock. */
   clock: f64;
@@ -141,7 +145,10 @@ export class Session {
   older: u32;
   /** Entry used on its home after it, 0 = none · any thread · commit lock. */
   newer: u32;
-  /** Ledger entry + 1 of its running turn, 0 = none · any thread · commit lock. */
+  /**
+   * Ledger entry + 1 of its running turn, 0 = none; of an idle session that has a turn in flight at a peer, the tag of
+   * the peer · any thread · commit lock.
+   */
   ticket: u32;
   /** Chain hash of the last block that it shares · any thread · commit lock. */
   prefix: u64;
@@ -172,6 +179,8 @@ export const HAS_RETURNED: u8 = 0x40;
 /** Bit of `ages`: its header names it, and that is its early anchor. */
 export const IS_NAMED: u8 = 0x20;
 export const COUNTED_AGES: u8 = 0x1f;
+/** Bit of the tag of a peer, which tells it from a ledger entry. */
+export const PEER_TAG: u32 = 0x80000000;
 
 /** Anchors: buckets of 8 words, each the upper 48 bits of a hash and the number of an entry. */
 export const SESSION_ANCHORS: u32 = 262144;
@@ -219,16 +228,62 @@ export const SESSIONS_UNLISTED: u32 = 5; // tokens without an entry used since t
 export const SESSIONS_OTHERS_RUNNING: u32 = 6; // tokens of running requests without an entry
 export const SESSION_COLUMNS: u32 = 7;
 
+/** Head of the news for peers. */
+@unmanaged
+export class SessionNewsHead {
+  /** 1 = turns are told to peers · control thread · commit lock, read without it. */
+  tells: u32;
+  /** Records that were ever written · any thread · commit lock, read without it. */
+  written: u32;
+}
+
+/** A turn that begins or ends, as replicas tell it to each other. */
+@unmanaged
+export class SessionNews {
+  /** Anchor that its session had before, 0 = it is new or the turn ends · any thread · commit lock. */
+  before: u64;
+  /** Anchor of its session now · any thread · commit lock. */
+  anchor: u64;
+  /** Its early anchor, 0 = none · any thread · commit lock. */
+  earlyAnchor: u64;
+  /** Chain hash of the last block that it shares, 0 = none · any thread · commit lock. */
+  prefix: u64;
+  /** Endpoint slot · any thread · commit lock. */
+  slot: u32;
+  /** Generation of the slot · any thread · commit lock. */
+  generation: u32;
+  /** Tokens of its prompt, with the output at its end · any thread · commit lock. */
+  tokens: u32;
+  /** Those of them that it shares · any thread · commit lock. */
+  shared: u32;
+  /** 1 = it begins, 0 = it ends · any thread · commit lock. */
+  begins: u32;
+  private unused0: u32;
+}
+
+/** Records that are kept until the control thread reads them. */
+export const SESSION_NEWS: u32 = 1024;
+export const SESSION_NEWS_BYTES: usize = 56;
+export const SESSION_NEWS_HEAD_BYTES: usize = 8;
+
 let head: usize = 0;
 let entries: usize = 0;
 let anchors: usize = 0;
 let prefixes: usize = 0;
 let turns: usize = 0;
 let columns: usize = 0;
+let news: usize = 0;
 
 export function sessionsRegionBytes(p: u32, requests: u32): u64 {
   const tables = SESSION_ENTRIES * SESSION_BYTES + SESSION_ANCHORS * 8 + SESSION_PREFIXES * offsetof<CountedPrefix>();
-  return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + <u64>p * 4 * SESSION_COLUMNS;
+  return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + columnsBytes(p) + NEWS_REGION_BYTES;
+}
+
+const NEWS_REGION_BYTES: u64 = SESSION_NEWS_HEAD_BYTES + <u64>(SESSION_NEWS + 1) * SESSION_NEWS_BYTES;
+
+/** Bytes of the columns; what follows is aligned. */
+function columnsBytes(p: u32): u64 {
+  return (<u64>p * 4 * SESSION_COLUMNS + 7) & ~7;
 }
 
 /** Takes the sizes of the attached memory. */
@@ -239,6 +294,21 @@ export function sessionsBind(region: usize): void {
   prefixes = anchors + SESSION_ANCHORS * 8;
   turns = prefixes + SESSION_PREFIXES * offsetof<CountedPrefix>();
   columns = turns + <usize>REQUESTS * TURN_BYTES;
+  news = columns + <usize>columnsBytes(SLOTS);
+}
+
+export function sessionNewsHead(): SessionNewsHead {
+  return changetype<SessionNewsHead>(news);
+}
+
+/** Address of the news. */
+export function sessionNewsAddress(): usize {
+  return news;
+}
+
+/** @param at number of a record modulo SESSION_NEWS, or SESSION_NEWS for what a peer tells */
+export function sessionNewsAt(at: u32): SessionNews {
+  return changetype<SessionNews>(news + SESSION_NEWS_HEAD_BYTES + <usize>at * SESSION_NEWS_BYTES);
 }
 
 export function sessionsHead(): SessionsHead {
@@ -331,6 +401,16 @@ export function isSession(entry: u32): bool {
   return entry != 0 && entry < SESSION_ENTRIES;
 }
 
+/** Whether a session has a turn in flight at a peer: idle here, with the tag of the peer. */
+export function isElsewhere(session: Session): bool {
+  return session.state == SESSION_IDLE && (session.ticket & PEER_TAG) != 0;
+}
+
+/** Whether a session has a turn in flight, here or at a peer: a further prompt goes on beside it. */
+export function hasTurn(session: Session): bool {
+  return session.state == SESSION_RUNNING || isElsewhere(session);
+}
+
 /** Address of a session's fields. */
 export function sessionAddress(entry: u32): usize {
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
@@ -360,3 +440,13 @@ export function addToSessionsColumn(column: u32, slot: u32, by: u32): void {
 
 export const SESSIONS_HEAD_HELD: usize = offsetof<SessionsHead>('held');
 export const SESSION_STATE: usize = offsetof<Session>('state');
+export const NEWS_WRITTEN: usize = offsetof<SessionNewsHead>('written');
+export const NEWS_BEFORE: usize = offsetof<SessionNews>('before');
+export const NEWS_ANCHOR: usize = offsetof<SessionNews>('anchor');
+export const NEWS_EARLY_ANCHOR: usize = offsetof<SessionNews>('earlyAnchor');
+export const NEWS_PREFIX: usize = offsetof<SessionNews>('prefix');
+export const NEWS_SLOT: usize = offsetof<SessionNews>('slot');
+export const NEWS_GENERATION: usize = offsetof<SessionNews>('generation');
+export const NEWS_TOKENS: usize = offsetof<SessionNews>('tokens');
+export const NEWS_SHARED: usize = offsetof<SessionNews>('shared');
+export const NEWS_BEGINS: usize = offsetof<SessionNews>('begins');

@@ -2,7 +2,8 @@
 //
 // Owns: the thread's CANDIDATES column while it looks. Commit lock held throughout, but for waitSlotNeed(). The order
 // of a look: a small prompt needs no place; a pool with room to spare has one for all; a protected session has its
-// own; any other turn must fit beside what is protected, or is held.
+// own; any other turn must fit beside what is protected, or is held. Of a cache, replicas whose sessions are not known
+// have their share.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -10,11 +11,12 @@ import { COLUMN_STATE, STATE_FREE } from '../endpoints';
 import { CANDIDATES, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { othersWait } from './bands';
-import { ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
+import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
 import { noteFound } from './sessions-found';
 import {
+  hasTurn,
   NO_HOME,
   SESSION_IDLE,
   SESSION_RUNNING,
@@ -69,7 +71,7 @@ function isCandidate(slot: u32): bool {
 }
 
 function takeSession(found: u32): void {
-  const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
+  const running = found != 0 && hasTurn(sessionAt(found));
   known = running ? 0 : found;
   parent = running ? found : 0;
 }
@@ -110,7 +112,7 @@ function needOf(slot: u32): u32 {
 
 /** Tokens by which the room of an endpoint exceeds what the turn needs; one that nobody uses always has room. */
 function spare(slot: u32): f64 {
-  const capacity = <f64>cacheTokens(slot);
+  const capacity = <f64>cacheTokens(slot) * <f64>gateHead().share;
   if (capacity <= 0) return Infinity;
   const used = <f64>sessionsUsed(slot);
   return used == 0 ? Infinity : capacity * (1 - <f64>sessionsGiven().spared + excess) - used - <f64>needOf(slot);

@@ -6,6 +6,7 @@
 //
 // A turn is written before its session is running, and a session that runs names the entry of its turn: a repair finds
 // out from both what was left half done.
+import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
@@ -31,6 +32,7 @@ import { anchoredBlocks, anchorOf, anchorWordOf, sessionOf, setAnchors } from '.
 import { noteFound, noteUncounted } from './sessions-found';
 import {
   addToSessionsColumn,
+  hasTurn,
   IS_NAMED,
   SESSION_COUNTERS,
   SESSION_IDLE,
@@ -67,6 +69,7 @@ import {
   turnAt,
   WAS_FORGOTTEN,
 } from './sessions-layout';
+import { tellBegin, tellEnd } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
 import { noteReturn } from './sessions-returns';
 
@@ -85,6 +88,15 @@ let soughtBlocks: u32 = 0;
 let soughtHash: u64 = 0;
 /** Counter of what its header and the prompt disagree on, SESSION_COUNTERS = nothing. */
 let disagreement: u32 = SESSION_COUNTERS;
+
+/** Charges of this thread stand for requests of peers. For simulations, in which a peer's load is charged. */
+let ofPeers: bool = false;
+
+/** @param peers 1 = the next charges of this thread stand for requests of peers, which tell their turns themselves */
+export function chargesOfPeers(peers: u32): void {
+  if (ASSERTIONS) assert(peers <= 1, 'charges are of peers or not');
+  ofPeers = peers != 0;
+}
 
 function hashAt(block: u32): u64 {
   return load<u64>(HASHES + ((<usize>block) << 3));
@@ -126,8 +138,8 @@ function seekNamed(name: u64): void {
   const byPrompt = sought;
   const named = anchorOf(name);
   if (named != 0) {
-    disagreement = byPrompt == 0 && sessionAt(named).state != SESSION_RUNNING ? SESSIONS_REWRITTEN : SESSIONS_MERGED;
-    if (sessionAt(named).state == SESSION_RUNNING) {
+    disagreement = byPrompt == 0 && !hasTurn(sessionAt(named)) ? SESSIONS_REWRITTEN : SESSIONS_MERGED;
+    if (hasTurn(sessionAt(named))) {
       // A turn of it is in flight: this one is of another conversation under the same header.
       if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) sought = 0;
       return;
@@ -136,7 +148,7 @@ function seekNamed(name: u64): void {
     soughtBlocks = 0;
     soughtHash = name;
   } else if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) {
-    if (sessionAt(byPrompt).state == SESSION_RUNNING) return;
+    if (hasTurn(sessionAt(byPrompt))) return;
     // Another header names the session that the prompt goes on from, or it is the same prompt of another client.
     if (request().blocks > soughtBlocks) disagreement = SESSIONS_RENAMED;
     sought = 0;
@@ -317,12 +329,12 @@ export function turnKeeps(index: u32, slot: u32, tokens: u32): void {
  * @param first whether it is the first pick of its request
  */
 export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): void {
-  if (!sessionsOn()) return;
+  if (!sessionsOn() || ofPeers) return;
   const now = tick(request().now);
   const prompt = request().promptTokens;
   const counted = first && request().blocks >= BLOCKS_MIN && !isSmall(prompt, slot);
   const found = counted ? soughtSession() : 0;
-  const running = found != 0 && sessionAt(found).state == SESSION_RUNNING;
+  const running = found != 0 && hasTurn(sessionAt(found));
   const entry = !counted ? 0 : found != 0 && !running ? found : sessionTake();
   if (counted) noteTurn(found, now);
   if (entry == 0) {
@@ -335,9 +347,11 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     turn.kind = (request().flags & DECIDE_SESSION_ENDS) != 0 ? TURN_LAST : 0;
     turn.tokens = prompt;
     turn.generation = entryAt(index).generation;
+    const before = entry == found ? sessionAt(entry).anchor : 0;
     if (entry == found) continueSession(entry, slot, uncached, index + 1, now);
     else beginSession(entry, running ? found : 0, slot, index + 1, now);
     anchorSession(entry);
+    tellBegin(entry, before);
   }
   forget(slot);
 }
@@ -372,6 +386,7 @@ export function turnsSeen(now: f64): void {
 
 function endSession(turn: SessionTurn): void {
   sessionEnd(turn.session, sessionsHead().clock);
+  tellEnd(turn.session);
   if (turn.kind != TURN_LAST) return;
   sessionFree(turn.session);
   sessionsCount(SESSIONS_ENDED, 1);

@@ -11,6 +11,8 @@ import * as column from '../columns/column';
 import { COLUMN_PREFILL_RATE_PEAK, COLUMN_STATE, STATE_FREE } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
 import { isTime } from '../preconditions';
+import { returnPrice } from '../prefix/match';
+import { gateHead } from './layout';
 import { sessionFree, sessionLapse, sessionsUsed } from './sessions';
 import {
   NO_HOME,
@@ -29,6 +31,7 @@ import {
   sessionsOn,
   setTokensLeft,
 } from './sessions-layout';
+import { endElsewhere } from './sessions-peers';
 import { halveReturns, isKept, noteAbsence, reckonKept } from './sessions-returns';
 import { cacheTokens, turnsSeen } from './sessions-turns';
 
@@ -41,6 +44,8 @@ const SPACIOUS: f64 = 0.9;
 /** Entries that a tick looks at, and sessions that it lets lapse. */
 const LOOKED_AT: u32 = 4096;
 const HALVED_MS: f64 = 1_800_000;
+/** Least price at which a tier gives back what the GPU forgets, beside computing it: to keep has a worth then. */
+const PRICE_MIN: f32 = 0.01;
 
 /**
  * Turns the sessions on or off, or changes their settings. Takes the commit lock.
@@ -128,7 +133,7 @@ function reckonLeft(): f64 {
   let capacity: f64 = 0;
   let taken: f64 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
-    const tokens = <f64>cacheTokens(slot);
+    const tokens = <f64>cacheTokens(slot) * <f64>gateHead().share;
     if (tokens <= 0 || column.u32(COLUMN_STATE, slot) == STATE_FREE) continue;
     capacity += tokens;
     taken += <f64>sessionsUsed(slot);
@@ -166,6 +171,7 @@ export function sessionsTick(now: f64): u32 {
   for (let i: u32 = min(made, LOOKED_AT); i != 0; i--) {
     head.looked = (head.looked % made) + 1;
     const session = sessionAt(head.looked);
+    endElsewhere(session, now);
     if (session.home != NO_HOME && session.state > SESSION_RUNNING) noteAbsence(session, now);
     if (life > 0 && session.state == SESSION_LAPSED && now - session.lastUse > life) sessionFree(head.looked);
   }
@@ -173,7 +179,7 @@ export function sessionsTick(now: f64): u32 {
     head.halved = now;
     halveReturns();
   }
-  head.refill = refillTime();
+  head.refill = refillTime() * max<f32>(returnPrice(), PRICE_MIN);
   head.smallTokens = smallEverywhere();
   turnsSeen(now);
   lapseIdle(now);

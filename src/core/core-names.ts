@@ -377,7 +377,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 35,
+  LAYOUT_VERSION: 36,
   LOOK_HELD: 3,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
@@ -410,6 +410,16 @@ export const CORE = {
   MODE_BODY: 1,
   MODE_EVENTS: 0,
   NAME_BYTES_MAX: 1024,
+  NEWS_ANCHOR: 8,
+  NEWS_BEFORE: 0,
+  NEWS_BEGINS: 48,
+  NEWS_EARLY_ANCHOR: 16,
+  NEWS_GENERATION: 36,
+  NEWS_PREFIX: 24,
+  NEWS_SHARED: 44,
+  NEWS_SLOT: 32,
+  NEWS_TOKENS: 40,
+  NEWS_WRITTEN: 4,
   NOTED_DOUBTED: 2,
   NOTED_EJECTED: 1,
   NO_HOME: 65535,
@@ -740,6 +750,9 @@ export const CORE = {
   SESSION_IDLE: 2,
   SESSION_LAPSED: 4,
   SESSION_LISTED: 3,
+  SESSION_NEWS: 1024,
+  SESSION_NEWS_BYTES: 56,
+  SESSION_NEWS_HEAD_BYTES: 8,
   SESSION_RUNNING: 1,
   SESSION_STATE: 0,
   SHARE_BYTES: 64,
@@ -844,6 +857,7 @@ export interface CoreFunctions {
   briefColumnsAddress(): Usize;
   briefColumnsBytes(): U32;
   changesAddress(thread: U32): Usize;
+  chargesOfPeers(peers: U32): void;
   coefficientsAddress(): Usize;
   coefficientsWrite(from: Usize): U32;
   columnAddress(column: U32): Usize;
@@ -1052,7 +1066,9 @@ export interface CoreFunctions {
   sessionFound(): U32;
   sessionFree(entry: U32): void;
   sessionGrow(entry: U32, tokens: U32): void;
+  sessionIsElsewhere(entry: U32): U32;
   sessionLapse(entry: U32): void;
+  sessionNewsAddress(): Usize;
   sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
   sessionTake(): U32;
   sessionsAgeEnd(ages: U32): F64;
@@ -1061,6 +1077,7 @@ export interface CoreFunctions {
   sessionsCounter(counter: U32): F64;
   sessionsForgotten(slot: U32, capacity: U32): U32;
   sessionsGive(capacity: F32, usable: F32, lease: F32, life: F32): U32;
+  sessionsHear(tag: U32, now: F64): U32;
   sessionsHeld(): U32;
   sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
@@ -1068,12 +1085,14 @@ export interface CoreFunctions {
   sessionsOtherEnds(slot: U32, tokens: U32): void;
   sessionsPauses(age: U32): F64;
   sessionsPausesSum(): F64;
+  sessionsPeerGone(tag: U32): U32;
   sessionsProtected(slot: U32): U32;
   sessionsRefill(): F32;
   sessionsRepair(): void;
   sessionsShared(slot: U32): U32;
   sessionsTallied(figure: U32): F64;
   sessionsTally(since: F64): void;
+  sessionsTell(tells: U32): U32;
   sessionsTick(now: F64): U32;
   sessionsUsed(slot: U32): U32;
   setAnchors(entry: U32, anchor: U64, early: U64): void;
@@ -1136,6 +1155,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     briefColumnsAddress: exports.briefColumnsAddress,
     briefColumnsBytes: exports.briefColumnsBytes,
     changesAddress: exports.changesAddress,
+    chargesOfPeers: exports.chargesOfPeers,
     coefficientsAddress: exports.coefficientsAddress,
     coefficientsWrite: exports.coefficientsWrite,
     columnAddress: exports.columnAddress,
@@ -1285,7 +1305,9 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionFound: exports.sessionFound,
     sessionFree: exports.sessionFree,
     sessionGrow: exports.sessionGrow,
+    sessionIsElsewhere: exports.sessionIsElsewhere,
     sessionLapse: exports.sessionLapse,
+    sessionNewsAddress: exports.sessionNewsAddress,
     sessionOf: exports.sessionOf,
     sessionTake: exports.sessionTake,
     sessionsAgeEnd: exports.sessionsAgeEnd,
@@ -1294,6 +1316,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsCounter: exports.sessionsCounter,
     sessionsForgotten: exports.sessionsForgotten,
     sessionsGive: exports.sessionsGive,
+    sessionsHear: exports.sessionsHear,
     sessionsHeld: exports.sessionsHeld,
     sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
@@ -1301,12 +1324,14 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsOtherEnds: exports.sessionsOtherEnds,
     sessionsPauses: exports.sessionsPauses,
     sessionsPausesSum: exports.sessionsPausesSum,
+    sessionsPeerGone: exports.sessionsPeerGone,
     sessionsProtected: exports.sessionsProtected,
     sessionsRefill: exports.sessionsRefill,
     sessionsRepair: exports.sessionsRepair,
     sessionsShared: exports.sessionsShared,
     sessionsTallied: exports.sessionsTallied,
     sessionsTally: exports.sessionsTally,
+    sessionsTell: exports.sessionsTell,
     sessionsTick: exports.sessionsTick,
     sessionsUsed: exports.sessionsUsed,
     setAnchors: exports.setAnchors,

@@ -1,5 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestLoad } from '../core/load-table.js';
+import type { SessionTold } from '../core/session-news.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
 /** Sender, receiver and time of a message. */
@@ -45,6 +46,11 @@ export interface Spending {
   readonly tokens: number;
 }
 
+/** A turn of a session that begins or ends on an endpoint. */
+export interface TurnNews extends SessionTold {
+  readonly endpoint: bigint;
+}
+
 /** Update of a replica about itself. */
 export interface UpdateBody {
   readonly kind: 'update';
@@ -60,6 +66,8 @@ export interface UpdateBody {
   readonly placements: readonly Placement[];
   readonly ejections: readonly EjectionNews[];
   readonly spendings: readonly Spending[];
+  /** Turns of sessions in their order. */
+  readonly turns: readonly TurnNews[];
   /** Learned state of the adaptation, as JSON; undefined = not in this update. */
   readonly learned: Uint8Array | undefined;
 }
@@ -91,7 +99,7 @@ export type MessageBody = UpdateBody | RequestBody | PieceBody;
 export type Message = Envelope & MessageBody;
 
 /** Raised when older messages would be misread, or their block hashes name other blocks. */
-const VERSION = 3;
+const VERSION = 4;
 /** Flag of a message that ends with a MAC. */
 const SIGNED = 1;
 /** Bytes of a MAC: HMAC-SHA-256, cut (RFC 2104, section 5). */
@@ -100,6 +108,8 @@ const MAC_BYTES = 16;
 const LOAD_MAX = 2 ** 31 - 1;
 const TIME_MS_MAX = 8.64e15;
 const COUNT_MAX = Number.MAX_SAFE_INTEGER;
+/** Tokens of one turn: sums of them stay within 32 bits. */
+const TURN_TOKENS_MAX = 2 ** 24;
 
 /** Bytes of a block of SHA-256. */
 const BLOCK_BYTES = 64;
@@ -131,11 +141,17 @@ const FULL = 1;
 const LEAVES = 2;
 const PARENT = 1;
 const TAIL = 2;
+/** What a turn has. */
+const TURN_BEGINS = 1;
+const TURN_BEFORE = 2;
+const TURN_EARLY = 4;
+const TURN_PREFIX = 8;
 /** Least bytes of the parts of a message, to bound their number by the bytes that are there. */
 const LOAD_BYTES = 16;
 const PLACEMENT_BYTES = 10;
 const EJECTION_BYTES = 9;
 const SPENDING_BYTES = 9;
+const TURN_BYTES = 19;
 
 const LOAD_FIELDS = ['requests', 'tokens', 'prefill', 'prompt', 'output', 'pending', 'held', 'charged'] as const;
 
@@ -178,9 +194,28 @@ function writeUpdate(to: WireWriter, update: Update): void {
     to.text(tenant);
     to.float(tokens);
   }
+  to.number(update.turns.length);
+  for (const turn of update.turns) writeTurn(to, turn);
   const { learned = new Uint8Array(0) } = update;
   to.number(learned.length);
   to.raw(learned);
+}
+
+function writeTurn(to: WireWriter, turn: TurnNews): void {
+  const { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared } = turn;
+  const flags =
+    (begins ? TURN_BEGINS : 0) |
+    (before === 0n ? 0 : TURN_BEFORE) |
+    (earlyAnchor === 0n ? 0 : TURN_EARLY) |
+    (prefix === 0n ? 0 : TURN_PREFIX);
+  to.byte(flags);
+  to.word(endpoint);
+  to.word(anchor);
+  if (before !== 0n) to.word(before);
+  if (earlyAnchor !== 0n) to.word(earlyAnchor);
+  if (prefix !== 0n) to.word(prefix);
+  to.number(tokens);
+  to.number(shared);
 }
 
 function writePlacement(to: WireWriter, { endpoint, parent, hashes, tail }: Placement): void {
@@ -272,8 +307,19 @@ function readUpdate(from: WireReader, envelope: Envelope): Update {
     placements: list(from, PLACEMENT_BYTES, () => readPlacement(from)),
     ejections: list(from, EJECTION_BYTES, () => ({ endpoint: from.word(), out: from.byte() !== 0 })),
     spendings: list(from, SPENDING_BYTES, () => ({ tenant: from.text(), tokens: amount(from, 'tokens', COUNT_MAX) })),
+    turns: list(from, TURN_BYTES, () => readTurn(from)),
     learned: readLearned(from),
   };
+}
+
+function readTurn(from: WireReader): TurnNews {
+  const flags = from.byte();
+  const [endpoint, anchor] = [from.word(), from.word()];
+  const wordIf = (flag: number) => ((flags & flag) === 0 ? 0n : from.word());
+  const [before, earlyAnchor, prefix] = [wordIf(TURN_BEFORE), wordIf(TURN_EARLY), wordIf(TURN_PREFIX)];
+  const [tokens, shared] = [count(from, 'tokens', TURN_TOKENS_MAX), count(from, 'shared', TURN_TOKENS_MAX)];
+  if (shared > tokens) throw new WireError(`shared is ${shared}, and the turn has ${tokens} tokens`, 'value');
+  return { begins: (flags & TURN_BEGINS) !== 0, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared };
 }
 
 function readLearned(from: WireReader): Uint8Array | undefined {

@@ -1,6 +1,6 @@
 import type { ExportedSegment } from '../core/index-export.js';
 import type { LoadSum } from './endpoint-sums.js';
-import type { EjectionNews, LoadRow, Placement, Spending } from './messages.js';
+import type { EjectionNews, LoadRow, Placement, Spending, TurnNews } from './messages.js';
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
@@ -14,6 +14,8 @@ export interface ReplicatedPool {
   loads(all: boolean): Iterable<LoadRow>;
   /** Passes the prompts placed since the last call. @returns records that were lost before they were read */
   placements(visit: (placement: Placement) => void): number;
+  /** Passes the turns of sessions since the last call. @returns turns that were lost before they were read */
+  turns(visit: (turn: TurnNews) => void): number;
   /** Endpoints that were ejected or taken back here since the last call. */
   ejections(): readonly EjectionNews[];
   /** Endpoints that are out now. */
@@ -24,6 +26,10 @@ export interface ReplicatedPool {
   learned(): Uint8Array | undefined;
   applyLoad(endpoint: bigint, load: LoadSum): void;
   applyPlacements(placements: readonly Placement[]): void;
+  /** Takes the turns of a peer, in their order. */
+  applyTurns(replica: string, turns: readonly TurnNews[]): void;
+  /** A peer is gone, or turns of it were missed: those in flight there are no longer. */
+  forgetTurns(replica: string): void;
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;

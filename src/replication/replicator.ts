@@ -15,6 +15,7 @@ import {
   type PieceBody,
   type Placement,
   type SnapshotRequest,
+  type TurnNews,
   type Update,
   type UpdateBody,
 } from './messages.js';
@@ -34,6 +35,8 @@ const PEERS_AT_ONCE = 8;
 const NOTHING: readonly never[] = [];
 /** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
 const HASHES_MAX = 32_768;
+/** Size of a turn beside hashes. */
+const TURN_WORDS = 7;
 /** Bound on the segments of one piece: some 200 KiB. */
 const PIECE_SEGMENTS_MAX = 256;
 
@@ -70,6 +73,7 @@ export interface ReplicationCounts {
   lostPlacements: number;
   /** Placements that were not worth telling within the share. */
   untoldPlacements: number;
+  lostTurns: number;
   snapshotsSent: number;
   snapshotsTaken: number;
 }
@@ -84,6 +88,7 @@ export function noCounts(): ReplicationCounts {
     gaps: 0,
     lostPlacements: 0,
     untoldPlacements: 0,
+    lostTurns: 0,
     snapshotsSent: 0,
     snapshotsTaken: 0,
   };
@@ -108,6 +113,8 @@ export class Replicator {
   /** Placements since the last update. */
   #waiting: Placement[] = [];
   #waitingHashes = 0;
+  /** Turns of sessions since the last update. */
+  #turns: TurnNews[] = [];
   #dueMs = Number.NEGATIVE_INFINITY;
   #sequence = 0;
   #serial = 0;
@@ -221,7 +228,10 @@ export class Replicator {
     const began = this.#workMs();
     this.#nowMs = nowMs;
     const isNews = this.#publish();
-    for (const replica of this.#view.expire(nowMs)) this.#silent.note(replica, nowMs);
+    for (const replica of this.#view.expire(nowMs)) {
+      this.#silent.note(replica, nowMs);
+      this.#options.pool.forgetTurns(replica);
+    }
     this.#applyLoads();
     this.#ask();
     this.#pace.spent(this.#workMs() - began);
@@ -244,17 +254,25 @@ export class Replicator {
     const full = this.#nowMs - this.#fullMs >= FULL_MS;
     // Before the loads, which count the requests of these records.
     this.#takePlacements();
-    if (this.#nowMs < this.#dueMs && this.#waitingHashes < HASHES_MAX) return this.#waiting.length > 0;
+    if (this.#nowMs < this.#dueMs && this.#waitingHashes < HASHES_MAX) {
+      this.#takeTurns();
+      return this.#waiting.length + this.#turns.length > 0;
+    }
     const placements = this.#waiting;
     this.#waiting = [];
-    this.#waitingHashes = 0;
     const changed = pool.changed();
     const loads: readonly LoadRow[] = changed || full ? this.#told.changed(pool.loads(full), full) : NOTHING;
+    // Behind them: who hears that a request has ended hears that its turn has.
+    this.#takeTurns();
+    const turns = this.#turns;
+    this.#turns = [];
+    this.#waitingHashes = 0;
     const ejections = changed ? pool.ejections() : NOTHING;
     const spendings = pool.spendings(full);
     const learned = pool.learned();
-    const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, learned };
-    const news = loads.length + ejections.length + spendings.length + placements.length > 0 || learned !== undefined;
+    const first = { full, loads, ejections: full ? pool.ejected() : ejections, spendings, turns, learned };
+    const told = loads.length + ejections.length + spendings.length + turns.length + placements.length;
+    const news = told > 0 || learned !== undefined;
     if (!news && !full && this.#nowMs - this.#sentMs < HEARTBEAT_MS) return false;
     if (full) this.#fullMs = this.#nowMs;
     if (this.#pace.intervalMs > INTERVAL_MS_MIN) this.#dueMs = this.#nowMs + this.#pace.intervalMs;
@@ -262,6 +280,17 @@ export class Replicator {
     this.#send(this.#update({ ...first, ejections: unique([...first.ejections, ...ejections]), placements: some }));
     for (const more of rest) this.#send(this.#update({ placements: more }));
     return news;
+  }
+
+  /** Empties the ring of turns, also between two updates: it is small. */
+  #takeTurns(): void {
+    const lost = this.#options.pool.turns((turn) => {
+      this.#turns.push(turn);
+      this.#waitingHashes += TURN_WORDS;
+    });
+    if (lost === 0) return;
+    this.#sequence++;
+    this.counts.lostTurns += lost;
   }
 
   /** Empties the ring of placed prompts, also between two updates: it is small. */
@@ -292,6 +321,7 @@ export class Replicator {
       placements: [],
       ejections: [],
       spendings: [],
+      turns: [],
       learned: undefined,
       ...parts,
     };
@@ -366,6 +396,8 @@ export class Replicator {
       this.#fullMs = Number.NEGATIVE_INFINITY;
     }
     for (const news of update.ejections) pool.applyEjection(news);
+    if (gap || appeared || update.leaves) pool.forgetTurns(replica);
+    if (update.turns.length > 0 && update.seedCheck === seedCheck) pool.applyTurns(replica, update.turns);
     if (spent.length > 0) pool.applySpent(spent);
     if (update.learned !== undefined) pool.applyLearned(update.learned);
     if (!sharesIndex) this.#view.completedAll();

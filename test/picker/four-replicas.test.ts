@@ -63,10 +63,10 @@ describe.skipIf(skipReason !== '')(`four pickers behind round robin${skipReason}
   let nats: NatsServer;
   const started: ReplicaProcess[] = [];
 
-  async function start(count: number, group: string): Promise<readonly ReplicaProcess[]> {
+  async function start(count: number, group: string, more = ''): Promise<readonly ReplicaProcess[]> {
     const pickers: ReplicaProcess[] = [];
     for (let i = 0; i < count; i++) {
-      const picker = await ReplicaProcess.create(`${group}-${i}`, nats.port, group, true);
+      const picker = await ReplicaProcess.create(`${group}-${i}`, nats.port, group, true, more);
       started.push(picker);
       pickers.push(picker);
       await picker.start();
@@ -91,5 +91,26 @@ describe.skipIf(skipReason !== '')(`four pickers behind round robin${skipReason}
     const apart = await hitRate(four, 'apart');
     expect(shared).toBeGreaterThanOrEqual(0.97 * one);
     expect(apart).toBeLessThan(0.97 * one);
+  }, 180_000);
+
+  it('four that share recognise every later turn of an agent, whichever of them it comes to', async () => {
+    const shadow = 'featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow}}\n';
+    const four = await start(4, 'sessions', shadow);
+    const turnsOf = async (how: string) => {
+      const ports = four.map(({ metricsPort }) => metricsPort);
+      const counts = await Promise.all(ports.map((port) => metric(port, 'pointsman_session_turns_total', how)));
+      return counts.reduce((sum: number, count) => sum + (count ?? 0), 0);
+    };
+    const ended = async () => {
+      await indexesAreEqual(four);
+      await eventually('all know that the turns have ended', async () => {
+        const ports = four.map(({ metricsPort }) => metricsPort);
+        const peers = await Promise.all(ports.map((port) => metric(port, 'pointsman_endpoint_peer_requests')));
+        return peers.every((count) => count === 0);
+      });
+    };
+    await hitRate(four, 'agents', ended);
+    expect(await turnsOf('how="new"')).toBe(CONVERSATIONS);
+    expect(await turnsOf('how="prompt"')).toBe(CONVERSATIONS * (TURNS - 1));
   }, 180_000);
 });

@@ -179,6 +179,9 @@ class Node implements ReplicatedPool, ReplicaLink {
     for (const { hashes } of segments) for (const hash of hashes) this.prompts.add(hash);
   }
 
+  turns = () => 0;
+  applyTurns = () => undefined;
+  forgetTurns = () => undefined;
   ejections = () => [];
   ejected = () => [];
   spendings = () => [];

@@ -23,6 +23,7 @@ function update(sequence: number, parts: Partial<PeerUpdate> = {}): PeerUpdate {
     placements: [],
     ejections: [],
     spendings: [],
+    turns: [],
     learned: undefined,
     ...parts,
   };

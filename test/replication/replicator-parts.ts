@@ -1,5 +1,12 @@
 import type { ReplicaLink } from '../../dist/src/replication/link.js';
-import type { Envelope, LoadRow, Message, Spending, UpdateBody } from '../../dist/src/replication/messages.js';
+import type {
+  Envelope,
+  LoadRow,
+  Message,
+  Spending,
+  TurnNews,
+  UpdateBody,
+} from '../../dist/src/replication/messages.js';
 import type { ReplicatedPool } from '../../dist/src/replication/replicated-pool.js';
 import { Replicator, type ReplicatorOptions } from '../../dist/src/replication/replicator.js';
 
@@ -13,10 +20,22 @@ export class HeardPool implements ReplicatedPool {
   readonly heardTexts: string[] = [];
   readonly out: bigint[] = [];
   placed = 0;
+  /** Turns for peers. */
+  own: TurnNews[] = [];
+  /** Turns that peers told, and the peers whose turns were forgotten. */
+  readonly turnsHeard: (readonly [replica: string, anchor: bigint])[] = [];
+  readonly forgotten: string[] = [];
 
   changed = () => false;
   loads = (): Iterable<LoadRow> => [];
   placements: ReplicatedPool['placements'] = () => 0;
+  turns: ReplicatedPool['turns'] = (visit) => {
+    for (const turn of this.own.splice(0)) visit(turn);
+    return 0;
+  };
+  applyTurns: ReplicatedPool['applyTurns'] = (replica, turns) =>
+    void this.turnsHeard.push(...turns.map(({ anchor }) => [replica, anchor] as const));
+  forgetTurns: ReplicatedPool['forgetTurns'] = (replica) => void this.forgotten.push(replica);
   ejections = () => [];
   ejected = () => [];
   spendings: ReplicatedPool['spendings'] = () => [];
@@ -73,6 +92,7 @@ export function updateOf(
   return {
     ...{ kind: 'update', replica, epoch: START_MS, serial: sequence, sentAtMs: START_MS + clockMs, to: '' },
     ...{ sequence, seedCheck: 7, full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [] },
+    turns: [],
     learned: undefined,
     ...parts,
   };

@@ -212,6 +212,13 @@ const WATCHED: readonly Watched[] = [
     remedy: 'sharing takes its part of a core: raise --replication-cpu-percent, or make groups of replicas',
   },
   {
+    metric: 'pointsman_replication_lost_turns_total',
+    about: 'replicas',
+    what: 'turns of sessions were not told to other replicas',
+    severity: 'warning',
+    remedy: 'docs/guides/replicas.md',
+  },
+  {
     metric: 'pointsman_replication_bad_messages_total',
     about: 'replicas',
     what: 'messages of other replicas were refused',

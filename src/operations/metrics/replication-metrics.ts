@@ -19,6 +19,7 @@ export interface ReplicationFigures {
     readonly gaps: number;
     readonly lostPlacements: number;
     readonly untoldPlacements: number;
+    readonly lostTurns: number;
     readonly snapshotsSent: number;
     readonly snapshotsTaken: number;
   };
@@ -72,6 +73,11 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'untold_placements',
     'Placed prompts that were left out so that the exchange stays within --replication-cpu-percent.',
     ({ untoldPlacements }) => untoldPlacements,
+  );
+  counter(
+    'lost_turns',
+    'Turns of sessions that were not sent to other replicas: the ring was full.',
+    ({ lostTurns }) => lostTurns,
   );
 }
 

@@ -4,10 +4,11 @@ import { IndexLog } from '../../core/index-log.js';
 import { LoadTable, type RequestLoad, SLOT_WORDS } from '../../core/load-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PlacedPrompts, sameGeneration } from '../../core/placed-prompts.js';
+import { peerTag, SessionNews } from '../../core/session-news.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import type { LoadSum } from '../../replication/endpoint-sums.js';
 import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
-import type { EjectionNews, LoadRow, Placement, Spending } from '../../replication/messages.js';
+import type { EjectionNews, LoadRow, Placement, Spending, TurnNews } from '../../replication/messages.js';
 import type { ReplicatedPool } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
@@ -54,6 +55,7 @@ export class PoolReplica implements ReplicatedPool {
   readonly #options: PoolReplicaOptions;
   readonly #loads: LoadTable;
   readonly #placed: PlacedPrompts;
+  readonly #turns: SessionNews;
   readonly #log: IndexLog;
   readonly #writes = new LockRetry({ pauseMsMax: LOCK_RETRY_MS });
   #byKey = new Map<bigint, Followed>();
@@ -67,6 +69,8 @@ export class PoolReplica implements ReplicatedPool {
     this.#options = options;
     this.#loads = new LoadTable(options.core);
     this.#placed = new PlacedPrompts(options.core);
+    this.#turns = new SessionNews(options.core);
+    this.#writes.run(() => this.#turns.begin());
     this.#log = new IndexLog(options.core);
   }
 
@@ -134,6 +138,29 @@ export class PoolReplica implements ReplicatedPool {
       if (hashes.length === 0 && tail === undefined) return;
       visit({ endpoint: followed.endpoint, parent, hashes: hashes.slice(), tail });
     });
+  }
+
+  /** The early anchor of a turn that ends is known from its begin. */
+  turns(visit: (turn: TurnNews) => void): number {
+    return this.#turns.drain(({ slot, generation, ...turn }) => {
+      const followed = this.#bySlot.get(slot);
+      if (followed?.generation !== generation) return;
+      visit({ ...turn, endpoint: followed.endpoint, earlyAnchor: turn.begins ? turn.earlyAnchor : 0n });
+    });
+  }
+
+  applyTurns(replica: string, turns: readonly TurnNews[]): void {
+    const tag = peerTag(replica);
+    for (const turn of turns) {
+      const followed = this.#byKey.get(turn.endpoint);
+      if (followed === undefined) continue;
+      const { slot, generation } = followed;
+      this.#writes.run(() => this.#turns.hear({ ...turn, slot, generation }, tag, poolClockMs()));
+    }
+  }
+
+  forgetTurns(replica: string): void {
+    this.#writes.run(() => this.#turns.peerGone(peerTag(replica)));
   }
 
   ejections(): readonly EjectionNews[] {

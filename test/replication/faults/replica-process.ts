@@ -36,10 +36,17 @@ export class ReplicaProcess {
     this.#environment = isPod ? { POD_NAME: name } : {};
   }
 
-  static async create(name: string, natsPort: number, group: string, isPod: boolean): Promise<ReplicaProcess> {
+  /** @param more lines for the end of its configuration */
+  static async create(
+    name: string,
+    natsPort: number,
+    group: string,
+    isPod: boolean,
+    more = '',
+  ): Promise<ReplicaProcess> {
     const proxy = await TcpProxy.start(natsPort);
     const replication = `replication: {nats: "${proxy.url}", group: ${group}}\n`;
-    return new ReplicaProcess(name, proxy, await Setting.create(ENDPOINTS, PREFIX_PROFILE + replication), isPod);
+    return new ReplicaProcess(name, proxy, await Setting.create(ENDPOINTS, PREFIX_PROFILE + replication + more), isPod);
   }
 
   /** Client of the running process. */
