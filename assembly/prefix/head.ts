@@ -23,7 +23,8 @@ export class IndexHead {
   diskPrice: f32;
   /** As hostPrice, from another machine · control thread · none. */
   remotePrice: f32;
-  private unused0: u32;
+  /** Bit of each place below the GPU at which an endpoint has held blocks · any thread · index lock. */
+  places: u32;
   private unused1: u64;
   private unused2: u64;
   private unused3: u32;

@@ -397,6 +397,18 @@ export function prefixSetPrices(host: f32, disk: f32, remote: f32): void {
   head.remotePrice = remote;
 }
 
+/**
+ * Cost of bringing back what the GPU forgets, beside computing it: that of the nearest tier in which endpoints hold
+ * blocks, 1 = there is none. Takes no lock.
+ */
+export function returnPrice(): f32 {
+  const head = indexHead();
+  if (head.tieredSets == 0) return 1;
+  if ((head.places & (1 << PLACE_HOST)) != 0) return head.hostPrice;
+  if ((head.places & (1 << PLACE_DISK)) != 0) return head.diskPrice;
+  return head.remotePrice;
+}
+
 function isPrice(price: f32): bool {
   return price >= 0 && price <= 1;
 }

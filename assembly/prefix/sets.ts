@@ -169,6 +169,7 @@ function makeNeighbour(set: u32, slot: u32, place: u32, hash: u32): u32 {
   memory.copy(bits, setBits(set), (<usize>SET_WORDS) << 3);
   const word = bits + ((<usize>(slot >> 6)) << 3);
   store<u64>(word, withBit(load<u64>(word), slot, place != PLACE_NONE));
+  if (place > PLACE_GPU) indexHead().places |= 1 << place;
   const tiered = (setTiered(set) || place > PLACE_GPU) && writeTiers(made, set, slot, place);
   store<u8>(SET_TIERED + made, u8(tiered));
   indexHead().tieredSets += u32(tiered);
