@@ -1,3 +1,4 @@
+import type { LowerPlace } from '../../../src/contract/block-place.js';
 import type { CoreInstance } from '../../../src/core/memory.js';
 import { PrefixIndex } from '../../../src/core/prefix-index.js';
 
@@ -54,6 +55,15 @@ export class BlockIndex {
       this.#index.writeHashes(this.#hashes.subarray(0, piece.length));
       this.#index.store(slot, behind, piece.length);
       before = piece.at(-1)!;
+    }
+  }
+
+  /** Contents lie at a place below the GPU from now on. */
+  moved(slot: number, place: LowerPlace, contents: readonly number[]): void {
+    for (const content of contents) {
+      this.#hash(0, content);
+      this.#index.writeHashes(this.#hashes.subarray(0, 1));
+      this.#index.move(slot, 1, place);
     }
   }
 

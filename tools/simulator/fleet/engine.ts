@@ -1,4 +1,5 @@
 import { KvBlocks } from './kv-blocks.js';
+import type { TierSettings } from './kv-tiers.js';
 import type { StepTime, StepWork } from './step-time.js';
 
 /** Size and limits of one engine. */
@@ -13,7 +14,12 @@ export interface EngineLimits {
   readonly maxSequences: number;
   /** Most prompt tokens of one sequence in a step. */
   readonly longPrefillTokens: number;
+  /** Tiers below the GPU, nearest first; absent = none. */
+  readonly tiers?: readonly TierSettings[];
 }
+
+/** Milliseconds after which an engine that only waits for its tiers looks whether there is more to do. */
+const LOAD_SLICE_MS = 10;
 
 /** Work of one request on an engine. */
 export interface EngineRequest {
@@ -32,6 +38,9 @@ export class Sequence<Request extends EngineRequest = EngineRequest> {
   generated = 0;
   /** Prompt tokens that the first schedule found in the cache; -1 = not scheduled yet. */
   cachedTokens = -1;
+  /** Tokens of these that a tier below the GPU gives back, and the milliseconds that are left until it has. */
+  loadedTokens = 0;
+  loadMs = 0;
   /** Tokens that the current step computes. */
   scheduled = 0;
   readonly blocks: Int32Array;
@@ -69,6 +78,10 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
   readonly #stepTime: StepTime;
   readonly #waiting: Sequence<Request>[] = [];
   readonly #running: Sequence<Request>[] = [];
+  /** Sequences that wait for a tier, in the order in which it serves them. */
+  readonly #loading: Sequence<Request>[] = [];
+  /** Milliseconds of the step that is under way, without noise. */
+  #stepMs = 0;
   readonly #work: StepWork = {
     tokens: 0,
     prefillTokens: 0,
@@ -82,11 +95,12 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
   constructor(limits: EngineLimits, stepTime: StepTime, contents: number) {
     this.limits = limits;
     this.#stepTime = stepTime;
-    this.kv = new KvBlocks(limits.blocks, contents);
+    this.kv = new KvBlocks(limits.blocks, contents, limits.tiers);
   }
 
+  /** Waiting sequences, as vLLM counts them: with those that wait for a tier. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting.length + this.#loading.length;
   }
 
   get running(): number {
@@ -103,7 +117,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
 
   /** Removes a sequence in any state; a step under way continues without it. Not from a listener. */
   abort(sequence: Sequence<Request>): void {
-    for (const row of [this.#waiting, this.#running]) {
+    for (const row of [this.#waiting, this.#loading, this.#running]) {
       const at = row.indexOf(sequence);
       if (at >= 0) row.splice(at, 1);
     }
@@ -112,7 +126,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
 
   /** Drops all sequences and the cache. @returns the sequences that were lost */
   crash(): readonly Sequence<Request>[] {
-    const lost = [...this.#running.splice(0), ...this.#waiting.splice(0)];
+    const lost = [...this.#running.splice(0), ...this.#loading.splice(0), ...this.#waiting.splice(0)];
     for (const sequence of lost) this.#release(sequence);
     this.kv.clear();
     return lost;
@@ -125,9 +139,15 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
     const before = this.preemptions;
     const left = this.#continueRunning(this.limits.maxBatchedTokens);
     if (this.preemptions === before) this.#admitWaiting(left);
-    if (work.tokens === 0) return 0;
-    this.steps++;
-    return this.#stepTime(work) / this.speed;
+    this.#stepMs = work.tokens === 0 ? this.#idleMs() : this.#stepTime(work) / this.speed;
+    if (work.tokens > 0) this.steps++;
+    return this.#stepMs;
+  }
+
+  /** Milliseconds of a step that computes nothing, 0 = none is needed. */
+  #idleMs(): number {
+    const [first] = this.#loading;
+    return first === undefined ? 0 : Math.min(LOAD_SLICE_MS, first.loadMs);
   }
 
   /** @returns what is left of the budget */
@@ -183,14 +203,61 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
 
   #admitWaiting(budget: number): void {
     let left = budget;
-    while (left > 0 && this.#waiting.length > 0 && this.#running.length < this.limits.maxSequences) {
+    while (left > 0 && this.#waiting.length > 0 && this.#places > 0) {
       const sequence = this.#waiting[0]!;
+      if (this.#tryLoad(sequence)) continue;
       const tokens = this.#tryAdmit(sequence, left);
       if (tokens === 0) return;
       this.#waiting.shift();
       this.#running.push(sequence);
       this.#schedule(sequence, tokens);
       left -= tokens;
+    }
+  }
+
+  /** Sequences that may still join those that run. */
+  get #places(): number {
+    return this.limits.maxSequences - this.#running.length - this.#loading.length;
+  }
+
+  /**
+   * Lets tiers give back what they have of the prompt: its blocks are taken, and it runs when they are there.
+   * @returns false when they have nothing of it, or there is no room
+   */
+  #tryLoad(sequence: Sequence<Request>): boolean {
+    const { blockTokens, tiers = [] } = this.limits;
+    if (tiers.length === 0) return false;
+    const { promptTokens, chain } = sequence.request;
+    const most = Math.floor((promptTokens + sequence.generated - 1) / blockTokens);
+    const run = this.kv.reachableRun(chain, most);
+    const missing = Array.from({ length: run }, (_, i) => i).filter((i) => !this.kv.holds(chain[i]!));
+    if (missing.length === 0 || missing.length + this.kv.unusedOf(chain, run) > this.kv.free) return false;
+    sequence.loadMs = missing.reduce((sum, i) => sum + this.kv.loadMs(chain[i]!), 0);
+    // Those that are cached first: a free block that is taken could be one of them.
+    for (let i = 0; i < run; i++) if (this.kv.holds(chain[i]!)) sequence.blocks[i] = this.kv.share(chain[i]!);
+    for (const i of missing) sequence.blocks[i] = this.kv.take();
+    sequence.held = run;
+    if (sequence.cachedTokens < 0) {
+      sequence.cachedTokens = Math.min(run * blockTokens, promptTokens);
+      sequence.loadedTokens = missing.length * blockTokens;
+    }
+    this.#waiting.shift();
+    this.#loading.push(sequence);
+    return true;
+  }
+
+  /** Tiers serve one sequence after the other while a step of `ms` goes on. */
+  #load(ms: number): void {
+    let left = ms;
+    for (let first = this.#loading[0]; first !== undefined; first = this.#loading[0]) {
+      first.loadMs -= left;
+      // A rest that rounding leaves is none.
+      if (first.loadMs > 1e-9) return;
+      left = -first.loadMs;
+      this.#loading.shift();
+      first.computed = first.held * this.limits.blockTokens;
+      this.#fill(first, first.computed);
+      this.#running.push(first);
     }
   }
 
@@ -259,5 +326,6 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
       this.#release(sequence);
       listener.finished(sequence);
     }
+    this.#load(this.#stepMs);
   }
 }

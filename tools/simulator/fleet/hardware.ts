@@ -6,8 +6,9 @@ export interface Hardware {
   readonly constants: StepConstants;
   /** Measured step times; only where a profile of whole steps is public. */
   readonly table?: StepTable;
-  /** Tokens that fit into the KV cache. */
+  /** Tokens that fit into the KV cache, and bytes of one of them over all layers and GPUs. */
   readonly kvTokens: number;
+  readonly kvBytesPerToken: number;
   /** vLLM's default of tokens in a step when it serves. */
   readonly maxBatchedTokens: number;
 }
@@ -111,6 +112,7 @@ const RTX_4090: StepTable = {
  * Known hardware by name. The first nine are least-squares fits to the kernel measurements of ai-dynamo/aiconfigurator
  * (Apache 2.0; vLLM 0.19 on H100 and H200, 0.14 on A100, 0.24 on L40S), with 1 ms for scheduling and launching. KV
  * tokens = (0.9 × memory - weights - 5.5 GiB per GPU of activations) / bytes per token; that of Qwen3-32B is llm-d's.
+ * Bytes per token = layers × 2 × KV heads × head size × 2 (BF16).
  */
 export const HARDWARE: Readonly<Record<string, Hardware>> = {
   'llama-8b-h100': {
@@ -130,6 +132,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 390000,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 8192,
   },
   'llama-8b-h200': {
@@ -149,6 +152,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 790000,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 8192,
   },
   'llama-8b-a100': {
@@ -168,6 +172,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 390000,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 2048,
   },
   'llama-8b-l40s': {
@@ -187,6 +192,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 160000,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 2048,
   },
   'qwen3-14b-h100': {
@@ -206,6 +212,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 230000,
+    kvBytesPerToken: 163840,
     maxBatchedTokens: 8192,
   },
   'qwen3-32b-h100-tp2': {
@@ -225,6 +232,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 307328,
+    kvBytesPerToken: 262144,
     maxBatchedTokens: 8192,
   },
   'llama-70b-h100-tp4': {
@@ -244,6 +252,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 380000,
+    kvBytesPerToken: 327680,
     maxBatchedTokens: 8192,
   },
   'llama-70b-h100-tp8': {
@@ -263,6 +272,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 1200000,
+    kvBytesPerToken: 327680,
     maxBatchedTokens: 8192,
   },
   'llama-70b-a100-tp8': {
@@ -282,6 +292,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
       overheadMs: 1,
     },
     kvTokens: 1200000,
+    kvBytesPerToken: 327680,
     maxBatchedTokens: 2048,
   },
   'llama-8b-rtx-pro-6000': {
@@ -302,6 +313,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
     },
     table: PRO_6000,
     kvTokens: 480000,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 2048,
   },
   'llama-8b-rtx-4090': {
@@ -322,6 +334,7 @@ export const HARDWARE: Readonly<Record<string, Hardware>> = {
     },
     table: RTX_4090,
     kvTokens: 41408,
+    kvBytesPerToken: 131072,
     maxBatchedTokens: 2048,
   },
 };

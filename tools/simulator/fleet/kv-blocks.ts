@@ -1,3 +1,6 @@
+import type { LowerPlace } from '../../../src/contract/block-place.js';
+import { KvTiers, type TierSettings } from './kv-tiers.js';
+
 const NONE = -1;
 
 /** Hears what the prefix cache of an engine gains and loses. Contents are ids of chained blocks. */
@@ -5,6 +8,8 @@ export interface CacheListener {
   /** Called with new content. `parent`: the content before it, -1 at the beginning of a prompt. */
   stored(content: number, parent: number): void;
   removed(content: number): void;
+  /** The nearest place of a content is a tier below the GPU now. */
+  moved(content: number, place: LowerPlace): void;
 }
 
 /**
@@ -26,13 +31,16 @@ export class KvBlocks {
   readonly #previous: Int32Array;
   #free: number;
   #listener: CacheListener | undefined;
+  /** Tiers below the GPU; undefined = there are none. */
+  readonly #tiers: KvTiers | undefined;
 
   /**
    * @param count physical blocks
    * @param contents one more than the largest content id
    */
-  constructor(count: number, contents: number) {
+  constructor(count: number, contents: number, tiers: readonly TierSettings[] = []) {
     this.count = count;
+    if (tiers.length > 0) this.#tiers = new KvTiers(tiers, (content, place) => this.#contentLeft(content, place));
     this.#holder = new Int32Array(contents);
     this.#content = new Int32Array(count).fill(NONE);
     this.#users = new Int32Array(count);
@@ -67,10 +75,32 @@ export class KvBlocks {
     return run;
   }
 
-  /** Number of the first `blocks` contents, all cached, are in no use: using them takes them from the free ones. */
+  /** Returns the number of contents before the first one that neither the GPU nor a tier has, of the first `most`. */
+  reachableRun(chain: Int32Array, blocksMax: number): number {
+    if (this.#tiers === undefined) return this.cachedRun(chain, blocksMax);
+    const end = Math.min(blocksMax, chain.length);
+    let run = 0;
+    while (run < end && (this.holds(chain[run]!) || this.#tiers.loadMs(chain[run]!) !== undefined)) run++;
+    return run;
+  }
+
+  /** Whether the GPU has a content. */
+  holds(content: number): boolean {
+    return this.#holder[content] !== 0;
+  }
+
+  /** Milliseconds in which a tier gives a content back, which one of them has. */
+  loadMs(content: number): number {
+    return this.#tiers?.loadMs(content) ?? 0;
+  }
+
+  /** Number of the first `blocks` contents that are cached and in no use: using them takes them from the free ones. */
   unusedOf(chain: Int32Array, blocks: number): number {
     let unused = 0;
-    for (let i = 0; i < blocks; i++) if (this.#users[this.#holder[chain[i]!]! - 1] === 0) unused++;
+    for (let i = 0; i < blocks; i++) {
+      const block = this.#holder[chain[i]!]! - 1;
+      if (block >= 0 && this.#users[block] === 0) unused++;
+    }
     return unused;
   }
 
@@ -95,6 +125,7 @@ export class KvBlocks {
     if (this.#holder[content] !== 0) return;
     this.#holder[content] = block + 1;
     this.#content[block] = content;
+    this.#tiers?.touch(content);
     this.#listener?.stored(content, parent);
   }
 
@@ -109,9 +140,10 @@ export class KvBlocks {
     this.#free++;
   }
 
-  /** Drops the content of all unused blocks. */
+  /** Drops the content of all unused blocks, and that of the tiers. */
   clear(): void {
-    for (let block = 0; block < this.count; block++) if (this.#users[block] === 0) this.#forget(block);
+    this.#tiers?.clear();
+    for (let block = 0; block < this.count; block++) if (this.#users[block] === 0) this.#drop(block);
   }
 
   #unlink(block: number): void {
@@ -122,12 +154,31 @@ export class KvBlocks {
     this.#free--;
   }
 
+  /** Drops the content of a block, which goes to the tiers where there are some. */
   #forget(block: number): void {
+    const content = this.#content[block]!;
+    if (this.#tiers === undefined || content === NONE) {
+      this.#drop(block);
+      return;
+    }
+    this.#content[block] = NONE;
+    this.#holder[content] = 0;
+    this.#tiers.keep(content);
+  }
+
+  #drop(block: number): void {
     const content = this.#content[block]!;
     if (content === NONE) return;
     this.#content[block] = NONE;
     this.#holder[content] = 0;
     this.#listener?.removed(content);
+  }
+
+  /** A tier has taken a content, or the last one has dropped it. */
+  #contentLeft(content: number, place: LowerPlace | undefined): void {
+    if (this.holds(content)) return;
+    if (place === undefined) this.#listener?.removed(content);
+    else this.#listener?.moved(content, place);
   }
 
   /** Used blocks and free ones add up, the row has as many as are free, and holders and contents agree. For tests. */

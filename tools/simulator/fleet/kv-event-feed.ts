@@ -1,3 +1,4 @@
+import type { LowerPlace } from '../../../src/contract/block-place.js';
 import type { EventQueue } from './events.js';
 import type { KvEventSettings } from './fleet-settings.js';
 import type { CacheListener } from './kv-blocks.js';
@@ -6,7 +7,8 @@ import type { RandomStream } from './random-stream.js';
 
 type Batch =
   | { readonly kind: 'stored'; readonly parent: number; readonly contents: number[] }
-  | { readonly kind: 'removed'; readonly contents: number[] };
+  | { readonly kind: 'removed'; readonly contents: number[] }
+  | { readonly kind: 'moved'; readonly place: LowerPlace; readonly contents: number[] };
 
 /** Tells the pickers what one engine's cache gained and lost, a batch per step as vLLM does, late and with losses. */
 export class KvEventFeed implements CacheListener {
@@ -43,6 +45,12 @@ export class KvEventFeed implements CacheListener {
     else this.#batches.push({ kind: 'removed', contents: [content] });
   }
 
+  moved(content: number, place: LowerPlace): void {
+    const last = this.#batches.at(-1);
+    if (last?.kind === 'moved' && last.place === place) last.contents.push(content);
+    else this.#batches.push({ kind: 'moved', place, contents: [content] });
+  }
+
   /** Sends the changes of a step that is over. */
   flush(): void {
     const batches = this.#batches;
@@ -59,6 +67,7 @@ export class KvEventFeed implements CacheListener {
 
   #apply(picker: SimulatedPicker, batch: Batch): void {
     if (batch.kind === 'stored') picker.blocks.stored(this.#slot, batch.parent, batch.contents);
+    else if (batch.kind === 'moved') picker.blocks.moved(this.#slot, batch.place, batch.contents);
     else picker.blocks.removed(this.#slot, batch.contents);
   }
 

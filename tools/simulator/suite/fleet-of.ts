@@ -1,5 +1,6 @@
 import type { EndpointSettings, FleetSettings } from '../fleet/fleet-settings.js';
 import { HARDWARE } from '../fleet/hardware.js';
+import type { TierSettings } from '../fleet/kv-tiers.js';
 import { recipeConstants } from '../fleet/recipe.js';
 import { tableStepTime } from '../fleet/step-table.js';
 import { fittedStepTime, type StepTime } from '../fleet/step-time.js';
@@ -7,7 +8,15 @@ import type { FleetText } from './schema.js';
 
 type Engine = Pick<
   FleetText,
-  'hardware' | 'constants' | 'recipe' | 'kvTokens' | 'maxBatchedTokens' | 'maxSequences' | 'longPrefillTokens'
+  | 'hardware'
+  | 'constants'
+  | 'recipe'
+  | 'kvTokens'
+  | 'maxBatchedTokens'
+  | 'maxSequences'
+  | 'longPrefillTokens'
+  | 'tiers'
+  | 'kvBytesPerToken'
 >;
 
 /** Hardware of a fleet that names none. */
@@ -70,8 +79,28 @@ function engineOf(engine: Engine, truth: FleetText['truth'], blockTokens: number
       maxBatchedTokens: engine.maxBatchedTokens ?? hardware.maxBatchedTokens,
       maxSequences: engine.maxSequences ?? USUAL_SEQUENCES,
       longPrefillTokens: engine.longPrefillTokens ?? Number.MAX_SAFE_INTEGER,
+      ...(engine.tiers !== undefined && { tiers: tiersOf(engine, engine.tiers, name, blockTokens) }),
     },
   };
+}
+
+function tiersOf(
+  { kvBytesPerToken, recipe, constants }: Engine,
+  tiers: NonNullable<Engine['tiers']>,
+  hardware: string,
+  blockTokens: number,
+): TierSettings[] {
+  const known = constants === undefined ? HARDWARE[hardware]!.kvBytesPerToken : undefined;
+  const bytes = kvBytesPerToken ?? recipe?.kvBytesPerToken ?? known;
+  if (bytes === undefined) throw new Error('fleet: tiers of an engine with constants need kvBytesPerToken');
+  const places = tiers.map(({ place }) => place);
+  const twice = places.find((place, i) => places.indexOf(place) !== i);
+  if (twice !== undefined) throw new Error(`fleet: tiers: "${twice}" stands there twice: name each place once`);
+  return tiers.map(({ place, tokens, bandwidthGBs }) => ({
+    place,
+    blocks: Math.max(1, Math.floor(tokens / blockTokens)),
+    blockMs: (bytes * blockTokens) / (bandwidthGBs * 1e6),
+  }));
 }
 
 function stepTimeOf(engine: Engine, name: string, truth: FleetText['truth']): StepTime {

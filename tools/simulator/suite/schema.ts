@@ -32,6 +32,12 @@ const recipe = z
   })
   .describe('An engine of your own by what every deployment knows, in the place of constants.');
 
+const tier = z.strictObject({
+  place: z.enum(['host', 'disk', 'remote']).describe('Where it lies, as KV events tell it.'),
+  tokens: z.int().min(1).describe('Tokens that it holds.'),
+  bandwidthGBs: positive.describe('Gigabytes per second at which it gives blocks back.'),
+});
+
 const engineFields = {
   hardware: z
     .enum(Object.keys(HARDWARE) as [string, ...string[]])
@@ -43,6 +49,12 @@ const engineFields = {
   maxBatchedTokens: z.int().min(1).optional().describe('Most tokens in a step (max_num_batched_tokens).'),
   maxSequences: z.int().min(1).optional().describe('Most running sequences (max_num_seqs); 256.'),
   longPrefillTokens: z.int().min(1).optional().describe('Most prompt tokens of one sequence in a step.'),
+  tiers: z
+    .array(tier)
+    .max(3)
+    .optional()
+    .describe('Tiers below the GPU, nearest first, to which the cache writes what it forgets; none.'),
+  kvBytesPerToken: positive.optional().describe('Bytes of one token in the KV cache; default: that of the hardware.'),
 };
 
 const group = z.strictObject({
@@ -132,6 +144,10 @@ const traffic = {
     ),
   priority: z.int().optional().describe('Priority of its requests, for flow control; 0.'),
   tenant: z.string().optional().describe('Fairness id of its requests, for flow control; none.'),
+  anonymous: z
+    .boolean()
+    .optional()
+    .describe('Whether its clients name their sessions in no header, for rules of other routers that need one; no.'),
   only: z.array(z.int().min(0)).min(1).optional().describe('Numbers of the endpoints that may serve it; all.'),
 };
 
