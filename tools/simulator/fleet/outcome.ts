@@ -14,6 +14,8 @@ export interface RequestOutcome {
   /** Prompt tokens found in the engine's cache, and those that the picker expected there. */
   readonly cachedTokens: number;
   readonly expectedTokens: number;
+  /** Tokens of the found ones that came back from a tier below the GPU. */
+  readonly loadedTokens: number;
   readonly ttftMs: number;
   /** Mean time between two tokens; 0 when there was only one. */
   readonly tpotMs: number;
@@ -45,7 +47,9 @@ export interface RunOutcome {
   readonly decisions: number;
   /** Of the first picker; undefined when it learns nothing. */
   readonly learning: readonly LearnerSample[] | undefined;
-  /** Sessions by the counts of the first picker; undefined = it does not count them. */
+  /** Turns that were sent to an endpoint, and the sessions that they belong to. */
+  readonly placed: { readonly turns: number; readonly sessions: number };
+  /** Sessions by the counts of all pickers; undefined = they do not count them. */
   readonly sessions: SessionCounts | undefined;
   readonly transitions:
     | readonly { readonly timeMs: number; readonly to: string; readonly reason: string }[]

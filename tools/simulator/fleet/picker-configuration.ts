@@ -3,6 +3,7 @@ import type { FlowControlSettings } from '../../../src/contract/queue-settings.j
 import type { SaturationSettings } from '../../../src/contract/saturation-settings.js';
 import type { CompiledScheduling } from '../../../src/scheduling/program.js';
 import type { Ablation } from './ablation.js';
+import type { MakeAdmissionRule } from './admission-rule.js';
 
 /** Program of a picker: the part of a loaded configuration that takes part in decisions. */
 export interface PickerConfiguration {
@@ -18,4 +19,6 @@ export interface PickerConfiguration {
   readonly omniscient?: boolean | undefined;
   /** Differences from the real picker. */
   readonly ablation?: Ablation | undefined;
+  /** Rule of another router by which turns of named sessions are held. */
+  readonly admission?: MakeAdmissionRule | undefined;
 }

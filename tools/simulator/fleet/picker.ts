@@ -16,6 +16,7 @@ import {
 import type { Operation } from '../../../src/core/operations.js';
 import { ProgramTable } from '../../../src/core/programs.js';
 import type { SessionCounts } from '../../../src/core/session-ledger.js';
+import { type PlacedTurn, SessionNews } from '../../../src/core/session-news.js';
 import type { Measures } from '../../../src/core/training-sample.js';
 import { writeLabels } from '../../../src/scheduling/label-columns.js';
 import { projectedScorers } from '../../../src/scheduling/learned-profile.js';
@@ -24,6 +25,7 @@ import type { CompiledScheduling } from '../../../src/scheduling/program.js';
 import { type ProgramVariant, programOf } from '../../../src/scheduling/program-variants.js';
 import { rules } from '../../../src/scheduling/rules.js';
 import type { Ablation } from './ablation.js';
+import type { AdmissionRule } from './admission-rule.js';
 import { BlockIndex } from './block-index.js';
 import type { LoadSample } from './endpoint.js';
 import type { EventQueue } from './events.js';
@@ -31,48 +33,10 @@ import type { EndpointSettings, KvEventSettings } from './fleet-settings.js';
 import { type Dispatched, SimulatedFlow } from './flow.js';
 import { Learner } from './learner.js';
 import type { PickerConfiguration } from './picker-configuration.js';
+import type { Picked, PickerRequest, PickOutcome, SimulatedCharge, Wait } from './picks.js';
 import { RandomStream } from './random-stream.js';
 import { refuseUnsimulated } from './refusals.js';
 import { trueCosts } from './true-costs.js';
-
-/** Charge of one request in one picker's ledger. */
-export interface SimulatedCharge {
-  readonly slot: number;
-  readonly ticket: number;
-  readonly generation: number;
-  /** Prompt tokens that the picker believed to be cached there. */
-  readonly matchedTokens: number;
-  readonly uncachedTokens: number;
-  /** The queues' handle of a request that waited there; undefined = it did not. */
-  readonly handle?: number | undefined;
-}
-
-/** A request as a picker sees it. */
-export interface PickerRequest {
-  readonly promptTokens: number;
-  readonly chain: Int32Array;
-  /** Stands for the values of all headers that the profile looks at. */
-  readonly session: number;
-  readonly outputTokens: number;
-  readonly priority?: number;
-  readonly tenant?: string;
-  /** Endpoints that may be picked; absent = all. */
-  readonly endpoints?: readonly number[] | undefined;
-}
-
-export type PickOutcome = SimulatedCharge | 'rejected' | 'unavailable';
-
-/** A pick that has to wait: `leave` ends the wait of a client that hangs up. */
-export interface Wait {
-  readonly leave: () => void;
-}
-
-/** Called when a request that waited has an outcome, or waits again. */
-export type Picked = (outcome: PickOutcome | Wait) => void;
-
-export function isWait(outcome: PickOutcome | Wait): outcome is Wait {
-  return typeof outcome === 'object' && 'leave' in outcome;
-}
 
 /** Threads of the pool memory: one that writes signals, one that decides. */
 const WRITER = 0;
@@ -89,6 +53,8 @@ export interface PickerSurroundings {
   readonly clock: EventQueue;
   /** Share of every endpoint that it may fill. */
   readonly share: number;
+  /** Whether it and its peers tell each other turns of sessions. */
+  readonly tells?: boolean;
 }
 
 /**
@@ -117,6 +83,10 @@ export class SimulatedPicker {
   readonly learner: Learner | undefined;
   /** Undefined without flow control. */
   readonly #flow: SimulatedFlow | undefined;
+  /** Turns that peers are told, and that they tell; undefined without peers that share them. */
+  readonly #news: SessionNews | undefined;
+  /** Undefined but for policies of other routers. */
+  readonly #rule: AdmissionRule | undefined;
 
   /**
    * @param blockTokens tokens of the workload's blocks
@@ -130,10 +100,10 @@ export class SimulatedPicker {
     outputTokens: number,
     events: KvEventSettings | undefined,
     seed: number,
-    { clock, share }: PickerSurroundings,
+    { clock, share, tells = false }: PickerSurroundings,
   ) {
     refuseUnsimulated(configuration, blockTokens, events !== undefined);
-    const { scheduling, adaptation, omniscient, ablation, flowControl } = configuration;
+    const { scheduling, adaptation, omniscient, ablation, flowControl, admission } = configuration;
     this.#scheduling = scheduling;
     this.#endpoints = endpoints;
     this.#clock = clock;
@@ -182,6 +152,10 @@ export class SimulatedPicker {
         slots: [...endpoints.keys()],
         events: clock,
       });
+    if (tells && flowControl !== undefined) this.#news = new SessionNews(control);
+    this.#news?.begin();
+    const capacities = endpoints.map(({ limits }) => limits.blocks * limits.blockTokens);
+    this.#rule = admission?.({ capacities, clock });
     if (adaptation.mode === 'off') return;
     const { operations } = scheduling.profiles[0]!;
     this.learner = new Learner({
@@ -251,6 +225,7 @@ export class SimulatedPicker {
     this.#flow?.endpointsChanged(state === 'draining' ? [slot] : []);
     if (state === 'live') this.#live.add(slot);
     else this.#live.delete(slot);
+    this.#rule?.endpointsChanged(new Set(this.#live));
     this.learner?.meet([...this.#live].map((live) => this.#met(live)));
   }
 
@@ -272,6 +247,7 @@ export class SimulatedPicker {
       },
       nowMs,
     );
+    this.#rule?.sampled(slot, sample.kvUsage * blocks * blockTokens);
     this.#flow?.look();
   }
 
@@ -281,10 +257,27 @@ export class SimulatedPicker {
 
   /** @param picked called later when the outcome is a wait */
   pick(request: PickerRequest, nowMs: number, picked: Picked): PickOutcome | Wait {
+    if (this.#rule !== undefined && request.anonymous !== true) return this.#pickByRule(this.#rule, request, picked);
     const { hidesPrefillRate, explores } = this.#ablation ?? {};
     if (hidesPrefillRate === true) this.#table.forgetPrefillRates();
     const anywhere = explores !== undefined && this.#random.uniform() < explores;
     return this.#pickFor(request, anywhere ? MIRROR : PROFILE, nowMs, nowMs, undefined, picked);
+  }
+
+  /** Picks among the endpoints that a rule allows, when it does. */
+  #pickByRule(rule: AdmissionRule, request: PickerRequest, picked: Picked): PickOutcome | Wait {
+    const { session, promptTokens, last = false } = request;
+    let outcome: PickOutcome | undefined;
+    let waits = false;
+    rule.ask({ session, promptTokens }, (slots) => {
+      const decision = this.#decide(PROFILE, request, this.#clock.nowMs, slots, promptTokens);
+      const charge = decision.status === 'decided' ? this.#charge(decision, { turn: { session, last } }) : undefined;
+      if (charge !== undefined) rule.sent(session, charge.slot);
+      outcome = charge ?? 'unavailable';
+      if (waits) picked(outcome);
+    });
+    waits = true;
+    return outcome ?? { leave: () => rule.leave(session) };
   }
 
   /** @param held dispatch with which the request comes back from the queues */
@@ -302,7 +295,7 @@ export class SimulatedPicker {
     const gate = flow?.gateRequest(tenant, held);
     const decision = this.#decide(profile, request, nowMs, endpoints, promptTokens, gate);
     if (decision.status === 'decided') {
-      const charge = this.#charge(decision, held?.handle);
+      const charge = this.#charge(decision, { handle: held?.handle });
       flow?.look();
       return charge;
     }
@@ -329,7 +322,23 @@ export class SimulatedPicker {
   ): SimulatedCharge {
     const seen = blocks ? request : { ...request, chain: NO_BLOCKS };
     const tokens = blocks ? request.promptTokens : uncachedTokens;
-    return this.#charge(this.#decide(MIRROR, seen, nowMs, [slot], tokens));
+    // The peer tells the turn itself.
+    const isTold = this.#news !== undefined;
+    if (isTold) this.#core.call.chargesOfPeers(1);
+    const charge = this.#charge(this.#decide(MIRROR, seen, nowMs, [slot], tokens));
+    if (isTold) this.#core.call.chargesOfPeers(0);
+    return charge;
+  }
+
+  /** Passes the turns of sessions here since the last call. */
+  takeTurns(visit: (turn: PlacedTurn) => void): void {
+    this.#news?.drain(visit);
+  }
+
+  /** A peer tells a turn. */
+  hearTurn(turn: PlacedTurn, peer: number, nowMs: number): void {
+    this.#news?.hear(turn, peer, nowMs);
+    this.#flow?.look();
   }
 
   #decide(
@@ -363,9 +372,9 @@ export class SimulatedPicker {
     });
   }
 
-  #charge(decision: Decision, handle?: number): SimulatedCharge {
+  #charge(decision: Decision, more: Pick<SimulatedCharge, 'handle' | 'turn'> = {}): SimulatedCharge {
     return {
-      handle,
+      ...more,
       slot: decision.slots[0] ?? -1,
       ticket: decision.ticket,
       generation: decision.ticketGeneration,
@@ -396,14 +405,16 @@ export class SimulatedPicker {
     if (ticket !== 0 && this.learner !== undefined) this.#decider.noteSample(ticket, generation, measures);
   }
 
-  grow({ ticket, generation, handle }: SimulatedCharge, tokens: number): void {
+  grow({ ticket, generation, handle, turn }: SimulatedCharge, tokens: number): void {
+    if (turn !== undefined) this.#rule!.grown(turn.session, tokens);
     if (ticket !== 0) this.#decider.grow(ticket, generation, Math.floor(tokens / this.#blockTokens), tokens);
     if (handle !== undefined) this.#flow!.progressed(handle, tokens);
   }
 
   /** @param outputTokens of the request so far */
-  release({ ticket, generation, handle }: SimulatedCharge, outputTokens: number): void {
+  release({ ticket, generation, handle, turn }: SimulatedCharge, outputTokens: number): void {
     if (ticket !== 0) this.#decider.release(ticket, generation);
+    if (turn !== undefined) this.#rule!.ended(turn.session, outputTokens, turn.last);
     if (handle !== undefined) this.#flow!.ended(handle, outputTokens);
     this.#flow?.look();
   }

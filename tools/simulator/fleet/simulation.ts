@@ -1,3 +1,4 @@
+import type { SessionCounts } from '../../../src/core/session-ledger.js';
 import { type LoadSample, SimulatedEndpoint } from './endpoint.js';
 import type { EngineListener, EngineRequest, Sequence } from './engine.js';
 import { EventQueue } from './events.js';
@@ -5,8 +6,9 @@ import type { FleetSettings, Incident } from './fleet-settings.js';
 import { KvEventFeed } from './kv-event-feed.js';
 import { LEARNER_TICK_MS } from './learner.js';
 import type { RequestOutcome, RunOutcome } from './outcome.js';
-import { isWait, type PickOutcome, type SimulatedCharge, SimulatedPicker, type Wait } from './picker.js';
+import { SimulatedPicker } from './picker.js';
 import type { PickerConfiguration } from './picker-configuration.js';
+import { isWait, type PickOutcome, type SimulatedCharge, type Wait } from './picks.js';
 import { type Play, Plays } from './plays.js';
 import { RandomStream } from './random-stream.js';
 import { meanOutputTokens, requestsOf, type Turn, type Workload } from './workload.js';
@@ -19,6 +21,8 @@ interface Flight extends EngineRequest {
   readonly priority: number;
   readonly tenant: string;
   readonly endpoints: readonly number[] | undefined;
+  readonly anonymous: boolean;
+  readonly last: boolean;
   readonly sentMs: number;
   attempts: number;
   endpoint: number;
@@ -83,6 +87,8 @@ class Simulation implements EngineListener<Flight> {
   readonly #plays: Plays;
   #stopped = false;
   #nextPicker = 0;
+  #placed = 0;
+  readonly #placedSessions = new Set<number>();
   #decisions = 0;
 
   constructor(workload: Workload, configuration: PickerConfiguration, fleet: FleetSettings, seed: number) {
@@ -103,7 +109,11 @@ class Simulation implements EngineListener<Flight> {
           outputTokens,
           kvEvents,
           seed * 1_000 + replica,
-          { clock: this.#events, share: pickers.sharing === 'none' ? 1 / pickers.replicas : 1 },
+          {
+            clock: this.#events,
+            share: pickers.sharing === 'none' ? 1 / pickers.replicas : 1,
+            tells: pickers.sharing === 'all' && pickers.replicas > 1,
+          },
         ),
     );
     this.#endpoints = endpoints.map((settings, slot) => {
@@ -146,9 +156,21 @@ class Simulation implements EngineListener<Flight> {
       clients: this.#plays.clients,
       decisions: this.#decisions,
       learning: this.#pickers[0]!.learner?.samples,
-      sessions: this.#pickers[0]!.sessions,
+      placed: { turns: this.#placed, sessions: this.#placedSessions.size },
+      sessions: sumOf(this.#pickers.map(({ sessions }) => sessions)),
       transitions: this.#pickers[0]!.learner?.transitions,
     };
+  }
+
+  /** Passes the turns of sessions at one picker to the others, after the delay. */
+  #tellTurns(replica: number): void {
+    this.#pickers[replica]!.takeTurns((turn) => {
+      for (const [peer, picker] of this.#pickers.entries()) {
+        if (peer === replica) continue;
+        const hear = () => picker.hearTurn(turn, replica, this.#events.nowMs);
+        this.#events.after(this.#fleet.pickers.sharingDelayMs, hear);
+      }
+    });
   }
 
   #tickLearners(): void {
@@ -212,6 +234,8 @@ class Simulation implements EngineListener<Flight> {
       priority: session.priority ?? 0,
       tenant: session.tenant ?? '',
       endpoints: session.endpoints,
+      anonymous: session.anonymous ?? false,
+      last: play.position === session.turns.length - 1,
       sentMs: this.#events.nowMs,
       attempts: 0,
       endpoint: -1,
@@ -254,11 +278,14 @@ class Simulation implements EngineListener<Flight> {
   }
 
   #place(flight: Flight, replica: number, picked: SimulatedCharge): void {
+    if (flight.attempts === 1) this.#placed++;
+    this.#placedSessions.add(flight.session);
     flight.picker = replica;
     flight.charge = picked;
     flight.expected = picked.matchedTokens;
     flight.decidedMs = this.#events.nowMs;
     flight.endpoint = picked.slot;
+    this.#tellTurns(replica);
     this.#tellSisters(flight, picked);
     this.#events.after(this.#fleet.pathMs, () => this.#arrive(flight));
   }
@@ -391,6 +418,7 @@ class Simulation implements EngineListener<Flight> {
       promptTokens: flight.promptTokens,
       outputTokens,
       cachedTokens: Math.max(0, flight.sequence?.cachedTokens ?? 0),
+      loadedTokens: flight.sequence?.loadedTokens ?? 0,
       expectedTokens: Math.min(flight.expected, flight.promptTokens),
       ttftMs: served ? flight.firstTokenMs - flight.sentMs : 0,
       tpotMs: served && outputTokens > 1 ? (now - flight.firstTokenMs) / (outputTokens - 1) : 0,
@@ -408,7 +436,10 @@ class Simulation implements EngineListener<Flight> {
     const { charge } = flight;
     const generated = flight.sequence?.generated ?? 0;
     flight.charge = undefined;
-    if (charge !== undefined) this.#pickers[flight.picker]!.release(charge, generated);
+    if (charge !== undefined) {
+      this.#pickers[flight.picker]!.release(charge, generated);
+      this.#tellTurns(flight.picker);
+    }
     this.#toMirrors(flight, (picker, mirrored) => picker.release(mirrored, generated));
     flight.mirrors.clear();
   }
@@ -419,4 +450,18 @@ class Simulation implements EngineListener<Flight> {
       this.#events.after(this.#fleet.pickers.sharingDelayMs, () => tell(this.#pickers[peer]!, charge));
     }
   }
+}
+
+/** Counts of all pickers together; undefined = they count none. */
+function sumOf(counts: readonly (SessionCounts | undefined)[]): SessionCounts | undefined {
+  const [first, ...rest] = counts.filter((each) => each !== undefined);
+  return first && rest.reduce((sum, each) => added(sum, each), first);
+}
+
+function added<Counts extends object>(a: Counts, b: Counts): Counts {
+  const sum = Object.entries(a).map(([name, value]) => {
+    const other = b[name as keyof Counts] as unknown;
+    return [name, typeof value === 'number' ? value + (other as number) : added(value as object, other as object)];
+  });
+  return Object.fromEntries(sum) as Counts;
 }

@@ -22,6 +22,8 @@ export interface Session {
   readonly tenant?: string;
   /** Endpoints that may serve the request, by number; absent = all. */
   readonly endpoints?: readonly number[];
+  /** Whether its client names it in no header. */
+  readonly anonymous?: boolean;
 }
 
 /** A fixed number of clients. Each plays one session after the other, and takes the next of the list when one ends. */

@@ -6,6 +6,9 @@ import {
   untied,
   withoutDecode,
 } from '../fleet/ablation.js';
+import type { MakeAdmissionRule } from '../fleet/admission-rule.js';
+import { llmDThunderAgent } from '../fleet/llm-d-thunder-agent.js';
+import { thunderAgent } from '../fleet/thunder-agent.js';
 import type { ScorerWeights } from './schema.js';
 
 /** A rival to compare with: a configuration as users write them, with the source of the rule. */
@@ -18,6 +21,8 @@ export interface Baseline {
   /** True for a policy with full and current knowledge (true costs, caches, load), which no real picker has. */
   readonly omniscient?: boolean;
   readonly ablation?: Ablation;
+  /** Rule of another router by which turns of named sessions are held. */
+  readonly admission?: MakeAdmissionRule;
 }
 
 type Entry = readonly [type: string, weight?: number, parameters?: Readonly<Record<string, unknown>>];
@@ -187,6 +192,24 @@ export const baselines: readonly Baseline[] = [
     name: 'aibrix',
     doc: 'AIBrix prefix-cache: longest match within two deviations of the mean, fewest requests when out of balance',
     configuration: profile(['prefix-balance-scorer', 1]),
+  },
+  {
+    name: 'thunder-agent',
+    doc: 'ThunderAgent’s rule (arXiv 2602.13692), clients tell the end of a session',
+    configuration: weighted(2, 2, 3),
+    admission: thunderAgent(true),
+  },
+  {
+    name: 'thunder-agent-unreleased',
+    doc: 'the same, clients tell no end',
+    configuration: weighted(2, 2, 3),
+    admission: thunderAgent(false),
+  },
+  {
+    name: 'thunder-agent-llm-d',
+    doc: 'the rule of llm-d-router’s plugin thunder-agent (llm-d-router#2964)',
+    configuration: weighted(2, 2, 3),
+    admission: llmDThunderAgent,
   },
   {
     name: 'preble',

@@ -27,9 +27,9 @@ export function policyOf(policy: SuitePolicy, workload: string, folder: string):
     const configuration = loadConfiguration({ file: resolve(folder, policy.configuration) }, options);
     return { configuration, seen: policy.kvEvents === true ? withEvents : unchanged };
   }
-  const { configuration: text, kvEvents, omniscient, ablation } = ownBaseline(policy, workload);
+  const { configuration: text, kvEvents, omniscient, ablation, admission } = ownBaseline(policy, workload);
   const { scheduling, adaptation, flowControl, saturationDetector } = loadConfiguration({ text }, options);
-  const configuration = { scheduling, adaptation, flowControl, saturationDetector, omniscient, ablation };
+  const configuration = { scheduling, adaptation, flowControl, saturationDetector, omniscient, ablation, admission };
   if (omniscient === true) return { configuration, seen: atOnce };
   return { configuration, seen: (policy.kvEvents ?? kvEvents) === true ? withEvents : unchanged };
 }

@@ -32,6 +32,8 @@ export interface RunSummary {
   readonly goodput: number;
   /** Prompt tokens found in a cache, over all. */
   readonly hitRatio: number;
+  /** Prompt tokens that came back from a tier below the GPU, over all. */
+  readonly loadRatio: number;
   /** Expected cached tokens over found ones - 1; how far the picker's index is off. Null where nothing was found. */
   readonly overBelief: number | null;
   readonly preemptions: number;
@@ -42,6 +44,18 @@ export interface RunSummary {
   readonly held: Spread;
   /** Null without a fixed number of clients. */
   readonly clients: ClientSummary | null;
+  /** The parts of the workload, each for itself; null = no request of it was served. */
+  readonly byPart: readonly (PartSummary | null)[];
+  /** Share of the later turns of sessions that were recognised as such; null = sessions are not counted. */
+  readonly recognised: number | null;
+}
+
+/** Served requests of one part of a workload. */
+export interface PartSummary {
+  readonly turnsPerMinute: number;
+  readonly hitRatio: number;
+  readonly ttft: Spread;
+  readonly e2e: Spread;
 }
 
 /** A request that was not served, and the bound of each part of the cost (design: min(·, 20)). */
@@ -52,6 +66,7 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
   const served = measured.filter(({ status }) => status === 'served');
   const cost = (requests: readonly RequestOutcome[]) => mean(requests.map((request) => costOf(request, suite)));
   const cached = sum(served.map(({ cachedTokens }) => cachedTokens));
+  const prompts = Math.max(1, sum(served.map(({ promptTokens }) => promptTokens)));
   const held = measured.map(({ heldMs }) => heldMs).filter((ms) => ms > 0);
   return {
     requests: measured.length,
@@ -68,14 +83,35 @@ export function summarise(outcome: RunOutcome, suite: Suite, parts: number): Run
     timeline: timelineOf(outcome.requests, suite),
     requestsPerSecond: rateOf(measured),
     goodput: mean(measured.map((request) => (metObjectives(request, suite) ? 1 : 0))),
-    hitRatio: cached / Math.max(1, sum(served.map(({ promptTokens }) => promptTokens))),
+    hitRatio: cached / prompts,
+    loadRatio: sum(served.map(({ loadedTokens }) => loadedTokens)) / prompts,
     overBelief: cached === 0 ? null : sum(served.map(({ expectedTokens }) => expectedTokens)) / cached - 1,
     preemptions: outcome.preemptions,
     imbalance: Math.max(...outcome.busyMs) / Math.max(1e-9, mean(outcome.busyMs)),
     heldShare: held.length / Math.max(1, measured.length),
     held: spread(held),
     clients: clientSummary(outcome, suite.warmup.seconds * 1e3),
+    byPart: Array.from({ length: parts }, (_, part) => partSummary(served.filter((request) => request.part === part))),
+    recognised: recognisedShare(outcome),
   };
+}
+
+function partSummary(served: readonly RequestOutcome[]): PartSummary | null {
+  if (served.length === 0) return null;
+  const ends = served.map(({ arrivalMs, e2eMs }) => arrivalMs + e2eMs);
+  const first = served.reduce((least, { arrivalMs }) => Math.min(least, arrivalMs), Number.POSITIVE_INFINITY);
+  const last = ends.reduce((most, end) => Math.max(most, end), 0);
+  return {
+    turnsPerMinute: (served.length * 60_000) / Math.max(1, last - first),
+    hitRatio: sum(served.map(({ cachedTokens }) => cachedTokens)) / sum(served.map(({ promptTokens }) => promptTokens)),
+    ttft: spread(served.map(({ ttftMs }) => ttftMs)),
+    e2e: spread(served.map(({ e2eMs }) => e2eMs)),
+  };
+}
+
+function recognisedShare({ sessions, placed }: RunOutcome): number | null {
+  if (sessions === undefined || placed.turns === placed.sessions) return null;
+  return sessions.recognised.prompt / (placed.turns - placed.sessions);
 }
 
 function rateOf(requests: readonly RequestOutcome[]): number {

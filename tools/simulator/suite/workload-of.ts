@@ -59,15 +59,17 @@ interface Made {
 
 /** Fields that the sessions of a workload have in common. */
 function ownFields(workload: SuiteWorkload): Partial<Session> {
-  const { priority, tenant, only } = workload as {
+  const { priority, tenant, only, anonymous } = workload as {
     readonly priority?: number;
     readonly tenant?: string;
     readonly only?: readonly number[];
+    readonly anonymous?: boolean;
   };
   return {
     ...(priority !== undefined && { priority }),
     ...(tenant !== undefined && { tenant }),
     ...(only !== undefined && { endpoints: only }),
+    ...(anonymous === true && { anonymous }),
   };
 }
 

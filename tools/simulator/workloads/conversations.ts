@@ -77,6 +77,24 @@ export const chat = defineWorkload({
   },
 });
 
+type Quantiles = readonly (readonly [share: number, seconds: number])[];
+
+function isQuantiles(points: Quantiles): boolean {
+  if (points.length === 0) return true;
+  const rises = points.slice(1).every(([share, seconds], i) => share > points[i]![0] && seconds >= points[i]![1]);
+  return points.length > 1 && rises && points[0]![0] === 0 && points.at(-1)![0] === 1;
+}
+
+/** The value at a share of a distribution that is given by points. */
+function quantileOf(points: Quantiles, at: number): number {
+  const next = Math.max(
+    1,
+    points.findIndex(([share]) => share >= at),
+  );
+  const [[low, from], [high, to]] = [points[next - 1]!, points[next]!];
+  return from * (to / from) ** ((at - low) / (high - low));
+}
+
 const agentFields = {
   ...arrivalFields(0.04),
   tools: z.int().min(1).default(4).describe('Different sets of system prompt and tools.'),
@@ -87,13 +105,22 @@ const agentFields = {
   output: length(439, 0.9, 4_000),
   thinkSeconds: z.number().min(0).default(10).describe('Median pause before the next turn.'),
   thinkMost: z.number().min(0).default(30).describe('Longer pauses are cut to this; seconds.'),
+  pauses: z
+    .array(z.tuple([z.number().min(0).max(1), z.number().gt(0)]))
+    .default([])
+    .describe(
+      'Quantiles of the pauses in the place of the median: points [share, seconds], from share 0 to 1, ' +
+        'straight lines of the logarithm between them.',
+    )
+    .refine(isQuantiles, 'the shares must rise from 0 to 1, and the seconds must not fall'),
   longest: z.int().min(1).default(131_000).describe('Context at which a session ends.'),
 };
 
 type AgentSettings = z.output<z.ZodObject<typeof agentFields>>;
 
 /** Pauses of agents are heavy-tailed: p50 10 s, p90 166 s in the traces, a sigma of 2.2. */
-function agentPauses({ thinkSeconds, thinkMost }: AgentSettings, random: RandomStream): () => number {
+function agentPauses({ thinkSeconds, thinkMost, pauses }: AgentSettings, random: RandomStream): () => number {
+  if (pauses.length > 0) return () => 1e3 * quantileOf(pauses, random.uniform());
   return () => 1e3 * Math.min(thinkMost, thinkSeconds * Math.exp(2.2 * random.normal()));
 }
 
