@@ -44,7 +44,7 @@ const SPACIOUS: f64 = 0.9;
 /** Entries that a tick looks at, and sessions that it lets lapse. */
 const LOOKED_AT: u32 = 4096;
 const HALVED_MS: f64 = 1_800_000;
-/** Least price at which a tier gives back what the GPU forgets, beside computing it: to keep has a worth then. */
+/** Least price at which a tier returns what the GPU forgets, beside computing it: to keep has a worth then. */
 const PRICE_MIN: f32 = 0.01;
 
 /**

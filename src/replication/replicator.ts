@@ -5,7 +5,6 @@ import type { ReplicaLink } from './link.js';
 import { MessageFreshness } from './message-freshness.js';
 import {
   decodeMessage,
-  type EjectionNews,
   encodeMessage,
   type IndexPiece,
   type LoadRow,
@@ -24,6 +23,7 @@ import type { ReplicatedPool } from './replicated-pool.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { Snapshots } from './snapshots.js';
 import { ToldLoads } from './told-loads.js';
+import { HASHES_MAX, pieces, unique } from './update-lists.js';
 import { BAD_MESSAGES, type BadMessage, WireError } from './wire.js';
 
 /** Silence of this replica after which it sends an empty update. */
@@ -33,8 +33,6 @@ const FULL_MS = 1_000;
 /** Number of live peers up to which the loads of each update are applied at once. */
 const PEERS_AT_ONCE = 8;
 const NOTHING: readonly never[] = [];
-/** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
-const HASHES_MAX = 32_768;
 /** Size of a turn beside hashes. */
 const TURN_WORDS = 7;
 /** Bound on the segments of one piece: some 200 KiB. */
@@ -499,24 +497,4 @@ export class Replicator {
 /** The number of what a line of the log stands for, where that is not one. */
 function more(count: number): object {
   return count === 1 ? {} : { count };
-}
-
-/** Last entry for each endpoint. */
-function unique(news: readonly EjectionNews[]): EjectionNews[] {
-  return [...new Map(news.map((each) => [each.endpoint, each])).values()];
-}
-
-/** Placements in lists of a bounded size. */
-function pieces(placements: readonly Placement[]): Placement[][] {
-  const lists: Placement[][] = [];
-  let hashes = Number.POSITIVE_INFINITY;
-  for (const placement of placements) {
-    hashes += placement.hashes.length + 3;
-    if (hashes > HASHES_MAX) {
-      lists.push([]);
-      hashes = placement.hashes.length + 3;
-    }
-    lists.at(-1)!.push(placement);
-  }
-  return lists;
 }

@@ -38,7 +38,7 @@ export class Sequence<Request extends EngineRequest = EngineRequest> {
   generated = 0;
   /** Prompt tokens that the first schedule found in the cache; -1 = not scheduled yet. */
   cachedTokens = -1;
-  /** Tokens of these that a tier below the GPU gives back, and the milliseconds that are left until it has. */
+  /** Tokens of these that a tier below the GPU returns, and the milliseconds that are left until it has. */
   loadedTokens = 0;
   loadMs = 0;
   /** Tokens that the current step computes. */
@@ -221,7 +221,7 @@ export class Engine<Request extends EngineRequest = EngineRequest> {
   }
 
   /**
-   * Lets tiers give back what they have of the prompt: its blocks are taken, and it runs when they are there.
+   * Lets tiers return what they have of the prompt: its blocks are taken, and it runs when they are there.
    * @returns false when they have nothing of it, or there is no room
    */
   #tryLoad(sequence: Sequence<Request>): boolean {

@@ -19,7 +19,7 @@ interface Tier extends TierSettings {
 
 /**
  * The tiers below the GPU of one engine, nearest first. What the GPU forgets goes to the nearest one, and what a tier
- * has no room for goes to the next, least recently used first. A tier keeps what it gives back. Writes take no time, as
+ * has no room for goes to the next, least recently used first. A tier keeps what it returns. Writes take no time, as
  * engines write beside their steps.
  */
 export class KvTiers {

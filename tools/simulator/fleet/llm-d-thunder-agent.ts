@@ -2,7 +2,7 @@ import type { AdmissionRule, AdmissionRuleContext, NamedTurn, Placed } from './a
 
 /** Its default lease, and the longest wait of its own measurements. */
 const LEASE_MS = 30_000;
-const LONGEST_WAIT_MS = 1_800_000;
+const WAIT_MS_MAX = 1_800_000;
 const NOWHERE = -1;
 
 interface Held {
@@ -51,7 +51,7 @@ class LlmDThunderAgent implements AdmissionRule {
     session.held = { placed, sinceMs: this.#context.clock.nowMs };
     this.#held.add(session);
     this.#look();
-    if (session.held !== undefined) this.#context.clock.after(LONGEST_WAIT_MS, () => this.#look());
+    if (session.held !== undefined) this.#context.clock.after(WAIT_MS_MAX, () => this.#look());
   }
 
   leave(id: number): void {
@@ -113,7 +113,7 @@ class LlmDThunderAgent implements AdmissionRule {
     const waiting = [...this.#held].sort(
       (a, b) => rank(a) - rank(b) || a.prompt - b.prompt || a.held!.sinceMs - b.held!.sinceMs,
     );
-    const late = waiting.find(({ held }) => nowMs - held!.sinceMs >= LONGEST_WAIT_MS);
+    const late = waiting.find(({ held }) => nowMs - held!.sinceMs >= WAIT_MS_MAX);
     if (late !== undefined) return { session: late, slots: late.slot === NOWHERE ? [...this.#live] : [late.slot] };
     for (const session of waiting) {
       const slots = this.#placesOf(session);

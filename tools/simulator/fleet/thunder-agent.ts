@@ -3,7 +3,7 @@ import type { AdmissionRule, AdmissionRuleContext, MakeAdmissionRule, NamedTurn,
 /** Interval of its scheduler, tokens that it keeps free for each program, and its longest wait: its defaults. */
 const CHECK_MS = 5_000;
 const BUFFER_TOKENS = 100;
-const LONGEST_WAIT_MS = 1_800_000;
+const WAIT_MS_MAX = 1_800_000;
 const NOWHERE = -1;
 
 /** A session in its words: reasoning while a turn is in flight or held, acting between turns. */
@@ -67,7 +67,7 @@ class ThunderAgent implements AdmissionRule {
     program.placed = placed;
     program.slot = NOWHERE;
     this.#paused.add(program);
-    this.#context.clock.after(LONGEST_WAIT_MS, () => {
+    this.#context.clock.after(WAIT_MS_MAX, () => {
       if (program.placed === placed) this.#resume(program, this.#fewestPrograms());
     });
   }

@@ -8,7 +8,7 @@ import { thunderAgent } from '../../../../dist/tools/simulator/fleet/thunder-age
 class Ruled {
   readonly clock = new EventQueue();
   readonly rule: AdmissionRule;
-  /** Sessions whose turn was let go, with the endpoints that it might take. */
+  /** Sessions whose turn went on, with the endpoints that it might take. */
   readonly placed: (readonly [session: number, slots: readonly number[]])[] = [];
 
   constructor(make: MakeAdmissionRule, endpoints = 1) {
