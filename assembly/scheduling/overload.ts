@@ -54,8 +54,8 @@ export function keepNotOverloaded(op: Operation, used: u32): void {
     const tight = op.p1 < 0 ? v128.and(crowded, f32x4.gt(share, zero)) : f32x4.ge(share, usageMax);
     const fills = v128.and(tight, i32x4.eq(v128.and(bits, uses), uses));
     v128.store(KEPT + at, v128.not(v128.or(queues, fills)));
-    const most = op.p1 < 0 ? f32x4.div(f32x4.sub(size, uncached), size) : usageMax;
-    v128.store(KEYS + at, v128.bitselect(limit, f32x4.neg(most), queues));
+    const usageLimit = op.p1 < 0 ? f32x4.div(f32x4.sub(size, uncached), size) : usageMax;
+    v128.store(KEYS + at, v128.bitselect(limit, f32x4.neg(usageLimit), queues));
   }
   noteVetoes(used, KEYS);
 }

@@ -40,16 +40,16 @@ function isSomeNew(used: u32, requests: u32): bool {
   const warming = columnAddress(COLUMN_WARMING_SINCE);
   const limit = i32x4.splat(<i32>requests);
   let some = i32x4.splat(0);
-  let most = i32x4.splat(0);
+  let held = i32x4.splat(0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const count = v128.load(charged + at);
     const candidates = v128.load(CANDIDATES + at);
     // The larger of two unsigned numbers is another one than the count: the count is below the limit.
     const isNew = i32x4.ne(i32x4.max_u(count, limit), count);
     some = v128.or(some, v128.and(v128.or(isNew, v128.load(warming + at)), candidates));
-    most = i32x4.max_s(most, v128.and(v128.load(MATCH + at), candidates));
+    held = i32x4.max_s(held, v128.and(v128.load(MATCH + at), candidates));
   }
-  longest = <u32>laneMaxOfIntegers(most);
+  longest = <u32>laneMaxOfIntegers(held);
   return v128.any_true(some);
 }
 
