@@ -30,7 +30,8 @@ import { sessionsHeld, sessionsOn } from './sessions-layout';
 import { turnEnds, turnGrows, turnMoves, turnsRepair, turnsSeen } from './sessions-turns';
 import { waitSlotAbandon, waitSlotRecount } from './wait-slots';
 
-const SHORT: u32 = 20;
+/** Milliseconds for which the lock is asked for: nobody else frees what a dead shard had waiting. */
+const AFTER_DEATH: u32 = 2000;
 
 /** Wakes the control thread when an endpoint may have room now and requests wait. */
 export function gateOpened(): void {
@@ -188,7 +189,7 @@ export function gateRepair(): void {
 /** A thread died: what it had waiting is gone. Takes the commit lock. @returns false when it could not be had */
 export function gateThreadDied(thread: u32): bool {
   if (!gateOn()) return true;
-  if (!lockAcquire(COMMIT_LOCK, SHORT)) return false;
+  if (!lockAcquire(COMMIT_LOCK, AFTER_DEATH)) return false;
   waitSlotAbandon(thread);
   lockRelease(COMMIT_LOCK);
   gateOpened();

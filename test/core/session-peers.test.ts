@@ -99,17 +99,20 @@ describe('sessions of replicas', () => {
 
   it('a session that returns to another replica is recognised there and goes to its home', () => {
     const [first, second] = [new Replica(1), new Replica(2)];
+    // Others need the caches: in a pool with room to spare the profile alone decides.
+    first.end(first.begin(wordsOf(2, 92), [0]));
+    first.end(first.begin(wordsOf(3, 70), [1]));
     first.end(first.begin(wordsOf(1, 20), [1]));
     first.tell(second);
     const charge = second.begin(wordsOf(1, 24));
     expect(charge.slot).toBe(1);
     expect(second.counts.recognised).toMatchObject({ prompt: 1, new: 0 });
     second.tell(first);
-    expect(first.used(1)).toBe(24 * BLOCK);
+    expect(first.used(1)).toBe(94 * BLOCK);
     second.end(charge);
     second.tell(first);
     first.end(first.begin(wordsOf(1, 30)));
-    expect(first.counts.recognised).toMatchObject({ prompt: 1, new: 1 });
+    expect(first.counts.recognised).toMatchObject({ prompt: 1, new: 3 });
     first.check();
     second.check();
   });
