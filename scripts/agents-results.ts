@@ -299,6 +299,7 @@ function facts(runs: readonly RunResult[]): string | undefined {
   return (
     `${runs.length.toLocaleString('en')} runs, ${requests.toLocaleString('en')} simulated requests, ` +
     `${(seconds / 60).toFixed(0)} minutes on one core; ${seedsOf(isPlain)} seeds on four endpoints, ` +
-    `${seedsOf(isEight)} on eight, ${seedsOf(isCondition)} under other conditions; program of commit ${git('rev-parse', '--short=8', 'HEAD')}.`
+    `${seedsOf(isEight)} on eight, ${seedsOf(isCondition)} under other conditions; program of commit ` +
+    `${git('rev-parse', '--short=8', 'HEAD')}.`
   );
 }

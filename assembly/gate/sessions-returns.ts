@@ -9,10 +9,10 @@
 //   P(returns within t | idle so long) · refill  >  E[min(return, t) | idle so long]
 //
 // Its tokens cancel out: computing them takes tokens / capacity of the refill time, and they take that share of the
-// cache. It is the five-minute rule (Gray and Putzolu) with the cache of an engine. Where tiers below the GPU keep what it
-// forgets, the refill time is that of bringing it back, and little is worth its room. The chance of a return at an age is
-// learned from the returns and from the sessions that reached the age, in three classes by the number of turns. So a
-// finished session needs no sign: its chance has become small.
+// cache. It is the five-minute rule (Gray and Putzolu) with the cache of an engine. Where tiers below the GPU keep what
+// it forgets, the refill time is that of bringing it back, and little is worth its room. The chance of a return at an
+// age is learned from the returns and from the sessions that reached the age, in three classes by the number of turns.
+// So a finished session needs no sign: its chance has become small.
 import { ASSERTIONS } from '../assertions';
 import {
   AGES,

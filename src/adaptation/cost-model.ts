@@ -379,8 +379,8 @@ export class CostModel {
   }
 
   /**
-   * Records a time to first output that was mostly the request's own prefill, against the prediction of its own coefficients for an
-   * endpoint of average speed.
+   * Records a time to first output that was mostly the request's own prefill, against the prediction of its own
+   * coefficients for an endpoint of average speed.
    */
   #noteFirstOutput(
     endpoint: EndpointModel,

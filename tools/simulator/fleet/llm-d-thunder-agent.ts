@@ -26,8 +26,8 @@ interface NamedSession {
 /**
  * The rule of llm-d-router's plugin `thunder-agent` (llm-d-router#2964) with its defaults, every session a flow of its
  * own: an endpoint is full when the sessions on it, idle ones too, have as many tokens as its cache. Sessions idle for
- * more than the lease give up their room for a turn that needs it, longest idle first; their next turn waits for room on
- * their own endpoint, and goes before new sessions.
+ * more than the lease give up their room for a turn that needs it, longest idle first; their next turn waits for room
+ * on their own endpoint, and goes before new sessions.
  */
 export function llmDThunderAgent(context: AdmissionRuleContext): AdmissionRule {
   return new LlmDThunderAgent(context);
