@@ -105,7 +105,7 @@ function injectorSettings(): KubernetesObject {
   };
 }
 
-/** Gives every picker that an InferencePool names the DestinationRule of the chart pointsman-gateway, until the signal. */
+/** Gives every picker that an InferencePool names the DestinationRule of pointsman-gateway, until the signal. */
 export async function trustPickers(cluster: Cluster, signal: AbortSignal, say: (line: string) => void): Promise<void> {
   const made = new Set<string>();
   while (!signal.aborted) {

@@ -55,7 +55,7 @@ const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 const PROVEN = 0.65;
 /** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
 const ALARMING = Math.log(1.35);
-/** Multiple of the configured weights' TTFT p99 or TPOT p99 from which on learned costs are worse, whatever the mean says. */
+/** Multiple of the configured weights' TTFT p99 or TPOT p99 from which on learned costs are worse, by any mean. */
 const SLOW_TAIL = Math.log(1.5);
 /** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
 const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;

@@ -52,7 +52,7 @@ function agentIdentity(plugins: PluginSet): string | undefined {
     ?.name;
 }
 
-/** The attribute that names the sessions of requests; undefined = prompts do. @param identity of flowControl.sessions */
+/** The attribute that names sessions of requests; undefined = prompts do. @param identity of flowControl.sessions */
 export function sessionAttributeOf(identity: string, plugins: PluginSet): string | undefined {
   const plugin = plugins.list().find(({ name }) => name === identity);
   return plugin?.definition.sessionAttribute?.(plugin.parameters, plugin.name);

@@ -193,7 +193,7 @@ function isTyped(key: unknown, tag: string): key is Fields {
   return typeof key === 'object' && key !== null && (key as Fields).type === tag;
 }
 
-/** Digest of `[digest, offset]`, bytes, or a typed map; of a type that is not known all of it, so that nothing matches. */
+/** Digest of `[digest, offset]`, bytes, or a typed map; all of an unknown type, so that nothing matches. */
 function nameOf(key: unknown): string {
   if (key instanceof Uint8Array) return Buffer.from(key).toString('hex');
   if (Array.isArray(key)) return nameOf(key[0]);

@@ -10,7 +10,7 @@ export function nearestOf(bits: number): BlockPlace | undefined {
 }
 
 const COUNT_BITS = 4;
-/** Blocks of the engine that are counted for one chain hash and place; with more it stays until its endpoint is cleared. */
+/** Blocks of the engine counted for one chain hash and place; with more it stays until its endpoint is cleared. */
 const COUNT_MAX = 14;
 
 /** By our chain hash: how many blocks of the engine stand for it at each place. Four counts of four bits. */

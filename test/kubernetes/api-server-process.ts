@@ -21,7 +21,7 @@ export const PICKER_TOKEN = 'picker-token';
 
 export const START_MS_MAX = 90_000;
 
-/** etcd and an API server on free ports of the loopback or another address, with their files in a folder of their own. */
+/** etcd and an API server on free ports of the loopback or another address, with files in a folder of their own. */
 export class ApiServer {
   readonly folder = mkdtempSync(join(tmpdir(), 'pointsman-kubernetes-'));
   readonly #address: string;

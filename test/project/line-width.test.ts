@@ -32,7 +32,7 @@ const nameOf = (line: string) => /^\s*(?:it|test)(?:\.\w+)*\((['"`])(.*?)\1, /.e
 /** A line of code that the formatter leaves whole: an import, a regular expression, the head of a named test. */
 const isWholeCode = (line: string) =>
   /^import .* from '[^']+';$/.test(line) ||
-  /^\s*\/.*\/[a-z]*[,;]?$/.test(line) ||
+  /^\s*\/[^*/].*\/[a-z]*[,;]?$/.test(line) ||
   /^\s*(?:it|test)(?:\.\w+)*\(['"`].*=>(?: \{)?$/.test(line);
 
 /** Lines of a document outside of fences. */
@@ -82,7 +82,7 @@ describe('the width of lines', () => {
     (line) => expect(isWholeCode(line)).toBe(true),
   );
 
-  it.each(["const text = 'import of a text';", '// a comment', '  return a / b;'])(
+  it.each(["const text = 'import of a text';", '// a comment', '  /** A comment. */', '  return a / b;'])(
     'the width of the code %s is judged',
     (line) => expect(isWholeCode(line)).toBe(false),
   );

@@ -70,7 +70,8 @@ describe('the packed package', () => {
     expect(paths.filter((path) => /^(src|tools|test|assembly|bench|\.|dist\/program\/compiled)/.test(path))).toEqual(
       [],
     );
-    expect(packed.unpackedSize).toBeLessThan(19_200_000);
+    expect(paths.filter((path) => path.endsWith('.map'))).toEqual([]);
+    expect(packed.unpackedSize).toBeLessThan(16_000_000);
   });
 
   test('the packed package prints its help when run with npx from a folder it was installed into', async () => {

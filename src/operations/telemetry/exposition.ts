@@ -57,7 +57,7 @@ export interface ReadMetric {
   readonly read: () => Iterable<Sample>;
 }
 
-/** Quantiles that are computed elsewhere: samples as of a gauge, under the type that the label `quantile` belongs to. */
+/** Quantiles computed elsewhere: samples as of a gauge, under the type that the label `quantile` belongs to. */
 class Summary extends Gauge {
   override async get(): Promise<MetricObjectWithValues<MetricValue<string>>> {
     // The enumeration of prom-client's types has no values at run time.

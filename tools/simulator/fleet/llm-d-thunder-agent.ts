@@ -145,7 +145,7 @@ class LlmDThunderAgent implements AdmissionRule {
     return this.#context.capacities[slot]! - this.#on(slot).reduce((sum, { tokens }) => sum + tokens, 0);
   }
 
-  /** Pauses sessions whose lease is over until `need` tokens fit. @returns false, and none is paused, when they do not */
+  /** Pauses sessions whose lease is over until `need` tokens fit. @returns false, with none paused, if they do not */
   #makeRoom(slot: number, need: number, own: NamedSession): boolean {
     const { nowMs } = this.#context.clock;
     let missing = need - this.#room(slot);

@@ -169,7 +169,7 @@ class ThunderAgent implements AdmissionRule {
     placed?.([slot]);
   }
 
-  /** Held turns first, then new programs, then acting ones, each by size; of those that fit in sum the largest first. */
+  /** Held turns, then new programs, then acting ones, each by size; of those that fit in sum the largest first. */
   #resumeGreedily(): void {
     const rooms = [...this.#live]
       .map((slot) => ({ slot, room: this.#room(slot) }))
