@@ -34,6 +34,7 @@ const NOT_RUN = [
   'docs/kubernetes.md: a cluster that runs pods',
   'docs/kubernetes.md: builds and runs for minutes, as root',
   'docs/kv-events.md: a GPU and vLLM',
+  'docs/outside-benchmarks.md: installs 2 GB and runs for an hour',
   'docs/upgrading.md: a cluster that runs pods',
 ];
 
