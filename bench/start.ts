@@ -6,6 +6,6 @@ export const benches: readonly Bench[] = [
   {
     name: 'start/first-answer',
     runsMin: 5,
-    setup: async () => ({ run: async () => void (await measureStart(OWN_COMMAND, 0)) }),
+    setup: async () => ({ run: async () => void (await measureStart(OWN_COMMAND, { idleMs: 0 })) }),
   },
 ];

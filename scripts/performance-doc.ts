@@ -1,16 +1,13 @@
-// Writes the tables of docs/performance.md. `npm run performance` does it all; this does it from JSON lines of the
-//   benchmarks: npm run bench -- --json bench-results.jsonl && npm run performance-doc [-- bench-results.jsonl]
+// The tables of docs/performance.md, which `npm run performance` writes.
 //
 // Only the part between the two marks is replaced; the words around it are written by hand. Of several lines with one
-// name the last one counts. Run it on the machine that measured: the page describes it.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+// name the last one counts. The page describes the machine that it is written on.
 import { cpus, release, totalmem, type } from 'node:os';
 import { type BenchResult, figureText } from '../bench/bench.ts';
 import type { ProcessFigure } from '../bench/process/figure.ts';
 
 const BEGIN = '<!-- measured: begin -->';
 const END = '<!-- measured: end -->';
-const NEW_PAGE = `# Performance\n\n${BEGIN}\n${END}\n`;
 
 /** @throws with the line's number when a line is no result. */
 export function readResults(text: string): BenchResult[] {
@@ -59,22 +56,29 @@ export interface Noise {
   readonly load: number;
 }
 
-/** The machine, the commit and the noise of a run. */
-export function machine(results: readonly BenchResult[], noise: readonly Noise[] = []): string {
+/** The machine and the commit of a page. */
+export function machine(commit: string): string {
   const processors = cpus();
   const gib = Math.round(totalmem() / 2 ** 30);
-  const nodes = [...new Set(results.map(({ node }) => node))].join(', ');
-  const commits = [...new Set(results.map(({ commit }) => commit))].join(', ');
   const model = processors[0]?.model.trim() ?? 'unknown processor';
   return `Measured on ${processors.length} × ${model}, ${gib} GiB, ${type()} ${release()},\
- Node ${nodes}, commit ${commits}.
-Times are per operation: the median and the 99th percentile of the runs.${noiseText(noise)}`;
+ Node ${process.version}, commit ${commit}.
+Benchmarks are per operation: the median and the 99th percentile of the runs.`;
 }
 
-function noiseText(noise: readonly Noise[]): string {
-  if (noise.length === 0) return '';
-  const texts = noise.map(({ p50, p99, load }) => `${(p99 / p50).toFixed(2)} at load ${load.toFixed(1)}`);
-  return `\nNoise: a fixed piece of work took, 99th percentile ÷ median, ${texts.join(' before and ')} after the run.`;
+/** How unsteady the machine was before and behind each chapter. */
+export function noiseTable(chapters: readonly (readonly [string, Noise, Noise])[]): string {
+  const cell = ({ p50, p99, load }: Noise) => `${p50.toFixed(2)} ms, ${(p99 / p50).toFixed(2)} ×, ${load.toFixed(1)}`;
+  const rows = chapters.map(([name, before, after]) => `| ${name} | ${cell(before)} | ${cell(after)} |`);
+  return [
+    '## Noise of the machine',
+    '',
+    'A fixed piece of work: its median, 99th percentile ÷ median, and the load average of the minute.',
+    '',
+    '| chapter | before | after |',
+    '| --- | ---: | ---: |',
+    ...rows,
+  ].join('\n');
 }
 
 /** Figures of whole processes: a line for each scenario, and the ratio where both pickers took part. */
@@ -106,11 +110,4 @@ export function renew(page: string, measured: string): string {
   const end = page.indexOf(END);
   if (begin < 0 || end < begin) throw new Error(`docs/performance.md needs the marks "${BEGIN}" and "${END}"`);
   return `${page.slice(0, begin + BEGIN.length)}\n\n${measured}\n\n${page.slice(end)}`;
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const results = readResults(readFileSync(process.argv[2] ?? 'bench-results.jsonl', 'utf8'));
-  const path = new URL('../docs/performance.md', import.meta.url);
-  const page = existsSync(path) ? readFileSync(path, 'utf8') : NEW_PAGE;
-  writeFileSync(path, renew(page, `${machine(results)}\n\n${tables(results)}`));
 }

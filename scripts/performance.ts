@@ -1,61 +1,67 @@
-// Makes docs/performance.md anew: `npm run performance [-- --short]`, some 15 minutes on a quiet machine, 5 with
-// --short.
+// Makes docs/performance.md anew: `npm run performance [-- --short] [-- CHAPTER …]`, some 15 minutes on a quiet machine,
+// 8 with --short.
 //
-// Runs all benchmarks of bench/ at the commit that is checked out, then whole pickers as processes of their own. With
-// LLM_D_ROUTER=/path/to/epp llm-d-router's picker takes part in the same run. Needs a build, Linux, and a second core
-// for the load.
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { loadavg, tmpdir } from 'node:os';
+// Without names it measures the chapters that have no results of the commit yet, so a run that was stopped goes on where
+// it was; with names it measures those anew. The page is written as soon as all chapters have results of one commit.
+// With LLM_D_ROUTER=/path/to/epp llm-d-router's picker takes part. Needs a build, Linux, and a second core for the load.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { processFigures } from '../bench/process/rows.ts';
-import { machine, type Noise, processTable, readResults, renew, tables } from './performance-doc.ts';
+import { type ChapterTimes, chapters } from './performance-chapters.ts';
+import { machine, type Noise, noiseTable, renew } from './performance-doc.ts';
+import { type ChapterResult, measuredCommit, ResultFolder } from './performance-results.ts';
 
-const { values } = parseArgs({ options: { short: { type: 'boolean', default: false } } });
-const root = fileURLToPath(new URL('..', import.meta.url));
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { short: { type: 'boolean', default: false } },
+});
+const root = join(import.meta.dirname, '..');
 const page = join(root, 'docs/performance.md');
-const ROW_TIME_MS = values.short ? 100 : 1_000;
+const times: ChapterTimes = values.short
+  ? { rowMs: 100, loadMs: 4_000, starts: 5 }
+  : { rowMs: 1_000, loadMs: 8_000, starts: 9 };
 
 /** Time of one fixed piece of work, again and again: a quiet machine takes the same time for each. */
 function noise(): Noise {
-  const times: number[] = [];
+  const pieces: number[] = [];
   for (let piece = 0; piece < 400; piece++) {
     const begin = performance.now();
     let sum = 0;
     for (let i = 0; i < 2_000_000; i++) sum = (sum + Math.imul(i, piece)) | 0;
-    times.push(performance.now() - begin + (sum === 1 ? 1e-9 : 0));
+    pieces.push(performance.now() - begin + (sum === 1 ? 1e-9 : 0));
   }
-  times.sort((a, b) => a - b);
-  return { p50: times[200]!, p99: times[396]!, load: loadavg()[0]! };
+  pieces.sort((a, b) => a - b);
+  return { p50: pieces[200]!, p99: pieces[396]!, load: loadavg()[0]! };
 }
 
-function clean(): boolean {
-  return (
-    execFileSync('git', ['status', '--porcelain', '--', 'src', 'tools', 'assembly', 'bench'], { cwd: root }).length ===
-    0
-  );
+const unknown = positionals.filter((name) => !chapters.some((chapter) => chapter.name === name));
+if (unknown.length > 0) {
+  const names = chapters.map(({ name }) => name).join(', ');
+  throw new Error(`${unknown.join(', ')}: no chapter of the page; these are: ${names}`);
 }
-
-if (!clean())
-  console.error(
-    'performance: src, tools, assembly or bench differ from the commit: the page names the commit all the same',
-  );
-const before = noise();
-const folder = mkdtempSync(join(tmpdir(), 'pointsman-performance-'));
-const file = join(folder, 'results.jsonl');
-const bench = spawnSync(process.execPath, ['bench/run.ts', '--json', file, '--time', String(ROW_TIME_MS)], {
-  cwd: root,
-  stdio: ['ignore', 'ignore', 'inherit'],
-});
-if (bench.status !== 0) throw new Error(`the benchmarks ended with ${bench.status}`);
-const results = readResults(readFileSync(file, 'utf8'));
-rmSync(folder, { recursive: true });
-const times = values.short ? { warmMs: 6_000, measuredMs: 4_000 } : { warmMs: 8_000, measuredMs: 8_000 };
-const router = process.env.LLM_D_ROUTER;
-if (router === undefined)
-  console.error('performance: LLM_D_ROUTER names no llm-d-router picker: it does not take part');
-const figures = await processFigures({ router, times, rounds: values.short ? 1 : 3 }, (line) => console.error(line));
-const parts = [machine(results, [before, noise()]), '## Whole pickers', processTable(figures), tables(results)];
-writeFileSync(page, renew(readFileSync(page, 'utf8'), parts.join('\n\n')));
+const commit = measuredCommit(root);
+const folder = new ResultFolder(root, commit);
+const chosen = chapters.filter(({ name }) =>
+  positionals.length === 0 ? folder.read(name) === undefined : positionals.includes(name),
+);
+if (!process.env.LLM_D_ROUTER) console.error('performance: LLM_D_ROUTER names no program: llm-d-router takes no part');
+for (const { name, measure } of chosen) {
+  console.error(`performance: ${name}`);
+  const before = noise();
+  const rows = await measure(times);
+  folder.write(name, { noise: [before, noise()], rows });
+}
+const results = chapters.map((chapter) => ({ chapter, result: folder.read(chapter.name) }));
+const missing = results.filter(({ result }) => result === undefined).map(({ chapter }) => chapter.name);
+if (missing.length > 0) {
+  console.error(`performance: the page waits for ${missing.join(', ')} at ${commit}`);
+} else {
+  const whole = results as readonly { chapter: (typeof chapters)[number]; result: ChapterResult }[];
+  const parts = [
+    machine(commit),
+    ...whole.map(({ chapter, result }) => chapter.text(result.rows)),
+    noiseTable(whole.map(({ chapter, result }) => [chapter.name, ...result.noise])),
+  ];
+  writeFileSync(page, renew(readFileSync(page, 'utf8'), parts.join('\n\n')));
+}

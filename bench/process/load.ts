@@ -81,11 +81,20 @@ export async function measureLoad(
 }
 
 /**
- * The time of a burst on a picker that has just started. The frames come from a template: a client of a gRPC library
+ * The times of bursts, one behind the other, on a picker that has just started. The frames come from a template: a client of a gRPC library
  * takes longer to write 1,000 requests than a picker to place them.
  */
-export async function measureBurst(command: readonly string[], endpoints: number, requests: number): Promise<number> {
-  return withPicker(command, endpoints, ({ port }) => sendBurst(port, requests));
+export async function measureBursts(
+  command: readonly string[],
+  endpoints: number,
+  requests: number,
+  bursts: number,
+): Promise<number[]> {
+  return withPicker(command, endpoints, async ({ port }) => {
+    const times: number[] = [];
+    for (let i = 0; i < bursts; i++) times.push(await sendBurst(port, requests));
+    return times;
+  });
 }
 
 /** Milliseconds from sending `requests` at once until the last of them is picked. */
@@ -154,18 +163,28 @@ async function firstAnswer(picker: PickerProcess): Promise<void> {
   }
 }
 
-/** Milliseconds from exec to the first answer, and bytes of memory `idleMs` later. */
+export interface StartFigures {
+  /** From exec to the first answer. */
+  readonly readyMs: number;
+  /** Of the process until then, in steps of 10 ms. */
+  readonly cpuMs: number;
+  /** Memory some time later. */
+  readonly idleBytes: number;
+}
+
+/** What a start takes, and memory `idleMs` behind it. */
 export async function measureStart(
   command: readonly string[],
-  idleMs = 2_000,
-): Promise<{ readonly readyMs: number; readonly idleBytes: number }> {
-  return withFiles(1, async (configuration) => {
+  { idleMs = 2_000, endpoints = 1 }: { readonly idleMs?: number; readonly endpoints?: number } = {},
+): Promise<StartFigures> {
+  return withFiles(endpoints, async (configuration) => {
     const picker = await PickerProcess.launch(command, configuration, FLAGS);
     try {
       await firstAnswer(picker);
       const readyMs = performance.now() - picker.startedAt;
+      const cpuMs = usageOf(picker).cpuSeconds * 1_000;
       await pause(idleMs);
-      return { readyMs, idleBytes: usageOf(picker).rssMb * MIB };
+      return { readyMs, cpuMs, idleBytes: usageOf(picker).rssMb * MIB };
     } finally {
       picker.stop();
     }

@@ -1,6 +1,14 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
+import { attackTable } from '../../bench/figures/attacks.ts';
+import { poolTable } from '../../bench/figures/pools.ts';
+import { chapters } from '../../scripts/performance-chapters.ts';
 import { processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
+import { measuredCommit, ResultFolder } from '../../scripts/performance-results.ts';
 
 const result = (name: string, median: number) =>
   JSON.stringify({ name, median, p99: median * 2, unit: 'ns', runs: 1234, node: 'v24.0.0', commit: 'abc' });
@@ -47,4 +55,63 @@ test('whole pickers stand beside each other with their ratio', () => {
 | chat: CPU | 30 µs | 300 µs | 10.0 × |
 | chat | 3,000/s | 300/s | 10.0 × |
 | start | 412 ms | – | – |`);
+});
+
+test('sizes of pools stand beside the time of 64 endpoints', () => {
+  const rows = [result('decide/chat-4k/64', 1_000), result('decide/chat-4k/10240', 9_500)].map((line) =>
+    JSON.parse(line),
+  );
+  expect(poolTable(rows)).toContain('| 10,240 | 9.5 µs | 9.50 × |');
+  expect(() => poolTable(rows.slice(1))).toThrow('there is no row of 64 endpoints');
+});
+
+test('a hostile peer stands beside its control, with the requests that were lost beside it', () => {
+  const line = { name: 'attacks', attack: 'rapid-reset', offered: 900, failed: 1, unanswered: 2 };
+  const memory = { rssBeforeMb: 210, rssAfterMb: 215 };
+  const ages = (p99: number) => ({ placedMs: { p50: 1, p99, max: 9 } });
+  const picker = { ...line, ...memory, ...ages(4), of: 'picker', refused: 3 };
+  expect(attackTable([{ ...line, ...ages(3), of: 'sink', refused: 0 }, picker])).toContain(
+    '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 6 of 900 | 210 → 215 MB |',
+  );
+});
+
+test('results of chapters are kept by commit, and none is read at another one', () => {
+  const root = mkdtempSync(join(tmpdir(), 'results-'));
+  try {
+    const noise = { p50: 1, p99: 2, load: 0 };
+    new ResultFolder(root, 'aaa').write('cold', { noise: [noise, noise], rows: [1] });
+    expect(new ResultFolder(root, 'aaa').read('cold')?.rows).toEqual([1]);
+    expect(new ResultFolder(root, 'bbb').read('cold')).toBeUndefined();
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
+
+test('a page has no figures of files that differ from the commit', () => {
+  const root = mkdtempSync(join(tmpdir(), 'measured-'));
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: root });
+  try {
+    git('init', '-q');
+    mkdirSync(join(root, 'src'));
+    mkdirSync(join(root, 'docs'));
+    writeFileSync(join(root, 'src/a.ts'), '1');
+    git('add', '.');
+    git('commit', '-q', '-m', 'a');
+    const commit = measuredCommit(root);
+    expect(commit).toMatch(/^[0-9a-f]{7,}$/);
+    writeFileSync(join(root, 'docs/a.md'), 'words');
+    git('add', '.');
+    git('commit', '-q', '-m', 'b');
+    expect(measuredCommit(root), 'a change of documents is no other commit').toBe(commit);
+    writeFileSync(join(root, 'src/a.ts'), '2');
+    expect(() => measuredCommit(root)).toThrow(/commit these first\nM? ?.*src\/a\.ts/);
+  } finally {
+    rmSync(root, { recursive: true });
+  }
+});
+
+test('every chapter of the page has a name of its own', () => {
+  const names = chapters.map(({ name }) => name);
+  expect(new Set(names).size).toBe(names.length);
 });

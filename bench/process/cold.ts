@@ -1,0 +1,59 @@
+// Figures of a picker that has just started, on all cores: its start, its first bursts, its first ten seconds.
+import { BOTH_CORES, PinnedPicker } from '../load/pinned-picker.ts';
+import type { ProcessFigure } from './figure.ts';
+import { measureBursts, measureStart } from './load.ts';
+
+const BURST = 1_000;
+const BURSTS = 3;
+const CONNECTIONS = 4;
+const BOUND_MS = 60_000;
+const RATE = 1_000;
+const ENDPOINTS = 64;
+/** Metrics pages are read as seldom as in the other scenarios. */
+const FLAGS = ['--refresh-metrics-interval=1s'];
+
+type Note = (scenario: string, value: number, unit: ProcessFigure['unit']) => void;
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
+}
+
+/** @param starts of each scenario */
+export async function coldFigures(command: readonly string[], starts: number, note: Note): Promise<void> {
+  const small = await series(starts, () => measureStart(command));
+  note('start until the first answer', median(small.map(({ readyMs }) => readyMs)), 'ms');
+  note('the same: CPU time', median(small.map(({ cpuMs }) => cpuMs)), 'ms');
+  note('memory when idle, one endpoint', median(small.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
+  const large = await series(3, () => measureStart(command, { endpoints: ENDPOINTS }));
+  note(`memory when idle, ${ENDPOINTS} endpoints`, median(large.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
+  const bursts = await series(3, () => measureBursts(command, 8, BURST, BURSTS));
+  for (let i = 0; i < BURSTS; i++) {
+    const name = ['first', 'second', 'third'][i]!;
+    note(`${name} burst of 1,000 on 8 endpoints: all picked`, median(bursts.map((times) => times[i]!)), 'ms');
+  }
+  const early = await series(3, () => firstSeconds(command));
+  const title = `${RATE.toLocaleString('en-US')} chats a second, ${ENDPOINTS} endpoints`;
+  for (const [at, part] of ['the first second', 'the nine after it'].entries()) {
+    note(`${title}, ${part}: pick p50`, median(early.map((parts) => parts[at]!.p50)), 'ms');
+    note(`${title}, ${part}: pick p99`, median(early.map((parts) => parts[at]!.p99)), 'ms');
+  }
+}
+
+async function series<Result>(count: number, measure: () => Promise<Result>): Promise<Result[]> {
+  const results: Result[] = [];
+  for (let i = 0; i < count; i++) results.push(await measure());
+  return results;
+}
+
+/** An open loop from the first request of a picker on. */
+async function firstSeconds(command: readonly string[]) {
+  const picker = await PinnedPicker.start(command, BOTH_CORES, { endpoints: ENDPOINTS, flags: FLAGS });
+  const load = { connections: CONNECTIONS, boundMs: BOUND_MS, agesFromSent: true, rate: RATE };
+  try {
+    const { placedMs: first } = await picker.load({ ...load, seconds: 1 });
+    const { placedMs: next } = await picker.load({ ...load, seconds: 9 });
+    return [first, next];
+  } finally {
+    picker.stop();
+  }
+}

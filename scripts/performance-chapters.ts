@@ -1,0 +1,171 @@
+// The chapters of docs/performance.md: what each measures, and its part of the page.
+//
+// A chapter takes at most some two minutes, so that a machine that is quiet only for a while can be used one chapter at
+// a time. Those of whole pickers run llm-d-router's picker too where LLM_D_ROUTER names it.
+import { execFileSync } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BenchResult } from '../bench/bench.ts';
+import { attackTable } from '../bench/figures/attacks.ts';
+import { type Line, lockTables } from '../bench/figures/commit-lock.ts';
+import { overloadTable } from '../bench/figures/overload.ts';
+import { poolTable } from '../bench/figures/pools.ts';
+import { ATTACKS } from '../bench/load/attacker.ts';
+import { coldFigures } from '../bench/process/cold.ts';
+import type { ProcessFigure } from '../bench/process/figure.ts';
+import { OWN_COMMAND } from '../bench/process/load.ts';
+import { loadFigures } from '../bench/process/rows.ts';
+import { steadyFigures } from '../bench/process/steady.ts';
+import { processTable, tables } from './performance-doc.ts';
+
+/** Times of a run: those of a page, or shorter ones to see that everything runs. */
+export interface ChapterTimes {
+  readonly rowMs: number;
+  readonly loadMs: number;
+  readonly starts: number;
+}
+
+export interface Chapter {
+  readonly name: string;
+  measure(times: ChapterTimes): Promise<readonly unknown[]>;
+  /** Its part of the page. */
+  text(rows: readonly unknown[]): string;
+}
+
+const root = join(import.meta.dirname, '..');
+
+/** Runs benchmarks or reports of bench/ in a process of their own. @returns their lines */
+function benchLines(names: readonly string[], timeMs: number, env: NodeJS.ProcessEnv = {}): unknown[] {
+  const file = join(tmpdir(), `pointsman-performance-${process.pid}.jsonl`);
+  try {
+    execFileSync(process.execPath, ['bench/run.ts', ...names, '--json', file, '--time', String(timeMs)], {
+      cwd: root,
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, ...env },
+    });
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    return lines.map((line) => JSON.parse(line) as unknown);
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+type Measured = (command: readonly string[], note: Note, times: ChapterTimes) => Promise<void>;
+type Note = (scenario: string, value: number, unit: ProcessFigure['unit']) => void;
+
+/** A chapter with the figures of this picker and, where it is there, of llm-d-router's. */
+function pickers(name: string, title: string, words: string, measured: Measured): Chapter {
+  return {
+    name,
+    async measure(times) {
+      const commands: (readonly [string, readonly string[]])[] = [['pointsman', OWN_COMMAND]];
+      const router = process.env.LLM_D_ROUTER;
+      if (router) commands.push(['llm-d-router', [router]]);
+      const figures: ProcessFigure[] = [];
+      for (const [picker, command] of commands) {
+        const note: Note = (scenario, value, unit) => {
+          console.error(`${picker}: ${scenario}: ${value.toPrecision(3)} ${unit}`);
+          figures.push({ picker, scenario, value, unit });
+        };
+        await measured(command, note, times);
+      }
+      return figures;
+    },
+    text: (rows) => `## ${title}\n\n${words}\n\n${processTable(rows as readonly ProcessFigure[])}`,
+  };
+}
+
+/** A chapter with rows of bench/. @param areas the parts of names before the first slash */
+function benches(name: string, title: string, areas: readonly string[]): Chapter {
+  const named = ({ name: row }: BenchResult) => areas.includes(row.split('/', 1)[0]!);
+  return {
+    name,
+    measure: async ({ rowMs }) => {
+      const lines = benchLines(
+        areas.map((area) => `${area}/`),
+        rowMs,
+      );
+      return (lines as BenchResult[]).filter(named);
+    },
+    text: (rows) => `## ${title}\n\n${tables(rows as BenchResult[]).replaceAll(/^## /gm, '### ')}`,
+  };
+}
+
+function report(
+  name: string,
+  title: string,
+  words: string,
+  measure: Chapter['measure'],
+  table: (rows: readonly Line[]) => string,
+): Chapter {
+  return { name, measure, text: (rows) => `## ${title}\n\n${words}\n\n${table(rows as readonly Line[])}` };
+}
+
+export const chapters: readonly Chapter[] = [
+  pickers(
+    'cold',
+    'Whole pickers, cold',
+    'Each row is of processes that have just started, on all cores; medians of several starts. CPU time has steps of 10 ms.',
+    (command, note, { starts }) => coldFigures(command, starts, note),
+  ),
+  pickers(
+    'warm',
+    'Whole pickers, warm',
+    'The picker has one core and the load another one, 60,000 exchanges behind it but for the first row.',
+    (command, note, { loadMs }) => steadyFigures(command, loadMs / 1_000, note),
+  ),
+  pickers(
+    'loads',
+    'CPU time of an exchange',
+    'A client of one connection, picker and client on all cores, after a few seconds: code is still being compiled.',
+    (command, note, { loadMs }) => loadFigures(command, { warmMs: loadMs, measuredMs: loadMs }, note),
+  ),
+  report(
+    'threads',
+    'Threads and the commit lock',
+    'One and two threads that only decide; what more of them would make of it is a model ' +
+      '([words and formulas](internals/core.md#held-times-and-a-model-for-more-shards)).',
+    async ({ rowMs }) => benchLines(['commit-lock'], rowMs / 2),
+    lockTables,
+  ),
+  {
+    name: 'pools',
+    measure: async ({ rowMs }) => {
+      const lines = benchLines(['decide/chat-4k'], rowMs) as BenchResult[];
+      return lines.filter(({ name }) => /^decide\/chat-4k\/\d+$/.test(name));
+    },
+    text: (rows) => `## A decision by the size of the pool\n\n${poolTable(rows as BenchResult[])}`,
+  },
+  report(
+    'overload',
+    'Overload',
+    'Open loop at multiples of the closed-loop maximum, four connections, ages from the intended start of a request to ' +
+      'its first reply; picker and load have one core each.',
+    async ({ loadMs }) => benchLines(['overload'], loadMs),
+    overloadTable,
+  ),
+  ...[ATTACKS.slice(0, 5), ATTACKS.slice(5)].map((names, part) =>
+    report(
+      `attacks-${part + 1}`,
+      part === 0 ? 'Hostile peers' : 'Hostile peers, continued',
+      '300 requests a second on a good connection beside one hostile peer. In the control the peer sends the same bytes to ' +
+        "another program on the picker's core.",
+      async ({ loadMs }) => benchLines(['attacks'], loadMs / 2, { ATTACK: names.join(',') }),
+      attackTable,
+    ),
+  ),
+  benches('decisions', 'Decisions and the gate', ['decide', 'threads', 'gate', 'queues']),
+  benches('index', 'The prefix index and active blocks', ['active', 'index', 'match']),
+  benches('exchanges', 'Requests and answers', [
+    'memory',
+    'response',
+    'scan',
+    'stream',
+    'wire',
+    'tracing',
+    'telemetry',
+  ]),
+  benches('beside', 'Work beside the requests', ['adaptation', 'kubernetes', 'piscina', 'scrape', 'start']),
+  benches('operations', 'Single operations, a slot', ['operations']),
+];
