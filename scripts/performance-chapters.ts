@@ -106,7 +106,8 @@ export const chapters: readonly Chapter[] = [
   pickers(
     'cold',
     'Whole pickers, cold',
-    'Each row is of processes that have just started, on all cores; medians of several starts. CPU time has steps of 10 ms.',
+    'Each row is of processes that have just started, on all cores; medians of several starts. CPU time has steps of ' +
+      '10 ms.',
     (command, note, { starts }) => coldFigures(command, starts, note),
   ),
   pickers(
@@ -140,8 +141,8 @@ export const chapters: readonly Chapter[] = [
   report(
     'overload',
     'Overload',
-    'Open loop at multiples of the closed-loop maximum, four connections, ages from the intended start of a request to ' +
-      'its first reply; picker and load have one core each.',
+    'Open loop at multiples of the closed-loop maximum, four connections, ages from the intended start of a request ' +
+      'to its first reply; picker and load have one core each.',
     async ({ loadMs }) => benchLines(['overload'], loadMs),
     overloadTable,
   ),
@@ -149,8 +150,8 @@ export const chapters: readonly Chapter[] = [
     report(
       `attacks-${part + 1}`,
       part === 0 ? 'Hostile peers' : 'Hostile peers, continued',
-      '300 requests a second on a good connection beside one hostile peer. In the control the peer sends the same bytes to ' +
-        "another program on the picker's core.",
+      '300 requests a second on a good connection beside one hostile peer. In the control the peer sends the same ' +
+        "bytes to another program on the picker's core.",
       async ({ loadMs }) => benchLines(['attacks'], loadMs / 2, { ATTACK: names.join(',') }),
       attackTable,
     ),

@@ -1,4 +1,4 @@
-// Figures of a picker that has just started, on all cores: its start, its first bursts, its first ten seconds.
+// Figures of a picker that has just started, on all cores: its start, its first bursts, its first seconds.
 import { BOTH_CORES, PinnedPicker } from '../load/pinned-picker.ts';
 import type { ProcessFigure } from './figure.ts';
 import { measureBursts, measureStart } from './load.ts';
@@ -18,22 +18,22 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1]!;
 }
 
-/** @param starts of each scenario */
+/** @param starts of each scenario; of the first seconds a third of them */
 export async function coldFigures(command: readonly string[], starts: number, note: Note): Promise<void> {
   const small = await series(starts, () => measureStart(command));
   note('start until the first answer', median(small.map(({ readyMs }) => readyMs)), 'ms');
   note('the same: CPU time', median(small.map(({ cpuMs }) => cpuMs)), 'ms');
   note('memory when idle, one endpoint', median(small.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
-  const large = await series(3, () => measureStart(command, { endpoints: ENDPOINTS }));
+  const large = await series(starts, () => measureStart(command, { endpoints: ENDPOINTS }));
   note(`memory when idle, ${ENDPOINTS} endpoints`, median(large.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
-  const bursts = await series(3, () => measureBursts(command, 8, BURST, BURSTS));
+  const bursts = await series(starts, () => measureBursts(command, 8, BURST, BURSTS));
   for (let i = 0; i < BURSTS; i++) {
     const name = ['first', 'second', 'third'][i]!;
     note(`${name} burst of 1,000 on 8 endpoints: all picked`, median(bursts.map((times) => times[i]!)), 'ms');
   }
-  const early = await series(3, () => firstSeconds(command));
+  const early = await series(Math.ceil(starts / 3), () => firstSeconds(command));
   const title = `${RATE.toLocaleString('en-US')} chats a second, ${ENDPOINTS} endpoints`;
-  for (const [at, part] of ['the first second', 'the nine after it'].entries()) {
+  for (const [at, part] of ['the first second', 'the five after it'].entries()) {
     note(`${title}, ${part}: pick p50`, median(early.map((parts) => parts[at]!.p50)), 'ms');
     note(`${title}, ${part}: pick p99`, median(early.map((parts) => parts[at]!.p99)), 'ms');
   }
@@ -51,7 +51,7 @@ async function firstSeconds(command: readonly string[]) {
   const load = { connections: CONNECTIONS, boundMs: BOUND_MS, agesFromSent: true, rate: RATE };
   try {
     const { placedMs: first } = await picker.load({ ...load, seconds: 1 });
-    const { placedMs: next } = await picker.load({ ...load, seconds: 9 });
+    const { placedMs: next } = await picker.load({ ...load, seconds: 5 });
     return [first, next];
   } finally {
     picker.stop();

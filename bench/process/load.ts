@@ -81,8 +81,8 @@ export async function measureLoad(
 }
 
 /**
- * The times of bursts, one behind the other, on a picker that has just started. The frames come from a template: a client of a gRPC library
- * takes longer to write 1,000 requests than a picker to place them.
+ * The times of bursts, one behind the other, on a picker that has just started. The frames come from a template: a
+ * client of a gRPC library takes longer to write 1,000 requests than a picker to place them.
  */
 export async function measureBursts(
   command: readonly string[],
