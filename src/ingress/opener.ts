@@ -24,7 +24,7 @@ export interface StreamOpener extends StreamEntry {
 /** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
 const TEMPLATE_CAPACITY = 8_192;
 /** Duration in milliseconds of one turn's new requests, after which messages of older ones are read again. */
-const NEW_WORK_SLICE_MS = 5;
+export const NEW_WORK_SLICE_MS = 5;
 /** The same while clients of several addresses are active: none waits long for the work of another. */
 const SHARED_SLICE_MS = 1;
 /** Far above a burst that clears in time, far below what would fill the memory. */
@@ -35,11 +35,13 @@ const WAIT_MS_MAX = 2_000;
 const READ_MS_MAX = 10;
 /** Wait of new requests while more of them come than the thread can serve. */
 const STANDING_WAIT_MS = 200;
+/** Age at which a new request is refused in an overload, beyond the length of a turn. */
+const OVERLOAD_WAIT_MS = 60;
 /**
- * Time after which the queue of a burst is kept short: three times as long as the longest queue takes where code is
- * compiled.
+ * A queue that has grown in 0.4 of the last 0.5 s is that of an overload: stalls of a thread at 0.7 times its capacity
+ * are over by then. From 0.1 s on the newest work goes first, in case that it is one.
  */
-const BURST_MS = 500;
+const WINDOWS = { windowMs: 50, suspectWindows: 2, overloadWindows: 8, latestWindows: 10 };
 /**
  * Bounds on the requests that wait then, by number and by their time: less than one turn serves, since the sockets hold
  * the next ones. Waiting requests survive garbage collections: with 600 of them a request costs 1.5 times as much as
@@ -52,6 +54,18 @@ const SHORT_QUEUE_MS = 3;
  * up.
  */
 const LIGHT_MAX = 16;
+/** Bounds on new work of a shard, but for its part of a turn. */
+export const TURN_BUDGET = {
+  waitingMax: WAITING_MAX,
+  waitMsMax: WAIT_MS_MAX,
+  standingWaitMs: STANDING_WAIT_MS,
+  overloadWaitMs: OVERLOAD_WAIT_MS,
+  windows: WINDOWS,
+  shortQueue: SHORT_QUEUE,
+  shortQueueMs: SHORT_QUEUE_MS,
+  lightMax: LIGHT_MAX,
+  readMsMax: READ_MS_MAX,
+};
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
@@ -89,14 +103,7 @@ export function createStreamOpener(
     get sliceMs() {
       return shares?.isContended === true ? SHARED_SLICE_MS : NEW_WORK_SLICE_MS;
     },
-    waitingMax: WAITING_MAX,
-    waitMsMax: WAIT_MS_MAX,
-    standingWaitMs: STANDING_WAIT_MS,
-    burstMs: BURST_MS,
-    shortQueue: SHORT_QUEUE,
-    shortQueueMs: SHORT_QUEUE_MS,
-    lightMax: LIGHT_MAX,
-    readMsMax: READ_MS_MAX,
+    ...TURN_BUDGET,
   });
   const templates = new DestinationTemplates(TEMPLATE_CAPACITY);
   const openIn = (context: StreamContext, stream: ProcessStream): ProcessHandler => {

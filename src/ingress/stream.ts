@@ -233,7 +233,9 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   #wait(bytes: Buffer, from: number, to: number): void {
     this.#backlog ??= new MessageBacklog();
     this.#backlog.add(bytes, from, to);
-    if (!this.hold(this.#backlog.heldBytes)) this.turnAway('too many request bytes are held');
+    if (this.hold(this.#backlog.heldBytes)) return;
+    this.#entry.gate.displaced();
+    this.turnAway('too many request bytes are held');
   }
 
   #handle(message: ProcessMessage) {

@@ -1,3 +1,5 @@
+import { Pressure, type PressureOptions } from './pressure.js';
+
 /** New work that waits for its turn. */
 export interface BudgetedWork {
   /** Called at its turn. Either this or `expire` is called, at most once. */
@@ -26,8 +28,10 @@ export interface TurnBudgetOptions {
    * request.
    */
   readonly standingWaitMs: number;
-  /** Time for which there may be a wait before the queue is kept short. */
-  readonly burstMs: number;
+  /** Age at which work is refused in an overload, beyond the length of the turns. */
+  readonly overloadWaitMs: number;
+  /** Windows by which a burst and an overload are told apart. */
+  readonly windows: Omit<PressureOptions, 'calmMs'>;
   /** Bounds on the queue from then on: work that may wait in any case, and its own milliseconds. */
   readonly shortQueue: number;
   readonly shortQueueMs: number;
@@ -43,13 +47,8 @@ const SLICES_MAX = 2;
 const COMPACT_MIN = 1_024;
 /** Waits below this share of `standingWaitMs` count as no wait. */
 const CALM_SHARE = 0.25;
-/**
- * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed
- * number of callers who wait for their answers is served then, and the overload is over. It is long enough for a calm
- * time to be seen.
- */
-const TRIAL_EVERY_MS = 3_000;
-const TRIAL_SHARE = 1.25;
+/** Share of the longest turn that is remembered a turn later. */
+const LAG_SHARE = 0.95;
 /** Turns for which sockets must also have been behind: a thread with little of its core has few and long turns. */
 const BEHIND_TURNS_MIN = 16;
 /** Share of the latest turn in the mean cost of a piece of work. */
@@ -68,7 +67,8 @@ const COST_GROWTH_MAX = 4;
  * Lets work in progress go before new work. New work runs at once until its slice of the current turn of the event loop
  * is used. The rest waits for the next turn, in which the sockets are read first, so that streams under way get their
  * messages. Work is refused by its age, counted from its first byte, and by the wait before it. Two bounds on the wait,
- * one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8, 2015, "Controlled Delay").
+ * one for bursts and one for overload, are those of "Fail at Scale" (Maurer, ACM Queue 13:8, 2015, "Controlled Delay");
+ * `Pressure` tells one from the other.
  * When turns take long (the loop lags), the slice grows with what the others take, to twice its length.
  */
 export class TurnBudget {
@@ -96,12 +96,9 @@ export class TurnBudget {
   #workMs = 0;
   /** Work that was begun from the queue since the start, counted up to `MEASURED_MIN`. */
   #measured = 0;
-  /**
-   * Time at which work would last have waited for long, and since when there was such work without a pause of
-   * `standingWaitMs`.
-   */
-  #pressedAt = Number.NEGATIVE_INFINITY;
-  #pressedSince = 0;
+  readonly #pressure: Pressure;
+  /** Duration of the longest of the latest turns. */
+  #longestLag = 0;
   /** Begin of the present `standingWaitMs`, and the work received in it. */
   #windowAt = Number.NEGATIVE_INFINITY;
   #windowCount = 0;
@@ -115,6 +112,7 @@ export class TurnBudget {
   constructor(options: TurnBudgetOptions) {
     this.#options = options;
     this.#slice = options.sliceMs;
+    this.#pressure = new Pressure({ ...options.windows, calmMs: options.standingWaitMs });
   }
 
   get waiting(): number {
@@ -148,7 +146,9 @@ export class TurnBudget {
     const at = this.#options.recent();
     if (this.#turnStart < 0) this.#openTurn(at);
     if (this.#refuses(since, at)) return 'refused';
-    if (this.waiting === 0 && at - this.#turnStart <= this.#slice) return 'now';
+    this.#pressure.taken();
+    // Sockets that are behind are read first: what waits here can be counted, and what waits there cannot.
+    if (this.waiting === 0 && this.#behindTurns === 0 && at - this.#turnStart <= this.#slice) return 'now';
     this.#waiting.push({ work, since: this.#counted(since) });
     return 'later';
   }
@@ -159,36 +159,47 @@ export class TurnBudget {
     if (this.waiting === 0 || this.#left > this.waiting + COMPACT_MIN) this.#compact();
   }
 
+  /** Counts work that another bound has refused while it waited: without it the queue would be longer. */
+  displaced(): void {
+    this.#pressure.refused();
+  }
+
   #refuses(since: number, at: number): boolean {
-    const { waitingMax, waitMsMax, burstMs, standingWaitMs } = this.#options;
-    if (this.waiting >= waitingMax) return true;
+    const { standingWaitMs } = this.#options;
     const queueMs = this.#measured < MEASURED_MIN ? 0 : this.waiting * this.#costMs;
-    const isCalm = at - this.#pressedAt > standingWaitMs;
     const isLong = at - since + queueMs > standingWaitMs * CALM_SHARE;
-    if (isLong) {
-      if (isCalm) this.#pressedSince = at;
-      this.#pressedAt = at;
-    }
+    this.#pressure.came(at, isLong, this.waiting, this.#behindSince);
+    if (!this.#isRefused(since, at, queueMs, isLong)) return false;
+    this.#pressure.refused();
+    return true;
+  }
+
+  #isRefused(since: number, at: number, queueMs: number, isLong: boolean): boolean {
+    const { waitingMax, waitMsMax, standingWaitMs } = this.#options;
+    if (this.waiting >= waitingMax) return true;
     if (this.#isLight(at)) return false;
-    const pressedMs = isCalm ? 0 : at - this.#pressedSince;
-    // What a proxy holds back behind a full socket is older than anything that can be seen here.
-    if (pressedMs > burstMs && (this.#isBehind(at) || (this.#isTrial(pressedMs) ? isLong : this.#isLong))) {
-      // Refused requests are pressure, too: without refusals the wait would be as long.
-      this.#pressedAt = at;
-      return true;
-    }
-    if (pressedMs > waitMsMax) return at - since + queueMs > standingWaitMs;
+    const waitMs = at - since + queueMs;
+    if (this.#pressure.isOverload(at)) return this.#refusesInOverload(at, waitMs, isLong);
+    if (this.#pressure.ms(at) > waitMsMax) return waitMs > standingWaitMs;
     return at - this.#counted(since) + queueMs > waitMsMax;
+  }
+
+  #refusesInOverload(at: number, waitMs: number, isLong: boolean): boolean {
+    // What a proxy holds back behind a full socket is older than anything that can be seen here.
+    if (waitMs > this.#overloadWaitMs || this.#isBehind(at)) return true;
+    return this.#isLong && !this.#pressure.isTrial(at, isLong);
+  }
+
+  /** Age at which work is refused in an overload: what came in a long turn is not older than that turn. */
+  get #overloadWaitMs(): number {
+    const { overloadWaitMs, standingWaitMs } = this.#options;
+    return Math.min(overloadWaitMs + this.#longestLag, standingWaitMs);
   }
 
   /** Whether more waits than the thread serves between two readings of its sockets. */
   get #isLong(): boolean {
     const { shortQueue, shortQueueMs } = this.#options;
     return this.waiting > shortQueue && this.waiting * this.#workMs > shortQueueMs;
-  }
-
-  #isTrial(pressedMs: number): boolean {
-    return pressedMs > TRIAL_EVERY_MS && pressedMs % TRIAL_EVERY_MS < this.#options.standingWaitMs * TRIAL_SHARE;
   }
 
   /** Whether the sockets have been behind for as long as a wait may be. */
@@ -201,7 +212,7 @@ export class TurnBudget {
    * overload.
    */
   #counted(since: number): number {
-    return Math.max(since, this.#pressedSince);
+    return Math.max(since, this.#pressure.since);
   }
 
   /**
@@ -223,6 +234,7 @@ export class TurnBudget {
   #nextTurn(): void {
     const at = this.#options.now();
     this.#lag = at - this.#turnStart;
+    this.#longestLag = Math.max(this.#lag, this.#longestLag * LAG_SHARE);
     const { sliceMs, readMsMax } = this.#options;
     this.#turnStart = -1;
     const behind = this.#behind;
@@ -261,14 +273,25 @@ export class TurnBudget {
   }
 
   #beginNext() {
-    const { work, since } = this.#waiting[this.#head++]!;
+    const { work, since } = this.#next();
     if (!work.isWaiting) {
       this.#left--;
       return;
     }
-    if (this.#options.now() - since > this.#options.waitMsMax) return work.expire();
+    const at = this.#options.now();
+    const ageMax = this.#pressure.isOverload(at) ? this.#overloadWaitMs : this.#options.waitMsMax;
+    if (at - since > ageMax) return work.expire();
     this.#begun++;
     work.begin();
+  }
+
+  /**
+   * Takes work from the queue: the oldest, and the newest while it may be an overload (adaptive LIFO of "Fail at
+   * Scale"). If it is one, the oldest is refused, and what was served meanwhile was young.
+   */
+  #next(): { work: BudgetedWork; since: number } {
+    if (this.#pressure.isSuspect(this.#options.recent())) return this.#waiting.pop()!;
+    return this.#waiting[this.#head++]!;
   }
 
   #compact(): void {

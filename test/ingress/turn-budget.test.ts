@@ -6,7 +6,7 @@ class Loop {
   deferred: (() => void)[] = [];
   readonly gate: TurnBudget;
 
-  constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20) {
+  constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20, overloadWindows = 3) {
     this.gate = new TurnBudget({
       now: () => this.clock,
       recent: () => this.clock,
@@ -15,7 +15,8 @@ class Loop {
       waitingMax,
       waitMsMax: 100,
       standingWaitMs: 20,
-      burstMs: 50,
+      overloadWaitMs: 16,
+      windows: { windowMs: 5, suspectWindows: 2, overloadWindows, latestWindows: overloadWindows },
       shortQueue: 4,
       shortQueueMs,
       lightMax,
@@ -23,17 +24,23 @@ class Loop {
     });
   }
 
-  /** New work, 50 ms old, comes every 10 ms for so long. */
+  /** New work, 50 ms old, comes every 10 ms for so long and is not begun; then it is reset. */
   press(ms: number): void {
+    const waiting = [];
     for (let i = 0; i < ms; i += 10) {
       this.clock += 10;
-      this.gate.refuses(this.clock - 50);
+      const each = work([], 'pressing');
+      if (this.gate.enter(each, this.clock - 50) === 'later') waiting.push(each);
+    }
+    for (const each of waiting) {
+      each.isWaiting = false;
+      this.gate.leave();
     }
   }
 
-  /** Work that has come now. */
-  enter(work: BudgetedWork): string {
-    return this.gate.enter(work, this.clock);
+  /** New work. @param since when it came, now without */
+  enter(work: BudgetedWork, since = this.clock): string {
+    return this.gate.enter(work, since);
   }
 
   /** The next turn of the event loop. */
@@ -238,6 +245,73 @@ describe('the gate of new work', () => {
     expect(loop.gate.refuses(loop.clock)).toBe(false);
   });
 
+  it('the turn budget ends work of an overload that has waited longer than that and the longest of its turns', () => {
+    const loop = new Loop();
+    loop.clock = 1_000;
+    loop.press(70);
+    loop.turn();
+    loop.turn();
+    const begun: string[] = [];
+    loop.enter(work(begun, 'first'));
+    loop.clock += 11;
+    const whileMoreCome = (): void => {
+      loop.clock += 15;
+      loop.gate.refuses(loop.clock - 50);
+    };
+    for (const name of ['a', 'b', 'c']) loop.enter(work(begun, name, whileMoreCome));
+    for (let i = 0; i < 3; i++) loop.turn();
+    // A turn of 70 ms came before: work may be as old as the standing wait of 20 ms.
+    expect(begun).toEqual(['a', 'b', 'c expired']);
+  });
+
+  it('the turn budget begins the newest work first while the queue may be that of an overload', () => {
+    const loop = new Loop(0, 100, 20, 1_000);
+    const begun: string[] = [];
+    for (const name of ['first', 'a', 'b', 'c', 'd', 'e']) {
+      loop.clock += 10;
+      loop.enter(work(begun, name), loop.clock - 50);
+    }
+    loop.turn();
+    expect(begun).toEqual(['e', 'd', 'c', 'b', 'a']);
+  });
+
+  it('the turn budget keeps the queue short when another bound than its own keeps it from growing', () => {
+    const loop = new Loop(0, 1_000);
+    const gate = loop.gate;
+    const answers: string[] = [];
+    for (let i = 0; i < 12; i++) {
+      loop.clock += 10;
+      answers.push(loop.enter(work([], 'no room'), loop.clock - 18));
+      if (answers.at(-1) !== 'later') continue;
+      gate.leave();
+      gate.displaced();
+    }
+    expect(answers.slice(0, 4)).toEqual(['now', 'later', 'later', 'later']);
+    expect(answers.at(-1)).toBe('refused');
+  });
+
+  it('the turn budget takes all of a burst, whose queue shrinks when it is over, however long that takes', () => {
+    const loop = measured();
+    queue(loop, 90);
+    const answers: string[] = [];
+    while (loop.gate.waiting > 4) {
+      loop.turn();
+      answers.push(loop.enter(work([], 'next', () => (loop.clock += 1))));
+    }
+    expect(answers.length).toBeGreaterThan(12);
+    expect(answers).not.toContain('refused');
+  });
+
+  it('the turn budget has new work wait while sockets are behind: they are read first, and what waits is counted', () => {
+    const loop = new Loop();
+    loop.gate.behind();
+    loop.turn();
+    expect(loop.enter(work([], 'a'))).toBe('later');
+    loop.turn();
+    loop.turn();
+    expect(loop.enter(work([], 'b'))).toBe('now');
+  });
+
   it('the turn budget ends an overload when a trial after three seconds shows that nothing would wait for long', () => {
     const loop = measured(1, 0.2);
     loop.clock += 1_000;
@@ -259,7 +333,7 @@ describe('the gate of new work', () => {
       loop.gate.behind();
       loop.clock += turnMs;
       loop.turn();
-      answers.push(loop.gate.refuses(loop.clock - 15));
+      answers.push(loop.gate.refuses(loop.clock - 18));
     }
     return answers;
   };
@@ -271,7 +345,7 @@ describe('the gate of new work', () => {
     const answers = refusedBehind(loop, 16, 2);
     expect(answers).toEqual([...new Array(15).fill(false), true]);
     loop.turn();
-    expect(loop.gate.refuses(loop.clock - 15)).toBe(false);
+    expect(loop.gate.refuses(loop.clock - 18)).toBe(false);
   });
 
   it('the turn budget does not take the long turns of a thread that gets little of its core for sockets that are behind', () => {
