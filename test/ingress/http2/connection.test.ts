@@ -376,6 +376,19 @@ describe('flow control of replies', () => {
     expect(connection.handlers[0]!.events.at(-1)).toEqual(['closed', false]);
   });
 
+  it('flow control of replies refuses streams while the replies of 256 others wait for windows of their own', () => {
+    const connection = echoing(settings({ 4: 0 }));
+    for (let i = 0; i < 256; i++) connection.say(headers(2 * i + 1), data(2 * i + 1, message('late')));
+    connection.told();
+    connection.say(headers(513), data(513, message('refused')));
+    expect(connection.told()).toEqual(['RST_STREAM 513 7']);
+    expect(connection.handlers).toHaveLength(256);
+    connection.say(windowUpdate(1, 100), headers(515));
+    expect(connection.handlers).toHaveLength(257);
+    connection.say(data(515, message('late')), reset(3), headers(517));
+    expect(connection.handlers).toHaveLength(258);
+  });
+
   it('flow control of replies lets a stream go whose end had to wait for the window', () => {
     const connection = echoing(settings({ 4: 10 }));
     connection.say(headers(1), data(1, message('0123456789'), END_STREAM));

@@ -15,6 +15,7 @@ import {
   KEEPALIVE_MS,
   KEEPALIVE_TIMEOUT_MS,
   PREFACE_MS_MAX,
+  SHUT_STREAMS_MAX,
   STREAM_WINDOW_BYTES,
   UNFINISHED_BYTES_MAX,
   UNSENT_BYTES_MAX,
@@ -107,6 +108,8 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   /** Streams that the client has opened so far, and those of them whose age was judged. */
   opened = 0;
   judged = 0;
+  /** Streams whose replies wait for a window of their own. */
+  #shut = 0;
   /** Streams that were reset before their first message, less those that got to it. */
   #hasty = 0;
   /** Part of the connection in what its shard has. */
@@ -363,6 +366,10 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     if (this.#streams.size >= this.#options.streamsMax || this.#closing === 'draining') {
       return this.resetStream(id, ErrorCode.refusedStream);
     }
+    if (this.#shut >= SHUT_STREAMS_MAX) {
+      this.share.noteShut();
+      return this.resetStream(id, ErrorCode.refusedStream);
+    }
     const found = this.#routes.find(head);
     if (found instanceof Uint8Array) return this.#refuse(id, found, endStream);
     if ('open' in found) {
@@ -443,6 +450,10 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   waits(stream: ServerStream): void {
     this.#waiting.add(stream);
     this.touch();
+  }
+
+  shut(change: number): void {
+    this.#shut += change;
   }
 
   finished(stream: ServerStream): void {

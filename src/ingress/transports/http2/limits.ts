@@ -37,6 +37,12 @@ export const PAUSE_BYTES = 1024 * 1024;
 export const RESUME_BYTES = PAUSE_BYTES / 2;
 
 /**
+ * Streams of a connection whose replies wait for a window of their own, from which on it gets no further stream: each
+ * keeps its request in memory, and a proxy's windows take many replies.
+ */
+export const SHUT_STREAMS_MAX = 256;
+
+/**
  * Size up to which waiting replies of a stream are held in any case: a refusal for want of memory must reach its
  * client.
  */

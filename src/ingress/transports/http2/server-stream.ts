@@ -55,6 +55,8 @@ export interface StreamOwner {
   sent(bytes: number): void;
   /** Called when the stream has replies that its own window lets through: `pump` it when the connection has room. */
   waits(stream: ServerStream): void;
+  /** Counts streams whose replies wait for a window of their own. */
+  shut(change: number): void;
   /** Called when the last frame of the stream has been written. */
   finished(stream: ServerStream): void;
   /** Resets the stream: its waiting bytes are dropped. */
@@ -93,6 +95,8 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   #halfClosedTold = false;
   #closed = false;
   #paused = false;
+  /** Whether replies wait for the stream's own window. */
+  #isShut = false;
   /** Bytes of replies that count against the budget. */
   #owed = 0;
   /** Data that came while the stream was not read. */
@@ -186,6 +190,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#window += bytes;
     if (this.#window > WINDOW_BYTES_MAX) return false;
     if (bytes > 0) this.#wait();
+    this.#tellShut();
     return true;
   }
 
@@ -257,6 +262,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
       this.#sendQueued(queue);
       if (this.#paused && queue.bytes <= RESUME_BYTES) this.#resume();
     }
+    this.#tellShut();
     if (this.#queuedBytes > 0) return this.#window > 0;
     this.#finish();
     return false;
@@ -268,6 +274,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
   drop(): void {
     this.#ending ??= OK;
     this.#trailersSent = true;
+    this.#tellShut();
   }
 
   /** Ends the stream: the handler is told, once. */
@@ -279,6 +286,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     this.#dropUnread();
     this.#reader.close();
     this.#queue?.clear();
+    this.#tellShut();
     this.#owe();
     if (this.#handler === undefined) this.#method?.abandoned?.(this.arrivedAt);
     else this.#handler.closed(!this.#endedByHandler);
@@ -365,6 +373,7 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
     queue.keep();
     if (!this.#owe()) return this.#owner.cut(this, ErrorCode.enhanceYourCalm);
     this.#wait();
+    this.#tellShut();
     if (queue.bytes > PAUSE_BYTES) this.#paused = true;
   }
 
@@ -391,6 +400,13 @@ export class ServerStream implements ProcessStream, MessageSink, ReceivingStream
 
   #wait(): void {
     if (this.#queuedBytes > 0 && this.#window > 0) this.#owner.waits(this);
+  }
+
+  #tellShut(): void {
+    const isShut = !this.#trailersSent && this.#queuedBytes > 0 && this.#window <= 0;
+    if (isShut === this.#isShut) return;
+    this.#isShut = isShut;
+    this.#owner.shut(isShut ? 1 : -1);
   }
 
   #endWith(ending: Ending, byHandler: boolean): void {
