@@ -17,7 +17,7 @@ import type { ProcessFigure } from '../bench/process/figure.ts';
 import { OWN_COMMAND } from '../bench/process/load.ts';
 import { loadFigures } from '../bench/process/rows.ts';
 import { steadyFigures } from '../bench/process/steady.ts';
-import { processTable, tables } from './performance-doc.ts';
+import { inLines, processTable, tables } from './performance-doc.ts';
 
 /** Times of a run: those of a page, or shorter ones to see that everything runs. */
 export interface ChapterTimes {
@@ -28,6 +28,8 @@ export interface ChapterTimes {
 
 export interface Chapter {
   readonly name: string;
+  /** Chapter whose table takes its rows; undefined = it has a part of the page. */
+  readonly joins?: string;
   measure(times: ChapterTimes): Promise<readonly unknown[]>;
   /** Its part of the page. */
   text(rows: readonly unknown[]): string;
@@ -54,26 +56,32 @@ function benchLines(names: readonly string[], timeMs: number, env: NodeJS.Proces
 type Measured = (command: readonly string[], note: Note, times: ChapterTimes) => Promise<void>;
 type Note = (scenario: string, value: number, unit: ProcessFigure['unit']) => void;
 
-/** A chapter with the figures of this picker and, where it is there, of llm-d-router's. */
-function pickers(name: string, title: string, words: string, measured: Measured): Chapter {
-  return {
-    name,
-    async measure(times) {
-      const commands: (readonly [string, readonly string[]])[] = [['pointsman', OWN_COMMAND]];
-      const router = process.env.LLM_D_ROUTER;
-      if (router) commands.push(['llm-d-router', [router]]);
-      const figures: ProcessFigure[] = [];
-      for (const [picker, command] of commands) {
-        const note: Note = (scenario, value, unit) => {
-          console.error(`${picker}: ${scenario}: ${value.toPrecision(3)} ${unit}`);
-          figures.push({ picker, scenario, value, unit });
-        };
-        await measured(command, note, times);
-      }
-      return figures;
-    },
-    text: (rows) => `## ${title}\n\n${words}\n\n${processTable(rows as readonly ProcessFigure[])}`,
+/** A chapter with the figures of this picker, and behind it one with those of llm-d-router's for the same table. */
+function pickers(name: string, title: string, words: string, measured: Measured): Chapter[] {
+  const of = async (picker: string, command: readonly string[], times: ChapterTimes) => {
+    const figures: ProcessFigure[] = [];
+    await measured(
+      command,
+      (scenario, value, unit) => {
+        console.error(`${picker}: ${scenario}: ${value.toPrecision(3)} ${unit}`);
+        figures.push({ picker, scenario, value, unit });
+      },
+      times,
+    );
+    return figures;
   };
+  const text: Chapter['text'] = (rows) =>
+    `## ${title}\n\n${inLines(words)}\n\n${processTable(rows as readonly ProcessFigure[])}`;
+  const router = process.env.LLM_D_ROUTER;
+  return [
+    { name, text, measure: (times) => of('pointsman', OWN_COMMAND, times) },
+    {
+      name: `${name}-llm-d-router`,
+      joins: name,
+      text,
+      measure: async (times) => (router ? of('llm-d-router', [router], times) : []),
+    },
+  ];
 }
 
 /** A chapter with rows of bench/. @param areas the parts of names before the first slash */
@@ -99,24 +107,24 @@ function report(
   measure: Chapter['measure'],
   table: (rows: readonly Line[]) => string,
 ): Chapter {
-  return { name, measure, text: (rows) => `## ${title}\n\n${words}\n\n${table(rows as readonly Line[])}` };
+  return { name, measure, text: (rows) => `## ${title}\n\n${inLines(words)}\n\n${table(rows as readonly Line[])}` };
 }
 
 export const chapters: readonly Chapter[] = [
-  pickers(
+  ...pickers(
     'cold',
     'Whole pickers, cold',
     'Each row is of processes that have just started, on all cores; medians of several starts. CPU time has steps of ' +
       '10 ms.',
     (command, note, { starts }) => coldFigures(command, starts, note),
   ),
-  pickers(
+  ...pickers(
     'warm',
     'Whole pickers, warm',
     'The picker has one core and the load another one, 60,000 exchanges behind it but for the first row.',
     (command, note, { loadMs }) => steadyFigures(command, loadMs / 1_000, note),
   ),
-  pickers(
+  ...pickers(
     'loads',
     'CPU time of an exchange',
     'A client of one connection, picker and client on all cores, after a few seconds: code is still being compiled.',
@@ -126,8 +134,9 @@ export const chapters: readonly Chapter[] = [
     'threads',
     'Threads and the commit lock',
     'One and two threads that only decide; what more of them would make of it is a model ' +
-      '([words and formulas](internals/core.md#held-times-and-a-model-for-more-shards)).',
-    async ({ rowMs }) => benchLines(['commit-lock'], rowMs / 2),
+      '([model](internals/core.md#held-times-and-a-model-for-more-shards)).',
+    // Shorter rounds say nothing of a lock that is held for a tenth of the time.
+    async () => benchLines(['commit-lock'], 1_000),
     lockTables,
   ),
   {
@@ -170,3 +179,14 @@ export const chapters: readonly Chapter[] = [
   benches('beside', 'Work beside the requests', ['adaptation', 'kubernetes', 'piscina', 'scrape', 'start']),
   benches('operations', 'Single operations, a slot', ['operations']),
 ];
+
+/** The parts of the page: a table has the rows of the chapters that join it, too. */
+export function chapterTexts(
+  results: readonly { readonly chapter: Chapter; readonly result: { readonly rows: readonly unknown[] } }[],
+): string[] {
+  const whole = results.filter(({ chapter }) => chapter.joins === undefined);
+  return whole.map(({ chapter, result }) => {
+    const joined = results.filter((other) => other.chapter.joins === chapter.name);
+    return chapter.text([...result.rows, ...joined.flatMap((other) => other.result.rows)]);
+  });
+}

@@ -56,6 +56,20 @@ export interface Noise {
   readonly load: number;
 }
 
+const DOCUMENT_COLUMNS = 140;
+
+/** Words of a page in lines of at most so many columns as documents have. */
+export function inLines(words: string): string {
+  const lines = [''];
+  for (const word of words.split(' ')) {
+    const line = lines.at(-1)!;
+    if (line === '') lines[lines.length - 1] = word;
+    else if (line.length + 1 + word.length <= DOCUMENT_COLUMNS) lines[lines.length - 1] = `${line} ${word}`;
+    else lines.push(word);
+  }
+  return lines.join('\n');
+}
+
 /** The machine and the commit of a page. */
 export function machine(commit: string): string {
   const processors = cpus();
@@ -64,6 +78,13 @@ export function machine(commit: string): string {
   return `Measured on ${processors.length} × ${model}, ${gib} GiB, ${type()} ${release()},\
  Node ${process.version}, commit ${commit}.
 Benchmarks are per operation: the median and the 99th percentile of the runs.`;
+}
+
+/** Says which chapters the commit has no results of. */
+export function missingText(chapters: readonly string[]): string {
+  if (chapters.length === 0) return '';
+  const commands = chapters.map((name) => `\`npm run performance -- ${name}\``).join(', ');
+  return `## Not measured at this commit\n\n${inLines(`${commands}.`)}`;
 }
 
 /** How unsteady the machine was before and behind each chapter. */

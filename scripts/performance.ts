@@ -3,19 +3,19 @@
 //
 // Without names it measures the chapters that have no results of the commit yet, so a run that was stopped goes on
 // where it was; with names it measures those anew. The page is written as soon as all chapters have results of one
-// commit. With LLM_D_ROUTER=/path/to/epp llm-d-router's picker takes part. Needs a build, Linux, and a second core for
-// the load.
+// commit; with --page nothing is measured, and the page names what its commit has no results of. With
+// LLM_D_ROUTER=/path/to/epp llm-d-router's picker takes part. Needs a build, Linux, and a second core for the load.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type ChapterTimes, chapters } from './performance-chapters.ts';
-import { machine, type Noise, noiseTable, renew } from './performance-doc.ts';
+import { type Chapter, type ChapterTimes, chapters, chapterTexts } from './performance-chapters.ts';
+import { machine, missingText, type Noise, noiseTable, renew } from './performance-doc.ts';
 import { type ChapterResult, measuredCommit, ResultFolder } from './performance-results.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false } },
+  options: { short: { type: 'boolean', default: false }, page: { type: 'boolean', default: false } },
 });
 const root = join(import.meta.dirname, '..');
 const page = join(root, 'docs/performance.md');
@@ -43,9 +43,9 @@ if (unknown.length > 0) {
 }
 const commit = measuredCommit(root);
 const folder = new ResultFolder(root, commit);
-const chosen = chapters.filter(({ name }) =>
-  positionals.length === 0 ? folder.read(name) === undefined : positionals.includes(name),
-);
+const wanted = (name: string) =>
+  positionals.length === 0 ? folder.read(name) === undefined : positionals.includes(name);
+const chosen = values.page ? [] : chapters.filter(({ name }) => wanted(name));
 if (!process.env.LLM_D_ROUTER) console.error('performance: LLM_D_ROUTER names no program: llm-d-router takes no part');
 for (const { name, measure } of chosen) {
   console.error(`performance: ${name}`);
@@ -53,16 +53,17 @@ for (const { name, measure } of chosen) {
   const rows = await measure(times);
   folder.write(name, { noise: [before, noise()], rows });
 }
-const results = chapters.map((chapter) => ({ chapter, result: folder.read(chapter.name) }));
-const missing = results.filter(({ result }) => result === undefined).map(({ chapter }) => chapter.name);
-if (missing.length > 0) {
-  console.error(`performance: the page waits for ${missing.join(', ')} at ${commit}`);
-} else {
-  const whole = results as readonly { chapter: (typeof chapters)[number]; result: ChapterResult }[];
-  const parts = [
-    machine(commit),
-    ...whole.map(({ chapter, result }) => chapter.text(result.rows)),
-    noiseTable(whole.map(({ chapter, result }) => [chapter.name, ...result.noise])),
-  ];
-  writeFileSync(page, renew(readFileSync(page, 'utf8'), parts.join('\n\n')));
+const results: { chapter: Chapter; result: ChapterResult }[] = [];
+const missing: string[] = [];
+for (const chapter of chapters) {
+  const result = folder.read(chapter.name);
+  if (result === undefined) missing.push(chapter.name);
+  else results.push({ chapter, result });
+}
+if (missing.length > 0) console.error(`performance: there are no results of ${missing.join(', ')} at ${commit}`);
+if (missing.length === 0 || values.page) {
+  const parts = [machine(commit), ...chapterTexts(results), missingText(missing)];
+  const noises = results.map(({ chapter, result }) => [chapter.name, ...result.noise] as const);
+  const text = [...parts.filter((part) => part !== ''), noiseTable(noises)].join('\n\n');
+  writeFileSync(page, renew(readFileSync(page, 'utf8'), text));
 }

@@ -6,8 +6,8 @@ import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
 import { attackTable } from '../../bench/figures/attacks.ts';
 import { poolTable } from '../../bench/figures/pools.ts';
-import { chapters } from '../../scripts/performance-chapters.ts';
-import { processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
+import { chapters, chapterTexts } from '../../scripts/performance-chapters.ts';
+import { inLines, missingText, processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
 import { measuredCommit, ResultFolder } from '../../scripts/performance-results.ts';
 
 const result = (name: string, median: number) =>
@@ -109,6 +109,30 @@ test('a page has no figures of files that differ from the commit', () => {
   } finally {
     rmSync(root, { recursive: true });
   }
+});
+
+test('both pickers of a chapter stand in one table, although each was measured by itself', () => {
+  const row = { scenario: 'a scenario', value: 10, unit: 'ms' } as const;
+  const results = ['warm', 'warm-llm-d-router'].map((name, at) => ({
+    chapter: chapters.find((chapter) => chapter.name === name)!,
+    result: { rows: [{ ...row, picker: ['pointsman', 'llm-d-router'][at], value: [10, 40][at] }] },
+  }));
+  const texts = chapterTexts(results);
+  expect(texts).toHaveLength(1);
+  expect(texts[0]).toContain('| a scenario | 10 ms | 40 ms | 4.0 × |');
+});
+
+test('a page names the chapters that its commit has no results of', () => {
+  expect(missingText([])).toBe('');
+  expect(missingText(['overload'])).toContain('`npm run performance -- overload`');
+});
+
+test('words of a chapter are broken at 140 columns, and none is lost', () => {
+  const words = Array.from({ length: 60 }, (_, i) => `word-${i}`).join(' ');
+  const lines = inLines(words).split('\n');
+  expect(lines.length).toBeGreaterThan(2);
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(140);
+  expect(lines.join(' ')).toBe(words);
 });
 
 test('every chapter of the page has a name of its own', () => {
