@@ -10,6 +10,9 @@ import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { REQUESTS, SLOTS } from '../memory';
 
+/** Milliseconds for which a pool that is crowded stays so after its sessions have room again. */
+export const CROWDED_MS: f64 = 60_000;
+
 /** Head of the region. */
 @unmanaged
 export class SessionsHead {
@@ -61,8 +64,12 @@ export class SessionsGiven {
 
 /** u32 × 3: for each class of sessions a bit for every age at which an idle one is kept */
 export const SESSIONS_KEPT: usize = 64;
+/** f32: tokens that all caches of known size hold · control thread · commit lock */
+export const SESSIONS_CACHES: usize = 76;
 /** f64: tokens by which sessions may grow in all caches before a turn is held · any thread · commit lock */
 export const SESSIONS_LEFT: usize = 80;
+/** f64: milliseconds of the pool clock until which the pool is crowded, 0 = it is not · any thread · commit lock */
+export const SESSIONS_CROWDED: usize = 88;
 /** u32 × SHARED_LENGTHS: blocks of the beginnings that were found to be shared last */
 export const SESSIONS_LENGTHS: usize = 96;
 /** u64 × SESSION_COUNTERS */
@@ -331,6 +338,24 @@ export function tokensLeft(): f64 {
 
 export function setTokensLeft(tokens: f64): void {
   store<f64>(head, tokens, SESSIONS_LEFT);
+}
+
+/** Tokens that all caches of known size hold, as of the last tick. */
+export function cachesTokens(): f64 {
+  return <f64>load<f32>(head, SESSIONS_CACHES);
+}
+
+export function setCachesTokens(tokens: f64): void {
+  store<f32>(head, <f32>tokens, SESSIONS_CACHES);
+}
+
+/** Milliseconds of the pool clock until which the pool is crowded at least, 0 = it is not. */
+export function crowdedUntil(): f64 {
+  return load<f64>(head, SESSIONS_CROWDED);
+}
+
+export function setCrowdedUntil(ms: f64): void {
+  store<f64>(head, ms, SESSIONS_CROWDED);
 }
 
 /** Turns that are held. Takes no lock. */

@@ -3,7 +3,8 @@
 // Owns: the thread's CANDIDATES column while it looks. Commit lock held throughout, but for waitSlotNeed(). The order
 // of a look: a small prompt needs no place; a pool with room to spare has one for all; a protected session has its
 // own; any other turn must fit beside what is protected, or is held. Of a cache, replicas whose sessions are not known
-// have their share.
+// have their share. The time until which the pool is crowded, in the head of REGION_SESSIONS, is set here and ends in
+// the tick.
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
@@ -16,6 +17,9 @@ import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
 import { noteFound } from './sessions-found';
 import {
+  CROWDED_MS,
+  cachesTokens,
+  crowdedUntil,
   hasTurn,
   NO_HOME,
   SESSION_IDLE,
@@ -35,6 +39,7 @@ import {
   sessionsCount,
   sessionsGiven,
   sessionsHead,
+  setCrowdedUntil,
   tokensLeft,
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
@@ -43,6 +48,10 @@ import { cacheTokens, sharedBlocks, soughtByHeader, soughtSession, turnsSeen } f
 
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;
+/** Share of all caches that is between room to spare and a crowd: sessions use 0.9 and 1.1 of them. */
+const CROWDING: f64 = 0.2;
+/** Refills of a cache after which a held turn may exceed it by `stretch`. */
+const STRETCH_REFILLS: f64 = 3;
 
 /** What a look has found for a request; the endpoints follow with keepHome() or keepFitting(). */
 export const LOOK_FREE: u32 = 0; // any endpoint will do
@@ -84,6 +93,17 @@ function takeDecision(): void {
   excess = 0;
 }
 
+/**
+ * Share of a cache by which a turn may exceed it: `stretch` after three refills, and with the square of the wait, so
+ * that it is next to nothing for most turns and lets the last ones through.
+ */
+function excessAfter(waited: f64): f64 {
+  const full = STRETCH_REFILLS * <f64>sessionsHead().refill;
+  if (full <= 0) return 0;
+  const share = waited / full;
+  return <f64>sessionsHead().stretch * share * share;
+}
+
 /** Takes a waiting turn. */
 function takeWaiting(at: WaitSlot, now: f64): void {
   takeSession(anchoredEntry(at.session));
@@ -91,9 +111,7 @@ function takeWaiting(at: WaitSlot, now: f64): void {
   const own = known == 0 ? 0 : sessionAt(known).prefix;
   prefix = own == 0 ? at.prefix : own;
   byMatch = false;
-  const full = 3 * <f64>sessionsHead().refill;
-  const waited = max<f64>(now - at.since, 0);
-  excess = full <= 0 ? 0 : <f64>sessionsHead().stretch * min<f64>(1, waited / full);
+  excess = excessAfter(max<f64>(now - at.since, 0));
 }
 
 /** Tokens of the prompt that sessions of an endpoint have in use already. */
@@ -189,9 +207,24 @@ function anyFits(used: u32): bool {
   return false;
 }
 
-/** Whether the caches of the pool have room for what sessions do until the next tick, and nothing else waits. */
-function isSpacious(): bool {
-  return tokensLeft() >= 0 && !othersWait();
+/** Tokens that the turn which was taken last adds to what sessions use, at most. */
+function growth(): u32 {
+  if (known == 0 || sessionAt(known).state != SESSION_IDLE) return prompt;
+  const before = sessionAt(known).own + sessionAt(known).shared;
+  return prompt > before ? prompt - before : 0;
+}
+
+/**
+ * Whether the caches of the pool have room for the turn that was taken last, and nothing else waits. A pool is crowded
+ * once they have not, and from then on until they have had room to spare for long.
+ */
+function isSpacious(now: f64): bool {
+  if (othersWait()) return false;
+  if (tokensLeft() >= 0) return true;
+  if (crowdedUntil() != 0) return false;
+  if (tokensLeft() + CROWDING * cachesTokens() >= <f64>growth()) return true;
+  setCrowdedUntil(now + CROWDED_MS);
+  return false;
 }
 
 /**
@@ -233,7 +266,7 @@ export function sessionsLook(used: u32, others: bool): u32 {
   }
   const now = request().now;
   const atHome = known != 0 && sessionAt(known).state == SESSION_IDLE;
-  if (isSpacious()) {
+  if (isSpacious(now)) {
     sessionsCount(atHome ? SESSIONS_AT_HOME : SESSIONS_FIT, 1);
     return LOOK_OPEN;
   }
@@ -364,7 +397,7 @@ function roomiest(used: u32): u32 {
  * @returns whether there is one
  */
 export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
-  if (isSpacious()) return true;
+  if (isSpacious(now)) return true;
   if (anyFits(used) || makeRoom(used, now)) {
     keepFitting(used, 0);
     return true;
@@ -378,7 +411,5 @@ export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
 
 /** Tokens that the turn which was taken last adds to what sessions use on an endpoint. */
 export function waitingNeed(slot: u32): u32 {
-  if (protectedHome() != <i32>slot) return needOf(slot);
-  const before = sessionAt(known).own + sessionAt(known).shared;
-  return prompt > before ? prompt - before : 0;
+  return protectedHome() == <i32>slot ? growth() : needOf(slot);
 }

@@ -15,6 +15,8 @@ import { returnPrice } from '../prefix/match';
 import { gateHead } from './layout';
 import { sessionFree, sessionLapse, sessionsUsed } from './sessions';
 import {
+  CROWDED_MS,
+  crowdedUntil,
   NO_HOME,
   SESSION_LAPSED,
   SESSION_RUNNING,
@@ -29,7 +31,10 @@ import {
   sessionsGiven,
   sessionsHead,
   sessionsOn,
+  setCachesTokens,
+  setCrowdedUntil,
   setTokensLeft,
+  tokensLeft,
 } from './sessions-layout';
 import { endElsewhere } from './sessions-peers';
 import { halveReturns, isKept, noteAbsence, reckonKept } from './sessions-returns';
@@ -37,8 +42,8 @@ import { cacheTokens, turnsSeen } from './sessions-turns';
 
 const SHORT: u32 = 20;
 /**
- * Share of the caches of a pool up to which sessions change no decision (docs/internals/flow-control.md, from
- * simulations there).
+ * Share of the caches of a pool up to which sessions change no decision in a crowded pool too
+ * (docs/internals/flow-control.md, from simulations there).
  */
 const SPACIOUS: f64 = 0.9;
 /** Entries that a tick looks at, and sessions that it lets lapse. */
@@ -138,7 +143,16 @@ function reckonLeft(): f64 {
     capacity += tokens;
     taken += <f64>sessionsUsed(slot);
   }
-  return capacity == 0 ? Infinity : SPACIOUS * (1 - <f64>sessionsGiven().spared) * capacity - taken;
+  capacity *= 1 - <f64>sessionsGiven().spared;
+  setCachesTokens(capacity);
+  return capacity == 0 ? Infinity : SPACIOUS * capacity - taken;
+}
+
+/** A crowded pool is one no more when its sessions have had room for long, and no turn is held. */
+function leaveCrowd(now: f64): void {
+  if (crowdedUntil() == 0) return;
+  if (tokensLeft() < 0 || sessionsHead().held != 0) setCrowdedUntil(now + CROWDED_MS);
+  else if (now >= crowdedUntil()) setCrowdedUntil(0);
 }
 
 /** Lapses the sessions at the head of each endpoint's list that are not worth their room. */
@@ -184,6 +198,7 @@ export function sessionsTick(now: f64): u32 {
   turnsSeen(now);
   lapseIdle(now);
   setTokensLeft(reckonLeft());
+  leaveCrowd(now);
   lockRelease(COMMIT_LOCK);
   reckonKept();
   return 0;

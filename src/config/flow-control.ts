@@ -33,7 +33,7 @@ const DEFAULT_TTL = '60s';
 const DEFAULT_SESSIONS: SessionsConfig = {
   mode: 'shadow',
   maxWait: '300s',
-  stretch: 0.07,
+  stretch: 0.06,
   smallPrompt: 0.02,
   identity: 'auto',
 };

@@ -102,8 +102,11 @@ const sessions = z.strictObject({
     .number()
     .min(0)
     .max(1)
-    .default(0.07)
-    .describe('Share of the KV cache by which a turn may exceed it once it was held for long.'),
+    .default(0.06)
+    .describe(
+      'Share of the KV cache by which a turn may exceed it once it was held for three refills of a cache; it grows ' +
+        'with the square of the wait.',
+    ),
   smallPrompt: z
     .number()
     .gt(0)

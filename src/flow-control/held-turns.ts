@@ -21,15 +21,15 @@ const RATIO_TOKENS = 1_000;
 
 /**
  * Held turns of a band in the order in which they are tried: the flow with the fewest served tokens first where the
- * band is fair, then the longest wait for the tokens of the prompt, which is the response ratio (Brinch Hansen 1971),
- * unless the band has another order than that of arrival.
+ * band is fair, then the longest wait for the root of the prompt's tokens, unless the band has another order than that
+ * of arrival. The response ratio (Brinch Hansen 1971) has the tokens in its place: long prompts wait longest by it.
  */
 export function heldInOrder(room: WaitingRoom, band: Band, { requests, flows }: QueueTables, nowMs: number): number[] {
   const tag = (index: number) => (band.fairness.oneLane ? 0 : flows.tag[requests.flow[index]!]!);
   const byRatio = band.settings.ordering.kind === 'arrival';
   const order = (index: number) => {
     if (!byRatio) return requests.order[index]!;
-    return -(nowMs - requests.enqueuedMs[index]!) / (requests.promptTokens[index]! + RATIO_TOKENS);
+    return -(nowMs - requests.enqueuedMs[index]!) / Math.sqrt(requests.promptTokens[index]! + RATIO_TOKENS);
   };
   const sorted: { readonly index: number; readonly tag: number; readonly order: number }[] = [];
   for (const index of room.held) {

@@ -78,7 +78,7 @@ describe('flow control that is on', () => {
     expect(load(on('{}')).flowControl).toMatchObject({ enableEviction: false });
   });
 
-  it.each(['{}', '{sessions: {}}', '{sessions: {stretch: 0.07}}'])(
+  it.each(['{}', '{sessions: {}}', '{sessions: {stretch: 0.06}}'])(
     'flow control that is on counts sessions, and holds none, unless it is told otherwise: %s',
     (given) => {
       const { flowControl, effective, warnings } = load(on(given));

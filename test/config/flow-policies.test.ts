@@ -41,7 +41,7 @@ describe('the settings of the queues', () => {
       tenantLimits: [],
       replicas: 1,
       enableEviction: false,
-      sessions: { mode: 'shadow', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 300_000 },
+      sessions: { mode: 'shadow', smallPrompt: 0.02, stretch: 0.06, maxWaitMs: 300_000 },
     });
   });
 

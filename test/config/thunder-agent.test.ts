@@ -33,7 +33,7 @@ flowControl:
 describe('thunder-agent in all its slots', () => {
   it('thunder-agent in all its slots turns session admission on with its longest wait', () => {
     const { flowControl, effective } = loaded(EVERY_SLOT);
-    expect(flowControl!.sessions).toMatchObject({ mode: 'on', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 1_800_000 });
+    expect(flowControl!.sessions).toMatchObject({ mode: 'on', smallPrompt: 0.02, stretch: 0.06, maxWaitMs: 1_800_000 });
     expect(effective.flowControl).toMatchObject({
       sessions: { mode: 'on', maxWait: '1800s' },
       saturationDetector: { pluginRef: 'thunder-agent' },
@@ -78,7 +78,7 @@ describe('thunder-agent in all its slots', () => {
 describe('thunder-agent that is only named', () => {
   it('thunder-agent that is only named turns session admission on, with the bound that sessions have by default', () => {
     const { flowControl, warnings } = named();
-    expect(flowControl!.sessions).toEqual({ mode: 'on', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 300_000 });
+    expect(flowControl!.sessions).toEqual({ mode: 'on', smallPrompt: 0.02, stretch: 0.06, maxWaitMs: 300_000 });
     expect(warnings).toEqual([]);
     expect(load('featureGates: [flowControl]').flowControl!.sessions.mode).toBe('shadow');
   });

@@ -105,9 +105,10 @@ class HoldingPool {
     return charge.slot;
   }
 
-  /** Fills an endpoint beyond its cache, so that the pool has no room to spare. */
+  /** Fills an endpoint far beyond its cache, so that the pool has no room to spare. */
   crowd(slot: number): void {
-    this.begin(wordsOf(90, 250), [slot]);
+    this.grow(this.begin(wordsOf(90, 250), [slot]), 200 * BLOCK);
+    this.pool.gate.sessions.tick(this.now);
   }
 
   dispatch(slot: number): string {
@@ -299,6 +300,32 @@ describe('held turns', () => {
     expect([held(90, 90), held(90, 91), held(99, 81), held(99, 82)]).toEqual([false, true, false, true]);
   });
 
+  it('no turn is held before sessions use more than eleven tenths of the caches of the pool with it', () => {
+    const held = (first: number, second: number) => {
+      const pool = new HoldingPool(2);
+      pool.begin(wordsOf(1, first), [0]);
+      pool.begin(wordsOf(2, second), [1]);
+      return 'waits' in pool.ask({ words: wordsOf(3, 20) });
+    };
+    expect([held(99, 101), held(99, 102)]).toEqual([false, true]);
+  });
+
+  it('a crowded pool holds turns beyond nine tenths of its caches until it has had room for a minute', () => {
+    const heldAfter = (quietMs: number) => {
+      const pool = new HoldingPool(2, { smallPrompt: 0.3 });
+      pool.begin(wordsOf(1, 60), [0]);
+      pool.begin(wordsOf(2, 90), [1]);
+      const chats = [6, 7].map((name) => pool.begin(wordsOf(name, 29), [0]));
+      pool.cancel(pool.wait(wordsOf(3, 40)));
+      for (const chat of chats) pool.end(chat);
+      pool.now += quietMs;
+      pool.pool.gate.sessions.tick(pool.now);
+      pool.begin(wordsOf(4, 38), [0]);
+      return 'waits' in pool.ask({ words: wordsOf(5, 31) });
+    };
+    expect([heldAfter(30_000), heldAfter(61_000)]).toEqual([true, false]);
+  });
+
   it('a held turn goes to any endpoint once sessions use nine tenths of the caches or less', () => {
     const pool = new HoldingPool(2);
     const other = pool.begin(wordsOf(4, 60), [0]);
@@ -348,16 +375,18 @@ describe('held turns', () => {
     expect([dispatched(false), dispatched(true)]).toEqual(['decided', 'held']);
   });
 
-  it('a turn that has waited for three refills may exceed the cache by the stretch', () => {
-    const pool = new HoldingPool(1, { stretch: 0.1 });
-    for (const name of [1, 2]) pool.begin(wordsOf(name, 46));
-    const tooLong = pool.wait(wordsOf(3, 19));
-    const slot = pool.wait(wordsOf(3, 17));
-    pool.pool.gate.sessions.tick(pool.now);
-    expect(pool.dispatch(slot)).toBe('held');
-    pool.now += 100_000;
-    const outcomes = [pool.dispatch(tooLong), pool.dispatch(slot)];
-    expect(outcomes).toEqual(['held', 'done']);
+  it('a held turn may exceed the cache by a share that grows with the square of its wait', () => {
+    const waitFor = (blocksTooMany: number) => {
+      const pool = new HoldingPool(1, { stretch: 0.1 });
+      for (const name of [1, 2, 3]) pool.begin(wordsOf(name, 40));
+      const slot = pool.wait(wordsOf(4, blocksTooMany - 20));
+      const began = pool.now;
+      pool.pool.gate.sessions.tick(began);
+      for (; pool.dispatch(slot) === 'held'; pool.now += 9) expect(pool.now).toBeLessThan(1_000_000);
+      return pool.now - began;
+    };
+    expect(waitFor(100) / waitFor(25)).toBeCloseTo(2, 1);
+    expect(waitFor(225) / waitFor(25)).toBeCloseTo(3, 1);
   });
 
   it('a turn that was held for the longest wait goes on without room', () => {

@@ -31,7 +31,7 @@ class HoldingQueue {
 }
 
 describe('held turns', () => {
-  it('held turns are tried by their wait for the tokens of their prompt', () => {
+  it('held turns are tried by their wait for the root of the tokens of their prompt', () => {
     const queue = new HoldingQueue();
     queue.hold(1, { promptTokens: 60_000 });
     queue.nowMs = 1_000;
@@ -41,6 +41,18 @@ describe('held turns', () => {
     expect(queue.try()).toEqual([2, 1, 3]);
     queue.nowMs = 1_000_000;
     expect(queue.try()).toEqual([2, 1, 3]);
+  });
+
+  it('a prompt of four times the tokens is tried first after twice the wait', () => {
+    const longFirst = (waitedMs: number) => {
+      const queue = new HoldingQueue();
+      queue.hold(1, { promptTokens: 83_000 });
+      queue.nowMs = waitedMs - 10_000;
+      queue.hold(2, { promptTokens: 20_000 });
+      queue.nowMs = waitedMs;
+      return queue.try()[0] === 1;
+    };
+    expect([longFirst(19_000), longFirst(21_000)]).toEqual([false, true]);
   });
 
   it('a long wait makes up for a long prompt', () => {

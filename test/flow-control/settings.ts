@@ -24,7 +24,7 @@ export function settings(given: Partial<FlowControlSettings> = {}): FlowControlS
     tenantLimits: [],
     replicas: 1,
     enableEviction: false,
-    sessions: { mode: 'off', smallPrompt: 0.02, stretch: 0.07, maxWaitMs: 300_000 },
+    sessions: { mode: 'off', smallPrompt: 0.02, stretch: 0.06, maxWaitMs: 300_000 },
     ...given,
   };
 }
