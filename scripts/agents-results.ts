@@ -1,8 +1,9 @@
 // Runs examples/simulation/agents-results.yaml and writes the tables of docs/agents-results.md:
 //   npm run build
-//   node scripts/agents-results.ts --runs FILE [--jobs 2] [--workloads W7,W16] [--seeds 3] [--no-run]
+//   node scripts/agents-results.ts --runs FILE [--jobs 2] [--workloads W7,W16] [--seeds 3] [--rival-seeds 1] [--no-run]
 // FILE keeps the result of every run, so that a run that was stopped goes on, and is only as good as the program that
 // made it: results of another program are run again. With --no-run the tables are written from what the file has.
+// The gate and the default rule run first, then the rivals, with fewer seeds.
 //
 // Only what stands between the marks of a table is replaced; the words around the tables are written by hand.
 import { execFileSync } from 'node:child_process';
@@ -22,6 +23,8 @@ const OURS = 'held';
 const REFERENCE = 'default';
 /** Seeds of the workloads on eight endpoints, and under other conditions. */
 const SEEDS_OF_OTHERS = 3;
+/** Seconds of a run of which none is kept, for the estimate. */
+const RUN_SECONDS = 5;
 const isEight = (workload: string) => workload.endsWith('of eight');
 /** Several pickers, or engines with tiers: the gate against the default rule alone. */
 const isCondition = (workload: string) => workload.includes(' with ');
@@ -61,6 +64,7 @@ const flags = parseArgs({
     jobs: { type: 'string', default: '2' },
     workloads: { type: 'string' },
     seeds: { type: 'string' },
+    'rival-seeds': { type: 'string', default: '3' },
     'no-run': { type: 'boolean', default: false },
   },
 }).values;
@@ -69,33 +73,66 @@ if (flags.runs === undefined) throw new Error('name the file that keeps the resu
 const whole = loadSuite(SUITE);
 const kept = new SavedRuns(flags.runs);
 const folders = { suite: dirname(SUITE), traces: dirname(SUITE) };
-const results: RunResult[] = [];
-for (const suite of parts(whole)) results.push(...(flags['no-run'] ? known(suite) : await run(suite)));
-writePage(results);
+const suites = parts(whole);
+if (!flags['no-run']) {
+  console.log(timeOf(suites));
+  for (const suite of suites) await run(suite);
+}
+writePage(keptOf(suites));
 
-/** The workloads on four endpoints, on eight, and under other conditions. */
+/** The gate against the default rule: on four endpoints, on eight, under other conditions. Then the rivals. */
 function parts(suite: Suite): Suite[] {
   const names = flags.workloads?.split(',') ?? suite.run!;
   const seeds = Number(flags.seeds ?? suite.seeds);
   const fewer = Math.min(seeds, SEEDS_OF_OTHERS);
+  const rivalSeeds = Math.min(seeds, Number(flags['rival-seeds']));
+  const [ours, rivals] = [[REFERENCE, OURS], suite.policies.map(({ name }) => name)];
   const groups = [
-    { workloads: names.filter(isPlain), seeds, policies: undefined },
-    { workloads: names.filter(isEight), seeds: fewer, policies: undefined },
-    { workloads: names.filter(isCondition), seeds: fewer, policies: [REFERENCE, OURS] },
+    { workloads: names.filter(isPlain), seeds, policies: ours },
+    { workloads: names.filter((name) => !isPlain(name)), seeds: fewer, policies: ours },
+    ...Array.from({ length: rivalSeeds }, (_, i) => {
+      return { workloads: names.filter(isPlain), seeds: i + 1, policies: rivals };
+    }),
+    { workloads: names.filter(isEight), seeds: Math.min(fewer, rivalSeeds), policies: rivals },
   ];
-  return groups.filter(({ workloads }) => workloads.length > 0).map((group) => narrowed(suite, group));
+  return groups.filter((group) => group.workloads.length > 0 && group.seeds > 0).map((group) => narrowed(suite, group));
 }
 
-async function run(suite: Suite): Promise<RunResult[]> {
-  return sweep(suite, folders, {
+async function run(suite: Suite): Promise<void> {
+  await sweep(suite, folders, {
     jobs: Number(flags.jobs),
     kept,
     progress: ({ done, of, leftSeconds = 0 }) => console.log(`${done}/${of}, about ${Math.ceil(leftSeconds)} s left`),
   });
 }
 
-function known(suite: Suite): RunResult[] {
-  return runsOf(suite).flatMap((cell) => kept.find(suite, cell, folders) ?? []);
+/** Results that the file has, each once, in the order of their seeds. */
+function keptOf(all: readonly Suite[]): RunResult[] {
+  const found = all.flatMap((suite) => runsOf(suite).flatMap((cell) => kept.find(suite, cell, folders) ?? []));
+  const byCell = new Map(found.map((run) => [cellName(run), run]));
+  return [...byCell.values()].sort((a, b) => a.seed - b.seed);
+}
+
+function cellName({ workload, policy, seed }: Pick<RunResult, 'workload' | 'policy' | 'seed'>): string {
+  return `${workload}, ${policy}, seed ${seed}`;
+}
+
+/** What there is to run, and for how long, by the runs that the file has. */
+function timeOf(all: readonly Suite[]): string {
+  const done = keptOf(all);
+  const missing = new Map(
+    all.flatMap((suite) =>
+      runsOf(suite)
+        .filter((cell) => kept.find(suite, cell, folders) === undefined)
+        .map((cell) => [cellName(cell), cell.policy]),
+    ),
+  );
+  const secondsOf = (policy: string) => {
+    const own = done.filter((run) => run.policy === policy);
+    return own.length === 0 ? RUN_SECONDS : own.reduce((sum, { tookMs }) => sum + tookMs, 0) / own.length / 1e3;
+  };
+  const seconds = [...missing.values()].reduce((sum, policy) => sum + secondsOf(policy), 0) / Number(flags.jobs);
+  return `${missing.size} runs, ${done.length} kept: about ${Math.ceil(seconds / 60)} minutes`;
 }
 
 function writePage(runs: readonly RunResult[]): void {
@@ -117,12 +154,16 @@ function tables(runs: readonly RunResult[]): Readonly<Record<string, () => strin
   const ofKind = (kind: string) => rows.filter(({ workload }) => workload.startsWith(kind) && isPlain(workload));
   return {
     facts: () => facts(runs),
-    W7: () => rivals(ofKind('W7')),
-    W16: () => rivals(ofKind('W16')),
-    W17: () => rivals(ofKind('W17')),
-    W18: () => rivals(ofKind('W18')),
+    W7: () => rivals(ofKind('W7'), runs),
+    W16: () => rivals(ofKind('W16'), runs),
+    W17: () => rivals(ofKind('W17'), runs),
+    W18: () => rivals(ofKind('W18'), runs),
     chat: () => chat(runs.filter(({ workload }) => workload.startsWith('W18'))),
-    eight: () => rivals(rows.filter(({ workload }) => isEight(workload))),
+    eight: () =>
+      rivals(
+        rows.filter(({ workload }) => isEight(workload)),
+        runs,
+      ),
     conditions: () =>
       conditions(
         rows.filter(({ workload }) => isCondition(workload)),
@@ -133,15 +174,14 @@ function tables(runs: readonly RunResult[]): Readonly<Record<string, () => strin
   };
 }
 
-/** Rows of the workloads of which every policy that runs has equally many seeds. */
+/** Rows of the workloads that the gate and the default rule have run with equally many seeds. */
 function completeRows(runs: readonly RunResult[]): readonly ClientRow[] {
-  const complete = [...new Set(runs.map(({ workload }) => workload))].filter((workload) => {
-    const policies = whole.policies.filter(({ name }) => !isCondition(workload) || name === REFERENCE || name === OURS);
-    const counts = policies.map(({ name }) => ofCell(runs, workload, name).length);
-    return counts.every((count) => count > 0 && count === counts[0]);
-  });
+  const seedsOf = (workload: string, policy: string) => ofCell(runs, workload, policy).length;
+  const isComplete = (workload: string) => {
+    return seedsOf(workload, OURS) > 0 && seedsOf(workload, OURS) === seedsOf(workload, REFERENCE);
+  };
   return clientRows(
-    runs.filter(({ workload }) => complete.includes(workload)),
+    runs.filter(({ workload }) => isComplete(workload)),
     whole,
   );
 }
@@ -179,15 +219,16 @@ function pair(p50: number, p99: number): string {
 }
 
 /** One line for each load and policy. */
-function rivals(rows: readonly ClientRow[]): string | undefined {
+function rivals(rows: readonly ClientRow[], runs: readonly RunResult[]): string | undefined {
   const kinds = new Set(rows.map(({ workload }) => workload.split(' ')[0]!));
   const head = ['turns a minute', 'hits', 'turn p50 / p99, s', 'first token p50 / p99, s', 'without a turn', 'held'];
   return table(
-    [kinds.size > 1 ? 'workload, load' : 'load', 'clients', 'rule', ...head],
+    [kinds.size > 1 ? 'workload, load' : 'load', 'clients', 'rule', 'seeds', ...head],
     rows.map((row) => [
       kinds.size > 1 ? `${row.workload.split(' ')[0]} ${loadOf(row.workload)}` : loadOf(row.workload),
       `${row.clients}`,
       nameOf(row.policy),
+      `${ofCell(runs, row.workload, row.policy).length}`,
       `${row.turnsPerMinute.toFixed(1)}${row.policy === REFERENCE ? '' : ` (${signed(row.change)})`}`,
       percent(row.hitRatio),
       pair(row.turnP50, row.turnP99),
@@ -294,12 +335,8 @@ function facts(runs: readonly RunResult[]): string | undefined {
   const seconds = runs.reduce((sum, { tookMs }) => sum + tookMs, 0) / 1e3;
   const requests = runs.reduce((sum, { simulated }) => sum + simulated, 0);
   const git = (...words: string[]) => execFileSync('git', words, { encoding: 'utf8' }).trim();
-  const seedsOf = (are: (workload: string) => boolean) =>
-    new Set(runs.filter(({ workload }) => are(workload)).map(({ seed }) => seed)).size;
   return (
     `${runs.length.toLocaleString('en')} runs, ${requests.toLocaleString('en')} simulated requests, ` +
-    `${(seconds / 60).toFixed(0)} minutes on one core; ${seedsOf(isPlain)} seeds on four endpoints, ` +
-    `${seedsOf(isEight)} on eight, ${seedsOf(isCondition)} under other conditions; program of commit ` +
-    `${git('rev-parse', '--short=8', 'HEAD')}.`
+    `${(seconds / 60).toFixed(0)} minutes on one core; program of commit ${git('rev-parse', '--short=8', 'HEAD')}.`
   );
 }
