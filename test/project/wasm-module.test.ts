@@ -55,3 +55,14 @@ describe('the built Wasm module', () => {
     expect(exports.filter(({ kind }) => kind !== 'function' && kind !== 'global')).toEqual([]);
   });
 });
+
+describe('the binaryen of the tests', () => {
+  test('the binaryen of the tests, which counts the stores of the core, is the one that the compiler of the core takes', () => {
+    const read = (path: string) => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
+    const { devDependencies } = read('package.json') as { devDependencies: Record<string, string> };
+    const { dependencies } = read('node_modules/assemblyscript/package.json') as {
+      dependencies: Record<string, string>;
+    };
+    expect(devDependencies.binaryen).toBe(dependencies.binaryen);
+  });
+});
