@@ -80,6 +80,7 @@ const QUIET: RequestRecorder = {
   estimateCompared: () => undefined,
   overloaded: nothing,
   unreadAnswer: nothing,
+  retentionLeftOut: nothing,
 };
 
 const CHARGE: Charge = { prefillDone: nothing, grow: nothing, release: nothing, outcome: nothing, servedBy: nothing };

@@ -328,7 +328,9 @@ export class RequestPhase {
   #askToKeep({ retention }: Placement): BodyEdit | undefined {
     const { dialect, body } = this.#reader;
     if (retention === undefined || body === undefined || !RETAINABLE.has(dialect?.prompt)) return undefined;
-    return retentionEdit(body.chunks, retention);
+    const edit = retentionEdit(body.chunks, retention);
+    if (edit === undefined) this.#exchange.context.services.recorder.retentionLeftOut();
+    return edit;
   }
 
   /** Tells the client its endpoint; the end of the exchange releases its room. */

@@ -84,4 +84,6 @@ export interface RequestRecorder {
   overloaded(): void;
   /** Counts an answer whose body is sent although no decision depends on it. */
   unreadAnswer(): void;
+  /** Counts a turn whose client has written the member of the body by which an engine is asked to keep its blocks. */
+  retentionLeftOut(): void;
 }

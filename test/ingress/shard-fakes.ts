@@ -238,6 +238,9 @@ export class RecordedCalls implements RequestRecorder {
   unreadAnswer(): void {
     this.calls.push(['unreadAnswer']);
   }
+  retentionLeftOut(): void {
+    this.calls.push(['retentionLeftOut']);
+  }
 
   named(name: string): unknown[][] {
     return this.calls.filter((call) => call[0] === name);

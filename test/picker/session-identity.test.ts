@@ -28,12 +28,12 @@ async function turn(port: number, text: string, headers: Readonly<Record<string,
 }
 
 /** The replies of the picker to a request and its answer. */
-async function exchange(port: number, text: string, headers: Readonly<Record<string, string>>) {
+async function exchange(port: number, text: string, headers: Readonly<Record<string, string>>, body = chat(text)) {
   return overConnection(port, async (client) => {
     const call = client.process();
     const collected = collect(call);
     call.write(requestHeaders({ ':path': '/v1/chat/completions', ...headers }));
-    call.write(requestBody(chat(text)));
+    call.write(requestBody(body));
     call.write(responseHeaders({ ':status': '200' }));
     call.write(responseBody('{}', true));
     call.end();
@@ -82,6 +82,14 @@ describe('engines that are asked to keep the blocks of sessions', () => {
     const text = 'turn '.repeat(600);
     expect(await bodyOf(grpcPort, text)).toBe(chat(text).toString().replace('{', '{"priority":5,'));
     expect(await bodyOf(grpcPort, 'chat')).toBe(chat('chat').toString());
+  });
+
+  it('engines are not asked where the client has written the member itself, and the turn is counted', async () => {
+    const { grpcPort, metricsPort } = await serving('', 'auto', ', retention: {engine: dynamo, priority: 5}');
+    const own = chat('turn '.repeat(600)).replace('{', '{"nvext":{},');
+    const [body] = (await exchange(grpcPort, '', {}, own)).filter(({ kind }) => kind === 'requestBody');
+    expect(body!.body.toString()).toBe(own);
+    expect(await metric(metricsPort, 'pointsman_retention_hints_left_out_total')).toBe(1);
   });
 
   it('engines are not asked by default', async () => {

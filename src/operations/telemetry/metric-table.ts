@@ -198,6 +198,10 @@ export const threadKind = kind(6, [], {
     'pointsman_unread_answers_total',
     'Answers whose bodies the proxy sent although no decision depends on them.',
   ),
+  retentionsLeftOut: counter(
+    'pointsman_retention_hints_left_out_total',
+    'Turns without a retention hint: their clients have written that member of the body (priority, nvext) themselves.',
+  ),
 });
 
 export const streamKind = kind(7, [], {

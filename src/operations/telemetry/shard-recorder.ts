@@ -336,6 +336,10 @@ export class ShardRecorder implements RequestRecorder {
     this.#cells[this.#thread + thread.unreadAnswers.offset]! += 1;
   }
 
+  retentionLeftOut(): void {
+    this.#cells[this.#thread + thread.retentionsLeftOut.offset]! += 1;
+  }
+
   predicted(series: number, prediction: LatencyPrediction, observed: ObservedLatency): void {
     this.#predictions?.predicted(series, prediction, observed);
   }
