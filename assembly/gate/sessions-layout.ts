@@ -465,6 +465,7 @@ export function addToSessionsColumn(column: u32, slot: u32, by: u32): void {
 
 export const SESSIONS_HEAD_HELD: usize = offsetof<SessionsHead>('held');
 export const SESSION_STATE: usize = offsetof<Session>('state');
+export const SESSION_HOME: usize = offsetof<Session>('home');
 export const NEWS_WRITTEN: usize = offsetof<SessionNewsHead>('written');
 export const NEWS_BEFORE: usize = offsetof<SessionNews>('before');
 export const NEWS_ANCHOR: usize = offsetof<SessionNews>('anchor');

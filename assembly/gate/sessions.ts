@@ -324,7 +324,7 @@ export function sessionsForgotten(slot: u32, capacity: u32): u32 {
   return count;
 }
 
-/** An endpoint is gone, and all that was on it: its idle sessions lapse, its running ones have no home. */
+/** An endpoint is gone, and all that was on it: its idle sessions lapse, and none has its home there. */
 export function sessionsLeave(slot: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   for (let entry = sessionsColumn(SESSIONS_OLDEST, slot); entry != 0; entry = sessionsColumn(SESSIONS_OLDEST, slot)) {
@@ -332,10 +332,13 @@ export function sessionsLeave(slot: u32): void {
   }
   for (let entry: u32 = 1; entry <= sessionsHead().made; entry++) {
     const session = sessionAt(entry);
-    if (session.state != SESSION_RUNNING || session.home != slot) continue;
-    uncount(session);
-    session.prefix = 0;
-    addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, -session.own);
+    if (session.state == SESSION_FREE || session.home != slot) continue;
+    if (session.state == SESSION_RUNNING) {
+      uncount(session);
+      session.prefix = 0;
+      addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, -session.own);
+    }
+    // The next endpoint in the slot is nobody's home.
     session.home = <u16>NO_HOME;
   }
   setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);

@@ -241,6 +241,17 @@ describe('the session of a prompt', () => {
     expect(found(core, chainOf(1n, 70))).toBe(0);
   });
 
+  it('a session whose endpoint has left has no home, also when another endpoint takes the slot', () => {
+    const core = openCore();
+    const entry = anchoredSession(core, chainOf(1n, 50));
+    locked(core, () => {
+      core.call.sessionEnd(entry, 5);
+      core.call.sessionsLeave(0);
+    });
+    expect(stateOf(core, entry)).toBe(CORE.SESSION_LAPSED);
+    expect(core.view.getUint16((core.call.sessionAddress(entry) >>> 0) + CORE.SESSION_HOME, true)).toBe(CORE.NO_HOME);
+  });
+
   it('ten thousand sessions are told apart', () => {
     const core = openCore();
     const entries = Array.from({ length: 10_000 }, (_, i) =>
