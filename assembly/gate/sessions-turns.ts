@@ -34,6 +34,7 @@ import {
   addToSessionsColumn,
   hasTurn,
   IS_NAMED,
+  NO_HOME,
   SESSION_COUNTERS,
   SESSION_IDLE,
   SESSION_RUNNING,
@@ -161,6 +162,14 @@ export function soughtSession(): u32 {
   const session = sessionAt(sought);
   const isSame = session.anchor == soughtHash || session.earlyAnchor == soughtHash;
   return session.state != 0 && isSame ? sought : 0;
+}
+
+/** Slot of the last turn of that session, -1 = there is none, its endpoint is gone, or a turn of it is in flight. */
+export function soughtHome(): i32 {
+  const entry = sessionsOn() ? soughtSession() : 0;
+  if (entry == 0 || hasTurn(sessionAt(entry))) return -1;
+  const home = sessionAt(entry).home;
+  return home == NO_HOME ? -1 : <i32>home;
 }
 
 /** Whether the header alone led to it. */

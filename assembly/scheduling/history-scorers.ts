@@ -3,6 +3,7 @@
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold-prompts.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { slotOffset } from '../columns/column';
+import { soughtHome } from '../gate/sessions-turns';
 import { adapterScore, adapterSent } from '../load/adapters';
 import { coldRanks, coldSent } from '../load/cold-prompts';
 import { isShownAdapter } from '../load/shown-adapters';
@@ -46,6 +47,15 @@ export function scoreNoHit(used: u32, size: u32): void {
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     v128.store(KEYS + at, f32x4.sub(one, f32x4.mul(v128.load(KEYS + at), scale)));
   }
+  addKeys(used);
+}
+
+/** 1 for the endpoint of the last turn of the session that the prompt goes on with, 0 for the others. */
+export function scoreSessionHome(used: u32): void {
+  const home = soughtHome();
+  if (home < 0 || <u32>home >= used) return;
+  memory.fill(KEYS, 0, slotOffset(used));
+  store<f32>(KEYS + slotOffset(home), 1);
   addKeys(used);
 }
 

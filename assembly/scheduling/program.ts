@@ -155,6 +155,8 @@ export const PREDICT_NOTHING: u32 = 3; // no prediction
 export const OP_SCORE_PREFIX_BALANCE: u32 = 104; // [imbalance in requests, standard deviations]
 export const OP_SCORE_EXPLOIT_EXPLORE: u32 = 105; // [tokens that a request in flight counts as]
 
+export const OP_SCORE_SESSION_HOME: u32 = 106; // []
+
 export function isFilter(code: u32): bool {
   return code <= OP_FILTER_LAST || code == OP_FILTER_TIER || code == OP_FILTER_TOPOLOGY;
 }

@@ -12,7 +12,7 @@ import {
   scoreRing,
 } from './affinity-scorers';
 import { scoreActiveBlocks, scoreLMetric } from './cost-scorers';
-import { scoreAdapter, scoreNoHit } from './history-scorers';
+import { scoreAdapter, scoreNoHit, scoreSessionHome } from './history-scorers';
 import { scoreLatency } from './latency';
 import { scoreMarginalCost } from './marginal-cost';
 import {
@@ -37,6 +37,7 @@ import {
   OP_SCORE_QUEUE,
   OP_SCORE_RENDEZVOUS,
   OP_SCORE_RUNNING,
+  OP_SCORE_SESSION_HOME,
   OP_SCORE_TOKEN_LOAD,
   OP_SCORE_TOPOLOGY,
   Operation,
@@ -95,6 +96,8 @@ function addScoresOf(op: Operation, code: u32, used: u32, total: u32): void {
       return scorePrefixBalance(used, total, op.p0, op.p1);
     case OP_SCORE_EXPLOIT_EXPLORE:
       return scoreExploitExplore(used, op.p0);
+    case OP_SCORE_SESSION_HOME:
+      return scoreSessionHome(used);
     case OP_SCORE_TOPOLOGY:
       return scoreNear(op, used);
     case OP_SCORE_CACHE_AWARE:

@@ -80,12 +80,11 @@ function byPlace(a: ConfigurationError, b: ConfigurationError): number {
   return (a.place?.line ?? 0) - (b.place?.line ?? 0) || (a.place?.column ?? 0) - (b.place?.column ?? 0);
 }
 
-/** One line for each scorer of a profile that leaves its choice to session admission. */
+const NO_SESSIONS = 'sessions are not counted; add flowControl to featureGates, and set flowControl.sessions.mode';
+
+/** One line for each scorer of a profile that goes by sessions which nobody counts. */
 function sessionScorerNotes({ document, config, configuration, registry }: IdleContext): readonly string[] {
-  const why =
-    configuration.flowControl?.sessions.mode === 'on'
-      ? 'session admission itself sends the turn of a protected session to its home'
-      : 'session admission, which sends a turn to the home of its session, is not on';
+  if ((configuration.flowControl?.sessions.mode ?? 'off') !== 'off') return [];
   const names = configuration.plugins.flatMap(({ name, type }) =>
     registry.find((definition) => definition.type === type)?.sessionSettings === undefined ? [] : [name],
   );
@@ -93,7 +92,7 @@ function sessionScorerNotes({ document, config, configuration, registry }: IdleC
     plugins.flatMap(({ pluginRef }, position) => {
       if (!names.includes(pluginRef)) return [];
       const path = ['schedulingProfiles', profile, 'plugins', position, 'pluginRef'];
-      return [document.warning(path, `"${pluginRef}" scores nothing: ${why}`)];
+      return [document.warning(path, `"${pluginRef}" scores nothing: ${NO_SESSIONS}`)];
     }),
   );
 }

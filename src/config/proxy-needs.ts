@@ -58,6 +58,7 @@ const FED_BY: Readonly<Record<ReadName, 'nothing' | 'prompt' | 'first token' | '
   outputBlocks: 'every chunk',
   strictestTpot: 'nothing',
   coldOrder: 'nothing',
+  sessions: 'nothing',
   speed: 'nothing',
   hitReliability: 'nothing',
   hitShare: 'prompt',

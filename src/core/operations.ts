@@ -55,6 +55,8 @@ export type ReadName =
   | 'costGrowth'
   // Order in which endpoints were sent prompts that none held (assembly/load/cold-prompts.ts).
   | 'coldOrder'
+  // Endpoints of the last turns of sessions (assembly/gate/sessions-layout.ts).
+  | 'sessions'
   // Columns of the thread: blocks of the prompt that endpoints hold, and hold in use; predicted times; hook plugins'
   // figures.
   | 'matches'
@@ -263,6 +265,7 @@ export const OPERATIONS: Facts = {
   OP_SCORE_CONTEXT_LENGTH: besideCost(['labels', 'promptLength'], shown('prompt tokens', 'promptTokens')),
   OP_SCORE_RENDEZVOUS: besideCost(hashed, INFLIGHT),
   OP_SCORE_CONSISTENT_HASH: besideCost(hashed, INFLIGHT),
+  OP_SCORE_SESSION_HOME: besideCost(['sessions'], shown('last turn of the session was there', 'score')),
   OP_SCORE_TOPOLOGY: besideCost(['labels', 'earlierPick'], shown('nearness: 1 host, 0.2 rack, 0.05 zone', 'score')),
 
   OP_PICK_MAX_SCORE: { reads: apart('known', 'inflight') },

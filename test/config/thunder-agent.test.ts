@@ -49,9 +49,13 @@ describe('thunder-agent in all its slots', () => {
     ]);
   });
 
-  it('thunder-agent in all its slots scores nothing, and has prompts matched, by which sessions are recognised', () => {
+  it('thunder-agent in all its slots scores homes of sessions, and has prompts matched, which recognises them', () => {
     const { scheduling } = loaded(EVERY_SLOT);
-    expect(scheduling.profiles[0]!.operations.map(({ name }) => name)).toEqual(['queue-scorer', 'max-score-picker']);
+    expect(scheduling.profiles[0]!.operations.map(({ code, weight }) => [code, weight])).toEqual([
+      ['OP_SCORE_QUEUE', 1],
+      ['OP_SCORE_SESSION_HOME', 10],
+      ['OP_PICK_MAX_SCORE', 1],
+    ]);
     expect(scheduling.prefix).toBeDefined();
   });
 
@@ -152,15 +156,15 @@ flowControl: {saturationDetector: {pluginRef: max-saturation-detector}}`).satura
     expect(composite('[thunder-agent]')).toBeUndefined();
   });
 
-  it('thunder-agent beside other scorers is explained by lint', () => {
+  it('thunder-agent as a scorer without flow control scores nothing, and lint says so', () => {
     const text = `apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\n${EVERY_SLOT}`;
     const options = { allowExperimental: true, registry: builtinPlugins, engines: [] };
-    expect(findings({ text }, options).notes).toEqual([
-      expect.stringContaining('"thunder-agent" scores nothing: session admission itself sends the turn'),
-    ]);
+    expect(findings({ text }, options).notes).toEqual([]);
     const off = text.replace('featureGates: [flowControl]\n', '');
     expect(findings({ text: off }, options).notes).toEqual([
-      expect.stringContaining('"thunder-agent" scores nothing: session admission, which sends a turn to the home'),
+      expect.stringContaining(
+        '"thunder-agent" scores nothing: sessions are not counted; add flowControl to featureGates',
+      ),
     ]);
   });
 });

@@ -9,6 +9,9 @@ import { makePool, pickMax, plainRequest, scorer } from './pool.ts';
 
 const SLOTS = [0, 1, 2, 3];
 const NOW_MS = 10_000;
+const BLOCKS = 16;
+/** Chain hash at the end of every prompt. */
+const ANCHOR = 0x9e37_79b9_7f4a_7c15n;
 const TEXTS = ['a', 'b', undefined];
 /** Profiles that leave traces of what was sent where. */
 const COLD = 1;
@@ -31,6 +34,7 @@ export class PoisonedPool {
     SLOTS.map(() => ({ adapters: { running: ['a'], waiting: ['b'], max: 4 } })),
   );
   readonly #gate = new CapacityGate(this.#pool.control);
+  readonly #session = this.#makeSession();
   readonly nowMs = NOW_MS;
   readonly #random = this.#pool.core.bytes.slice(this.#seed, this.#seed + 16);
   readonly #request: Record<'promptTokens' | 'wantedTtftMs' | 'wantedTpotMs', number> = {
@@ -187,6 +191,8 @@ export class PoisonedPool {
         true,
       ),
       overlap: this.#own(call.overlapAddress() >>> 0, 1, (random) => Math.floor(random() * 9), true),
+      // One session, whose prompt the request goes on with.
+      sessions: (random) => this.#writeSession(Math.floor(4 * random())),
       predictions: (random) => {
         const unknown = random() < 0.25 ? 1 : 0.1;
         this.#own(call.predictedAddress() >>> 0, 4, () => (random() < unknown ? Number.NaN : 100 * random() - 50))(
@@ -225,11 +231,35 @@ export class PoisonedPool {
     };
   }
 
+  /** Its last turn was on a slot. */
+  #writeSession(slot: number): void {
+    const { call } = this.#pool.core;
+    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+    if (call.lockAcquire(lock, 100) !== 1) throw new Error('the commit lock is not free');
+    call.sessionBegin(this.#session, slot, 1_000, 0, 0n, 1, NOW_MS);
+    call.sessionEnd(this.#session, NOW_MS);
+    call.lockRelease(lock);
+  }
+
+  /** Turns sessions on, with one that has its anchor in every request's prompt. @returns its number */
+  #makeSession(): number {
+    const { call, view } = this.#pool.core;
+    this.#gate.sessions.configure({ mode: 'shadow', smallPrompt: 0, stretch: 0, maxWaitMs: 1 });
+    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
+    if (call.lockAcquire(lock, 100) !== 1) throw new Error('the commit lock is not free');
+    const entry = call.sessionTake();
+    call.setAnchors(entry, ANCHOR, 0n);
+    call.lockRelease(lock);
+    view.setBigUint64((call.hashesAddress() >>> 0) + (BLOCKS - 1) * 8, ANCHOR, true);
+    return entry;
+  }
+
   /** Writes every input: from the seed, but `other` from another one. */
   fill(seed: number, other?: ReadName): void {
     const names = Object.keys(this.#writes).sort() as ReadName[];
-    // Requests are sent for it, which all other inputs would tell of.
-    const order = ['coldOrder' as const, ...names.filter((name) => name !== 'coldOrder')];
+    // Requests are sent for the first, which all other inputs would tell of.
+    const ends: readonly ReadName[] = ['coldOrder', 'sessions'];
+    const order = ['coldOrder' as const, ...names.filter((name) => !ends.includes(name)), 'sessions' as const];
     for (const [i, name] of order.entries()) this.#writes[name](row(seed * 100 + i + (name === other ? 50 : 0)));
     this.#pool.core.call.waitingRenew();
   }
@@ -248,7 +278,7 @@ export class PoisonedPool {
     decider.decide({
       ...plainRequest,
       ...this.#request,
-      ...{ profile: NONE, blocks: 16, priority: -1, nowMs: NOW_MS, explained: true, charged: false },
+      ...{ profile: NONE, blocks: BLOCKS, priority: -1, nowMs: NOW_MS, explained: true, charged: false },
       ...{ adapter: this.#adapter, keys: [this.#key], earlier: this.#earlier },
     });
     u32[request + (CORE.REQUEST_PROFILE >>> 2)] = 0;

@@ -98,6 +98,7 @@ const PARAMETERS: Readonly<Record<OperationName, readonly (readonly number[])[]>
   ],
   OP_SCORE_LMETRIC: [[]],
   OP_SCORE_CACHE_AWARE: [[0.5, 1, 1.1]],
+  OP_SCORE_SESSION_HOME: [[]],
   OP_SCORE_TOPOLOGY: [[0, 1, 2, 3]],
   OP_SCORE_MARGINAL_COST: [[]],
   OP_SCORE_LATENCY: [[0.8, 0.2, 0, 1, 1, 1]],

@@ -50,13 +50,13 @@ export const thunderAgent = definePlugin({
   stability: 'Alpha',
   doc:
     'Turns session admission on wherever it is named, as flowControl.sessions with mode on does. As a scorer it ' +
-    'scores nothing: admission sends the turn of a protected session to its home. As saturation detector it ' +
-    'leaves room to the learned limits, as fairness and ordering policy it is the default one. Open in ' +
-    'llm-d-router (#2964): it may change.',
+    'scores 1 for the endpoint of the last turn of the session and 0 for the others, and nothing for a first turn. ' +
+    'As saturation detector it leaves room to the learned limits, as fairness and ordering policy it is the default ' +
+    'one. Open in llm-d-router (#2964): it may change.',
   parameters,
   consumes: () => [{ key: 'prefix-match' }],
-  operations: [],
-  compile: () => undefined,
+  operations: ['OP_SCORE_SESSION_HOME'],
+  compile: (_parameters, weight, { name }) => ({ code: 'OP_SCORE_SESSION_HOME', name, weight, parameters: [] }),
   fairnessSettings: () => ({ kind: 'global-strict' }),
   orderingSettings: () => ({ kind: 'arrival' }),
   sessionSettings: (given) => ({
