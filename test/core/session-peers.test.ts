@@ -99,8 +99,8 @@ describe('sessions of replicas', () => {
 
   it('a session that returns to another replica is recognised there and goes to its home', () => {
     const [first, second] = [new Replica(1), new Replica(2)];
-    // Others need the caches: in a pool with room to spare the profile alone decides.
-    first.end(first.begin(wordsOf(2, 92), [0]));
+    // Others need more than the caches: in a pool with room to spare the profile alone decides.
+    first.begin(wordsOf(2, 250), [0]);
     first.end(first.begin(wordsOf(3, 70), [1]));
     first.end(first.begin(wordsOf(1, 20), [1]));
     first.tell(second);
