@@ -2,7 +2,7 @@ import { BlockList, isIPv6 } from 'node:net';
 import type { ConnectionRefusals } from './connection-refusals.js';
 
 /** Reasons for which something of a client is refused because of what its address uses. */
-export type AddressRefusal = 'streams' | 'resets' | 'connections' | 'windows';
+export type AddressRefusal = 'streams' | 'resets' | 'connections' | 'windows' | 'unused';
 
 /** Meaning of each reason, and its remedy, for the log. */
 export const ADDRESS_REFUSALS: Readonly<Record<AddressRefusal, string>> = {
@@ -15,6 +15,9 @@ export const ADDRESS_REFUSALS: Readonly<Record<AddressRefusal, string>> = {
   connections:
     'connections of an address gave way to one of another address, because it held more than half of them: raise ' +
     '--max-connections, or name the proxy in --trusted-proxies if it is one',
+  unused:
+    'connections of an address were ended, because it has more than 64 without a request so far: see who connects ' +
+    '(network policies), or name the proxy in --trusted-proxies if it is one',
   windows:
     'requests of a connection were refused, because it gives no room for the answers to the earlier ones: see who ' +
     'connects (network policies), or raise initial_stream_window_size of the proxy if it is one',

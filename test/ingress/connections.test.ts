@@ -121,6 +121,31 @@ describe('--max-connections', () => {
   });
 });
 
+describe('a crowd of connections', () => {
+  it('a crowd of connections that begin in one turn are all answered', async () => {
+    const { port } = await serve();
+    const sockets = Array.from({ length: 100 }, () => connect({ port, host: '127.0.0.1' }));
+    cleanups.push(() => sockets.map((socket) => socket.destroy()));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const answers = sockets.map(answered);
+    for (const socket of sockets) socket.write(Buffer.concat([PREFACE, settings()]));
+    expect((await Promise.all(answers)).filter(Boolean)).toHaveLength(100);
+  });
+
+  it('a crowd of connections without a request is ended beyond 64 while another address is there', async () => {
+    const { clock, port } = await serve();
+    const crowd = await Promise.all(Array.from({ length: 70 }, () => open(port, false, '127.0.0.2')));
+    expect((await Promise.all(crowd.map(answered))).filter(Boolean)).toHaveLength(70);
+    let ended = 0;
+    for (const socket of crowd) socket.resume().once('end', () => ended++);
+    const good = await open(port);
+    expect(await answered(good)).toBe(true);
+    clock.ms = 1_000;
+    await eventually('those that came last are ended', () => ended === 6);
+    expect(good.closed).toBe(false);
+  });
+});
+
 describe('an address that resets streams before their turn', () => {
   it('an address that resets streams before their turn is not let in for a second, and others are', async () => {
     const { clock, port } = await serve();

@@ -45,7 +45,7 @@ export function addShardMetrics(exposition: MetricsExposition, read: () => Reado
   });
   exposition.addCounter({
     name: 'pointsman_shard_address_refusals_total',
-    help: 'Requests (streams, windows) and connections (resets, connections) refused for what their address uses.',
+    help: 'Requests (streams, windows) and connections (resets, connections, unused) refused by address.',
     labels: ['shard', 'reason'],
     read: () => [...read()].flatMap(([shard, { addressRefusals }]) => refused(String(shard), addressRefusals)),
   });

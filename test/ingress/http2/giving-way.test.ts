@@ -3,6 +3,7 @@ import {
   idlest,
   ofCrowdingAddress,
   type PlacedConnection,
+  unusedBeyondBound,
 } from '../../../dist/src/ingress/transports/http2/giving-way.js';
 
 interface Named extends PlacedConnection {
@@ -12,7 +13,15 @@ interface Named extends PlacedConnection {
 /** Connections of one address. */
 function of(address: string, own: readonly Partial<Named>[], isTrusted = false): Named[] {
   const share = { address, isTrusted, connections: own.length };
-  return own.map((each, i) => ({ name: `${address}#${i}`, share, streamCount: 0, opened: 1, heardAt: 0, ...each }));
+  return own.map((each, i) => ({
+    name: `${address}#${i}`,
+    share,
+    streamCount: 0,
+    opened: 1,
+    openedAt: 0,
+    heardAt: 0,
+    ...each,
+  }));
 }
 
 const chosen = (connections: readonly Named[]) => idlest(connections)?.name;
@@ -51,5 +60,26 @@ describe('the connection that gives way although it is in use', () => {
   it('a connection in use does not give way when its address has half, or is trusted', () => {
     expect(ofCrowdingAddress(new Set([...of('a', [busy]), ...of('b', [busy])]))).toBeUndefined();
     expect(ofCrowdingAddress(new Set([...of('a', [busy, busy], true), ...of('b', [busy])]))).toBeUndefined();
+  });
+});
+
+describe('connections without a request', () => {
+  const unused = (count: number, own: Partial<Named> = {}) =>
+    Array.from({ length: count }, () => ({ opened: 0, ...own }));
+
+  it('connections without a request are ended beyond 64 of an address, those that came last', () => {
+    const all = [...of('hostile', unused(66)), ...of('other', unused(64))];
+    expect(unusedBeyondBound(all, 1_000).map(({ name }) => name)).toEqual(['hostile#64', 'hostile#65']);
+  });
+
+  it('connections without a request stay for a second, and those of trusted addresses for ever', () => {
+    expect(unusedBeyondBound(of('new', unused(100, { openedAt: 1 })), 1_000)).toEqual([]);
+    expect(unusedBeyondBound(of('proxy', unused(100), true), 1_000)).toEqual([]);
+  });
+
+  it('connections that have had a request do not count as such', () => {
+    expect(unusedBeyondBound(of('proxy', [...unused(64), ...Array.from({ length: 100 }, () => ({}))]), 1_000)).toEqual(
+      [],
+    );
   });
 });

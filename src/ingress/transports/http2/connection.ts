@@ -103,7 +103,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   #closing: Closing = 'open';
   /** Bytes that the client takes, over all streams. */
   #window = WINDOW_BYTES_DEFAULT;
-  readonly #openedAt: number;
+  readonly openedAt: number;
   heardAt: number;
   /** Streams that the client has opened so far, and those of them whose age was judged. */
   opened = 0;
@@ -133,7 +133,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
     this.messageBytesMax = options.messageBytesMax;
     this.replyBytesMax = options.replyBytesMax;
     this.#now = options.now();
-    this.#openedAt = this.#now;
+    this.openedAt = this.#now;
     this.heardAt = this.#now;
     this.arrivedAt = this.#now;
     this.#routes = new CallRoutes(options.methods);
@@ -200,7 +200,7 @@ export class Http2Connection implements ClientFramesOwner, StreamOwner {
   sweep() {
     if (this.isClosed) return;
     this.#now = this.#options.now();
-    if (!this.#reader.begun && this.#now - this.#openedAt > PREFACE_MS_MAX) return this.#end();
+    if (!this.#reader.begun && this.#now - this.openedAt > PREFACE_MS_MAX) return this.#end();
     if (this.#askedAt !== undefined && this.heardAt > this.#askedAt) this.#askedAt = undefined;
     if (this.#askedAt !== undefined && this.#now - this.#askedAt > KEEPALIVE_TIMEOUT_MS) return this.#end();
     const asks = this.#askedAt === undefined && this.#now - this.heardAt > KEEPALIVE_MS;

@@ -1,4 +1,5 @@
 import type { ConnectionShare } from '../../client-shares.js';
+import { UNUSED_MAX, UNUSED_MS } from './limits.js';
 
 /** Connection of a full port, as the choice of one that gives way sees it. */
 export interface PlacedConnection {
@@ -6,7 +7,8 @@ export interface PlacedConnection {
   readonly streamCount: number;
   /** Streams that the client has opened so far. */
   readonly opened: number;
-  /** Time at which anything last came. */
+  /** Times at which the first bytes came, and at which anything last came. */
+  readonly openedAt: number;
   readonly heardAt: number;
 }
 
@@ -46,6 +48,26 @@ export function ofCrowdingAddress<Connection extends PlacedConnection>(
     if (fewest === undefined || connection.streamCount < fewest.streamCount) fewest = connection;
   }
   return fewest;
+}
+
+/**
+ * Connections that have had no stream for a second, beyond as many as an address without trust may have: a proxy opens
+ * one for a request. Those of an address that came first stay.
+ */
+export function unusedBeyondBound<Connection extends PlacedConnection>(
+  connections: Iterable<Connection>,
+  now: number,
+): Connection[] {
+  const counts = new Map<string, number>();
+  const beyond: Connection[] = [];
+  for (const connection of connections) {
+    const { address, isTrusted } = connection.share;
+    if (isTrusted || connection.opened > 0 || now - connection.openedAt < UNUSED_MS) continue;
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    if (count > UNUSED_MAX) beyond.push(connection);
+  }
+  return beyond;
 }
 
 function isIdler(one: PlacedConnection, other: PlacedConnection): boolean {

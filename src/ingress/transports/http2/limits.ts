@@ -87,6 +87,11 @@ export const KEEPALIVE_TIMEOUT_MS = 20_000;
 export const SWEEP_MS = 1_000;
 /** Connections that are looked at in one turn of the event loop, and silent ones that are ended. */
 export const SWEEP_MAX = 32;
+/** Connections of an address that have had no stream so far, once they are as old as this: more of them are ended. */
+export const UNUSED_MAX = 64;
+export const UNUSED_MS = 1_000;
+/** Connections that are ended for it in one turn of the event loop: each takes some 0.1 ms. */
+export const ENDED_MAX = 8;
 /** Between the first GOAWAY of a drain, which refuses nothing, and the second one. */
 export const GOAWAY_PAUSE_MS = 100;
 /** Bytes and time for which a connection that this side has closed is still read. */

@@ -7,9 +7,10 @@ import { type Listener, listen } from '../listener.js';
 import { listenOnFile, type SocketListener } from '../socket-file.js';
 import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
+import { Beginnings } from './beginnings.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
-import { idlest, ofCrowdingAddress } from './giving-way.js';
-import { GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
+import { idlest, ofCrowdingAddress, unusedBeyondBound } from './giving-way.js';
+import { ENDED_MAX, GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
 /** Time in milliseconds for connections to send their rest at the end. */
@@ -34,6 +35,7 @@ export class Http2Server {
   #isEnding = false;
   #isSweeping = false;
   readonly #arrivals = new ArrivalClock();
+  readonly #beginnings = new Beginnings();
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
   #file: SocketListener | undefined;
@@ -130,7 +132,11 @@ export class Http2Server {
     if (!this.#isVerified && this.#shares.refuses(accepted.remoteAddress, this.#options.now())) {
       return accepted.destroy();
     }
-    const link = new SocketLink(accepted, { ...this.#options, arrivals: this.#arrivals });
+    const link = new SocketLink(accepted, {
+      ...this.#options,
+      arrivals: this.#arrivals,
+      beginnings: this.#beginnings,
+    });
     const { socket } = link;
     this.#sockets.add(socket);
     this.#silent.set(socket, this.#options.now());
@@ -209,22 +215,31 @@ export class Http2Server {
   #sweep(): void {
     if (this.#isSweeping) return;
     this.#isSweeping = true;
-    this.#sweepSome(this.#connections.values());
+    const unused = this.#shares.isShared ? unusedBeyondBound(this.#connections, this.#options.now()) : [];
+    this.#sweepSome(this.#connections.values(), unused);
   }
 
   /**
    * Looks at some sockets and connections in each turn of the event loop: to end or to ask a thousand of them at one
    * time takes 20 ms.
    */
-  #sweepSome(connections: SetIterator<Http2Connection>): void {
+  #sweepSome(connections: SetIterator<Http2Connection>, unused: Http2Connection[]): void {
     let hasMore = this.#dropSilent(this.#options.now() - PREFACE_MS_MAX, SWEEP_MAX);
+    for (const connection of unused.splice(-ENDED_MAX)) this.#endUnused(connection);
+    hasMore ||= unused.length > 0;
     for (let swept = 0; swept < SWEEP_MAX; swept++) {
       const { done, value } = connections.next();
       if (done) break;
       value.sweep();
       hasMore ||= swept === SWEEP_MAX - 1;
     }
-    if (hasMore) setImmediate(() => this.#sweepSome(connections));
+    if (hasMore) setImmediate(() => this.#sweepSome(connections, unused));
     else this.#isSweeping = false;
+  }
+
+  #endUnused(connection: Http2Connection): void {
+    if (connection.isClosed || connection.opened > 0) return;
+    this.#shares.refusals?.note('unused', { address: connection.share.address });
+    this.#endFor(connection);
   }
 }

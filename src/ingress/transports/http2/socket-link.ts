@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { ArrivalClock } from './arrival-clock.js';
+import type { Beginner, Beginnings } from './beginnings.js';
 import type { ConnectionOptions, ConnectionWire, Http2Connection } from './connection.js';
 import { LINGER_BYTES_MAX, LINGER_MS_MAX, SOCKET_BYTES_MAX, TURN_MS } from './limits.js';
 
@@ -50,10 +51,11 @@ function readShared(accepted: Socket, read: Reader): Socket | undefined {
 
 export interface SocketLinkOptions extends Pick<ConnectionOptions, 'now' | 'behind'> {
   readonly arrivals: ArrivalClock;
+  readonly beginnings: Beginnings;
 }
 
 /** Sockets and the connections over them: bytes in, bytes out, and a fair share of the thread. */
-export class SocketLink implements ConnectionWire {
+export class SocketLink implements ConnectionWire, Beginner {
   readonly socket: Socket;
   #connection: Http2Connection | undefined;
   #begin: (() => Http2Connection) | undefined;
@@ -125,13 +127,44 @@ export class SocketLink implements ConnectionWire {
   /** @returns false when the other connections are to be read first */
   #read(bytes: Buffer, length: number): boolean {
     if (this.#lingers) return this.#throwAway(length);
-    this.#connection ??= this.#begin!();
+    if (this.#connection === undefined && !this.#mayBegin(bytes, length)) return false;
     const begin = this.#options.now();
     this.#openTurn(begin);
     this.#count(length, begin);
     const at = this.#handOver(bytes, length, begin);
     if (at < length) this.#keep(bytes, at, length);
     return this.#mayGoOn();
+  }
+
+  // The beginning of the connection: at the first bytes, or some turns later when many begin at one time.
+
+  get address(): string | undefined {
+    return this.socket.remoteAddress;
+  }
+
+  get heldBytes(): number {
+    return this.#rest?.length ?? 0;
+  }
+
+  begin(): void {
+    if (this.socket.destroyed) return;
+    this.#connection = this.#begin!();
+    if (this.#handOverRest()) this.socket.resume();
+  }
+
+  /** Makes the connection, or keeps its first bytes until its turn. @returns whether it was made */
+  #mayBegin(bytes: Buffer, length: number): boolean {
+    this.#rest = bytes.subarray(0, length);
+    if (this.#options.beginnings.enter(this)) {
+      this.#rest = undefined;
+      this.#connection = this.#begin!();
+      return true;
+    }
+    this.#rest = Buffer.from(this.#rest);
+    // The age of its requests counts from here.
+    this.#arrivedAt = this.#options.arrivals.read(this.#options.now());
+    this.#behind = true;
+    return false;
   }
 
   /**
