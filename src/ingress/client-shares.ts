@@ -37,8 +37,11 @@ const FREE_PART = 1 / 8;
 /** Open streams that an address may have for each one that is free ("Dynamic queue length thresholds", Choudhury and
  * Hahne, 1998): n addresses that take all they can leave 1 of 7 n + 1 places free. */
 const STREAMS_FOR_A_FREE_ONE = 7;
-/** Part of the time that the addresses may use together and still go first: the rest is for the others. */
-const FIRST_PART = 0.5;
+/**
+ * Part of the time that the addresses may use together and still go first: the rest is for the others. The time of an
+ * address is that of a clock: on a busy core it is longer than what its work takes.
+ */
+const FIRST_PART = 0.8;
 /** Milliseconds that an address may use at once and still goes first, and those that it can owe. */
 const CREDIT_MS_MAX = 10;
 const DEBT_MS_MAX = 50;

@@ -137,7 +137,19 @@ describe('time of the thread by address', () => {
     expect([good.goesFirst, shares.isContended]).toEqual([false, false]);
   });
 
-  it('addresses go first for half of the time together, so that two which use all of it wait like others', () => {
+  it('an address that uses a third of the time goes first beside one that uses the rest', () => {
+    const shares = new ClientShares({ streamsMax: 100 });
+    const [good, hostile] = [GOOD, HOSTILE].map((address) => shares.join(address, false, 0));
+    for (let now = 0; now < 1_000; now += 9) {
+      good!.begin(now);
+      good!.spend(3);
+      hostile!.begin(now);
+      hostile!.spend(6);
+    }
+    expect([good!.goesFirst, hostile!.goesFirst]).toEqual([true, false]);
+  });
+
+  it('addresses go first for four fifths of the time together, so that two which use all of it wait like others', () => {
     const shares = new ClientShares({ streamsMax: 100 });
     const both = [GOOD, HOSTILE].map((address) => shares.join(address, false, 0));
     for (let now = 0; now < 1_000; now += 10) {
@@ -149,15 +161,15 @@ describe('time of the thread by address', () => {
     expect(both.map(({ goesFirst }) => goesFirst)).toEqual([false, false]);
   });
 
-  it('an address that has used too much goes first again when it has used little for 400 ms', () => {
+  it('an address that has used too much goes first again when it has used little for 200 ms', () => {
     const shares = new ClientShares({ streamsMax: 100 });
     shares.join(GOOD, false, 0);
     const late = shares.join(HOSTILE, false, 0);
     late.begin(0);
     late.spend(10_000);
-    late.begin(150);
+    late.begin(100);
     expect(late.goesFirst).toBe(false);
-    late.begin(400);
+    late.begin(200);
     expect(late.goesFirst).toBe(true);
   });
 });
