@@ -18,8 +18,8 @@ const GOOD = { connections: 1, boundMs: BOUND_MS };
 /** Seconds for which idle connections are there before the good one comes. */
 const EARLY_SECONDS = 1;
 
-function figure({ placedMs, offered, refused, failed, unanswered, lostConnections }: LoadResult) {
-  return { placedMs, offered, refused, failed, unanswered, lostConnections };
+function figure({ placedMs, sent, refusals, failed, unanswered, lostConnections }: LoadResult) {
+  return { placedMs, sent, refusals, failed, unanswered, lostConnections };
 }
 
 /** Attacks that ATTACK names, of the environment, with commas; absent = all. */

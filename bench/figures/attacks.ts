@@ -12,9 +12,9 @@ export function attackTable(lines: readonly Line[]): string {
   const beside = lines.filter(({ of }) => of === 'picker');
   const rows = beside.map((line) => {
     const control = lines.find(({ of, attack }) => of === 'sink' && attack === line.attack);
-    const lost = (line.refused as number) + (line.failed as number) + (line.unanswered as number);
+    const lost = (line.refusals as number) + (line.failed as number) + (line.unanswered as number);
     const memory = `${line.rssBeforeMb} → ${line.rssAfterMb} MB`;
-    return `| ${line.attack} | ${ages(line)} | ${ages(control)} | ${lost} of ${line.offered} | ${memory} |`;
+    return `| ${line.attack} | ${ages(line)} | ${ages(control)} | ${lost} of ${line.sent} | ${memory} |`;
   });
   return [
     '| peer | beside the picker, p50 / p99 | control, p50 / p99 | refused, failed or unanswered | RSS |',

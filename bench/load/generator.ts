@@ -22,10 +22,14 @@ export interface LoadOptions {
 }
 
 /**
- * What came of the requests. Ages are milliseconds from the time at which a request was to be sent to its first reply.
+ * What came of the requests; `offered`, `goodput` and `refused` are requests a second. Ages are milliseconds from the
+ * time at which a request was to be sent to its first reply.
  */
 export interface LoadResult {
   readonly offered: number;
+  /** Requests that were sent in all, and those of them that were refused. */
+  readonly sent: number;
+  readonly refusals: number;
   /** Placed within the bound and answered to their end, a second. */
   readonly goodput: number;
   readonly refused: number;
@@ -136,6 +140,8 @@ class Generator implements ProxyOwner {
     const perSecond = (count: number): number => Math.round(count / elapsed);
     return {
       offered: perSecond(sent),
+      sent,
+      refusals: refused,
       goodput: perSecond(rate === undefined ? good : this.#counts.good),
       refused: perSecond(refused),
       failed,

@@ -65,12 +65,12 @@ test('sizes of pools stand beside the time of 64 endpoints', () => {
   expect(() => poolTable(rows.slice(1))).toThrow('there is no row of 64 endpoints');
 });
 
-test('a hostile peer stands beside its control, with the requests that were lost beside it', () => {
-  const line = { name: 'attacks', attack: 'rapid-reset', offered: 900, failed: 1, unanswered: 2 };
+test('a hostile peer stands beside its control, with the requests lost of all that were sent', () => {
+  const line = { name: 'attacks', attack: 'rapid-reset', sent: 900, failed: 1, unanswered: 2 };
   const memory = { rssBeforeMb: 210, rssAfterMb: 215 };
   const ages = (p99: number) => ({ placedMs: { p50: 1, p99, max: 9 } });
-  const picker = { ...line, ...memory, ...ages(4), of: 'picker', refused: 3 };
-  expect(attackTable([{ ...line, ...ages(3), of: 'sink', refused: 0 }, picker])).toContain(
+  const picker = { ...line, ...memory, ...ages(4), of: 'picker', refusals: 3 };
+  expect(attackTable([{ ...line, ...ages(3), of: 'sink', refusals: 0 }, picker])).toContain(
     '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 6 of 900 | 210 → 215 MB |',
   );
 });
