@@ -1,4 +1,4 @@
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList } from 'node:net';
 import type { ConnectionRefusals } from './connection-refusals.js';
 
 /** Reasons for which something of a client is refused because of what its address uses. */
@@ -207,7 +207,7 @@ export class ClientShares {
 
   #trusts(address: string): boolean {
     const plain = plainAddress(address);
-    return this.#trusted.check(plain, isIPv6(plain) ? 'ipv6' : 'ipv4');
+    return this.#trusted.check(plain, isIpv6(plain) ? 'ipv6' : 'ipv4');
   }
 
   #count(use: AddressUse, change: number): void {
@@ -328,11 +328,19 @@ function blockList(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) {
     const [address, bits] = network.split('/') as [string, string?];
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    const family = isIpv6(address) ? 'ipv6' : 'ipv4';
     if (bits === undefined) list.addAddress(address, family);
     else list.addSubnet(address, Number(bits), family);
   }
   return list;
+}
+
+/**
+ * Whether an address that is known to be one, of a socket or of a checked flag, is of IPv6. `isIPv6` of Node.js
+ * compiles a pattern of all of them at its first use (10 ms of CPU time of each shard).
+ */
+function isIpv6(address: string): boolean {
+  return address.includes(':');
 }
 
 /** An IPv4 address as such, also where the socket is one of IPv6. */
@@ -343,7 +351,7 @@ function plainAddress(address: string): string {
 /** What counts as one address: an IPv4 address, or a network of IPv6 with 64 bits, which is one client's as a rule. */
 export function networkOf(address: string): string {
   const plain = plainAddress(address);
-  if (!isIPv6(plain)) return plain;
+  if (!isIpv6(plain)) return plain;
   const [head, tail] = plain.replace(/%.*$/, '').split('::') as [string, string?];
   const groups = head === '' ? [] : head.split(':');
   const rest = tail === undefined || tail === '' ? [] : tail.split(':');

@@ -26,11 +26,13 @@ export function listenFailure(error: unknown, port: number): string {
 export async function everyAddress(): Promise<'::' | '0.0.0.0'> {
   const server = createServer();
   try {
+    // Without a host Node.js tries `::` and then `0.0.0.0`, and looks nothing up.
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(0, '::', resolve);
+      server.listen(0, resolve);
     });
-    return '::';
+    const address = server.address();
+    return typeof address === 'object' && address?.address === '::' ? '::' : '0.0.0.0';
   } catch {
     return '0.0.0.0';
   } finally {

@@ -10,7 +10,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Server as TlsServer } from 'node:tls';
-import { addressFlags } from '../../ingress/transports/listener.js';
+import { addressFlags, listenHost } from '../../ingress/transports/listener.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { readPlainText, SECRET_BYTES_MAX } from '../../runtime/plain-file.js';
 import { type MetricsText, PageSlice } from './merged-pages.js';
@@ -147,7 +147,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
     server.once('error', (error: NodeJS.ErrnoException) => {
       reject(new Error(`cannot serve metrics on port ${port}: ${bindProblem(host, error)}`));
     });
-    server.listen(port, host, resolve);
+    server.listen({ ...listenHost(host), port }, resolve);
   });
 }
 
