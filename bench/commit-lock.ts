@@ -8,6 +8,7 @@ import { CORE } from '../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, type PoolMemory } from '../dist/src/core/index.js';
 import { type Report, round } from './bench.ts';
 import { decisionSteps, makePool } from './decide.ts';
+import { type LoadShape, measureLoad, OWN_COMMAND } from './process/load.ts';
 import { rounds } from './threads/rounds.ts';
 
 const file = new URL('./threads/decide-worker.ts', import.meta.url);
@@ -24,9 +25,9 @@ const LOOKS = 1_000;
 const PAUSE_TURNS = 1_500;
 /** Threads of a round lack a core when they have less than this share of one each. */
 const CORE_SHARE = 0.9;
-/** Shards of the model, and an exchange of 4 KB on one of them, in µs (`threads/chat-4k-1` and the transport). */
+/** Shards of the model, and the exchange that each of them serves one after the other. */
 const SHARDS = [4, 16, 64];
-const EXCHANGE_US = 14.5;
+const EXCHANGE: LoadShape = { promptBytes: 4096, chunks: 1, endpoints: 64, concurrency: 32 };
 
 /** Ways of a line to another thread and back, for one figure. */
 const TURNS = 20_000;
@@ -164,6 +165,9 @@ function linesChanged(pool: PoolMemory): { decide: number; release: number } {
 const median = (results: readonly Round[]) => results[results.length >> 1]!;
 
 async function* report(timeMs: number): AsyncGenerator<object> {
+  // On the machine of the held times: a model of one machine's locks and another's exchanges would be of neither.
+  const times = { warmMs: 4 * timeMs, measuredMs: 4 * timeMs };
+  const { cpuUs: exchangeUs } = await measureLoad(OWN_COMMAND, EXCHANGE, times);
   for (const endpoints of ENDPOINTS) {
     const decisions = Math.round(timeMs * (endpoints > 1_000 ? 20 : 200));
     const alone = await measure(makePool(endpoints), 1, decisions, ROUNDS);
@@ -190,13 +194,20 @@ async function* report(timeMs: number): AsyncGenerator<object> {
       const many = median(await measure(makePool(endpoints), threads, Math.ceil(decisions / threads), MORE_ROUNDS));
       yield { name: `commit-lock/${endpoints}/threads-${threads}`, timesOne: round((threads * one) / many.us) };
     }
-    for (const shards of SHARDS) yield modelled(endpoints, shards, held);
+    yield { name: `commit-lock/${endpoints}/exchange`, us: round(exchangeUs) };
+    for (const shards of SHARDS) yield modelled({ endpoints, shards, exchangeUs }, held);
   }
 }
 
+interface Modelled {
+  readonly endpoints: number;
+  readonly shards: number;
+  readonly exchangeUs: number;
+}
+
 /** Share of the time in which so many shards with a core each hold a lock, and the wait for it (one server, M/D/1). */
-function modelled(endpoints: number, shards: number, held: Readonly<Record<Lock, number>>): object {
-  const busy = (lock: Lock) => (shards * held[lock]) / EXCHANGE_US;
+function modelled({ endpoints, shards, exchangeUs }: Modelled, held: Readonly<Record<Lock, number>>): object {
+  const busy = (lock: Lock) => (shards * held[lock]) / exchangeUs;
   // `null` where the lock is the ceiling.
   const waitUs = (lock: Lock) => (busy(lock) >= 1 ? null : round((held[lock] * busy(lock)) / 2 / (1 - busy(lock))));
   return {

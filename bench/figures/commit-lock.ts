@@ -57,5 +57,8 @@ export function lockTables(lines: readonly Line[]): string {
       return indexWaitUs === null ? 'the ceiling' : `${percent(indexBusy)}, ${indexWaitUs} µs`;
     }),
   ]);
-  return [...measured, '', ...head('modelled'), ...model].join('\n');
+  const exchange = row('an exchange of 4 KB on a shard among 64 endpoints, µs of CPU time (measured)', (size) => {
+    return line(size, 'exchange').us;
+  });
+  return [...measured, '', ...head('modelled'), exchange, ...model].join('\n');
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
 import { attackTable } from '../../bench/figures/attacks.ts';
+import { lockTables } from '../../bench/figures/commit-lock.ts';
 import { poolTable } from '../../bench/figures/pools.ts';
 import { chapters, chapterTexts } from '../../scripts/performance-chapters.ts';
 import { inLines, missingText, processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
@@ -63,6 +64,30 @@ test('sizes of pools stand beside the time of 64 endpoints', () => {
   );
   expect(poolTable(rows)).toContain('| 10,240 | 9.5 µs | 9.50 × |');
   expect(() => poolTable(rows.slice(1))).toThrow('there is no row of 64 endpoints');
+});
+
+test('the model of more shards names the measured exchange that it is of', () => {
+  const figures = {
+    'held-commit': { us: 0.2 },
+    'held-index': { us: 0.3 },
+    'lines-changed': { decide: 7, release: 6 },
+    'one-thread': { us: 2 },
+    'two-threads': { us: [4], lineNs: [300], timesOne: 1 },
+    'threads-4': { timesOne: 1.5 },
+    'threads-8': { timesOne: 1.4 },
+    exchange: { us: 180 },
+    ...Object.fromEntries(
+      [4, 16, 64].map((shards) => [
+        `model-${shards}`,
+        { commitBusy: shards / 900, commitWaitUs: 0.1, indexBusy: shards / 600, indexWaitUs: null },
+      ]),
+    ),
+  };
+  const lines = Object.entries(figures).map(([what, figure]) => ({ name: `commit-lock/64/${what}`, ...figure }));
+  const text = lockTables(lines);
+  expect(text).toContain('| an exchange of 4 KB on a shard among 64 endpoints, µs of CPU time (measured) | 180 |');
+  expect(text).toContain('| 64 shards: commit lock busy, wait for it | 7 %, 0.1 µs |');
+  expect(text).toContain('| 64 shards: index lock busy, wait for it | the ceiling |');
 });
 
 test('a hostile peer stands beside its control, with the requests lost of all that were sent', () => {
