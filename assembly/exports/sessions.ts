@@ -88,6 +88,7 @@ export {
 export { sessionsAgeEnd, sessionsKeptFor, sessionsPauses, sessionsPausesSum } from '../gate/sessions-returns';
 export { LOOK_HELD, waitSlotNeed } from '../gate/sessions-room';
 export {
+  sessionsHosted,
   sessionsProtected,
   sessionsRefill,
   sessionsShared,

@@ -233,7 +233,11 @@ export const SESSIONS_RUNNING_TOKENS: u32 = 3; // tokens that the running sessio
 export const SESSIONS_PREFIX_TOKENS: u32 = 4; // tokens of the prefixes that these share, each once
 export const SESSIONS_UNLISTED: u32 = 5; // tokens without an entry used since the newest session
 export const SESSIONS_OTHERS_RUNNING: u32 = 6; // tokens of running requests without an entry
-export const SESSION_COLUMNS: u32 = 7;
+export const SESSIONS_PICKED: u32 = 7; // SESSIONS_PICKED_* bits: stages for which it was picked
+export const SESSION_COLUMNS: u32 = 8;
+
+export const SESSIONS_PICKED_FIRST: u32 = 1;
+export const SESSIONS_PICKED_LATER: u32 = 2;
 
 /** Head of the news for peers. */
 @unmanaged

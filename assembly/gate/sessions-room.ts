@@ -16,6 +16,7 @@ import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './lay
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry } from './sessions-anchors';
 import { noteFound } from './sessions-found';
+import { cacheTokens } from './sessions-hosts';
 import {
   CROWDED_MS,
   cachesTokens,
@@ -44,7 +45,7 @@ import {
 } from './sessions-layout';
 import { countedPrefix } from './sessions-prefixes';
 import { isKept, noteGone, noteWait } from './sessions-returns';
-import { cacheTokens, sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
+import { sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
 
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;

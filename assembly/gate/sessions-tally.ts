@@ -2,10 +2,12 @@
 //
 // Owns: the sums of the last tally, and this thread's KEYS column, which holds the protected tokens of each endpoint
 // until its next use. No lock: a session that changes meanwhile counts as before or as after.
+
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { KEYS, SLOTS } from '../memory';
 import { isSlot, isTime } from '../preconditions';
+import { hostsSessions } from './sessions-hosts';
 import {
   NO_HOME,
   SESSION_FREE,
@@ -78,6 +80,12 @@ export function sessionsProtected(slot: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   const others = sessionsColumn(SESSIONS_RUNNING_TOKENS, slot) + sessionsColumn(SESSIONS_PREFIX_TOKENS, slot);
   return load<u32>(KEYS + slotOffset(slot)) + others;
+}
+
+/** Whether sessions may have their home on an endpoint. */
+export function sessionsHosted(slot: u32): u32 {
+  if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
+  return u32(hostsSessions(slot));
 }
 
 /** Tokens of the beginnings that sessions of an endpoint share, each once. */

@@ -13,8 +13,6 @@ import { COLUMN_GENERATION } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
 import { HASHES, MATCH, REQUESTS, SLOTS } from '../memory';
 import { DECIDE_SESSION_ENDS, namedSession, request } from '../request-area';
-import { ROOM_CAPACITY } from './layout';
-import * as room from './room';
 import {
   sessionBegin,
   sessionEnd,
@@ -30,6 +28,7 @@ import {
 } from './sessions';
 import { anchoredBlocks, anchorOf, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
 import { noteFound, noteUncounted } from './sessions-found';
+import { cacheTokens, notePick } from './sessions-hosts';
 import {
   addToSessionsColumn,
   hasTurn,
@@ -60,7 +59,6 @@ import {
   sessionAt,
   sessionsColumn,
   sessionsCount,
-  sessionsGiven,
   sessionsHead,
   sessionsOn,
   setSessionsColumn,
@@ -187,12 +185,6 @@ export function countedBeginning(used: u32): u64 {
   let blocks: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedBlocks(slot));
   return blocks == 0 ? 0 : hashAt(blocks - 1);
-}
-
-/** Tokens that the cache of an endpoint holds, 0 = unknown. */
-export function cacheTokens(slot: u32): f32 {
-  const told = room.f32(ROOM_CAPACITY, slot);
-  return told > 0 ? told : sessionsGiven().capacity;
 }
 
 /** A prompt so small that it is nobody's turn: chat, which passes at once. */
@@ -339,6 +331,7 @@ export function turnKeeps(index: u32, slot: u32, tokens: u32): void {
  */
 export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): void {
   if (!sessionsOn() || ofPeers) return;
+  notePick(slot, first);
   const now = tick(request().now);
   const prompt = request().promptTokens;
   const counted = first && request().blocks >= BLOCKS_MIN && !isSmall(prompt, slot);

@@ -14,6 +14,7 @@ import { isTime } from '../preconditions';
 import { returnPrice } from '../prefix/match';
 import { gateHead } from './layout';
 import { sessionFree, sessionLapse, sessionsUsed } from './sessions';
+import { cacheTokens, hostsSessions, SPACIOUS } from './sessions-hosts';
 import {
   CROWDED_MS,
   crowdedUntil,
@@ -38,14 +39,9 @@ import {
 } from './sessions-layout';
 import { endElsewhere } from './sessions-peers';
 import { halveReturns, isKept, noteAbsence, reckonKept } from './sessions-returns';
-import { cacheTokens, turnsSeen } from './sessions-turns';
+import { turnsSeen } from './sessions-turns';
 
 const SHORT: u32 = 20;
-/**
- * Share of the caches of a pool up to which sessions change no decision in a crowded pool too
- * (docs/internals/flow-control.md, from simulations there).
- */
-const SPACIOUS: f64 = 0.9;
 /** Entries that a tick looks at, and sessions that it lets lapse. */
 const LOOKED_AT: u32 = 4096;
 const HALVED_MS: f64 = 1_800_000;
@@ -117,7 +113,7 @@ function smallEverywhere(): u32 {
   return least == Infinity ? 0 : <u32>(least * sessionsHead().small);
 }
 
-/** Mean over the endpoints of the milliseconds in which an engine computes as many tokens as its cache holds. */
+/** Mean milliseconds in which an engine that hosts sessions computes as many tokens as its cache holds. */
 function refillTime(): f32 {
   const used = slotsUsed();
   let sum: f32 = 0;
@@ -125,21 +121,21 @@ function refillTime(): f32 {
   for (let slot: u32 = 0; slot < used; slot++) {
     const rate = column.f32(COLUMN_PREFILL_RATE_PEAK, slot);
     const capacity = cacheTokens(slot);
-    if (capacity <= 0 || rate <= 0) continue;
+    if (capacity <= 0 || rate <= 0 || !hostsSessions(slot)) continue;
     sum += capacity / rate;
     count++;
   }
   return count == 0 ? 0 : sum / count;
 }
 
-/** Tokens up to which sessions may grow in all caches of known size; Infinity while none is known. */
+/** Tokens up to which sessions may grow in all caches that host them; Infinity while none is of known size. */
 function reckonLeft(): f64 {
   const used = slotsUsed();
   let capacity: f64 = 0;
   let taken: f64 = 0;
   for (let slot: u32 = 0; slot < used; slot++) {
     const tokens = <f64>cacheTokens(slot) * <f64>gateHead().share;
-    if (tokens <= 0 || column.u32(COLUMN_STATE, slot) == STATE_FREE) continue;
+    if (tokens <= 0 || column.u32(COLUMN_STATE, slot) == STATE_FREE || !hostsSessions(slot)) continue;
     capacity += tokens;
     taken += <f64>sessionsUsed(slot);
   }

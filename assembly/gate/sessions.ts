@@ -1,6 +1,7 @@
 // Sessions on endpoints: what is in use, what is protected, and what the engine has to forget before it.
 //
-// Owns: the head, the entries and the columns of REGION_SESSIONS but PREFIX_TOKENS. Commit lock held throughout.
+// Owns: the head, the entries and the columns of REGION_SESSIONS but PREFIX_TOKENS and PICKED. Commit lock held
+// throughout.
 //
 //   free ─ begin → running ─ end → idle ─ lapse → listed ─ nothing protected is older → lapsed
 //                    ↑               └────────────────── (the oldest one) ─────────────────┘ │
@@ -16,6 +17,7 @@ import { SLOTS } from '../memory';
 import { isSlot } from '../preconditions';
 import { setAnchors } from './sessions-anchors';
 import { tenths } from './sessions-found';
+import { hostsSessions } from './sessions-hosts';
 import {
   addToSessionsColumn,
   IS_NAMED,
@@ -31,6 +33,7 @@ import {
   SESSIONS_NEWEST,
   SESSIONS_OLDEST,
   SESSIONS_OTHERS_RUNNING,
+  SESSIONS_PICKED,
   SESSIONS_PREFIX_TOKENS,
   SESSIONS_RUNNING_TOKENS,
   SESSIONS_UNLISTED,
@@ -68,7 +71,7 @@ function isListed(session: Session): bool {
 export function sessionsOtherBegins(slot: u32, tokens: u32): void {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, min(tokens, UNLISTED_MAX));
-  setTokensLeft(tokensLeft() - <f64>tokens);
+  if (hostsSessions(slot)) setTokensLeft(tokensLeft() - <f64>tokens);
 }
 
 /**
@@ -89,7 +92,7 @@ export function sessionsOtherEnds(slot: u32, tokens: u32): void {
 /** A place that was kept for a turn is free again: nothing was computed there. */
 export function sessionsKeptEnds(slot: u32, tokens: u32): void {
   addToSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, -min(tokens, UNLISTED_MAX));
-  setTokensLeft(tokensLeft() + <f64>tokens);
+  if (hostsSessions(slot)) setTokensLeft(tokensLeft() + <f64>tokens);
 }
 
 function uncount(session: Session): void {
@@ -342,6 +345,7 @@ export function sessionsLeave(slot: u32): void {
     session.home = <u16>NO_HOME;
   }
   setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);
+  setSessionsColumn(SESSIONS_PICKED, slot, 0);
 }
 
 /** Puts an entry into its home's list by its last use. For a repair. */

@@ -376,7 +376,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 37,
+  LAYOUT_VERSION: 38,
   LOOK_HELD: 3,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
@@ -1080,6 +1080,7 @@ export interface CoreFunctions {
   sessionsGive(capacity: F32, usable: F32, lease: F32, life: F32): U32;
   sessionsHear(tag: U32, now: F64): U32;
   sessionsHeld(): U32;
+  sessionsHosted(slot: U32): U32;
   sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
   sessionsOtherBegins(slot: U32, tokens: U32): void;
@@ -1319,6 +1320,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsGive: exports.sessionsGive,
     sessionsHear: exports.sessionsHear,
     sessionsHeld: exports.sessionsHeld,
+    sessionsHosted: exports.sessionsHosted,
     sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
     sessionsOtherBegins: exports.sessionsOtherBegins,

@@ -206,7 +206,7 @@ export class SessionLedger {
     call.sessionsTally(Math.max(0, nowMs - ACTIVE_MS));
     const active = call.sessionsTallied(CORE.TALLY_ACTIVE);
     const meanTokens = active === 0 ? 0 : call.sessionsTallied(CORE.TALLY_ACTIVE_TOKENS) / active;
-    const known = endpoints.filter(({ capacity }) => capacity > 0);
+    const known = endpoints.filter(({ slot, capacity }) => capacity > 0 && call.sessionsHosted(slot) !== 0);
     const free = known.reduce((sum, { slot, capacity }) => {
       return sum + Math.max(0, capacity - (call.sessionsShared(slot) >>> 0));
     }, 0);

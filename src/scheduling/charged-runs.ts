@@ -68,6 +68,8 @@ const noRoom: Rejection = {
   message: 'request rejected pre-queue: queue at capacity',
   reason: 'rejected-saturated',
 };
+/** No stage follows one that waits: the request comes back, and then all of them run. */
+const waits: Rejection = { ...noRoom, leftWaiting: true };
 /** Rejection by an admitter of the program. The text is llm-d-router's; the status is that of all admitters here. */
 const denied: Rejection = {
   kind: 'rejected',
@@ -171,7 +173,10 @@ export class ChargedRuns implements ProfileRuns {
     const decision = this.#options.decider.decide(request);
     this.#options.tap?.after(request, decision);
     if (!request.further) this.#retention = this.#retentionOf();
-    if (decision.status === 'waiting') this.#waiting = true;
+    if (decision.status === 'waiting') {
+      this.#waiting = true;
+      return waits;
+    }
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     const { settings, filteredOut } = this.#options;
     const filters = settings.current.filters?.[number];

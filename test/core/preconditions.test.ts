@@ -144,6 +144,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   sessionsConfigure: ['the mode is one of the sessions', 3, 0, 0, 0],
   sessionsCounter: ['the counter is one of the sessions', 1_000],
   sessionsForgotten: ['the slot is one of the pool', SLOT, 1],
+  sessionsHosted: ['the slot is one of the pool', SLOT],
   sessionsGive: ['`usable` is a share above 0', 0, 0, -1, 0],
   sessionsHear: ['the tag of a peer has 31 bits', 0x8000_0000, 0],
   sessionsKeptFor: ['the class is one of the sessions', 3],

@@ -82,4 +82,23 @@ describe('the home of a session', () => {
     const { recognised } = homes.pool.gate.sessions.counts();
     expect(recognised).toMatchObject({ new: 1, prompt: 1, fork: 0 });
   });
+
+  it('the home of a session is never an endpoint of later stages, whose cache has no room for any', () => {
+    const homes = new Homes('on');
+    const { sessions } = homes.pool.gate;
+    const fitting = () =>
+      sessions.tally(
+        [0, 1, 2].map((slot) => ({ slot, capacity: 64_000 })),
+        1_000,
+      ).fit;
+    homes.begin(10, { subset: [2] });
+    expect(fitting()).toBe(300);
+    const later = () => homes.begin(10, { subset: [0], further: true }).end();
+    later();
+    expect(fitting()).toBe(200);
+    // One that is picked for the first stage too may be a home again.
+    homes.turn(1, [0]);
+    later();
+    expect(fitting()).toBe(300);
+  });
 });
