@@ -118,10 +118,11 @@ export function metrics(results: Results): string {
   ];
   const rows = workloadsOf(results).flatMap((workload) => {
     const best = bestFixed(results.comparisons, workload).policy;
-    return unique(['default', best, 'learned', 'guarded']).map((policy) => {
+    return unique(['default', best, 'learned', 'guarded']).flatMap((policy) => {
       const own = results.runs.filter((run) => run.workload === workload && run.policy === policy);
+      if (own.length === 0) return [];
       const over = (read: (summary: RunResult['summary']) => number) => mean(own.map(({ summary }) => read(summary)));
-      return [
+      const cells = [
         policy === 'default' ? workload : '',
         policy,
         over((s) => s.cost).toFixed(3),
@@ -139,6 +140,7 @@ export function metrics(results: Results): string {
         over((s) => s.imbalance).toFixed(2),
         over((s) => s.preemptions).toFixed(0),
       ];
+      return [cells];
     });
   });
   return table(head, rows);

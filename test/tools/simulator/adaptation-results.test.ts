@@ -9,7 +9,7 @@ import { cellsOf } from '../../../scripts/adaptation-results/cells.ts';
 import { againstBestRule, againstDefault, atLoads, goalVerdict } from '../../../scripts/adaptation-results/goal.ts';
 import { wrapped } from '../../../scripts/adaptation-results/page.ts';
 import { switchedAt, switching } from '../../../scripts/adaptation-results/switching.ts';
-import type { Results } from '../../../scripts/adaptation-results/tables.ts';
+import { metrics, type Results } from '../../../scripts/adaptation-results/tables.ts';
 
 const suite = suiteSchema.parse({
   workloads: [
@@ -38,6 +38,19 @@ const resultsOf = (runs: readonly RunResult[], of = suite): Results => ({
   runs,
   comparisons: compare(runs, of),
   speeds: [],
+});
+
+test('the table of all metrics has no row of a policy that was not run', () => {
+  const times = { mean: 20, p50: 20, p90: 30, p99: 40 };
+  const rest = { tpot: times, e2e: times, goodput: 1, hitRatio: 0.5, imbalance: 1, preemptions: 0 };
+  const runs = runsOf('W', { default: 1, sticky: 0.9, learned: 0.8 }).map((each) => {
+    return { ...each, summary: { ...each.summary, ttft: times, ...rest } } as RunResult;
+  });
+  const policies = metrics(resultsOf(runs))
+    .split('\n')
+    .slice(2)
+    .map((line) => line.split('|')[2]!.trim());
+  expect(policies).toEqual(['default', 'sticky', 'learned']);
 });
 
 describe('the goal of learned costs', () => {
