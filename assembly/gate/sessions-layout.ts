@@ -153,8 +153,8 @@ export class Session {
   /** Entry used on its home after it, 0 = none · any thread · commit lock. */
   newer: u32;
   /**
-   * Ledger entry + 1 of its running turn, 0 = none; of an idle session that has a turn in flight at a peer, the tag of
-   * the peer · any thread · commit lock.
+   * Ledger entry + 1 of its running turn, 0 = none; of one that runs or waits at a peer, the tag of the peer · any
+   * thread · commit lock.
    */
   ticket: u32;
   /** Chain hash of the last block that it shares · any thread · commit lock. */
@@ -432,12 +432,12 @@ export function isSession(entry: u32): bool {
 
 /** Whether a session has a turn in flight at a peer: idle here, with the tag of the peer. */
 export function isElsewhere(session: Session): bool {
-  return session.state == SESSION_IDLE && (session.ticket & PEER_TAG) != 0;
+  return session.state == SESSION_RUNNING && (session.ticket & PEER_TAG) != 0;
 }
 
 /** Whether a session has a turn in flight, here or at a peer: a further prompt goes on beside it. */
 export function hasTurn(session: Session): bool {
-  return session.state == SESSION_RUNNING || isElsewhere(session);
+  return session.state == SESSION_RUNNING;
 }
 
 /** Address of a session's fields. */

@@ -4,8 +4,11 @@
 // control thread reads the ring without a lock, and sees by the number of the records whether some were overwritten.
 //
 // A session of a peer is an entry as any other, so that its return to this replica is recognised and its tokens count
-// as used. It is idle in the list of its endpoint also while its turn is in flight at the peer: it has no ledger entry
-// here. Its `ticket` is the tag of the peer then, and it counts as returned: its room is not given away.
+// as used. While its turn is in flight at the peer it runs here too, without a ledger entry: its `ticket` is the tag of
+// the peer. So every replica sees the same sessions run, and finds the pool crowded at the same load. While its turn
+// waits at the peer it has come back here too, with the same tag: else the odds of a return would count each wait as a
+// long pause, and replicas would give away what is worth its room. What one gives away the others do not protect. News
+// of a wait is a begin without tokens, and of what lapses an end without tokens.
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
@@ -14,10 +17,9 @@ import { SLOTS } from '../memory';
 import { isTime } from '../preconditions';
 import { ROOM_CAPACITY } from './layout';
 import * as room from './room';
-import { sessionBegin, sessionEnd, sessionsForgotten, sessionTake } from './sessions';
+import { sessionBegin, sessionEnd, sessionLapse, sessionsForgotten, sessionTake } from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
 import {
-  HAS_RETURNED,
   isElsewhere,
   isSession,
   NEWS_WRITTEN,
@@ -37,7 +39,7 @@ import {
   sessionsHead,
   sessionsOn,
 } from './sessions-layout';
-import { noteReturn } from './sessions-returns';
+import { noteGone, noteReturn, noteWait } from './sessions-returns';
 
 const SHORT: u32 = 20;
 /** Milliseconds after which a turn at a peer of which no end was told counts as ended. */
@@ -52,7 +54,7 @@ export function sessionsTell(tells: u32): u32 {
   return 0;
 }
 
-function write(session: Session, before: u64, begins: u32): void {
+function write(session: Session, before: u64, begins: u32, tokens: u32): void {
   const head = sessionNewsHead();
   if (head.tells == 0 || session.home == NO_HOME || session.anchor == 0) return;
   const news = sessionNewsAt(head.written % SESSION_NEWS);
@@ -62,8 +64,8 @@ function write(session: Session, before: u64, begins: u32): void {
   news.prefix = session.prefix;
   news.slot = session.home;
   news.generation = column.u32(COLUMN_GENERATION, session.home);
-  news.tokens = session.own + session.shared;
-  news.shared = session.shared;
+  news.tokens = tokens;
+  news.shared = min(session.shared, tokens);
   news.begins = begins;
   atomic.store<u32>(sessionNewsAddress() + NEWS_WRITTEN, head.written + 1);
 }
@@ -71,23 +73,35 @@ function write(session: Session, before: u64, begins: u32): void {
 /** A turn has begun here. @param before anchor that its session had, 0 = it is new */
 export function tellBegin(entry: u32, before: u64): void {
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'news is written under the commit lock');
-  write(sessionAt(entry), before, 1);
+  const session = sessionAt(entry);
+  write(session, before, 1, session.own + session.shared);
 }
 
 /** A turn has ended here. */
 export function tellEnd(entry: u32): void {
   if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'news is written under the commit lock');
-  write(sessionAt(entry), 0, 0);
+  const session = sessionAt(entry);
+  write(session, 0, 0, session.own + session.shared);
 }
 
-function comesBack(session: Session): void {
-  session.ticket = 0;
-  session.ages &= ~HAS_RETURNED;
+/** The turn of a session waits here: a begin without tokens. It is away no longer. */
+export function tellWait(entry: u32): void {
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'news is written under the commit lock');
+  write(sessionAt(entry), 0, 1, 0);
+}
+
+/** Its room is given away here, or its turn that waited is given up: an end without tokens. */
+export function tellLapse(entry: u32): void {
+  if (ASSERTIONS) assert(lockHeld(COMMIT_LOCK), 'news is written under the commit lock');
+  write(sessionAt(entry), 0, 0, 0);
 }
 
 /** A turn at a peer of which nothing was heard for long counts as ended. */
-export function endElsewhere(session: Session, now: f64): void {
-  if (isElsewhere(session) && now - session.lastUse > ELSEWHERE_MAX) comesBack(session);
+export function endElsewhere(entry: u32, now: f64): void {
+  const session = sessionAt(entry);
+  if (now - session.lastUse <= ELSEWHERE_MAX) return;
+  if (isElsewhere(session)) sessionEnd(entry, now);
+  else if (session.state != SESSION_RUNNING) waitsNoMore(session);
 }
 
 /** Entry of the session that a peer tells of, 0 = it is not known here. */
@@ -96,10 +110,34 @@ function entryOf(news: SessionNews): u32 {
   return entry != 0 ? entry : anchorOf(news.anchor);
 }
 
+/** A session without a turn in flight has come back at a peer and waits there, or has lapsed there. */
+function hearOfIdle(entry: u32, waits: bool, tag: u32, now: f64): void {
+  const session = sessionAt(entry);
+  if (session.state == SESSION_RUNNING) return;
+  if (waits) {
+    noteWait(session, now);
+    session.ticket = tag | PEER_TAG;
+    return;
+  }
+  waitsNoMore(session);
+  sessionLapse(entry);
+}
+
+/** No turn of a session waits at a peer. */
+function waitsNoMore(session: Session): void {
+  if ((session.ticket & PEER_TAG) == 0) return;
+  session.ticket = 0;
+  noteGone(session);
+}
+
 function hear(news: SessionNews, tag: u32, now: f64): void {
   let entry = entryOf(news);
   // The client has asked both: what is in flight here is what counts here.
-  if (entry != 0 && sessionAt(entry).state == SESSION_RUNNING) return;
+  if (entry != 0 && sessionAt(entry).state == SESSION_RUNNING && !isElsewhere(sessionAt(entry))) return;
+  if (news.tokens == 0) {
+    if (entry != 0) hearOfIdle(entry, news.begins != 0, tag, now);
+    return;
+  }
   const isKnown = entry != 0;
   if (!isKnown) entry = sessionTake();
   if (entry == 0) {
@@ -108,18 +146,17 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
   }
   const session = sessionAt(entry);
   const turns = session.turns;
-  if (isKnown && news.begins != 0) noteReturn(session, now);
-  sessionBegin(entry, news.slot, news.tokens, news.shared, news.prefix, 0, now);
-  sessionEnd(entry, now);
-  if (!isKnown || news.begins != 0) setAnchors(entry, news.anchor, news.earlyAnchor);
+  const begins = news.begins != 0;
+  if (isElsewhere(session)) sessionEnd(entry, now);
+  else if (isKnown && begins) noteReturn(session, now);
+  sessionBegin(entry, news.slot, news.tokens, news.shared, news.prefix, begins ? tag | PEER_TAG : 0, now);
+  if (!isKnown || begins) setAnchors(entry, news.anchor, news.earlyAnchor);
+  if (!begins) {
+    sessionEnd(entry, now);
+    if (turns != 0) session.turns = turns;
+  }
   const capacity = room.f32(ROOM_CAPACITY, news.slot);
   if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(news.slot, <u32>capacity));
-  if (news.begins == 0) {
-    if (turns != 0) session.turns = turns;
-    return;
-  }
-  session.ticket = tag | PEER_TAG;
-  session.ages |= HAS_RETURNED;
 }
 
 /**
@@ -152,7 +189,9 @@ export function sessionsPeerGone(tag: u32): u32 {
   const made = sessionsHead().made;
   for (let entry: u32 = 1; entry <= made; entry++) {
     const session = sessionAt(entry);
-    if (isElsewhere(session) && session.ticket == (tag | PEER_TAG)) comesBack(session);
+    if (session.ticket != (tag | PEER_TAG)) continue;
+    if (isElsewhere(session)) sessionEnd(entry, sessionsHead().clock);
+    else waitsNoMore(session);
   }
   lockRelease(COMMIT_LOCK);
   return 0;

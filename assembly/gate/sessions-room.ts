@@ -43,6 +43,7 @@ import {
   setCrowdedUntil,
   tokensLeft,
 } from './sessions-layout';
+import { tellLapse, tellWait } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
 import { isKept, noteGone, noteWait } from './sessions-returns';
 import { sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
@@ -172,6 +173,7 @@ function giveUp(slot: u32, count: u32): void {
     const session = sessionAt(entry);
     const next = session.newer;
     if (session.state == SESSION_IDLE) {
+      tellLapse(entry);
       sessionLapse(entry);
       given++;
     }
@@ -348,7 +350,9 @@ export function keepFitting(used: u32, held: u32): u32 {
 /** The turn that was looked at waits: its session has come back. */
 export function lookedWaits(now: f64): void {
   noteFound(known == 0 ? parent : known, soughtByHeader(), now);
-  if (known != 0) noteWait(sessionAt(known), now);
+  if (known == 0) return;
+  noteWait(sessionAt(known), now);
+  tellWait(known);
 }
 
 /** The turn that was looked at is held: no endpoint has room. */
@@ -361,7 +365,9 @@ export function lookedHeld(): void {
 /** A waiting turn is given up. */
 export function waitingGone(at: WaitSlot): void {
   const entry = anchoredEntry(at.session);
-  if (entry != 0) noteGone(sessionAt(entry));
+  if (entry == 0) return;
+  noteGone(sessionAt(entry));
+  tellLapse(entry);
 }
 
 /** Slot of the protected home of the turn that was looked at, -1 = none. */

@@ -33,6 +33,7 @@ import {
   addToSessionsColumn,
   hasTurn,
   IS_NAMED,
+  isElsewhere,
   NO_HOME,
   SESSION_COUNTERS,
   SESSION_IDLE,
@@ -430,7 +431,7 @@ export function turnsRepair(): void {
   sessionsRepair();
   for (let entry: u32 = 1; entry <= head.made; entry++) {
     const session = sessionAt(entry);
-    if (session.state == SESSION_RUNNING && !runsIn(entry, session.ticket)) sessionEnd(entry, head.clock);
+    if (runsHere(session) && !runsIn(entry, session.ticket)) sessionEnd(entry, head.clock);
   }
   for (let i: u32 = 0; i < REQUESTS; i++) {
     const turn = turnAt(i);
@@ -439,6 +440,11 @@ export function turnsRepair(): void {
   }
   for (let slot: u32 = 0; slot < SLOTS; slot++) setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);
   addOthers(1);
+}
+
+/** Whether a turn of the session is in flight here, and not at a peer. */
+function runsHere(session: Session): bool {
+  return session.state == SESSION_RUNNING && !isElsewhere(session);
 }
 
 /** Whether both the session and the ledger's entry say that it is its turn. */
@@ -465,7 +471,7 @@ export function turnsCheck(): u32 {
   const made = sessionsHead().made;
   for (let entry: u32 = 1; entry <= made; entry++) {
     const session = sessionAt(entry);
-    if (session.state == SESSION_RUNNING && !runsIn(entry, session.ticket)) return 1;
+    if (runsHere(session) && !runsIn(entry, session.ticket)) return 1;
   }
   for (let i: u32 = 0; i < REQUESTS; i++) {
     if (!isCharged(entryAt(i)) || !isCounted(i) || turnAt(i).session == 0) continue;

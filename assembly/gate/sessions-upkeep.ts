@@ -37,13 +37,15 @@ import {
   setTokensLeft,
   tokensLeft,
 } from './sessions-layout';
-import { endElsewhere } from './sessions-peers';
+import { endElsewhere, tellLapse } from './sessions-peers';
 import { halveReturns, isKept, noteAbsence, reckonKept } from './sessions-returns';
 import { turnsSeen } from './sessions-turns';
 
 const SHORT: u32 = 20;
 /** Entries that a tick looks at, and sessions that it lets lapse. */
 const LOOKED_AT: u32 = 4096;
+/** Lapses of a tick that peers are told: their ring of news has room for them. */
+const TOLD_MAX: u32 = 256;
 const HALVED_MS: f64 = 1_800_000;
 /** Least price at which a tier returns what the GPU forgets, beside computing it: to keep has a worth then. */
 const PRICE_MIN: f32 = 0.01;
@@ -158,6 +160,7 @@ function lapseIdle(now: f64): void {
   for (let slot: u32 = 0; slot < used; slot++) {
     let entry = sessionsColumn(SESSIONS_OLDEST, slot);
     while (entry != 0 && count < LOOKED_AT && !isKept(sessionAt(entry), now)) {
+      if (count < TOLD_MAX) tellLapse(entry);
       sessionLapse(entry);
       count++;
       entry = sessionsColumn(SESSIONS_OLDEST, slot);
@@ -181,7 +184,7 @@ export function sessionsTick(now: f64): u32 {
   for (let i: u32 = min(made, LOOKED_AT); i != 0; i--) {
     head.looked = (head.looked % made) + 1;
     const session = sessionAt(head.looked);
-    endElsewhere(session, now);
+    endElsewhere(head.looked, now);
     if (session.home != NO_HOME && session.state > SESSION_RUNNING) noteAbsence(session, now);
     if (life > 0 && session.state == SESSION_LAPSED && now - session.lastUse > life) sessionFree(head.looked);
   }

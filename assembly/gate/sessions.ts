@@ -21,6 +21,7 @@ import { hostsSessions } from './sessions-hosts';
 import {
   addToSessionsColumn,
   IS_NAMED,
+  isElsewhere,
   isSession,
   NO_HOME,
   SESSION_ENTRIES,
@@ -343,6 +344,8 @@ export function sessionsLeave(slot: u32): void {
     }
     // The next endpoint in the slot is nobody's home.
     session.home = <u16>NO_HOME;
+    // No end is heard of a turn on an endpoint that is gone.
+    if (isElsewhere(session)) sessionEnd(entry, session.lastUse);
   }
   setSessionsColumn(SESSIONS_OTHERS_RUNNING, slot, 0);
   setSessionsColumn(SESSIONS_PICKED, slot, 0);

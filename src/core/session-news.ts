@@ -1,7 +1,10 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
 
-/** A turn of a session that begins or ends, as replicas tell it to each other. */
+/**
+ * A turn of a session that begins or ends, as replicas tell it to each other. Without tokens: it begins to wait for
+ * room, or its session lapses.
+ */
 export interface SessionTold {
   /** Whether it begins; it ends otherwise. */
   readonly begins: boolean;
@@ -12,7 +15,7 @@ export interface SessionTold {
   readonly earlyAnchor: bigint;
   /** Chain hash of the last block that it shares with others, 0 = none. */
   readonly prefix: bigint;
-  /** Tokens of its prompt, with the output at its end. */
+  /** Tokens of its prompt, with the output at its end; 0 = it waits, or its session lapses. */
   readonly tokens: number;
   /** Tokens of its beginning that it shares. */
   readonly shared: number;

@@ -68,6 +68,11 @@ class Replica {
     return this.pool.gate.sessions.usedTokens(slot);
   }
 
+  /** Pauses that have ended. */
+  get pauses(): number {
+    return this.pool.gate.sessions.pauses().count;
+  }
+
   get counts() {
     return this.pool.gate.sessions.counts();
   }
@@ -79,6 +84,16 @@ class Replica {
   check(): void {
     expect([this.pool.control.call.sessionsCheck(), this.pool.control.call.turnsCheck()]).toEqual([0, 0]);
   }
+}
+
+/** Two replicas; a turn of a session that its endpoint has forgotten waits at the first, which has not told it yet. */
+function replicasWithAHeldTurn(): readonly [Replica, Replica] {
+  const [first, second] = [new Replica(1, { endpoints: 1 }), new Replica(2, { endpoints: 1 })];
+  first.end(first.begin(wordsOf(1, 40)));
+  first.end(first.begin(wordsOf(2, 60)), 10 * BLOCK);
+  first.tell(second);
+  expect(first.begin(wordsOf(1, 44)).ticket).toBe(0);
+  return [first, second];
 }
 
 describe('sessions of replicas', () => {
@@ -94,6 +109,66 @@ describe('sessions of replicas', () => {
     first.tell(second);
     expect(second.used(1)).toBe(20 * BLOCK + 100);
     expect(second.elsewhere(1)).toBe(false);
+    second.check();
+  });
+
+  it('a turn at a peer is not forgotten, however full the cache is', () => {
+    const [first, second] = [new Replica(1), new Replica(2)];
+    first.begin(wordsOf(1, 60), [0]);
+    first.begin(wordsOf(2, 60), [0]);
+    first.tell(second);
+    expect([first.used(0), second.used(0)]).toEqual([120 * BLOCK, 120 * BLOCK]);
+    expect([second.elsewhere(1), second.elsewhere(2)]).toEqual([true, true]);
+    second.check();
+  });
+
+  it('a session whose turn waits at a peer has come back here, once', () => {
+    const [first, second] = replicasWithAHeldTurn();
+    const told = first.tell(second);
+    expect(told.map(({ begins, tokens }) => [begins, tokens])).toEqual([[true, 0]]);
+    expect(second.pauses).toBe(1);
+    // It goes on.
+    second.news.hear({ ...told[0]!, tokens: 44 * BLOCK }, 1, 3_000);
+    expect(second.pauses).toBe(1);
+    expect(second.elsewhere(1)).toBe(true);
+    second.check();
+  });
+
+  it('a session whose turn waits at a peer that is gone comes back once more', () => {
+    const [first, second] = replicasWithAHeldTurn();
+    const [wait] = first.tell(second);
+    second.news.peerGone(1);
+    second.news.hear({ ...wait!, tokens: 44 * BLOCK }, 3, 3_000);
+    expect(second.pauses).toBe(2);
+  });
+
+  it('a session whose turn was given up at a peer comes back once more', () => {
+    const [first, second] = replicasWithAHeldTurn();
+    const [wait] = first.tell(second);
+    second.news.hear({ ...wait!, begins: false }, 1, 3_000);
+    second.news.hear(wait!, 1, 4_000);
+    expect(second.pauses).toBe(2);
+    second.check();
+  });
+
+  it('a session that lapses at a peer is protected here no longer', () => {
+    const [first, second] = [new Replica(1), new Replica(2)];
+    expect(first.pool.gate.sessions.configure({ ...RULE, idleLeaseMs: 10_000 })).toBe(true);
+    first.end(first.begin(wordsOf(1, 20), [1]));
+    first.tell(second);
+    expect(second.used(1)).toBe(20 * BLOCK);
+    first.pool.gate.sessions.tick(60_000);
+    expect(first.tell(second).map(({ begins, tokens }) => [begins, tokens])).toEqual([[false, 0]]);
+    expect(second.used(1)).toBe(0);
+    second.check();
+  });
+
+  it('a turn at a peer is over with the endpoint on which it runs', () => {
+    const [first, second] = [new Replica(1), new Replica(2)];
+    first.begin(wordsOf(1, 20), [1]);
+    first.tell(second);
+    second.pool.control.call.sessionsLeave(1);
+    expect([second.elsewhere(1), second.used(1)]).toEqual([false, 0]);
     second.check();
   });
 

@@ -274,6 +274,7 @@ class Simulation implements EngineListener<Flight> {
     else if (isWait(outcome)) {
       flight.wait = outcome;
       flight.waitsSinceMs = this.#events.nowMs;
+      this.#tellTurns(replica);
     } else this.#place(flight, replica, outcome);
   }
 
