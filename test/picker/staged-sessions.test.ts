@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startModelServer } from '../../dist/tools/simulator/server/model-server.js';
 import { decodeReply, responseBody, responseHeaders } from '../ingress/envoy-messages.ts';
@@ -47,6 +48,8 @@ async function start(parameters: string) {
   await eventually('the caches are known', async () => {
     return (await count('llm_d_epp_thunder_agent_endpoint_capacity_tokens')) === 4 * BLOCKS * 16;
   });
+  // Until the next tick, 0.5 s at most, the room of caches that were not known is without a bound.
+  await pause(1_000);
   const nameOf = (address: string | undefined) => endpoints.find(({ port }) => address?.endsWith(`:${port}`))?.name;
   const send = (prompt: string, headers: Readonly<Record<string, string>> = {}) => {
     const client = dialPicker(ports.grpcPort);
