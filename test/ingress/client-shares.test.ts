@@ -149,7 +149,7 @@ describe('time of the thread by address', () => {
     expect([good!.goesFirst, hostile!.goesFirst]).toEqual([true, false]);
   });
 
-  it('addresses go first for four fifths of the time together, so that two which use all of it wait like others', () => {
+  it('addresses go first for four fifths of the time together, and two that use all of it wait like others', () => {
     const shares = new ClientShares({ streamsMax: 100 });
     const both = [GOOD, HOSTILE].map((address) => shares.join(address, false, 0));
     for (let now = 0; now < 1_000; now += 10) {

@@ -163,7 +163,7 @@ describe('an address that resets streams before their turn', () => {
 });
 
 describe('a connection that sends a hundred thousand messages of one byte', () => {
-  it('a connection of many messages leaves the rest of what was read for later when that takes longer than its share', async () => {
+  it('a connection of many messages leaves the rest of what was read for later once its share is used', async () => {
     const flood = Array.from({ length: 100_000 }, () => data(1, message('x')));
     let messages = 0;
     let inTurn = 0;
@@ -247,7 +247,7 @@ describe('a connection that says nothing', () => {
     expect(groups).toEqual([32, 32, 32, 4]);
   });
 
-  it('connections that have said nothing for half a minute are asked in small groups whether they are there', async () => {
+  it('connections that were silent for half a minute are asked in small groups whether they are there', async () => {
     const { port, clock } = await serve();
     const opened = await Promise.all(Array.from({ length: 100 }, () => open(port)));
     expect(await Promise.all(opened.map(answered))).toEqual(opened.map(() => true));
