@@ -1,5 +1,4 @@
 import { errorMessage } from '../runtime/error-message.js';
-import { PacedReport } from '../runtime/paced-report.js';
 import { ExchangePace, INTERVAL_MS_MIN } from './exchange-pace.js';
 import type { ReplicaLink } from './link.js';
 import { MessageFreshness } from './message-freshness.js';
@@ -18,13 +17,15 @@ import {
   type Update,
   type UpdateBody,
 } from './messages.js';
-import { PEERS_MAX, type PeerReading, PeerView } from './peer-view.js';
+import { type PeerReading, PeerView } from './peer-view.js';
 import type { ReplicatedPool } from './replicated-pool.js';
+import { noCounts } from './replication-counts.js';
+import { type ReplicationLog, ReplicationReports } from './replication-reports.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { Snapshots } from './snapshots.js';
 import { ToldLoads } from './told-loads.js';
 import { HASHES_MAX, pieces, unique } from './update-lists.js';
-import { BAD_MESSAGES, type BadMessage, WireError } from './wire.js';
+import { WireError } from './wire.js';
 
 /** Silence of this replica after which it sends an empty update. */
 const HEARTBEAT_MS = 200;
@@ -50,46 +51,13 @@ export interface ReplicatorOptions {
   readonly link: ReplicaLink;
   /** Milliseconds since 1970, by a clock that is not set while the process runs: late messages are told by it. */
   readonly wallMs: () => number;
-  readonly log: (level: 'info' | 'warn', text: string, details?: object) => void;
+  readonly log: ReplicationLog;
   /** Share of one core that the exchange may take before its updates are fewer and shorter; absent = no bound. */
   readonly cpuShare?: number | undefined;
   /** Milliseconds of CPU or elapsed time, by which the share is measured; absent = `performance.now`. */
   readonly workMs?: (() => number) | undefined;
   /** From [0, 1); absent = Math.random. */
   readonly random?: (() => number) | undefined;
-}
-
-/** Counters of replication. */
-export interface ReplicationCounts {
-  sentMessages: number;
-  sentBytes: number;
-  receivedMessages: number;
-  receivedBytes: number;
-  /** Messages that were refused, by the reason. */
-  readonly badMessages: Record<BadMessage, number>;
-  gaps: number;
-  lostPlacements: number;
-  /** Placements that were not worth telling within the share. */
-  untoldPlacements: number;
-  lostTurns: number;
-  snapshotsSent: number;
-  snapshotsTaken: number;
-}
-
-export function noCounts(): ReplicationCounts {
-  return {
-    sentMessages: 0,
-    sentBytes: 0,
-    receivedMessages: 0,
-    receivedBytes: 0,
-    badMessages: Object.fromEntries(BAD_MESSAGES.map((reason) => [reason, 0])) as Record<BadMessage, number>,
-    gaps: 0,
-    lostPlacements: 0,
-    untoldPlacements: 0,
-    lostTurns: 0,
-    snapshotsSent: 0,
-    snapshotsTaken: 0,
-  };
 }
 
 /**
@@ -122,50 +90,12 @@ export class Replicator {
   #live = 0;
   #wasConnected = false;
   #exporting = false;
-  #otherSeed = new Set<string>();
-  readonly #unreadable = new PacedReport<string>((reason, count) =>
-    this.#options.log('warn', `a message cannot be read: ${reason}`, { count }),
-  );
-  readonly #crowded = new PacedReport<string>((replica, count) =>
-    this.#options.log(
-      'warn',
-      `more than ${PEERS_MAX} other replicas are heard: the load of further ones does not count`,
-      {
-        replica,
-        count,
-      },
-    ),
-  );
-
-  readonly #costly = new PacedReport<string>(() =>
-    this.#options.log(
-      'warn',
-      'sharing with replicas takes more CPU than --replication-cpu-percent: raise it, or make groups of replicas',
-      { cpuShare: this.#pace.usedShare, intervalMs: this.#pace.intervalMs },
-    ),
-  );
-  readonly #untold = new PacedReport<string>(() =>
-    this.#options.log(
-      'warn',
-      'short prompts are not told to other replicas, so that sharing stays within --replication-cpu-percent: they ' +
-        'lose cache hits; raise it, or make groups of replicas',
-      { cpuShare: this.#pace.usedShare, leastBlocks: this.#pace.leastBlocks },
-    ),
-  );
-  readonly #heard = new PacedReport<{ readonly replica: string; readonly epoch: number }>(
-    (peer, count) => this.#options.log('info', 'a replica is heard', { ...peer, ...more(count) }),
-    PEERS_MAX,
-  );
-  readonly #silent = new PacedReport<string>(
-    (replica, count) =>
-      this.#options.log('warn', 'a replica is silent: its load no longer counts', { replica, ...more(count) }),
-    PEERS_MAX,
-  );
-
+  readonly #reports: ReplicationReports;
   constructor(options: ReplicatorOptions) {
     this.#options = options;
     this.#freshness = new MessageFreshness(options.key !== undefined);
     this.#pace = new ExchangePace(options.cpuShare ?? 1);
+    this.#reports = new ReplicationReports(options.log);
     this.#workMs = options.workMs ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     if (!options.sharesIndex) this.#snapshots.settle();
@@ -227,15 +157,14 @@ export class Replicator {
     this.#nowMs = nowMs;
     const isNews = this.#publish();
     for (const replica of this.#view.expire(nowMs)) {
-      this.#silent.note(replica, nowMs);
+      this.#reports.silent(replica, nowMs);
       this.#options.pool.forgetTurns(replica);
     }
     this.#applyLoads();
     this.#ask();
     this.#pace.spent(this.#workMs() - began);
     this.#pace.look(nowMs);
-    if (this.#pace.isOver) this.#costly.note('over', nowMs);
-    else if (this.#pace.leastBlocks > 0) this.#untold.note('untold', nowMs);
+    this.#reports.cost(this.#pace, nowMs);
     return isNews;
   }
 
@@ -370,7 +299,7 @@ export class Replicator {
       return message;
     } catch (error) {
       this.counts.badMessages[error instanceof WireError ? error.reason : 'unreadable']++;
-      this.#unreadable.note(errorMessage(error), this.#nowMs);
+      this.#reports.unreadable(errorMessage(error), this.#nowMs);
       return undefined;
     }
   }
@@ -381,14 +310,14 @@ export class Replicator {
     const lagMs = wallMs() - update.sentAtMs;
     const { ignored, appeared, gap, spent } = this.#view.receive(update, this.#nowMs, lagMs);
     if (ignored) {
-      this.#crowded.note(replica, this.#nowMs);
+      this.#reports.crowded(replica, this.#nowMs);
       return;
     }
     this.lag(lagMs);
     if (gap) this.counts.gaps++;
     if ((gap || appeared) && !update.full) this.#askForLoads(replica);
     if (appeared) {
-      this.#heard.note({ replica, epoch }, this.#nowMs);
+      this.#reports.heard(replica, epoch, this.#nowMs);
       this.#snapshots.heard(replica);
       // Notes that a replica does not know this one's load: the next update is a full one.
       this.#fullMs = Number.NEGATIVE_INFINITY;
@@ -398,8 +327,9 @@ export class Replicator {
     if (update.turns.length > 0 && update.seedCheck === seedCheck) pool.applyTurns(replica, update.turns);
     if (spent.length > 0) pool.applySpent(spent);
     if (update.learned !== undefined) pool.applyLearned(update.learned);
-    if (!sharesIndex) this.#view.completedAll();
-    else if (update.seedCheck !== seedCheck) this.#reportSeed(replica);
+    const isSameSeed = update.seedCheck === seedCheck;
+    if (sharesIndex && !isSameSeed) this.#reports.otherSeed(replica);
+    if (!sharesIndex || !isSameSeed) this.#view.completedAll();
     else if (update.placements.length > 0) pool.applyPlacements(update.placements);
     // With many peers the next tick applies what all of them have told.
     if (this.#live <= PEERS_AT_ONCE) this.#applyLoads();
@@ -408,14 +338,6 @@ export class Replicator {
   /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */
   #askForLoads(replica: string): void {
     this.#send({ kind: 'request', index: false }, replica);
-  }
-
-  #reportSeed(replica: string): void {
-    this.#view.completedAll();
-    if (this.#otherSeed.has(replica)) return;
-    if (this.#otherSeed.size < 64) this.#otherSeed.add(replica);
-    const text = 'a replica hashes blocks with another seed, so its prompts are not shared: give all the same hashKey';
-    this.#options.log('warn', text, { replica });
   }
 
   #applyLoads(): void {
@@ -492,9 +414,4 @@ export class Replicator {
       log('warn', `the prefix index of a replica cannot be used: ${errorMessage(error)}`, { replica });
     }
   }
-}
-
-/** The number of what a line of the log stands for, where that is not one. */
-function more(count: number): object {
-  return count === 1 ? {} : { count };
 }

@@ -1,0 +1,34 @@
+import { BAD_MESSAGES, type BadMessage } from './wire.js';
+
+/** Counters of replication. */
+export interface ReplicationCounts {
+  sentMessages: number;
+  sentBytes: number;
+  receivedMessages: number;
+  receivedBytes: number;
+  /** Messages that were refused, by the reason. */
+  readonly badMessages: Record<BadMessage, number>;
+  gaps: number;
+  lostPlacements: number;
+  /** Placements that were not worth telling within the share. */
+  untoldPlacements: number;
+  lostTurns: number;
+  snapshotsSent: number;
+  snapshotsTaken: number;
+}
+
+export function noCounts(): ReplicationCounts {
+  return {
+    sentMessages: 0,
+    sentBytes: 0,
+    receivedMessages: 0,
+    receivedBytes: 0,
+    badMessages: Object.fromEntries(BAD_MESSAGES.map((reason) => [reason, 0])) as Record<BadMessage, number>,
+    gaps: 0,
+    lostPlacements: 0,
+    untoldPlacements: 0,
+    lostTurns: 0,
+    snapshotsSent: 0,
+    snapshotsTaken: 0,
+  };
+}

@@ -1,0 +1,87 @@
+import { PacedReport } from '../runtime/paced-report.js';
+import type { ExchangePace } from './exchange-pace.js';
+import { PEERS_MAX } from './peer-view.js';
+
+/** Bound on the names of replicas whose other seed was reported. */
+const OTHER_SEEDS_MAX = 64;
+
+export type ReplicationLog = (level: 'info' | 'warn', text: string, details?: object) => void;
+
+/** Log lines of the exchange between replicas: peers can cause any number of them, so each kind is paced. */
+export class ReplicationReports {
+  readonly #log: ReplicationLog;
+  readonly #unreadable: PacedReport<string>;
+  readonly #crowded: PacedReport<string>;
+  readonly #heard: PacedReport<{ readonly replica: string; readonly epoch: number }>;
+  readonly #silent: PacedReport<string>;
+  readonly #costly: PacedReport<ExchangePace>;
+  readonly #untold: PacedReport<ExchangePace>;
+  readonly #otherSeeds = new Set<string>();
+
+  constructor(log: ReplicationLog) {
+    this.#log = log;
+    this.#unreadable = new PacedReport((reason, count) =>
+      log('warn', `a message cannot be read: ${reason}`, { count }),
+    );
+    const tooMany = `more than ${PEERS_MAX} other replicas are heard: the load of further ones does not count`;
+    this.#crowded = new PacedReport((replica, count) => log('warn', tooMany, { replica, count }));
+    this.#heard = new PacedReport(
+      (peer, count) => log('info', 'a replica is heard', { ...peer, ...more(count) }),
+      PEERS_MAX,
+    );
+    this.#silent = new PacedReport(
+      (replica, count) => log('warn', 'a replica is silent: its load no longer counts', { replica, ...more(count) }),
+      PEERS_MAX,
+    );
+    const remedy = 'raise it, or make groups of replicas';
+    this.#costly = new PacedReport(({ usedShare, intervalMs }) =>
+      log('warn', `sharing with replicas takes more CPU than --replication-cpu-percent: ${remedy}`, {
+        cpuShare: usedShare,
+        intervalMs,
+      }),
+    );
+    this.#untold = new PacedReport(({ usedShare, leastBlocks }) =>
+      log(
+        'warn',
+        'short prompts are not told to other replicas, so that sharing stays within --replication-cpu-percent: ' +
+          `they lose cache hits; ${remedy}`,
+        { cpuShare: usedShare, leastBlocks },
+      ),
+    );
+  }
+
+  unreadable(reason: string, nowMs: number): void {
+    this.#unreadable.note(reason, nowMs);
+  }
+
+  crowded(replica: string, nowMs: number): void {
+    this.#crowded.note(replica, nowMs);
+  }
+
+  heard(replica: string, epoch: number, nowMs: number): void {
+    this.#heard.note({ replica, epoch }, nowMs);
+  }
+
+  silent(replica: string, nowMs: number): void {
+    this.#silent.note(replica, nowMs);
+  }
+
+  /** Reports an exchange that takes more than its share, or leaves out placements to stay within. */
+  cost(pace: ExchangePace, nowMs: number): void {
+    if (pace.isOver) this.#costly.note(pace, nowMs);
+    else if (pace.leastBlocks > 0) this.#untold.note(pace, nowMs);
+  }
+
+  /** Reports each replica once. */
+  otherSeed(replica: string): void {
+    if (this.#otherSeeds.has(replica)) return;
+    if (this.#otherSeeds.size < OTHER_SEEDS_MAX) this.#otherSeeds.add(replica);
+    const text = 'a replica hashes blocks with another seed, so its prompts are not shared: give all the same hashKey';
+    this.#log('warn', text, { replica });
+  }
+}
+
+/** The number of what a line of the log stands for, where that is not one. */
+function more(count: number): object {
+  return count === 1 ? {} : { count };
+}
