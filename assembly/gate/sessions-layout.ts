@@ -3,12 +3,12 @@
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
 // each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), SESSION_PREFIXES counted
 // prefixes (16 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
-// peers (SessionNewsHead, SESSION_NEWS records of 56 bytes and one for what a peer tells). All is written under the
-// commit lock, but the last record (control thread); the anchor table and the news are read without one. A region of
+// peers (sessions-news.ts). All is written under the commit lock; the anchor table is read without one. A region of
 // zeros is a valid one without sessions.
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { REQUESTS, SLOTS } from '../memory';
+import { SESSION_NEWS_REGION_BYTES, sessionNewsBind } from './sessions-news';
 
 /** Milliseconds for which a pool that is crowded stays so after its sessions have room again. */
 export const CROWDED_MS: f64 = 60_000;
@@ -239,58 +239,17 @@ export const SESSION_COLUMNS: u32 = 8;
 export const SESSIONS_PICKED_FIRST: u32 = 1;
 export const SESSIONS_PICKED_LATER: u32 = 2;
 
-/** Head of the news for peers. */
-@unmanaged
-export class SessionNewsHead {
-  /** 1 = turns are told to peers · control thread · commit lock, read without it. */
-  tells: u32;
-  /** Records that were ever written · any thread · commit lock, read without it. */
-  written: u32;
-}
-
-/** A turn that begins or ends, as replicas tell it to each other. */
-@unmanaged
-export class SessionNews {
-  /** Anchor that its session had before, 0 = it is new or the turn ends · any thread · commit lock. */
-  before: u64;
-  /** Anchor of its session now · any thread · commit lock. */
-  anchor: u64;
-  /** Its early anchor, 0 = none · any thread · commit lock. */
-  earlyAnchor: u64;
-  /** Chain hash of the last block that it shares, 0 = none · any thread · commit lock. */
-  prefix: u64;
-  /** Endpoint slot · any thread · commit lock. */
-  slot: u32;
-  /** Generation of the slot · any thread · commit lock. */
-  generation: u32;
-  /** Tokens of its prompt, with the output at its end · any thread · commit lock. */
-  tokens: u32;
-  /** Those of them that it shares · any thread · commit lock. */
-  shared: u32;
-  /** 1 = it begins, 0 = it ends · any thread · commit lock. */
-  begins: u32;
-  private unused0: u32;
-}
-
-/** Records that are kept until the control thread reads them. */
-export const SESSION_NEWS: u32 = 1024;
-export const SESSION_NEWS_BYTES: usize = 56;
-export const SESSION_NEWS_HEAD_BYTES: usize = 8;
-
 let head: usize = 0;
 let entries: usize = 0;
 let anchors: usize = 0;
 let prefixes: usize = 0;
 let turns: usize = 0;
 let columns: usize = 0;
-let news: usize = 0;
 
 export function sessionsRegionBytes(p: u32, requests: u32): u64 {
   const tables = SESSION_ENTRIES * SESSION_BYTES + SESSION_ANCHORS * 8 + SESSION_PREFIXES * offsetof<CountedPrefix>();
-  return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + columnsBytes(p) + NEWS_REGION_BYTES;
+  return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + columnsBytes(p) + SESSION_NEWS_REGION_BYTES;
 }
-
-const NEWS_REGION_BYTES: u64 = SESSION_NEWS_HEAD_BYTES + <u64>(SESSION_NEWS + 1) * SESSION_NEWS_BYTES;
 
 /** Bytes of the columns; what follows is aligned. */
 function columnsBytes(p: u32): u64 {
@@ -305,21 +264,7 @@ export function sessionsBind(region: usize): void {
   prefixes = anchors + SESSION_ANCHORS * 8;
   turns = prefixes + SESSION_PREFIXES * offsetof<CountedPrefix>();
   columns = turns + <usize>REQUESTS * TURN_BYTES;
-  news = columns + <usize>columnsBytes(SLOTS);
-}
-
-export function sessionNewsHead(): SessionNewsHead {
-  return changetype<SessionNewsHead>(news);
-}
-
-/** Address of the news. */
-export function sessionNewsAddress(): usize {
-  return news;
-}
-
-/** @param at number of a record modulo SESSION_NEWS, or SESSION_NEWS for what a peer tells */
-export function sessionNewsAt(at: u32): SessionNews {
-  return changetype<SessionNews>(news + SESSION_NEWS_HEAD_BYTES + <usize>at * SESSION_NEWS_BYTES);
+  sessionNewsBind(columns + <usize>columnsBytes(SLOTS));
 }
 
 export function sessionsHead(): SessionsHead {
@@ -333,6 +278,11 @@ export function sessionsGiven(): SessionsGiven {
 /** Whether sessions are counted. */
 export function sessionsOn(): bool {
   return sessionsHead().mode != SESSIONS_OFF;
+}
+
+/** SESSIONS_* mode. Takes no lock. */
+export function sessionsMode(): u32 {
+  return sessionsHead().mode;
 }
 
 /** Tokens that the pool has left for sessions until the next tick. */
@@ -440,6 +390,11 @@ export function hasTurn(session: Session): bool {
   return session.state == SESSION_RUNNING;
 }
 
+/** Entries that were ever used: 1 to this number. Takes no lock. */
+export function sessionsMade(): u32 {
+  return sessionsOn() ? sessionsHead().made : 0;
+}
+
 /** Address of a session's fields. */
 export function sessionAddress(entry: u32): usize {
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
@@ -470,13 +425,4 @@ export function addToSessionsColumn(column: u32, slot: u32, by: u32): void {
 export const SESSIONS_HEAD_HELD: usize = offsetof<SessionsHead>('held');
 export const SESSION_STATE: usize = offsetof<Session>('state');
 export const SESSION_HOME: usize = offsetof<Session>('home');
-export const NEWS_WRITTEN: usize = offsetof<SessionNewsHead>('written');
-export const NEWS_BEFORE: usize = offsetof<SessionNews>('before');
-export const NEWS_ANCHOR: usize = offsetof<SessionNews>('anchor');
-export const NEWS_EARLY_ANCHOR: usize = offsetof<SessionNews>('earlyAnchor');
-export const NEWS_PREFIX: usize = offsetof<SessionNews>('prefix');
-export const NEWS_SLOT: usize = offsetof<SessionNews>('slot');
-export const NEWS_GENERATION: usize = offsetof<SessionNews>('generation');
-export const NEWS_TOKENS: usize = offsetof<SessionNews>('tokens');
-export const NEWS_SHARED: usize = offsetof<SessionNews>('shared');
-export const NEWS_BEGINS: usize = offsetof<SessionNews>('begins');
+export const SESSION_LAST_USE: usize = offsetof<Session>('lastUse');

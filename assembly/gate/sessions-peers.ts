@@ -15,30 +15,33 @@ import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { isTime } from '../preconditions';
-import { ROOM_CAPACITY } from './layout';
-import * as room from './room';
 import { sessionBegin, sessionEnd, sessionLapse, sessionsForgotten, sessionTake } from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
+import { cacheTokens } from './sessions-hosts';
 import {
+  IS_NAMED,
   isElsewhere,
   isSession,
-  NEWS_WRITTEN,
   NO_HOME,
   PEER_TAG,
-  SESSION_NEWS,
   SESSION_RUNNING,
   SESSIONS_FORGOTTEN,
   SESSIONS_UNCOUNTED,
   Session,
-  SessionNews,
   sessionAt,
-  sessionNewsAddress,
-  sessionNewsAt,
-  sessionNewsHead,
   sessionsCount,
   sessionsHead,
   sessionsOn,
 } from './sessions-layout';
+import {
+  NEWS_IS_NAMED,
+  NEWS_WRITTEN,
+  SESSION_NEWS,
+  SessionNews,
+  sessionNewsAddress,
+  sessionNewsAt,
+  sessionNewsHead,
+} from './sessions-news';
 import { noteGone, noteReturn, noteWait } from './sessions-returns';
 
 const SHORT: u32 = 20;
@@ -67,6 +70,7 @@ function write(session: Session, before: u64, begins: u32, tokens: u32): void {
   news.tokens = tokens;
   news.shared = min(session.shared, tokens);
   news.begins = begins;
+  news.marks = (session.ages & IS_NAMED) != 0 ? NEWS_IS_NAMED : 0;
   atomic.store<u32>(sessionNewsAddress() + NEWS_WRITTEN, head.written + 1);
 }
 
@@ -150,12 +154,15 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
   if (isElsewhere(session)) sessionEnd(entry, now);
   else if (isKnown && begins) noteReturn(session, now);
   sessionBegin(entry, news.slot, news.tokens, news.shared, news.prefix, begins ? tag | PEER_TAG : 0, now);
-  if (!isKnown || begins) setAnchors(entry, news.anchor, news.earlyAnchor);
+  if (!isKnown || begins) {
+    setAnchors(entry, news.anchor, news.earlyAnchor);
+    if ((news.marks & NEWS_IS_NAMED) != 0 && news.earlyAnchor != 0) session.ages |= IS_NAMED;
+  }
   if (!begins) {
     sessionEnd(entry, now);
     if (turns != 0) session.turns = turns;
   }
-  const capacity = room.f32(ROOM_CAPACITY, news.slot);
+  const capacity = cacheTokens(news.slot);
   if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(news.slot, <u32>capacity));
 }
 

@@ -219,6 +219,14 @@ export function sessionFree(entry: u32): void {
   session.turns = 0;
 }
 
+/** Counts what a session shares with others on its home, and what it holds alone. */
+function countTokens(session: Session, tokens: u32, shared: u32, prefix: u64): void {
+  const counted = shared != 0 && prefix != 0 && countPrefix(prefix, session.home, shared);
+  session.prefix = counted ? prefix : 0;
+  session.shared = counted ? shared : 0;
+  session.own = tokens > session.shared ? tokens - session.shared : 0;
+}
+
 /**
  * A turn of a session begins on an endpoint.
  * @param tokens of its prompt
@@ -251,10 +259,7 @@ export function sessionBegin(
   session.lastUse = now;
   session.ages &= IS_NAMED;
   if (session.turns != 0xff) session.turns++;
-  const counted = shared != 0 && prefix != 0 && countPrefix(prefix, slot, shared);
-  session.prefix = counted ? prefix : 0;
-  session.shared = counted ? shared : 0;
-  session.own = tokens > session.shared ? tokens - session.shared : 0;
+  countTokens(session, tokens, shared, prefix);
   addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, session.own);
   setTokensLeft(tokensLeft() - (<f64>session.own - <f64>before));
 }
@@ -299,6 +304,29 @@ export function sessionEnd(entry: u32, now: f64): void {
   session.state = SESSION_IDLE;
   addToSessionsColumn(SESSIONS_RUNNING_TOKENS, session.home, -session.own);
   append(entry, session);
+}
+
+/**
+ * A new session that was used some time ago takes its place in the list of its endpoint; a lapsed one only where a
+ * protected session is older.
+ * @param tokens as at the begin of a turn, with `shared` and `prefix`
+ * @param idle tenths of a second that it was idle when it lapsed, -1 = it is protected
+ */
+export function sessionPut(entry: u32, slot: u32, tokens: u32, shared: u32, prefix: u64, idle: i32, time: f64): void {
+  if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
+  const session = sessionAt(entry);
+  if (ASSERTIONS) assert(session.state == SESSION_FREE, 'the session is a new one');
+  session.home = <u16>slot;
+  session.ticket = 0;
+  session.lastUse = time;
+  session.behind = 0;
+  session.idle = <u16>max(idle, 0);
+  countTokens(session, tokens, shared, prefix);
+  session.state = idle < 0 ? SESSION_IDLE : SESSION_LISTED;
+  insert(entry, session);
+  addToSessionsColumn(SESSIONS_LISTED_TOKENS, slot, session.own);
+  dropLapsed(slot);
+  if (isListed(session)) setTokensLeft(tokensLeft() - <f64>session.own);
 }
 
 /** The tokens of an idle session are given away. */
@@ -351,7 +379,7 @@ export function sessionsLeave(slot: u32): void {
   setSessionsColumn(SESSIONS_PICKED, slot, 0);
 }
 
-/** Puts an entry into its home's list by its last use. For a repair. */
+/** Puts an entry into its home's list by its last use. */
 function insert(entry: u32, session: Session): void {
   const slot = session.home;
   let older = sessionsColumn(SESSIONS_NEWEST, slot);

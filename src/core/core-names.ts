@@ -376,7 +376,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 38,
+  LAYOUT_VERSION: 39,
   LOOK_HELD: 3,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
@@ -409,15 +409,24 @@ export const CORE = {
   MODE_BODY: 1,
   MODE_EVENTS: 0,
   NAME_BYTES_MAX: 1024,
+  NEWS_AGE: 60,
   NEWS_ANCHOR: 8,
   NEWS_BEFORE: 0,
   NEWS_BEGINS: 48,
   NEWS_EARLY_ANCHOR: 16,
   NEWS_GENERATION: 36,
+  NEWS_IDLE: 64,
+  NEWS_IS_FORGOTTEN: 8,
+  NEWS_IS_LAPSED: 4,
+  NEWS_IS_NAMED: 1,
+  NEWS_IS_WAITING: 2,
+  NEWS_MARKS: 52,
+  NEWS_PEER: 68,
   NEWS_PREFIX: 24,
   NEWS_SHARED: 44,
   NEWS_SLOT: 32,
   NEWS_TOKENS: 40,
+  NEWS_TURNS: 56,
   NEWS_WRITTEN: 4,
   NOTED_DOUBTED: 2,
   NOTED_EJECTED: 1,
@@ -747,12 +756,15 @@ export const CORE = {
   SESSIONS_SHADOW: 1,
   SESSIONS_SMALL: 4,
   SESSIONS_UNCOUNTED: 3,
+  SESSION_BYTES: 64,
+  SESSION_FREE: 0,
   SESSION_HOME: 4,
   SESSION_IDLE: 2,
   SESSION_LAPSED: 4,
+  SESSION_LAST_USE: 56,
   SESSION_LISTED: 3,
   SESSION_NEWS: 1024,
-  SESSION_NEWS_BYTES: 56,
+  SESSION_NEWS_BYTES: 72,
   SESSION_NEWS_HEAD_BYTES: 8,
   SESSION_RUNNING: 1,
   SESSION_STATE: 0,
@@ -1064,9 +1076,11 @@ export interface CoreFunctions {
   sessionAddress(entry: U32): Usize;
   sessionBegin(entry: U32, slot: U32, tokens: U32, shared: U32, prefix: U64, ticket: U32, now: F64): void;
   sessionEnd(entry: U32, now: F64): void;
+  sessionExport(entry: U32): U32;
   sessionFound(): U32;
   sessionFree(entry: U32): void;
   sessionGrow(entry: U32, tokens: U32): void;
+  sessionImport(tag: U32, now: F64): U32;
   sessionIsElsewhere(entry: U32): U32;
   sessionLapse(entry: U32): void;
   sessionNewsAddress(): Usize;
@@ -1083,6 +1097,8 @@ export interface CoreFunctions {
   sessionsHosted(slot: U32): U32;
   sessionsKeptFor(kind: U32): F64;
   sessionsLeave(slot: U32): void;
+  sessionsMade(): U32;
+  sessionsMode(): U32;
   sessionsOtherBegins(slot: U32, tokens: U32): void;
   sessionsOtherEnds(slot: U32, tokens: U32): void;
   sessionsPauses(age: U32): F64;
@@ -1304,9 +1320,11 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionAddress: exports.sessionAddress,
     sessionBegin: exports.sessionBegin,
     sessionEnd: exports.sessionEnd,
+    sessionExport: exports.sessionExport,
     sessionFound: exports.sessionFound,
     sessionFree: exports.sessionFree,
     sessionGrow: exports.sessionGrow,
+    sessionImport: exports.sessionImport,
     sessionIsElsewhere: exports.sessionIsElsewhere,
     sessionLapse: exports.sessionLapse,
     sessionNewsAddress: exports.sessionNewsAddress,
@@ -1323,6 +1341,8 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionsHosted: exports.sessionsHosted,
     sessionsKeptFor: exports.sessionsKeptFor,
     sessionsLeave: exports.sessionsLeave,
+    sessionsMade: exports.sessionsMade,
+    sessionsMode: exports.sessionsMode,
     sessionsOtherBegins: exports.sessionsOtherBegins,
     sessionsOtherEnds: exports.sessionsOtherEnds,
     sessionsPauses: exports.sessionsPauses,

@@ -19,6 +19,27 @@ export interface SessionTold {
   readonly tokens: number;
   /** Tokens of its beginning that it shares. */
   readonly shared: number;
+  /** Whether its header names it: its early anchor is that name then. */
+  readonly named: boolean;
+}
+
+/**
+ * A session as a whole, as a replica that joins is told it: a turn that begins if it has one in flight, else one that
+ * ends.
+ */
+export interface SessionState extends SessionTold {
+  /** Turns so far, 255 = that many or more. */
+  readonly turns: number;
+  /** Milliseconds since its last use. */
+  readonly ageMs: number;
+  /** Whether its next turn waits for room. */
+  readonly waits: boolean;
+  /** Tenths of a second that it was idle when its room was given away; undefined = it has its room. */
+  readonly lapsedAfter: number | undefined;
+  /** Whether its engine has forgotten it before. */
+  readonly forgotten: boolean;
+  /** `peerTag` of the replica where its turn is in flight or waits, 0 = the one that tells it, or none. */
+  readonly peer: number;
 }
 
 /** The same with the endpoint's place in this pool. */
@@ -26,6 +47,9 @@ export interface PlacedTurn extends SessionTold {
   readonly slot: number;
   readonly generation: number;
 }
+
+/** The same for a session as a whole. */
+export interface PlacedSession extends SessionState, PlacedTurn {}
 
 /** Turns for peers, and those that they tell. Control thread only. */
 export class SessionNews {
@@ -81,7 +105,70 @@ export class SessionNews {
       generation: number(CORE.NEWS_GENERATION),
       tokens: number(CORE.NEWS_TOKENS),
       shared: number(CORE.NEWS_SHARED),
+      named: (number(CORE.NEWS_MARKS) & CORE.NEWS_IS_NAMED) !== 0,
     };
+  }
+
+  /** Whether sessions are counted. */
+  get isOn(): boolean {
+    return this.#core.call.sessionsMode() !== CORE.SESSIONS_OFF;
+  }
+
+  /**
+   * Numbers of the sessions that peers can be told: first those with a place, the one used longest ago before the
+   * others, as they stand in the lists of their endpoints; then lapsed ones.
+   */
+  known(): Uint32Array {
+    const { call, view } = this.#core;
+    const first = call.sessionAddress(1) >>> 0;
+    const placed: { readonly entry: number; readonly lastUse: number }[] = [];
+    const lapsed: number[] = [];
+    for (let i = 0, made = call.sessionsMade() >>> 0; i < made; i++) {
+      const fields = first + i * CORE.SESSION_BYTES;
+      const state = view.getUint16(fields + CORE.SESSION_STATE, true);
+      if (state === CORE.SESSION_LAPSED) lapsed.push(i + 1);
+      else if (state !== CORE.SESSION_FREE)
+        placed.push({ entry: i + 1, lastUse: view.getFloat64(fields + CORE.SESSION_LAST_USE, true) });
+    }
+    placed.sort((a, b) => a.lastUse - b.lastUse);
+    return Uint32Array.from([...placed.map(({ entry }) => entry), ...lapsed]);
+  }
+
+  /** A session as a whole; undefined = there is nothing to tell of it by now, or the lock was not free. */
+  session(entry: number): PlacedSession | undefined {
+    if (this.#core.call.sessionExport(entry) !== 0) return undefined;
+    const record = this.#recordAt(CORE.SESSION_NEWS);
+    const number = (offset: number) => this.#core.u32[(record + offset) >>> 2]!;
+    const is = (mark: number) => (number(CORE.NEWS_MARKS) & mark) !== 0;
+    return {
+      ...this.#turnAt(CORE.SESSION_NEWS),
+      turns: number(CORE.NEWS_TURNS),
+      ageMs: number(CORE.NEWS_AGE),
+      waits: is(CORE.NEWS_IS_WAITING),
+      lapsedAfter: is(CORE.NEWS_IS_LAPSED) ? number(CORE.NEWS_IDLE) : undefined,
+      forgotten: is(CORE.NEWS_IS_FORGOTTEN),
+      peer: number(CORE.NEWS_PEER),
+    };
+  }
+
+  /**
+   * Takes a session that a peer tells as a whole, unless it is known already, its endpoint has left, or there is no
+   * place for it.
+   * @param tag of the peer
+   * @returns as `hear`
+   */
+  learn(session: PlacedSession, tag: number, nowMs: number): boolean {
+    const { waits, lapsedAfter, forgotten } = session;
+    const marks =
+      (waits ? CORE.NEWS_IS_WAITING : 0) |
+      (lapsedAfter === undefined ? 0 : CORE.NEWS_IS_LAPSED) |
+      (forgotten ? CORE.NEWS_IS_FORGOTTEN : 0);
+    this.#put(session, marks);
+    this.#putNumber(CORE.NEWS_TURNS, session.turns);
+    this.#putNumber(CORE.NEWS_AGE, session.ageMs);
+    this.#putNumber(CORE.NEWS_IDLE, lapsedAfter ?? 0);
+    this.#putNumber(CORE.NEWS_PEER, session.peer);
+    return this.#core.call.sessionImport(tag, nowMs) !== 1;
   }
 
   /**
@@ -90,11 +177,18 @@ export class SessionNews {
    * @returns false when the lock was not free: call again
    */
   hear(turn: PlacedTurn, tag: number, nowMs: number): boolean {
+    this.#put(turn, 0);
+    return this.#core.call.sessionsHear(tag, nowMs) === 0;
+  }
+
+  #putNumber(offset: number, value: number): void {
+    this.#core.u32[(this.#recordAt(CORE.SESSION_NEWS) + offset) >>> 2] = value;
+  }
+
+  /** Writes a turn into the record behind the ring. @param marks that it has beside its own */
+  #put(turn: PlacedTurn, marks: number): void {
     this.#core.asserts?.slot(turn.slot);
     const record = this.#recordAt(CORE.SESSION_NEWS);
-    const put = (offset: number, value: number) => {
-      this.#core.u32[(record + offset) >>> 2] = value;
-    };
     const putWord = (offset: number, value: bigint) => {
       this.#words[(record + offset) >>> 3] = value;
     };
@@ -102,12 +196,12 @@ export class SessionNews {
     putWord(CORE.NEWS_ANCHOR, turn.anchor);
     putWord(CORE.NEWS_EARLY_ANCHOR, turn.earlyAnchor);
     putWord(CORE.NEWS_PREFIX, turn.prefix);
-    put(CORE.NEWS_SLOT, turn.slot);
-    put(CORE.NEWS_GENERATION, turn.generation);
-    put(CORE.NEWS_TOKENS, turn.tokens);
-    put(CORE.NEWS_SHARED, turn.shared);
-    put(CORE.NEWS_BEGINS, Number(turn.begins));
-    return this.#core.call.sessionsHear(tag, nowMs) === 0;
+    this.#putNumber(CORE.NEWS_SLOT, turn.slot);
+    this.#putNumber(CORE.NEWS_GENERATION, turn.generation);
+    this.#putNumber(CORE.NEWS_TOKENS, turn.tokens);
+    this.#putNumber(CORE.NEWS_SHARED, turn.shared);
+    this.#putNumber(CORE.NEWS_BEGINS, Number(turn.begins));
+    this.#putNumber(CORE.NEWS_MARKS, (turn.named ? CORE.NEWS_IS_NAMED : 0) | marks);
   }
 
   /** The turns in flight at a peer count as ended. @returns as `hear` */

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { RequestLoad } from '../core/load-table.js';
-import type { SessionTold } from '../core/session-news.js';
+import type { SessionState, SessionTold } from '../core/session-news.js';
 import { WireError, WireReader, WireWriter } from './wire.js';
 
 /** Sender, receiver and time of a message. */
@@ -51,6 +51,9 @@ export interface TurnNews extends SessionTold {
   readonly endpoint: bigint;
 }
 
+/** A session as a whole, with the endpoint of its last turn. */
+export interface ToldSession extends SessionState, TurnNews {}
+
 /** Update of a replica about itself. */
 export interface UpdateBody {
   readonly kind: 'update';
@@ -72,10 +75,25 @@ export interface UpdateBody {
   readonly learned: Uint8Array | undefined;
 }
 
-/** Request of one replica to another for a full update and, with `index`, for the prefix index. */
+/** Request of one replica to another for a full update, and for what is true of the following. */
 export interface RequestBody {
   readonly kind: 'request';
+  /** The prefix index. */
   readonly index: boolean;
+  /** All sessions. */
+  readonly sessions: boolean;
+}
+
+/** A piece of the sessions of a replica, for one that joins. */
+export interface SessionsBody {
+  readonly kind: 'sessions';
+  /** As in an update. */
+  readonly seedCheck: number;
+  /** Whether no piece follows. */
+  readonly last: boolean;
+  /** Whether the sender was told those of its own peers before, or had none. */
+  readonly joined: boolean;
+  readonly sessions: readonly ToldSession[];
 }
 
 /** A part of the prefix index, as it was at the update of the same sequence or later. */
@@ -95,11 +113,12 @@ export interface PieceBody {
 export type Update = Envelope & UpdateBody;
 export type SnapshotRequest = Envelope & RequestBody;
 export type IndexPiece = Envelope & PieceBody;
-export type MessageBody = UpdateBody | RequestBody | PieceBody;
+export type SessionsPiece = Envelope & SessionsBody;
+export type MessageBody = UpdateBody | RequestBody | PieceBody | SessionsBody;
 export type Message = Envelope & MessageBody;
 
 /** Raised when older messages would be misread, or their block hashes name other blocks. */
-const VERSION = 4;
+const VERSION = 5;
 /** Flag of a message that ends with a MAC. */
 const SIGNED = 1;
 /** Bytes of a MAC: HMAC-SHA-256, cut (RFC 2104, section 5). */
@@ -110,6 +129,10 @@ const TIME_MS_MAX = 8.64e15;
 const COUNT_MAX = Number.MAX_SAFE_INTEGER;
 /** Tokens of one turn: sums of them stay within 32 bits. */
 const TURN_TOKENS_MAX = 2 ** 24;
+/** As the fields of the core hold them. */
+const AGE_MS_MAX = 2 ** 31 - 1;
+const IDLE_MAX = 2 ** 16 - 1;
+const PEER_MAX = 2 ** 31 - 1;
 
 /** Bytes of a block of SHA-256. */
 const BLOCK_BYTES = 64;
@@ -136,7 +159,13 @@ function macOf({ inner, outer }: MessageKey, bytes: Uint8Array): Buffer {
   return hash('sha256', Buffer.concat([outer, digest]), 'buffer').subarray(0, MAC_BYTES);
 }
 
-const KINDS = ['update', 'request', 'piece'] as const;
+const KINDS = ['update', 'request', 'piece', 'sessions'] as const;
+/** What a request asks for. */
+const INDEX = 1;
+const SESSIONS = 2;
+/** What a piece of sessions is. */
+const LAST_PIECE = 1;
+const JOINED = 2;
 const FULL = 1;
 const LEAVES = 2;
 const PARENT = 1;
@@ -146,12 +175,18 @@ const TURN_BEGINS = 1;
 const TURN_BEFORE = 2;
 const TURN_EARLY = 4;
 const TURN_PREFIX = 8;
+const TURN_NAMED = 16;
+/** What a session is beside. */
+const SESSION_WAITS = 1;
+const SESSION_LAPSED = 2;
+const SESSION_FORGOTTEN = 4;
 /** Least bytes of the parts of a message, to bound their number by the bytes that are there. */
 const LOAD_BYTES = 16;
 const PLACEMENT_BYTES = 10;
 const EJECTION_BYTES = 9;
 const SPENDING_BYTES = 9;
 const TURN_BYTES = 19;
+const SESSION_BYTES = TURN_BYTES + 4;
 
 const LOAD_FIELDS = ['requests', 'tokens', 'prefill', 'prompt', 'output', 'pending', 'held', 'charged'] as const;
 
@@ -167,7 +202,8 @@ export function encodeMessage(message: Message, key?: MessageKey): Uint8Array {
   to.float(message.sentAtMs);
   to.text(message.to);
   if (message.kind === 'update') writeUpdate(to, message);
-  else if (message.kind === 'request') to.byte(Number(message.index));
+  else if (message.kind === 'request') to.byte((message.index ? INDEX : 0) | (message.sessions ? SESSIONS : 0));
+  else if (message.kind === 'sessions') writeSessions(to, message);
   else writePiece(to, message);
   if (key !== undefined) to.raw(macOf(key, to.written));
   return to.written.slice();
@@ -202,12 +238,13 @@ function writeUpdate(to: WireWriter, update: Update): void {
 }
 
 function writeTurn(to: WireWriter, turn: TurnNews): void {
-  const { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared } = turn;
+  const { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared, named } = turn;
   const flags =
     (begins ? TURN_BEGINS : 0) |
     (before === 0n ? 0 : TURN_BEFORE) |
     (earlyAnchor === 0n ? 0 : TURN_EARLY) |
-    (prefix === 0n ? 0 : TURN_PREFIX);
+    (prefix === 0n ? 0 : TURN_PREFIX) |
+    (named ? TURN_NAMED : 0);
   to.byte(flags);
   to.word(endpoint);
   to.word(anchor);
@@ -216,6 +253,25 @@ function writeTurn(to: WireWriter, turn: TurnNews): void {
   if (prefix !== 0n) to.word(prefix);
   to.number(tokens);
   to.number(shared);
+}
+
+function writeSessions(to: WireWriter, { seedCheck, last, joined, sessions }: SessionsPiece): void {
+  to.number(seedCheck);
+  to.byte((last ? LAST_PIECE : 0) | (joined ? JOINED : 0));
+  to.number(sessions.length);
+  for (const session of sessions) {
+    const { waits, lapsedAfter, forgotten } = session;
+    writeTurn(to, session);
+    to.byte(
+      (waits ? SESSION_WAITS : 0) |
+        (lapsedAfter === undefined ? 0 : SESSION_LAPSED) |
+        (forgotten ? SESSION_FORGOTTEN : 0),
+    );
+    to.byte(session.turns);
+    to.number(session.ageMs);
+    to.number(session.peer);
+    if (lapsedAfter !== undefined) to.number(lapsedAfter);
+  }
 }
 
 function writePlacement(to: WireWriter, { endpoint, parent, hashes, tail }: Placement): void {
@@ -254,15 +310,17 @@ export function decodeMessage(bytes: Uint8Array, key?: MessageKey): Message {
     sentAtMs: amount(from, 'sentAtMs', TIME_MS_MAX),
     to: from.text(),
   };
-  const message =
-    kind === 'update'
-      ? readUpdate(from, envelope)
-      : kind === 'request'
-        ? ({ kind, ...envelope, index: from.byte() !== 0 } as const)
-        : readPiece(from, envelope);
+  const message = READERS[kind](from, envelope);
   if (from.left > 0) throw new WireError(`${from.left} bytes too many`);
   return message;
 }
+
+const READERS: Readonly<Record<Message['kind'], (from: WireReader, envelope: Envelope) => Message>> = {
+  update: readUpdate,
+  request: readRequest,
+  piece: readPiece,
+  sessions: readSessions,
+};
 
 /** A message without its MAC. */
 function signedPart(bytes: Uint8Array, key: MessageKey | undefined): Uint8Array {
@@ -319,7 +377,35 @@ function readTurn(from: WireReader): TurnNews {
   const [before, earlyAnchor, prefix] = [wordIf(TURN_BEFORE), wordIf(TURN_EARLY), wordIf(TURN_PREFIX)];
   const [tokens, shared] = [count(from, 'tokens', TURN_TOKENS_MAX), count(from, 'shared', TURN_TOKENS_MAX)];
   if (shared > tokens) throw new WireError(`shared is ${shared}, and the turn has ${tokens} tokens`, 'value');
-  return { begins: (flags & TURN_BEGINS) !== 0, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared };
+  const [begins, named] = [(flags & TURN_BEGINS) !== 0, (flags & TURN_NAMED) !== 0];
+  return { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared, named };
+}
+
+function readRequest(from: WireReader, envelope: Envelope): SnapshotRequest {
+  const asked = from.byte();
+  return { kind: 'request', ...envelope, index: (asked & INDEX) !== 0, sessions: (asked & SESSIONS) !== 0 };
+}
+
+function readSessions(from: WireReader, envelope: Envelope): SessionsPiece {
+  const [seedCheck, is] = [from.number(), from.byte()];
+  const [last, joined] = [(is & LAST_PIECE) !== 0, (is & JOINED) !== 0];
+  const sessions = list(from, SESSION_BYTES, () => readSession(from));
+  return { kind: 'sessions', ...envelope, seedCheck, last, joined, sessions };
+}
+
+function readSession(from: WireReader): ToldSession {
+  const turn = readTurn(from);
+  const [is, turns] = [from.byte(), from.byte()];
+  const [ageMs, peer] = [count(from, 'ageMs', AGE_MS_MAX), count(from, 'peer', PEER_MAX)];
+  return {
+    ...turn,
+    turns,
+    ageMs,
+    peer,
+    waits: (is & SESSION_WAITS) !== 0,
+    lapsedAfter: (is & SESSION_LAPSED) === 0 ? undefined : count(from, 'lapsedAfter', IDLE_MAX),
+    forgotten: (is & SESSION_FORGOTTEN) !== 0,
+  };
 }
 
 function readLearned(from: WireReader): Uint8Array | undefined {

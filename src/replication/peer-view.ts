@@ -114,6 +114,11 @@ export class PeerView {
     return { ignored: false, appeared, gap, spent: takeSpent(peer, update) };
   }
 
+  /** Names of the live peers. */
+  liveNames(): string[] {
+    return [...this.#peers.values()].filter(({ live }) => live).map(({ replica }) => replica);
+  }
+
   /** Notes that the prefix index of the peer at its update `sequence` has been taken over. */
   completed(replica: string, epoch: number, sequence: number): void {
     const peer = this.#peers.get(processOf({ replica, epoch }));

@@ -1,6 +1,6 @@
 import type { ExportedSegment } from '../core/index-export.js';
 import type { LoadSum } from './endpoint-sums.js';
-import type { EjectionNews, LoadRow, Placement, Spending, TurnNews } from './messages.js';
+import type { EjectionNews, LoadRow, Placement, Spending, ToldSession, TurnNews } from './messages.js';
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
@@ -30,6 +30,12 @@ export interface ReplicatedPool {
   applyTurns(replica: string, turns: readonly TurnNews[]): void;
   /** A peer is gone, or turns of it were missed: those in flight there are no longer. */
   forgetTurns(replica: string): void;
+  /** Whether sessions are counted here. */
+  countsSessions(): boolean;
+  /** All sessions in pieces of a bounded length, each as it is when its piece is read. */
+  exportSessions(): Iterator<readonly ToldSession[], void>;
+  /** Takes sessions of a peer that are not known here. */
+  learnSessions(replica: string, sessions: readonly ToldSession[]): void;
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;

@@ -15,6 +15,9 @@ export interface ReplicationCounts {
   lostTurns: number;
   snapshotsSent: number;
   snapshotsTaken: number;
+  /** Sessions that were told replicas as they joined, and those that this one was told. */
+  sessionsSent: number;
+  sessionsTaken: number;
 }
 
 export function noCounts(): ReplicationCounts {
@@ -30,5 +33,7 @@ export function noCounts(): ReplicationCounts {
     lostTurns: 0,
     snapshotsSent: 0,
     snapshotsTaken: 0,
+    sessionsSent: 0,
+    sessionsTaken: 0,
   };
 }

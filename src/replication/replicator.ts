@@ -22,6 +22,7 @@ import type { ReplicatedPool } from './replicated-pool.js';
 import { noCounts } from './replication-counts.js';
 import { type ReplicationLog, ReplicationReports } from './replication-reports.js';
 import { decodeSegments, encodeSegments } from './segment-records.js';
+import { SessionJoin } from './session-join.js';
 import { Snapshots } from './snapshots.js';
 import { ToldLoads } from './told-loads.js';
 import { HASHES_MAX, pieces, unique } from './update-lists.js';
@@ -71,6 +72,7 @@ export class Replicator {
   readonly #options: ReplicatorOptions;
   readonly #view = new PeerView();
   readonly #snapshots = new Snapshots();
+  readonly #sessions: SessionJoin;
   readonly #told = new ToldLoads();
   readonly #freshness: MessageFreshness;
   readonly #pace: ExchangePace;
@@ -96,6 +98,8 @@ export class Replicator {
     this.#freshness = new MessageFreshness(options.key !== undefined);
     this.#pace = new ExchangePace(options.cpuShare ?? 1);
     this.#reports = new ReplicationReports(options.log);
+    const send = (body: MessageBody, to: string) => this.#send(body, to);
+    this.#sessions = new SessionJoin({ ...options, counts: this.counts, send });
     this.#workMs = options.workMs ?? (() => performance.now());
     this.#random = options.random ?? Math.random;
     if (!options.sharesIndex) this.#snapshots.settle();
@@ -129,9 +133,9 @@ export class Replicator {
     return this.#live;
   }
 
-  /** Whether a prefix index of a peer has been taken over, or there was none to be had. */
+  /** Whether prefix index and sessions of a peer have been taken over, or there were none to be had. */
   get joined(): boolean {
-    return this.#snapshots.joined;
+    return this.#snapshots.joined && this.#sessions.joined;
   }
 
   /** Sends a full update on a new connection: earlier messages may have been lost. */
@@ -145,12 +149,14 @@ export class Replicator {
 
   /** Notes that no other replica listens, so the start waits for no index. */
   alone(): void {
-    if (this.#live === 0) this.#snapshots.settle();
+    if (this.#live > 0) return;
+    this.#snapshots.settle();
+    this.#sessions.settle();
   }
 
   /**
    * Sends an update, frees the load of silent peers, and asks for missing updates.
-   * @returns whether there was news of this replica
+   * @returns whether there was news of this replica, or a piece of its sessions
    */
   tick(nowMs: number): boolean {
     const began = this.#workMs();
@@ -162,10 +168,11 @@ export class Replicator {
     }
     this.#applyLoads();
     this.#ask();
+    const isTelling = this.#sessions.tick(() => this.#view.liveNames(), nowMs);
     this.#pace.spent(this.#workMs() - began);
     this.#pace.look(nowMs);
     this.#reports.cost(this.#pace, nowMs);
-    return isNews;
+    return isNews || isTelling;
   }
 
   /** Sends the last update, after which peers free the load of this replica at once. */
@@ -284,6 +291,7 @@ export class Replicator {
     if (message === undefined) return;
     if (message.kind === 'update') this.#receiveUpdate(message);
     else if (message.kind === 'request') void this.#answer(message);
+    else if (message.kind === 'sessions') this.#sessions.receive(message, nowMs);
     else void this.#receivePiece(message);
   }
 
@@ -337,7 +345,7 @@ export class Replicator {
 
   /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */
   #askForLoads(replica: string): void {
-    this.#send({ kind: 'request', index: false }, replica);
+    this.#send({ kind: 'request', index: false, sessions: false }, replica);
   }
 
   #applyLoads(): void {
@@ -366,13 +374,14 @@ export class Replicator {
     if (replica === undefined) return;
     // The first index includes every placement up to now, so gaps before this request need no second index.
     if (!this.#snapshots.joined) this.#view.completedAll();
-    this.#send({ kind: 'request', index: true }, replica);
+    this.#send({ kind: 'request', index: true, sessions: false }, replica);
   }
 
   /** Sends a full update, and the prefix index in pieces, to the replica that asked. One index at a time. */
-  async #answer({ replica, index }: SnapshotRequest): Promise<void> {
+  async #answer({ replica, index, sessions }: SnapshotRequest): Promise<void> {
     const { pool, log } = this.#options;
     this.#fullMs = Number.NEGATIVE_INFINITY;
+    if (sessions) this.#sessions.asked(replica);
     if (!index || this.#exporting || !this.#options.sharesIndex) return;
     this.#exporting = true;
     this.counts.snapshotsSent++;

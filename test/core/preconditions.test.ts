@@ -146,6 +146,8 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   sessionsForgotten: ['the slot is one of the pool', SLOT, 1],
   sessionsHosted: ['the slot is one of the pool', SLOT],
   sessionsGive: ['`usable` is a share above 0', 0, 0, -1, 0],
+  sessionImport: ['the tag of a peer has 31 bits', 0x8000_0000, 0],
+  sessionExport: ['the number is one of a session', 0],
   sessionsHear: ['the tag of a peer has 31 bits', 0x8000_0000, 0],
   sessionsKeptFor: ['the class is one of the sessions', 3],
   sessionsLeave: ['the slot is one of the pool', SLOT],

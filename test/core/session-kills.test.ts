@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { CapacityGate } from '../../dist/src/core/capacity-gate.js';
 import { CORE } from '../../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, Decider, loadCoreModule } from '../../dist/src/core/index.js';
+import { SessionNews } from '../../dist/src/core/session-news.js';
 import { WaitSlots } from '../../dist/src/core/wait-slots.js';
 import { describedRequest, makeGate } from './gate-pool.ts';
 import { attachCounted, Killed, ownAreas, type Stores } from './killed-at-store.ts';
@@ -104,6 +105,14 @@ interface Act {
   readonly act: (shard: Shard, charge: Charge) => void;
 }
 
+/** Takes a session that a peer tells, used between others of its endpoint. */
+function learn({ core, now }: Shard, { isLapsed = false, isRunning = false }): void {
+  const told = { before: 0n, anchor: 1n << 50n, earlyAnchor: 1n << 51n, prefix: 5n, named: false, waits: false };
+  const size = { tokens: 12 * BLOCK, shared: 2 * BLOCK, turns: 2, ageMs: 4, forgotten: false, peer: 0 };
+  const place = { slot: 0, generation: 1, begins: isRunning, lapsedAfter: isLapsed ? 3 : undefined };
+  expect(new SessionNews(core).learn({ ...told, ...size, ...place }, 7, now)).toBe(true);
+}
+
 const ACTS: readonly Act[] = [
   { name: 'the first turn of a session', act: (shard) => shard.turn({ session: 7, blocks: 20 }, 0) },
   { name: 'a turn of a session at its home', act: (shard) => shard.turn({ session: 2, blocks: 30 }, 0) },
@@ -111,6 +120,12 @@ const ACTS: readonly Act[] = [
   { name: 'a turn of a session that goes elsewhere', act: (shard) => shard.turn({ session: 2, blocks: 30 }, 1) },
   { name: 'a fork of a running session', act: (shard) => shard.turn({ session: 6, blocks: 69 }, 1) },
   { name: 'a request without a session', act: (shard) => shard.turn({ session: 8, blocks: 1 }, 0) },
+  {
+    name: 'a lapsed session that a peer tells, behind a protected one',
+    act: (shard) => learn(shard, { isLapsed: true }),
+  },
+  { name: 'an idle session that a peer tells', act: (shard) => learn(shard, {}) },
+  { name: 'a session with a turn in flight that a peer tells', act: (shard) => learn(shard, { isRunning: true }) },
   { name: 'a turn that pushes others out', act: (shard) => shard.turn({ session: 7, blocks: 60 }, 0) },
   {
     name: 'the end of a turn whose answer pushes others out',

@@ -1,94 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
-import { type PlacedTurn, SessionNews } from '../../dist/src/core/session-news.js';
-import { makeGate } from './gate-pool.ts';
-import { scorer } from './pool.ts';
-
-const BLOCK = 64;
-/** Tokens of the cache of each endpoint. */
-const CACHE = 100 * BLOCK;
-const IDLE = { waiting: 0, running: 0, kvUsage: 0, blockTokens: BLOCK, blockCount: 100 };
-const RULE = { mode: 'on', smallPrompt: 0.02, stretch: 0, maxWaitMs: 300_000 } as const;
-
-/** A text: each word stands for a block. */
-function wordsOf(name: number, count: number): readonly number[] {
-  return Array.from({ length: count }, (_, i) => name * 1_000 + i);
-}
-
-/** One of two replicas over the same endpoints, which have the same slots at both. */
-class Replica {
-  readonly pool;
-  readonly news: SessionNews;
-  readonly #shard;
-  #now = 1_000;
-
-  constructor(tag: number, { endpoints = 2, share = 1 } = {}) {
-    const operations = [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), scorer('OP_PICK_MAX_SCORE', 1, 1)];
-    const idle = Array.from({ length: endpoints }, () => IDLE);
-    this.pool = makeGate({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, idle, operations);
-    this.pool.programs.publish(0, operations, { inserts: true });
-    this.pool.gate.configure({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, BLOCK, share, this.#now);
-    expect(this.pool.gate.sessions.configure(RULE)).toBe(true);
-    this.#shard = this.pool.shard(1);
-    this.news = new SessionNews(this.pool.control);
-    expect(this.news.begin()).toBe(true);
-    this.tag = tag;
-  }
-
-  readonly tag: number;
-
-  /** A turn with this prompt on one of the endpoints. */
-  begin(words: readonly number[], subset?: readonly number[]) {
-    const { core } = this.#shard;
-    const at = core.call.hashesAddress() >>> 0;
-    let hash = 7n;
-    for (const [i, word] of words.entries()) {
-      hash = BigInt.asUintN(64, (hash ^ BigInt(word)) * 0x9e37_79b9_7f4a_7c15n + 0x1234_5678_9abcn);
-      core.view.setBigUint64(at + 8 * i, hash, true);
-    }
-    const size = { blocks: words.length, promptTokens: words.length * BLOCK };
-    const { slots, ticket, ticketGeneration } = this.#shard.decide({ ...size, nowMs: this.#now++, subset });
-    return { slot: slots[0]!, ticket, generation: ticketGeneration };
-  }
-
-  end({ ticket, generation }: { ticket: number; generation: number }, tokens = 0): void {
-    this.#shard.decider.complete(ticket, generation, tokens, this.#now++);
-    this.#shard.decider.release(ticket, generation);
-  }
-
-  /** Passes the news to another replica. @returns what it was */
-  tell(other: Replica): PlacedTurn[] {
-    const told: PlacedTurn[] = [];
-    expect(this.news.drain((turn) => told.push(turn))).toBe(0);
-    for (const turn of told) expect(other.news.hear(turn, this.tag, this.#now)).toBe(true);
-    return told;
-  }
-
-  used(slot: number): number {
-    return this.pool.gate.sessions.usedTokens(slot);
-  }
-
-  /** Pauses that have ended. */
-  get pauses(): number {
-    return this.pool.gate.sessions.pauses().count;
-  }
-
-  get counts() {
-    return this.pool.gate.sessions.counts();
-  }
-
-  elsewhere(entry: number): boolean {
-    return this.pool.control.call.sessionIsElsewhere(entry) !== 0;
-  }
-
-  check(): void {
-    expect([this.pool.control.call.sessionsCheck(), this.pool.control.call.turnsCheck()]).toEqual([0, 0]);
-  }
-}
+import type { PlacedTurn } from '../../dist/src/core/session-news.js';
+import { BLOCK, CACHE, RULE, SessionReplica, wordsOf } from './session-replica.ts';
 
 /** Two replicas; a turn of a session that its endpoint has forgotten waits at the first, which has not told it yet. */
-function replicasWithAHeldTurn(): readonly [Replica, Replica] {
-  const [first, second] = [new Replica(1, { endpoints: 1 }), new Replica(2, { endpoints: 1 })];
+function replicasWithAHeldTurn(): readonly [SessionReplica, SessionReplica] {
+  const [first, second] = [new SessionReplica(1, { endpoints: 1 }), new SessionReplica(2, { endpoints: 1 })];
   first.end(first.begin(wordsOf(1, 40)));
   first.end(first.begin(wordsOf(2, 60)), 10 * BLOCK);
   first.tell(second);
@@ -98,7 +15,7 @@ function replicasWithAHeldTurn(): readonly [Replica, Replica] {
 
 describe('sessions of replicas', () => {
   it('a turn at a peer counts on its endpoint here, from its begin on and with its answer', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     const charge = first.begin(wordsOf(1, 20), [1]);
     expect(first.tell(second).map(({ begins, slot, tokens }) => [begins, slot, tokens])).toEqual([
       [true, 1, 20 * BLOCK],
@@ -113,7 +30,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a turn at a peer is not forgotten, however full the cache is', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 60), [0]);
     first.begin(wordsOf(2, 60), [0]);
     first.tell(second);
@@ -152,7 +69,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a session that lapses at a peer is protected here no longer', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     expect(first.pool.gate.sessions.configure({ ...RULE, idleLeaseMs: 10_000 })).toBe(true);
     first.end(first.begin(wordsOf(1, 20), [1]));
     first.tell(second);
@@ -164,7 +81,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a turn at a peer is over with the endpoint on which it runs', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 20), [1]);
     first.tell(second);
     second.pool.control.call.sessionsLeave(1);
@@ -173,7 +90,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a session that returns to another replica is recognised there and goes to its home', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     // Others need more than the caches: in a pool with room to spare the profile alone decides.
     first.begin(wordsOf(2, 250), [0]);
     first.end(first.begin(wordsOf(3, 70), [1]));
@@ -193,7 +110,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a further prompt of a session with a turn in flight at a peer is a fork', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 20), [1]);
     first.tell(second);
     second.begin(wordsOf(1, 24), [1]);
@@ -202,7 +119,7 @@ describe('sessions of replicas', () => {
   });
 
   it('turns of both replicas fill one cache: a turn without room waits', () => {
-    const [first, second] = [new Replica(1, { endpoints: 1 }), new Replica(2, { endpoints: 1 })];
+    const [first, second] = [new SessionReplica(1, { endpoints: 1 }), new SessionReplica(2, { endpoints: 1 })];
     first.end(first.begin(wordsOf(1, 60)));
     expect(second.begin(wordsOf(2, 39)).ticket).not.toBe(0);
     first.tell(second);
@@ -212,7 +129,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a replica without its peers fills its share of a cache', () => {
-    const half = new Replica(1, { endpoints: 1, share: 0.5 });
+    const half = new SessionReplica(1, { endpoints: 1, share: 0.5 });
     half.begin(wordsOf(1, 46));
     half.begin(wordsOf(2, 10));
     expect(half.counts.looks).toMatchObject({ room: 1, none: 1 });
@@ -220,7 +137,7 @@ describe('sessions of replicas', () => {
   });
 
   it('the turns of a peer that is gone are no longer in flight', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 20), [0]);
     first.begin(wordsOf(2, 20), [1]);
     first.tell(second);
@@ -231,7 +148,7 @@ describe('sessions of replicas', () => {
   });
 
   it('a turn at a peer of which no end is heard for ten minutes counts as ended', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 20), [0]);
     first.tell(second);
     second.pool.gate.sessions.tick(600_000);
@@ -241,7 +158,7 @@ describe('sessions of replicas', () => {
   });
 
   it('news that comes twice, or of which the begin was lost, changes nothing but the order of use', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.end(first.begin(wordsOf(1, 20), [1]), 10);
     const told: PlacedTurn[] = [];
     first.news.drain((turn) => told.push(turn));
@@ -251,7 +168,7 @@ describe('sessions of replicas', () => {
   });
 
   it('news of an endpoint that has left here is passed over', () => {
-    const [first, second] = [new Replica(1), new Replica(2)];
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.end(first.begin(wordsOf(1, 20), [1]));
     const told: PlacedTurn[] = [];
     first.news.drain((turn) => told.push(turn));
@@ -260,7 +177,7 @@ describe('sessions of replicas', () => {
   });
 
   it('news that is not read in time is counted as lost', () => {
-    const replica = new Replica(1);
+    const replica = new SessionReplica(1);
     for (let i = 0; i < CORE.SESSION_NEWS; i++) replica.end(replica.begin(wordsOf(1, 20)));
     let read = 0;
     const lost = replica.news.drain(() => read++);

@@ -93,7 +93,7 @@ describe.skipIf(skipReason !== '')(`four pickers behind round robin${skipReason}
     expect(apart).toBeLessThan(0.97 * one);
   }, 180_000);
 
-  it('four that share recognise every later turn of an agent, whichever of them it comes to', async () => {
+  it('four that share recognise every later turn of an agent, whichever it comes to, and so does one that joins', async () => {
     const shadow = 'featureGates: [flowControl]\nflowControl: {sessions: {mode: shadow}}\n';
     const four = await start(4, 'sessions', shadow);
     const turnsOf = async (how: string) => {
@@ -112,5 +112,12 @@ describe.skipIf(skipReason !== '')(`four pickers behind round robin${skipReason}
     await hitRate(four, 'agents', ended);
     expect(await turnsOf('how="new"')).toBe(CONVERSATIONS);
     expect(await turnsOf('how="prompt"')).toBe(CONVERSATIONS * (TURNS - 1));
+    // A fifth one knows them from its start.
+    const late = await ReplicaProcess.create('sessions-late', nats.port, 'sessions', true, shadow);
+    started.push(late);
+    await late.start();
+    for (let i = 0; i < CONVERSATIONS; i++)
+      await askAndEnd(late.client, `agents ${i} tells: ${TURN.repeat(TURNS + 1)}`);
+    expect(await metric(late.metricsPort, 'pointsman_session_turns_total', 'how="prompt"')).toBe(CONVERSATIONS);
   }, 180_000);
 });

@@ -182,6 +182,9 @@ class Node implements ReplicatedPool, ReplicaLink {
   turns = () => 0;
   applyTurns = () => undefined;
   forgetTurns = () => undefined;
+  countsSessions = () => false;
+  exportSessions = () => [][Symbol.iterator]();
+  learnSessions = () => undefined;
   ejections = () => [];
   ejected = () => [];
   spendings = () => [];

@@ -32,7 +32,10 @@ const placement = fc.record({
 });
 const hash = fc.option(word, { nil: 0n });
 const turn = fc
-  .record({ begins: fc.boolean(), endpoint: word, before: hash, anchor: word, earlyAnchor: hash, prefix: hash })
+  .record({
+    ...{ begins: fc.boolean(), endpoint: word, before: hash, anchor: word, earlyAnchor: hash, prefix: hash },
+    named: fc.boolean(),
+  })
   .chain((each) =>
     fc
       .tuple(fc.nat(2 ** 24), fc.nat(2 ** 24))
@@ -52,7 +55,26 @@ const update = fc.record({
   turns: fc.array(turn, { maxLength: 5 }),
   learned: fc.option(fc.uint8Array({ minLength: 1, maxLength: 50 }), { nil: undefined }),
 });
-const request = fc.record({ kind: fc.constant('request' as const), ...envelope, index: fc.boolean() });
+const request = fc.record({
+  kind: fc.constant('request' as const),
+  ...envelope,
+  index: fc.boolean(),
+  sessions: fc.boolean(),
+});
+const session = fc
+  .tuple(
+    turn,
+    fc.record({
+      ...{ turns: fc.nat(255), ageMs: count, peer: count, waits: fc.boolean(), forgotten: fc.boolean() },
+      lapsedAfter: fc.option(fc.nat(65_535), { nil: undefined }),
+    }),
+  )
+  .map(([told, state]) => ({ ...told, ...state }));
+const sessions = fc.record({
+  kind: fc.constant('sessions' as const),
+  ...envelope,
+  ...{ seedCheck: count, last: fc.boolean(), joined: fc.boolean(), sessions: fc.array(session, { maxLength: 5 }) },
+});
 const piece = fc.record({
   kind: fc.constant('piece' as const),
   ...envelope,
@@ -63,8 +85,12 @@ const piece = fc.record({
   segments: fc.uint8Array({ maxLength: 100 }),
 });
 const ROW = { endpoint: 1n, requests: 1, tokens: 1, prefill: 1, prompt: 1, output: 1, pending: 1, held: 1, charged: 1 };
-const TURN = { begins: true, endpoint: 1n, before: 1n, anchor: 2n, earlyAnchor: 3n, prefix: 4n, tokens: 9, shared: 5 };
-const message: fc.Arbitrary<Message> = fc.oneof(update, request, piece);
+const TURN = {
+  ...{ begins: true, endpoint: 1n, before: 1n, anchor: 2n, earlyAnchor: 3n, prefix: 4n, tokens: 9, shared: 5 },
+  named: false,
+};
+const STATE = { turns: 2, ageMs: 60_000, peer: 0, waits: false, forgotten: false, lapsedAfter: undefined };
+const message: fc.Arbitrary<Message> = fc.oneof(update, request, piece, sessions);
 
 describe('messages of replicas', () => {
   it('every message is read as it was written', () => {
@@ -87,9 +113,9 @@ describe('messages of replicas', () => {
 
   it('arbitrary bytes are a message or a WireError, and take no more memory than they have', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(2), (bytes, kind) => {
+      fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(3), (bytes, kind) => {
         try {
-          decodeMessage(Uint8Array.of(4, 0, kind, ...bytes));
+          decodeMessage(Uint8Array.of(5, 0, kind, ...bytes));
         } catch (error) {
           expect(error).toBeInstanceOf(WireError);
         }
@@ -148,8 +174,25 @@ describe('messages of replicas', () => {
     expect(() => decodeMessage(bytes)).toThrow(new RegExp(`^${field} is .*(at most|must be from 0)`));
   });
 
+  it.each([
+    ['ageMs', { ageMs: 2 ** 31 }],
+    ['peer', { peer: 2 ** 31 }],
+    ['lapsedAfter', { lapsedAfter: 65_536 }],
+  ])('a session whose %s cannot be is refused, and the reason names the field', (field, parts) => {
+    const head = { replica: 'a', epoch: 1, serial: 1, sentAtMs: 1, to: 'b', kind: 'sessions' as const, seedCheck: 1 };
+    const bytes = encodeMessage({ ...head, last: true, joined: true, sessions: [{ ...TURN, ...STATE, ...parts }] });
+    expect(() => decodeMessage(bytes)).toThrow(new RegExp(`^${field} is .*at most`));
+  });
+
+  it('a piece of 256 sessions of 60,000 tokens takes less than 13 KiB', () => {
+    const head = { replica: 'a', epoch: 1, serial: 1, sentAtMs: 1, to: 'b', kind: 'sessions' as const, seedCheck: 1 };
+    const turn = { ...TURN, before: 0n, tokens: 60_000, shared: 15_000 };
+    const piece = Array.from({ length: 256 }, () => ({ ...turn, ...STATE }));
+    expect(encodeMessage({ ...head, last: false, joined: true, sessions: piece }).length).toBeLessThan(13 * 1024);
+  });
+
   it('a message of another version is refused with both versions', () => {
-    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 4 is expected');
+    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 5 is expected');
   });
 
   it('a turn that shares more than it has is refused', () => {

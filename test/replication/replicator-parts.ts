@@ -4,6 +4,7 @@ import type {
   LoadRow,
   Message,
   Spending,
+  ToldSession,
   TurnNews,
   UpdateBody,
 } from '../../dist/src/replication/messages.js';
@@ -26,6 +27,15 @@ export class HeardPool implements ReplicatedPool {
   readonly turnsHeard: (readonly [replica: string, anchor: bigint])[] = [];
   readonly forgotten: string[] = [];
 
+  /** Pieces of the sessions for peers; undefined = none are counted. */
+  pieces: (readonly ToldSession[])[] | undefined;
+  /** Sessions that peers told as a whole, with their peers. */
+  readonly learnt: (readonly [replica: string, session: ToldSession])[] = [];
+
+  countsSessions = () => this.pieces !== undefined;
+  exportSessions = () => (this.pieces ?? [])[Symbol.iterator]();
+  learnSessions: ReplicatedPool['learnSessions'] = (replica, sessions) =>
+    void this.learnt.push(...sessions.map((session) => [replica, session] as const));
   changed = () => false;
   loads = (): Iterable<LoadRow> => [];
   placements: ReplicatedPool['placements'] = () => 0;

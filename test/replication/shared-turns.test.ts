@@ -3,7 +3,17 @@ import { decodeMessage, encodeMessage, type TurnNews } from '../../dist/src/repl
 import { replicaAt, updateOf } from './replicator-parts.ts';
 
 function turnOf(anchor: bigint): TurnNews {
-  return { begins: true, endpoint: 1n, before: 0n, anchor, earlyAnchor: 0n, prefix: 0n, tokens: 100, shared: 0 };
+  return {
+    begins: true,
+    endpoint: 1n,
+    before: 0n,
+    anchor,
+    earlyAnchor: 0n,
+    prefix: 0n,
+    tokens: 100,
+    shared: 0,
+    named: false,
+  };
 }
 
 describe('turns of sessions between replicas', () => {

@@ -22,6 +22,8 @@ export interface ReplicationFigures {
     readonly lostTurns: number;
     readonly snapshotsSent: number;
     readonly snapshotsTaken: number;
+    readonly sessionsSent: number;
+    readonly sessionsTaken: number;
   };
   readonly intervalMs: number;
   readonly leastBlocks: number;
@@ -56,6 +58,12 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'Prefix indexes sent to and taken over from other replicas.',
     'snapshotsSent',
     'snapshotsTaken',
+  );
+  bothWays(
+    'sessions',
+    'Sessions told to other replicas as they joined, and told by one of them as this one did.',
+    'sessionsSent',
+    'sessionsTaken',
   );
   counter('gaps', 'Gaps in the updates of other replicas.', ({ gaps }) => gaps);
   exposition.addCounter({

@@ -8,10 +8,13 @@ import { peerTag, SessionNews } from '../../core/session-news.js';
 import { endpointKey } from '../../replication/endpoint-key.js';
 import type { LoadSum } from '../../replication/endpoint-sums.js';
 import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
-import type { EjectionNews, LoadRow, Placement, Spending, TurnNews } from '../../replication/messages.js';
+import type { EjectionNews, LoadRow, Placement, Spending, ToldSession, TurnNews } from '../../replication/messages.js';
 import type { ReplicatedPool } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
+
+/** Sessions of one piece: some 12 KiB, and half a millisecond to read or to enter. */
+const SESSIONS_AT_ONCE = 256;
 
 /** State that replicas share beside load and prompts. */
 export type SharedState = Pick<
@@ -161,6 +164,35 @@ export class PoolReplica implements ReplicatedPool {
 
   forgetTurns(replica: string): void {
     this.#writes.run(() => this.#turns.peerGone(peerTag(replica)));
+  }
+
+  countsSessions(): boolean {
+    return this.#turns.isOn;
+  }
+
+  *exportSessions(): Generator<readonly ToldSession[], void> {
+    const known = this.#turns.known();
+    for (let at = 0; at < known.length; at += SESSIONS_AT_ONCE) {
+      yield Array.from(known.subarray(at, at + SESSIONS_AT_ONCE)).flatMap((entry) => this.#told(entry) ?? []);
+    }
+  }
+
+  #told(entry: number): ToldSession | undefined {
+    const placed = this.#turns.session(entry);
+    if (placed === undefined) return undefined;
+    const { slot, generation, ...session } = placed;
+    const followed = this.#bySlot.get(slot);
+    return followed?.generation === generation ? { ...session, endpoint: followed.endpoint } : undefined;
+  }
+
+  learnSessions(replica: string, sessions: readonly ToldSession[]): void {
+    const tag = peerTag(replica);
+    for (const session of sessions) {
+      const followed = this.#byKey.get(session.endpoint);
+      if (followed === undefined) continue;
+      const { slot, generation } = followed;
+      this.#writes.run(() => this.#turns.learn({ ...session, slot, generation }, tag, poolClockMs()));
+    }
   }
 
   ejections(): readonly EjectionNews[] {
