@@ -17,7 +17,7 @@ import { SLOTS } from '../memory';
 import { isTime } from '../preconditions';
 import { sessionBegin, sessionEnd, sessionLapse, sessionsForgotten, sessionTake } from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
-import { cacheTokens } from './sessions-hosts';
+import { cacheTokens, notePick } from './sessions-hosts';
 import {
   IS_NAMED,
   isElsewhere,
@@ -153,6 +153,8 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
   const begins = news.begins != 0;
   if (isElsewhere(session)) sessionEnd(entry, now);
   else if (isKnown && begins) noteReturn(session, now);
+  // As a pick of one's own, so that caches which only peers pick are room for sessions here as well.
+  notePick(news.slot, true);
   sessionBegin(entry, news.slot, news.tokens, news.shared, news.prefix, begins ? tag | PEER_TAG : 0, now);
   if (!isKnown || begins) {
     setAnchors(entry, news.anchor, news.earlyAnchor);

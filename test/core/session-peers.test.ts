@@ -128,6 +128,16 @@ describe('sessions of replicas', () => {
     expect(second.counts.looks.none).toBe(1);
   });
 
+  it('a turn at a peer makes its endpoint one that hosts sessions, whatever it was picked for here', () => {
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
+    const hosts = () => second.pool.control.call.sessionsHosted(1);
+    second.begin(wordsOf(9, 1), [1], { further: true });
+    first.begin(wordsOf(1, 20), [1]);
+    expect(hosts()).toBe(0);
+    first.tell(second);
+    expect(hosts()).toBe(1);
+  });
+
   it('a replica without its peers fills its share of a cache', () => {
     const half = new SessionReplica(1, { endpoints: 1, share: 0.5 });
     half.begin(wordsOf(1, 46));
