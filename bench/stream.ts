@@ -8,6 +8,7 @@ import { createStreamOpener, type StreamOpener } from '../dist/src/ingress/opene
 import { UnreadAnswers, unusableModes } from '../dist/src/ingress/processing-modes.js';
 import type { ProcessStream } from '../dist/src/ingress/transport.js';
 import { createDialects, DEFAULT_PARSERS } from '../dist/src/request/dialects.js';
+import { leftOutHints } from '../dist/src/request/engine-asks.js';
 import { RequestRules } from '../dist/src/request/rules.js';
 import type { RequestRecorder } from '../dist/src/response/recorder.js';
 import type { Charge, Placement } from '../dist/src/scheduling/decision.js';
@@ -144,6 +145,7 @@ export function quietOpener(now: () => number): StreamOpener {
     },
     unreadAnswers: new UnreadAnswers(QUIET, { warn: nothing }),
     unusableModes: unusableModes({ warn: nothing }),
+    leftOutHints: leftOutHints({ warn: nothing }),
     rules: new RequestRules(),
     admission: { admit: () => 'admitted' },
     recorder: QUIET,

@@ -3,6 +3,7 @@ import type { Bounds } from '../contract/bounds.js';
 import type { CurrentSettings } from '../contract/current-settings.js';
 import type { DecideSettings } from '../contract/decide-settings.js';
 import type { ObserveSettings } from '../contract/observe-settings.js';
+import type { RetentionHint } from '../contract/queue-settings.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Evictable, EvictableRequests } from '../flow-control/evictable-requests.js';
 import type { WaitingLine } from '../flow-control/waiting-line.js';
@@ -161,6 +162,8 @@ export interface StreamServices {
   readonly unreadAnswers: UnreadAnswers;
   /** Logs that a proxy sends bodies in a mode of no use. */
   readonly unusableModes: PacedReport<string>;
+  /** Logs that clients have written the member of a retention hint themselves. */
+  readonly leftOutHints: PacedReport<RetentionHint['engine']>;
   /** Uniform in [0, 1). */
   readonly random: () => number;
   readonly log: StreamLog;

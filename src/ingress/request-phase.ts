@@ -329,7 +329,11 @@ export class RequestPhase {
     const { dialect, body } = this.#reader;
     if (retention === undefined || body === undefined || !RETAINABLE.has(dialect?.prompt)) return undefined;
     const edit = retentionEdit(body.chunks, retention);
-    if (edit === undefined) this.#exchange.context.services.recorder.retentionLeftOut();
+    if (edit === undefined) {
+      const { recorder, leftOutHints } = this.#exchange.context.services;
+      recorder.retentionLeftOut();
+      leftOutHints.note(retention.engine);
+    }
     return edit;
   }
 

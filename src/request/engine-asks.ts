@@ -1,5 +1,6 @@
 import type { RetentionHint } from '../contract/queue-settings.js';
 import { PromptKind } from '../core/types.js';
+import { PacedReport } from '../runtime/paced-report.js';
 import { memberRange, wholeBody } from './member-range.js';
 import { type BodyEdit, behindOpeningBrace } from './model-edit.js';
 
@@ -38,6 +39,20 @@ const MEMBERS: Readonly<Record<RetentionHint['engine'], (priority: number) => re
   sglang: (priority) => ['priority', String(priority)],
   dynamo: (priority) => ['nvext', `{"agent_hints":{"priority":${priority}}}`],
 };
+
+/** Turns without a hint, because their clients have written that member: one line a minute, with their number. */
+export function leftOutHints(log: {
+  warn(details: object, message: string): void;
+}): PacedReport<RetentionHint['engine']> {
+  return new PacedReport((engine, count) => {
+    const [member] = MEMBERS[engine](0);
+    log.warn(
+      { member, count, metric: 'pointsman_retention_hints_left_out_total' },
+      'turns have no retention hint, as their clients write its member of the body themselves: take it out of the ' +
+        'clients, or flowControl.sessions.retention out of the configuration (docs/guides/agents.md)',
+    );
+  });
+}
 
 /** Prompts of APIs whose bodies have that member. */
 export const RETAINABLE: ReadonlySet<PromptKind | undefined> = new Set([

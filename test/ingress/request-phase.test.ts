@@ -41,6 +41,18 @@ describe('a request with a body', () => {
     expect(proxy.replies[1]?.endOfStream).toBe(true);
   });
 
+  it('a request with a body that has the member of a retention hint goes on as it is, is counted, and logged once', () => {
+    const retention = { engine: 'sglang', priority: 1 } as const;
+    const shard: FakeShard = new FakeShard({ schedule: () => ({ ...shard.place('10.0.0.1:8000'), retention }) });
+    const own = '{"model":"m","priority":9,"prompt":"hello"}';
+    for (let i = 0; i < 3; i++) {
+      const proxy = shard.open().say(requestHeaders(PATH), requestBody(own));
+      expect(proxy.body('requestBody')).toBe(own);
+    }
+    expect(shard.recorder.calls.filter(([name]) => name === 'retentionLeftOut')).toHaveLength(3);
+    expect(shard.logged).toMatchObject([{ member: 'priority', count: 1 }]);
+  });
+
   it('a request with a body is answered exactly once however many chunks the body has', () => {
     const proxy = new FakeShard().open().say(requestHeaders(PATH));
     for (const byte of BODY) {

@@ -7,6 +7,7 @@ import { UnreadAnswers, unusableModes } from '../../dist/src/ingress/processing-
 import type { ProcessHandler, ProcessStream } from '../../dist/src/ingress/transport.js';
 import type { BodyScanner } from '../../dist/src/request/body-scanner.js';
 import { createDialects, DEFAULT_PARSERS, type ParserName } from '../../dist/src/request/dialects.js';
+import { leftOutHints } from '../../dist/src/request/engine-asks.js';
 import { RequestRules } from '../../dist/src/request/rules.js';
 import type { RequestRecorder, RequestSamples } from '../../dist/src/response/recorder.js';
 import type { ResponseScanner, ResponseScanOptions } from '../../dist/src/response/response-scanner.js';
@@ -402,6 +403,7 @@ export class FakeShard {
       },
       unreadAnswers: new UnreadAnswers(this.recorder, { warn: (details) => this.logged.push(details) }),
       unusableModes: unusableModes({ warn: (details) => this.logged.push(details) }),
+      leftOutHints: leftOutHints({ warn: (details) => this.logged.push(details) }),
       rules: this.rules,
       admission: { admit: () => 'admitted' },
       recorder: this.recorder,

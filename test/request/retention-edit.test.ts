@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { retentionEdit, usageEdit } from '../../dist/src/request/engine-asks.js';
+import { leftOutHints, retentionEdit, usageEdit } from '../../dist/src/request/engine-asks.js';
 import { editAll } from '../../dist/src/request/model-edit.js';
 
 const SGLANG = { engine: 'sglang', priority: 7 } as const;
@@ -44,5 +44,18 @@ describe('the edit that asks an engine to keep blocks', () => {
       stream_options: { include_usage: true },
       priority: 7,
     });
+  });
+});
+
+describe('the log of turns without a retention hint', () => {
+  it('the log of turns without a retention hint has one line a minute, with their number and the member', () => {
+    const lines: object[] = [];
+    const hints = leftOutHints({ warn: (details) => lines.push(details) });
+    for (let i = 0; i < 10; i++) hints.note('dynamo', 1_000 + i);
+    hints.note('dynamo', 61_000);
+    expect(lines).toMatchObject([
+      { member: 'nvext', count: 1 },
+      { member: 'nvext', count: 10 },
+    ]);
   });
 });

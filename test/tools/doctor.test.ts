@@ -384,6 +384,11 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
     { page: `${PAGE}pointsman_shard_deaths_total{shard="1"} 0\npointsman_shard_deaths_total{shard="2"} 1\n` },
   ],
   [
+    'retention hints that are left out',
+    'note retention hints: 3 turns had none, as their clients write its member of the body themselves since the start',
+    { page: `${PAGE}pointsman_retention_hints_left_out_total 3\n` },
+  ],
+  [
     'an overload',
     'error overload: 4 streams were turned away because the picker itself had too much to do just now, 4 since the ' +
       'start',

@@ -175,6 +175,13 @@ const WATCHED: readonly Watched[] = [
     counts: ({ reason }) => !UNFIT.has(reason ?? ''),
   },
   {
+    metric: 'pointsman_retention_hints_left_out_total',
+    about: 'retention hints',
+    what: 'turns had none, as their clients write its member of the body themselves',
+    severity: 'note',
+    remedy: 'take the member out of the clients, or flowControl.sessions.retention out of the configuration',
+  },
+  {
     metric: 'pointsman_prefix_index',
     about: 'prefix index',
     what: 'blocks were refused or dropped',

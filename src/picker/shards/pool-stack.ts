@@ -19,6 +19,7 @@ import { RequestTracer } from '../../ingress/tracing/request-tracer.js';
 import type { Logger } from '../../operations/log.js';
 import { ShardRecorder } from '../../operations/telemetry/shard-recorder.js';
 import { createDialects, type ParserName } from '../../request/dialects.js';
+import { leftOutHints } from '../../request/engine-asks.js';
 import { RequestRules } from '../../request/rules.js';
 import type { TokenSource } from '../../request/tokens/token-source.js';
 import { AnswerBodies } from '../../response/answer-bodies.js';
@@ -354,6 +355,7 @@ export class PoolStack {
       tracer: observe.sampler && new RequestTracer(observe.sampler, this.#traces.add, threadClockMs),
       unreadAnswers: new UnreadAnswers(this.#recorder, this.#log),
       unusableModes: unusableModes(this.#log),
+      leftOutHints: leftOutHints(this.#log),
       tokens,
       latency,
       rules: this.#rules,
