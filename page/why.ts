@@ -1,7 +1,7 @@
 import type { RequestStory, ShownDecision, ShownEndpoint } from '../src/operations/why/request-story.ts';
 import { byId, type Column, h, table } from './dom.ts';
 import { renewChildren } from './renew.ts';
-import { CAUSES, count, ms, percent, short } from './text.ts';
+import { CAUSES, count, ms, percent, plural, short } from './text.ts';
 
 /** Opens the story of a request; the address keeps it, so that it can be sent to somebody. */
 export async function openWhy(id: string): Promise<void> {
@@ -61,7 +61,7 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
     [
       'Pick',
       decision.why === null
-        ? `${decision.endpoint}, best of ${decision.candidates} candidates`
+        ? `${decision.endpoint}, best of ${plural(decision.candidates, 'candidate')}`
         : `none: ${decision.why}`,
     ],
   ];
@@ -74,7 +74,7 @@ function decisionParts(decision: ShownDecision): HTMLElement[] {
   if (decision.heldTokens !== null) rows.push(['Held', places(decision.heldTokens)]);
   if (decision.waitedMs > 0) rows.push(['Waited', `${ms(decision.waitedMs)} for an endpoint with room`]);
   if (decision.closed > 0 && decision.why === null)
-    rows.push(['No room', `on ${decision.closed} endpoints that may serve it`]);
+    rows.push(['No room', `on ${plural(decision.closed, 'endpoint')} that may serve it`]);
   if (better !== null)
     rows.push([
       'More cached',

@@ -64,7 +64,7 @@ describe.skipIf(reason !== '')(`the picker’s container of a release, in a clus
     const { picker, page } = await start(container, configuration);
     await picker.succeeds('livenessProbe');
     await picker.succeeds('readinessProbe');
-    expect(picker.log).toContain('the first state of the pool has 1 endpoints');
+    expect(picker.log).toContain('the first state of the pool has 1 endpoint');
     // The account may read the metrics where Prometheus reads them with its token.
     if (name === 'prometheus with auth') {
       expect(await page(await cluster.serviceAccountToken(namespace, ACCOUNT))).toContain('llm_d_epp_ready_endpoints');
@@ -86,7 +86,7 @@ describe.skipIf(reason !== '')(`the picker’s container of a release, in a clus
       const { picker, page } = await start({ ...facts.picker, args }, { [file]: JSON.stringify(facts.configuration) });
       await picker.succeeds('livenessProbe');
       await picker.succeeds('readinessProbe');
-      expect(picker.log).toContain('the first state of the pool has 1 endpoints');
+      expect(picker.log).toContain('the first state of the pool has 1 endpoint');
       expect(await page()).toMatch(name === 'prometheus without auth' ? /llm_d_epp_ready_endpoints/ : /^401$/);
       // Its roles lack the older InferenceModel, which is optional, and with Prometheus off the reviews of tokens.
       const missing = [...picker.log.matchAll(/"msg":"(\w+)[^"]*forbidden/g)].map((match) => match[1]);

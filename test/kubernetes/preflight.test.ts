@@ -47,7 +47,7 @@ describe.skipIf(skipReason !== '')(`pointsman preflight${skipReason}`, () => {
       '  out: pending: it has no IP yet',
       'objectives: 1 (batch -1)',
       'rewrite rules: 0, models with a priority: 0',
-      'serves 1 endpoints',
+      'serves 1 endpoint',
     ]);
     expect(code).toBe(0);
   });

@@ -279,7 +279,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await kubelet.finish('a');
       await kubelet.finish('b');
       await shows(observed, '');
-      expect(observed.reports).toContain('the pool went from 1 endpoints to 0');
+      expect(observed.reports).toContain('the pool went from 1 endpoint to 0');
     });
   });
 

@@ -103,6 +103,9 @@ describe('the story of a request', () => {
     const text = whyText(story);
     expect(text).toContain('  held           256 GPU, 256 host memory');
     expect(text).toContain('448 tokens (256 GPU, 256 host memory)');
+    const roomText = (closed: number) => whyText({ ...story, decisions: [{ ...decision!, closed }] });
+    expect(roomText(1)).toContain('on 1 endpoint that may serve it');
+    expect(roomText(2)).toContain('on 2 endpoints that may serve it');
   });
 
   it('the story of a held turn tells its session, how long it waited, what it needed and which rooms there were', () => {

@@ -135,7 +135,7 @@ describe('pointsman why about a refused request', () => {
     await eventually('it goes on', () => third.reply !== undefined);
     const { text } = await whyOf(url, 'served');
     expect(text).toMatch(/pick +none: it had to wait: 2 of its endpoints had no room/);
-    expect(text).toMatch(/pick +default\/server-\d of 1 candidates/);
+    expect(text).toMatch(/pick +default\/server-\d of 1 candidate,/);
     expect(text).not.toContain('refused');
   });
 });

@@ -170,7 +170,7 @@ const INCIDENTS: Readonly<Record<string, () => Promise<Staged>>> = {
     cleanups.push(() => fleet.servers[0]!.hang(false));
     const waits = async () => (await metric(bed.ports.metricsPort, 'llm_d_epp_flow_control_queue_size')) === 3;
     await eventually('three wait', waits);
-    return { ports: bed.ports, says: 'no endpoint has room: 3 requests wait' };
+    return { ports: bed.ports, says: 'no endpoint has room: 3 requests waiting' };
   },
   'cut off from NATS': async () => {
     const fleet = await fleetOf(1);

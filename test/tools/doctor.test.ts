@@ -160,6 +160,13 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
     { page: PAGE.replace('state{endpoint="a"} 0', 'state{endpoint="a"} 3') },
   ],
   [
+    'an endpoint that takes no connections, whose signals are old by that',
+    'warning dead endpoints: 1 of 2 endpoints take no connections: a',
+    {
+      page: PAGE.replace('ejection_state{endpoint="a"} 0', 'ejection_state{endpoint="a"} 3').replace('0.04', '90'),
+    },
+  ],
+  [
     'a pool of stale endpoints',
     'error signals: unknown of 2 of 2 endpoints: a (9.0 s), b (9.0 s)',
     { page: PAGE.replace('0.04', '9').replace('0.05', '9') },
@@ -342,17 +349,22 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'waiting requests',
-    'note queues: 7 requests wait: 1 of 2 endpoints have no room',
+    'note queues: 7 requests waiting: 1 of 2 endpoints have no room',
     { rest: { waiting: { count: 7, why: '1 of 2 endpoints have no room', isFull: false, longestMs: 40 } } },
   ],
   [
     'requests that wait for a full pool',
-    'warning saturated pool: no endpoint has room: 7 requests wait, the first for 2.5 s',
+    'warning saturated pool: no endpoint has room: 7 requests waiting, the first for 2.5 s',
     { rest: { waiting: { count: 7, why: 'no endpoint has room', isFull: true, longestMs: 2_500 } } },
   ],
   [
+    'one request that waits',
+    'note queues: 1 request waiting: 1 of 2 endpoints have no room',
+    { rest: { waiting: { count: 1, why: '1 of 2 endpoints have no room', isFull: false, longestMs: 40 } } },
+  ],
+  [
     'requests that were refused for want of room',
-    'warning saturated pool: 14 requests of the last 60 s were refused because endpoints had no room for them ' +
+    'warning saturated pool: refused 14 requests in the last 60 s, because no endpoint had room ' +
       '(pool-saturation 12, queue-deadline 2)',
     {
       health: {
@@ -372,7 +384,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'errors that go on',
-    'warning requests: 3 ended in an error just now, 8 since the start (RateLimited 8)',
+    'warning requests: ended in an error: 3 just now, 8 since the start (RateLimited 8)',
     {
       page: `${PAGE}llm_d_epp_request_error_total{error_code="RateLimited"} 8\n`,
       earlier: `${PAGE}llm_d_epp_request_error_total{error_code="RateLimited"} 5\n`,
@@ -380,7 +392,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'errors of the past',
-    'note shards: 1 died and were started again since the start (2 1)',
+    'note shards: died and were started again: 1 since the start (2 1)',
     { page: `${PAGE}pointsman_shard_deaths_total{shard="1"} 0\npointsman_shard_deaths_total{shard="2"} 1\n` },
   ],
   [
@@ -390,7 +402,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'an overload',
-    'error overload: 4 streams were turned away because the picker itself had too much to do just now, 4 since the ' +
+    'error overload: streams were turned away because the picker itself had too much to do: 4 just now, 4 since the ' +
       'start',
     { page: `${PAGE}pointsman_overload_rejections_total 4\n`, earlier: PAGE },
   ],
@@ -406,7 +418,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'traces that do not arrive',
-    'warning traces: 2 spans were not exported just now, 2 since the start (dropped 2)',
+    'warning traces: spans were not exported: 2 just now, 2 since the start (dropped 2)',
     {
       page:
         `${PAGE}pointsman_trace_spans_total{outcome="exported"} 9\n` +
@@ -499,9 +511,9 @@ pointsman_left_out_endpoints{pool="b"} 0
     const given = { page: PAGE + refusals('band-tokens', 3) + refusals('tenant-limit', 7), health: { lastMinute } };
     const found = diagnosis(reading(given));
     expect(lines(given)).toEqual([
-      'warning tenant limits: 5 requests were refused because their tenants had spent their tokens in the last ' +
+      'warning tenant limits: requests were refused because their tenants had spent their tokens: 5 in the last ' +
         'minute, 7 since the start',
-      'note queues: 3 requests were refused at a bound since the start (band-tokens 3)',
+      'note queues: requests were refused at a bound: 3 since the start (band-tokens 3)',
     ]);
     expect(found.map(({ remedy }) => remedy).join()).not.toContain('raise');
   });

@@ -1,3 +1,4 @@
+import { counted } from '../../src/runtime/counted.js';
 import { type Condition, condition, durationText, type PickerReading, type Severity } from './condition.js';
 import { endpointConditions } from './endpoint-checks.js';
 import { engineConditions } from './engine-checks.js';
@@ -42,10 +43,10 @@ function waits({ waiting }: PickerReading): readonly Condition[] {
   const remedy = 'add model servers if it lasts; /debug/flow-control says what closes each endpoint';
   if (waiting.isFull) {
     const { count, longestMs } = waiting;
-    const text = `no endpoint has room: ${count} requests wait, the first for ${durationText(longestMs)}`;
+    const text = `no endpoint has room: ${counted(count, 'request')} waiting, the first for ${durationText(longestMs)}`;
     return [condition('warning', 'saturated pool', text, remedy)];
   }
-  return [condition('note', 'queues', `${waiting.count} requests wait: ${waiting.why}`, remedy)];
+  return [condition('note', 'queues', `${counted(waiting.count, 'request')} waiting: ${waiting.why}`, remedy)];
 }
 
 const ORDER: readonly Severity[] = ['error', 'warning', 'note'];

@@ -1,3 +1,4 @@
+import { counted } from '../../src/runtime/counted.js';
 import { columns } from '../command-line/program-text.js';
 import type { Condition, PickerReading } from './condition.js';
 import { boundsOf, requestsOf } from './process-checks.js';
@@ -26,7 +27,12 @@ function headText(reading: PickerReading): string {
     health === undefined
       ? []
       : [`pool ${health.pool}`, `pointsman ${health.version}`, `up ${upText(health.uptimeSeconds)}`];
-  return [...name, `${endpoints} endpoints`, `${requestsOf(reading)} requests`, `${running} in flight`].join(', ');
+  return [
+    ...name,
+    counted(endpoints, 'endpoint'),
+    counted(requestsOf(reading), 'request'),
+    `${running} in flight`,
+  ].join(', ');
 }
 
 function upText(seconds: number): string {

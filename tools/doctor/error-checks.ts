@@ -280,12 +280,12 @@ function watchedCondition(
   const before = earlier === undefined ? now : counted(watched, earlier);
   const values = label === undefined ? '' : ` (${valuesOf(watched, label, samples)})`;
   if (now > before)
-    return [condition(severity, about, `${now - before} ${what} just now, ${now} since the start${values}`, remedy)];
+    return [condition(severity, about, `${what}: ${now - before} just now, ${now} since the start${values}`, remedy)];
   if (lastMinute > 0) {
-    const text = `${lastMinute} ${what} in the last minute, ${now} since the start${values}`;
+    const text = `${what}: ${lastMinute} in the last minute, ${now} since the start${values}`;
     return [condition(severity, about, text, remedy)];
   }
-  return [condition('note', about, `${now} ${what} since the start${values}`, remedy)];
+  return [condition('note', about, `${what}: ${now} since the start${values}`, remedy)];
 }
 
 function matching({ metric, counts = () => true }: Watched, samples: Samples): readonly Sample[] {

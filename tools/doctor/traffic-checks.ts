@@ -1,5 +1,6 @@
 import { BOUNDS_OF_LOAD } from '../../src/operations/why/refusal-text.js';
 import type { RecentTraffic } from '../../src/operations/why/traffic-figures.js';
+import { counted } from '../../src/runtime/counted.js';
 import { type Condition, condition, durationText, named, type PickerReading } from './condition.js';
 
 /** Decisions from which on their distribution is judged. */
@@ -29,7 +30,7 @@ function refused({ refused: counts, windowSeconds }: RecentTraffic): readonly Co
   const sum = byLoad.reduce((all, [, count]) => all + count, 0);
   const bounds = byLoad.sort(([, a], [, b]) => b - a).map(([bound, count]) => `${bound} ${count}`);
   const text =
-    `${sum} requests of the last ${windowSeconds} s were refused because endpoints had no room for them ` +
+    `refused ${counted(sum, 'request')} in the last ${windowSeconds} s, because no endpoint had room ` +
     `(${named(bounds)})`;
   const remedy = 'add model servers, or have clients send less; pointsman why REQUEST names the bound of each';
   return [condition('warning', 'saturated pool', text, remedy)];
@@ -55,7 +56,9 @@ interface Reason {
 
 function reasonOf(leaning: RecentTraffic['leaning'], types: ReadonlyMap<string, string>): Reason {
   if (leaning === null) {
-    const remedy = 'pointsman why REQUEST says why; --decision-columns-every=1 keeps the scores of every decision';
+    const remedy = 
+      'keep the scores of the next ones, POST /debug/columns?model=NAME (docs/guides/why.md), and ask again; ' +
+      '--decision-columns-every=1 keeps all';
     return { reason: 'no decision has kept its scores', remedy };
   }
   const { kind, name, matchedTokens, promptTokens } = leaning;

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { type Findings, findings } from '../../src/config/findings.js';
 import { readBoundedFile } from '../../src/pool/discovery/file-watch.js';
 import { BUILTIN_ENGINES } from '../../src/pool/engines/builtin-engines.js';
+import { counted } from '../../src/runtime/counted.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
 import { parsedCommand } from '../command-line/parsed-command.js';
@@ -96,8 +97,4 @@ function envoyReport(configuration: EnvoyConfiguration, { path, ...rest }: Envoy
 
 function count(found: readonly EnvoyFinding[], severity: Severity): number {
   return found.filter((one) => one.severity === severity).length;
-}
-
-function counted(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? '' : 's'}`;
 }

@@ -4,6 +4,7 @@ import { ConfigurationError } from '../../src/config/error.js';
 import { type Findings, findings } from '../../src/config/findings.js';
 import { proxyNeeds } from '../../src/config/proxy-needs.js';
 import { BUILTIN_ENGINES } from '../../src/pool/engines/builtin-engines.js';
+import { counted } from '../../src/runtime/counted.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
 import type { PluginDefinition } from '../../src/scheduling/plugin.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
@@ -106,8 +107,7 @@ export function marked(message: string, mark: string): string {
 
 /** Numbers of errors and warnings as text. */
 export function summary(errors: number, warnings: number): string {
-  const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
-  return `${count(errors, 'error')}, ${count(warnings, 'warning')}`;
+  return `${counted(errors, 'error')}, ${counted(warnings, 'warning')}`;
 }
 
 /** Findings as data; the effective configuration is missing when there are errors. */

@@ -6,6 +6,7 @@ import { missingFiles } from '../../src/config/missing-files.js';
 import { type PoolEntry, type PoolsFile, poolsFileFindings } from '../../src/config/pools-file.js';
 import { readBoundedFile } from '../../src/pool/discovery/file-watch.js';
 import { BUILTIN_ENGINES } from '../../src/pool/engines/builtin-engines.js';
+import { counted } from '../../src/runtime/counted.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
 import { parseInteger } from '../../src/serve/flag-values.js';
 import { pluginRegistry, repeated } from '../../src/serve/plugin-registry.js';
@@ -145,7 +146,7 @@ function poolsText({ errors, warnings, notes }: Findings, pools: readonly PoolFi
     ...errors.map(({ message }) => marked(message, 'error')),
     ...warnings.map((warning) => marked(warning, 'warning')),
     ...notes.map((note) => marked(note, 'note')),
-    `${pools.length} pools: ${summary(errors.length, warnings.length)}`,
+    `${counted(pools.length, 'pool')}: ${summary(errors.length, warnings.length)}`,
     ...programs,
   ];
   return `${lines.join('\n')}\n`;

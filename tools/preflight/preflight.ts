@@ -24,6 +24,7 @@ import {
   readRewrite,
 } from '../../src/pool/discovery/kubernetes/objects.js';
 import { type ClusterView, project } from '../../src/pool/discovery/kubernetes/projection.js';
+import { counted } from '../../src/runtime/counted.js';
 import { FlagError } from '../../src/serve/flag-error.js';
 import { parseServeFlags, type ServeFlags } from '../../src/serve/flags.js';
 import { pluginRegistry } from '../../src/serve/plugin-registry.js';
@@ -143,7 +144,7 @@ class Preflight {
     const live = state.endpoints.filter(({ draining }) => draining !== true).length;
     const readable = !missing.some((right) => /^(list|watch) (pods|inferencepools)/.test(right));
     const serves = pool !== undefined && live > 0 && readable;
-    this.#say(serves ? `serves ${live} endpoints` : `serves nothing: ${this.#obstacle(pool, live)}`);
+    this.#say(serves ? `serves ${counted(live, 'endpoint')}` : `serves nothing: ${this.#obstacle(pool, live)}`);
     return { lines: this.#lines, serves };
   }
 

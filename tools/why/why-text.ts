@@ -6,6 +6,7 @@ import type {
   ShownEndpoint,
   ShownScore,
 } from '../../src/operations/why/request-story.js';
+import { counted } from '../../src/runtime/counted.js';
 import { columns } from '../command-line/program-text.js';
 
 /** Text about a request: the request and its end, then every decision about it. */
@@ -47,7 +48,7 @@ function decisionText(decision: ShownDecision): string {
     return lines.join('\n');
   }
   lines.push('', ...table(decision.endpoints));
-  if (decision.omittedEndpoints > 0) lines.push(`  and ${decision.omittedEndpoints} endpoints more`);
+  if (decision.omittedEndpoints > 0) lines.push(`  and ${counted(decision.omittedEndpoints, 'endpoint')} more`);
   return lines.join('\n');
 }
 
@@ -61,7 +62,7 @@ function factsOf(decision: ShownDecision): string[] {
     ...(heldTokens === null ? [] : [['held', placesText(heldTokens)]]),
     ...(decision.waitedMs > 0 ? [['waited', `${milliseconds(decision.waitedMs)} for an endpoint with room`]] : []),
     ...(decision.closed > 0 && decision.why === null
-      ? [['no room', `on ${decision.closed} endpoints that may serve it`]]
+      ? [['no room', `on ${counted(decision.closed, 'endpoint')} that may serve it`]]
       : []),
     ...(better === null
       ? []
@@ -113,7 +114,7 @@ const CAUSES: Readonly<Record<CacheLossCause, string>> = {
 };
 
 function pickText({ endpoint, why, candidates, score }: ShownDecision): string {
-  return why === null ? `${endpoint} of ${candidates} candidates, score ${round(score)}` : `none: ${why}`;
+  return why === null ? `${endpoint} of ${counted(candidates, 'candidate')}, score ${round(score)}` : `none: ${why}`;
 }
 
 function table(endpoints: readonly ShownEndpoint[]): string[] {

@@ -1,5 +1,6 @@
 import type { DecisionColumns } from '../../core/decision-columns.js';
 import type { FoundSession, SessionFate } from '../../core/found-session.js';
+import { counted } from '../../runtime/counted.js';
 
 /** Endpoints whose room is named. */
 const ROOMS_NAMED = 8;
@@ -76,7 +77,7 @@ function historyText(session: Omit<ShownSession, 'text'>): string {
   if (fate === 'uncounted') return 'not counted: as many sessions are known as can be, and none has lapsed';
   const size = `${count(tokens)} tokens${sharedTokens === 0 ? '' : ` (${count(sharedTokens)} shared)`}`;
   const place = home === null ? 'its home has left' : `home ${home}`;
-  const number = turns === 255 ? '255 or more turns' : `${turns} turn${turns === 1 ? '' : 's'}`;
+  const number = turns === 255 ? '255 or more turns' : counted(turns, 'turn');
   const known = session.byHeader ? ['known by its header alone: its prompt begins otherwise'] : [];
   return [number, size, place, ...known, FATE_TEXTS[fate](session)].join(', ');
 }

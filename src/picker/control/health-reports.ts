@@ -9,6 +9,7 @@ import { recentTraffic } from '../../operations/why/recent-traffic.js';
 import type { RequestStories } from '../../operations/why/request-story.js';
 import { ScorerUses } from '../../operations/why/scorer-use.js';
 import type { RecentTraffic } from '../../operations/why/traffic-figures.js';
+import { counted } from '../../runtime/counted.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { memoryLimit, programBytes } from '../memory-limit.js';
 import type { PickerOptions } from '../picker-options.js';
@@ -139,7 +140,7 @@ function memoryOf({ bounds: { shards, maxBufferedBytes } }: PickerOptions, { mem
     limit: memoryLimit() ?? null,
     needs: [
       {
-        what: `the program with ${shards} shard${shards === 1 ? '' : 's'}`,
+        what: `the program with ${counted(shards, 'shard')}`,
         bytes: programBytes(shards),
       },
       { what: 'the pool with a full index (--index-blocks, --max-endpoints)', bytes: memory.buffer.byteLength },

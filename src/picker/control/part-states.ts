@@ -1,6 +1,7 @@
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { FeedReading } from '../../kvevents/event-feed.js';
 import { oldSignalsMs } from '../../operations/health-report.js';
+import { counted } from '../../runtime/counted.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { Informers } from './informers.js';
@@ -84,8 +85,7 @@ function signals({ table, pool, informers, refreshMs }: PartSources): PartState 
       .filter(([count]) => count > 0)
       .map(([count, name]) => `${count} ${name}`)
       .join(', ');
-    const endpoints = readings.length === 1 ? '1 endpoint' : `${readings.length} endpoints`;
-    return { name: 'Signals', ok: false, text: `of ${endpoints} ${bad}` };
+    return { name: 'Signals', ok: false, text: `of ${counted(readings.length, 'endpoint')} ${bad}` };
   }
   return {
     name: 'Signals',

@@ -1,6 +1,7 @@
 import type { SessionTally } from '../../core/session-ledger.js';
 import type { HeldTurn } from '../../flow-control/held-turns.js';
 import type { SessionsShown } from '../../operations/page/snapshot.js';
+import { counted } from '../../runtime/counted.js';
 
 /** Figures of sessions for the page. */
 export interface SessionFigures {
@@ -60,5 +61,5 @@ function fitText({ active, fit }: SessionTally): string {
 }
 
 function turns(number: number): string {
-  return number === 1 ? '1 turn' : `${number} turns`;
+  return counted(number, 'turn');
 }

@@ -14,6 +14,7 @@ import {
 import type { ObjectProblem } from '../../../kubernetes/object-copy.js';
 import type { SelectedLabels } from '../../../kubernetes/reflector.js';
 import { type ServedWatch, type Watch, Watches } from '../../../kubernetes/watches.js';
+import { counted } from '../../../runtime/counted.js';
 import { Followed, type ValueChange } from './followed.js';
 import {
   type ModelRecord,
@@ -345,7 +346,7 @@ export class KubernetesDiscovery implements Discovery {
     this.#givenRules = text;
     if (before === undefined) {
       clearTimeout(this.#awaited);
-      this.#options.inform(`the first state of the pool has ${endpoints.length} endpoints`);
+      this.#options.inform(`the first state of the pool has ${counted(endpoints.length, 'endpoint')}`);
       this.#changed(state);
       this.#letGrow();
       return;
@@ -368,7 +369,7 @@ export class KubernetesDiscovery implements Discovery {
   }
 
   #tellEmpty(before: number): void {
-    if (before > 0 && this.#given!.size === 0) this.#report(`the pool went from ${before} endpoints to 0`);
+    if (before > 0 && this.#given!.size === 0) this.#report(`the pool went from ${counted(before, 'endpoint')} to 0`);
   }
 
   #expireAt(nextMs: number | undefined): void {
