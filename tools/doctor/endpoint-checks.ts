@@ -56,14 +56,17 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
   const oldMs = oldSignalsMs(refreshMs);
   // The age of an endpoint that was never read counts from the time at which it joined.
   const isUnknown = (name: string) => never.has(name) || agedMs(name) > staleMs;
-  const unknown = endpoints.filter(isUnknown);
-  const old = endpoints.filter((name) => !unknown.includes(name) && agedMs(name) > oldMs);
+  // What takes no connections has a line of its own.
+  const gone = new Set(deadOf(samples));
+  const asked = endpoints.filter((name) => !gone.has(name));
+  const unknown = asked.filter(isUnknown);
+  const old = asked.filter((name) => !unknown.includes(name) && agedMs(name) > oldMs);
   const aged = (name: string) =>
     `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
   const found: Condition[] = [];
   if (unknown.length > 0) {
-    const severity = unknown.length === endpoints.length ? 'error' : 'warning';
+    const severity = unknown.length === asked.length ? 'error' : 'warning';
     const text = `unknown of ${unknown.length} of ${endpoints.length} endpoints: ${named(unknown.map(aged))}`;
     found.push(condition(severity, 'signals', text, remedy));
   }
