@@ -6,6 +6,8 @@ import { parseFlagDuration, parseOptionalDuration, parseOptionalInteger } from '
 const SIGNALS = 'Signals and decisions';
 export const REFRESH_MS = 50;
 const SCRAPE_PERCENT = 25;
+/** Intervals of scrapes for which signals hold at least. */
+const STALE_INTERVALS = 3;
 
 /** Flags of signals and decisions, in the order of the help. */
 export const DECIDE_FLAGS = {
@@ -32,7 +34,7 @@ export const DECIDE_FLAGS = {
     2000,
     '2s',
     parseFlagDuration(1e-6),
-    'Age from which on signals count as unknown.',
+    'Age from which on signals count as unknown: this, and three intervals of scrapes at least.',
   ),
   'require-model-match': toggle(
     SIGNALS,
@@ -73,6 +75,7 @@ function scrapeCpuShare({ refreshMetricsInterval, scrapeCpuPercent }: FlagValues
  * @param shadowEvery requests from one decision of a candidate to the next; 0 = there is none
  */
 export function decideSettings(flags: FlagValues<typeof DECIDE_FLAGS>, shadowEvery: number): DecideSettings {
+  const refreshMetricsMs = flags.refreshMetricsInterval ?? REFRESH_MS;
   return {
     emitScores: flags.emitEndpointScores,
     ignoreSubset: flags.disableEndpointSubsetFilter,
@@ -80,9 +83,10 @@ export function decideSettings(flags: FlagValues<typeof DECIDE_FLAGS>, shadowEve
     models: { matchRequired: flags.requireModelMatch, clientsRewrite: flags.modelRewriteHeader },
     shadowEvery,
     ejection: !flags.disableEndpointEjection,
-    refreshMetricsMs: flags.refreshMetricsInterval ?? REFRESH_MS,
+    refreshMetricsMs,
     scrapeCpuShare: scrapeCpuShare(flags),
-    stalenessMs: flags.metricsStalenessThreshold,
+    // Between two scrapes that are far apart no signal can be younger.
+    stalenessMs: Math.max(flags.metricsStalenessThreshold, STALE_INTERVALS * refreshMetricsMs),
     seed: flags.seed === undefined ? randomBytes(8).readBigUInt64LE() : BigInt(flags.seed),
   };
 }

@@ -43,7 +43,7 @@ const ACTING: Readonly<Partial<Record<FlagName, readonly [RouterRelease, string]
   'metrics-client-ca-file': ['August 2026', SAME],
   'metrics-endpoint-auth': ['August 2026', SAME],
   'metrics-port': ['August 2026', SAME],
-  'metrics-staleness-threshold': ['August 2026', SAME],
+  'metrics-staleness-threshold': ['August 2026', 'as there, and three intervals of scrapes at least'],
   'pool-group': ['August 2026', 'as there, and inference.networking.x-k8s.io'],
   'pool-name': ['August 2026', SAME],
   'pool-namespace': ['August 2026', SAME],

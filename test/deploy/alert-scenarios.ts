@@ -111,8 +111,17 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
   },
   PointsmanSignalsOld: {
     minute: 10,
-    fires: { [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '0 0 0 0+60x60' },
-    quiet: { [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '14x60' },
+    fires: {
+      [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '0 0 0 0+60x60',
+      [of('pointsman_endpoint_scrape_interval_seconds', 'endpoint="e"')]: '0.05x60',
+    },
+    quiet: {
+      [of('pointsman_endpoint_signal_age_seconds', 'endpoint="e"')]: '14x60',
+      [of('pointsman_endpoint_scrape_interval_seconds', 'endpoint="e"')]: '0.05x60',
+      // Scraped once a minute by the flag: never older than that.
+      [of('pointsman_endpoint_signal_age_seconds', 'endpoint="slow"')]: '59x60',
+      [of('pointsman_endpoint_scrape_interval_seconds', 'endpoint="slow"')]: '60x60',
+    },
     labels: { ...TARGET, endpoint: 'e' },
   },
   PointsmanMetricsFrozen: {

@@ -1,6 +1,7 @@
 import { getCiphers } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { OPENSSL_CIPHERS } from '../../dist/src/serve/cipher-suites.js';
+import { decideSettings } from '../../dist/src/serve/decide-flags.js';
 import { FlagError, parseServeFlags, type ServeFlags, sourceOfEndpoints } from '../../dist/src/serve/flags.js';
 
 function flags(argv: readonly string[], env: Record<string, string> = {}): ServeFlags {
@@ -367,5 +368,19 @@ describe('the source of endpoints', () => {
 describe('the cipher suites', () => {
   it.each([...OPENSSL_CIPHERS])('%s is %s, which this OpenSSL has', (_name, cipher) => {
     expect(getCiphers()).toContain(cipher.toLowerCase());
+  });
+});
+
+describe('the age from which on signals are unknown', () => {
+  const unknownFromMs = (...argv: readonly string[]) => decideSettings(flags(argv), 0).stalenessMs;
+
+  it('the age from which on signals are unknown is that of its flag while scrapes are close together', () => {
+    expect(unknownFromMs()).toBe(2_000);
+    expect(unknownFromMs('--metrics-staleness-threshold=500ms')).toBe(500);
+  });
+
+  it('the age from which on signals are unknown is three intervals of scrapes that are far apart', () => {
+    expect(unknownFromMs('--refresh-metrics-interval=10s')).toBe(30_000);
+    expect(unknownFromMs('--refresh-metrics-interval=1s', '--metrics-staleness-threshold=1s')).toBe(3_000);
   });
 });
