@@ -65,7 +65,7 @@ export async function createPicker(
     const kubernetes = isKubernetes(source) ? await clusterOf(flags, source, cluster, log) : undefined;
     const candidate = candidateOf(flags.candidateConfig, configuration, loadOptions(flags, registry));
     const options: Omit<PickerOptions, 'pools'> = {
-      listen: await listenSettings(flags),
+      listen: await listenSettings(flags, (text) => log.warn(text)),
       bounds: boundsOf(flags),
       decide: decideSettings(flags, candidate === undefined ? 0 : flags.candidateEvery),
       observe,

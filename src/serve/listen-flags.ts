@@ -110,10 +110,14 @@ export const LISTEN_FLAGS = {
 
 type ListenFlags = FlagValues<typeof LISTEN_FLAGS>;
 
-/** How the flags want the picker to be reached. @throws with one line when a file that they name cannot be used */
-export async function listenSettings(flags: ListenFlags): Promise<ListenSettings> {
+/**
+ * How the flags want the picker to be reached.
+ * @param warn told of addresses that are not as the flags have them
+ * @throws with one line when a file that they name cannot be used
+ */
+export async function listenSettings(flags: ListenFlags, warn: (text: string) => void): Promise<ListenSettings> {
   return {
-    addresses: await listenAddresses(flags),
+    addresses: listenAddresses(flags, await everyAddress(), warn),
     transport: flags.transport,
     socket: socketFile(flags),
     trustedProxies: flags.trustedProxies,
@@ -127,12 +131,31 @@ export async function listenSettings(flags: ListenFlags): Promise<ListenSettings
   };
 }
 
-async function listenAddresses(flags: ListenFlags): Promise<ListenAddresses> {
-  const all = flags.bindAddress ?? (await everyAddress());
+type AddressFlags = Pick<
+  ListenFlags,
+  'bindAddress' | 'grpcBindAddress' | 'grpcHealthBindAddress' | 'metricsBindAddress'
+>;
+
+/**
+ * Addresses of the ports.
+ * @param every address of every interface: `::`, or `0.0.0.0` on a machine without IPv6
+ * @param warn told of each flag that asks for `::` where there is no IPv6
+ */
+export function listenAddresses(
+  { bindAddress, grpcBindAddress, grpcHealthBindAddress, metricsBindAddress }: AddressFlags,
+  every: '::' | '0.0.0.0',
+  warn: (text: string) => void,
+): ListenAddresses {
+  const there = (flag: string, address: string | undefined) => {
+    if (address !== '::' || every === '::') return address;
+    warn(`--${flag}=:: listens on 0.0.0.0: this machine has no IPv6`);
+    return every;
+  };
+  const all = there('bind-address', bindAddress) ?? every;
   return {
-    grpc: flags.grpcBindAddress ?? all,
-    health: flags.grpcHealthBindAddress ?? all,
-    metrics: flags.metricsBindAddress ?? all,
+    grpc: there('grpc-bind-address', grpcBindAddress) ?? all,
+    health: there('grpc-health-bind-address', grpcHealthBindAddress) ?? all,
+    metrics: there('metrics-bind-address', metricsBindAddress) ?? all,
   };
 }
 
