@@ -93,7 +93,9 @@ threads is on the page from its first value on.
 
 Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of \
 values; what is beyond counts
-as \`other\`. Alerts: [monitoring](../guides/monitoring.md). \
+as \`other\`. The label \`endpoint\` is the endpoint's name, with its namespace in front while another endpoint \
+of the pool has the same name.
+Alerts: [monitoring](../guides/monitoring.md). \
 Differences to llm-d-router: [compatibility](../compatibility.md#metrics).`;
 
 /** A metric of the page. */
@@ -163,7 +165,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
     'KV events',
     'With `precise-prefix-cache-producer`.',
     // Only its counters are taken at the registration, to be read for a page.
-    (exposition) => addKvEventMetrics(exposition, {} as EventFeed),
+    (exposition) => addKvEventMetrics(exposition, {} as EventFeed, never),
   ],
   [
     'Replication',

@@ -50,7 +50,7 @@ export type FeedState = SubscriptionState | 'untold';
 
 /** State of the events of one endpoint. */
 export interface FeedReading {
-  readonly endpoint: string;
+  readonly slot: number;
   readonly state: FeedState;
   /** Blocks of the engine that it is known to hold. */
   readonly blocks: number;
@@ -287,7 +287,7 @@ export class EventFeed {
 
   readings(): readonly FeedReading[] {
     return [...this.#watched.values()].map(({ assignment, blocks, subscription }) => ({
-      endpoint: assignment.endpoint.name,
+      slot: assignment.slot,
       state: blocks.isPlaced
         ? 'untold'
         : (subscription?.state ?? (blocks.appliedMs === undefined ? 'waiting' : 'live')),
@@ -297,10 +297,10 @@ export class EventFeed {
   }
 
   /** Milliseconds since the last events of each endpoint that has sent any. */
-  ages(): readonly { readonly endpoint: string; readonly ageMs: number }[] {
+  ages(): readonly { readonly slot: number; readonly ageMs: number }[] {
     const now = performance.now();
     return [...this.#watched.values()].flatMap(({ assignment, blocks: { appliedMs } }) =>
-      appliedMs === undefined ? [] : [{ endpoint: assignment.endpoint.name, ageMs: now - appliedMs }],
+      appliedMs === undefined ? [] : [{ slot: assignment.slot, ageMs: now - appliedMs }],
     );
   }
 

@@ -98,12 +98,12 @@ describe('the events of an endpoint', () => {
 
   it('the events of an endpoint are in the index soon after they were published', async () => {
     const { publisher, holds, made } = await following(false);
-    expect(made.readings()).toMatchObject([{ endpoint: 'pod-0', state: 'live', blocks: 0 }]);
+    expect(made.readings()).toMatchObject([{ slot: 0, state: 'live', blocks: 0 }]);
     await publisher.send(blocks(0, 3));
     await publisher.send(blocks(3, 5));
     await holds(0, 5);
-    expect(made.readings()).toMatchObject([{ endpoint: 'pod-0', state: 'live', blocks: 5 }]);
-    expect(made.ages()).toEqual([{ endpoint: 'pod-0', ageMs: expect.any(Number) }]);
+    expect(made.readings()).toMatchObject([{ slot: 0, state: 'live', blocks: 5 }]);
+    expect(made.ages()).toEqual([{ slot: 0, ageMs: expect.any(Number) }]);
   });
 
   it.each([false, true])(
@@ -222,7 +222,7 @@ describe('the events of an endpoint', () => {
     const { made } = feed({ connect: { port: 1, replayPort: undefined } });
     const silent = assignment(1);
     made.setEndpoints([assignment(0), { ...silent, endpoint: { ...silent.endpoint, labels: { silent: '' } } }]);
-    expect(made.readings().map(({ endpoint }) => endpoint)).toEqual(['pod-0']);
+    expect(made.readings().map(({ slot }) => slot)).toEqual([0]);
   });
 });
 

@@ -37,3 +37,24 @@ it('--endpoints-file takes the place of the discovery of the configuration', asy
   onTestFinished(() => picker.stop(0));
   expect(await destination(ports.grpcPort)).toBe('127.0.0.1:20003');
 });
+
+it('endpoints with one name in two namespaces have a series each, by namespace and name', async () => {
+  const setting = await Setting.create([{ name: 'server', port: 20_001 }]);
+  onTestFinished(() => setting.remove());
+  const file = join(setting.folder, 'mine.yaml');
+  const entry = (name: string, port: number, namespace = 'default') =>
+    `- {name: ${name}, namespace: ${namespace}, address: 127.0.0.1, port: ${port}}\n`;
+  await writeFile(
+    file,
+    `endpoints:\n${entry('vllm', 20_001)}${entry('vllm', 20_002, 'prod')}${entry('other', 20_003)}`,
+  );
+  const { picker, ports } = await startPicker([...setting.flags, `--endpoints-file=${file}`]);
+  onTestFinished(() => picker.stop(0));
+  const names = async () => {
+    const page = await (await fetch(`http://127.0.0.1:${ports.metricsPort}/metrics`)).text();
+    return [...page.matchAll(/^pointsman_endpoint_inflight_requests\{endpoint="([^"]*)"/gm)].map(([, name]) => name);
+  };
+  expect((await names()).sort()).toEqual(['default/vllm', 'other', 'prod/vllm']);
+  await writeFile(file, `endpoints:\n${entry('vllm', 20_001)}${entry('other', 20_003)}`);
+  await eventually('the name alone is enough', async () => (await names()).sort().join() === 'other,vllm');
+});

@@ -3,8 +3,16 @@ import type { MetricsExposition } from '../telemetry/exposition.js';
 
 const STATES = { waiting: 0, live: 1, replaying: 2, untold: 3 } as const;
 
-/** Registers the metrics of the engines' KV events. */
-export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed): void {
+/**
+ * Registers the metrics of the engines' KV events.
+ * @param labelOf name of a slot's endpoint; undefined = it has just left the pool
+ */
+export function addKvEventMetrics(
+  exposition: MetricsExposition,
+  feed: EventFeed,
+  labelOf: (slot: number) => string | undefined,
+): void {
+  const labels = (slot: number) => ({ endpoint: labelOf(slot) ?? `slot ${slot}` });
   addCounters(exposition, feed);
   exposition.addGauge({
     name: 'llm_d_epp_kv_cache_events_active_subscribers',
@@ -16,7 +24,7 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
       name: `pointsman_kv_events_${name}`,
       help,
       labels: ['endpoint'],
-      read: () => feed.readings().map((each) => ({ labels: { endpoint: each.endpoint }, value: pick(each) })),
+      read: () => feed.readings().map((each) => ({ labels: labels(each.slot), value: pick(each) })),
     });
   gauge(
     'state',
@@ -27,7 +35,7 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
     name: 'pointsman_kv_events_age_seconds',
     help: 'Time since the last events of an endpoint; no series before the first ones. An idle engine sends none.',
     labels: ['endpoint'],
-    read: () => feed.ages().map(({ endpoint, ageMs }) => ({ labels: { endpoint }, value: ageMs / 1_000 })),
+    read: () => feed.ages().map(({ slot, ageMs }) => ({ labels: labels(slot), value: ageMs / 1_000 })),
   });
   gauge('engine_blocks', "Blocks of the engine's cache that it has told of.", ({ blocks }) => blocks);
   exposition.addGauge({
@@ -37,7 +45,9 @@ export function addKvEventMetrics(exposition: MetricsExposition, feed: EventFeed
     read: () =>
       feed
         .readings()
-        .flatMap(({ endpoint, placed }) => [...placed].map(([tier, value]) => ({ labels: { endpoint, tier }, value }))),
+        .flatMap(({ slot, placed }) =>
+          [...placed].map(([tier, value]) => ({ labels: { ...labels(slot), tier }, value })),
+        ),
   });
 }
 

@@ -9,6 +9,7 @@ import {
   Registry,
 } from 'prom-client';
 import type { Endpoint } from '../../contract/endpoint.js';
+import { endpointLabels } from '../../contract/endpoint-labels.js';
 import { CORE } from '../../core/core-names.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { CellFamilies, PIECE_CHARACTERS } from './cell-families.js';
@@ -261,10 +262,12 @@ export class MetricsExposition {
 
   #addQueueSizes(poolName: string): void {
     const help = 'Requests waiting in each model server; no series until its page has been read.';
-    const each = (label: string) => () =>
-      this.#pool.endpoints.flatMap(({ endpoint, waiting }) =>
-        waiting === undefined ? [] : [{ labels: { name: poolName, [label]: endpoint.name }, value: waiting }],
+    const each = (label: string) => () => {
+      const labelOf = endpointLabels(this.#pool.endpoints.map(({ endpoint }) => endpoint));
+      return this.#pool.endpoints.flatMap(({ endpoint, waiting }) =>
+        waiting === undefined ? [] : [{ labels: { name: poolName, [label]: labelOf(endpoint) }, value: waiting }],
       );
+    };
     this.addGauge({
       name: 'llm_d_epp_per_endpoint_queue_size',
       help,

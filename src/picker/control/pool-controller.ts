@@ -1,4 +1,5 @@
 import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
+import { endpointLabels } from '../../contract/endpoint-labels.js';
 import type { EndpointSignals, EndpointTable, HeldBack } from '../../core/endpoint-table.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
@@ -83,6 +84,7 @@ export class PoolController {
   #rules: RulesMessage = { objectives: [], rewrites: [], models: [] };
   /** Names of past and present endpoints by slot and generation, oldest first. */
   readonly #names = new Map<string, string>();
+  #labelOf = endpointLabels([]);
   #version = 0;
   #settings: PoolSettings;
   /** Masks of the programs that decide in shadow. */
@@ -147,6 +149,12 @@ export class PoolController {
     return this.#assignments.get(slot)?.endpoint;
   }
 
+  /** Name of a slot's endpoint as a label of metrics. */
+  labelOf(slot: number): string | undefined {
+    const endpoint = this.endpointOf(slot);
+    return endpoint && this.#labelOf(endpoint);
+  }
+
   /** Name of the endpoint that has or had a slot; undefined generation = the present one. */
   nameOf(slot: number, generation: number | undefined): string {
     const now = this.#assignments.get(slot);
@@ -174,6 +182,7 @@ export class PoolController {
     for (const assignment of changed) this.#change(assignment);
     const gone = this.#takeOut(removed, added);
     for (const assignment of added) this.#add(assignment);
+    this.#labelOf = endpointLabels(this.known.map(({ endpoint }) => endpoint));
     this.#version++;
     const set = [...added, ...changed];
     this.#markMasks(set);

@@ -251,8 +251,8 @@ export class PoolPages implements Part {
       latencyTrainer: learning?.trainer,
       samplesLost: learning?.samplesLost === undefined ? undefined : () => learning.samplesLost ?? 0,
       endpoints: () =>
-        pool.assignments.map(({ slot, endpoint }) => ({
-          name: endpoint.name,
+        pool.assignments.map(({ slot }) => ({
+          name: pool.labelOf(slot)!,
           reading: table.read(slot),
           polled: informers.polled(slot),
           asleep: pool.isAsleep(slot),
@@ -276,16 +276,16 @@ export class PoolPages implements Part {
     if (isProcess && this.#sources.pools !== undefined) addPoolsMetrics(exposition, this.#sources.poolsProblem);
     if (flow !== undefined) {
       addFlowMetrics(exposition, flow, options.observe.poolName);
-      addSessionMetrics(exposition, flow, (slot) => pool.endpointOf(slot)?.name);
+      addSessionMetrics(exposition, flow, (slot) => pool.labelOf(slot));
     }
     if (shadow !== undefined) addShadowMetrics(exposition, () => shadow.state);
-    if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed);
+    if (events.feed !== undefined) addKvEventMetrics(exposition, events.feed, (slot) => pool.labelOf(slot));
     if (replication !== undefined) addReplicationMetrics(exposition, () => replication.report());
   }
 
   #adaptation() {
     const { adaptation, pool } = this.#sources;
-    return shownAdaptation(adaptation.report(), (slot) => pool.endpointOf(slot)?.name ?? `slot ${slot}`);
+    return shownAdaptation(adaptation.report(), (slot) => pool.labelOf(slot) ?? `slot ${slot}`);
   }
 
   #makeRoutes(): ReadonlyMap<string, Route> {
