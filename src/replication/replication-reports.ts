@@ -9,17 +9,16 @@ export type ReplicationLog = (level: 'info' | 'warn', text: string, details?: ob
 
 /** Log lines of the exchange between replicas: peers can cause any number of them, so each kind is paced. */
 export class ReplicationReports {
-  readonly #log: ReplicationLog;
   readonly #unreadable: PacedReport<string>;
   readonly #crowded: PacedReport<string>;
   readonly #heard: PacedReport<{ readonly replica: string; readonly epoch: number }>;
   readonly #silent: PacedReport<string>;
   readonly #costly: PacedReport<ExchangePace>;
   readonly #untold: PacedReport<ExchangePace>;
+  readonly #otherSeed: PacedReport<string>;
   readonly #otherSeeds = new Set<string>();
 
   constructor(log: ReplicationLog) {
-    this.#log = log;
     this.#unreadable = new PacedReport((reason, count) =>
       log('warn', `a message cannot be read: ${reason}`, { count }),
     );
@@ -32,6 +31,11 @@ export class ReplicationReports {
     this.#silent = new PacedReport(
       (replica, count) => log('warn', 'a replica is silent: its load no longer counts', { replica, ...more(count) }),
       PEERS_MAX,
+    );
+    const seed = 'a replica hashes blocks with another seed, so its prompts are not shared: give all the same hashKey';
+    this.#otherSeed = new PacedReport(
+      (replica, count) => log('warn', seed, { replica, ...more(count) }),
+      OTHER_SEEDS_MAX,
     );
     const remedy = 'raise it, or make groups of replicas';
     this.#costly = new PacedReport(({ usedShare, intervalMs }) =>
@@ -72,12 +76,11 @@ export class ReplicationReports {
     else if (pace.leastBlocks > 0) this.#untold.note(pace, nowMs);
   }
 
-  /** Reports each replica once. */
-  otherSeed(replica: string): void {
+  /** Reports each replica once, as far as their names are remembered. */
+  otherSeed(replica: string, nowMs: number): void {
     if (this.#otherSeeds.has(replica)) return;
     if (this.#otherSeeds.size < OTHER_SEEDS_MAX) this.#otherSeeds.add(replica);
-    const text = 'a replica hashes blocks with another seed, so its prompts are not shared: give all the same hashKey';
-    this.#log('warn', text, { replica });
+    this.#otherSeed.note(replica, nowMs);
   }
 }
 

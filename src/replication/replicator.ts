@@ -4,6 +4,7 @@ import type { ReplicaLink } from './link.js';
 import { MessageFreshness } from './message-freshness.js';
 import {
   decodeMessage,
+  type EjectionNews,
   encodeMessage,
   type IndexPiece,
   type LoadRow,
@@ -25,7 +26,6 @@ import { decodeSegments, encodeSegments } from './segment-records.js';
 import { SessionJoin } from './session-join.js';
 import { Snapshots } from './snapshots.js';
 import { ToldLoads } from './told-loads.js';
-import { HASHES_MAX, pieces, unique } from './update-lists.js';
 import { WireError } from './wire.js';
 
 /** Silence of this replica after which it sends an empty update. */
@@ -35,6 +35,8 @@ const FULL_MS = 1_000;
 /** Number of live peers up to which the loads of each update are applied at once. */
 const PEERS_AT_ONCE = 8;
 const NOTHING: readonly never[] = [];
+/** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
+const HASHES_MAX = 32_768;
 /** Size of a turn beside hashes. */
 const TURN_WORDS = 7;
 /** Bound on the segments of one piece: some 200 KiB. */
@@ -336,7 +338,7 @@ export class Replicator {
     if (spent.length > 0) pool.applySpent(spent);
     if (update.learned !== undefined) pool.applyLearned(update.learned);
     const isSameSeed = update.seedCheck === seedCheck;
-    if (sharesIndex && !isSameSeed) this.#reports.otherSeed(replica);
+    if (sharesIndex && !isSameSeed) this.#reports.otherSeed(replica, this.#nowMs);
     if (!sharesIndex || !isSameSeed) this.#view.completedAll();
     else if (update.placements.length > 0) pool.applyPlacements(update.placements);
     // With many peers the next tick applies what all of them have told.
@@ -423,4 +425,24 @@ export class Replicator {
       log('warn', `the prefix index of a replica cannot be used: ${errorMessage(error)}`, { replica });
     }
   }
+}
+
+/** Placements in lists of a bounded size. */
+function pieces(placements: readonly Placement[]): Placement[][] {
+  const lists: Placement[][] = [];
+  let hashes = Number.POSITIVE_INFINITY;
+  for (const placement of placements) {
+    hashes += placement.hashes.length + 3;
+    if (hashes > HASHES_MAX) {
+      lists.push([]);
+      hashes = placement.hashes.length + 3;
+    }
+    lists.at(-1)!.push(placement);
+  }
+  return lists;
+}
+
+/** Last entry for each endpoint. */
+function unique(news: readonly EjectionNews[]): EjectionNews[] {
+  return [...new Map(news.map((each) => [each.endpoint, each])).values()];
 }

@@ -28,7 +28,6 @@ const PLUGIN_LISTS = [
 /** Small files with one importer that stay, and why. */
 const SMALL_ON_THEIR_OWN: Readonly<Record<string, string>> = {
   'src/adaptation/sample-work.ts': 'arithmetic of one sample, which knows no model',
-  'src/replication/update-lists.ts': 'lists of an update, which know no replica',
   'src/ingress/server-name.ts': 'says who served an answer, and is tested without a request',
   'src/config/interpreted-schemas.ts': 'loads the checker of configurations, which --help and --version do without',
   'src/pool/sources/poll-schedule.ts': 'arithmetic of times, tested without an informer',

@@ -57,6 +57,19 @@ describe('a message of a stranger', () => {
     expect(replicator.counts.badMessages.unreadable).toBe(1_001);
   });
 
+  it('invented names with another seed leave one line each, and 64 a minute at most', () => {
+    const { replicator, log, clock } = replicaAt();
+    const hear = (names: number, sequence: number) => {
+      for (let i = 0; i < names; i++) {
+        const update = updateOf(`invented ${i}`, sequence, clock.ms, { seedCheck: 8 });
+        replicator.receive(encodeMessage(update), clock.ms);
+      }
+      return log.filter((line) => line.startsWith('a replica hashes blocks with another seed')).length;
+    };
+    expect([hear(1, 1), hear(1, 2)]).toEqual([1, 1]);
+    expect([hear(PEERS_MAX, 3), hear(PEERS_MAX, 4)]).toEqual([64, 64]);
+  });
+
   it('invented names take the place of no live replica, and give way to one that comes later', () => {
     const { replicator, clock, log, pass, live } = withPeer();
     const invent = (i: number) => replicator.receive(encodeMessage(updateOf(`invented ${i}`, 1, clock.ms)), clock.ms);
