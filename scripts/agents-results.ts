@@ -1,8 +1,10 @@
 // Runs examples/simulation/agents-results.yaml and writes the tables of docs/agents-results.md:
 //   npm run build
 //   node scripts/agents-results.ts --runs FILE [--jobs 2] [--workloads W7,W16] [--seeds 3] [--rival-seeds 1] [--no-run]
+//     [--estimate]
 // FILE keeps the result of every run, so that a run that was stopped goes on, and is only as good as the program that
 // made it: results of another program are run again. With --no-run the tables are written from what the file has.
+// With --estimate it says what is missing and how long that takes, and runs and writes nothing.
 // The gate and the default rule run first, then the rivals, with fewer seeds.
 //
 // Only what stands between the marks of a table is replaced; the words around the tables are written by hand.
@@ -66,6 +68,7 @@ const flags = parseArgs({
     seeds: { type: 'string' },
     'rival-seeds': { type: 'string', default: '3' },
     'no-run': { type: 'boolean', default: false },
+    estimate: { type: 'boolean', default: false },
   },
 }).values;
 if (flags.runs === undefined) throw new Error('name the file that keeps the results: --runs FILE');
@@ -74,11 +77,11 @@ const whole = loadSuite(SUITE);
 const kept = new SavedRuns(flags.runs);
 const folders = { suite: dirname(SUITE), traces: dirname(SUITE) };
 const suites = parts(whole);
-if (!flags['no-run']) {
-  console.log(timeOf(suites));
-  for (const suite of suites) await run(suite);
+if (flags.estimate || !flags['no-run']) console.log(timeOf(suites));
+if (!flags.estimate) {
+  if (!flags['no-run']) for (const suite of suites) await run(suite);
+  writePage(keptOf(suites));
 }
-writePage(keptOf(suites));
 
 /** The gate against the default rule: on four endpoints, on eight, under other conditions. Then the rivals. */
 function parts(suite: Suite): Suite[] {

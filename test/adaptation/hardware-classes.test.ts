@@ -32,8 +32,9 @@ describe('hardware classes', () => {
     const model = taught(BOTH);
     for (const [slot, world] of BOTH.entries()) {
       const own = coefficientsOf(model, slot);
-      expect(off(own.prefillMsPerKiloToken, world.prefillMs)).toBeLessThan(0.15);
-      expect(off(own.stepMs, world.stepMs)).toBeLessThan(0.15);
+      // The class with slow prefills is learned 11 to 13 % too short, by seed, and more samples do not mend it.
+      expect(off(own.prefillMsPerKiloToken, world.prefillMs)).toBeLessThan(0.13);
+      expect(off(own.stepMs, world.stepMs)).toBeLessThan(0.05);
       expect(model.costsOf(slot).speed).toBe(1);
     }
     expect(model.classes.map(({ hardware }) => hardware)).toEqual(['computing', 'reading']);

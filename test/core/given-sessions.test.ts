@@ -66,6 +66,7 @@ describe('bounds of sessions that are given', () => {
 
   it('forgetAfterMs forgets a session without a place, and none that has one', () => {
     const pool = new LoggedPool(1, 'shadow');
+    // A lease beyond the waits below: with the learned one the tick would let the sessions lapse.
     pool.pool.gate.sessions.configure({ ...RULE, mode: 'shadow', forgetAfterMs: 60_000, idleLeaseMs: 600_000 });
     // The engine forgets the first one.
     for (const name of [1, 2, 3]) pool.turn(wordsOf(name, 40));

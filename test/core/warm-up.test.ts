@@ -121,7 +121,7 @@ describe('warm-up-filter', () => {
       fc.property(fc.array(state, { minLength: 1, maxLength: 7 }), (states) => {
         expect(left(states)).toEqual(expected(states));
       }),
-      { numRuns: 100 },
+      { numRuns: 300 },
     );
   });
 });

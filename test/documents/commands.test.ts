@@ -25,7 +25,6 @@ const NOT_RUN = [
   'README.md: a cluster that runs pods',
   'README.md: installs and builds, as .ci/run does before the suite',
   'README.md: the suite itself',
-  'docs/agents-results.md: an hour',
   'docs/guides/engines.md: needs Envoy and the programs of others',
   'docs/guides/tracing.md: builds for minutes, as .ci/run does before the suite',
   'docs/internals/past-bugs.md: checks an old commit out and builds it, which takes minutes',

@@ -137,13 +137,14 @@ describe('sessions of a simulated picker', () => {
   test('held turns all end, and fewer tokens are computed again', () => {
     const on = { defaultRequestTTL: '900s', sessions: { mode: 'on' } };
     // Their sessions need more than nine tenths of all caches.
-    const crowded = { ...LOADED, concurrency: 40 };
+    const crowded = { ...LOADED, concurrency: 60 };
     const held = play(crowded, { changes: { ...QUEUES, flowControl: on } }).outcome;
     const counted = play(crowded, { changes: SHADOW }).outcome;
     const again = ({ sessions }: typeof held) => Object.values(sessions!.recomputed).reduce((a, b) => a + b, 0);
     expect(held.sessions!.looks.none).toBeGreaterThan(0);
     expect(held.requests.every(({ status }) => status === 'served')).toBe(true);
-    expect(again(held)).toBeLessThan(0.9 * again(counted));
+    // 0.51 to 0.54 with the seeds 1 to 3; of 40 clients 0.51 to 0.79, which hold fewer turns.
+    expect(again(held)).toBeLessThan(0.6 * again(counted));
   });
 
   test('nothing is said of sessions while they are off', () => {
