@@ -118,7 +118,7 @@ process_open_fds 10
         bounds: ['endpoints', 'streams', 'charged requests', 'prefix index'].map(bound),
         memory: { resident: 1e8, limit: 1e9, needs: [] },
         plugins: [],
-        traffic: { windowSeconds: 60, decided: 0, refused: {}, endpoints: [], leaning: null },
+        traffic: { windowSeconds: 60, decided: 0, refused: {}, endpoints: [], leaning: null, explained: 0 },
         lastMinute: {},
         scorers: ['queue-scorer', 'kv-cache-utilization-scorer', 'prefix-cache-scorer'].flatMap((scorer) =>
           [0, 9].map((apart) => ({ scorer, decisions: 50, apart, decided: 0 })),

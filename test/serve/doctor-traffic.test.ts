@@ -2,6 +2,8 @@ import { execFile } from 'node:child_process';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { DecisionRecord } from '../../dist/src/core/decision-log.js';
+import { recentTraffic } from '../../dist/src/operations/why/recent-traffic.js';
 import type { RecentTraffic } from '../../dist/src/operations/why/traffic-figures.js';
 import type { Condition } from '../../dist/tools/doctor/condition.js';
 import { trafficConditions } from '../../dist/tools/doctor/traffic-checks.js';
@@ -122,11 +124,11 @@ describe('pointsman doctor about traffic', () => {
 
 describe('the judgement of traffic', () => {
   const traffic = (given: Partial<RecentTraffic>): RecentTraffic => ({
-    ...{ windowSeconds: 60, decided: 100, refused: {}, endpoints: [], leaning: null },
+    ...{ windowSeconds: 60, decided: 100, refused: {}, endpoints: [], leaning: null, explained: 0 },
     ...given,
   });
   const loads = (...decided: readonly number[]) =>
-    decided.map((each, i) => ({ endpoint: `e${i}`, decided: each, failed: 0, medianMs: null }));
+    decided.map((each, i) => ({ endpoint: `e${i}`, decided: each, failed: 0, medianMs: null, isWhole: true }));
   const texts = (given: Partial<RecentTraffic>) =>
     trafficConditions({ health: { plugins: [], traffic: traffic(given) } } as never).map(({ text }) => text);
 
@@ -143,5 +145,56 @@ describe('the judgement of traffic', () => {
   it('a handful of requests and a pool of one endpoint are not judged', () => {
     expect(texts({ decided: 19, endpoints: loads(19, 0) })).toEqual([]);
     expect(texts({ endpoints: loads(100) })).toEqual([]);
+  });
+
+  it('a hot endpoint that no plugin prefers is said to be that, and not that nothing was kept', () => {
+    const hot = { endpoints: loads(95, 5) };
+    expect(texts({ ...hot, explained: 0 })[0]).toContain('no decision has kept its scores');
+    expect(texts({ ...hot, explained: 9 })[0]).toContain('no plugin prefers it');
+  });
+
+  it('whole answers of one endpoint are not compared with first tokens of the others', () => {
+    const timed = (endpoint: string, medianMs: number, isWhole: boolean) => ({
+      ...{ endpoint, decided: 30, failed: 0, medianMs, isWhole },
+    });
+    const slow = (isWhole: boolean) =>
+      texts({ endpoints: [timed('e0', 30, false), timed('e1', 40, false), timed('e2', 3_000, isWhole)] });
+    expect(slow(true)).toEqual([]);
+    expect(slow(false)).toEqual(['e2 takes 3.0 s to answer where the others take 40 ms']);
+  });
+});
+
+describe('the figures of traffic', () => {
+  const record = (given: Partial<DecisionRecord>) =>
+    ({
+      ...{ status: 'decided', slot: 0, further: false, columns: 1, matchedBlocks: 0, blockTokens: 64, promptTokens: 9 },
+      ...{ end: 'completed', durationMs: 1_000, firstOutputMs: undefined },
+      ...given,
+    }) as DecisionRecord;
+  const figures = (records: readonly DecisionRecord[], prefers: (record: DecisionRecord) => boolean = () => false) =>
+    recentTraffic({
+      ...{ records, windowSeconds: 60, endpoints: new Map([[0, 'e0']]) },
+      explain: (one) => {
+        const shown = (rank: number, score: number) => ({
+          ...{ rank, removedBy: null, scores: [{ scorer: 'mine', weight: 1, score }] },
+        });
+        return { endpoints: [shown(1, prefers(one) ? 1 : 0), shown(2, 0)] } as never;
+      },
+    });
+
+  it('a scorer that prefers an endpoint in older decisions of the window is found behind newer ones without', () => {
+    const records = Array.from({ length: 100 }, (_, i) => record({ promptTokens: i }));
+    const { leaning, explained } = figures(records, ({ promptTokens }) => promptTokens >= 20);
+    expect([leaning?.name, explained]).toEqual(['mine', 10]);
+    expect(figures(records)).toMatchObject({ leaning: null, explained: 10 });
+    expect(figures(records.map((one) => ({ ...one, columns: 0 })))).toMatchObject({ leaning: null, explained: 0 });
+  });
+
+  it('one stream among whole answers leaves the median to the whole answers', () => {
+    const whole = Array.from({ length: 9 }, () => record({}));
+    const streamed = record({ firstOutputMs: 20 });
+    expect(figures([...whole, streamed]).endpoints).toMatchObject([{ medianMs: 1_000, isWhole: true }]);
+    const streams = Array.from({ length: 5 }, () => streamed);
+    expect(figures([...whole, ...streams]).endpoints).toMatchObject([{ medianMs: 20, isWhole: false }]);
   });
 });

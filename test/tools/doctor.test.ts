@@ -31,7 +31,7 @@ const HEALTHY: HealthReport = {
   memory: { resident: 100e6, limit: 1e9, needs: [{ what: 'everything', bytes: 900e6 }] },
   scorers: [{ scorer: 'queue-scorer', decisions: 50, apart: 40, decided: 9 }],
   plugins: [],
-  traffic: { windowSeconds: 60, decided: 0, refused: {}, endpoints: [], leaning: null },
+  traffic: { windowSeconds: 60, decided: 0, refused: {}, endpoints: [], leaning: null, explained: 0 },
   lastMinute: {},
   readsAnswers: true,
   configuration: { lastReload: null, warnings: [] },

@@ -37,7 +37,7 @@ function refused({ refused: counts, windowSeconds }: RecentTraffic): readonly Co
 }
 
 function hot(traffic: RecentTraffic, types: ReadonlyMap<string, string>): readonly Condition[] {
-  const { decided, endpoints, leaning, windowSeconds } = traffic;
+  const { decided, endpoints, windowSeconds } = traffic;
   const [most] = endpoints;
   if (most === undefined || endpoints.length < 2 || decided < DECISIONS_MIN) return [];
   const share = most.decided / decided;
@@ -45,7 +45,7 @@ function hot(traffic: RecentTraffic, types: ReadonlyMap<string, string>): readon
   const where =
     `${most.endpoint} had ${most.decided} of ${decided} requests of the last ${windowSeconds} s, and there are ` +
     `${endpoints.length} endpoints`;
-  const { reason, remedy } = reasonOf(leaning, types);
+  const { reason, remedy } = reasonOf(traffic, types);
   return [condition('warning', 'hot endpoint', `${where}: ${reason}`, remedy)];
 }
 
@@ -54,9 +54,13 @@ interface Reason {
   readonly remedy: string;
 }
 
-function reasonOf(leaning: RecentTraffic['leaning'], types: ReadonlyMap<string, string>): Reason {
+function reasonOf({ leaning, explained }: RecentTraffic, types: ReadonlyMap<string, string>): Reason {
+  if (leaning === null && explained > 0) {
+    const reason = 'no plugin prefers it: other endpoints scored as high in the decisions that have kept their scores';
+    return { reason, remedy: 'pointsman why REQUEST says how ties are decided; one request at a time may look so' };
+  }
   if (leaning === null) {
-    const remedy = 
+    const remedy =
       'keep the scores of the next ones, POST /debug/columns?model=NAME (docs/guides/why.md), and ask again; ' +
       '--decision-columns-every=1 keeps all';
     return { reason: 'no decision has kept its scores', remedy };
@@ -100,8 +104,9 @@ function filterReason(name: string): Reason {
 
 function slow({ endpoints }: RecentTraffic): readonly Condition[] {
   const timed = endpoints.filter((each) => each.medianMs !== null);
-  return timed.flatMap(({ endpoint, medianMs }) => {
-    const others = timed.filter((each) => each.endpoint !== endpoint).map((each) => each.medianMs!);
+  return timed.flatMap(({ endpoint, medianMs, isWhole }) => {
+    const alike = timed.filter((each) => each.isWhole === isWhole);
+    const others = alike.filter((each) => each.endpoint !== endpoint).map((each) => each.medianMs!);
     if (others.length === 0) return [];
     const usual = [...others].sort((a, b) => a - b)[others.length >> 1]!;
     if (medianMs! < usual * SLOW_FACTOR || medianMs! - usual < SLOW_MS_MIN) return [];

@@ -4,7 +4,7 @@ import type { EndpointLoad, Leaning, RecentTraffic } from './traffic-figures.js'
 
 /** Ended requests from which on a median counts. */
 const ENDED_MIN = 5;
-/** Decisions with columns that are looked at. */
+/** Decisions with columns that are looked at, from the whole window. */
 const EXPLAINED_MAX = 10;
 
 /** Sources of the figures. */
@@ -31,20 +31,22 @@ export function recentTraffic({ records, windowSeconds, endpoints, explain }: Tr
     decided: decided.length,
     refused: refusalsOf(first),
     endpoints: loads.map(({ slot: _slot, ...load }) => load),
-    leaning: most === undefined ? null : leaningOf(bySlot.get(most.slot) ?? [], explain),
+    ...leaningOf(most === undefined ? [] : (bySlot.get(most.slot) ?? []), explain),
   };
 }
 
 function loadOf(endpoint: string, records: readonly DecisionRecord[]): EndpointLoad {
   const ended = records.filter(({ end }) => end === 'completed');
-  const streamed = ended.filter(({ firstOutputMs }) => firstOutputMs !== undefined);
-  const times =
-    streamed.length > 0 ? streamed.map((each) => each.firstOutputMs!) : ended.map((each) => each.durationMs);
+  const firstMs = ended.flatMap(({ firstOutputMs }) => firstOutputMs ?? []);
+  const isWhole = firstMs.length < ENDED_MIN;
+  const whole = ended.filter(({ firstOutputMs }) => firstOutputMs === undefined);
+  const times = isWhole ? whole.map(({ durationMs }) => durationMs) : firstMs;
   return {
     endpoint,
     decided: records.length,
     failed: records.filter(({ end }) => end === 'failed').length,
     medianMs: times.length < ENDED_MIN ? null : median(times),
+    isWhole,
   };
 }
 
@@ -58,23 +60,33 @@ function refusalsOf(records: readonly DecisionRecord[]): Readonly<Record<string,
   return counts;
 }
 
-function leaningOf(records: readonly DecisionRecord[], explain: TrafficSources['explain']): Leaning | null {
+function leaningOf(
+  records: readonly DecisionRecord[],
+  explain: TrafficSources['explain'],
+): Pick<RecentTraffic, 'leaning' | 'explained'> {
   const tokens = {
     matchedTokens: median(records.map((each) => Math.min(each.matchedBlocks * each.blockTokens, each.promptTokens))),
     promptTokens: median(records.map(({ promptTokens }) => promptTokens)),
   };
   const votes = new Map<string, number>();
   let explained = 0;
-  for (const record of records) {
-    const endpoints = record.columns === 0 ? null : explain(record)?.endpoints;
+  for (const record of spread(records.filter(({ columns }) => columns !== 0))) {
+    const endpoints = explain(record)?.endpoints;
     if (endpoints == null) continue;
     for (const [name, vote] of votesOf(endpoints)) votes.set(name, (votes.get(name) ?? 0) + vote);
-    if (++explained === EXPLAINED_MAX) break;
+    explained++;
   }
   const [name, vote] = [...votes].sort(([, a], [, b]) => b - a)[0] ?? ['', 0];
-  if (vote <= 0) return null;
+  if (vote <= 0) return { leaning: null, explained };
   const [kind, plugin] = [name.slice(0, name.indexOf(' ')), name.slice(name.indexOf(' ') + 1)];
-  return { kind: kind as Leaning['kind'], name: plugin, ...tokens };
+  return { leaning: { kind: kind as Leaning['kind'], name: plugin, ...tokens }, explained };
+}
+
+/** As many as are looked at, at even distances. */
+function spread(records: readonly DecisionRecord[]): readonly DecisionRecord[] {
+  const step = Math.max(1, records.length / EXPLAINED_MAX);
+  const number = Math.min(records.length, EXPLAINED_MAX);
+  return Array.from({ length: number }, (_, i) => records[Math.floor(i * step)]!);
 }
 
 /** Reasons for the pick: each scorer's lead over the other candidates, or the filter that left no other endpoint. */

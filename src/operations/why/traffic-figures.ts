@@ -3,8 +3,10 @@ export interface EndpointLoad {
   readonly endpoint: string;
   readonly decided: number;
   readonly failed: number;
-  /** Median of the time to the first token, or of whole answers where none was streamed; null = too few ended. */
+  /** Median of the time to the first token, or of whole answers where few were streamed; null = too few ended. */
   readonly medianMs: number | null;
+  /** Whether the median is one of whole answers. */
+  readonly isWhole: boolean;
 }
 
 /** The plugin or the rule that sent most of the traffic of a window to one endpoint. */
@@ -25,6 +27,8 @@ export interface RecentTraffic {
   readonly refused: Readonly<Record<string, number>>;
   /** Endpoints of the pool, most decisions first. */
   readonly endpoints: readonly EndpointLoad[];
-  /** Why the first endpoint was picked; null = no decision that picked it has kept its columns. */
+  /** Why the first endpoint was picked; null = no decision that tells has kept its columns. */
   readonly leaning: Leaning | null;
+  /** Decisions for the first endpoint that have kept their columns and were looked at. */
+  readonly explained: number;
 }
