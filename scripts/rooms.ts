@@ -91,7 +91,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/operations',
     'src/serve',
   ],
-  'tools/doctor': ['src/operations', 'tools/command-line'],
+  'tools/doctor': ['src/runtime', 'src/operations', 'tools/command-line'],
   'tools/explain': [
     'src/contract',
     'src/runtime',
@@ -138,7 +138,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'src/serve',
     'tools/command-line',
   ],
-  'tools/why': ['src/contract', 'src/core', 'src/operations', 'tools/command-line'],
+  'tools/why': ['src/contract', 'src/runtime', 'src/core', 'src/operations', 'tools/command-line'],
   'tools/bench': [
     'src/contract',
     'src/runtime',
