@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Report } from './bench.ts';
-import { ATTACKS, type Attack } from './load/attacker.ts';
+import { ATTACKS, type Attack, COLD_SECONDS } from './load/attacker.ts';
 import type { LoadResult } from './load/generator.ts';
 import { ownCommand, PinnedPicker, PinnedSink } from './load/pinned-picker.ts';
 
@@ -18,8 +18,8 @@ const GOOD = { connections: 1, boundMs: BOUND_MS };
 /** Seconds for which idle connections are there before the good one comes. */
 const EARLY_SECONDS = 1;
 
-function figure({ placedMs, sent, refusals, failed, unanswered, lostConnections }: LoadResult) {
-  return { placedMs, sent, refusals, failed, unanswered, lostConnections };
+function figure({ placedMs, coldMs, sent, refusals, failed, unanswered, lostConnections }: LoadResult) {
+  return { placedMs, coldMs, sent, refusals, failed, unanswered, lostConnections };
 }
 
 /** Attacks that ATTACK names, of the environment, with commas; absent = all. */
@@ -39,7 +39,7 @@ async function underAttack(
   const early = attack === 'idle-connections' ? EARLY_SECONDS : 0;
   const attacked = attack === undefined ? undefined : picker.attack(attack, seconds + early, sink?.port);
   await pause(early * 1_000);
-  const good = await picker.load({ ...GOOD, rate: RATE, seconds });
+  const good = await picker.load({ ...GOOD, rate: RATE, seconds, coldSeconds: COLD_SECONDS });
   await attacked;
   const after = picker.usage;
   return {
@@ -56,7 +56,7 @@ async function underAttack(
 export const reports: readonly Report[] = [
   {
     name: 'attacks',
-    timeMs: 5_000,
+    timeMs: 8_000,
     async *run(timeMs) {
       const sink = await PinnedSink.start();
       try {

@@ -49,6 +49,11 @@ const HELD_REQUESTS = 600;
 const ZERO_WINDOW_CONNECTIONS = 4;
 /** Another address than that of the good connection, as a stranger has. */
 const ADDRESS = '127.9.8.7';
+/**
+ * Seconds in which the code for an attack gets hot, on the core that also answers: their ages are reported apart.
+ */
+export const COLD_SECONDS = 2;
+
 const BATCH = 200;
 const PAUSE_MS = 1;
 

@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly boundMs: number;
   /** Ages of an open loop count from when a request leaves, without the up to 1 ms that it waits for others. */
   readonly agesFromSent?: boolean;
+  /** Seconds of an open loop whose requests are counted apart: code gets hot in them. */
+  readonly coldSeconds?: number;
   /** Prompts and answers; absent = chats of 4 KB, answered in one piece. */
   readonly streamed?: TokenPace & { readonly promptBytes: number };
 }
@@ -36,6 +38,8 @@ export interface LoadResult {
   readonly failed: number;
   readonly unanswered: number;
   readonly placedMs: Ages;
+  /** Of the requests of the cold seconds, which `placedMs` leaves out. */
+  readonly coldMs: Ages;
   readonly refusedMs: Ages;
   readonly lostConnections: number;
   /** Share of its core that the generator used while it sent. */
@@ -85,9 +89,12 @@ class Generator implements ProxyOwner {
   readonly #options: LoadOptions;
   readonly #connections: ProxyConnection[];
   readonly #placed = new AgeCounts();
+  readonly #cold = new AgeCounts();
   readonly #refused = new AgeCounts();
   readonly #counts = { sent: 0, good: 0, placed: 0, refused: 0, failed: 0 };
   #end = 0;
+  /** End of the cold seconds. */
+  #warmAt = 0;
   /** Milliseconds up to which tokens have been sent. */
   #tokensAt = 0;
   #flushes = false;
@@ -108,7 +115,7 @@ class Generator implements ProxyOwner {
 
   answered(age: number, answer: Answer, connection: ProxyConnection): void {
     this.#counts[answer]++;
-    if (answer === 'placed') this.#placed.add(age);
+    if (answer === 'placed') (this.now() - age < this.#warmAt ? this.#cold : this.#placed).add(age);
     else if (answer === 'refused') this.#refused.add(age);
     if (answer !== 'placed') this.#next(connection);
   }
@@ -124,6 +131,7 @@ class Generator implements ProxyOwner {
     const begin = this.now();
     const cpu = process.cpuUsage();
     this.#end = begin + seconds * 1_000;
+    this.#warmAt = begin + (this.#options.coldSeconds ?? 0) * 1_000;
     if (rate === undefined) {
       for (let i = 0; i < concurrency; i++) this.#begin(begin);
       this.#flush();
@@ -147,6 +155,7 @@ class Generator implements ProxyOwner {
       failed,
       unanswered: rate === undefined ? 0 : unanswered,
       placedMs: this.#placed.ages(),
+      coldMs: this.#cold.ages(),
       refusedMs: this.#refused.ages(),
       lostConnections,
       generatorCores: Number(((user + system) / 1e6 / elapsed).toFixed(2)),

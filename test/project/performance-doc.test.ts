@@ -93,10 +93,10 @@ test('the model of more shards names the measured exchange that it is of', () =>
 test('a hostile peer stands beside its control, with the requests lost of all that were sent', () => {
   const line = { name: 'attacks', attack: 'rapid-reset', sent: 900, failed: 1, unanswered: 2 };
   const memory = { rssBeforeMb: 210, rssAfterMb: 215 };
-  const ages = (p99: number) => ({ placedMs: { p50: 1, p99, max: 9 } });
+  const ages = (p99: number) => ({ placedMs: { p50: 1, p99, max: 9 }, coldMs: { p50: 2, p99: 7 * p99, max: 90 } });
   const picker = { ...line, ...memory, ...ages(4), of: 'picker', refusals: 3 };
   expect(attackTable([{ ...line, ...ages(3), of: 'sink', refusals: 0 }, picker])).toContain(
-    '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 6 of 900 | 210 → 215 MB |',
+    '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 28 / 21 ms | 6 of 900 | 210 → 215 MB |',
   );
 });
 
