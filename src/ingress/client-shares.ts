@@ -45,6 +45,11 @@ const FIRST_PART = 0.8;
 /** Milliseconds that an address may use at once and still goes first, and those that it can owe. */
 const CREDIT_MS_MAX = 10;
 const DEBT_MS_MAX = 50;
+/**
+ * Bound on the time that one piece of work counts, in milliseconds: a piece is 16 KB at most, and takes longer only when
+ * the thread is stopped meanwhile (a compiler or another process has its core), for which its address cannot help.
+ */
+const PIECE_MS_MAX = 2;
 /** Time after which an address that has used no time is not active any more. */
 const WINDOW_MS = 1_000;
 /** Streams of an address that are reset before their turn: at once, a second, and those it must have room for again
@@ -298,9 +303,9 @@ export class ConnectionShare {
     return true;
   }
 
-  /** Counts time that was used. */
+  /** Counts the time of one piece of work. */
   spend(ms: number): void {
-    this.#use.creditMs = Math.max(-DEBT_MS_MAX, this.#use.creditMs - ms);
+    this.#use.creditMs = Math.max(-DEBT_MS_MAX, this.#use.creditMs - Math.min(ms, PIECE_MS_MAX));
   }
 
   /** Whether its requests go before those of others, since its address uses less than its part of the time. */

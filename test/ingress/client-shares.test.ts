@@ -20,6 +20,11 @@ function fillAll(share: ConnectionShare): number {
   return count;
 }
 
+/** Counts time as pieces of a millisecond, as the work of a busy thread comes. */
+function spend(share: ConnectionShare, ms: number): void {
+  for (let i = 0; i < ms; i++) share.spend(1);
+}
+
 describe('shares of open streams by connection', () => {
   it('a connection that is alone has all streams, and half of them beside another one', () => {
     const shares = new ClientShares({ streamsMax: 100 });
@@ -137,14 +142,25 @@ describe('time of the thread by address', () => {
     expect([good.goesFirst, shares.isContended]).toEqual([false, false]);
   });
 
+  it('a pause of the thread counts as two milliseconds of the address whose work it meets', () => {
+    const shares = new ClientShares({ streamsMax: 100 });
+    const good = shares.join(GOOD, false, 0);
+    shares.join(HOSTILE, false, 0);
+    good.begin(0);
+    for (let pauses = 0; pauses < 4; pauses++) good.spend(60);
+    expect(good.goesFirst).toBe(true);
+    good.spend(60);
+    expect(good.goesFirst).toBe(false);
+  });
+
   it('an address that uses a third of the time goes first beside one that uses the rest', () => {
     const shares = new ClientShares({ streamsMax: 100 });
     const [good, hostile] = [GOOD, HOSTILE].map((address) => shares.join(address, false, 0));
     for (let now = 0; now < 1_000; now += 9) {
       good!.begin(now);
-      good!.spend(3);
+      spend(good!, 3);
       hostile!.begin(now);
-      hostile!.spend(6);
+      spend(hostile!, 6);
     }
     expect([good!.goesFirst, hostile!.goesFirst]).toEqual([true, false]);
   });
@@ -155,7 +171,7 @@ describe('time of the thread by address', () => {
     for (let now = 0; now < 1_000; now += 10) {
       for (const share of both) {
         share.begin(now);
-        share.spend(5);
+        spend(share, 5);
       }
     }
     expect(both.map(({ goesFirst }) => goesFirst)).toEqual([false, false]);
@@ -166,7 +182,7 @@ describe('time of the thread by address', () => {
     shares.join(GOOD, false, 0);
     const late = shares.join(HOSTILE, false, 0);
     late.begin(0);
-    late.spend(10_000);
+    spend(late, 10_000);
     late.begin(100);
     expect(late.goesFirst).toBe(false);
     late.begin(200);
