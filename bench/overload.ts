@@ -7,6 +7,8 @@ import { ownCommand, PinnedPicker, pins, routerCommand, type Usage } from './loa
 
 /** Offered load as multiples of the capacity. */
 const MULTIPLES = [0.7, 1.45, 2, 3];
+/** Load right after the largest of them, as a multiple of the capacity, and its seconds. */
+const EASED = { multiple: 0.5, seconds: 2 };
 const CONNECTIONS = 4;
 const CONCURRENCY = 128;
 const WARM_UP_SECONDS = 6;
@@ -32,9 +34,13 @@ async function* curve(picker: string, command: readonly string[], seconds: numbe
     };
     for (const multiple of MULTIPLES) {
       const before = process.usage;
-      const result = await process.load({ ...common, rate: Math.round(capacity * multiple), seconds });
+      const rate = (times: number) => Math.round(capacity * times);
+      const isLast = multiple === MULTIPLES.at(-1);
+      const eased = isLast ? { eased: { rate: rate(EASED.multiple), seconds: EASED.seconds } } : {};
+      const result = await process.load({ ...common, rate: rate(multiple), seconds, ...eased });
       const share = Number((result.goodput / capacity).toFixed(3));
-      yield { name: 'overload', picker, load: multiple, share, ...result, ...spent(before, process.usage) };
+      const line = { name: 'overload', picker, load: multiple, share, ...result, ...spent(before, process.usage) };
+      yield isLast ? { ...line, easedTo: EASED } : line;
     }
   } finally {
     process.stop();

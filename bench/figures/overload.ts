@@ -25,10 +25,24 @@ function row(line: Line): string {
   return `| ${cells.join(' | ')} |`;
 }
 
+interface Eased {
+  readonly sent: number;
+  readonly refusals: number;
+  readonly placedMs: Ages;
+}
+
+/** The load that follows the largest one without a pause. */
+function easedRow({ picker, eased, easedTo }: Line): string {
+  const { multiple, seconds } = easedTo as { multiple: number; seconds: number };
+  const { sent, refusals, placedMs } = eased as Eased;
+  const served = `${(100 * (1 - refusals / sent)).toFixed(1)} % of what was sent`;
+  return `| ${picker} | ${multiple} ×, the ${seconds} s right after it | ${served} | ${ages(placedMs)} | – | – | – |`;
+}
+
 export function overloadTable(lines: readonly Line[]): string {
   return [
     '| picker | load | served, of the maximum | age p50 / p99 / largest of served | of refused | unanswered | RSS |',
     '| --- | --- | ---: | ---: | ---: | ---: | ---: |',
-    ...lines.map(row),
+    ...lines.flatMap((line) => (line.eased === undefined ? [row(line)] : [row(line), easedRow(line)])),
   ].join('\n');
 }

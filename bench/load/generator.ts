@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly agesFromSent?: boolean;
   /** Seconds of an open loop whose requests are counted apart: code gets hot in them. */
   readonly coldSeconds?: number;
+  /** Load that follows an open loop without a pause, on the same connections; its requests are counted apart. */
+  readonly eased?: { readonly rate: number; readonly seconds: number };
   /** Prompts and answers; absent = chats of 4 KB, answered in one piece. */
   readonly streamed?: TokenPace & { readonly promptBytes: number };
 }
@@ -42,6 +44,8 @@ export interface LoadResult {
   readonly coldMs: Ages;
   readonly refusedMs: Ages;
   readonly lostConnections: number;
+  /** Of the load that follows: requests that were sent and refused, and ages of those that were placed. */
+  readonly eased?: { readonly sent: number; readonly refusals: number; readonly placedMs: Ages };
   /** Share of its core that the generator used while it sent. */
   readonly generatorCores: number;
 }
@@ -91,10 +95,12 @@ class Generator implements ProxyOwner {
   readonly #placed = new AgeCounts();
   readonly #cold = new AgeCounts();
   readonly #refused = new AgeCounts();
+  readonly #eased = { refusals: 0, placed: new AgeCounts() };
   readonly #counts = { sent: 0, good: 0, placed: 0, refused: 0, failed: 0 };
   #end = 0;
-  /** End of the cold seconds. */
+  /** End of the cold seconds, and begin of the load that follows. */
   #warmAt = 0;
+  #easedAt = Number.POSITIVE_INFINITY;
   /** Milliseconds up to which tokens have been sent. */
   #tokensAt = 0;
   #flushes = false;
@@ -114,14 +120,20 @@ class Generator implements ProxyOwner {
   }
 
   answered(age: number, answer: Answer, connection: ProxyConnection): void {
+    const dueAt = this.now() - age;
+    if (dueAt >= this.#easedAt) {
+      if (answer === 'placed') this.#eased.placed.add(age);
+      else this.#eased.refusals++;
+      return;
+    }
     this.#counts[answer]++;
-    if (answer === 'placed') (this.now() - age < this.#warmAt ? this.#cold : this.#placed).add(age);
+    if (answer === 'placed') (dueAt < this.#warmAt ? this.#cold : this.#placed).add(age);
     else if (answer === 'refused') this.#refused.add(age);
     if (answer !== 'placed') this.#next(connection);
   }
 
   ended(age: number, ok: boolean, connection: ProxyConnection): void {
-    if (ok && age <= this.#options.boundMs) this.#counts.good++;
+    if (ok && age <= this.#options.boundMs && this.now() - age < this.#easedAt) this.#counts.good++;
     this.#next(connection);
   }
 
@@ -140,7 +152,10 @@ class Generator implements ProxyOwner {
     const elapsed = (this.now() - begin) / 1_000;
     const { good } = this.#counts;
     const { user, system } = process.cpuUsage(cpu);
+    const easedSent = await this.#ease();
     if (rate !== undefined) await pause(REST_MS);
+    const { refusals, placed } = this.#eased;
+    const eased = easedSent === 0 ? {} : { eased: { sent: easedSent, refusals, placedMs: placed.ages() } };
     const { sent, refused, failed } = this.#counts;
     const unanswered = this.#connections.reduce((sum, { open }) => sum + open, 0);
     const lostConnections = this.#connections.filter(({ closed }) => closed).length;
@@ -158,6 +173,7 @@ class Generator implements ProxyOwner {
       coldMs: this.#cold.ages(),
       refusedMs: this.#refused.ages(),
       lostConnections,
+      ...eased,
       generatorCores: Number(((user + system) / 1e6 / elapsed).toFixed(2)),
     };
   }
@@ -178,6 +194,19 @@ class Generator implements ProxyOwner {
       for (; this.#tokensAt <= now; this.#tokensAt++) for (const connection of this.#connections) connection.tick();
       await pause(1);
     }
+  }
+
+  /** Sends the load that follows. @returns its requests */
+  async #ease(): Promise<number> {
+    const { eased } = this.#options;
+    if (eased === undefined) return 0;
+    const before = this.#counts.sent;
+    this.#easedAt = this.now();
+    this.#end = this.#easedAt + eased.seconds * 1_000;
+    await this.#sendAt(eased.rate, this.#easedAt);
+    const { sent } = this.#counts;
+    this.#counts.sent = before;
+    return sent - before;
   }
 
   /** Begins a request where one has ended: a shard that is faster than another one gets more. */

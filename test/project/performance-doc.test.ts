@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
 import { attackTable } from '../../bench/figures/attacks.ts';
 import { lockTables } from '../../bench/figures/commit-lock.ts';
+import { overloadTable } from '../../bench/figures/overload.ts';
 import { poolTable } from '../../bench/figures/pools.ts';
 import { chapters, chapterTexts } from '../../scripts/performance-chapters.ts';
 import { inLines, missingText, processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
@@ -97,6 +98,16 @@ test('a hostile peer stands beside its control, with the requests lost of all th
   const picker = { ...line, ...memory, ...ages(4), of: 'picker', refusals: 3 };
   expect(attackTable([{ ...line, ...ages(3), of: 'sink', refusals: 0 }, picker])).toContain(
     '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 28 / 21 ms | 6 of 900 | 210 → 215 MB |',
+  );
+});
+
+test('the load right behind an overload has a row of its own', () => {
+  const ages = (p99: number) => ({ p50: 1, p99, max: 99 });
+  const line = { name: 'overload', picker: 'pointsman', load: 3, share: 0.98, rssMb: 290, refused: 9, unanswered: 0 };
+  const eased = { sent: 2_000, refusals: 3, placedMs: ages(7) };
+  const easedTo = { multiple: 0.5, seconds: 2 };
+  expect(overloadTable([{ ...line, placedMs: ages(60), refusedMs: ages(5), eased, easedTo }])).toContain(
+    '| 290 MB |\n| pointsman | 0.5 ×, the 2 s right after it | 99.9 % of what was sent | 1 / 7 / 99 ms | – | – | – |',
   );
 });
 
