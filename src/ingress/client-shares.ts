@@ -46,8 +46,8 @@ const FIRST_PART = 0.8;
 const CREDIT_MS_MAX = 10;
 const DEBT_MS_MAX = 50;
 /**
- * Bound on the time that one piece of work counts, in milliseconds: a piece is 16 KB at most, and takes longer only when
- * the thread is stopped meanwhile (a compiler or another process has its core), for which its address cannot help.
+ * Bound on the time that one piece of work counts, in milliseconds: a piece is 16 KB at most, and takes longer only
+ * when the thread is stopped meanwhile (a compiler or another process has its core), which is not its address's doing.
  */
 const PIECE_MS_MAX = 2;
 /** Time after which an address that has used no time is not active any more. */
