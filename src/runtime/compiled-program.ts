@@ -1,5 +1,4 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import { threadId } from 'node:worker_threads';
@@ -27,10 +26,13 @@ const PROGRAM_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * Loads a program, with the code that was kept of it before: nothing is parsed and compiled then. V8 refuses code of
  * another version or of other flags.
+ * @param require that of a script in the same folder: another one would load what reads modules, which a thread of
+ * scripts does without
  * @param importModule `import()`, which the program has as `__import`: V8's own has no effect in it
  */
 export function loadProgram<Exports>(
   file: string,
+  require: NodeJS.Require,
   importModule: (specifier: string) => Promise<unknown>,
 ): CompiledProgram<Exports> {
   const bytes = readPlainFileSync(file, PROGRAM_BYTES_MAX);
@@ -47,7 +49,7 @@ export function loadProgram<Exports>(
   if (code !== undefined) freeBuffer(code);
   const module = { exports: {} };
   const run = script.runInThisContext() as (...parts: readonly unknown[]) => void;
-  run(module.exports, createRequire(file), module, file, dirname(file), importModule);
+  run(module.exports, require, module, file, dirname(file), importModule);
   // Code that V8 refuses because of flags stays for starts without them.
   const keep = code === undefined ? () => write(kept, checksum, script.createCachedData()) : () => undefined;
   return { exports: module.exports as Exports, keep };

@@ -1,4 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Logger } from '../operations/log.js';
 import type { Picker } from '../picker/picker.js';
@@ -98,6 +97,8 @@ type Collector = (options: { type: 'major'; execution: 'sync'; flavor: 'last-res
  * in 15 to 30 ms in which the thread does nothing else. Not for shards: their optimised code would be dropped as well.
  */
 export function collectStartGarbage(): void {
+  // Half a dozen modules that the start itself does without.
+  const { setFlagsFromString } = process.getBuiltinModule('node:v8');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as Collector;
   setFlagsFromString('--no-expose-gc');

@@ -19,6 +19,13 @@ describe('the way to the first answer', () => {
     expect(readFileSync(resolve(program, file)).findIndex((byte) => byte > 0x7f)).toBe(-1);
   });
 
+  it.each(['serve.cjs', 'shard.cjs'])(
+    'the program %s holds no messages of the schema library in other languages',
+    (file) => {
+      expect(holds(file, 'Ongeldige')).toBe(false);
+    },
+  );
+
   it('the packages that the programs do without are beside them', () => {
     for (const [file, mark] of Object.entries(MARKS)) expect(holds(file, mark)).toBe(true);
   });

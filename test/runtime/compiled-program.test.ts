@@ -1,4 +1,5 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -18,7 +19,7 @@ const text = (answer: number) => `
   exports.later = () => __import('node:path');
 `;
 
-const load = (file: string) => loadProgram<Exports>(file, (specifier) => import(specifier));
+const load = (file: string) => loadProgram<Exports>(file, createRequire(file), (specifier) => import(specifier));
 
 function folderWith(program: string): { readonly file: string; readonly kept: () => string } {
   const folder = mkdtempSync(join(tmpdir(), 'compiled-'));

@@ -1,4 +1,5 @@
-import { definePlugin, z } from '../../scheduling/plugin.js';
+import { z } from 'zod';
+import { definePlugin } from '../../scheduling/plugin.js';
 import { CERTIFICATE_FILES, metricsPageParameters } from './source-parameters.js';
 
 export const metricsDataSourceParameters = metricsPageParameters('http', true).safeExtend({

@@ -1,4 +1,5 @@
-import { definePlugin, type PluginDefinition, type PluginKind, z } from '../../scheduling/plugin.js';
+import { z } from 'zod';
+import { definePlugin, type PluginDefinition, type PluginKind } from '../../scheduling/plugin.js';
 
 /** A plugin type of llm-d-router that does nothing here, and why. */
 export interface PluginWithoutEffect {

@@ -5,7 +5,7 @@ import type { ShardStart } from '../messages.js';
 
 const importModule = (specifier: string): Promise<unknown> => import(specifier);
 const file = fileURLToPath(new URL('./shard.cjs', import.meta.url));
-const { exports, keep } = loadProgram<typeof import('./shard.js')>(file, importModule);
+const { exports, keep } = loadProgram<typeof import('./shard.js')>(file, require, importModule);
 
 /** As `shard` of the program. */
 export async function shard(start: ShardStart): Promise<void> {

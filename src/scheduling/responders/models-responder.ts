@@ -1,10 +1,11 @@
+import { z } from 'zod';
 import type { ServedModel } from '../../contract/endpoint-facts.js';
 import { CORE } from '../../core/core-names.js';
 import { servesModel } from '../filters/served-model-filter.js';
 import type { HookRequest } from '../hooks/hook-request.js';
 import type { Denial, EndpointViews, HookContext, HookPlugin, LocalAnswer, RequestLine } from '../hooks/hooks.js';
 import { openThread } from '../open-thread.js';
-import { definePlugin, z } from '../plugin.js';
+import { definePlugin } from '../plugin.js';
 
 const PATH = '/v1/models';
 /** Bound on the models of one answer, some 600 KB; the rest is left out. */
