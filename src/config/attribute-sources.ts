@@ -82,11 +82,11 @@ function placeOf({
   parameters,
 }: LoadedPlugin): Pick<AttributeSourceSettings, 'page' | 'atNode'> | undefined {
   if (definition === dcgmDataSource) {
-    const { useNodeAddress, ...given } = dcgmDataSourceParameters.parse(parameters);
+    const { useNodeAddress, ...given } = dcgmDataSourceParameters().parse(parameters);
     return { page: pageSettings(given), atNode: useNodeAddress };
   }
   if (definition !== multiclusterMetricsDataSource) return undefined;
-  return { page: pageSettings(multiclusterMetricsDataSourceParameters.parse(parameters)), atNode: false };
+  return { page: pageSettings(multiclusterMetricsDataSourceParameters().parse(parameters)), atNode: false };
 }
 
 function metricsOf(source: LoadedPlugin, { definition, parameters }: LoadedPlugin): readonly AttributeMetric[] {
@@ -95,7 +95,7 @@ function metricsOf(source: LoadedPlugin, { definition, parameters }: LoadedPlugi
     return [{ attribute: 'GPUUtilization', spec: 'DCGM_FI_DEV_GPU_UTIL', scale: 0.01, perPod: true }];
   }
   if (source.definition !== multiclusterMetricsDataSource || definition !== multiclusterMetricsExtractor) return [];
-  const given = multiclusterMetricsExtractorParameters.parse(parameters);
+  const given = multiclusterMetricsExtractorParameters().parse(parameters);
   const of = (attribute: string, spec: string) => ({ attribute, spec, scale: 1, perPod: false });
   return [
     of('llm-d.ai/multicluster-kv-cache-utilization', given.kvCacheUtilizationMetric),

@@ -160,12 +160,12 @@ function resolveDiscovery(config: EndpointPickerConfig, plugins: PluginSet): Dis
   const { definition, parameters } = plugins.resolve(reference.pluginRef, ['discovery'], path);
   const type = definition === fileDiscovery ? 'file-discovery' : 'multicluster-file-discovery';
   if (definition !== fileDiscovery && definition !== multiclusterFileDiscovery) return undefined;
-  const given = fileDiscoveryParameters.parse(parameters);
+  const given = fileDiscoveryParameters().parse(parameters);
   return { type, path: given.path, watch: given.watchFile };
 }
 
 function metricsSourceSettings(source: LoadedPlugin | undefined, enabled: boolean): MetricsSourceSettings {
-  return { enabled, ...pageSettings(metricsDataSourceParameters.parse(source?.parameters ?? {})) };
+  return { enabled, ...pageSettings(metricsDataSourceParameters().parse(source?.parameters ?? {})) };
 }
 
 /** Address of the lists of models; undefined unless a models-data-source is wired to its extractor. */
@@ -190,7 +190,7 @@ function modelsSourceSettings(
       'dataLayer.sources';
     warnings.push(document.warning(path ?? ['plugins'], text));
   }
-  return wired[0] && pageSettings(modelsDataSourceParameters.parse(wired[0].source.parameters));
+  return wired[0] && pageSettings(modelsDataSourceParameters().parse(wired[0].source.parameters));
 }
 
 function readsLists({ consumes }: PluginDefinition, parameters: unknown): boolean {
@@ -198,7 +198,7 @@ function readsLists({ consumes }: PluginDefinition, parameters: unknown): boolea
 }
 
 function extractorSettings(extractor: LoadedPlugin | undefined): ExtractorSettings {
-  const given = coreMetricsExtractorParameters.parse(extractor?.parameters ?? {});
+  const given = coreMetricsExtractorParameters().parse(extractor?.parameters ?? {});
   const { defaultEngine, engineConfigs } = given;
   return { engineLabelKeys: [given.engineLabelKey, OLDER_ENGINE_LABEL], defaultEngine, engineConfigs };
 }

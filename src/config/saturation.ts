@@ -39,7 +39,7 @@ export function saturationSettings(
   if (detector.definition !== maxSaturationDetector) {
     return detector.definition.saturationSettings?.(detector.parameters);
   }
-  const { detectors, stages } = maxSaturationParameters.parse(detector.parameters);
+  const { detectors, stages } = maxSaturationParameters().parse(detector.parameters);
   const measured = detectors.flatMap((name, index) => {
     const path = [...(detector.path ?? []), 'parameters', 'detectors', index];
     const child = plugins.resolve(name, ['saturation-detector'], path);

@@ -32,7 +32,7 @@ const PROGRAM_BYTES_MAX = 64 * 1024 * 1024;
  */
 export function loadProgram<Exports>(
   file: string,
-  require: NodeJS.Require,
+  require: (id: string) => unknown,
   importModule: (specifier: string) => Promise<unknown>,
 ): CompiledProgram<Exports> {
   const bytes = readPlainFileSync(file, PROGRAM_BYTES_MAX);

@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { definePlugin } from './plugin.js';
 import type { LabelValue } from './program.js';
 
-const parameters = z.strictObject({
-  label: z
-    .string()
-    .min(1)
-    .default('llm-d.ai/context-length-range')
-    .describe('Label of the endpoints with the range of prompt lengths that they are for, like 0-8000.'),
-  enableFiltering: z.boolean().default(false).describe('Also drop endpoints whose range does not hold the prompt.'),
-});
+const parameters = () =>
+  z.strictObject({
+    label: z
+      .string()
+      .min(1)
+      .default('llm-d.ai/context-length-range')
+      .describe('Label of the endpoints with the range of prompt lengths that they are for, like 0-8000.'),
+    enableFiltering: z.boolean().default(false).describe('Also drop endpoints whose range does not hold the prompt.'),
+  });
 
 export const contextLengthAware = definePlugin({
   type: 'context-length-aware',

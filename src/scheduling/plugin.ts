@@ -250,11 +250,23 @@ export interface PluginDefinition<Parameters = unknown> {
   usageLimitSettings?(parameters: Parameters): UsageLimitSettings;
 }
 
+/** A definition as its author writes it. */
+export type PluginSource<Schema extends z.ZodType> = Omit<PluginDefinition<z.output<Schema>>, 'parameters'> & {
+  /** A function makes the schema when it is first read: a start makes those of the configured plugins alone. */
+  readonly parameters: Schema | (() => Schema);
+};
+
 /** Checks a definition's functions against its parameter schema and drops the parameter type. */
-export function definePlugin<Schema extends z.ZodType>(
-  definition: Omit<PluginDefinition<z.output<Schema>>, 'parameters'> & { readonly parameters: Schema },
-): PluginDefinition {
-  return definition;
+export function definePlugin<Schema extends z.ZodType>({
+  parameters,
+  ...definition
+}: PluginSource<Schema>): PluginDefinition {
+  let schema = typeof parameters === 'function' ? undefined : parameters;
+  const get = () => {
+    schema ??= (parameters as () => Schema)();
+    return schema;
+  };
+  return Object.defineProperty(definition, 'parameters', { get, enumerable: true }) as PluginDefinition;
 }
 
 /** A plugin of one configuration: a definition with a name and checked parameters. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
@@ -12,11 +13,36 @@ const COLUMN_OF: Readonly<Record<EndpointSignal, ReadName>> = {
   'KV usage': 'kvUsage',
   'LoRA adapters': 'adaptersRunning',
 };
+/** Bound on the schemas that definitions share and that loading makes: a duration, names of producers, …. */
+const SHARED_SCHEMAS_MAX = 100;
+
+/** Schemas that a process makes which loads the built-in plugins. */
+function schemasOfLoading(): number {
+  const plugins = new URL('../../dist/src/config/builtin-plugins.js', import.meta.url);
+  const program = `
+    import { z } from 'zod';
+    let count = 0;
+    z.config({ postProcessor: () => count++ });
+    await import(${JSON.stringify(plugins.href)});
+    console.log(count);`;
+  const root = new URL('../..', import.meta.url);
+  return Number(
+    execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: root, encoding: 'utf8' }),
+  );
+}
 const types = builtinPlugins.map(({ type }) => type);
 
 describe('the built-in plugins', () => {
   it('the built-in plugins have different types', () => {
     expect(new Set(types).size).toBe(types.length);
+  });
+
+  it('loading the built-in plugins makes no schema of their parameters, reading one makes it once', () => {
+    for (const definition of builtinPlugins) {
+      expect(Object.getOwnPropertyDescriptor(definition, 'parameters')?.get, definition.type).toBeDefined();
+      expect(definition.parameters).toBe(definition.parameters);
+    }
+    expect(schemasOfLoading()).toBeLessThan(SHARED_SCHEMAS_MAX);
   });
 
   it.each(builtinPlugins.map((definition) => [definition.type, definition] as const))(

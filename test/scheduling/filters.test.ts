@@ -73,7 +73,7 @@ describe('encode-filter', () => {
 
 describe('label-selector-filter', () => {
   const accepts = (selector: object, labels: Record<string, string>) =>
-    selectorAccepts(labelSelector.parse(selector), labels);
+    selectorAccepts(labelSelector().parse(selector), labels);
 
   it.each([
     [{}, {}, true],

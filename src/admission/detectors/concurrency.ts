@@ -3,27 +3,28 @@ import type { ConcurrencySettings } from '../../contract/saturation-settings.js'
 import { definePlugin } from '../../scheduling/plugin.js';
 import { saturationFilter } from '../shedding.js';
 
-const concurrencyDetectorParameters = z.strictObject({
-  concurrencyMode: z
-    .enum(['requests', 'tokens', 'hybrid'])
-    .default('requests')
-    .describe('What is counted; hybrid takes the larger share of both for each endpoint.'),
-  maxConcurrency: z.int().min(1).default(100).describe('Requests in flight at which an endpoint is saturated.'),
-  maxTokenConcurrency: z
-    .int()
-    .min(1)
-    .default(1_000_000)
-    .describe('Tokens in flight at which an endpoint is saturated.'),
-  headroom: z.number().min(0).default(0).describe('Share above the limits that is still allowed.'),
-  failOpen: z
-    .boolean()
-    .default(false)
-    .describe('As a filter: keep all endpoints when every one is at its limit, in place of refusing the request.'),
-  inFlightLoadProducerName: z
-    .string()
-    .default('inflight-load-producer')
-    .describe('Name of the plugin that counts in-flight load.'),
-});
+const concurrencyDetectorParameters = () =>
+  z.strictObject({
+    concurrencyMode: z
+      .enum(['requests', 'tokens', 'hybrid'])
+      .default('requests')
+      .describe('What is counted; hybrid takes the larger share of both for each endpoint.'),
+    maxConcurrency: z.int().min(1).default(100).describe('Requests in flight at which an endpoint is saturated.'),
+    maxTokenConcurrency: z
+      .int()
+      .min(1)
+      .default(1_000_000)
+      .describe('Tokens in flight at which an endpoint is saturated.'),
+    headroom: z.number().min(0).default(0).describe('Share above the limits that is still allowed.'),
+    failOpen: z
+      .boolean()
+      .default(false)
+      .describe('As a filter: keep all endpoints when every one is at its limit, in place of refusing the request.'),
+    inFlightLoadProducerName: z
+      .string()
+      .default('inflight-load-producer')
+      .describe('Name of the plugin that counts in-flight load.'),
+  });
 
 export const concurrencyDetector = definePlugin({
   type: 'concurrency-detector',
@@ -48,7 +49,7 @@ function settingsOf({
   maxTokenConcurrency,
   headroom,
   failOpen,
-}: z.output<typeof concurrencyDetectorParameters>): ConcurrencySettings {
+}: z.output<ReturnType<typeof concurrencyDetectorParameters>>): ConcurrencySettings {
   return {
     type: 'concurrency-detector',
     mode: concurrencyMode,

@@ -11,5 +11,5 @@ export const learnedLimitDetector = definePlugin({
     ('runs fewer requests than were found to make it queue, and while its KV cache has room for the answers. All ' +
       'three are ') +
     'learned from the requests themselves; scraped metrics only correct them. The default while flow control is on.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
 });

@@ -3,22 +3,25 @@ import { definePlugin } from '../../scheduling/plugin.js';
 
 const stage = z.enum(['prefill', 'decode']);
 
-export const maxSaturationParameters = z
-  .strictObject({
-    detectors: z
-      .array(z.string().min(1))
-      .min(1)
-      .refine((names) => new Set(names).size === names.length, { error: 'every detector may stand there once' })
-      .describe('Names of the saturation detectors.'),
-    stages: z
-      .record(z.string(), z.array(stage).min(1))
-      .default({})
-      .describe('Stages that a detector looks at, by its name: prefill, decode; a detector without an entry at both.'),
-  })
-  .refine(({ detectors, stages }) => Object.keys(stages).every((name) => detectors.includes(name)), {
-    path: ['stages'],
-    error: 'every name must be one of detectors',
-  });
+export const maxSaturationParameters = () =>
+  z
+    .strictObject({
+      detectors: z
+        .array(z.string().min(1))
+        .min(1)
+        .refine((names) => new Set(names).size === names.length, { error: 'every detector may stand there once' })
+        .describe('Names of the saturation detectors.'),
+      stages: z
+        .record(z.string(), z.array(stage).min(1))
+        .default({})
+        .describe(
+          'Stages that a detector looks at, by its name: prefill, decode; a detector without an entry at both.',
+        ),
+    })
+    .refine(({ detectors, stages }) => Object.keys(stages).every((name) => detectors.includes(name)), {
+      path: ['stages'],
+      error: 'every name must be one of detectors',
+    });
 
 export const maxSaturationDetector = definePlugin({
   type: 'max-saturation-detector',

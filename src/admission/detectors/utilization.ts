@@ -5,20 +5,21 @@ import { duration } from '../../scheduling/duration-schema.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import { saturationFilter } from '../shedding.js';
 
-const utilizationDetectorParameters = z.strictObject({
-  queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),
-  kvCacheUtilThreshold: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(0.8)
-    .describe('Share of the KV cache at which an endpoint is saturated.'),
-  metricsStalenessThreshold: duration
-    .refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' })
-    .default('200ms')
-    .describe('Age from which on the signals of an endpoint count as saturated.'),
-  headroom: z.number().min(0).default(0).describe('Share above the thresholds that is still allowed.'),
-});
+const utilizationDetectorParameters = () =>
+  z.strictObject({
+    queueDepthThreshold: z.int().min(1).default(5).describe('Waiting requests at which an endpoint is saturated.'),
+    kvCacheUtilThreshold: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.8)
+      .describe('Share of the KV cache at which an endpoint is saturated.'),
+    metricsStalenessThreshold: duration
+      .refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' })
+      .default('200ms')
+      .describe('Age from which on the signals of an endpoint count as saturated.'),
+    headroom: z.number().min(0).default(0).describe('Share above the thresholds that is still allowed.'),
+  });
 
 export const utilizationDetector = definePlugin({
   type: 'utilization-detector',
@@ -39,10 +40,10 @@ export const utilizationDetector = definePlugin({
 function settingsOf({
   metricsStalenessThreshold,
   ...given
-}: z.output<typeof utilizationDetectorParameters>): UtilizationSettings {
+}: z.output<ReturnType<typeof utilizationDetectorParameters>>): UtilizationSettings {
   const metricsStalenessMs = durationMilliseconds(metricsStalenessThreshold);
   return { type: 'utilization-detector', ...given, metricsStalenessMs };
 }
 
 /** Settings of a configuration without a detector. */
-export const DEFAULT_SATURATION: UtilizationSettings = settingsOf(utilizationDetectorParameters.parse({}));
+export const DEFAULT_SATURATION: UtilizationSettings = settingsOf(utilizationDetectorParameters().parse({}));

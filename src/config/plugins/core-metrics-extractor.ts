@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { once } from '../../runtime/once.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 
 /** Engines whose metric names are built in. */
@@ -10,53 +11,60 @@ const SPEC = /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{\s*([a-zA-Z_]\w*\s*=\s*("[^"]*"|[^",{}
 /** A metric, as specs of engines and extractors name it. */
 export const metricSpec = z.string().regex(SPEC, { error: 'expected a metric such as name or name{label=value}' });
 
-const engine = z.strictObject({
-  name: z.string().min(1).describe("Engine, as the endpoint's label names it."),
-  queuedRequestsSpec: metricSpec.optional().describe('Waiting requests.'),
-  runningRequestsSpec: metricSpec.optional().describe('Running requests.'),
-  kvUsageSpec: metricSpec.optional().describe('Share of the KV cache in use.'),
-  loraSpec: metricSpec.optional().describe('LoRA adapters, in labels.'),
-  loraLoadedSpec: metricSpec
-    .optional()
-    .describe('LoRA adapters that are loaded, one series each with adapter_name, level (gpu or cpu) and pinned.'),
-  loraGPULoadedSpec: metricSpec.optional().describe('LoRA adapters in slots of the GPU.'),
-  loraGPUSlotsSpec: metricSpec.optional().describe('Slots of the GPU for LoRA adapters.'),
-  cacheInfoSpec: metricSpec.optional().describe('Cache geometry, in labels.'),
-  cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
-  cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
-  cacheBlockSizeSpec: metricSpec.optional().describe('Tokens of a block, as a value.'),
-  cacheNumBlocksSpec: metricSpec.optional().describe('Number of blocks, as a value.'),
-  customMetrics: z
-    .array(
-      z.strictObject({
-        attributeKey: z.string().min(1).describe('Name that plugins read it by.'),
-        metricSpec: metricSpec.describe('The metric.'),
-        optional: z
-          .boolean()
-          .optional()
-          .describe('Whether a page may lack it. Not needed: it may anyway, and is unknown then.'),
-      }),
-    )
-    .default([])
-    .describe('Further metrics that plugins may read by name.'),
-});
-
-export const coreMetricsExtractorParameters = z
-  .strictObject({
-    engineLabelKey: z.string().min(1).default('llm-d.ai/engine-type').describe('Endpoint label that names the engine.'),
-    defaultEngine: z.string().min(1).default('vllm').describe('Engine of endpoints without that label.'),
-    engineConfigs: z.array(engine).default([]).describe('Further engines, or other metric names for known ones.'),
-  })
-  .refine((given) => new Set(given.engineConfigs.map((each) => each.name)).size === given.engineConfigs.length, {
-    path: ['engineConfigs'],
-    error: 'every engine may stand there once',
-  })
-  .refine((given) => knownEngines(given.engineConfigs).includes(given.defaultEngine), {
-    path: ['defaultEngine'],
-    error: `must be one of ${BUILTIN_ENGINES.join(', ')} or a name from engineConfigs`,
+const engine = () =>
+  z.strictObject({
+    name: z.string().min(1).describe("Engine, as the endpoint's label names it."),
+    queuedRequestsSpec: metricSpec.optional().describe('Waiting requests.'),
+    runningRequestsSpec: metricSpec.optional().describe('Running requests.'),
+    kvUsageSpec: metricSpec.optional().describe('Share of the KV cache in use.'),
+    loraSpec: metricSpec.optional().describe('LoRA adapters, in labels.'),
+    loraLoadedSpec: metricSpec
+      .optional()
+      .describe('LoRA adapters that are loaded, one series each with adapter_name, level (gpu or cpu) and pinned.'),
+    loraGPULoadedSpec: metricSpec.optional().describe('LoRA adapters in slots of the GPU.'),
+    loraGPUSlotsSpec: metricSpec.optional().describe('Slots of the GPU for LoRA adapters.'),
+    cacheInfoSpec: metricSpec.optional().describe('Cache geometry, in labels.'),
+    cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
+    cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
+    cacheBlockSizeSpec: metricSpec.optional().describe('Tokens of a block, as a value.'),
+    cacheNumBlocksSpec: metricSpec.optional().describe('Number of blocks, as a value.'),
+    customMetrics: z
+      .array(
+        z.strictObject({
+          attributeKey: z.string().min(1).describe('Name that plugins read it by.'),
+          metricSpec: metricSpec.describe('The metric.'),
+          optional: z
+            .boolean()
+            .optional()
+            .describe('Whether a page may lack it. Not needed: it may anyway, and is unknown then.'),
+        }),
+      )
+      .default([])
+      .describe('Further metrics that plugins may read by name.'),
   });
 
-export type EngineConfig = z.output<typeof engine>;
+export const coreMetricsExtractorParameters = once(() =>
+  z
+    .strictObject({
+      engineLabelKey: z
+        .string()
+        .min(1)
+        .default('llm-d.ai/engine-type')
+        .describe('Endpoint label that names the engine.'),
+      defaultEngine: z.string().min(1).default('vllm').describe('Engine of endpoints without that label.'),
+      engineConfigs: z.array(engine()).default([]).describe('Further engines, or other metric names for known ones.'),
+    })
+    .refine((given) => new Set(given.engineConfigs.map((each) => each.name)).size === given.engineConfigs.length, {
+      path: ['engineConfigs'],
+      error: 'every engine may stand there once',
+    })
+    .refine((given) => knownEngines(given.engineConfigs).includes(given.defaultEngine), {
+      path: ['defaultEngine'],
+      error: `must be one of ${BUILTIN_ENGINES.join(', ')} or a name from engineConfigs`,
+    }),
+);
+
+export type EngineConfig = z.output<ReturnType<typeof engine>>;
 
 function knownEngines(configured: readonly EngineConfig[]): readonly string[] {
   return [...BUILTIN_ENGINES, ...configured.map((each) => each.name)];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { once } from '../../runtime/once.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import {
   CERTIFICATE_FILES,
@@ -8,15 +9,15 @@ import {
   withWholeClientCertificate,
 } from './source-parameters.js';
 
-const { path } = httpSource({ path: '/v1/models', what: 'list of models' });
-
-export const modelsDataSourceParameters = withWholeClientCertificate(
-  z.strictObject({
-    scheme: schemeField('http', 'list of models'),
-    path,
-    ...certificates(true),
-    interval: httpSource({ path: '/', what: '' }).interval.describe('Time between two fetches; 1s when absent.'),
-  }),
+export const modelsDataSourceParameters = once(() =>
+  withWholeClientCertificate(
+    z.strictObject({
+      scheme: schemeField('http', 'list of models'),
+      path: httpSource({ path: '/v1/models', what: 'list of models' }).path,
+      ...certificates(true),
+      interval: httpSource({ path: '/', what: '' }).interval.describe('Time between two fetches; 1s when absent.'),
+    }),
+  ),
 );
 
 export const modelsDataSource = definePlugin({

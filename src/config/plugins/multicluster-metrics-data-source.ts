@@ -1,7 +1,8 @@
+import { once } from '../../runtime/once.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import { CERTIFICATE_FILES, metricsPageParameters } from './source-parameters.js';
 
-export const multiclusterMetricsDataSourceParameters = metricsPageParameters('https', false);
+export const multiclusterMetricsDataSourceParameters = once(() => metricsPageParameters('https', false));
 
 export const multiclusterMetricsDataSource = definePlugin({
   type: 'multicluster-metrics-data-source',

@@ -1,15 +1,18 @@
 import { z } from 'zod';
+import { once } from '../../runtime/once.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 import { metricSpec } from './core-metrics-extractor.js';
 
-export const multiclusterMetricsExtractorParameters = z.strictObject({
-  kvCacheUtilizationMetric: metricSpec
-    .default('llm_d_epp_average_kv_cache_utilization')
-    .describe('Share of the KV cache in use, over the cluster.'),
-  queueSizeMetric: metricSpec
-    .default('llm_d_epp_average_queue_size')
-    .describe('Waiting requests per model server, over the cluster.'),
-});
+export const multiclusterMetricsExtractorParameters = once(() =>
+  z.strictObject({
+    kvCacheUtilizationMetric: metricSpec
+      .default('llm_d_epp_average_kv_cache_utilization')
+      .describe('Share of the KV cache in use, over the cluster.'),
+    queueSizeMetric: metricSpec
+      .default('llm_d_epp_average_queue_size')
+      .describe('Waiting requests per model server, over the cluster.'),
+  }),
+);
 
 export const multiclusterMetricsExtractor = definePlugin({
   type: 'multicluster-metrics-extractor',

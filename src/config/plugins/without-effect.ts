@@ -19,7 +19,7 @@ export function withoutEffect({ type, kind, stability, does, why }: PluginWithou
     kinds: [kind],
     stability,
     doc: `${does} Kept for configurations of llm-d-router, without effect: ${why}.`,
-    parameters: z.looseObject({}),
+    parameters: () => z.looseObject({}),
     advise: () => [`has no effect: ${why}`],
     ...(kind === 'filter' || kind === 'scorer' ? { operations: [], compile: () => undefined } : {}),
   });

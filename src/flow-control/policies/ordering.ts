@@ -63,17 +63,18 @@ export const sloDeadlineOrderingPolicy = definePlugin({
   orderingSettings: () => ({ kind: 'first-token-objective' }),
 });
 
-const shortestFirstParameters = z.strictObject({
-  msPerToken: z
-    .number()
-    .min(0)
-    .default(15)
-    .describe('Milliseconds that each prompt token which is not cached puts a request back.'),
-  ageBound: duration
-    .refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' })
-    .default('30s')
-    .describe('No request is overtaken by one that came so much later.'),
-});
+const shortestFirstParameters = () =>
+  z.strictObject({
+    msPerToken: z
+      .number()
+      .min(0)
+      .default(15)
+      .describe('Milliseconds that each prompt token which is not cached puts a request back.'),
+    ageBound: duration
+      .refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' })
+      .default('30s')
+      .describe('No request is overtaken by one that came so much later.'),
+  });
 
 export const shortestFirstOrderingPolicy = definePlugin({
   type: 'shortest-first-ordering-policy',

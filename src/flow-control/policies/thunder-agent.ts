@@ -4,45 +4,48 @@ import { definePlugin, type SessionRequest } from '../../scheduling/plugin.js';
 /** Longest wait in milliseconds that can be asked for, 31 years. */
 const WAIT_MAX_MS = 1e12;
 
-const parameters = z.strictObject({
-  headWaitStarvationMs: z
-    .number()
-    .min(0)
-    .max(WAIT_MAX_MS)
-    .optional()
-    .describe('Longest time in milliseconds that a turn is held: maxWait of flowControl.sessions. 0 = no such bound.'),
-  capacityTokens: z
-    .int()
-    .gt(0)
-    .optional()
-    .describe(
-      'Tokens of a KV cache while its endpoint does not tell them (`vllm:cache_config_info`); absent = it has room ' +
-        'for every turn.',
-    ),
-  utilThreshold: z
-    .number()
-    .gt(0)
-    .max(1)
-    .optional()
-    .describe('Share of a KV cache that sessions may fill: usableCache of flowControl.sessions.'),
-  idleLeaseSeconds: z
-    .number()
-    .min(0)
-    .max(WAIT_MAX_MS / 1_000)
-    .optional()
-    .describe('Seconds for which an idle session keeps its place; absent = while the learned odds are worth it.'),
-  evictionTtlSeconds: z
-    .number()
-    .gt(0)
-    .max(WAIT_MAX_MS / 1_000)
-    .optional()
-    .describe('Seconds after which a session without a place is forgotten: forgetAfter of flowControl.sessions.'),
-  evictionSweepSeconds: z
-    .number()
-    .gt(0)
-    .optional()
-    .describe('Accepted, without effect: idle sessions are looked at twice a second.'),
-});
+const parameters = () =>
+  z.strictObject({
+    headWaitStarvationMs: z
+      .number()
+      .min(0)
+      .max(WAIT_MAX_MS)
+      .optional()
+      .describe(
+        'Longest time in milliseconds that a turn is held: maxWait of flowControl.sessions. 0 = no such bound.',
+      ),
+    capacityTokens: z
+      .int()
+      .gt(0)
+      .optional()
+      .describe(
+        'Tokens of a KV cache while its endpoint does not tell them (`vllm:cache_config_info`); absent = it has room ' +
+          'for every turn.',
+      ),
+    utilThreshold: z
+      .number()
+      .gt(0)
+      .max(1)
+      .optional()
+      .describe('Share of a KV cache that sessions may fill: usableCache of flowControl.sessions.'),
+    idleLeaseSeconds: z
+      .number()
+      .min(0)
+      .max(WAIT_MAX_MS / 1_000)
+      .optional()
+      .describe('Seconds for which an idle session keeps its place; absent = while the learned odds are worth it.'),
+    evictionTtlSeconds: z
+      .number()
+      .gt(0)
+      .max(WAIT_MAX_MS / 1_000)
+      .optional()
+      .describe('Seconds after which a session without a place is forgotten: forgetAfter of flowControl.sessions.'),
+    evictionSweepSeconds: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe('Accepted, without effect: idle sessions are looked at twice a second.'),
+  });
 
 export const thunderAgent = definePlugin({
   type: 'thunder-agent',

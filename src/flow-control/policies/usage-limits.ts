@@ -74,9 +74,10 @@ function valueShares(priorities: readonly number[]): readonly number[] {
   return priorities.map((priority) => (highest === lowest ? 0 : (highest - priority) / (highest - lowest)));
 }
 
-const staticUsageLimitParameters = z.strictObject({
-  threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
-});
+const staticUsageLimitParameters = () =>
+  z.strictObject({
+    threshold: z.number().gt(0).max(1).default(1).describe('Saturation up to which requests are let through.'),
+  });
 
 export const staticUsageLimitPolicy = definePlugin({
   type: 'static-usage-limit-policy',
@@ -87,20 +88,21 @@ export const staticUsageLimitPolicy = definePlugin({
   usageLimitSettings: ({ threshold }) => ({ kind: 'static', threshold }),
 });
 
-const priorityHoldbackParameters = z
-  .strictObject({
-    shape: z.enum(['linear']).default('linear').describe('How limits lie between the two.'),
-    domain: z
-      .enum(['rank', 'value'])
-      .default('rank')
-      .describe('What they are spread over: the order of the priorities, or their values.'),
-    minCeiling: z.number().min(0).lt(1).describe('Limit of saturation for the lowest priority. Required.'),
-    maxCeiling: z.number().gt(0).max(1).default(1).describe('Limit of saturation for the highest priority.'),
-  })
-  .refine(({ minCeiling, maxCeiling }) => minCeiling <= maxCeiling, {
-    error: 'must not be above maxCeiling',
-    path: ['minCeiling'],
-  });
+const priorityHoldbackParameters = () =>
+  z
+    .strictObject({
+      shape: z.enum(['linear']).default('linear').describe('How limits lie between the two.'),
+      domain: z
+        .enum(['rank', 'value'])
+        .default('rank')
+        .describe('What they are spread over: the order of the priorities, or their values.'),
+      minCeiling: z.number().min(0).lt(1).describe('Limit of saturation for the lowest priority. Required.'),
+      maxCeiling: z.number().gt(0).max(1).default(1).describe('Limit of saturation for the highest priority.'),
+    })
+    .refine(({ minCeiling, maxCeiling }) => minCeiling <= maxCeiling, {
+      error: 'must not be above maxCeiling',
+      path: ['minCeiling'],
+    });
 
 export const priorityHoldbackPolicy = definePlugin({
   type: 'priority-holdback-policy',
@@ -122,6 +124,6 @@ export const softReflectiveCeilingPolicy = definePlugin({
     'Queues of flow control: limits of lower priorities that fall while the pool fills up; above its limit a ' +
     'priority is ' +
     'let through now and then, the more seldom the fuller the pool is.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
   usageLimitSettings: () => ({ kind: 'soft-reflective' }),
 });

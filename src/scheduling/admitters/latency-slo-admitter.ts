@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
-});
+const parameters = () =>
+  z.strictObject({
+    latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
+  });
 
 export const latencySloAdmitter = definePlugin({
   type: 'latency-slo-admitter',

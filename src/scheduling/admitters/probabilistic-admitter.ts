@@ -2,18 +2,23 @@ import { z } from 'zod';
 import type { EndpointViews } from '../hooks/hooks.js';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  queueDepthThreshold: z.int().gt(0).default(5).describe('Waiting requests at which an endpoint counts as full.'),
-  kvCacheUtilThreshold: z
-    .number()
-    .gt(0)
-    .default(0.8)
-    .describe('Share of the KV cache in use at which an endpoint counts as full.'),
-  power: z.number().gt(0).default(5).describe('Steepness of the curve.'),
-  k: z.number().gt(0).default(300).describe('Height of the curve: everything is turned away at (1 / k) ^ (1 / power).'),
-});
+const parameters = () =>
+  z.strictObject({
+    queueDepthThreshold: z.int().gt(0).default(5).describe('Waiting requests at which an endpoint counts as full.'),
+    kvCacheUtilThreshold: z
+      .number()
+      .gt(0)
+      .default(0.8)
+      .describe('Share of the KV cache in use at which an endpoint counts as full.'),
+    power: z.number().gt(0).default(5).describe('Steepness of the curve.'),
+    k: z
+      .number()
+      .gt(0)
+      .default(300)
+      .describe('Height of the curve: everything is turned away at (1 / k) ^ (1 / power).'),
+  });
 
-type Thresholds = Pick<z.output<typeof parameters>, 'queueDepthThreshold' | 'kvCacheUtilThreshold'>;
+type Thresholds = Pick<z.output<ReturnType<typeof parameters>>, 'queueDepthThreshold' | 'kvCacheUtilThreshold'>;
 
 /**
  * Mean over the endpoints of max(waiting / threshold, KV usage / threshold); an endpoint with unknown signals is full.

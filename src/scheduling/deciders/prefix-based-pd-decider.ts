@@ -16,14 +16,15 @@ export const prefixBasedPdDecider = definePlugin({
   doc:
     'Decides that the prefill runs on an endpoint of its own when enough of the prompt is not cached where it is ' +
     'decoded.',
-  parameters: z.strictObject({
-    nonCachedTokens: tokens('nonCachedTokens').describe(
-      'Prompt tokens that the decode endpoint does not hold, from which on a prefill endpoint is used. 0 = never.',
-    ),
-    promptTokens: tokens('promptTokens').describe(
-      'Shorter prompts are never sent to a prefill endpoint. 0 = no bound.',
-    ),
-  }),
+  parameters: () =>
+    z.strictObject({
+      nonCachedTokens: tokens('nonCachedTokens').describe(
+        'Prompt tokens that the decode endpoint does not hold, from which on a prefill endpoint is used. 0 = never.',
+      ),
+      promptTokens: tokens('promptTokens').describe(
+        'Shorter prompts are never sent to a prefill endpoint. 0 = no bound.',
+      ),
+    }),
   consumes: () => [{ key: 'prefix-match' }, { key: 'prompt-tokens' }],
   advise: ({ nonCachedTokens }) =>
     nonCachedTokens === 0 ? ['nonCachedTokens is 0: no request is sent to a prefill endpoint'] : [],

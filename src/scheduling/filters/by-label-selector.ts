@@ -1,9 +1,4 @@
-import { definePlugin } from '../plugin.js';
+import { underOldName } from '../old-name.js';
 import { labelSelectorFilter } from './label-selector-filter.js';
 
-export const byLabelSelector = definePlugin({
-  ...labelSelectorFilter,
-  type: 'by-label-selector',
-  deprecated: { replacement: labelSelectorFilter.type },
-  doc: 'Old name of label-selector-filter.',
-});
+export const byLabelSelector = underOldName(labelSelectorFilter, 'by-label-selector');

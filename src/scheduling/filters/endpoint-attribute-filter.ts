@@ -14,61 +14,63 @@ const OPERATORS = {
 const operators = Object.keys(OPERATORS) as (keyof typeof OPERATORS)[];
 const ends = z.enum(['lowest', 'highest']).default('lowest').describe('Which end of the values is kept.');
 
-const algorithm = z
-  .strictObject({
-    type: z.enum(['threshold', 'percentile', 'topK', 'range']).describe('How values are judged.'),
-    threshold: z
-      .strictObject({
-        operator: z.enum(operators).describe('How the value is compared with the limit.'),
-        value: z.number().default(0).describe('The limit.'),
-      })
-      .optional()
-      .describe('For type threshold: keep values that compare with the limit.'),
-    percentile: z
-      .strictObject({
-        percent: z.number().gt(0).max(100).describe('Share of the endpoints to keep, rounded up.'),
-        keep: ends,
-      })
-      .optional()
-      .describe('For type percentile: keep that share of the endpoints, and those equal to the last of them.'),
-    topK: z
-      .strictObject({ k: z.int().min(1).describe('How many endpoints to keep.'), keep: ends })
-      .optional()
-      .describe('For type topK: keep this number of endpoints, and those equal to the last of them.'),
-    range: z
-      .strictObject({
-        min: z.number().optional().describe('Lowest value that is kept; absent = no bound.'),
-        max: z.number().optional().describe('Highest value that is kept; absent = no bound.'),
-      })
-      .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
-        error: 'min must not be above max',
-      })
-      .optional()
-      .describe('For type range: keep values between min and max, both included.'),
-  })
-  .refine((given) => given[given.type] !== undefined, {
-    error: 'needs a section that is named like its type',
-  })
-  .refine(
-    (given) =>
-      (['threshold', 'percentile', 'topK', 'range'] as const).every(
-        (type) => type === given.type || given[type] === undefined,
-      ),
-    {
-      error: 'may have no other section than the one that is named like its type',
-    },
-  );
+const algorithm = () =>
+  z
+    .strictObject({
+      type: z.enum(['threshold', 'percentile', 'topK', 'range']).describe('How values are judged.'),
+      threshold: z
+        .strictObject({
+          operator: z.enum(operators).describe('How the value is compared with the limit.'),
+          value: z.number().default(0).describe('The limit.'),
+        })
+        .optional()
+        .describe('For type threshold: keep values that compare with the limit.'),
+      percentile: z
+        .strictObject({
+          percent: z.number().gt(0).max(100).describe('Share of the endpoints to keep, rounded up.'),
+          keep: ends,
+        })
+        .optional()
+        .describe('For type percentile: keep that share of the endpoints, and those equal to the last of them.'),
+      topK: z
+        .strictObject({ k: z.int().min(1).describe('How many endpoints to keep.'), keep: ends })
+        .optional()
+        .describe('For type topK: keep this number of endpoints, and those equal to the last of them.'),
+      range: z
+        .strictObject({
+          min: z.number().optional().describe('Lowest value that is kept; absent = no bound.'),
+          max: z.number().optional().describe('Highest value that is kept; absent = no bound.'),
+        })
+        .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
+          error: 'min must not be above max',
+        })
+        .optional()
+        .describe('For type range: keep values between min and max, both included.'),
+    })
+    .refine((given) => given[given.type] !== undefined, {
+      error: 'needs a section that is named like its type',
+    })
+    .refine(
+      (given) =>
+        (['threshold', 'percentile', 'topK', 'range'] as const).every(
+          (type) => type === given.type || given[type] === undefined,
+        ),
+      {
+        error: 'may have no other section than the one that is named like its type',
+      },
+    );
 
-const parameters = z.strictObject({
-  attribute: z
-    .string()
-    .min(1)
-    .describe(`What is judged: a key of core-metrics-extractor's customMetrics, or one of ${VALUE_NAMES}.`),
-  producer: z.string().optional().describe('Name of the plugin that writes the attribute; empty = whichever does.'),
-  onMissing: z.enum(['Pass', 'Fail']).default('Pass').describe('Whether endpoints without the attribute are kept.'),
-  fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none would be left.'),
-  algorithm: algorithm.describe('The rule.'),
-});
+const parameters = () =>
+  z.strictObject({
+    attribute: z
+      .string()
+      .min(1)
+      .describe(`What is judged: a key of core-metrics-extractor's customMetrics, or one of ${VALUE_NAMES}.`),
+    producer: z.string().optional().describe('Name of the plugin that writes the attribute; empty = whichever does.'),
+    onMissing: z.enum(['Pass', 'Fail']).default('Pass').describe('Whether endpoints without the attribute are kept.'),
+    fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none would be left.'),
+    algorithm: algorithm().describe('The rule.'),
+  });
 
 export const endpointAttributeFilter = definePlugin({
   type: 'endpoint-attribute-filter',

@@ -6,15 +6,16 @@ import { definePlugin } from '../plugin.js';
 const SELECTION_HEADER = 'test-epp-endpoint-selection';
 
 // Not strict: llm-d-router ignores all parameters of this plugin.
-const parameters = z.looseObject({
-  withoutHeader: z
-    .enum(['none', 'all'])
-    .default('none')
-    .describe(
-      'What a request without the header, or with an empty one, may use: none is refused (llm-d-router), all is what ' +
-        'the conformance tests of gateways expect.',
-    ),
-});
+const parameters = () =>
+  z.looseObject({
+    withoutHeader: z
+      .enum(['none', 'all'])
+      .default('none')
+      .describe(
+        'What a request without the header, or with an empty one, may use: none is refused (llm-d-router), all is what ' +
+          'the conformance tests of gateways expect.',
+      ),
+  });
 
 export const headerBasedTestingFilter = definePlugin({
   type: 'header-based-testing-filter',

@@ -5,30 +5,31 @@ import { prefixMatchProducerName } from '../producer-names.js';
 /** Parameter of the core for a limit that it learns. */
 const LEARNED = -1;
 
-const parameters = z.strictObject({
-  maxWaiting: z
-    .number()
-    .gt(0)
-    .optional()
-    .describe('Waiting requests from which on an endpoint is overloaded. Absent: learned, see batches.'),
-  maxKvCacheUsage: z
-    .number()
-    .gt(0)
-    .max(1)
-    .optional()
-    .describe(
-      'Share of the KV cache in use from which on an endpoint is overloaded. Absent: learned, where the uncached ' +
-        'part of the prompt has no room beside what is in use, by the size that the engine tells.',
-    ),
-  batches: z
-    .number()
-    .gt(0)
-    .max(1_000)
-    .default(1)
-    .describe('Learned limit of waiting requests, in multiples of the requests that the engine runs at most.'),
-  fallbackOnEmpty: z.boolean().default(true).describe('Keep all endpoints when all are overloaded.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    maxWaiting: z
+      .number()
+      .gt(0)
+      .optional()
+      .describe('Waiting requests from which on an endpoint is overloaded. Absent: learned, see batches.'),
+    maxKvCacheUsage: z
+      .number()
+      .gt(0)
+      .max(1)
+      .optional()
+      .describe(
+        'Share of the KV cache in use from which on an endpoint is overloaded. Absent: learned, where the uncached ' +
+          'part of the prompt has no room beside what is in use, by the size that the engine tells.',
+      ),
+    batches: z
+      .number()
+      .gt(0)
+      .max(1_000)
+      .default(1)
+      .describe('Learned limit of waiting requests, in multiples of the requests that the engine runs at most.'),
+    fallbackOnEmpty: z.boolean().default(true).describe('Keep all endpoints when all are overloaded.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+  });
 
 export const overloadFilter = definePlugin({
   type: 'overload-filter',

@@ -10,15 +10,16 @@ const BYTES_MAX = 65_536;
 const positive = z.number().gt(0);
 
 /** The fields that say whether a record of llm-d-router's calibration can be used, and what it measured. */
-const record = z.looseObject({
-  schema_version: z.literal(1),
-  status: z.literal('OK'),
-  fingerprint: z.string().min(1),
-  chunk_tokens: z.int().min(1),
-  valid_samples: z.int().min(SAMPLES_MIN),
-  median_ttft_seconds: positive,
-  peak_prefill_tokens_per_second: positive,
-});
+const record = () =>
+  z.looseObject({
+    schema_version: z.literal(1),
+    status: z.literal('OK'),
+    fingerprint: z.string().min(1),
+    chunk_tokens: z.int().min(1),
+    valid_samples: z.int().min(SAMPLES_MIN),
+    median_ttft_seconds: positive,
+    peak_prefill_tokens_per_second: positive,
+  });
 
 /** Prompt tokens a second, or why a record tells none. */
 export type Calibration = { readonly tokensPerSecond: number } | { readonly problem: string };
@@ -35,7 +36,7 @@ export function readCalibration(file: string, fingerprint: string | undefined): 
     const problem = error instanceof SyntaxError ? 'is no JSON document' : readProblem(error);
     return { problem: `${file} ${problem}` };
   }
-  const parsed = record.safeParse(data);
+  const parsed = record().safeParse(data);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     return { problem: `${file}: ${issue!.path.join('.') || 'the record'}: ${issue!.message}` };

@@ -6,59 +6,62 @@ import { type Calibration, readCalibration } from './prefill-calibration.js';
 /** Prompt tokens a second: Qwen3 32B on two H100 (llm-d-router's default). */
 const DEFAULT_THROUGHPUT = 15_928;
 
-const parameters = z
-  .strictObject({
-    affinityThreshold: z
-      .number()
-      .min(0)
-      .max(1)
-      .default(0.8)
-      .describe('Share of the prompt that an endpoint must hold for the request to stay with it.'),
-    explorationProbability: z
-      .number()
-      .min(0)
-      .max(1)
-      .default(0)
-      .describe('Share of the requests that may go anywhere, so that prefixes spread.'),
-    maxTTFTPenaltyMs: z
-      .number()
-      .min(0)
-      .default(18_000)
-      .describe(
-        'Milliseconds that the first token may come later than elsewhere before affinity is given up; 0 = never.',
-      ),
-    ttftSource: z
-      .enum(['prefillThroughput', 'latencyPredictor'])
-      .default('prefillThroughput')
-      .describe('Where the time until the first token comes from.'),
-    peakPrefillThroughput: z
-      .number()
-      .optional()
-      .describe(
-        'Prompt tokens that an endpoint computes in a second; absent = as calibrated, else ' +
-          `${DEFAULT_THROUGHPUT} (Qwen3 32B on two H100).`,
-      ),
-    prefillCalibrationFile: z
-      .string()
-      .optional()
-      .describe("Record of llm-d-router's calibration, whose throughput counts where peakPrefillThroughput is absent."),
-    prefillCalibrationFingerprint: z
-      .string()
-      .optional()
-      .describe('Fingerprint of the deployment; a record of another one is not used.'),
-    prefillCalibrationRequired: z
-      .boolean()
-      .default(false)
-      .describe('Refuse to start when the record cannot be used, in place of a warning.'),
-    prefixMatchInfoProducerName: prefixMatchProducerName,
-    inFlightLoadProducerName,
-    latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
-  })
-  .refine((given) => given.ttftSource !== 'prefillThroughput' || (given.peakPrefillThroughput ?? 1) > 0, {
-    error: 'peakPrefillThroughput must be above 0',
-  });
+const parameters = () =>
+  z
+    .strictObject({
+      affinityThreshold: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0.8)
+        .describe('Share of the prompt that an endpoint must hold for the request to stay with it.'),
+      explorationProbability: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0)
+        .describe('Share of the requests that may go anywhere, so that prefixes spread.'),
+      maxTTFTPenaltyMs: z
+        .number()
+        .min(0)
+        .default(18_000)
+        .describe(
+          'Milliseconds that the first token may come later than elsewhere before affinity is given up; 0 = never.',
+        ),
+      ttftSource: z
+        .enum(['prefillThroughput', 'latencyPredictor'])
+        .default('prefillThroughput')
+        .describe('Where the time until the first token comes from.'),
+      peakPrefillThroughput: z
+        .number()
+        .optional()
+        .describe(
+          'Prompt tokens that an endpoint computes in a second; absent = as calibrated, else ' +
+            `${DEFAULT_THROUGHPUT} (Qwen3 32B on two H100).`,
+        ),
+      prefillCalibrationFile: z
+        .string()
+        .optional()
+        .describe(
+          "Record of llm-d-router's calibration, whose throughput counts where peakPrefillThroughput is absent.",
+        ),
+      prefillCalibrationFingerprint: z
+        .string()
+        .optional()
+        .describe('Fingerprint of the deployment; a record of another one is not used.'),
+      prefillCalibrationRequired: z
+        .boolean()
+        .default(false)
+        .describe('Refuse to start when the record cannot be used, in place of a warning.'),
+      prefixMatchInfoProducerName: prefixMatchProducerName,
+      inFlightLoadProducerName,
+      latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
+    })
+    .refine((given) => given.ttftSource !== 'prefillThroughput' || (given.peakPrefillThroughput ?? 1) > 0, {
+      error: 'peakPrefillThroughput must be above 0',
+    });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 /** The configured calibration; undefined = none counts. */
 function calibrationOf(given: Parameters): Calibration | undefined {

@@ -4,16 +4,17 @@ import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews } from '../hooks/hooks.js';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  onMissing: z
-    .enum(['Pass', 'Fail'])
-    .default('Pass')
-    .describe(
-      'Endpoints that have told no list yet: Pass = they stay, unless another endpoint lists the model as an ' +
-        'adapter; Fail = they are dropped.',
-    ),
-  fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none is left, in place of a 503.'),
-});
+const parameters = () =>
+  z.strictObject({
+    onMissing: z
+      .enum(['Pass', 'Fail'])
+      .default('Pass')
+      .describe(
+        'Endpoints that have told no list yet: Pass = they stay, unless another endpoint lists the model as an ' +
+          'adapter; Fail = they are dropped.',
+      ),
+    fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none is left, in place of a 503.'),
+  });
 
 /** What the list of an endpoint says of a model (assembly/scheduling/filters.ts). */
 export function servesModel(endpoints: EndpointViews, slot: number, model: string): number {

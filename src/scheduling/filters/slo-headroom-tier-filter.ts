@@ -1,15 +1,16 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  epsilonExploreNeg: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.01)
-    .describe('Share of the requests that go to the endpoints that break a wish, so that these can recover.'),
-  latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
-});
+const parameters = () =>
+  z.strictObject({
+    epsilonExploreNeg: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.01)
+      .describe('Share of the requests that go to the endpoints that break a wish, so that these can recover.'),
+    latencyPredictionInfoProducerName: z.string().optional().describe('Name of the plugin that predicts latency.'),
+  });
 
 export const sloHeadroomTierFilter = definePlugin({
   type: 'slo-headroom-tier-filter',

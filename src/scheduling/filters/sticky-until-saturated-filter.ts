@@ -2,21 +2,22 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  affinityThreshold: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.8)
-    .describe('Share of the prompt that an endpoint must hold for the request to stay with it.'),
-  saturationTokens: z
-    .number()
-    .min(0)
-    .default(286_720)
-    .describe('Tokens in flight above which an endpoint is saturated: prefill tokens per second × seconds to wait.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-  inFlightLoadProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    affinityThreshold: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.8)
+      .describe('Share of the prompt that an endpoint must hold for the request to stay with it.'),
+    saturationTokens: z
+      .number()
+      .min(0)
+      .default(286_720)
+      .describe('Tokens in flight above which an endpoint is saturated: prefill tokens per second × seconds to wait.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    inFlightLoadProducerName,
+  });
 
 export const stickyUntilSaturatedFilter = definePlugin({
   type: 'sticky-until-saturated-filter',

@@ -12,13 +12,14 @@ export const topologyAffinityFilter = definePlugin({
     'Keeps the endpoints that are near the one that an earlier profile of the request picked. Keeps all when there ' +
     'is no ' +
     'such pick, nothing is known about where it is, none is near enough, or there is no topology-extractor.',
-  parameters: z.strictObject({
-    minAffinity: z
-      .enum(['', ...LEVELS])
-      .default('host')
-      .describe('The same host, rack, zone or region, or nearer; empty means host.'),
-    topologyProducerName,
-  }),
+  parameters: () =>
+    z.strictObject({
+      minAffinity: z
+        .enum(['', ...LEVELS])
+        .default('host')
+        .describe('The same host, rack, zone or region, or nearer; empty means host.'),
+      topologyProducerName,
+    }),
   operations: ['OP_FILTER_TOPOLOGY'],
   compile: ({ minAffinity, topologyProducerName: extractor }, weight, context) => {
     const columns = topologyColumns(extractor, context);

@@ -4,22 +4,24 @@ import { inFlightLoadProducerName } from '../producer-names.js';
 
 const METRICS = ['active-requests', 'running-requests', 'waiting-queue', 'kv-cache-utilization'] as const;
 
-const condition = z
-  .strictObject({
-    metric: z.enum(METRICS).describe('What is looked at.'),
-    maxValue: z.number().min(0).describe('Largest value of an endpoint that is kept.'),
-  })
-  .refine(({ metric, maxValue }) => metric !== 'kv-cache-utilization' || maxValue <= 1, {
-    error: 'maxValue of kv-cache-utilization is a fraction: at most 1',
+const condition = () =>
+  z
+    .strictObject({
+      metric: z.enum(METRICS).describe('What is looked at.'),
+      maxValue: z.number().min(0).describe('Largest value of an endpoint that is kept.'),
+    })
+    .refine(({ metric, maxValue }) => metric !== 'kv-cache-utilization' || maxValue <= 1, {
+      error: 'maxValue of kv-cache-utilization is a fraction: at most 1',
+    });
+
+const parameters = () =>
+  z.strictObject({
+    conditions: z.array(condition()).min(1).describe('Rules that must all hold; what is unknown counts as 0.'),
+    fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none would be left.'),
+    inFlightLoadProducerName,
   });
 
-const parameters = z.strictObject({
-  conditions: z.array(condition).min(1).describe('Rules that must all hold; what is unknown counts as 0.'),
-  fallbackOnEmpty: z.boolean().default(false).describe('Keep all endpoints when none would be left.'),
-  inFlightLoadProducerName,
-});
-
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 function countsActive({ conditions }: Parameters): boolean {
   return conditions.some(({ metric }) => metric === 'active-requests');

@@ -2,22 +2,23 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  minShare: z
-    .number()
-    .gt(0)
-    .max(1)
-    .default(0.25)
-    .describe('Share of the others’ mean requests in flight that a new endpoint has at least.'),
-  requests: z.int().min(1).max(1_000_000).default(256).describe('Requests after which an endpoint is warm anyhow.'),
-  maxLostTokens: z
-    .int()
-    .min(0)
-    .default(4_096)
-    .describe('Most cached tokens of a request that are given up to bring a new endpoint to its least share.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-  inFlightLoadProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    minShare: z
+      .number()
+      .gt(0)
+      .max(1)
+      .default(0.25)
+      .describe('Share of the others’ mean requests in flight that a new endpoint has at least.'),
+    requests: z.int().min(1).max(1_000_000).default(256).describe('Requests after which an endpoint is warm anyhow.'),
+    maxLostTokens: z
+      .int()
+      .min(0)
+      .default(4_096)
+      .describe('Most cached tokens of a request that are given up to bring a new endpoint to its least share.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    inFlightLoadProducerName,
+  });
 
 export const warmUpFilter = definePlugin({
   type: 'warm-up-filter',

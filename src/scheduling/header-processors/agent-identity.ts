@@ -16,12 +16,13 @@ const AGENT_HEADERS: Readonly<Record<string, readonly string[]>> = {
   'x-dynamo-session-id': [],
 };
 
-const parameters = z.strictObject({
-  additionalSessionHeaders: z
-    .array(z.string())
-    .default([])
-    .describe(`Headers to look at before ${Object.keys(AGENT_HEADERS).join(', ')}; empty names are left out.`),
-});
+const parameters = () =>
+  z.strictObject({
+    additionalSessionHeaders: z
+      .array(z.string())
+      .default([])
+      .describe(`Headers to look at before ${Object.keys(AGENT_HEADERS).join(', ')}; empty names are left out.`),
+  });
 
 export const agentIdentity = definePlugin({
   type: 'agent-identity',

@@ -11,5 +11,5 @@ export const outlenBucket = definePlugin({
     'inflight-load-producer. Long: `enable_thinking` in `chat_template_kwargs`, or a `thinking_budget` above 4000 ' +
     'where that is not set. Short: tools without thinking, or a bound of the client below 500 tokens. All others are ' +
     'of an unknown length.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
 });

@@ -10,5 +10,5 @@ export const reserveEndpoint = definePlugin({
     'Answers a request with `Prefer: reserve-endpoint` with 204, its endpoint in x-llm-d-reserved-host-port, and ' +
     'the headers that it would have brought to the model server; nothing is sent there. Without the plugin such a ' +
     'request is refused.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
 });

@@ -11,10 +11,11 @@ export const powerOfTwoPicker = definePlugin({
     'pickers ' +
     'that know nothing of each other do not all run to the same endpoint.',
   source: 'the power of two choices (Mitzenmacher 2001; SGLang Model Gateway power_of_two, AIBrix power-of-two)',
-  parameters: z.strictObject({
-    ...endpointCount.shape,
-    choices: z.int().min(1).max(64).default(2).describe('How many candidates are drawn.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      ...endpointCount().shape,
+      choices: z.int().min(1).max(64).default(2).describe('How many candidates are drawn.'),
+    }),
   operations: ['OP_PICK_BEST_OF'],
   compile: (parameters, weight, context) => {
     const [count, ...hosts] = picksApart(parameters, context);

@@ -10,42 +10,45 @@ const BLOCK_TOKENS_MIN = 64;
 const DEFAULT_BLOCK_TOKENS = 16;
 const DEFAULT_CAPACITY_BLOCKS = 31_250;
 
-export const approxPrefixCacheProducerParameters = z.strictObject({
-  autoTune: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Take the capacity from the engines where they report it, and count a match as far as their own blocks are ' +
-        'whole.',
-    ),
-  blockSizeTokens: z
-    .int()
-    .min(1)
-    .optional()
-    .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${BLOCK_TOKENS_MIN} are raised to it.`),
-  blockSize: z.int().min(1).optional().describe('Deprecated name of blockSizeTokens.'),
-  maxPrefixTokensToMatch: z
-    .int()
-    .min(0)
-    .default(131_072)
-    .describe('Longest prefix that is compared, in tokens; 0 = use maxPrefixBlocksToMatch.'),
-  maxPrefixBlocksToMatch: z
-    .int()
-    .min(0)
-    .default(2048)
-    .describe('Longest prefix that is compared, in blocks, when the bound in tokens is 0; both 0 = no bound.'),
-  prefixHashSource: z
-    .string()
-    .optional()
-    .describe('Where llm-d-router takes the hashes of blocks from. Without effect: they are made of the prompt here.'),
-  lruCapacityPerServer: z
-    .int()
-    .min(0)
-    .default(DEFAULT_CAPACITY_BLOCKS)
-    .describe('Bound on the blocks of one endpoint, when the engine does not report its own; 0 means the default.'),
-});
+export const approxPrefixCacheProducerParameters = () =>
+  z.strictObject({
+    autoTune: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Take the capacity from the engines where they report it, and count a match as far as their own blocks are ' +
+          'whole.',
+      ),
+    blockSizeTokens: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${BLOCK_TOKENS_MIN} are raised to it.`),
+    blockSize: z.int().min(1).optional().describe('Deprecated name of blockSizeTokens.'),
+    maxPrefixTokensToMatch: z
+      .int()
+      .min(0)
+      .default(131_072)
+      .describe('Longest prefix that is compared, in tokens; 0 = use maxPrefixBlocksToMatch.'),
+    maxPrefixBlocksToMatch: z
+      .int()
+      .min(0)
+      .default(2048)
+      .describe('Longest prefix that is compared, in blocks, when the bound in tokens is 0; both 0 = no bound.'),
+    prefixHashSource: z
+      .string()
+      .optional()
+      .describe(
+        'Where llm-d-router takes the hashes of blocks from. Without effect: they are made of the prompt here.',
+      ),
+    lruCapacityPerServer: z
+      .int()
+      .min(0)
+      .default(DEFAULT_CAPACITY_BLOCKS)
+      .describe('Bound on the blocks of one endpoint, when the engine does not report its own; 0 means the default.'),
+  });
 
-type Parameters = z.output<typeof approxPrefixCacheProducerParameters>;
+type Parameters = z.output<ReturnType<typeof approxPrefixCacheProducerParameters>>;
 
 function blockTokens(given: Parameters): number {
   return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);

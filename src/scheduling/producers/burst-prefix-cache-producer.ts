@@ -12,38 +12,39 @@ const BATCH_MAX = 100_000;
 
 const countOrAll = (what: string) => z.int().refine((value) => value === -1 || value >= 1, { error: what });
 
-const parameters = z.strictObject({
-  windowDurationMs: z
-    .int()
-    .min(1)
-    .max(WINDOW_MS_MAX)
-    .default(100)
-    .describe('How long requests are held, in milliseconds, from the first one of a burst.'),
-  maxPerReplica: countOrAll('must be -1 (unlimited) or >= 1')
-    .default(-1)
-    .describe('Requests of one prompt that go to one endpoint; -1 = all.'),
-  blockSizeTokens: z
-    .int()
-    .min(1)
-    .default(64)
-    .describe('Accepted for compatibility; the blocks of the prefix index count.'),
-  maxPrefixTokensToMatch: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe(`Beginning of a prompt that is compared, in tokens; 0 = ${DEFAULT_BLOCKS_MAX} blocks.`),
-  minColocateBlocks: z
-    .int()
-    .min(0)
-    .default(0)
-    .describe('Blocks that different prompts must share to be put together; 0 = only equal prompts are.'),
-  maxBatchSize: countOrAll('must be -1 (unlimited) or >= 1')
-    .default(1000)
-    .describe(`Requests that are held; what comes beyond is not held and not assigned. -1 = ${BATCH_MAX}.`),
-  balanceBy: z.enum(['requests', 'tokens']).default('requests').describe('What is spread evenly over the endpoints.'),
-});
+const parameters = () =>
+  z.strictObject({
+    windowDurationMs: z
+      .int()
+      .min(1)
+      .max(WINDOW_MS_MAX)
+      .default(100)
+      .describe('How long requests are held, in milliseconds, from the first one of a burst.'),
+    maxPerReplica: countOrAll('must be -1 (unlimited) or >= 1')
+      .default(-1)
+      .describe('Requests of one prompt that go to one endpoint; -1 = all.'),
+    blockSizeTokens: z
+      .int()
+      .min(1)
+      .default(64)
+      .describe('Accepted for compatibility; the blocks of the prefix index count.'),
+    maxPrefixTokensToMatch: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe(`Beginning of a prompt that is compared, in tokens; 0 = ${DEFAULT_BLOCKS_MAX} blocks.`),
+    minColocateBlocks: z
+      .int()
+      .min(0)
+      .default(0)
+      .describe('Blocks that different prompts must share to be put together; 0 = only equal prompts are.'),
+    maxBatchSize: countOrAll('must be -1 (unlimited) or >= 1')
+      .default(1000)
+      .describe(`Requests that are held; what comes beyond is not held and not assigned. -1 = ${BATCH_MAX}.`),
+    balanceBy: z.enum(['requests', 'tokens']).default('requests').describe('What is spread evenly over the endpoints.'),
+  });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 /** Requests that are held until their window ends. */
 interface Burst {

@@ -19,43 +19,45 @@ const BLOCK_TOKENS_MAX = CORE.THREAD_INPUT_BYTES / 4;
 const UNUSED = 'Accepted for compatibility, without effect:';
 const NOT_NEEDED = 'Accepted for compatibility, not needed:';
 
-const tokenProcessorConfig = z
-  .strictObject({
-    blockSizeTokens: z
-      .int()
-      .min(0)
-      .max(BLOCK_TOKENS_MAX)
-      .default(0)
-      .describe(`Tokens in a block, best a divisor of the size of the engine's blocks; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
-    blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
-    hashSeed: z.string().optional().describe(`${NOT_NEEDED} no hash leaves the picker.`),
-    hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${NOT_NEEDED} there is one algorithm.`),
-  })
-  .prefault({})
-  .describe('How prompts and events are cut into blocks.');
+const tokenProcessorConfig = () =>
+  z
+    .strictObject({
+      blockSizeTokens: z
+        .int()
+        .min(0)
+        .max(BLOCK_TOKENS_MAX)
+        .default(0)
+        .describe(`Tokens in a block, best a divisor of the size of the engine's blocks; 0 = ${DEFAULT_BLOCK_TOKENS}.`),
+      blockSize: z.int().min(0).max(BLOCK_TOKENS_MAX).optional().describe('Deprecated name of blockSizeTokens.'),
+      hashSeed: z.string().optional().describe(`${NOT_NEEDED} no hash leaves the picker.`),
+      hashAlgorithm: z.enum(['cbor-fnv', 'xxh64']).optional().describe(`${NOT_NEEDED} there is one algorithm.`),
+    })
+    .prefault({})
+    .describe('How prompts and events are cut into blocks.');
 
-const kvBlockIndexConfig = z
-  .strictObject({
-    inMemoryConfig: z
-      .strictObject({
-        size: z.int().optional().describe(`${UNUSED} see --index-blocks.`),
-        podCacheSize: z.int().optional().describe(`${NOT_NEEDED} every endpoint that holds a block is known.`),
-      })
-      .optional()
-      .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
-    costAwareMemoryConfig: z
-      .strictObject({ size: z.string().optional().describe(`${UNUSED} see --index-blocks.`) })
-      .optional()
-      .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
-    redisConfig: z
-      .looseObject({ address: z.string().optional().describe('Address of the Redis or Valkey server.') })
-      .optional()
-      .describe('Not served: the index is in this process.'),
-    enableMetrics: z.boolean().optional().describe(`${NOT_NEEDED} the metrics of the index are always there.`),
-    metricsLoggingInterval: z.number().optional().describe(`${UNUSED} metrics are not logged.`),
-  })
-  .optional()
-  .describe('Where the index is kept.');
+const kvBlockIndexConfig = () =>
+  z
+    .strictObject({
+      inMemoryConfig: z
+        .strictObject({
+          size: z.int().optional().describe(`${UNUSED} see --index-blocks.`),
+          podCacheSize: z.int().optional().describe(`${NOT_NEEDED} every endpoint that holds a block is known.`),
+        })
+        .optional()
+        .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
+      costAwareMemoryConfig: z
+        .strictObject({ size: z.string().optional().describe(`${UNUSED} see --index-blocks.`) })
+        .optional()
+        .describe(`${NOT_NEEDED} the index is in shared memory, of a fixed size.`),
+      redisConfig: z
+        .looseObject({ address: z.string().optional().describe('Address of the Redis or Valkey server.') })
+        .optional()
+        .describe('Not served: the index is in this process.'),
+      enableMetrics: z.boolean().optional().describe(`${NOT_NEEDED} the metrics of the index are always there.`),
+      metricsLoggingInterval: z.number().optional().describe(`${UNUSED} metrics are not logged.`),
+    })
+    .optional()
+    .describe('Where the index is kept.');
 
 /**
  * Weights of blocks: the first as llm-d-router's. A disk loads at about half the time, and another machine at less but
@@ -63,19 +65,20 @@ const kvBlockIndexConfig = z
  */
 const DEFAULT_WEIGHTS: Readonly<Record<BlockPlace, number>> = { gpu: 1, host: 0.8, disk: 0.5, remote: 0.5 };
 
-const tiers = z
-  .array(
-    z.strictObject({
-      name: z.string().default('gpu').describe('Medium of the events: gpu, cpu, disk (or storage), remote …'),
-      weight: z.number().min(0).default(1).describe('What a block there counts.'),
-    }),
-  )
-  .optional()
-  .refine((list) => weightOf(list, 'gpu') > 0, { error: 'the weight of gpu must be above 0' })
-  .describe(
-    "What a block counts by where the engine keeps it, beside one on the GPU. Without a tier's name: " +
-      `cpu ${DEFAULT_WEIGHTS.host}, disk ${DEFAULT_WEIGHTS.disk}, anything else ${DEFAULT_WEIGHTS.remote}.`,
-  );
+const tiers = () =>
+  z
+    .array(
+      z.strictObject({
+        name: z.string().default('gpu').describe('Medium of the events: gpu, cpu, disk (or storage), remote …'),
+        weight: z.number().min(0).default(1).describe('What a block there counts.'),
+      }),
+    )
+    .optional()
+    .refine((list) => weightOf(list, 'gpu') > 0, { error: 'the weight of gpu must be above 0' })
+    .describe(
+      "What a block counts by where the engine keeps it, beside one on the GPU. Without a tier's name: " +
+        `cpu ${DEFAULT_WEIGHTS.host}, disk ${DEFAULT_WEIGHTS.disk}, anything else ${DEFAULT_WEIGHTS.remote}.`,
+    );
 
 type TierWeights = readonly { readonly name: string; readonly weight: number }[] | undefined;
 
@@ -95,56 +98,60 @@ function givenTiers(list: TierWeights): readonly LowerPlace[] {
   return (['host', 'disk', 'remote'] as const).filter((place) => named.has(place));
 }
 
-const podDiscoveryConfig = z
-  .strictObject({
-    podLabelSelector: z
-      .string()
-      .default('')
-      .refine((text) => selectorProblem(text) === undefined, { error: ({ input }) => selectorProblem(String(input)) })
-      .describe('Endpoints that publish, as a Kubernetes label selector (a=b, c in (d, e)); empty = all of the pool.'),
-    podNamespace: z.string().default('').describe('Namespace of the endpoints that publish; empty = any.'),
-    socketPort: z
-      .int()
-      .min(0)
-      .max(65_535)
-      .default(DEFAULT_PORT)
-      .describe('Port on which an endpoint publishes; data-parallel rank n on this one + n.'),
-    replaySocketPort: z
-      .int()
-      .max(65_535)
-      .default(0)
-      .describe('Port on which lost events can be had again, + the rank; 0 or less = nowhere.'),
-  })
-  .prefault({})
-  .describe('How the engines are found.');
+const podDiscoveryConfig = () =>
+  z
+    .strictObject({
+      podLabelSelector: z
+        .string()
+        .default('')
+        .refine((text) => selectorProblem(text) === undefined, { error: ({ input }) => selectorProblem(String(input)) })
+        .describe(
+          'Endpoints that publish, as a Kubernetes label selector (a=b, c in (d, e)); empty = all of the pool.',
+        ),
+      podNamespace: z.string().default('').describe('Namespace of the endpoints that publish; empty = any.'),
+      socketPort: z
+        .int()
+        .min(0)
+        .max(65_535)
+        .default(DEFAULT_PORT)
+        .describe('Port on which an endpoint publishes; data-parallel rank n on this one + n.'),
+      replaySocketPort: z
+        .int()
+        .max(65_535)
+        .default(0)
+        .describe('Port on which lost events can be had again, + the rank; 0 or less = nowhere.'),
+    })
+    .prefault({})
+    .describe('How the engines are found.');
 
-const kvEventsConfig = z
-  .strictObject({
-    discoverPods: z.boolean().default(true).describe('Connect to every endpoint of the pool.'),
-    podDiscoveryConfig,
-    zmqEndpoint: z
-      .string()
-      .default('')
-      .describe('Address to listen on, for engines that connect by themselves (tcp://*:5557); empty = none.'),
-    topicFilter: z.string().default(DEFAULT_TOPIC_FILTER).describe('Beginning of the topics that count.'),
-    modelName: z
-      .string()
-      .default('')
-      .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
-    concurrency: z.int().optional().describe(`${NOT_NEEDED} events are applied by one thread.`),
-    tracing: z
-      .union([z.boolean(), z.looseObject({})])
-      .optional()
-      .describe(`${UNUSED} events are counted, not traced.`),
-    engineType: z.enum(['vllm', 'sglang']).optional().describe(`${NOT_NEEDED} the format is recognised.`),
-  })
-  .prefault({})
-  .describe('Where the events come from.');
+const kvEventsConfig = () =>
+  z
+    .strictObject({
+      discoverPods: z.boolean().default(true).describe('Connect to every endpoint of the pool.'),
+      podDiscoveryConfig: podDiscoveryConfig(),
+      zmqEndpoint: z
+        .string()
+        .default('')
+        .describe('Address to listen on, for engines that connect by themselves (tcp://*:5557); empty = none.'),
+      topicFilter: z.string().default(DEFAULT_TOPIC_FILTER).describe('Beginning of the topics that count.'),
+      modelName: z
+        .string()
+        .default('')
+        .describe('Model of the pool, for engines whose topics do not name it (kv@<endpoint>@<model>).'),
+      concurrency: z.int().optional().describe(`${NOT_NEEDED} events are applied by one thread.`),
+      tracing: z
+        .union([z.boolean(), z.looseObject({})])
+        .optional()
+        .describe(`${UNUSED} events are counted, not traced.`),
+      engineType: z.enum(['vllm', 'sglang']).optional().describe(`${NOT_NEEDED} the format is recognised.`),
+    })
+    .prefault({})
+    .describe('Where the events come from.');
 
 /** Fields of the parameters of both plugins. */
-export const preciseFields = {
-  tokenProcessorConfig,
-  kvEventsConfig,
+export const preciseFields = () => ({
+  tokenProcessorConfig: tokenProcessorConfig(),
+  kvEventsConfig: kvEventsConfig(),
   speculativeIndexing: z
     .boolean()
     .default(false)
@@ -154,15 +161,15 @@ export const preciseFields = {
     .optional()
     .describe(`${UNUSED} engines' events are matched by their blocks, not by sessions.`),
   speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
-};
+});
 
-export const indexerFields = {
-  kvBlockIndexConfig,
-  kvCacheBackendConfigs: tiers,
-};
+export const indexerFields = () => ({
+  kvBlockIndexConfig: kvBlockIndexConfig(),
+  kvCacheBackendConfigs: tiers(),
+});
 
-type PreciseParameters = z.output<z.ZodObject<typeof preciseFields>> & {
-  readonly indexerConfig?: z.output<z.ZodObject<typeof indexerFields>> | undefined;
+type PreciseParameters = z.output<z.ZodObject<ReturnType<typeof preciseFields>>> & {
+  readonly indexerConfig?: z.output<z.ZodObject<ReturnType<typeof indexerFields>>> | undefined;
 };
 
 function selectorProblem(text: string): string | undefined {

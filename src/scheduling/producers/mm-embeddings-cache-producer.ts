@@ -13,16 +13,17 @@ const DEFAULT_MIB = 4096;
 /** Bound on encoded media in MiB: 128 GiB, more than any model server keeps. */
 const MIB_MAX = 131_072;
 
-const parameters = z.strictObject({
-  cacheSizeInMBPerServer: z
-    .int()
-    .max(MIB_MAX)
-    .default(DEFAULT_MIB)
-    .describe(
-      `Size of the encoder cache of one model server in MiB; ${MIB_PER_MEDIUM} MiB are one remembered medium. ` +
-        '0 or less means the default.',
-    ),
-});
+const parameters = () =>
+  z.strictObject({
+    cacheSizeInMBPerServer: z
+      .int()
+      .max(MIB_MAX)
+      .default(DEFAULT_MIB)
+      .describe(
+        `Size of the encoder cache of one model server in MiB; ${MIB_PER_MEDIUM} MiB are one remembered medium. ` +
+          '0 or less means the default.',
+      ),
+  });
 
 /** Message between the shards. */
 interface Sent {

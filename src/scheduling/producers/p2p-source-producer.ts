@@ -6,23 +6,24 @@ import { definePlugin, type PickedEndpoint, type Placement } from '../plugin.js'
 /** Header that tells llm-d's sidecar on the computing endpoint the source of KV blocks. */
 const SOURCE_HEADER = 'x-kv-cache-source-host-port';
 
-const parameters = z.strictObject({
-  prefixMatchInfoProducerName: z
-    .string()
-    .default('')
-    .describe('Name of the plugin that produces the prefix matches; empty = whichever does.'),
-  minCachedTokenDelta: z
-    .int()
-    .min(1)
-    .default(1)
-    .describe('Tokens that the source must hold beyond the computing endpoint; fewer are not worth a pull.'),
-  prefillProfileName: z
-    .string()
-    .default('prefill')
-    .describe('Profile whose pick computes the prompt; when it did not run, the endpoint that answers does.'),
-});
+const parameters = () =>
+  z.strictObject({
+    prefixMatchInfoProducerName: z
+      .string()
+      .default('')
+      .describe('Name of the plugin that produces the prefix matches; empty = whichever does.'),
+    minCachedTokenDelta: z
+      .int()
+      .min(1)
+      .default(1)
+      .describe('Tokens that the source must hold beyond the computing endpoint; fewer are not worth a pull.'),
+    prefillProfileName: z
+      .string()
+      .default('prefill')
+      .describe('Profile whose pick computes the prompt; when it did not run, the endpoint that answers does.'),
+  });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 /** FNV-1a of 32 bits (Fowler, Noll, Vo) over UTF-8, as a share in [0, 1). */
 export function shareOf(text: string): number {

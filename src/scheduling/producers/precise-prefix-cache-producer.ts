@@ -8,13 +8,14 @@ import {
   precisePrefixSettings,
 } from './kv-event-parameters.js';
 
-const parameters = z.strictObject({
-  ...preciseFields,
-  indexerConfig: z
-    .strictObject(indexerFields)
-    .optional()
-    .describe('Where the index is kept, and what its tiers count.'),
-});
+const parameters = () =>
+  z.strictObject({
+    ...preciseFields(),
+    indexerConfig: z
+      .strictObject(indexerFields())
+      .optional()
+      .describe('Where the index is kept, and what its tiers count.'),
+  });
 
 export const precisePrefixCacheProducer = definePlugin({
   type: 'precise-prefix-cache-producer',

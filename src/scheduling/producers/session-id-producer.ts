@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { cookieValue, sessionAttribute } from '../session/session-id.js';
 
-const parameters = z
-  .strictObject({
-    headerName: z.string().optional().describe('Request header whose value is the session id.'),
-    cookieName: z.string().optional().describe('Cookie whose value is the session id.'),
-  })
-  .refine(({ headerName, cookieName }) => Boolean(headerName) !== Boolean(cookieName), {
-    error: 'exactly one of headerName or cookieName must be set',
-  });
+const parameters = () =>
+  z
+    .strictObject({
+      headerName: z.string().optional().describe('Request header whose value is the session id.'),
+      cookieName: z.string().optional().describe('Cookie whose value is the session id.'),
+    })
+    .refine(({ headerName, cookieName }) => Boolean(headerName) !== Boolean(cookieName), {
+      error: 'exactly one of headerName or cookieName must be set',
+    });
 
 export const sessionIdProducer = definePlugin({
   type: 'session-id-producer',

@@ -11,18 +11,23 @@ const IDENTITY = 'agent-identity';
 /** Attribute under which plugins find a SessionState. */
 export const SESSION_STATE = 'session-state';
 
-const parameters = z.strictObject({
-  evictionTtlSeconds: z
-    .number()
-    .min(0)
-    .default(3600)
-    .describe('Time for which a session without requests is remembered; 0 = until room is needed.'),
-  evictionSweepSeconds: z.number().positive().default(300).describe('Time between two removals of forgotten sessions.'),
-  sessionIdentityProducer: z
-    .string()
-    .optional()
-    .describe('Accepted, without effect: sessions are told apart by agent-identity.'),
-});
+const parameters = () =>
+  z.strictObject({
+    evictionTtlSeconds: z
+      .number()
+      .min(0)
+      .default(3600)
+      .describe('Time for which a session without requests is remembered; 0 = until room is needed.'),
+    evictionSweepSeconds: z
+      .number()
+      .positive()
+      .default(300)
+      .describe('Time between two removals of forgotten sessions.'),
+    sessionIdentityProducer: z
+      .string()
+      .optional()
+      .describe('Accepted, without effect: sessions are told apart by agent-identity.'),
+  });
 
 /** History of a session, as it was before the present request. */
 export interface SessionState {
@@ -49,7 +54,7 @@ class SessionStateProducer implements HookPlugin {
   readonly #context: HookContext;
   readonly #send: (message: Told) => void;
 
-  constructor(given: z.output<typeof parameters>, context: HookContext) {
+  constructor(given: z.output<ReturnType<typeof parameters>>, context: HookContext) {
     this.#context = context;
     this.#states = new SessionStates({
       ttlMs: given.evictionTtlSeconds * 1_000 || Number.POSITIVE_INFINITY,

@@ -13,9 +13,10 @@ export const dataParallelProfileHandler = definePlugin({
     'Runs the one profile over the ranks of data-parallel engines: the proxy is told the primary port of the host, ' +
     'the ' +
     'rank stands in the header x-data-parallel-host-port.',
-  parameters: z.strictObject({
-    primaryPort: primaryPort(8000, 'Port for the proxy; 0 = that of the picked rank.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      primaryPort: primaryPort(8000, 'Port for the proxy; 0 = that of the picked rank.'),
+    }),
   handlerAdvice: (_given, profiles) =>
     profiles.length === 1
       ? []

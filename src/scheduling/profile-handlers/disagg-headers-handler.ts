@@ -6,13 +6,14 @@ import { stageHeaders } from './stage-headers.js';
 const shared = {
   kinds: ['header-processor'],
   stability: 'Beta',
-  parameters: z.strictObject({
-    prefillProfile: z.string().default('prefill').describe('Profile whose pick goes into x-prefiller-host-port.'),
-    encodeProfile: z.string().default('encode').describe('Profile whose picks go into x-encoder-hosts-ports.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      prefillProfile: z.string().default('prefill').describe('Profile whose pick goes into x-prefiller-host-port.'),
+      encodeProfile: z.string().default('encode').describe('Profile whose picks go into x-encoder-hosts-ports.'),
+    }),
 } as const;
 
-function host({ prefillProfile, encodeProfile }: z.output<typeof shared.parameters>) {
+function host({ prefillProfile, encodeProfile }: z.output<ReturnType<typeof shared.parameters>>) {
   return {
     placed: (_request: unknown, { picks }: Placement, _endpoints: unknown, headers: OutgoingHeaders) => {
       for (const [name, value] of stageHeaders(picks.get(prefillProfile), picks.get(encodeProfile))) {

@@ -38,53 +38,54 @@ const REPLACEMENTS: Readonly<Record<(typeof FLAT_FIELDS)[number], string>> = {
   deciderPluginName: 'deciders.prefill',
 };
 
-const fields = z.strictObject({
-  stageOrder: z
-    .string()
-    .default('decode-first')
-    .describe(
-      'decode-first: the decode endpoint is picked first and the prefill decider looks at it. prefill-first: the ' +
-        'prefill ' +
-        'endpoint is picked first, for every request when there is a prefill profile.',
-    ),
-  profiles: z
-    .strictObject({
-      decode: name('Profile of the endpoint that answers; empty = decode.'),
-      prefill: name('Profile of the endpoint that reads the prompt; empty = prefill.'),
-      encode: name('Profile of the endpoints that read images, audio and video; empty = encode.'),
-      fallback: name(
-        'Profile of endpoints that do the whole work of a request, run when no endpoint can decode, or none can ' +
-          'prefill with whenPrefillFails: reject; empty = none. Only with decode-first. Open in llm-d-router ' +
-          '(#2638): it may change.',
+const fields = () =>
+  z.strictObject({
+    stageOrder: z
+      .string()
+      .default('decode-first')
+      .describe(
+        'decode-first: the decode endpoint is picked first and the prefill decider looks at it. prefill-first: the ' +
+          'prefill ' +
+          'endpoint is picked first, for every request when there is a prefill profile.',
       ),
-    })
-    .prefault({})
-    .describe('Names of the profiles.'),
-  deciders: z
-    .strictObject({
-      prefill: name('Decider of the prefill stage; empty = no such stage. Only with decode-first.'),
-      encode: name('Decider of the encode stage; empty = no such stage.'),
-    })
-    .prefault({})
-    .describe('Plugins that say whether a stage is worth while for a request.'),
-  whenPrefillFails: z
-    .enum(['decode-only', 'reject'])
-    .default('decode-only')
-    .describe(
-      'Outcome of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the decode ' +
-        'endpoint reads the prompt itself. reject: 429.',
-    ),
-  decodeProfile: flat('profiles.decode'),
-  prefillProfile: flat('profiles.prefill'),
-  encodeProfile: flat('profiles.encode'),
-  prefillDeciderPluginName: flat('deciders.prefill'),
-  encodeDeciderPluginName: flat('deciders.encode'),
-  deciderPluginName: flat('deciders.prefill'),
-});
+    profiles: z
+      .strictObject({
+        decode: name('Profile of the endpoint that answers; empty = decode.'),
+        prefill: name('Profile of the endpoint that reads the prompt; empty = prefill.'),
+        encode: name('Profile of the endpoints that read images, audio and video; empty = encode.'),
+        fallback: name(
+          'Profile of endpoints that do the whole work of a request, run when no endpoint can decode, or none can ' +
+            'prefill with whenPrefillFails: reject; empty = none. Only with decode-first. Open in llm-d-router ' +
+            '(#2638): it may change.',
+        ),
+      })
+      .prefault({})
+      .describe('Names of the profiles.'),
+    deciders: z
+      .strictObject({
+        prefill: name('Decider of the prefill stage; empty = no such stage. Only with decode-first.'),
+        encode: name('Decider of the encode stage; empty = no such stage.'),
+      })
+      .prefault({})
+      .describe('Plugins that say whether a stage is worth while for a request.'),
+    whenPrefillFails: z
+      .enum(['decode-only', 'reject'])
+      .default('decode-only')
+      .describe(
+        'Outcome of a request for which a prefill endpoint is wanted and none can be picked. decode-only: the decode ' +
+          'endpoint reads the prompt itself. reject: 429.',
+      ),
+    decodeProfile: flat('profiles.decode'),
+    prefillProfile: flat('profiles.prefill'),
+    encodeProfile: flat('profiles.encode'),
+    prefillDeciderPluginName: flat('deciders.prefill'),
+    encodeDeciderPluginName: flat('deciders.encode'),
+    deciderPluginName: flat('deciders.prefill'),
+  });
 
-type Fields = z.output<typeof fields>;
+type Fields = z.output<ReturnType<typeof fields>>;
 
-const parameters = fields.superRefine((given, context) => {
+const parameters = fields().superRefine((given, context) => {
   const issue = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
   if (stageOrder(given.stageOrder) === undefined) {
     issue(['stageOrder'], 'invalid stage order, must be "decode-first" or "prefill-first"');

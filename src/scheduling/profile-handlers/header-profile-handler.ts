@@ -10,13 +10,14 @@ export const headerProfileHandler = definePlugin({
   doc:
     'Runs the profile that a request header names. With only one profile, runs that one. An unknown name is answered ' +
     'with 429.',
-  parameters: z.strictObject({
-    headerName: z.string().default('EPP-Profile').describe('Request header with the name; empty means the default.'),
-    defaultProfile: z
-      .string()
-      .default('decode')
-      .describe('Profile of requests whose header is absent or blank; empty means the default.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      headerName: z.string().default('EPP-Profile').describe('Request header with the name; empty means the default.'),
+      defaultProfile: z
+        .string()
+        .default('decode')
+        .describe('Profile of requests whose header is absent or blank; empty means the default.'),
+    }),
   handlerAdvice: ({ defaultProfile }, profiles) => {
     const name = defaultProfile.trim() || 'decode';
     if (profiles.length === 1 || profiles.includes(name)) return [];

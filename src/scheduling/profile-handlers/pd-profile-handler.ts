@@ -13,25 +13,26 @@ export const pdProfileHandler = definePlugin({
   doc:
     'Picks a decode endpoint and, when its decider says so, a prefill endpoint. Sets no header with the ' +
     'prefill endpoint; a disagg-headers-handler beside it does.',
-  parameters: z.strictObject({
-    decodeProfile: z.string().default('decode').describe('Profile of the endpoint that answers.'),
-    prefillProfile: z.string().default('prefill').describe('Profile of the endpoint that reads the prompt.'),
-    deciderPluginName: z
-      .string()
-      .default('prefix-based-pd-decider')
-      .refine((name) => name !== '', { error: 'decider plugin name is not defined' })
-      .describe('Decider of the prefill.'),
-    primaryPort: primaryPort(
-      0,
-      'Port of the decode endpoint for the proxy, whose own address goes into x-data-parallel-host-port; 0 = its own.',
-    ),
-    prefixMatchInfoProducerName: z
-      .string()
-      .default('')
-      .describe('Producer of the prefix matches that the decider looks at; all share one index. Empty = any.'),
-    prefixPluginType: z.string().optional().describe('Deprecated, has no effect.'),
-    prefixPluginName: z.string().optional().describe('Deprecated, has no effect.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      decodeProfile: z.string().default('decode').describe('Profile of the endpoint that answers.'),
+      prefillProfile: z.string().default('prefill').describe('Profile of the endpoint that reads the prompt.'),
+      deciderPluginName: z
+        .string()
+        .default('prefix-based-pd-decider')
+        .refine((name) => name !== '', { error: 'decider plugin name is not defined' })
+        .describe('Decider of the prefill.'),
+      primaryPort: primaryPort(
+        0,
+        'Port of the decode endpoint for the proxy, whose own address goes into x-data-parallel-host-port; 0 = its own.',
+      ),
+      prefixMatchInfoProducerName: z
+        .string()
+        .default('')
+        .describe('Producer of the prefix matches that the decider looks at; all share one index. Empty = any.'),
+      prefixPluginType: z.string().optional().describe('Deprecated, has no effect.'),
+      prefixPluginName: z.string().optional().describe('Deprecated, has no effect.'),
+    }),
   consumes: ({ prefixMatchInfoProducerName }) => [
     { key: 'prefix-match', producer: prefixMatchInfoProducerName || undefined },
     { key: 'prompt-tokens' },

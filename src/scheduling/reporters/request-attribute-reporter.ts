@@ -25,31 +25,33 @@ function checked(types: ReadonlySet<string>, expected: string) {
   };
 }
 
-const attribute = z.strictObject({
-  key: z
-    .strictObject({
-      namespace: z.string().default('').describe(`Namespace of the metadata; empty = ${DEFAULT_NAMESPACE}.`),
-      name: z.string().min(1, { error: 'cannot be empty' }).describe('Key in that namespace.'),
-    })
-    .describe('Where the value goes.'),
-  expression: z
-    .string()
-    .min(1, { error: 'cannot be empty' })
-    .superRefine(checked(NUMBERS, 'a number'))
-    .describe('The value: a CEL expression over `usage`, whose result is a number. Fractions are cut off.'),
-  condition: z
-    .string()
-    .default('')
-    .superRefine(checked(CONDITIONS, 'true or false'))
-    .describe('CEL expression over `usage` that says whether to report; empty = always.'),
-});
+const attribute = () =>
+  z.strictObject({
+    key: z
+      .strictObject({
+        namespace: z.string().default('').describe(`Namespace of the metadata; empty = ${DEFAULT_NAMESPACE}.`),
+        name: z.string().min(1, { error: 'cannot be empty' }).describe('Key in that namespace.'),
+      })
+      .describe('Where the value goes.'),
+    expression: z
+      .string()
+      .min(1, { error: 'cannot be empty' })
+      .superRefine(checked(NUMBERS, 'a number'))
+      .describe('The value: a CEL expression over `usage`, whose result is a number. Fractions are cut off.'),
+    condition: z
+      .string()
+      .default('')
+      .superRefine(checked(CONDITIONS, 'true or false'))
+      .describe('CEL expression over `usage` that says whether to report; empty = always.'),
+  });
 
-const parameters = z.strictObject({
-  attributes: z
-    .array(attribute)
-    .length(1, { error: 'attributes must contain exactly one entry' })
-    .describe('What is reported: exactly one entry.'),
-});
+const parameters = () =>
+  z.strictObject({
+    attributes: z
+      .array(attribute())
+      .length(1, { error: 'attributes must contain exactly one entry' })
+      .describe('What is reported: exactly one entry.'),
+  });
 
 /** The usage for expressions: the JSON of OpenAI's `usage`, all numbers doubles, unknown counts 0. */
 function usageObject({ promptTokens, completionTokens, totalTokens, cachedTokens }: Readonly<Usage>) {

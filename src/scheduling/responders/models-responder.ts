@@ -103,7 +103,7 @@ export const modelsResponder = definePlugin({
     'names; 503 while no endpoint has told its list. Keeps other requests to the endpoints that list their model, ' +
     'where any does. The lists are fetched as by models-data-source with its defaults, unless dataLayer.sources ' +
     'names one. Open in llm-d-router (#1878): it may change.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
   fetchesModels: true,
   advise: () => [openThread(1878)],
   host: (_parameters, context) => new ModelsResponder(context),

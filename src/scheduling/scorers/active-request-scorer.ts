@@ -2,12 +2,13 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  idleThreshold: z.int().min(0).default(0).describe('In-flight requests up to which an endpoint counts as idle.'),
-  maxBusyScore: z.number().min(0).max(1).default(1).describe('Largest score of an endpoint that is not idle.'),
-  inFlightLoadProducerName,
-  requestTimeout: z.string().optional().describe('Deprecated, has no effect.'),
-});
+const parameters = () =>
+  z.strictObject({
+    idleThreshold: z.int().min(0).default(0).describe('In-flight requests up to which an endpoint counts as idle.'),
+    maxBusyScore: z.number().min(0).max(1).default(1).describe('Largest score of an endpoint that is not idle.'),
+    inFlightLoadProducerName,
+    requestTimeout: z.string().optional().describe('Deprecated, has no effect.'),
+  });
 
 export const activeRequestScorer = definePlugin({
   type: 'active-request-scorer',

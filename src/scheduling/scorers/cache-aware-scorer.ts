@@ -2,25 +2,26 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  cacheThreshold: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.3)
-    .describe('Share of the prompt that the longest match must exceed for affinity to count.'),
-  balanceAbsThreshold: z
-    .number()
-    .min(0)
-    .default(64)
-    .describe('Requests in flight above the mean from which on an endpoint may be overloaded.'),
-  balanceRelThreshold: z
-    .number()
-    .min(1)
-    .default(1.5)
-    .describe('Multiple of the mean from which on an endpoint may be overloaded; both bounds must be passed.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    cacheThreshold: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0.3)
+      .describe('Share of the prompt that the longest match must exceed for affinity to count.'),
+    balanceAbsThreshold: z
+      .number()
+      .min(0)
+      .default(64)
+      .describe('Requests in flight above the mean from which on an endpoint may be overloaded.'),
+    balanceRelThreshold: z
+      .number()
+      .min(1)
+      .default(1.5)
+      .describe('Multiple of the mean from which on an endpoint may be overloaded; both bounds must be passed.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+  });
 
 export const cacheAwareScorer = definePlugin({
   type: 'cache-aware-scorer',

@@ -13,15 +13,16 @@ export const consistentHashScorer = definePlugin({
   source:
     'consistent hashing (Karger and others 1997; SGLang Model Gateway consistent_hashing), bounded loads ' +
     '(Mirrokni, Thorup, Zadimoghaddam 2016)',
-  parameters: z.strictObject({
-    ...hashKeyParameters,
-    virtualNodes: z
-      .int()
-      .min(1)
-      .max(256)
-      .default(32)
-      .describe('Places of each endpoint on the ring: more spread keys more evenly and cost more time.'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      ...hashKeyParameters(),
+      virtualNodes: z
+        .int()
+        .min(1)
+        .max(256)
+        .default(32)
+        .describe('Places of each endpoint on the ring: more spread keys more evenly and cost more time.'),
+    }),
   consumes: () => [{ key: 'in-flight-load' }],
   operations: ['OP_SCORE_CONSISTENT_HASH'],
   compile: ({ headerName, loadFactor, virtualNodes }, weight, context) => ({

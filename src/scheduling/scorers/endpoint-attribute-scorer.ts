@@ -2,35 +2,38 @@ import { z } from 'zod';
 import { VALUE_NAMES, valueSource } from '../endpoint-values.js';
 import { definePlugin } from '../plugin.js';
 
-const fixedRange = z
-  .strictObject({
-    min: z.number().default(0).describe('Value at one end of the scale.'),
-    max: z.number().default(0).describe('Value at the other end.'),
-  })
-  .refine(({ min, max }) => min < max, { error: 'min must be below max' });
-
-const normalization = z
-  .strictObject({
-    fixedRange: fixedRange.optional().describe('A scale that does not change; values beyond it count as its ends.'),
-    adaptiveRange: z.strictObject({}).optional().describe('The scale of the candidates: lowest to highest value.'),
-  })
-  .refine((given) => given.fixedRange === undefined || given.adaptiveRange === undefined, {
-    error: 'takes fixedRange or adaptiveRange, not both',
-  });
-
-const parameters = z.strictObject({
-  attributeKey: z
-    .string()
-    .min(1)
-    .describe(`What is scored: a key of core-metrics-extractor's customMetrics, or one of ${VALUE_NAMES}.`),
-  producer: z.string().optional().describe('Name of the plugin that writes the attribute; empty = whichever does.'),
-  algorithm: z
+const fixedRange = () =>
+  z
     .strictObject({
-      type: z.enum(['linear_lower_is_better', 'linear_higher_is_better']).describe('Which values score high.'),
-      normalization: normalization.default({}).describe('The scale; adaptiveRange when nothing is given.'),
+      min: z.number().default(0).describe('Value at one end of the scale.'),
+      max: z.number().default(0).describe('Value at the other end.'),
     })
-    .describe('The formula.'),
-});
+    .refine(({ min, max }) => min < max, { error: 'min must be below max' });
+
+const normalization = () =>
+  z
+    .strictObject({
+      fixedRange: fixedRange().optional().describe('A scale that does not change; values beyond it count as its ends.'),
+      adaptiveRange: z.strictObject({}).optional().describe('The scale of the candidates: lowest to highest value.'),
+    })
+    .refine((given) => given.fixedRange === undefined || given.adaptiveRange === undefined, {
+      error: 'takes fixedRange or adaptiveRange, not both',
+    });
+
+const parameters = () =>
+  z.strictObject({
+    attributeKey: z
+      .string()
+      .min(1)
+      .describe(`What is scored: a key of core-metrics-extractor's customMetrics, or one of ${VALUE_NAMES}.`),
+    producer: z.string().optional().describe('Name of the plugin that writes the attribute; empty = whichever does.'),
+    algorithm: z
+      .strictObject({
+        type: z.enum(['linear_lower_is_better', 'linear_higher_is_better']).describe('Which values score high.'),
+        normalization: normalization().default({}).describe('The scale; adaptiveRange when nothing is given.'),
+      })
+      .describe('The formula.'),
+  });
 
 export const endpointAttributeScorer = definePlugin({
   type: 'endpoint-attribute-scorer',

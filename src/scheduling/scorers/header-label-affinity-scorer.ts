@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  headerName: z.string().min(1).describe('Request header to look at.'),
-  labelKey: z.string().min(1).describe('Label of the endpoints that is compared with it.'),
-});
+const parameters = () =>
+  z.strictObject({
+    headerName: z.string().min(1).describe('Request header to look at.'),
+    labelKey: z.string().min(1).describe('Label of the endpoints that is compared with it.'),
+  });
 
 export const headerLabelAffinityScorer = definePlugin({
   type: 'header-label-affinity-scorer',

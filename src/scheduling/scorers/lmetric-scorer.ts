@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName, prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-  inFlightLoadProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    inFlightLoadProducerName,
+  });
 
 export const lmetricScorer = definePlugin({
   type: 'lmetric-scorer',

@@ -3,12 +3,13 @@ import { definePlugin } from '../plugin.js';
 
 const DEFAULT_THRESHOLD = 128;
 
-const parameters = z.strictObject({
-  threshold: z
-    .int()
-    .default(DEFAULT_THRESHOLD)
-    .describe('Waiting requests from which on an endpoint scores 0; 0 or less means the default.'),
-});
+const parameters = () =>
+  z.strictObject({
+    threshold: z
+      .int()
+      .default(DEFAULT_THRESHOLD)
+      .describe('Waiting requests from which on an endpoint scores 0; 0 or less means the default.'),
+  });
 
 export const loadAwareScorer = definePlugin({
   type: 'load-aware-scorer',

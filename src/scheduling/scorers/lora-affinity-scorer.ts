@@ -1,26 +1,27 @@
 import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 
-const parameters = z.strictObject({
-  rememberSent: z
-    .boolean()
-    .default(true)
-    .describe(
-      'Also remember which adapters were sent where: an engine keeps them while it has room, though its metrics ' +
-        'stop naming ' +
-        'them. false = the metrics alone, as llm-d-router.',
-    ),
-  baseModels: z
-    .array(z.string().min(1))
-    .default([])
-    .describe(
-      'Names of base models that score 0.5 everywhere, whatever the endpoints have room for. Not needed to keep ' +
-        'requests ' +
-        ('for base models apart from where they were sent: only a name that an engine has shown as an adapter, in ' +
-          'its metrics or its ') +
-        'list of models, is remembered.',
-    ),
-});
+const parameters = () =>
+  z.strictObject({
+    rememberSent: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Also remember which adapters were sent where: an engine keeps them while it has room, though its metrics ' +
+          'stop naming ' +
+          'them. false = the metrics alone, as llm-d-router.',
+      ),
+    baseModels: z
+      .array(z.string().min(1))
+      .default([])
+      .describe(
+        'Names of base models that score 0.5 everywhere, whatever the endpoints have room for. Not needed to keep ' +
+          'requests ' +
+          ('for base models apart from where they were sent: only a name that an engine has shown as an adapter, in ' +
+            'its metrics or its ') +
+          'list of models, is remembered.',
+      ),
+  });
 
 export const loraAffinityScorer = definePlugin({
   type: 'lora-affinity-scorer',

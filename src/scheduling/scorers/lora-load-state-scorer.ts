@@ -7,30 +7,31 @@ import { definePlugin } from '../plugin.js';
 
 const share = (fallback: number, what: string) => z.number().min(0).max(1).default(fallback).describe(what);
 
-const parameters = z
-  .strictObject({
-    gpuResidentScore: share(1, 'The adapter is in a slot of the GPU.'),
-    cpuResidentScore: share(0.7, 'The adapter is in host memory only.'),
-    freeSlotScore: share(0.6, 'The adapter is not loaded, and a slot of the GPU is free.'),
-    evictableScore: share(0.3, 'The adapter is not loaded, and one on the GPU has no requests and is not pinned.'),
-    saturatedScore: share(0, 'The adapter is not loaded, and every slot has requests or is pinned.'),
-    placementBonus: share(
-      0.03,
-      'Added for one endpoint of each adapter, the same one every time, until it has the adapter on the GPU.',
-    ),
-    headroomBonus: share(0.03, 'Added in proportion to the free slots of the GPU.'),
-    loadHorizonSeconds: z
-      .number()
-      .min(0)
-      .default(0)
-      .describe('Accepted, without effect: the scores count, not the load times that engines report.'),
-  })
-  .superRefine((given, context) => {
-    const problem = tierProblem(given);
-    if (problem !== undefined) context.addIssue({ code: 'custom', path: [problem.field], message: problem.text });
-  });
+const parameters = () =>
+  z
+    .strictObject({
+      gpuResidentScore: share(1, 'The adapter is in a slot of the GPU.'),
+      cpuResidentScore: share(0.7, 'The adapter is in host memory only.'),
+      freeSlotScore: share(0.6, 'The adapter is not loaded, and a slot of the GPU is free.'),
+      evictableScore: share(0.3, 'The adapter is not loaded, and one on the GPU has no requests and is not pinned.'),
+      saturatedScore: share(0, 'The adapter is not loaded, and every slot has requests or is pinned.'),
+      placementBonus: share(
+        0.03,
+        'Added for one endpoint of each adapter, the same one every time, until it has the adapter on the GPU.',
+      ),
+      headroomBonus: share(0.03, 'Added in proportion to the free slots of the GPU.'),
+      loadHorizonSeconds: z
+        .number()
+        .min(0)
+        .default(0)
+        .describe('Accepted, without effect: the scores count, not the load times that engines report.'),
+    })
+    .superRefine((given, context) => {
+      const problem = tierProblem(given);
+      if (problem !== undefined) context.addIssue({ code: 'custom', path: [problem.field], message: problem.text });
+    });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 const TIERS = ['gpuResidentScore', 'cpuResidentScore', 'freeSlotScore', 'evictableScore', 'saturatedScore'] as const;
 

@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+  });
 
 export const marginalCostScorer = definePlugin({
   type: 'marginal-cost-scorer',

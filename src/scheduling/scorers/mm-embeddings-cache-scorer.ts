@@ -3,12 +3,13 @@ import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
 import { type MediaMatch, mediaMatchAttribute } from '../producers/media/media-match.js';
 
-const parameters = z.strictObject({
-  producerName: z
-    .string()
-    .default('mm-embeddings-cache-producer')
-    .describe('Name of the mm-embeddings-cache-producer that finds the matches.'),
-});
+const parameters = () =>
+  z.strictObject({
+    producerName: z
+      .string()
+      .default('mm-embeddings-cache-producer')
+      .describe('Name of the mm-embeddings-cache-producer that finds the matches.'),
+  });
 
 export const mmEmbeddingsCacheScorer = definePlugin({
   type: 'mm-embeddings-cache-scorer',

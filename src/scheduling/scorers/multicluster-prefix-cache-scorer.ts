@@ -1,12 +1,15 @@
 import { definePlugin } from '../plugin.js';
 import { prefixCacheScorer, prefixCacheScorerParameters } from './prefix-cache-scorer.js';
 
-const parameters = prefixCacheScorerParameters.extend({
-  prefixMatchInfoProducerName: prefixCacheScorerParameters.shape.prefixMatchInfoProducerName
-    .unwrap()
-    .default('multicluster-approx-prefix-cache-producer')
-    .describe('Name of the plugin that produces the prefix matches.'),
-});
+const parameters = () => {
+  const general = prefixCacheScorerParameters();
+  return general.extend({
+    prefixMatchInfoProducerName: general.shape.prefixMatchInfoProducerName
+      .unwrap()
+      .default('multicluster-approx-prefix-cache-producer')
+      .describe('Name of the plugin that produces the prefix matches.'),
+  });
+};
 
 export const multiclusterPrefixCacheScorer = definePlugin({
   type: 'multicluster-prefix-cache-scorer',

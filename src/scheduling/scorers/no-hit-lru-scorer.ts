@@ -4,15 +4,16 @@ import { prefixMatchProducerName } from '../producer-names.js';
 
 const DEFAULT_SIZE = 1024;
 
-const parameters = z.strictObject({
-  lruSize: z
-    .int()
-    .default(DEFAULT_SIZE)
-    .describe('Endpoints whose last cold prompt is remembered; 0 or less means the default.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-  prefixPluginType: z.string().optional().describe('Deprecated, has no effect.'),
-  prefixPluginName: z.string().optional().describe('Deprecated name of prefixMatchInfoProducerName, has no effect.'),
-});
+const parameters = () =>
+  z.strictObject({
+    lruSize: z
+      .int()
+      .default(DEFAULT_SIZE)
+      .describe('Endpoints whose last cold prompt is remembered; 0 or less means the default.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    prefixPluginType: z.string().optional().describe('Deprecated, has no effect.'),
+    prefixPluginName: z.string().optional().describe('Deprecated name of prefixMatchInfoProducerName, has no effect.'),
+  });
 
 export const noHitLruScorer = definePlugin({
   type: 'no-hit-lru-scorer',

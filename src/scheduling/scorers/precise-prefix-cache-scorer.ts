@@ -9,19 +9,20 @@ import {
 } from '../producers/kv-event-parameters.js';
 import { prefixCacheScorer } from './prefix-cache-scorer.js';
 
-const parameters = z.strictObject({
-  ...preciseFields,
-  indexerConfig: z
-    .strictObject({
-      ...indexerFields,
-      tokenizersPoolConfig: z
-        .looseObject({ modelName: z.string().optional().describe('Model whose tokeniser it was.') })
-        .optional()
-        .describe('Deprecated, and not served: a tokeniser of its own. Configure a token-producer.'),
-    })
-    .optional()
-    .describe('Where the index is kept, and what its tiers count.'),
-});
+const parameters = () =>
+  z.strictObject({
+    ...preciseFields(),
+    indexerConfig: z
+      .strictObject({
+        ...indexerFields(),
+        tokenizersPoolConfig: z
+          .looseObject({ modelName: z.string().optional().describe('Model whose tokeniser it was.') })
+          .optional()
+          .describe('Deprecated, and not served: a tokeniser of its own. Configure a token-producer.'),
+      })
+      .optional()
+      .describe('Where the index is kept, and what its tiers count.'),
+  });
 
 export const precisePrefixCacheScorer = definePlugin({
   type: 'precise-prefix-cache-scorer',

@@ -2,19 +2,20 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { prefixMatchProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  imbalanceRequests: z
-    .number()
-    .min(0)
-    .default(16)
-    .describe('Difference in requests in flight between busiest and idlest above which only load counts.'),
-  deviations: z
-    .number()
-    .min(0)
-    .default(2)
-    .describe('Standard deviations above the mean up to which an endpoint may be chosen for its cache.'),
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    imbalanceRequests: z
+      .number()
+      .min(0)
+      .default(16)
+      .describe('Difference in requests in flight between busiest and idlest above which only load counts.'),
+    deviations: z
+      .number()
+      .min(0)
+      .default(2)
+      .describe('Standard deviations above the mean up to which an endpoint may be chosen for its cache.'),
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+  });
 
 export const prefixBalanceScorer = definePlugin({
   type: 'prefix-balance-scorer',

@@ -2,16 +2,17 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { prefixMatchProducerName } from '../producer-names.js';
 
-export const prefixCacheScorerParameters = z.strictObject({
-  prefixMatchInfoProducerName: prefixMatchProducerName,
-  matchLengthWeight: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0)
-    .describe('Share of the score that comes from the length of the match rather than from its ratio.'),
-  matchLengthScaleTokens: z.int().min(1).default(8192).describe('Matched tokens at which the length part reaches 1.'),
-});
+export const prefixCacheScorerParameters = () =>
+  z.strictObject({
+    prefixMatchInfoProducerName: prefixMatchProducerName,
+    matchLengthWeight: z
+      .number()
+      .min(0)
+      .max(1)
+      .default(0)
+      .describe('Share of the score that comes from the length of the match rather than from its ratio.'),
+    matchLengthScaleTokens: z.int().min(1).default(8192).describe('Matched tokens at which the length part reaches 1.'),
+  });
 
 export const prefixCacheScorer = definePlugin({
   type: 'prefix-cache-scorer',

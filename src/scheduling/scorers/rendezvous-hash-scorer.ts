@@ -15,7 +15,7 @@ export const rendezvousHashScorer = definePlugin({
   source:
     'highest random weight (Thaler and Ravishankar 1998; AIBrix session-affinity), bounded loads (Mirrokni, ' +
     'Thorup, Zadimoghaddam 2016)',
-  parameters: z.strictObject(hashKeyParameters),
+  parameters: () => z.strictObject(hashKeyParameters()),
   consumes: () => [{ key: 'in-flight-load' }],
   operations: ['OP_SCORE_RENDEZVOUS'],
   compile: ({ headerName, loadFactor }, weight, context) => ({

@@ -5,30 +5,31 @@ import { inFlightLoadProducerName } from '../producer-names.js';
 import { sessionAffinity } from '../session/session-affinity.js';
 import { SESSION_FILES, sessionAffinityFields, signedNeedsKey } from '../session/session-affinity-parameters.js';
 
-const parameters = z
-  .strictObject({
-    ...sessionAffinityFields,
-    fullUpTo: z
-      .number()
-      .min(1)
-      .max(1_000)
-      .default(1.25)
-      .describe('Load of the endpoint up to which the score is 1, in multiples of the mean load.'),
-    noneFrom: z
-      .number()
-      .gt(1)
-      .max(1_000)
-      .default(2)
-      .describe('Load from which the score is 0; above fullUpTo. Between the two it falls in a straight line.'),
-    inFlightLoadProducerName,
-  })
-  .refine(...signedNeedsKey)
-  .refine(({ fullUpTo, noneFrom }) => noneFrom > fullUpTo, {
-    error: 'noneFrom must be above fullUpTo',
-    path: ['noneFrom'],
-  });
+const parameters = () =>
+  z
+    .strictObject({
+      ...sessionAffinityFields(),
+      fullUpTo: z
+        .number()
+        .min(1)
+        .max(1_000)
+        .default(1.25)
+        .describe('Load of the endpoint up to which the score is 1, in multiples of the mean load.'),
+      noneFrom: z
+        .number()
+        .gt(1)
+        .max(1_000)
+        .default(2)
+        .describe('Load from which the score is 0; above fullUpTo. Between the two it falls in a straight line.'),
+      inFlightLoadProducerName,
+    })
+    .refine(...signedNeedsKey)
+    .refine(({ fullUpTo, noneFrom }) => noneFrom > fullUpTo, {
+      error: 'noneFrom must be above fullUpTo',
+      path: ['noneFrom'],
+    });
 
-type Parameters = z.output<typeof parameters>;
+type Parameters = z.output<ReturnType<typeof parameters>>;
 
 export const softSessionAffinityScorer = definePlugin({
   type: 'soft-session-affinity-scorer',

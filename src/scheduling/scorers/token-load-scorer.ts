@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { definePlugin } from '../plugin.js';
 import { inFlightLoadProducerName } from '../producer-names.js';
 
-const parameters = z.strictObject({
-  queueThresholdTokens: z.int().min(1).default(4_194_304).describe('In-flight tokens at which an endpoint scores 0.'),
-  inFlightLoadProducerName,
-});
+const parameters = () =>
+  z.strictObject({
+    queueThresholdTokens: z.int().min(1).default(4_194_304).describe('In-flight tokens at which an endpoint scores 0.'),
+    inFlightLoadProducerName,
+  });
 
 export const tokenLoadScorer = definePlugin({
   type: 'token-load-scorer',

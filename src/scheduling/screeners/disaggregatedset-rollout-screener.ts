@@ -7,73 +7,76 @@ import { definePlugin } from '../plugin.js';
 import { drawRevision, revisionShares } from './revision-shares.js';
 import { BadSelector, parseSelector } from './selector-text.js';
 
-const headerSelector = z.strictObject({
-  name: z.string().min(1).describe('Name of the rule in the metrics.'),
-  headerName: z.string().min(1).describe('Header of requests and answers that carries the value.'),
-  labelKey: z.string().min(1).describe('Label of the endpoints that is compared with it.'),
-  mode: z
-    .enum(['strict', 'prefer'], { error: 'must be one of strict|prefer' })
-    .describe('strict: only endpoints with that value. prefer: the value is only put into the answer.'),
-});
-
-const revisionGating = z
-  .strictObject({
+const headerSelector = () =>
+  z.strictObject({
+    name: z.string().min(1).describe('Name of the rule in the metrics.'),
+    headerName: z.string().min(1).describe('Header of requests and answers that carries the value.'),
+    labelKey: z.string().min(1).describe('Label of the endpoints that is compared with it.'),
     mode: z
-      .enum(['sum', 'max-role', 'disabled'], { error: 'must be one of sum|max-role|disabled' })
-      .describe('How a revision is drawn: by all its endpoints, by those of the largest role, or not at all.'),
-    requireRoles: z
-      .strictObject({
-        values: z
-          .array(z.string().min(1, { error: 'must not be empty' }))
-          .default([])
-          .describe('The roles.'),
-      })
-      .default({ values: [] })
-      .describe('Roles that a revision must have an endpoint of.'),
-    revisionLabelKey: z
-      .string()
-      .min(1)
-      .default('disaggregatedset.x-k8s.io/revision')
-      .describe('Label that names the revision of an endpoint.'),
-    roleLabelKey: z
-      .string()
-      .min(1)
-      .default('disaggregatedset.x-k8s.io/role')
-      .describe('Label that names the role of an endpoint.'),
-  })
-  .refine(({ mode, requireRoles }) => mode === 'disabled' || requireRoles.values.length > 0, {
-    path: ['requireRoles'],
-    error: 'is required unless mode is disabled',
-  })
-  .refine(({ requireRoles: { values } }) => new Set(values).size === values.length, {
-    path: ['requireRoles', 'values'],
-    error: 'contains a duplicate role',
+      .enum(['strict', 'prefer'], { error: 'must be one of strict|prefer' })
+      .describe('strict: only endpoints with that value. prefer: the value is only put into the answer.'),
   });
 
-const parameters = z
-  .strictObject({
-    scope: z
-      .strictObject({
-        labelSelector: z.string().min(1).describe('As kubectl -l takes it: key=value, key in (a, b), with commas.'),
-      })
-      .describe('The endpoints that count for the shares of the revisions.'),
-    headerSelectors: z.array(headerSelector).default([]).describe('Headers that stand for labels of endpoints.'),
-    revisionGating: revisionGating.describe('How one revision is chosen for a request.'),
-  })
-  .superRefine(({ scope }, context) => {
-    try {
-      parseSelector(scope.labelSelector);
-    } catch (error) {
-      if (!(error instanceof BadSelector)) throw error;
-      context.addIssue({ code: 'custom', path: ['scope', 'labelSelector'], message: error.message });
-    }
-  })
-  .refine(({ headerSelectors }) => new Set(headerSelectors.map(({ name }) => name)).size === headerSelectors.length, {
-    path: ['headerSelectors'],
-    error: 'contains a duplicate name',
-  });
+const revisionGating = () =>
+  z
+    .strictObject({
+      mode: z
+        .enum(['sum', 'max-role', 'disabled'], { error: 'must be one of sum|max-role|disabled' })
+        .describe('How a revision is drawn: by all its endpoints, by those of the largest role, or not at all.'),
+      requireRoles: z
+        .strictObject({
+          values: z
+            .array(z.string().min(1, { error: 'must not be empty' }))
+            .default([])
+            .describe('The roles.'),
+        })
+        .default({ values: [] })
+        .describe('Roles that a revision must have an endpoint of.'),
+      revisionLabelKey: z
+        .string()
+        .min(1)
+        .default('disaggregatedset.x-k8s.io/revision')
+        .describe('Label that names the revision of an endpoint.'),
+      roleLabelKey: z
+        .string()
+        .min(1)
+        .default('disaggregatedset.x-k8s.io/role')
+        .describe('Label that names the role of an endpoint.'),
+    })
+    .refine(({ mode, requireRoles }) => mode === 'disabled' || requireRoles.values.length > 0, {
+      path: ['requireRoles'],
+      error: 'is required unless mode is disabled',
+    })
+    .refine(({ requireRoles: { values } }) => new Set(values).size === values.length, {
+      path: ['requireRoles', 'values'],
+      error: 'contains a duplicate role',
+    });
 
-export type RolloutParameters = z.output<typeof parameters>;
+const parameters = () =>
+  z
+    .strictObject({
+      scope: z
+        .strictObject({
+          labelSelector: z.string().min(1).describe('As kubectl -l takes it: key=value, key in (a, b), with commas.'),
+        })
+        .describe('The endpoints that count for the shares of the revisions.'),
+      headerSelectors: z.array(headerSelector()).default([]).describe('Headers that stand for labels of endpoints.'),
+      revisionGating: revisionGating().describe('How one revision is chosen for a request.'),
+    })
+    .superRefine(({ scope }, context) => {
+      try {
+        parseSelector(scope.labelSelector);
+      } catch (error) {
+        if (!(error instanceof BadSelector)) throw error;
+        context.addIssue({ code: 'custom', path: ['scope', 'labelSelector'], message: error.message });
+      }
+    })
+    .refine(({ headerSelectors }) => new Set(headerSelectors.map(({ name }) => name)).size === headerSelectors.length, {
+      path: ['headerSelectors'],
+      error: 'contains a duplicate name',
+    });
+
+export type RolloutParameters = z.output<ReturnType<typeof parameters>>;
 
 /** Number of selected endpoints by revision and role. */
 export function revisionCounts(

@@ -23,7 +23,7 @@ export const endpointPinScreener = definePlugin({
   doc:
     `Keeps only the endpoint whose address the header ${PIN_HEADER} names, as \`ip:port\`; a request whose endpoint ` +
     'is gone is refused with 503. Requests without the header may go anywhere.',
-  parameters: z.strictObject({}),
+  parameters: () => z.strictObject({}),
   host: () => ({
     screen(request: HookRequest, endpoints: EndpointViews): readonly number[] | undefined {
       const pin = request.headers.get(PIN_HEADER);

@@ -17,12 +17,13 @@ export const topologyExtractor = definePlugin({
   kinds: ['extractor'],
   stability: 'Alpha',
   doc: 'Says by which labels the topology plugins know where an endpoint is. It acts by being in plugins.',
-  parameters: z.strictObject({
-    hostname: label(LABELS.hostname, 'the host'),
-    rack: label(LABELS.rack, 'the rack'),
-    zone: label(LABELS.zone, 'the zone'),
-    region: label(LABELS.region, 'the region'),
-  }),
+  parameters: () =>
+    z.strictObject({
+      hostname: label(LABELS.hostname, 'the host'),
+      rack: label(LABELS.rack, 'the rack'),
+      zone: label(LABELS.zone, 'the zone'),
+      region: label(LABELS.region, 'the region'),
+    }),
   topologyLabels: ({ hostname, rack, zone, region }) => ({
     hostname: hostname || LABELS.hostname,
     rack: rack || LABELS.rack,

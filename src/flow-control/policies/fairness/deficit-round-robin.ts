@@ -33,10 +33,11 @@ export function deficitRoundRobin(quantumTokens: number): TagRule {
   };
 }
 
-const deficitRoundRobinParameters = z.strictObject({
-  weights: flowWeights,
-  quantumTokens: z.int().min(1).default(2048).describe('Tokens that a flow of weight 1 gets in a round.'),
-});
+const deficitRoundRobinParameters = () =>
+  z.strictObject({
+    weights: flowWeights(),
+    quantumTokens: z.int().min(1).default(2048).describe('Tokens that a flow of weight 1 gets in a round.'),
+  });
 
 export const deficitRoundRobinFairnessPolicy = definePlugin({
   type: 'deficit-round-robin-fairness-policy',

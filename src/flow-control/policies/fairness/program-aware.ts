@@ -142,22 +142,23 @@ export class ProgramAware implements Fairness {
 
 const seconds = z.number().min(0);
 
-const programAwareParameters = z.strictObject({
-  strategy: z.enum(['las']).default('las').describe('Least attained service, the only one there is.'),
-  lasWeightService: z
-    .number()
-    .min(0)
-    .default(0.8)
-    .describe('Weight of the service that a flow has had: less is better.'),
-  lasWeightHeadWait: z
-    .number()
-    .min(0)
-    .default(0.2)
-    .describe('Weight of the wait of its first request: longer is better.'),
-  lasHalfLifeSeconds: seconds.default(60).describe('Time in which service counts for half; 0 = it never fades.'),
-  evictionTtlSeconds: seconds.default(3600).describe('Without effect: an idle flow is forgotten after 5 minutes.'),
-  evictionSweepSeconds: seconds.default(300).describe('Without effect.'),
-});
+const programAwareParameters = () =>
+  z.strictObject({
+    strategy: z.enum(['las']).default('las').describe('Least attained service, the only one there is.'),
+    lasWeightService: z
+      .number()
+      .min(0)
+      .default(0.8)
+      .describe('Weight of the service that a flow has had: less is better.'),
+    lasWeightHeadWait: z
+      .number()
+      .min(0)
+      .default(0.2)
+      .describe('Weight of the wait of its first request: longer is better.'),
+    lasHalfLifeSeconds: seconds.default(60).describe('Time in which service counts for half; 0 = it never fades.'),
+    evictionTtlSeconds: seconds.default(3600).describe('Without effect: an idle flow is forgotten after 5 minutes.'),
+    evictionSweepSeconds: seconds.default(300).describe('Without effect.'),
+  });
 
 export const programAwareFairness = definePlugin({
   type: 'program-aware-fairness',

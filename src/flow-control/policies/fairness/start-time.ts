@@ -29,7 +29,7 @@ function pay({ tag, credit, weight }: FlowTable, flow: number, tokens: number): 
   tag[flow]! += (tokens - spent) / weight[flow]!;
 }
 
-const startTimeFairnessParameters = z.strictObject({ weights: flowWeights });
+const startTimeFairnessParameters = () => z.strictObject({ weights: flowWeights() });
 
 export const startTimeFairnessPolicy = definePlugin({
   type: 'start-time-fairness-policy',
