@@ -87,6 +87,35 @@ const filesApart = (packages: Readonly<Record<string, string>>): Plugin => ({
 });
 
 /**
+ * Modules of Node.js that most starts do without. In the programs they are loaded when a name of theirs is first used;
+ * packages that only assert do so with a condition that holds.
+ */
+const lateModules = ['assert', 'https', 'tls', 'v8'];
+
+/** A stand-in for each of them: its names are getters, which load it. */
+const loadedLate: Plugin = {
+  name: 'loaded-late',
+  setup(setup) {
+    const filter = new RegExp(`^(node:)?(${lateModules.join('|')})$`);
+    setup.onResolve({ filter }, ({ path }) => ({ path: path.replace('node:', ''), namespace: 'late' }));
+    setup.onLoad({ filter: /./, namespace: 'late' }, ({ path }) => {
+      const whole = process.getBuiltinModule(`node:${path}`) as object;
+      const getters = Object.keys(whole).map((name) => `get ${name}(){return whole().${name}}`);
+      const members = `{${getters.join(',')}}`;
+      const call = '(value,...rest)=>{if(!value)whole()(value,...rest)}';
+      return {
+        contents: `const whole=()=>process.getBuiltinModule('node:${path}');module.exports=${
+          typeof whole === 'function'
+            ? `Object.defineProperties(${call},Object.getOwnPropertyDescriptors(${members}))`
+            : members
+        };`,
+        loader: 'js',
+      };
+    });
+  },
+};
+
+/**
  * A module in a form that loads quicker. Named by its members, the schema library leaves out what is not used: four
  * fifths of it are messages in other languages. An import of a module of Node.js reads all of its exports, and some of
  * them load half of the library, such as an HTTP client behind `node:http`; what is taken out of the module by hand
@@ -95,8 +124,9 @@ const filesApart = (packages: Readonly<Record<string, string>>): Plugin => ({
 function forQuickStart(source: string): string {
   return source
     .replaceAll("import { z } from 'zod';", "import * as z from 'zod';")
-    .replaceAll(/^import \{([^}]*)\} from '(node:[a-z_/]+)';$/gm, (_, names: string, from: string) => {
-      return `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule('${from}');`;
+    .replaceAll(/^import \{([^}]*)\} from 'node:([a-z\d_/]+)';$/gm, (line: string, names: string, from: string) => {
+      if (lateModules.includes(from)) return line;
+      return `const {${names.replaceAll(' as ', ': ')}} = process.getBuiltinModule('node:${from}');`;
     });
 }
 
@@ -150,7 +180,10 @@ await build({ ...scripts, entryPoints: inDist(starters), plugins: [addresses] })
 await build({
   ...scripts,
   entryPoints: inDist(quickEntries),
-  plugins: [addresses, filesApart(rarePackages), scriptNames],
+  // The form in which src/runtime/compiled-program.ts runs it, so that no thread makes a second copy of the text.
+  banner: { js: `(function(exports,require,module,__filename,__dirname,__import){${SCRIPT_BANNER}` },
+  footer: { js: '})' },
+  plugins: [addresses, filesApart(rarePackages), loadedLate, scriptNames],
 });
 for (const name of Object.keys(quickEntries)) await finish(resolve(program, `${name}.cjs`));
 

@@ -5,7 +5,10 @@ import { threadId } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
 import { readPlainFileSync } from './plain-file.js';
 
-/** A program that scripts/bundle.ts has put into one file. */
+/**
+ * A program that scripts/bundle.ts has put into one file, as a function of what scripts have and of `import()`. Its text
+ * is run as it was read: a thread has one copy of it.
+ */
 export interface CompiledProgram<Exports> {
   readonly exports: Exports;
   /**
@@ -39,9 +42,8 @@ export function loadProgram<Exports>(
   const checksum = crc32(bytes);
   const kept = join(dirname(file), 'compiled', `${basename(file)}.${process.version}-${process.arch}`);
   const code = codeOf(kept, checksum);
-  // Written in ASCII by esbuild.
-  const source = `(function(exports,require,module,__filename,__dirname,__import){${bytes.toString('latin1')}\n})`;
-  const script = new Script(source, {
+  // Written in ASCII by scripts/bundle.ts.
+  const script = new Script(bytes.toString('latin1'), {
     filename: file,
     ...(code === undefined ? {} : { cachedData: code }),
   });

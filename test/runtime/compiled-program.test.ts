@@ -12,12 +12,12 @@ interface Exports {
   readonly later: () => Promise<typeof import('node:path')>;
 }
 
-const text = (answer: number) => `
+const text = (answer: number) => `(function (exports, require, module, __filename, __dirname, __import) {
   exports.answer = () => ${answer};
   exports.place = __filename;
   exports.join = require('node:path').join;
   exports.later = () => __import('node:path');
-`;
+})`;
 
 const load = (file: string) => loadProgram<Exports>(file, createRequire(file), (specifier) => import(specifier));
 

@@ -1,5 +1,4 @@
 import { Socket } from 'node:net';
-import { TLSSocket } from 'node:tls';
 import type { ArrivalClock } from './arrival-clock.js';
 import type { Beginner, Beginnings } from './beginnings.js';
 import type { ConnectionOptions, ConnectionWire, Http2Connection } from './connection.js';
@@ -36,8 +35,7 @@ export type Reader = (bytes: Buffer, length: number) => boolean;
  */
 function readShared(accepted: Socket, read: Reader): Socket | undefined {
   const { _handle: handle, _server: server } = accepted as SocketParts;
-  if (accepted instanceof TLSSocket || handle === undefined || handle === null || server === undefined)
-    return undefined;
+  if ('encrypted' in accepted || handle === undefined || handle === null || server === undefined) return undefined;
   (accepted as SocketParts)._handle = null;
   const onread = {
     buffer: sharedBuffer ?? Buffer.allocUnsafeSlow(READ_BYTES),
