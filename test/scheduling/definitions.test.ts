@@ -14,7 +14,7 @@ const COLUMN_OF: Readonly<Record<EndpointSignal, ReadName>> = {
   'LoRA adapters': 'adaptersRunning',
 };
 /** Bound on the schemas that definitions share and that loading makes: a duration, names of producers, …. */
-const SHARED_SCHEMAS_MAX = 100;
+const SHARED_SCHEMAS_MAX = 150;
 
 /** Schemas that a process makes which loads the built-in plugins. */
 function schemasOfLoading(): number {
