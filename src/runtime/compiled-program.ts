@@ -6,8 +6,8 @@ import { crc32 } from 'node:zlib';
 import { readPlainFileSync } from './plain-file.js';
 
 /**
- * A program that scripts/bundle.ts has put into one file, as a function of what scripts have and of `import()`. Its text
- * is run as it was read: a thread has one copy of it.
+ * A program that scripts/bundle.ts has put into one file, as a function of what scripts have and of `import()`. Its
+ * text is run as it was read: a thread has one copy of it.
  */
 export interface CompiledProgram<Exports> {
   readonly exports: Exports;

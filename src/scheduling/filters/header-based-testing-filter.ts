@@ -12,8 +12,8 @@ const parameters = () =>
       .enum(['none', 'all'])
       .default('none')
       .describe(
-        'What a request without the header, or with an empty one, may use: none is refused (llm-d-router), all is what ' +
-          'the conformance tests of gateways expect.',
+        'What a request without the header, or with an empty one, may use: none is refused (llm-d-router), all is ' +
+          'what the conformance tests of gateways expect.',
       ),
   });
 

@@ -43,8 +43,8 @@ const parameters = () =>
       .optional()
       .describe(
         "Addresses of prediction servers that speak llm-d-router's protocol; one is drawn for each call. Absent = " +
-          'those of ' +
-          'the environment variable PREDICTION_SERVER_URL, separated by commas. Without any the built-in model predicts.',
+          'those of the environment variable PREDICTION_SERVER_URL, separated by commas. Without any the built-in ' +
+          'model predicts.',
       ),
     trainingServerURL: z
       .string()

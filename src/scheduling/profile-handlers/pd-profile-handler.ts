@@ -24,7 +24,8 @@ export const pdProfileHandler = definePlugin({
         .describe('Decider of the prefill.'),
       primaryPort: primaryPort(
         0,
-        'Port of the decode endpoint for the proxy, whose own address goes into x-data-parallel-host-port; 0 = its own.',
+        'Port of the decode endpoint for the proxy, whose own address goes into x-data-parallel-host-port; 0 = its ' +
+          'own.',
       ),
       prefixMatchInfoProducerName: z
         .string()
