@@ -96,12 +96,13 @@ describe('pictures of the guides', () => {
     );
   });
 
-  test('doctor.svg has no line but those of the command for a pool with an endpoint that was never scraped', () => {
+  test('doctor.svg has no line but those of the command for a pool with an endpoint that takes no connections', () => {
     const page = (scrapes: number) => `pointsman_endpoint_inflight_requests{endpoint="server-0"} 1
 pointsman_endpoint_inflight_requests{endpoint="server-1"} 0
 pointsman_endpoint_inflight_requests{endpoint="server-2"} 0
 pointsman_endpoint_signal_age_seconds{endpoint="server-0"} 0.04
 pointsman_endpoint_signal_age_seconds{endpoint="server-1"} 0.05
+pointsman_endpoint_ejection_state{endpoint="server-2"} 3
 pointsman_ledger_entries 1
 pointsman_scrape_errors_total ${scrapes}
 llm_d_epp_request_total{model_name="m"} 50
@@ -132,7 +133,7 @@ process_open_fds 10
       clock: { skewMs: 0, uncertainMs: 2 },
     };
     const { output } = terminalText(read('doctor.svg'));
-    expect(output).toContain('(never scraped)');
+    expect(output).toContain('take no connections: server-2');
     expect(shape(doctorText(given, diagnosis(given), true))).toEqual(expect.arrayContaining(shape(output)));
   });
 
