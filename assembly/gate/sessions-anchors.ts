@@ -1,11 +1,14 @@
 // The session that a prompt continues: the one whose last prompt it begins with.
 //
 // Owns: the anchor table of REGION_SESSIONS. Written under the commit lock, read by anyone: a word holds the upper bits
-// of a hash together with the entry's number, so a reader sees both or neither. A chain hash stands for all blocks up
+// of a hash together with the entry's number, so a reader sees both or neither. The mask of a bucket says which hashes
+// may be in it. A chain hash stands for all blocks up
 // to its own, so one equal hash is an equal beginning.
 import { ASSERTIONS } from '../assertions';
 import { isMapped } from '../preconditions';
 import {
+  ANCHOR_WAYS,
+  anchorMask,
   anchorWord,
   isSession,
   SESSION_ANCHORS,
@@ -15,7 +18,7 @@ import {
   sessionAt,
 } from './sessions-layout';
 
-const WAYS: u32 = 8;
+const WAYS: u32 = ANCHOR_WAYS;
 const BUCKETS: u32 = SESSION_ANCHORS / WAYS;
 const ENTRY_BITS: u64 = 0xffff;
 /** Blocks from the end of a prompt at which an anchor is looked for. */
@@ -43,23 +46,29 @@ export function anchoredEntry(word: u64): u32 {
   return entry != 0 && isAnchoredAt(sessionAt(entry), word) ? entry : 0;
 }
 
-/** Whether a word of the bucket has the upper bits of a hash. The words that have them are read again one by one. */
-function mayHold(bucket: u32, hash: u64): bool {
-  const tag = i64x2.splat(<i64>(hash & ~ENTRY_BITS));
-  const mask = i64x2.splat(<i64>~ENTRY_BITS);
-  const at = anchorWord(bucket);
-  const first = v128.or(i64x2.eq(v128.and(v128.load(at), mask), tag), i64x2.eq(v128.and(v128.load(at, 16), mask), tag));
-  const last = v128.or(
-    i64x2.eq(v128.and(v128.load(at, 32), mask), tag),
-    i64x2.eq(v128.and(v128.load(at, 48), mask), tag),
-  );
-  return v128.any_true(v128.or(first, last));
+/** Bit of a bucket's mask by the lowest bits of a hash that its words keep. */
+function bitOf(hash: u64): u32 {
+  return 1 << (<u32>(hash >> 16) & 31);
+}
+
+/**
+ * Makes the mask of a bucket anew, after a word of it was taken back. A bit too many costs a look, one that is missing
+ * a session: so a bit is set before its word, and this comes behind it.
+ */
+function reckonMask(bucket: u32): void {
+  let mask: u32 = 0;
+  for (let way: u32 = 0; way < WAYS; way++) {
+    const word = load<u64>(anchorWord(bucket + way));
+    if (word != 0) mask |= bitOf(word);
+  }
+  atomic.store<u32>(anchorMask(bucket), mask);
 }
 
 /** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
 export function anchorOf(hash: u64): u32 {
   const bucket = bucketOf(hash);
-  if (!mayHold(bucket, hash)) return 0;
+  // Most hashes of a prompt are nobody's anchor: the masks of all buckets take a sixteenth of their words.
+  if ((load<u32>(anchorMask(bucket)) & bitOf(hash)) == 0) return 0;
   let running: u32 = 0;
   for (let way: u32 = 0; way < WAYS; way++) {
     const word = atomic.load<u64>(anchorWord(bucket + way));
@@ -123,6 +132,16 @@ function removeAnchor(hash: u64, entry: u32): void {
     const at = anchorWord(bucket + way);
     if (load<u64>(at) == anchorWordOf(hash, entry)) atomic.store<u64>(at, 0);
   }
+  reckonMask(bucket);
+}
+
+function addAnchor(hash: u64, entry: u32): void {
+  const bucket = bucketOf(hash);
+  const at = victimOf(hash);
+  const isFree = load<u64>(at) == 0;
+  atomic.store<u32>(anchorMask(bucket), load<u32>(anchorMask(bucket)) | bitOf(hash));
+  atomic.store<u64>(at, anchorWordOf(hash, entry));
+  if (!isFree) reckonMask(bucket);
 }
 
 /** Moves the anchors of a session to its new prompt; 0 = no anchor. Commit lock held. */
@@ -134,6 +153,6 @@ export function setAnchors(entry: u32, anchor: u64, early: u64): void {
   removeAnchor(session.earlyAnchor, entry);
   session.anchor = anchor;
   session.earlyAnchor = early;
-  if (anchor != 0) atomic.store<u64>(victimOf(anchor), anchorWordOf(anchor, entry));
-  if (early != 0 && early != anchor) atomic.store<u64>(victimOf(early), anchorWordOf(early, entry));
+  if (anchor != 0) addAnchor(anchor, entry);
+  if (early != 0 && early != anchor) addAnchor(early, entry);
 }

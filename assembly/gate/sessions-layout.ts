@@ -1,7 +1,8 @@
 // Layout of the sessions: chains of prompts each of which begins with the one before, and what they hold on endpoints.
 //
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
-// each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), SESSION_PREFIXES counted
+// each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), a mask of each of
+// its buckets (4 bytes), SESSION_PREFIXES counted
 // prefixes (16 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
 // peers (sessions-news.ts). All is written under the commit lock; the anchor table is read without one. A region of
 // zeros is a valid one without sessions.
@@ -191,6 +192,9 @@ export const PEER_TAG: u32 = 0x80000000;
 
 /** Anchors: buckets of 8 words, each the upper 48 bits of a hash and the number of an entry. */
 export const SESSION_ANCHORS: u32 = 262144;
+/** Words of a bucket. */
+export const ANCHOR_WAYS: u32 = 8;
+const ANCHOR_MASKS_BYTES: usize = (SESSION_ANCHORS / ANCHOR_WAYS) * 4;
 
 /** A prefix that sessions of an endpoint share. */
 @unmanaged
@@ -242,12 +246,14 @@ export const SESSIONS_PICKED_LATER: u32 = 2;
 let head: usize = 0;
 let entries: usize = 0;
 let anchors: usize = 0;
+let masks: usize = 0;
 let prefixes: usize = 0;
 let turns: usize = 0;
 let columns: usize = 0;
 
 export function sessionsRegionBytes(p: u32, requests: u32): u64 {
-  const tables = SESSION_ENTRIES * SESSION_BYTES + SESSION_ANCHORS * 8 + SESSION_PREFIXES * offsetof<CountedPrefix>();
+  const anchored = SESSION_ENTRIES * SESSION_BYTES + SESSION_ANCHORS * 8 + ANCHOR_MASKS_BYTES;
+  const tables = anchored + SESSION_PREFIXES * offsetof<CountedPrefix>();
   return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + columnsBytes(p) + SESSION_NEWS_REGION_BYTES;
 }
 
@@ -261,7 +267,8 @@ export function sessionsBind(region: usize): void {
   head = region;
   entries = region + SESSIONS_HEAD_BYTES;
   anchors = entries + SESSION_ENTRIES * SESSION_BYTES;
-  prefixes = anchors + SESSION_ANCHORS * 8;
+  masks = anchors + SESSION_ANCHORS * 8;
+  prefixes = masks + ANCHOR_MASKS_BYTES;
   turns = prefixes + SESSION_PREFIXES * offsetof<CountedPrefix>();
   columns = turns + <usize>REQUESTS * TURN_BYTES;
   sessionNewsBind(columns + <usize>columnsBytes(SLOTS));
@@ -403,6 +410,11 @@ export function sessionAddress(entry: u32): usize {
 
 export function anchorWord(at: u32): usize {
   return anchors + ((<usize>at) << 3);
+}
+
+/** Address of the mask of a bucket: bits that the hashes in it may have. @param at number of its first word */
+export function anchorMask(at: u32): usize {
+  return masks + ((<usize>(at / ANCHOR_WAYS)) << 2);
 }
 
 export function countedPrefixAt(at: u32): CountedPrefix {

@@ -115,7 +115,7 @@ describe('bounds of sessions', () => {
   it('a ninth anchor in a bucket takes the place of one other', () => {
     const core = openCore();
     // A bucket is chosen by the lowest 15 bits.
-    const hashOf = (i: number) => (BigInt(i) << 40n) + 5n;
+    const hashOf = (i: number) => (BigInt(i) << 40n) + (BigInt(i % 3) << 16n) + 5n;
     const found = (i: number) => {
       const at = core.call.hashesAddress() >>> 0;
       core.view.setBigUint64(at, hashOf(i), true);
@@ -126,13 +126,18 @@ describe('bounds of sessions', () => {
         const entry = core.call.sessionTake();
         core.call.sessionBegin(entry, 0, 10, 0, 0n, 1, 1);
         core.call.setAnchors(entry, hashOf(i), 0n);
+        return entry;
       });
     const eight = [1, 2, 3, 4, 5, 6, 7, 8];
-    for (const i of eight) anchor(i);
+    const [first] = eight.map(anchor);
     expect(eight.map(found)).toEqual(eight.map(() => true));
     anchor(9);
     expect(found(9)).toBe(true);
     expect(eight.map(found).filter((isFound) => !isFound)).toHaveLength(1);
+    // One that is taken back takes none of the others along.
+    const rest = eight.filter((i) => i !== 1 && found(i));
+    locked(core, () => core.call.setAnchors(first!, 0n, 0n));
+    expect([found(1), ...rest.map(found)]).toEqual([false, ...rest.map(() => true)]);
   });
 
   it('the session of a prompt is looked for at the 8,192 last blocks', () => {
