@@ -10,22 +10,24 @@
 //   K  = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
 //   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that
 //        any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
-//   m  = μ / (1 - ρ) / (1 - min(0.8, mean KV usage))^a · step = s (d + g (K + ΔK))
+//   σ  = 1/(1 - min(0.8, mean KV usage))^a, scarcity of memory · step = s (d + g (K + ΔK))
 //   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
-//        C is unknown
-//   v  = 6 max(0, f - 0.7)² + 4 W/max(1, n) clamp((own KV usage - 0.85)/0.1, 0, 1)
-//   cost = s (θ0 + c (q + u m) + w W)/T      own first output, and the queue and evictions that it causes
-//        + s n c u/(O P')                    stall of n running outputs by its prefill
-//        + step/P' + s n g ΔK/P'             own output, slower steps of the n others
+//        C is unknown · x = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
+//   v  = 6 max(0, f - 0.7)² + (1 + W) x/2 clamp((own KV usage - 0.85)/0.1, 0, 1)
+//   cost = s (θ0 + c q + w W)/T             own first output
+//        + c u (s + σ - 1) μ/(1 - ρ)/T      its prefill, the queue and the evictions that it causes
+//        + s n c u/(O P')                   stall of n running outputs by its prefill
+//        + step/P' + s n g ΔK/P'            own output, slower steps of the n others
 //        + (max(0, n + 1 - slots)/slots + v) O step/T        beyond what runs at once, or what the KV cache holds
 //
 // θ0, c, w, d and g are those of the endpoint's hardware class where it has its own, and s is its slowness in that
 // class. T and P' are the targets for the first output and per output token, the request's own if it has any; 130
 // tokens stand for the cost of one running request to a step besides its KV cache. ρ is no product with c: the learned
 // c holds queueing, and s c r reached its bound at half load. Scarce memory makes every miss dear by the mean KV usage
-// of the candidates. An endpoint's own memory counts in v, in units of O step: the time after which a running request
-// frees its blocks. A request that finds none waits for it; one that takes the last preempts another. 6, 0.7, 4 and
-// 0.8 are from docs/internals/learning.md.
+// of the candidates, alike on fast and slow ones: a copy of a prompt takes the same memory everywhere, and σ - 1 goes
+// with the pool's c. An endpoint's own memory counts in v, in units of O step: the time after which a running request
+// frees its blocks. A request that finds none waits for it behind W others; one that takes the last preempts another.
+// 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
@@ -159,12 +161,11 @@ function costs(used: u32, sampled: bool): void {
   const block = f32x4.splat(blockTokens());
   const perRequest = outputs / 2 + SLOT_TOKENS;
   const requestTokens = f32x4.splat(perRequest / KV_TOKENS);
-  const grown = f32x4.splat(outputs / 2);
   const perKv = f32x4.splat(<f32>1 / KV_TOKENS);
   const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
   const now = f64x2.splat(request().now);
   lookAtPool(used);
-  const dear = f32x4.mul(miss, scarcity(meanUsage));
+  const scarce = f32x4.mul(poolPrefill, f32x4.sub(scarcity(meanUsage), one));
   const perPeak = f32x4.splat(peakRate > 0 ? <f32>1 / peakRate : 0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);
@@ -181,16 +182,18 @@ function costs(used: u32, sampled: bool): void {
     const waiting = signalOr(COLUMN_WAITING, at, known, SIGNAL_WAITING, meanWaiting);
     const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
-    const u = f32x4.mul(f32x4.pmax(zero, f32x4.sub(prompt, cached)), thousandth);
+    const fresh = f32x4.pmax(zero, f32x4.sub(prompt, cached));
+    const u = f32x4.mul(fresh, thousandth);
     const busy = f32x4.pmin(f32x4.splat(BUSY_MAX), f32x4.mul(rates(at, now), perPeak));
-    const m = f32x4.div(dear, f32x4.sub(one, busy));
+    const m = f32x4.div(miss, f32x4.sub(one, busy));
     const inPrompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PROMPT_TOKENS) + at)), perKv);
     const tokens = f32x4.add(inPrompts, f32x4.mul(n, requestTokens));
     const step = f32x4.mul(speed, f32x4.add(perStep, f32x4.mul(growth, f32x4.add(tokens, added))));
 
     const work = f32x4.mul(speed, f32x4.mul(prefill, u));
     const stall = f32x4.mul(f32x4.mul(f32x4.mul(n, work), perOutput), perToken);
-    const context = f32x4.add(f32x4.mul(f32x4.mul(work, m), perFirst), stall);
+    const missed = f32x4.mul(f32x4.add(work, f32x4.mul(scarce, u)), m);
+    const context = f32x4.add(f32x4.mul(missed, perFirst), stall);
     const fixed = f32x4.mul(f32x4.mul(speed, base), perFirst);
     const queue = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), q), perFirst);
     const wait = f32x4.mul(f32x4.mul(f32x4.mul(speed, perWaiting), waiting), perFirst);
@@ -200,7 +203,7 @@ function costs(used: u32, sampled: bool): void {
     const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
     const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
     const usage = signalOr(COLUMN_KV_USAGE, at, known, SIGNAL_KV_USAGE, meanUsage);
-    const lacking = turnsForMemory(at, usage, n, waiting, prompt, block, grown);
+    const lacking = turnsForMemory(at, usage, n, waiting, prompt, fresh, block, output);
     const turns = f32x4.mul(f32x4.add(f32x4.div(over, slots), lacking), output);
     const capacity = f32x4.mul(f32x4.mul(turns, step), perFirst);
     const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));

@@ -1,4 +1,4 @@
-// Price of scarce KV memory: of a miss by the mean usage of the candidates, and of an endpoint's own cache.
+// Price of scarce KV memory: of a miss by the mean usage of the candidates, and of what fills an endpoint's own cache.
 //
 // Owns: nothing. Reads columns of endpoints under the commit lock.
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_BLOCK_COUNT, COLUMN_BLOCK_TOKENS, columnAddress } from '../endpoints';
@@ -10,10 +10,10 @@ const RAMP_WIDTH: f32 = 0.2;
 /** KV cache, as a share, from which on an endpoint's own memory counts, and the price beyond it. */
 const FILL_FROM: f32 = 0.7;
 const FILL_PRICE: f32 = 6;
-/** KV usage from which on, and at which in full, waiting requests wait for memory; price of one ahead. */
+/** KV usage from which on, and at which in full, waiting requests wait for memory; price of a cache of tokens ahead. */
 const FULL_FROM: f32 = 0.85;
 const FULL_WIDTH: f32 = 0.1;
-const AHEAD_PRICE: f32 = 4;
+const AHEAD_PRICE: f32 = 0.5;
 
 /** Factor on the price of a miss, 1/(1 - min(0.8, usage))^a, by the mean KV usage of the candidates. */
 export function scarcity(usage: f32): v128 {
@@ -25,7 +25,8 @@ export function scarcity(usage: f32): v128 {
  * Turns of output, O step, that the request and others lose on four slots because their KV caches are full.
  * @param usage KV usage, or the mean where it is unknown
  * @param n requests in flight
- * @param grown usual tokens of output that a running request holds
+ * @param fresh tokens of the prompt that the endpoint does not hold
+ * @param output usual output tokens
  */
 export function turnsForMemory(
   at: usize,
@@ -33,21 +34,26 @@ export function turnsForMemory(
   n: v128,
   waiting: v128,
   prompt: v128,
+  fresh: v128,
   block: v128,
-  grown: v128,
+  output: v128,
 ): v128 {
   const zero = f32x4.splat(0);
   const one = f32x4.splat(1);
   const blocks = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_COUNT) + at));
   const capacity = f32x4.mul(blocks, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_BLOCK_TOKENS) + at)));
-  const perCapacity = v128.and(f32x4.div(one, capacity), f32x4.gt(capacity, zero));
+  const known = f32x4.gt(capacity, zero);
+  const perCapacity = v128.and(f32x4.div(one, capacity), known);
   const active = f32x4.mul(block, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_ACTIVE_BLOCKS) + at)));
-  const charged = f32x4.mul(f32x4.add(active, f32x4.mul(n, grown)), perCapacity);
+  const grown = f32x4.mul(n, f32x4.mul(output, f32x4.splat(0.5)));
+  const charged = f32x4.mul(f32x4.add(active, grown), perCapacity);
   const fill = f32x4.add(f32x4.pmax(usage, charged), f32x4.mul(prompt, perCapacity));
   const beyond = f32x4.pmax(zero, f32x4.sub(fill, f32x4.splat(FILL_FROM)));
   const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
   const full = f32x4.pmin(one, f32x4.pmax(zero, above));
-  const ahead = f32x4.div(f32x4.mul(waiting, full), f32x4.pmax(one, n));
+  const oneOfAll = f32x4.div(one, f32x4.pmax(one, n));
+  const taken = v128.bitselect(f32x4.mul(f32x4.add(fresh, output), perCapacity), oneOfAll, known);
+  const ahead = f32x4.mul(f32x4.mul(f32x4.add(one, waiting), full), taken);
   const evicted = f32x4.mul(f32x4.splat(FILL_PRICE), f32x4.mul(beyond, beyond));
   return f32x4.add(evicted, f32x4.mul(f32x4.splat(AHEAD_PRICE), ahead));
 }

@@ -33,35 +33,55 @@ export function marginalCosts(given: Coefficients, prompt: number, endpoints: re
   const meanWaiting = mean(endpoints.map((e) => e.waiting).filter(isKnown));
   const meanUsage = mean(endpoints.map((e) => e.kvUsage).filter(isKnown));
   const exponent = 1 + Math.min(1, Math.max(0, (meanUsage - 0.7) / 0.2));
-  const dear = given.missPrice / (1 - Math.min(0.8, meanUsage)) ** exponent;
+  const scarcity = 1 / (1 - Math.min(0.8, meanUsage)) ** exponent;
   const peak = Math.max(...endpoints.map((e) => e.prefillPeak));
   return endpoints.map((e) => {
     const busy = peak === 0 ? 0 : Math.min(0.5, e.prefillRate / peak);
+    const fresh = Math.max(0, prompt - e.reliability * Math.min(prompt, e.cachedTokens));
     const waiting = e.waiting ?? meanWaiting;
-    const lacking = lackingMemory(given, prompt, e, waiting, e.kvUsage ?? meanUsage);
-    return one(given, prompt, e, waiting, dear / (1 - busy), lacking);
+    const lacking = lackingMemory(given, prompt, fresh, e, waiting, e.kvUsage ?? meanUsage);
+    const missed = (given.prefillMsPerKiloToken * (scarcity - 1) * fresh) / 1000;
+    return one(given, fresh, prompt, e, waiting, missed, given.missPrice / (1 - busy), lacking);
   });
 }
 
 /** Turns of output that are lost because the KV cache of an endpoint is full. */
-function lackingMemory(given: Coefficients, prompt: number, e: CostInput, waiting: number, usage: number): number {
+function lackingMemory(
+  given: Coefficients,
+  prompt: number,
+  fresh: number,
+  e: CostInput,
+  waiting: number,
+  usage: number,
+) {
   const charged = e.activeTokens + (e.inflight * given.outputTokens) / 2;
   const fill = e.kvTokens === 0 ? usage : Math.max(usage, charged / e.kvTokens) + prompt / e.kvTokens;
   const full = Math.min(1, Math.max(0, (usage - 0.85) / 0.1));
-  return 6 * Math.max(0, fill - 0.7) ** 2 + (4 * waiting * full) / Math.max(1, e.inflight);
+  const taken = e.kvTokens === 0 ? 1 / Math.max(1, e.inflight) : (fresh + given.outputTokens) / e.kvTokens;
+  return 6 * Math.max(0, fill - 0.7) ** 2 + ((1 + waiting) * taken * full) / 2;
 }
 
-function one(pool: Coefficients, prompt: number, e: CostInput, waiting: number, m: number, lacking: number) {
+/** @param scarce ms that a miss costs the pool beside its own prefill, @param m factor on both */
+function one(
+  pool: Coefficients,
+  fresh: number,
+  prompt: number,
+  e: CostInput,
+  waiting: number,
+  scarce: number,
+  m: number,
+  lacking: number,
+) {
   const given = { ...pool, ...e.own };
   const { baseMs, prefillMsPerKiloToken: c, stepMs, growthMs: g } = given;
   const { outputTokens: output, firstOutputTargetMs: target, perTokenTargetMs: perToken } = given;
   const { speed: s, inflight: n } = e;
-  const u = Math.max(0, prompt - e.reliability * Math.min(prompt, e.cachedTokens)) / 1000;
+  const u = fresh / 1000;
   const q = e.prefillTokens / 1000;
   const tokens = (e.promptTokens + n * (output / 2 + 130)) / 1e5;
   const added = (prompt + output / 2 + 130) / 1e5;
   const step = s * (stepMs + g * (tokens + added));
-  const own = (s * (baseMs + c * (q + u * m) + given.waitingMs * waiting)) / target;
+  const own = (s * (baseMs + c * q + given.waitingMs * waiting) + (s * c * u + scarce) * m) / target;
   const stall = (s * n * c * u) / (output * perToken);
   const decode = (step + s * n * g * added) / perToken;
   const slots = Math.max(given.slots, e.slotsSeen);

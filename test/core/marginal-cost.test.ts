@@ -229,6 +229,16 @@ describe('marginal-cost-scorer', () => {
     expect([pick(0.6, 16), pick(0.95, 16), pick(0.75, 60)]).toEqual([1, 0, 1]);
   });
 
+  it('marginal-cost-scorer takes the memory of a miss for as dear on a slow endpoint as on a fast one', () => {
+    const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
+    const pick = (kvUsage: number) => {
+      const fast = { ...idle, speed: 0.75, inflight: 30, promptTokens: 90_000, kvTokens: 160_000, kvUsage };
+      const slow = { ...fast, speed: 2, inflight: 10, promptTokens: 30_000, kvUsage: 0.5 };
+      return poolOf([fast, slow]).decider.decide(request).slots[0];
+    };
+    expect([0.5, 0.98].map(pick)).toEqual([0, 1]);
+  });
+
   it('marginal-cost-scorer counts the blocks of running prompts before a scrape tells of them', () => {
     const pool = poolOf([{ ...idle, kvTokens: 8192 }, idle]);
     const prompt = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000 };
@@ -248,10 +258,10 @@ describe('marginal-cost-scorer', () => {
   it('marginal-cost-scorer lets a queue count as a wait for memory where the KV cache is full', () => {
     const request = { ...plainRequest, promptTokens: 1000, nowMs: 1000, charged: false };
     const pick = (kvUsage: number) => {
-      const loaded = { ...idle, inflight: 20, promptTokens: 20_000, kvUsage };
+      const loaded = { ...idle, inflight: 20, promptTokens: 20_000, kvTokens: 96_000, kvUsage };
       return poolOf([
-        { ...loaded, waiting: 8 },
-        { ...loaded, inflight: 24, prefillTokens: 1500, waiting: 0 },
+        { ...loaded, waiting: 40 },
+        { ...loaded, inflight: 24, prefillTokens: 6000, waiting: 0 },
       ]).decider.decide(request).slots[0];
     };
     expect([0.5, 0.99].map(pick)).toEqual([0, 1]);
