@@ -18,7 +18,7 @@ import { AVERAGE_SPEED, type EndpointSpeed, EndpointSpeeds, type LiveEndpoint } 
 import { FitHistory } from './fit-history.js';
 import { HardwareClasses, type HardwareClassState } from './hardware-classes.js';
 import { SampleMemory } from './sample-memory.js';
-import { firstOutputInputs, isConfirmed, type Work, workOf } from './sample-work.js';
+import { firstOutputInputs, hasWaitedForMemory, isConfirmed, type Work, workOf } from './sample-work.js';
 import { pricedTokens, TierCosts, type TierPricing, tokensBelow } from './tier-costs.js';
 import { rankCorrelation, Window } from './window.js';
 
@@ -144,8 +144,8 @@ export class CostModel {
     const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
     endpoint.noteCached(sample, pricedTokens(tokensBelow(sample), prices));
-    if (sample.staged) {
-      // The first output is the work of several endpoints; the later output is this one's.
+    if (sample.staged || (sample.firstOutputMs !== undefined && hasWaitedForMemory(sample))) {
+      // The first output is the work of several endpoints, or of others that had to end; the later one is its own.
       if (sample.firstOutputMs === undefined || !this.#learnOutput(sample, endpoint)) return false;
     } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, prices, sample.firstOutputMs);
     else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, prices, output);

@@ -29,6 +29,14 @@ export function isConfirmed({ cachedTokens, promptTokens, uncachedTokens }: Trai
   return cachedTokens !== undefined || uncachedTokens === promptTokens;
 }
 
+/** KV usage from which on a request behind others in the engine's queue has waited for memory. */
+const FULL = 0.85;
+
+/** Whether the time to the first output holds a wait for memory, which is no work of prefill. */
+export function hasWaitedForMemory({ waiting = 0, kvUsage = 0 }: TrainingSample): boolean {
+  return waiting > 0 && kvUsage > FULL;
+}
+
 /** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
 export function firstOutputInputs(sample: TrainingSample, speed: number, uncached: number): number[] {
   return [speed, (speed * (sample.prefillTokens + uncached)) / 1000, speed * (sample.waiting ?? 0)];

@@ -130,6 +130,21 @@ describe('the cost model', () => {
     expect(model.learn(measured({ ...world, streamed: false }, random, { staged: true }))).toBe(false);
   });
 
+  it('the cost model learns no price of prefill from requests that waited for memory', () => {
+    const learned = (state: { readonly waiting: number; readonly kvUsage: number }) => {
+      const random = row(3);
+      const model = new CostModel(usual.model);
+      for (let i = 0; i < 500; i++) model.learn(measured({ ...world, prefillMs: 400 }, random, state));
+      return model;
+    };
+    const waited = learned({ waiting: 9, kvUsage: 0.97 });
+    expect(waited.coefficients).toMatchObject({ baseMs: 25, prefillMsPerKiloToken: 55, waitingMs: 5 });
+    expect(off(waited.coefficients.stepMs, 20)).toBeLessThan(0.15);
+    expect(waited.fit.bias).toBeUndefined();
+    expect(off(learned({ waiting: 0, kvUsage: 0.97 }).coefficients.prefillMsPerKiloToken, 400)).toBeLessThan(0.1);
+    expect(off(learned({ waiting: 9, kvUsage: 0.6 }).coefficients.prefillMsPerKiloToken, 400)).toBeLessThan(0.1);
+  });
+
   it('the cost model believes the prefix index as far as the engine confirms it', () => {
     const model = new CostModel(usual.model);
     for (let i = 0; i < 200; i++) {
