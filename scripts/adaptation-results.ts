@@ -1,9 +1,10 @@
 // Makes docs/adaptation-results.md anew, the whole page from runs of the program that is built:
 //   npm run adaptation-results -- --traces FOLDER [--runs FILE] [--jobs 2] [--minutes 60] [--seeds 5] [--short]
-//     [--chapters NAME,NAME] [--page FILE] [--estimate]
+//     [--chapters NAME,NAME] [--page FILE] [--note TEXT] [--estimate]
 //
 // The processor time of what is missing is printed first. Every run is kept in the file of --runs under a hash of the
 // program, traffic, fleet, policy and seed: work that was stopped goes on, and runs of another program are not used.
+// The page says the text of --note behind the commit: what else its rows are from.
 // FOLDER holds the public traces that examples/simulation/goal.yaml names; without them their workloads are left out.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -28,6 +29,7 @@ function options() {
       seeds: { type: 'string' },
       chapters: { type: 'string' },
       page: { type: 'string', default: join(root, 'docs/adaptation-results.md') },
+      note: { type: 'string', default: '' },
       short: { type: 'boolean', default: false },
       estimate: { type: 'boolean', default: false },
     },
@@ -113,7 +115,7 @@ if (!flags.estimate) {
   });
   const form = { name: flags.short ? 'short' : 'whole', seeds: flags.form.seeds, traces: traces !== undefined };
   const before = existsSync(flags.page) ? readFileSync(flags.page, 'utf8') : '';
-  const page = pageOf(chapters, { kept, folders, commit: commit(), form });
+  const page = pageOf(chapters, { kept, folders, commit: commit(), note: flags.note, form });
   if (page !== before) writeFileSync(flags.page, page);
   console.log(`${flags.page}: ${page.split('\n').length} lines`);
 }

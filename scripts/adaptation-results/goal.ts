@@ -24,11 +24,11 @@ export function atLoads(suite: Suite, loads: readonly number[]): Suite {
   return { ...suite, workloads: [...suite.workloads, ...others], run };
 }
 
-/** A variant of a variant has the same traffic at the product of both loads. */
+/** A workload at a load, on its own fleet. A variant of a variant has the same traffic at the product of both loads. */
 function loaded(suite: Suite, name: string, load: number): SuiteWorkload {
   const found = suite.workloads.find((workload) => workload.name === name)!;
   const own = { name: atLoad(name, load), kind: 'variant' as const };
-  if (found.kind !== 'variant') return { ...own, of: name, load, fleet: {} };
+  if (found.kind !== 'variant') return { ...own, of: name, load, fleet: found.fleet ?? {} };
   const variant = found as Extract<SuiteWorkload, { kind: 'variant' }>;
   return { ...variant, ...own, load: variant.load * load };
 }

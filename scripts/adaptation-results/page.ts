@@ -18,6 +18,8 @@ export interface Sources {
   readonly kept: SavedRuns;
   readonly folders: SuiteFolders;
   readonly commit: string;
+  /** What the page says of runs that are of another commit; '' = nothing. */
+  readonly note: string;
   readonly form: { readonly name: string; readonly seeds: number; readonly traces: boolean };
 }
 
@@ -118,7 +120,7 @@ function resultsOf(suite: Suite, { kept, folders }: Sources): Results {
 
 function whatWasRun(
   parts: readonly { readonly chapter: RunnableChapter; readonly results: Results }[],
-  { commit, form }: Sources,
+  { commit, note, form }: Sources,
 ): string {
   const short =
     form.name === 'short'
@@ -139,7 +141,7 @@ function whatWasRun(
     return `| ${title} | ${runs.length} of ${cells} | ${range} | ${few} of ${wanted.length} |`;
   });
   return [
-    `Commit ${commit}, by \`npm run adaptation-results\`${short}.${traces}`,
+    `Commit ${commit}, by \`npm run adaptation-results\`${short}.${traces}${note === '' ? '' : ` ${note}`}`,
     ['| chapter | runs | seeds | workloads with less than five seeds |', '| --- | --- | --- | --- |', ...rows].join(
       '\n',
     ),

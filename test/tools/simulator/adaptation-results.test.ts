@@ -65,6 +65,11 @@ describe('the goal of learned costs', () => {
     expect(() => workloadOf(loaded, 'half at 60 %', 1, () => '')).not.toThrow();
   });
 
+  test('the goal is played at every load on the own fleet of a workload', () => {
+    const four = { ...suite, workloads: [{ ...suite.workloads[0]!, fleet: { endpoints: 4 } }], run: ['W'] };
+    expect(atLoads(four, [0.6]).workloads.at(-1)).toMatchObject({ of: 'W', fleet: { endpoints: 4 } });
+  });
+
   test('the goal that holds is said in one sentence', () => {
     const results = resultsOf(runsOf('W', { default: 1, sticky: 0.99, learned: 0.95 }));
     expect(goalVerdict(results)).toBe(
