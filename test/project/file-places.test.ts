@@ -27,7 +27,6 @@ const PLUGIN_LISTS = [
 
 /** Small files with one importer that stay, and why. */
 const SMALL_ON_THEIR_OWN: Readonly<Record<string, string>> = {
-  'src/adaptation/sample-work.ts': 'arithmetic of one sample, which knows no model',
   'src/ingress/server-name.ts': 'says who served an answer, and is tested without a request',
   'src/config/interpreted-schemas.ts': 'loads the checker of configurations, which --help and --version do without',
   'src/pool/sources/poll-schedule.ts': 'arithmetic of times, tested without an informer',
