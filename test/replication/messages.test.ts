@@ -1,4 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeMessage, encodeMessage, type Message, messageKey } from '../../dist/src/replication/messages.js';
@@ -99,6 +100,11 @@ describe('messages of replicas', () => {
         expect(decodeMessage(encodeMessage(each))).toEqual(each);
       }),
     );
+  });
+
+  it('the first byte is the version that docs/stability.md tells', () => {
+    const [version] = encodeMessage(fc.sample(message, { numRuns: 1, seed: 1 })[0]!);
+    expect(readFileSync('docs/stability.md', 'utf8')).toContain(`| messages between replicas | ${version}, the`);
   });
 
   it('a part of a message is refused, and so is a byte more', () => {
