@@ -142,7 +142,7 @@ describe('the table of operations', () => {
     const program = programOf(operation);
     pool.run(program);
     const scores = isScorer(operation.code) ? 1 : 0;
-    const seen = inputsOf(pool, RARE.has(operation.code) ? 400 : 200, () =>
+    const seen = inputsOf(pool, RARE.has(operation.code) ? 800 : 200, () =>
       pool.decide(scores, operation.code === 'OP_PREDICT'),
     );
     expect(seen).toEqual([...new Set(readsOf(operation))].sort());

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_PLUGINS, DEFAULT_PROFILES } from '../../dist/src/config/default-configuration.js';
@@ -145,6 +146,8 @@ async function serveSessions() {
   const size = async () =>
     (await metric(ports.metricsPort, 'llm_d_epp_thunder_agent_endpoint_capacity_tokens', 'endpoint="server-0"')) ?? 0;
   await eventually('the size of the cache is known', async () => (await size()) > 0);
+  // Until the next tick, 0.5 s at most, the room of a cache that was not known is without a bound.
+  await pause(1_000);
   return { client, url: `http://127.0.0.1:${ports.metricsPort}/ui/` };
 }
 

@@ -397,7 +397,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'retention hints that are left out',
-    'note retention hints: 3 turns had none, as their clients write its member of the body themselves since the start',
+    'note retention hints: turns had none, as their clients write its member of the body themselves: 3 since the start',
     { page: `${PAGE}pointsman_retention_hints_left_out_total 3\n` },
   ],
   [
