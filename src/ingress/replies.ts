@@ -18,6 +18,7 @@ import {
   setContentLength,
   setHeader,
 } from './codec/process-response.js';
+import type { EngineAsks } from './engine-edits.js';
 import type { Exchange } from './exchange.js';
 import type { RequestReader } from './request-reader.js';
 
@@ -141,14 +142,6 @@ export function localReply({ status, contentType, body }: LocalAnswer): Buffer {
  */
 export function evictionReply(): Buffer {
   return encodeImmediateReply(429, [setHeader(DROP_REASON, 'evicted')], 'request evicted by flow control');
-}
-
-/** Edits of a body that ask its engine for something; undefined = nothing is asked. */
-export interface EngineAsks {
-  /** The usage of a stream. */
-  readonly usage: BodyEdit | undefined;
-  /** To keep the blocks of a session. */
-  readonly kept: BodyEdit | undefined;
 }
 
 /**

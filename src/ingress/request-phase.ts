@@ -1,9 +1,7 @@
 import type { PromptTokens } from '../core/token-chain.js';
-import { AnswerForm, PromptKind } from '../core/types.js';
+import { AnswerForm } from '../core/types.js';
 import { queueRejection } from '../flow-control/queue-outcomes.js';
 import type { Dispatch, WaitResult } from '../flow-control/waiting-line.js';
-import { RETAINABLE, retentionEdit, usageEdit } from '../request/engine-asks.js';
-import type { BodyEdit } from '../request/model-edit.js';
 import type { RequestBody } from '../request/request-body.js';
 import type { UnderstoodRequest } from '../request/understand.js';
 import type { AnsweredRequest } from '../response/response-phase.js';
@@ -13,9 +11,10 @@ import type { HookRequestRecord } from '../scheduling/hooks/hook-request-record.
 import type { LocalAnswer } from '../scheduling/hooks/hooks.js';
 import type { EndpointPredictions } from '../scheduling/latency-outlook.js';
 import { NO_HEADERS } from './codec/header-map.js';
-import { BodyMode, Phase, type ProcessMessage } from './codec/process-request.js';
+import { Phase, type ProcessMessage } from './codec/process-request.js';
 import { encodeTrailersReply, REQUEST_HEADERS_CONTINUE, Reply } from './codec/process-response.js';
 import { type DecisionInput, decide, expectAnswer, scheduleInput } from './decision.js';
+import { engineAsks } from './engine-edits.js';
 import type { Exchange, StreamContext, StreamServices } from './exchange.js';
 import { poolOfHead, poolOfModel } from './pool-choice.js';
 import { QueuedRequest } from './queued-request.js';
@@ -303,38 +302,14 @@ export class RequestPhase {
     expectAnswer(request, outcome, this.#exchange.responseBodyMode);
     this.#makeEvictable(outcome);
     const { generatedId: generatedRequestId, traceParent } = this.#observer;
-    const asks = { usage: this.#askForUsage(request), kept: this.#askToKeep(outcome) };
+    const asks = engineAsks(this.#exchange, this.#reader, request, outcome);
+    this.#asksUsage = asks.usage !== undefined;
     const added = { generatedRequestId, traceParent };
     const bytes = answerPlaced(this.#exchange, this.#reader, request, outcome, added, asks);
     this.#observer.routed(bytes);
     this.#close();
     if (this.#reader.dialect?.skipsResponse) this.#exchange.finish();
     this.#reader.forget();
-  }
-
-  /** Edit of the body that asks for the usage of a stream, where it can be taken out of the answer again. */
-  #askForUsage({ stream }: UnderstoodRequest): BodyEdit | undefined {
-    const { asksUsage } = this.#exchange.context.services.observe;
-    if (!asksUsage || !stream || this.#exchange.responseBodyMode === BodyMode.none) return undefined;
-    const { dialect, body } = this.#reader;
-    if (body === undefined || (dialect?.prompt !== PromptKind.chat && dialect?.prompt !== PromptKind.completions))
-      return undefined;
-    const edit = usageEdit(body.chunks);
-    this.#asksUsage = edit !== undefined;
-    return edit;
-  }
-
-  /** Edit of the body that asks its engine to keep the blocks of a session. */
-  #askToKeep({ retention }: Placement): BodyEdit | undefined {
-    const { dialect, body } = this.#reader;
-    if (retention === undefined || body === undefined || !RETAINABLE.has(dialect?.prompt)) return undefined;
-    const edit = retentionEdit(body.chunks, retention);
-    if (edit === undefined) {
-      const { recorder, leftOutHints } = this.#exchange.context.services;
-      recorder.retentionLeftOut();
-      leftOutHints.note(retention.engine);
-    }
-    return edit;
   }
 
   /** Tells the client its endpoint; the end of the exchange releases its room. */
