@@ -2,7 +2,6 @@ import type { PlaceCounts } from '../contract/block-place.js';
 import { boundOf, type RefusingBound } from '../contract/refusing-bound.js';
 import { type CacheLoss, type CacheLossCause, cacheLossOf, type FormerLoss, formerLossOf } from './cache-loss.js';
 import { CORE } from './core-names.js';
-import { type DecisionStatus, decisionStatuses } from './decider.js';
 import {
   areColumnsKept,
   type DecisionColumns,
@@ -11,6 +10,7 @@ import {
   readColumns,
   removalOf,
 } from './decision-columns.js';
+import { type DecisionStatus, decisionStatuses } from './decision-data.js';
 import { type FoundSession, foundSessionAt, sessionLossOf } from './found-session.js';
 import type { CoreInstance } from './memory.js';
 import { OUTCOMES, type Outcome, UNKNOWN_COUNT } from './training-sample.js';

@@ -1,6 +1,6 @@
 import { closeFrame, DECISION, END, FRAME, FRAME_HEAD_BYTES, FRAME_TAIL_BYTES } from '../contract/recorded-frames.js';
 import { CORE } from './core-names.js';
-import type { Decision, DecisionRequest } from './decider.js';
+import type { Decision, DecisionRequest } from './decision-data.js';
 import type { CoreInstance } from './memory.js';
 import { cellWord, stateCells, stateRanges } from './recorded-state.js';
 import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';

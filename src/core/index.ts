@@ -10,13 +10,9 @@ export {
   type TermShares,
 } from './coefficients.js';
 export { CORE, type CoreConstant, type CoreFunctions } from './core-names.js';
-export {
-  Decider,
-  type Decision,
-  type DecisionRequest,
-  type DecisionStatus,
-} from './decider.js';
+export { Decider } from './decider.js';
 export type { DecisionColumns, LoggedEndpoint, LoggedOperation, Removal } from './decision-columns.js';
+export type { Decision, DecisionRequest, DecisionStatus } from './decision-data.js';
 export { type DecisionEnd, DecisionLog, type DecisionRecord } from './decision-log.js';
 export { DecisionTrail } from './decision-trail.js';
 export { type EndpointReading, type EndpointSignals, EndpointTable } from './endpoint-table.js';

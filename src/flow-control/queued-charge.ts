@@ -1,4 +1,4 @@
-import type { RequestResult } from '../core/decider.js';
+import type { RequestResult } from '../core/decision-data.js';
 import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from '../scheduling/decision.js';
 

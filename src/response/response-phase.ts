@@ -1,4 +1,4 @@
-import type { RequestResult } from '../core/decider.js';
+import type { RequestResult } from '../core/decision-data.js';
 import { AnswerForm, type Usage } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint } from '../scheduling/decision.js';
 import type { LatencyPrediction } from '../scheduling/latency-outlook.js';

@@ -1,7 +1,7 @@
 import type { DecideSettings } from '../contract/decide-settings.js';
 import type { RetentionHint } from '../contract/queue-settings.js';
 import { plainBound } from '../contract/refusing-bound.js';
-import type { Decision, DecisionRequest, FilterNote, ShadowPick } from '../core/decider.js';
+import type { Decision, DecisionRequest, FilterNote, ShadowPick } from '../core/decision-data.js';
 import type { DecisionTap } from '../core/decision-tap.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';

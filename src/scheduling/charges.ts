@@ -1,7 +1,8 @@
 import type { CurrentSettings } from '../contract/current-settings.js';
 import type { RetentionHint } from '../contract/queue-settings.js';
 import { CORE } from '../core/core-names.js';
-import type { Decider, RequestResult } from '../core/decider.js';
+import type { Decider } from '../core/decider.js';
+import type { RequestResult } from '../core/decision-data.js';
 import type { DecisionTrail } from '../core/decision-trail.js';
 import type { Hearings } from '../core/hearings.js';
 import type { Measures } from '../core/training-sample.js';

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../contract/endpoint.js';
 import type { RetentionHint } from '../contract/queue-settings.js';
 import type { RefusingBound } from '../contract/refusing-bound.js';
-import type { RequestResult } from '../core/decider.js';
+import type { RequestResult } from '../core/decision-data.js';
 import type { PromptTokens } from '../core/token-chain.js';
 import type { Outcome } from '../core/training-sample.js';
 import type { AnswerSign, Medium } from '../core/types.js';

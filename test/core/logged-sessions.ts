@@ -1,4 +1,4 @@
-import type { DecisionRequest } from '../../dist/src/core/decider.js';
+import type { DecisionRequest } from '../../dist/src/core/decision-data.js';
 import { DecisionLog, DecisionTrail, type EndpointSignals } from '../../dist/src/core/index.js';
 import { makeGate, type Shard } from './gate-pool.ts';
 import { scorer } from './pool.ts';

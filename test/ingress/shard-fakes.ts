@@ -1,4 +1,4 @@
-import type { RequestResult } from '../../dist/src/core/decider.js';
+import type { RequestResult } from '../../dist/src/core/decision-data.js';
 import type { Usage } from '../../dist/src/core/types.js';
 import { PromptKind, type RequestScanResult, type ScanRefusal } from '../../dist/src/core/types.js';
 import type { StreamServices } from '../../dist/src/ingress/exchange.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecisionRequest, DecisionStatus } from '../../dist/src/core/decider.js';
+import type { DecisionRequest, DecisionStatus } from '../../dist/src/core/decision-data.js';
 import type { Placement, ScheduleInput } from '../../dist/src/scheduling/decision.js';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
 import type { ProfilePick, ProfileRuns } from '../../dist/src/scheduling/profile-handler.js';

@@ -1,4 +1,4 @@
-import type { Decision } from '../../src/core/decider.js';
+import type { Decision } from '../../src/core/decision-data.js';
 import type { PickWork } from '../../src/scheduling/profile-handler.js';
 
 /** Result of one profile for one endpoint. */

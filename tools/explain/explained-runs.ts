@@ -1,4 +1,4 @@
-import type { Decision } from '../../src/core/decider.js';
+import type { Decision } from '../../src/core/decision-data.js';
 import { undecided } from '../../src/scheduling/charged-runs.js';
 import type { PickedEndpoint, Rejection, ScheduleInput } from '../../src/scheduling/decision.js';
 import type { EndpointDirectory } from '../../src/scheduling/endpoint-directory.js';

@@ -1,5 +1,6 @@
 import { CORE } from '../../src/core/core-names.js';
-import { Decider, type Decision } from '../../src/core/decider.js';
+import { Decider } from '../../src/core/decider.js';
+import type { Decision } from '../../src/core/decision-data.js';
 import { EndpointTable } from '../../src/core/endpoint-table.js';
 import { attachCore, createPoolMemory } from '../../src/core/memory.js';
 import { ProgramTable } from '../../src/core/programs.js';

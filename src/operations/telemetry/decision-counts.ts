@@ -1,5 +1,5 @@
 import type { CacheLoss, CacheLossCause } from '../../core/cache-loss.js';
-import type { ShadowPick } from '../../core/decider.js';
+import type { ShadowPick } from '../../core/decision-data.js';
 import { cacheLossKind, NO_OBJECTIVE, shadowKind } from './metric-table.js';
 import type { SeriesTable } from './series-table.js';
 

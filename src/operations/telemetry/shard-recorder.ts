@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../contract/endpoint.js';
-import type { FilterNote } from '../../core/decider.js';
+import type { FilterNote } from '../../core/decision-data.js';
 import type { CoreInstance } from '../../core/memory.js';
 import type { Usage } from '../../core/types.js';
 import type { QueueOutcome } from '../../flow-control/queue-contract.js';

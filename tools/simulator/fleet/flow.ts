@@ -1,7 +1,7 @@
 import type { FlowControlSettings } from '../../../src/contract/queue-settings.js';
 import type { SaturationSettings } from '../../../src/contract/saturation-settings.js';
 import { CapacityGate } from '../../../src/core/capacity-gate.js';
-import type { GateRequest } from '../../../src/core/decider.js';
+import type { GateRequest } from '../../../src/core/decision-data.js';
 import type { CoreInstance } from '../../../src/core/memory.js';
 import type { SessionCounts } from '../../../src/core/session-ledger.js';
 import { type Return, WaitSlots } from '../../../src/core/wait-slots.js';

@@ -4,7 +4,8 @@ import type { AdaptationSettings } from '../../../src/config/adaptation.js';
 import type { Endpoint } from '../../../src/contract/endpoint.js';
 import { CostTable } from '../../../src/core/coefficients.js';
 import { CORE } from '../../../src/core/core-names.js';
-import { Decider, type Decision, type GateRequest } from '../../../src/core/decider.js';
+import { Decider } from '../../../src/core/decider.js';
+import type { Decision, GateRequest } from '../../../src/core/decision-data.js';
 import { EndpointTable } from '../../../src/core/endpoint-table.js';
 import {
   attachCore,
