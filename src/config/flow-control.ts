@@ -158,12 +158,16 @@ function idleSettings(section: FlowControlConfig, document: ConfigurationDocumen
     warnings.push(document.warning(['flowControl', 'maxExpectedWait'], text));
   }
   if (sessions?.mode === 'on' && ttl !== Number.POSITIVE_INFINITY && waitMs(sessions.maxWait) >= ttl) {
-    const text =
-      `a held turn is refused after defaultRequestTTL, ${defaultRequestTTL}, before maxWait, ${sessions.maxWait}: ` +
-      'set flowControl.defaultRequestTTL above maxWait, or a shorter maxWait';
-    warnings.push(document.warning(['flowControl', 'sessions'], text));
+    warnings.push(document.warning(['flowControl', 'sessions'], refusedFirst(sessions.maxWait, defaultRequestTTL)));
   }
   return warnings;
+}
+
+function refusedFirst(maxWait: string, ttl: string): string {
+  const refused = `a held turn is refused after defaultRequestTTL, ${ttl}`;
+  return waitMs(maxWait) === Number.POSITIVE_INFINITY
+    ? `${refused}, as maxWait, ${maxWait}, does not end its hold: set a maxWait below defaultRequestTTL`
+    : `${refused}, before maxWait, ${maxWait}: set flowControl.defaultRequestTTL above maxWait, or a shorter maxWait`;
 }
 
 function checkBands(bands: readonly PriorityBandConfig[], document: ConfigurationDocument): void {

@@ -121,6 +121,10 @@ describe('flow control that is on', () => {
     expect(load(on('{sessions: {mode: on}}')).warnings).toEqual(warned);
     expect(load(on('{sessions: {mode: shadow}}')).warnings).toEqual([]);
     expect(load(on('{sessions: {mode: on, maxWait: 45s}}')).warnings).toEqual([]);
+    const unbounded = [
+      expect.stringMatching(/defaultRequestTTL, 60s, as maxWait, 0s, does not end its hold: set a max/),
+    ];
+    expect(load(on('{sessions: {mode: on, maxWait: 0s}}')).warnings).toEqual(unbounded);
   });
 
   it('flow control that is on refuses a negative longest wait of held turns', () => {

@@ -34,6 +34,17 @@ describe('pointsman lint', () => {
     expect(stdout).toMatch(/profile handler +single-profile-handler\n/);
   });
 
+  it.each([
+    ['{mode: on}', 'on: a turn without room is held, 300 s at most'],
+    ['{mode: on, maxWait: 0s}', 'on: a turn without room is held'],
+    ['{mode: shadow}', 'shadow: counted, no turn is held'],
+    ['{mode: off}', 'off: not counted'],
+  ])('pointsman lint says what happens to turns of sessions: %s', (sessions, said) => {
+    const section = `featureGates: [flowControl]\nflowControl: {defaultRequestTTL: 600s, sessions: ${sessions}}\n`;
+    const { stdout } = pointsman('lint', file('sessions.yaml', GOOD + section));
+    expect(/^sessions +(.*)$/m.exec(stdout)?.[1]).toBe(said);
+  });
+
   it('the help of pointsman lint names the flags of every form, and each form has a help', () => {
     const { stdout } = pointsman('lint', '--help');
     for (const flag of ['--envoy', '--pools', '--picker-cluster', '--pool-name', '--max-pools', '--kubernetes']) {

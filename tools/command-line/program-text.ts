@@ -86,5 +86,16 @@ function feedsText(configuration: LoadedConfiguration, elsewhere: string): strin
     ['reads of a request', needs.request],
     ['reads of an answer', needs.answer],
   ];
+  const sessions = sessionsText(configuration);
+  if (sessions !== undefined) rows.push(['sessions', sessions]);
   return columns(rows).join('\n');
+}
+
+/** What the gate does with turns of sessions; undefined = there are no queues in which a turn could wait. */
+function sessionsText({ flowControl }: LoadedConfiguration): string | undefined {
+  if (flowControl === undefined) return undefined;
+  const { mode, maxWaitMs } = flowControl.sessions;
+  if (mode === 'off') return 'off: not counted';
+  if (mode === 'shadow') return 'shadow: counted, no turn is held';
+  return `on: a turn without room is held${maxWaitMs === Number.POSITIVE_INFINITY ? '' : `, ${maxWaitMs / 1_000} s at most`}`;
 }
