@@ -97,5 +97,6 @@ function sessionsText({ flowControl }: LoadedConfiguration): string | undefined 
   const { mode, maxWaitMs } = flowControl.sessions;
   if (mode === 'off') return 'off: not counted';
   if (mode === 'shadow') return 'shadow: counted, no turn is held';
-  return `on: a turn without room is held${maxWaitMs === Number.POSITIVE_INFINITY ? '' : `, ${maxWaitMs / 1_000} s at most`}`;
+  const bound = maxWaitMs === Number.POSITIVE_INFINITY ? '' : `, ${maxWaitMs / 1_000} s at most`;
+  return `on: a turn without room is held${bound}`;
 }

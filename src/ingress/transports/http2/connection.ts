@@ -64,9 +64,8 @@ export interface ConnectionOptions {
 export interface ConnectionWire extends Wire {
   /**
    * Sends all written bytes, then closes.
-   * @param linger what still comes is read and thrown away for a while: a client whose bytes meet a closed socket gets
-   * a
-   *   reset, which drops what the client has not read yet
+   * @param linger reads what still comes for a while and throws it away: a client whose bytes meet a closed socket
+   *   gets a reset, which drops what the client has not read yet
    */
   end(linger: boolean): void;
 }
