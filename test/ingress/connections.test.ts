@@ -6,7 +6,8 @@ import type { TlsMaterial, TransportName } from '../../dist/src/contract/listen-
 import { HeldBytes } from '../../dist/src/ingress/byte-budget.js';
 import type { ProcessHandler } from '../../dist/src/ingress/transport.js';
 import { createTransport } from '../../dist/src/ingress/transports/create.js';
-import { Http2Server } from '../../dist/src/ingress/transports/http2/server.js';
+import { Beginnings } from '../../dist/src/ingress/transports/http2/beginnings.js';
+import { Http2Server, type Http2ServerOptions } from '../../dist/src/ingress/transports/http2/server.js';
 import { eventually } from '../tools/gateway/client.ts';
 import { data, frame, headers, message, PREFACE, PROCESS, reset, settings } from './http2/frames.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from './tls-material.ts';
@@ -36,7 +37,7 @@ async function listen(
 }
 
 /** A server whose clock is the test's. */
-async function serve() {
+async function serve(own: Partial<Http2ServerOptions> = {}, connectionsMax?: number) {
   const clock = { ms: 0 };
   const server = new Http2Server({
     methods: new Map([[PROCESS, { open: () => HANDLER }]]),
@@ -44,9 +45,12 @@ async function serve() {
     heldBytesMax: 1e9,
     ...{ messageBytesMax: 4_194_304, replyBytesMax: 4_194_304, streamsMax: 100, stallMs: 60_000 },
     now: () => clock.ms,
+    ...own,
   });
   cleanups.push(() => server.close());
-  return { clock, server, port: await server.listen({ host: '127.0.0.1', port: 0, reusePort: false }) };
+  const where = { host: '127.0.0.1', port: 0, reusePort: false };
+  const bound = connectionsMax === undefined ? {} : { connectionsMax };
+  return { clock, server, port: await server.listen({ ...where, ...bound }) };
 }
 
 /** A connection that has said its preface. */
@@ -118,6 +122,55 @@ describe('--max-connections', () => {
     expect(await answered(await open(port))).toBe(true);
     await gone;
     expect(idle.closed).toBe(false);
+  });
+});
+
+describe('a full port with connections that wait for their turn to begin', () => {
+  /** A full port: two idle connections, 16 of as many other addresses, and four of one address that wait. */
+  async function crowded(silentOnes = 0) {
+    const turns: (() => void)[] = [];
+    const beginnings = new Beginnings((run) => void turns.push(run));
+    const next = () => {
+      for (const run of turns.splice(0)) run();
+    };
+    const { port } = await serve({ beginnings }, 22 + silentOnes);
+    const openAll = (addresses: readonly string[]) => Promise.all(addresses.map((each) => open(port, false, each)));
+    const idle = [await open(port), await open(port)];
+    await Promise.all(idle.map(answered));
+    next();
+    const others = await openAll(Array.from({ length: 16 }, (_, i) => `127.0.1.${i + 1}`));
+    await Promise.all(others.map(answered));
+    const late = await openAll(Array.from({ length: 4 }, () => '127.0.0.2'));
+    await eventually('the first bytes of four wait', () => beginnings.waiting === 4);
+    return { port, idle, late, next };
+  }
+
+  it('a full port takes the place of a socket that has sent nothing, not of one whose bytes wait', async () => {
+    const { port, late, next } = await crowded(1);
+    const silent = connect({ port, host: '127.0.0.1' }).on('error', nothing).resume();
+    cleanups.push(() => silent.destroy());
+    await once(silent, 'connect');
+    const gone = once(silent, 'close');
+    const areAnswered = Promise.all(late.map(answered));
+    await open(port);
+    await gone;
+    next();
+    expect(await areAnswered).toEqual([true, true, true, true]);
+  });
+
+  it('a full port takes the place of one of a crowd that waits, not of the idle connections of an address', async () => {
+    const { port, idle, late } = await crowded();
+    const gone = Promise.race(late.map((socket) => once(socket.resume(), 'close')));
+    await open(port);
+    await gone;
+    expect(idle.map(({ closed }) => closed)).toEqual([false, false]);
+  });
+
+  it('a connection that waits for its turn to begin does not outlive its server', async () => {
+    const { late } = await crowded();
+    const gone = Promise.all(late.map((socket) => once(socket.resume(), 'close')));
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+    await gone;
   });
 });
 

@@ -12,6 +12,27 @@ export interface PlacedConnection {
   readonly heardAt: number;
 }
 
+/** Place of a client whose first bytes have come, and whose connection waits for its turn to begin. */
+export class WaitingConnection implements PlacedConnection {
+  readonly share: ConnectionShare;
+  readonly streamCount = 0;
+  readonly opened = 0;
+  readonly openedAt: number;
+  /** Ends it. */
+  readonly destroy: () => void;
+
+  /** @param openedAt time at which the first bytes came */
+  constructor(share: ConnectionShare, openedAt: number, destroy: () => void) {
+    this.share = share;
+    this.openedAt = openedAt;
+    this.destroy = destroy;
+  }
+
+  get heardAt(): number {
+    return this.openedAt;
+  }
+}
+
 /**
  * The connection that gives its place to a new one: of those without a stream one of the address that has most of them,
  * and of these one that has never had a stream, or the one that has been silent for longest. Trusted addresses give way

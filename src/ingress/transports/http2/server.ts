@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { KeyPair, SocketFile } from '../../../contract/listen-settings.js';
-import { ClientShares, networkOf } from '../../client-shares.js';
+import { ClientShares, type ConnectionShare, networkOf } from '../../client-shares.js';
 import type { ConnectionRefusals } from '../../connection-refusals.js';
 import type { ListenOptions } from '../../transport.js';
 import { type Listener, listen } from '../listener.js';
@@ -9,7 +9,7 @@ import { within } from '../within.js';
 import { ArrivalClock } from './arrival-clock.js';
 import { Beginnings } from './beginnings.js';
 import { type ConnectionOptions, Http2Connection } from './connection.js';
-import { idlest, ofCrowdingAddress, unusedBeyondBound } from './giving-way.js';
+import { idlest, ofCrowdingAddress, unusedBeyondBound, WaitingConnection } from './giving-way.js';
 import { ENDED_MAX, GOAWAY_PAUSE_MS, PREFACE_MS_MAX, SWEEP_MAX, SWEEP_MS } from './limits.js';
 import { SocketLink } from './socket-link.js';
 
@@ -21,6 +21,8 @@ export interface Http2ServerOptions extends ConnectionOptions {
   readonly shares?: ClientShares | undefined;
   /** Whether the clients of the port have shown a certificate. */
   readonly isVerified?: boolean;
+  /** Turns in which connections begin; absent = those of the event loop. */
+  readonly beginnings?: Beginnings | undefined;
 }
 
 /** Connections of one listening socket. */
@@ -32,18 +34,21 @@ export class Http2Server {
   readonly #sockets = new Set<Socket>();
   /** Sockets without a first byte, and the times at which they were accepted. */
   readonly #silent = new Map<Socket, number>();
+  /** Sockets whose first bytes wait for the turn of their connection. */
+  readonly #waiting = new Map<Socket, WaitingConnection>();
   #isEnding = false;
   #isSweeping = false;
   readonly #arrivals = new ArrivalClock();
-  readonly #beginnings = new Beginnings();
+  readonly #beginnings: Beginnings;
   readonly #sweeps: NodeJS.Timeout;
   #listener: Listener | undefined;
   #file: SocketListener | undefined;
   #refusals: ConnectionRefusals | undefined;
   #ended: (() => void) | undefined;
 
-  constructor({ shares, isVerified = false, ...options }: Http2ServerOptions) {
+  constructor({ shares, isVerified = false, beginnings, ...options }: Http2ServerOptions) {
     this.#options = options;
+    this.#beginnings = beginnings ?? new Beginnings();
     this.#shares = shares ?? new ClientShares({ streamsMax: Number.POSITIVE_INFINITY });
     this.#isVerified = isVerified;
     this.#sweeps = setInterval(() => this.#sweep(), SWEEP_MS);
@@ -103,7 +108,7 @@ export class Http2Server {
     });
     const second = setTimeout(
       () => {
-        this.#dropSilent(Number.POSITIVE_INFINITY);
+        this.#dropUnbegun();
         for (const connection of this.#connections) connection.drain();
       },
       Math.min(GOAWAY_PAUSE_MS, timeoutMs),
@@ -117,7 +122,7 @@ export class Http2Server {
   async close(): Promise<void> {
     clearInterval(this.#sweeps);
     this.#file?.stop();
-    this.#dropSilent(Number.POSITIVE_INFINITY);
+    this.#dropUnbegun();
     for (const connection of this.#connections) connection.destroy();
     const closed = [...this.#sockets].map((socket) => new Promise<void>((resolve) => socket.once('close', resolve)));
     await within(
@@ -143,21 +148,45 @@ export class Http2Server {
     let connection: Http2Connection | undefined;
     socket.once('close', () => {
       this.#silent.delete(socket);
+      this.#endWaiting(socket);
       this.#sockets.delete(socket);
       if (connection !== undefined) this.#connections.delete(connection);
       if (this.#connections.size === 0) this.#ended?.();
     });
-    link.start(() => {
+    const begin = (): Http2Connection => {
       connection = this.#begin(link);
       return connection;
-    });
+    };
+    link.start(begin, () => this.#wait(socket));
     return socket;
+  }
+
+  /** Takes a client whose first bytes have come, and whose connection begins later. */
+  #wait(socket: Socket): void {
+    this.#silent.delete(socket);
+    const now = this.#options.now();
+    const end = (): void => this.#endWaiting(socket);
+    this.#waiting.set(socket, new WaitingConnection(this.#join(socket), now, end));
+  }
+
+  #endWaiting(socket: Socket): void {
+    const waiting = this.#waiting.get(socket);
+    if (waiting === undefined) return;
+    this.#waiting.delete(socket);
+    waiting.share.leave();
+    socket.destroy();
+  }
+
+  #join(socket: Socket): ConnectionShare {
+    return this.#shares.join(socket.remoteAddress, this.#isVerified, this.#options.now());
   }
 
   /** Makes the connection of a client that has sent its first bytes. */
   #begin(link: SocketLink): Http2Connection {
-    this.#silent.delete(link.socket);
-    const share = this.#shares.join(link.socket.remoteAddress, this.#isVerified, this.#options.now());
+    const { socket } = link;
+    const share = this.#waiting.get(socket)?.share ?? this.#join(socket);
+    this.#silent.delete(socket);
+    this.#waiting.delete(socket);
     const connection = new Http2Connection(link, this.#options, share);
     this.#connections.add(connection);
     if (this.#isEnding) connection.announceEnd();
@@ -173,11 +202,17 @@ export class Http2Server {
       silent.destroy();
       return true;
     }
-    const idle = idlest(this.#connections);
+    const idle = idlest(this.#placed());
     if (idle === undefined) return this.#makeRoomByAddress(by);
     this.#refusals?.note('idle', { address: idle.share.address });
     this.#endFor(idle);
     return true;
+  }
+
+  /** Connections, and those that wait for their beginning. */
+  *#placed(): Generator<Http2Connection | WaitingConnection, void> {
+    yield* this.#connections;
+    yield* this.#waiting.values();
   }
 
   /** Ends a connection of another address that holds more than half of them. @returns whether there is one */
@@ -189,9 +224,15 @@ export class Http2Server {
     return true;
   }
 
-  #endFor(connection: Http2Connection): void {
-    this.#connections.delete(connection);
+  #endFor(connection: Http2Connection | WaitingConnection): void {
+    if (connection instanceof Http2Connection) this.#connections.delete(connection);
     connection.destroy();
+  }
+
+  /** Ends all sockets that have no connection. */
+  #dropUnbegun(): void {
+    this.#dropSilent(Number.POSITIVE_INFINITY);
+    for (const socket of this.#waiting.keys()) this.#endWaiting(socket);
   }
 
   /**

@@ -57,6 +57,7 @@ export class SocketLink implements ConnectionWire, Beginner {
   readonly socket: Socket;
   #connection: Http2Connection | undefined;
   #begin: (() => Http2Connection) | undefined;
+  #wait: (() => void) | undefined;
   /** Milliseconds that the connection has used of this turn of the event loop. */
   #spentMs = 0;
   #turnOpen = false;
@@ -94,9 +95,14 @@ export class SocketLink implements ConnectionWire, Beginner {
     });
   }
 
-  /** Reads from now on. @param begin makes the connection at the first bytes: a silent client has none */
-  start(begin: () => Http2Connection): void {
+  /**
+   * Reads from now on.
+   * @param begin makes the connection at the first bytes: a silent client has none
+   * @param wait is called before it, when the first bytes wait for their turn
+   */
+  start(begin: () => Http2Connection, wait: () => void): void {
     this.#begin = begin;
+    this.#wait = wait;
     this.socket.on('drain', () => this.#connection?.drained());
     this.socket.on('error', () => undefined);
     this.socket.once('close', () => this.#connection?.closed());
@@ -162,6 +168,7 @@ export class SocketLink implements ConnectionWire, Beginner {
     // The age of its requests counts from here.
     this.#arrivedAt = this.#options.arrivals.read(this.#options.now());
     this.#behind = true;
+    this.#wait!();
     return false;
   }
 
