@@ -225,6 +225,9 @@ const ENDPOINTS: Row = {
     panel('Connected to NATS', 'none', '0 while a picker neither hears of other replicas nor tells them.', {
       '{{instance}}': largest('pointsman_replication_connected', 'instance'),
     }),
+    panel('Refused messages of replicas', 'ops', 'Messages of other replicas that do not count here, by the reason.', {
+      '{{instance}} {{reason}}': perSecond('pointsman_replication_bad_messages_total', 'instance', 'reason'),
+    }),
     panel('Charges', 'short', 'Requests charged and not released yet.', {
       '{{instance}}': largest('pointsman_ledger_entries', 'instance'),
     }),

@@ -71,6 +71,8 @@ export const FOLLOWED_COUNTERS: readonly string[] = [
   'pointsman_overload_rejections_total',
   'pointsman_plugin_failures_total',
   'pointsman_flow_control_refusals_total',
+  'pointsman_replication_bad_messages_total',
+  'pointsman_replication_forgotten_tenants_total',
 ];
 
 /** Name in `lastMinute` of the refusals by limits of tenants; they are among those of the queues, too. */

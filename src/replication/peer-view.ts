@@ -1,6 +1,7 @@
 import { CORE } from '../core/core-names.js';
 import { EndpointSums, type LoadSum, type Row } from './endpoint-sums.js';
 import type { Envelope, UpdateBody } from './messages.js';
+import { type PeerTenants, SpentTenants } from './spent-tenants.js';
 
 /** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
 export const SILENCE_MS = 700;
@@ -14,8 +15,6 @@ const YOUNG_MS = 10_000;
 export const PEERS_MAX = 256;
 /** Bound on the rows of a peer. */
 const ROWS_MAX = CORE.ENDPOINTS_MAX;
-/** Bound on the tenants of a peer. */
-const TENANTS_MAX = 100_000;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
 const BEYOND_MAX = 1_024;
 
@@ -44,9 +43,7 @@ interface Peer {
   /** Sequence of the update that ended its last silence: rows of earlier ones do not count. */
   countsFrom: number;
   readonly rows: Map<bigint, Row>;
-  readonly spent: Map<string, number>;
-  /** Whether the peer is known since its start: all tokens of tenants in its first update are new. */
-  readonly fromStart: boolean;
+  readonly tenants: PeerTenants;
   lagMs: number;
   readonly usualLag: UsualLag;
   gaps: number;
@@ -89,7 +86,13 @@ const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number 
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
   readonly #sums = new EndpointSums();
+  readonly #tenants: SpentTenants;
   #live = 0;
+
+  /** @param tenants what tenants have used at peers */
+  constructor(tenants = new SpentTenants()) {
+    this.#tenants = tenants;
+  }
 
   /**
    * Applies an update. One that was under way for longer than usual counts as heard when it was sent: what a slow
@@ -111,7 +114,7 @@ export class PeerView {
     if (isFarBehind(peer, update)) this.#beginAnew(peer, update.sequence);
     const gap = noteSequence(peer, update.sequence);
     this.#takeLoads(peer, update);
-    return { ignored: false, appeared, gap, spent: takeSpent(peer, update) };
+    return { ignored: false, appeared, gap, spent: this.#tenants.take(peer.tenants, update.spendings) };
   }
 
   /** Names of the live peers. */
@@ -206,8 +209,7 @@ export class PeerView {
       farBehind: 0,
       countsFrom: 0,
       rows: new Map(),
-      spent: new Map(),
-      fromStart: sentAtMs - epoch < YOUNG_MS,
+      tenants: this.#tenants.open(sentAtMs - epoch < YOUNG_MS),
       lagMs: 0,
       usualLag: new UsualLag(),
       gaps: 0,
@@ -249,6 +251,7 @@ export class PeerView {
     if (!this.#peers.delete(processOf(peer))) return;
     if (peer.live) this.#live--;
     peer.live = false;
+    this.#tenants.close(peer.tenants);
     this.#dropRows(peer);
   }
 
@@ -322,20 +325,6 @@ function noteSequence(peer: Peer, sequence: number): boolean {
 function advance(peer: Peer): void {
   for (const sequence of peer.beyond) if (sequence <= peer.complete) peer.beyond.delete(sequence);
   while (peer.beyond.delete(peer.complete + 1)) peer.complete++;
-}
-
-/** New tokens of each tenant. The sums only grow, so a late update adds nothing. */
-function takeSpent({ spent, fromStart }: Peer, { spendings }: PeerUpdate): { tenant: string; tokens: number }[] {
-  const news: { tenant: string; tokens: number }[] = [];
-  for (const { tenant, tokens } of spendings) {
-    const known = spent.get(tenant);
-    const before = known ?? 0;
-    if (!(tokens > before) || (known === undefined && spent.size >= TENANTS_MAX)) continue;
-    spent.set(tenant, tokens);
-    if (known === undefined && !fromStart) continue;
-    news.push({ tenant, tokens: tokens - before });
-  }
-  return news;
 }
 
 /**

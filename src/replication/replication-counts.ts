@@ -18,6 +18,8 @@ export interface ReplicationCounts {
   /** Sessions that were told replicas as they joined, and those that this one was told. */
   sessionsSent: number;
   sessionsTaken: number;
+  /** Tenants of peers that have given way to others at their bound. */
+  forgottenTenants: number;
 }
 
 export function noCounts(): ReplicationCounts {
@@ -35,5 +37,6 @@ export function noCounts(): ReplicationCounts {
     snapshotsTaken: 0,
     sessionsSent: 0,
     sessionsTaken: 0,
+    forgottenTenants: 0,
   };
 }

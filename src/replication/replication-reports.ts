@@ -1,6 +1,7 @@
 import { PacedReport } from '../runtime/paced-report.js';
 import type { ExchangePace } from './exchange-pace.js';
 import { PEERS_MAX } from './peer-view.js';
+import { TENANTS_MAX } from './spent-tenants.js';
 
 /** Bound on the names of replicas whose other seed was reported. */
 const OTHER_SEEDS_MAX = 64;
@@ -11,6 +12,7 @@ export type ReplicationLog = (level: 'info' | 'warn', text: string, details?: ob
 export class ReplicationReports {
   readonly #unreadable: PacedReport<string>;
   readonly #crowded: PacedReport<string>;
+  readonly #forgottenTenants: PacedReport<string>;
   readonly #heard: PacedReport<{ readonly replica: string; readonly epoch: number }>;
   readonly #silent: PacedReport<string>;
   readonly #costly: PacedReport<ExchangePace>;
@@ -24,6 +26,10 @@ export class ReplicationReports {
     );
     const tooMany = `more than ${PEERS_MAX} other replicas are heard: the load of further ones does not count`;
     this.#crowded = new PacedReport((replica, count) => log('warn', tooMany, { replica, count }));
+    const tenants =
+      `replicas tell of more than ${TENANTS_MAX} tenants: some of what those told least lately use is not counted ` +
+      'here; set replication.hashKeyFile if strangers can publish, or have fewer tenants';
+    this.#forgottenTenants = new PacedReport((replica, count) => log('warn', tenants, { replica, count }));
     this.#heard = new PacedReport(
       (peer, count) => log('info', 'a replica is heard', { ...peer, ...more(count) }),
       PEERS_MAX,
@@ -60,6 +66,11 @@ export class ReplicationReports {
 
   crowded(replica: string, nowMs: number): void {
     this.#crowded.note(replica, nowMs);
+  }
+
+  /** @param replica whose tenants have taken the place of others */
+  forgottenTenants(replica: string, nowMs: number): void {
+    this.#forgottenTenants.note(replica, nowMs);
   }
 
   heard(replica: string, epoch: number, nowMs: number): void {

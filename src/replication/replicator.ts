@@ -25,6 +25,7 @@ import { type ReplicationLog, ReplicationReports } from './replication-reports.j
 import { decodeSegments, encodeSegments } from './segment-records.js';
 import { SessionJoin } from './session-join.js';
 import { Snapshots } from './snapshots.js';
+import { SpentTenants } from './spent-tenants.js';
 import { ToldLoads } from './told-loads.js';
 import { WireError } from './wire.js';
 
@@ -72,7 +73,8 @@ export class Replicator {
   /** Reports the time that an update was under way. */
   lag: (ms: number) => void = () => undefined;
   readonly #options: ReplicatorOptions;
-  readonly #view = new PeerView();
+  readonly #tenants = new SpentTenants();
+  readonly #view = new PeerView(this.#tenants);
   readonly #snapshots = new Snapshots();
   readonly #sessions: SessionJoin;
   readonly #told = new ToldLoads();
@@ -314,6 +316,14 @@ export class Replicator {
     }
   }
 
+  /** Counts the tenants that have given way to those of an update. */
+  #noteForgotten(replica: string): void {
+    const { forgotten } = this.#tenants;
+    if (forgotten === this.counts.forgottenTenants) return;
+    this.counts.forgottenTenants = forgotten;
+    this.#reports.forgottenTenants(replica, this.#nowMs);
+  }
+
   #receiveUpdate(update: Update): void {
     const { pool, wallMs, seedCheck, sharesIndex } = this.#options;
     const { replica, epoch } = update;
@@ -324,6 +334,7 @@ export class Replicator {
       return;
     }
     this.lag(lagMs);
+    this.#noteForgotten(replica);
     if (gap) this.counts.gaps++;
     if ((gap || appeared) && !update.full) this.#askForLoads(replica);
     if (appeared) {

@@ -305,4 +305,10 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_replication_connected')]: '1x3 0 1x30' },
     labels: TARGET,
   },
+  PointsmanReplicaMessagesRefused: {
+    minute: 20,
+    fires: { [of('pointsman_replication_bad_messages_total', 'reason="signature"')]: '0+12x60' },
+    quiet: { [of('pointsman_replication_bad_messages_total', 'reason="signature"')]: '0+5x60' },
+    labels: { ...TARGET, reason: 'signature' },
+  },
 };

@@ -164,6 +164,8 @@ describe.skipIf(skipReason !== '')(`replicas on NATS${skipReason}`, () => {
       );
       return refused.every((count) => count === 1);
     });
+    const health = await fetch(`http://127.0.0.1:${all[1]!.serve.metricsPort}/debug/health`);
+    expect(await health.json()).toMatchObject({ lastMinute: { pointsman_replication_bad_messages_total: 1 } });
     await hold(all[0]!, 2);
     await know('the other knows new ones', [all[1]!], [5]);
   });

@@ -57,6 +57,18 @@ describe('a message of a stranger', () => {
     expect(replicator.counts.badMessages.unreadable).toBe(1_001);
   });
 
+  it('invented tenants beyond the bound are counted, and leave one line', () => {
+    const { replicator, log, clock } = replicaAt();
+    for (let i = 0; i < 6; i++) {
+      const spendings = Array.from({ length: 20_000 }, (_, at) => ({ tenant: `${i} ${at}`, tokens: 1 }));
+      replicator.receive(encodeMessage(updateOf(`stranger ${i}`, 1, clock.ms, { spendings })), clock.ms);
+    }
+    expect(replicator.counts.forgottenTenants).toBe(20_000);
+    expect(log.filter((line) => line.includes('tenants'))).toEqual([
+      expect.stringMatching(/^replicas tell of more than 100000 tenants: .* set replication.hashKeyFile /),
+    ]);
+  });
+
   it('invented names with another seed leave one line each, and 64 a minute at most', () => {
     const { replicator, log, clock } = replicaAt();
     const hear = (names: number, sequence: number) => {

@@ -234,6 +234,13 @@ const WATCHED: readonly Watched[] = [
     label: 'reason',
   },
   {
+    metric: 'pointsman_replication_forgotten_tenants_total',
+    about: 'replicas',
+    what: 'tenants of other replicas were forgotten for others, so some of their tokens are not counted here',
+    severity: 'warning',
+    remedy: 'set replication.hashKeyFile if strangers can publish (docs/guides/replicas.md), or have fewer tenants',
+  },
+  {
     metric: 'pointsman_trace_spans_total',
     about: 'traces',
     what: 'spans were not exported',

@@ -24,6 +24,7 @@ export interface ReplicationFigures {
     readonly snapshotsTaken: number;
     readonly sessionsSent: number;
     readonly sessionsTaken: number;
+    readonly forgottenTenants: number;
   };
   readonly intervalMs: number;
   readonly leastBlocks: number;
@@ -31,6 +32,13 @@ export interface ReplicationFigures {
 }
 
 type Counts = Omit<ReplicationFigures['counts'], 'badMessages'>;
+
+/** Present value of a counter of replicas that the picker follows for the last minute; undefined = it is none. */
+export function followedCount(name: string, counts: ReplicationFigures['counts'] | undefined): number | undefined {
+  if (name === 'pointsman_replication_forgotten_tenants_total') return counts?.forgottenTenants ?? 0;
+  if (name !== 'pointsman_replication_bad_messages_total') return undefined;
+  return Object.values(counts?.badMessages ?? {}).reduce((sum, count) => sum + count, 0);
+}
 
 /** Registers the metrics of replicas that share placements and load. */
 export function addReplicationMetrics(exposition: MetricsExposition, read: () => ReplicationFigures): void {
@@ -86,6 +94,11 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'lost_turns',
     'Turns of sessions that were not sent to other replicas: the ring was full.',
     ({ lostTurns }) => lostTurns,
+  );
+  counter(
+    'forgotten_tenants',
+    'Tenants of other replicas that gave way to others at the bound of 100,000: some of their tokens are not counted.',
+    ({ forgottenTenants }) => forgottenTenants,
   );
 }
 

@@ -16,7 +16,7 @@ import { FOLLOWED_COUNTERS, healthRoute, TENANT_REFUSALS } from '../../operation
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addPoolsMetrics } from '../../operations/metrics/pools-metrics.js';
-import { addReplicationMetrics } from '../../operations/metrics/replication-metrics.js';
+import { addReplicationMetrics, followedCount } from '../../operations/metrics/replication-metrics.js';
 import { addRolloutShares } from '../../operations/metrics/rollout-shares.js';
 import { addServedModels } from '../../operations/metrics/served-models.js';
 import { addSessionMetrics } from '../../operations/metrics/session-metrics.js';
@@ -129,11 +129,7 @@ export class PoolPages implements Part {
   #exposition: Promise<MetricsExposition> | undefined;
   #counts: CellFamilies | undefined;
   #feed: PageFeed | undefined;
-  readonly #lastMinute = new LastMinute([...FOLLOWED_COUNTERS, TENANT_REFUSALS], (name) =>
-    name === TENANT_REFUSALS
-      ? this.#count('pointsman_flow_control_refusals_total', { cause: 'tenant-limit' })
-      : this.#count(name),
-  );
+  readonly #lastMinute = new LastMinute([...FOLLOWED_COUNTERS, TENANT_REFUSALS], (name) => this.#followed(name));
 
   constructor(sources: PoolPageSources) {
     this.#sources = sources;
@@ -150,6 +146,13 @@ export class PoolPages implements Part {
   #count(name: string, labels: Readonly<Record<string, string>> = {}): number {
     this.#counts ??= new CellFamilies(this.#sources.core, false);
     return this.#counts.sum(name, labels);
+  }
+
+  /** Present value of a counter that is followed for the last minute. */
+  #followed(name: string): number {
+    if (name === TENANT_REFUSALS)
+      return this.#count('pointsman_flow_control_refusals_total', { cause: 'tenant-limit' });
+    return followedCount(name, this.#sources.replication?.report().counts) ?? this.#count(name);
   }
 
   /** Replaces the vouched names, which are label values as they are. */
