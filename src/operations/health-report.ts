@@ -98,3 +98,19 @@ const OLD_MS_MIN = 1_000;
 export function oldSignalsMs(refreshMs: number): number {
   return Math.max(OLD_MS_MIN, OLD_INTERVALS * refreshMs);
 }
+
+/** What the age of an endpoint's signals makes of them: unknown ones tell decisions nothing, old ones still do. */
+export type SignalsState = 'fresh' | 'old' | 'unknown';
+
+/**
+ * State of an endpoint's signals by their age.
+ * @param ageMs without the time by which the endpoint is scraped more rarely by design; undefined = never reached
+ * @param times `stalenessMs`: age from which on they are unknown
+ */
+export function signalsState(
+  ageMs: number | undefined,
+  { stalenessMs, refreshMs }: { readonly stalenessMs: number; readonly refreshMs: number },
+): SignalsState {
+  if (ageMs === undefined || ageMs > stalenessMs) return 'unknown';
+  return ageMs > oldSignalsMs(refreshMs) ? 'old' : 'fresh';
+}

@@ -145,13 +145,13 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
     { page: PAGE.replace('0.05', '14') },
   ],
   [
-    'an endpoint that was never scraped',
-    'warning signals: unknown of 1 of 2 endpoints: b (never scraped)',
+    'an endpoint that was never reached',
+    'warning signals: unknown of 1 of 2 endpoints: b (never reached)',
     { page: PAGE.replace(/.*age_seconds\{endpoint="b".*\n/, '') },
   ],
   [
     'an endpoint that was never reached since it joined',
-    'warning signals: unknown of 1 of 2 endpoints: b (never scraped)',
+    'warning signals: unknown of 1 of 2 endpoints: b (never reached)',
     { page: `${PAGE.replace('0.05', '14')}pointsman_endpoint_scraped{endpoint="b"} 0\n` },
   ],
   [
@@ -173,12 +173,12 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'an endpoint with slow scrapes',
-    'note signals: older than 1000 ms of 1 of 2 endpoints: b (1.5 s)',
+    'note signals: old (over 1000 ms) of 1 of 2 endpoints: b (1.5 s)',
     { page: PAGE.replace('0.05', '1.5') },
   ],
   [
     'an endpoint with slow scrapes of a slow interval',
-    'note signals: older than 3000 ms of 1 of 2 endpoints: b (4.0 s)',
+    'note signals: old (over 3000 ms) of 1 of 2 endpoints: b (4.0 s)',
     { page: PAGE.replace('0.04', '2').replace('0.05', '4'), health: { refreshMs: 1_000, stalenessMs: 10_000 } },
   ],
   [
@@ -374,7 +374,7 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
   ],
   [
     'a metrics page that stands still',
-    'warning frozen metrics: the metrics page of 1 of 2 endpoints stands still although requests end there: b',
+    'warning frozen page: the metrics page of 1 of 2 endpoints stands still although requests end there: b',
     { page: `${PAGE}pointsman_endpoint_metrics_frozen{endpoint="b"} 1\n` },
   ],
   [
@@ -439,7 +439,7 @@ describe('the diagnosis', () => {
     const interval = (seconds: number) =>
       `${page}pointsman_endpoint_scrape_interval_seconds{endpoint="b"} ${seconds}\n`;
     expect(lines({ page: interval(4) })).toEqual([]);
-    expect(lines({ page: interval(3) })).toEqual(['note signals: older than 1000 ms of 1 of 2 endpoints: b (4.9 s)']);
+    expect(lines({ page: interval(3) })).toEqual(['note signals: old (over 1000 ms) of 1 of 2 endpoints: b (4.9 s)']);
   });
 
   it('the diagnosis of a healthy picker is empty, with exit code 0', () => {
@@ -625,7 +625,7 @@ describe('pointsman doctor', () => {
     const { code, stdout } = await doctor('--picker', url);
     expect(code).toBe(2);
     expect(stdout).toMatch(/error +configuration +the file has a mistake: an older version is in effect/);
-    expect(stdout).toMatch(/error +signals +unknown of 1 of 1 endpoints: \S+ \(never scraped\)/);
+    expect(stdout).toMatch(/error +signals +unknown of 1 of 1 endpoints: \S+ \(never reached\)/);
   });
 
   it('a port without a picker ends with one line and exit code 1', async () => {

@@ -1,4 +1,4 @@
-import { oldSignalsMs } from '../../src/operations/health-report.js';
+import { oldSignalsMs, signalsState } from '../../src/operations/health-report.js';
 import { type Condition, condition, durationText, named, type PickerReading } from './condition.js';
 import type { Samples } from './exposition.js';
 
@@ -52,17 +52,16 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
   // What an endpoint is asked more rarely by design makes its signals no older.
   const byDesignMs = (name: string) => Math.max(0, (intervals.get(name) ?? 0) - refreshMs);
   const agedMs = (name: string) => (ages.get(name) ?? Number.POSITIVE_INFINITY) - byDesignMs(name);
-  const staleMs = health?.stalenessMs ?? STALENESS_MS;
-  const oldMs = oldSignalsMs(refreshMs);
+  const times = { stalenessMs: health?.stalenessMs ?? STALENESS_MS, refreshMs };
   // The age of an endpoint that was never read counts from the time at which it joined.
-  const isUnknown = (name: string) => never.has(name) || agedMs(name) > staleMs;
+  const stateOf = (name: string) => signalsState(never.has(name) ? undefined : agedMs(name), times);
   // What takes no connections has a line of its own.
   const gone = new Set(deadOf(samples));
   const asked = endpoints.filter((name) => !gone.has(name));
-  const unknown = asked.filter(isUnknown);
-  const old = asked.filter((name) => !unknown.includes(name) && agedMs(name) > oldMs);
+  const unknown = asked.filter((name) => stateOf(name) === 'unknown');
+  const old = asked.filter((name) => stateOf(name) === 'old');
   const aged = (name: string) =>
-    `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never scraped'})`;
+    `${name} (${ages.has(name) && !never.has(name) ? `${(ages.get(name)! / 1000).toFixed(1)} s` : 'never reached'})`;
   const remedy = 'ask an endpoint for its metrics page by hand; check its port, path and the network policy';
   const found: Condition[] = [];
   if (unknown.length > 0) {
@@ -71,7 +70,8 @@ function signals({ samples, health }: PickerReading, endpoints: readonly string[
     found.push(condition(severity, 'signals', text, remedy));
   }
   if (old.length > 0) {
-    const text = `older than ${oldMs} ms of ${old.length} of ${endpoints.length} endpoints: ${named(old.map(aged))}`;
+    const over = `over ${oldSignalsMs(refreshMs)} ms`;
+    const text = `old (${over}) of ${old.length} of ${endpoints.length} endpoints: ${named(old.map(aged))}`;
     found.push(condition('note', 'signals', text, remedy));
   }
   return found;
@@ -98,7 +98,7 @@ function frozen({ samples }: PickerReading, endpoints: readonly string[]): reado
     named(still);
   const remedy =
     'picks go by its last figures: look for a cache or an exporter in front of the page; else restart the engine';
-  return [condition('warning', 'frozen metrics', text, remedy)];
+  return [condition('warning', 'frozen page', text, remedy)];
 }
 
 function dead({ samples }: PickerReading, endpoints: readonly string[]): readonly Condition[] {

@@ -64,7 +64,7 @@ function endpointLines(endpoints: readonly EndpointShown[], listed: number): str
       kvUsage === null ? 'unknown' : percent(kvUsage),
       percent(hitRate),
       ms(ttftMs),
-      ageMs === null ? 'never' : ms(ageMs),
+      ageMs === null ? 'unknown' : ms(ageMs),
     ]);
   const heads = ['endpoint', 'state', 'in flight', 'queue', 'KV', 'hit rate', 'first token', 'signals'];
   const rest = endpoints.length - rows.length;

@@ -6,12 +6,12 @@ export interface Times {
 
 /**
  * never reached: its metrics page was never read, so its load is unknown. dead: it takes no connections. silent: its
- * requests in flight get no byte. metrics frozen: its metrics page stands still although requests end there.
+ * requests in flight get no byte. frozen page: its metrics page stands still although requests end there.
  */
 export type EndpointState =
   | 'live'
   | 'never reached'
-  | 'metrics frozen'
+  | 'frozen page'
   | 'draining'
   | 'ejected'
   | 'probed'

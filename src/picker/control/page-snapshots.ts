@@ -206,7 +206,7 @@ function stateOf({ state, ejection, death, silent }: EndpointReading, polled: Po
   if (death === CORE.DEATH_DEAD) return 'dead';
   if (silent) return 'silent';
   if (ejection === 0 && polled?.isScraped === false) return 'never reached';
-  if (ejection === 0) return polled?.isFrozen === true ? 'metrics frozen' : 'live';
+  if (ejection === 0) return polled?.isFrozen === true ? 'frozen page' : 'live';
   return ejection === 1 ? 'ejected' : 'probed';
 }
 

@@ -1,6 +1,6 @@
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { FeedReading } from '../../kvevents/event-feed.js';
-import { oldSignalsMs } from '../../operations/health-report.js';
+import { signalsState } from '../../operations/health-report.js';
 import { counted } from '../../runtime/counted.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import type { ConfigurationReload } from './configuration-reload.js';
@@ -16,6 +16,8 @@ export interface PartSources {
   readonly informers: Pick<Informers, 'failures' | 'polled'>;
   /** Milliseconds from one scrape of an endpoint to the next. */
   readonly refreshMs: number;
+  /** Age from which on signals are unknown. */
+  readonly stalenessMs: number;
   /** Whether NATS is connected; undefined = without replication. */
   readonly connected: () => boolean | undefined;
   readonly events: EngineEvents;
@@ -72,15 +74,24 @@ function engineEvents(readings: readonly FeedReading[]): PartState {
   return { name: 'KV events', ok: untold === 0, text };
 }
 
-function signals({ table, pool, informers, refreshMs }: PartSources): PartState {
-  const oldMs = oldSignalsMs(refreshMs);
-  const readings = pool.assignments.map(({ slot }) => table.read(slot));
+function signals(sources: PartSources): PartState {
+  const { table, pool, informers } = sources;
   const now = poolClockMs();
-  const unknown = readings.filter(({ signalTimeMs }) => signalTimeMs === 0).length;
-  const old = readings.filter(({ signalTimeMs }) => signalTimeMs > 0 && now - signalTimeMs > oldMs).length;
-  const frozen = pool.assignments.filter(({ slot }) => informers.polled(slot)?.isFrozen === true).length;
+  const readings = pool.assignments.map(({ slot }) => {
+    const polled = informers.polled(slot);
+    const { signalTimeMs } = table.read(slot);
+    const byDesignMs = Math.max(0, (polled?.intervalMs ?? 0) - sources.refreshMs);
+    const isReached = signalTimeMs > 0 && polled?.isScraped !== false;
+    return {
+      state: signalsState(isReached ? now - signalTimeMs - byDesignMs : undefined, sources),
+      isFrozen: polled?.isFrozen === true,
+    };
+  });
+  const unknown = readings.filter(({ state }) => state === 'unknown').length;
+  const old = readings.filter(({ state }) => state === 'old').length;
+  const frozen = readings.filter(({ isFrozen }) => isFrozen).length;
   if (unknown + old + frozen > 0) {
-    const counts = [[unknown, 'unknown'] as const, [old, 'old'] as const, [frozen, 'frozen'] as const];
+    const counts = [[unknown, 'unknown'] as const, [old, 'old'] as const, [frozen, 'of a frozen page'] as const];
     const bad = counts
       .filter(([count]) => count > 0)
       .map(([count, name]) => `${count} ${name}`)
