@@ -14,6 +14,7 @@ import { poolTable } from '../bench/figures/pools.ts';
 import { ATTACKS, COLD_SECONDS } from '../bench/load/attacker.ts';
 import { coldFigures } from '../bench/process/cold.ts';
 import type { ProcessFigure } from '../bench/process/figure.ts';
+import { gatewayFigures } from '../bench/process/gateway.ts';
 import { OWN_COMMAND } from '../bench/process/load.ts';
 import { loadFigures } from '../bench/process/rows.ts';
 import { steadyFigures } from '../bench/process/steady.ts';
@@ -129,6 +130,14 @@ export const chapters: readonly Chapter[] = [
     'CPU time of an exchange',
     'A client of one connection, picker and client on all cores, after a few seconds: code is still being compiled.',
     (command, note, { loadMs }) => loadFigures(command, { warmMs: loadMs, measuredMs: loadMs }, note),
+  ),
+  ...pickers(
+    'gateways',
+    'Behind a gateway',
+    'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, and with one ' +
+      'that gets no bodies of answers, and through `pointsman gateway`. Client, gateway, picker and server share the ' +
+      'cores.',
+    (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
   ),
   report(
     'threads',

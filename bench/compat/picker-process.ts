@@ -34,6 +34,24 @@ const COMPARED = [
   '--refresh-prometheus-metrics-interval=100ms',
 ];
 
+export interface ProcessUsage {
+  readonly cpuSeconds: number;
+  readonly rssMb: number;
+}
+
+/** CPU time and memory of a process, where the system tells them. */
+export function usageOf(pid: number): ProcessUsage | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [, rss] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))!;
+    // Fields 14 and 15 of proc_pid_stat(5): ticks of 10 ms in user and system mode.
+    return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100, rssMb: Math.round(Number(rss) / 1_024) };
+  } catch {
+    return undefined;
+  }
+}
+
 export class PickerProcess {
   readonly port: number;
   /** Time of `performance.now()` at which the process was started. */
@@ -119,17 +137,13 @@ export class PickerProcess {
     return complaint.slice(0, 400);
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** CPU time and memory, where the system tells them. */
-  get usage(): { readonly cpuSeconds: number; readonly rssMb: number } | undefined {
-    try {
-      const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      const [, rss] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.#child.pid}/status`, 'utf8'))!;
-      // Fields 14 and 15 of proc_pid_stat(5): ticks of 10 ms in user and system mode.
-      return { cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100, rssMb: Math.round(Number(rss) / 1_024) };
-    } catch {
-      return undefined;
-    }
+  get usage(): ProcessUsage | undefined {
+    return usageOf(this.pid);
   }
 
   stop(): void {

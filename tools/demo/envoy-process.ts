@@ -26,6 +26,7 @@ export interface EnvoyProcess {
   readonly port: number;
   /** Port of its admin page. */
   readonly adminPort: number;
+  readonly pid: number;
   stop(): Promise<void>;
 }
 
@@ -117,7 +118,7 @@ export async function runEnvoy(
       throw new Error(`Envoy did not get ready: ${errorMessage(error)}: ${log}`);
     },
   );
-  return { port, adminPort, stop };
+  return { port, adminPort, pid: child.pid!, stop };
 }
 
 interface SocketAddress {
