@@ -136,6 +136,8 @@ export class Adapter {
   readonly #ruleOf = new Map<number, number>();
   #rule = 0;
   #nowMs = 0;
+  /** Time of the start, or of the last reset of the model. */
+  #learnsSinceMs = 0;
   #wroteMs = Number.NEGATIVE_INFINITY;
   #overloadedSinceMs: number | undefined;
   /** One sample of so many is read in the next tick. */
@@ -168,6 +170,7 @@ export class Adapter {
   /** Starts: writes the assumed coefficients and sets the arm. */
   start(nowMs: number): void {
     this.#nowMs = nowMs;
+    this.#learnsSinceMs = nowMs;
     this.#write();
     this.#noteArm();
     this.#options.drive(this.drive);
@@ -326,6 +329,7 @@ export class Adapter {
       this.#options.coefficients.writeEndpoint(slot, generation, 1, 1, undefined);
     }
     this.model.reset();
+    this.#learnsSinceMs = this.#nowMs;
     this.#projection?.reset();
     this.#evidence = undefined;
   }
@@ -348,6 +352,7 @@ export class Adapter {
     const { samples, correlation, bias } = this.model.fit;
     return {
       samples,
+      learningMs: this.#nowMs - this.#learnsSinceMs,
       correlation,
       bias,
       sampledShare: this.#finished < USABLE_MEMORY ? undefined : this.#usable,

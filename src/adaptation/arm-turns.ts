@@ -31,8 +31,10 @@ export class ArmTurns {
     this.#probe = 'out';
   }
 
+  /** The configured weights had the wait for the probe, so learned costs begin the first pair. */
   endProbe(): void {
     this.#probe = 'over';
+    this.#pair = ['learned', 'static'];
   }
 
   /** Begins another try. */
@@ -42,23 +44,26 @@ export class ArmTurns {
   }
 
   /**
-   * Next arm of a canary. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow
-   * in random order (randomised blocks), so that a trend favours neither arm.
+   * Next arm of a canary. It begins with a short probe, whose requests must end first. Pairs of one epoch each follow,
+   * all but the first in random order (randomised blocks), so that a trend favours neither arm.
+   * @param hasRoom whether the loss budget has room for an epoch of learned costs
    */
-  ofCanary(): Arm {
-    if (this.#probe === 'due') return 'learned';
+  ofCanary(hasRoom: boolean): Arm {
+    if (this.#probe === 'due') return hasRoom ? 'learned' : 'static';
     if (this.#probe === 'out') return 'static';
-    return this.ofPair();
+    return this.ofPair(hasRoom);
   }
 
   /** Next arm of an active model with so many epochs of learned costs behind it. */
-  ofActive(learnedEpochs: number): Arm {
+  ofActive(learnedEpochs: number, hasRoom: boolean): Arm {
     const share = learnedEpochs >= STABLE_EPOCHS ? STABLE_SHARE : ACTIVE_SHARE;
-    return this.#random() < share ? 'learned' : 'static';
+    return this.#random() < share && hasRoom ? 'learned' : 'static';
   }
 
-  ofPair(): Arm {
+  /** Next arm of a pair. A turn of learned costs without room is not lost: it waits for the room. */
+  ofPair(hasRoom: boolean): Arm {
     if (this.#pair.length === 0) this.#pair = this.#random() < 0.5 ? ['learned', 'static'] : ['static', 'learned'];
+    if (this.#pair[0] === 'learned' && !hasRoom) return 'static';
     return this.#pair.shift()!;
   }
 }

@@ -5,6 +5,8 @@ import type { Comparison } from './comparison.js';
 export interface Evidence {
   /** Samples learned from since the model was reset. */
   readonly samples: number;
+  /** Milliseconds since the start, or since the model was reset. */
+  readonly learningMs: number;
   /** Rank correlation of predicted and observed times to first output; undefined = cannot be computed. */
   readonly correlation: number | undefined;
   /** Median of ln(observed/predicted). */
@@ -49,10 +51,11 @@ export const EPOCHS_MIN = 2;
  */
 const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
 /**
- * Half widths of the 95 % interval by which the mean must lie below the budget for learned costs to be switched on: an
- * error of one in ten on one side. Active learned costs are compared further, so an error is found and costs little.
+ * Half widths of the 95 % interval beyond which one estimate in ten errs, on one side. By so many the mean must lie
+ * below the budget for learned costs to be switched on. Active learned costs are compared further, so an error is found
+ * and costs little.
  */
-const PROVEN = 0.65;
+export const ONE_IN_TEN = 0.65;
 /** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
 const ALARMING = Math.log(1.35);
 /** Multiple of the configured weights' TTFT p99 or TPOT p99 from which on learned costs are worse, by any mean. */
@@ -61,6 +64,12 @@ const SLOW_TAIL = Math.log(1.5);
 const TAIL_BEYOND_CHANCE = { canary: 1.5, active: 2.5 } as const;
 /** Rank correlation below which predictions say next to nothing about which endpoint is faster. */
 const CORRELATION_MIN = 0.1;
+/**
+ * Time to learn before the first try, in 90th percentiles of the requests' durations, and its bound in epochs. What
+ * ends sooner is short, or came while the pool filled: a slow endpoint has hardly been seen.
+ */
+const DURATIONS_MIN = 4;
+const EPOCHS_WAITED_MAX = 5;
 /** Samples from which on the median bias is judged, and its bound in either direction, as ln(observed/predicted). */
 const BIAS_SAMPLES_MIN = 300;
 const BIAS_MAX = Math.log(4);
@@ -72,6 +81,11 @@ export function obstacle(evidence: Evidence, settings: GuardSettings): string | 
   const { samples, correlation } = settings;
   if (evidence.samples < samples)
     return `${evidence.samples} of ${samples} requests that have to be learned from first`;
+  const wantedMs = Math.min(DURATIONS_MIN * (evidence.durationMs ?? 0), EPOCHS_WAITED_MAX * settings.epochMs);
+  if (evidence.learningMs < wantedMs) {
+    const [learned, wanted] = [evidence.learningMs, wantedMs].map((ms) => Math.round(ms / 1000));
+    return `learned for ${learned} of ${wanted} s, four times as long as a long request takes`;
+  }
   if ((evidence.correlation ?? -1) <= correlation) {
     return (
       `predictions do not rank the requests (rank correlation ${evidence.correlation?.toFixed(2) ?? 'unknown'}, ` +
@@ -144,5 +158,5 @@ function isSlow(tail: Comparison, state: DrivingState): boolean {
 export function proven({ costs, tails }: Pick<Findings, 'costs' | 'tails'>, settings: GuardSettings): boolean {
   const { gap } = costs;
   if (costs.epochs('learned') < EPOCHS_MIN || suspectsTail(tails)) return false;
-  return gap.mean + PROVEN * gap.halfWidth < Math.log1p(settings.budget);
+  return gap.mean + ONE_IN_TEN * gap.halfWidth < Math.log1p(settings.budget);
 }

@@ -12,7 +12,7 @@ import {
   unreliable,
   worse,
 } from './guard-rules.js';
-import { LossBudget } from './loss-budget.js';
+import { LossBudget, possibleLoss } from './loss-budget.js';
 import { type GuardNews, type GuardState, type Lead, PeerGuards, type Stop } from './peer-guards.js';
 import type { RequestCost } from './request-cost.js';
 
@@ -240,12 +240,12 @@ export class Guard {
     const elsewhere = this.#stopElsewhere(nowMs);
     if (elsewhere !== undefined && this.#driving) return { from, to: 'fallback', reason: elsewhere };
     if (from === 'shadow') {
-      return nowMs >= this.#resumeMs && this.#clear(evidence)
+      return nowMs >= this.#resumeMs && this.#clear(nowMs, evidence)
         ? { from, to: 'canary', reason: 'the predictions rank endpoints well enough to try them' }
         : undefined;
     }
     if (from === 'fallback') {
-      if (nowMs < this.#resumeMs || !this.#clear(evidence)) return undefined;
+      if (nowMs < this.#resumeMs || !this.#clear(nowMs, evidence)) return undefined;
       return { from, to: 'canary', reason: 'the pause is over and the predictions hold again' };
     }
     const alarm = unreliable(evidence, this.#settings) ?? worse(this.#findings, from);
@@ -294,8 +294,10 @@ export class Guard {
   }
 
   /** Whether learned costs may be tried; keeps the reason when they may not. */
-  #clear(evidence: Evidence): boolean {
-    const reason = obstacle(evidence, this.#settings);
+  #clear(nowMs: number, evidence: Evidence): boolean {
+    const isBlind = this.#comparison.latest === undefined && this.#peers.proof(nowMs) === undefined;
+    const blind = 'no epoch of the configured weights has a result yet, by which a try could be stopped';
+    const reason = obstacle(evidence, this.#settings) ?? (isBlind ? blind : undefined);
     if (reason !== undefined) this.#hindrance = reason;
     return reason === undefined;
   }
@@ -349,19 +351,18 @@ export class Guard {
   #nextArm(): Arm {
     if (this.#mode === 'always') return 'learned';
     if (!this.#driving || this.#standsAside) return 'static';
-    const turn = this.#turn();
-    const fits = this.#budget.hasRoom(this.#believedGap);
-    this.#hindrance = fits
+    const hasRoom = this.#budget.hasRoom(this.#believedGap);
+    this.#hindrance = hasRoom
       ? 'it is the turn of the configured weights, to compare with'
       : 'what one more epoch of learned costs may lose would go beyond the budget';
-    return fits ? turn : 'static';
+    return this.#turn(hasRoom);
   }
 
-  #turn(): Arm {
-    if (this.#state === 'canary') return this.#turns.ofCanary();
+  #turn(hasRoom: boolean): Arm {
+    if (this.#state === 'canary') return this.#turns.ofCanary(hasRoom);
     // One epoch in fifty of the configured weights is a thin comparison of tails: a suspicion is looked into in pairs.
-    if (suspectsTail(this.#tails)) return this.#turns.ofPair();
-    return this.#turns.ofActive(this.#budget.learnedEpochs);
+    if (suspectsTail(this.#tails)) return this.#turns.ofPair(hasRoom);
+    return this.#turns.ofActive(this.#budget.learnedEpochs, hasRoom);
   }
 
   /** The own gap, or that of the peer whose proof was taken while the own evidence is thin. */
@@ -376,8 +377,7 @@ export class Guard {
    * repeated after every pause.
    */
   get #unjudgedLoss(): number {
-    const { mean, halfWidth } = this.#comparison.gap;
-    const beyond = Math.expm1(this.#excess) - Math.max(0, Math.expm1(mean + halfWidth));
+    const beyond = Math.expm1(this.#excess) - possibleLoss(this.#comparison.gap);
     return this.#open.count('learned') * Math.max(0, beyond);
   }
 

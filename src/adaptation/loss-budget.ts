@@ -1,4 +1,5 @@
 import type { Arm, Estimate } from './comparison.js';
+import { ONE_IN_TEN } from './guard-rules.js';
 
 /** Epochs whose loss budget is available at once. Without it no first try would be possible. */
 const SLACK_EPOCHS = 5;
@@ -31,8 +32,9 @@ export class LossBudget {
   }
 
   /**
-   * Whether one more epoch of learned costs fits the budget, whatever it loses within the interval of `gap`: the
-   * conservative rule (after Kazerouni et al. 1611.06426).
+   * Whether one more epoch of learned costs fits the budget, whatever it loses within nine tenths of what `gap` leaves
+   * possible: the conservative rule (after Kazerouni et al. 1611.06426) at the error of one in ten by which learned
+   * costs are switched on.
    */
   hasRoom(gap: Estimate): boolean {
     return this.#loss(this.#learnedEpochs + 1, gap) <= this.#allowance;
@@ -52,11 +54,16 @@ export class LossBudget {
   /**
    * Upper bound on the loss of `epochs` of the learned arm and of earlier tries, in epochs of the configured weights.
    */
-  #loss(epochs: number, { mean, halfWidth }: Estimate): number {
-    return this.#lostBefore + epochs * Math.max(0, Math.expm1(mean + halfWidth));
+  #loss(epochs: number, gap: Estimate): number {
+    return this.#lostBefore + epochs * possibleLoss(gap);
   }
 
   get #allowance(): number {
     return this.#share * (this.#epochs + SLACK_EPOCHS);
   }
+}
+
+/** Share of its cost that an epoch of learned costs may lose, with an error of one in ten. */
+export function possibleLoss({ mean, halfWidth }: Estimate): number {
+  return Math.max(0, Math.expm1(mean + ONE_IN_TEN * halfWidth));
 }

@@ -75,6 +75,39 @@ describe('the guard', () => {
     }
   });
 
+  it.each([
+    ['four times as long as a long request takes', 15_000, 60_000],
+    ['five epochs at most', 600_000, 100_000],
+  ])('the guard learns before its first try %s', (_what, durationMs, wantedMs) => {
+    const guard = new Guard('auto', usual.guard, row(1));
+    const seen: [string, number][] = [];
+    for (let nowMs = 0; nowMs < 150_000; nowMs += 500) {
+      // Results of the configured weights arrive in time: these requests end at once.
+      const { transition } = guard.tick(nowMs, () => ({
+        ...goodEvidence,
+        durationMs: nowMs < 50_000 ? 0 : durationMs,
+        learningMs: nowMs < 50_000 ? -1 : nowMs,
+      }));
+      if (transition !== undefined) seen.push([transition.to, nowMs]);
+      for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, costing(1));
+      if (nowMs === 50_000) expect(guard.why(nowMs)).toMatch(/^learned for 50 of \d+ s/);
+    }
+    expect(seen[0]).toEqual(['canary', wantedMs]);
+  });
+
+  it('the guard makes no try before the configured weights have a result by which it could be stopped', () => {
+    const guard = new Guard('auto', usual.guard, row(1));
+    for (let nowMs = 0; nowMs < 300_000 && guard.arm === 'static'; nowMs += 500) {
+      guard.tick(nowMs, () => goodEvidence);
+      if (guard.record('static').epochs === 0) {
+        expect(guard.arm).toBe('static');
+        expect(guard.why(nowMs)).toMatch(/^no epoch of the configured weights has a result yet/);
+      }
+      for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, costing(1));
+    }
+    expect([guard.arm, guard.record('static').epochs]).toEqual(['learned', 1]);
+  });
+
   it('the guard goes by way of the canary to nearly always when learned costs are better', () => {
     const course = live(0.85, 120);
     expect(path(course)).toEqual(['canary', 'active']);
@@ -276,7 +309,7 @@ describe('the guard', () => {
     const guard = new Guard('auto', usual.guard, () => 0.5);
     const results = () => guard.record('static').epochs;
     guard.tick(0, () => goodEvidence);
-    for (let nowMs = 0; nowMs < 60_000; nowMs += 250) {
+    for (let nowMs = 0; nowMs < 70_000; nowMs += 250) {
       guard.tick(nowMs, () => goodEvidence);
       guard.note(guard.epoch, nowMs, costing(1));
     }

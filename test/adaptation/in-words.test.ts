@@ -95,15 +95,19 @@ describe('the reason why the configured weights decide', () => {
 
   it('the reason why the configured weights decide is, after a fallback, what happened and when the next try is', () => {
     const guard = new Guard('auto', usual.guard, row(1));
-    guard.tick(0, () => goodEvidence);
-    guard.tick(1000, () => ({ ...goodEvidence, sound: false }));
+    let nowMs = 0;
+    for (; nowMs < 60_000 && guard.state === 'shadow'; nowMs += 500) {
+      guard.tick(nowMs, () => goodEvidence);
+      for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, { cost: 1, reference: 1, promptTokens: 1000 });
+    }
+    guard.tick(nowMs, () => ({ ...goodEvidence, sound: false }));
     expect(guard.state).toBe('fallback');
     const pause = usual.guard.pauseMs / 60_000;
-    expect(guard.why(1000)).toBe(
+    expect(guard.why(nowMs)).toBe(
       'learned costs were taken back, because a coefficient is not a number or out of range; tried again in ' +
         `${pause.toFixed(1)} minutes`,
     );
-    const later = 1000 + usual.guard.pauseMs;
+    const later = nowMs + usual.guard.pauseMs;
     guard.tick(later, () => ({ ...goodEvidence, samples: 3 }));
     expect(guard.why(later)).toContain(`not tried again yet: 3 of ${usual.guard.samples}`);
   });

@@ -7,6 +7,7 @@ export const usual = defaultAdaptation();
 /** Evidence of a sound model on a pool with room, with which a guard may try learned costs. */
 export const goodEvidence: Evidence = {
   samples: 1000,
+  learningMs: 3_600_000,
   correlation: 0.8,
   bias: 0,
   sampledShare: 1,
