@@ -9,12 +9,15 @@ const CORES = [1, 4];
 
 // In the model's own time: what the kernel and the garbage collector do is not in it (npm run bench -- overload).
 describe.each(CORES)('a shard on a core that is %i times as slow as a fast one', (slowness) => {
-  it.each([1.45, 2, 3])('a shard that is offered %f times its capacity serves 90 % of it, and nothing late', (load) => {
-    const { p99, share } = run({ load, slowness, ms: 5_000 });
-    // Refusals at 3 times the capacity take an eighth of this model's time.
-    expect(share).toBeGreaterThan(load === 3 ? 0.8 : 0.87);
-    expect(p99).toBeLessThan(120);
-  });
+  it.each([1.45, 2, 3])(
+    'a shard that is offered %f times its capacity serves 90 % or what refusals leave, nothing late',
+    (load) => {
+      const { p99, share } = run({ load, slowness, ms: 5_000 });
+      // Refusals at 3 times the capacity take an eighth of this model's time.
+      expect(share).toBeGreaterThan(load === 3 ? 0.85 : 0.9);
+      expect(p99).toBeLessThan(100);
+    },
+  );
 
   it.each([0.7, 0.9])('a shard that is offered %f times its capacity refuses nothing', (load) => {
     expect(run({ load, slowness, ms: 3_000 }).refused).toBe(0);
