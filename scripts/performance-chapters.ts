@@ -11,6 +11,7 @@ import { attackTable } from '../bench/figures/attacks.ts';
 import { type Line, lockTables } from '../bench/figures/commit-lock.ts';
 import { overloadTable } from '../bench/figures/overload.ts';
 import { poolTable } from '../bench/figures/pools.ts';
+import { BUSY_ENDPOINTS, SCRAPE_BUDGET, SCRAPED_ENDPOINTS, scrapingTable } from '../bench/figures/scraping.ts';
 import { ATTACKS, COLD_SECONDS } from '../bench/load/attacker.ts';
 import { coldFigures } from '../bench/process/cold.ts';
 import type { ProcessFigure } from '../bench/process/figure.ts';
@@ -52,6 +53,21 @@ function benchLines(names: readonly string[], timeMs: number, env: NodeJS.Proces
   } finally {
     rmSync(file, { force: true });
   }
+}
+
+/** Time of a row for each second of polling. */
+const ROW_MS_PER_SECOND = 200;
+
+/** Polls metrics pages of many endpoints, of which `busy` have traffic. @returns the line of the report */
+function scraping(busy: number, rowMs: number): Line {
+  const seconds = Math.ceil(rowMs / ROW_MS_PER_SECOND);
+  const pool = { ENDPOINTS: SCRAPED_ENDPOINTS, BUSY: busy, CPU_PERCENT: SCRAPE_BUDGET };
+  const settings = { ...pool, MEASURE_SECONDS: seconds };
+  const env = { ...process.env };
+  for (const [name, value] of Object.entries(settings)) env[name] = String(value);
+  const stdio: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit'];
+  const text = execFileSync(process.execPath, ['bench/informer.ts'], { cwd: root, stdio, env, encoding: 'utf8' });
+  return { ...(JSON.parse(text) as Line), busy };
 }
 
 type Measured = (command: readonly string[], note: Note, times: ChapterTimes) => Promise<void>;
@@ -156,6 +172,14 @@ export const chapters: readonly Chapter[] = [
     },
     text: (rows) => `## A decision by the size of the pool\n\n${poolTable(rows as BenchResult[])}`,
   },
+  report(
+    'scraping',
+    'Metrics pages of a thousand endpoints',
+    `Pages of 36 KB of ${SCRAPED_ENDPOINTS.toLocaleString('en-US')} endpoints, which one process serves, with ` +
+      `\`--scrape-cpu-percent=${SCRAPE_BUDGET}\`: the reading process alone, from its fifth second on.`,
+    async ({ rowMs }) => BUSY_ENDPOINTS.map((busy) => scraping(busy, rowMs)),
+    scrapingTable,
+  ),
   report(
     'overload',
     'Overload',

@@ -9,6 +9,11 @@ function percent(share: unknown): string {
   return `${(100 * (share as number)).toFixed(0)} %`;
 }
 
+/** @param waitUs null = so many shards ask for more of the lock than its whole time */
+function busyAndWait(busy: unknown, waitUs: unknown): string {
+  return waitUs === null ? `${percent(busy)} asked for, waits grow` : `${percent(busy)}, ${waitUs} µs`;
+}
+
 /** A figure of the middle of sorted rounds, and their range. */
 function range(rounds: readonly number[]): string {
   return `${rounds[rounds.length >> 1]} (${rounds[0]}–${rounds.at(-1)})`;
@@ -50,11 +55,11 @@ export function lockTables(lines: readonly Line[]): string {
   const model = MODELLED.flatMap((shards) => [
     row(`${shards} shards: commit lock busy, wait for it`, (size) => {
       const { commitBusy, commitWaitUs } = line(size, `model-${shards}`);
-      return commitWaitUs === null ? 'the ceiling' : `${percent(commitBusy)}, ${commitWaitUs} µs`;
+      return busyAndWait(commitBusy, commitWaitUs);
     }),
     row(`${shards} shards: index lock busy, wait for it`, (size) => {
       const { indexBusy, indexWaitUs } = line(size, `model-${shards}`);
-      return indexWaitUs === null ? 'the ceiling' : `${percent(indexBusy)}, ${indexWaitUs} µs`;
+      return busyAndWait(indexBusy, indexWaitUs);
     }),
   ]);
   const exchange = row('an exchange of 4 KB on a shard among 64 endpoints, µs of CPU time (measured)', (size) => {

@@ -8,6 +8,7 @@ import { attackTable } from '../../bench/figures/attacks.ts';
 import { lockTables } from '../../bench/figures/commit-lock.ts';
 import { overloadTable } from '../../bench/figures/overload.ts';
 import { poolTable } from '../../bench/figures/pools.ts';
+import { scrapingTable } from '../../bench/figures/scraping.ts';
 import { chapters, chapterTexts } from '../../scripts/performance-chapters.ts';
 import { inLines, missingText, processTable, readResults, renew, tables } from '../../scripts/performance-doc.ts';
 import { measuredCommit, ResultFolder } from '../../scripts/performance-results.ts';
@@ -80,7 +81,7 @@ test('the model of more shards names the measured exchange that it is of', () =>
     ...Object.fromEntries(
       [4, 16, 64].map((shards) => [
         `model-${shards}`,
-        { commitBusy: shards / 900, commitWaitUs: 0.1, indexBusy: shards / 600, indexWaitUs: null },
+        { commitBusy: shards / 900, commitWaitUs: 0.1, indexBusy: shards / 50, indexWaitUs: null },
       ]),
     ),
   };
@@ -88,7 +89,7 @@ test('the model of more shards names the measured exchange that it is of', () =>
   const text = lockTables(lines);
   expect(text).toContain('| an exchange of 4 KB on a shard among 64 endpoints, µs of CPU time (measured) | 180 |');
   expect(text).toContain('| 64 shards: commit lock busy, wait for it | 7 %, 0.1 µs |');
-  expect(text).toContain('| 64 shards: index lock busy, wait for it | the ceiling |');
+  expect(text).toContain('| 64 shards: index lock busy, wait for it | 128 % asked for, waits grow |');
 });
 
 test('a hostile peer stands beside its control, with the requests lost of all that were sent', () => {
@@ -99,6 +100,15 @@ test('a hostile peer stands beside its control, with the requests lost of all th
   expect(attackTable([{ ...line, ...ages(3), of: 'sink', refusals: 0 }, picker])).toContain(
     '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 28 / 21 ms | 6 of 900 | 210 → 215 MB |',
   );
+});
+
+test('a pool without traffic has no interval of endpoints with traffic', () => {
+  const line = { name: 'informer', core_share: 0.247, scrapes_per_second: 1_203.4, quiet_ms: 812.3, faults: 0 };
+  const table = scrapingTable([
+    { ...line, busy: 0, busy_ms: 50 },
+    { ...line, busy: 50, busy_ms: 61.7 },
+  ]);
+  expect(table).toContain('| 0 | 25 % | 1,203 | – | 812 ms | 0 |\n| 50 | 25 % | 1,203 | 62 ms | 812 ms | 0 |');
 });
 
 test('the load right behind an overload has a row of its own', () => {
