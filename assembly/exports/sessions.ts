@@ -5,6 +5,7 @@ export {
   sessionFree,
   sessionGrow,
   sessionLapse,
+  sessionNest,
   sessionsCheck,
   sessionsForgotten,
   sessionsLeave,

@@ -21,6 +21,8 @@ import {
 const WAYS: u32 = ANCHOR_WAYS;
 const BUCKETS: u32 = SESSION_ANCHORS / WAYS;
 const ENTRY_BITS: u64 = 0xffff;
+/** Tenths of a prompt at which its early anchor stands. */
+export const EARLY: u64 = 9;
 /** Blocks from the end of a prompt at which an anchor is looked for. */
 const LOOKED_AT_MAX: u32 = 8192;
 
@@ -44,6 +46,12 @@ function isAnchoredAt(session: Session, word: u64): bool {
 export function anchoredEntry(word: u64): u32 {
   const entry = <u32>(word & ENTRY_BITS);
   return entry != 0 && isAnchoredAt(sessionAt(entry), word) ? entry : 0;
+}
+
+/** Tokens of a session up to the anchor of a word: nine tenths of its last prompt, or all of it. */
+export function tokensUpTo(session: Session, word: u64): u32 {
+  const tokens = session.own + session.shared;
+  return (session.anchor & ~ENTRY_BITS) == (word & ~ENTRY_BITS) ? tokens : <u32>((<u64>tokens * EARLY) / 10);
 }
 
 /** Bit of a bucket's mask by the lowest bits of a hash that its words keep. */

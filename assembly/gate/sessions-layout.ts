@@ -3,7 +3,7 @@
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
 // each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), a mask of each of
 // its buckets (4 bytes), SESSION_PREFIXES counted
-// prefixes (16 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
+// prefixes (24 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
 // peers (sessions-news.ts). All is written under the commit lock; the anchor table is read without one. A region of
 // zeros is a valid one without sessions.
 import { ASSERTIONS } from '../assertions';
@@ -201,9 +201,11 @@ const ANCHOR_MASKS_BYTES: usize = (SESSION_ANCHORS / ANCHOR_WAYS) * 4;
 export class CountedPrefix {
   /** Chain hash of its last block, 0 = free · any thread · commit lock. */
   hash: u64;
+  /** Chain hash of the last block of a shorter one that it begins with, 0 = none · any thread · commit lock. */
+  within: u64;
   /** Endpoint slot · any thread · commit lock. */
   slot: u16;
-  /** Sessions that count it there · any thread · commit lock. */
+  /** Sessions that count it there, and longer prefixes that begin with it · any thread · commit lock. */
   sessions: u16;
   /** Tokens · any thread · commit lock. */
   tokens: u32;

@@ -2,7 +2,9 @@
 //
 // Owns: the counted prefixes of REGION_SESSIONS and their column PREFIX_TOKENS. Commit lock held throughout. An open
 // table with linear probing: a row that goes leaves no gap between a row and its place by hash.
-
+//
+// A longer prefix can begin with a shorter one: what sub-agents share begins with the tools of all agents. Such a row
+// names the shorter one, counts only what it has beyond it, and keeps it counted.
 import { SLOTS } from '../memory';
 import {
   addToSessionsColumn,
@@ -41,6 +43,7 @@ export function countPrefix(hash: u64, slot: u32, tokens: u32): bool {
     if (sessionsHead().prefixes >= ROWS_MAX) return false;
     row.slot = <u16>slot;
     row.sessions = 0;
+    row.within = 0;
     row.tokens = tokens;
     row.hash = hash;
     sessionsHead().prefixes++;
@@ -56,13 +59,35 @@ export function countedPrefix(hash: u64, slot: u32): u32 {
   return row.hash == 0 ? 0 : row.tokens;
 }
 
-/** One session less counts it. */
+/** Tokens of the shorter prefix that a row begins with, 0 = there is none. */
+function tokensWithin(row: CountedPrefix): u32 {
+  return row.within == 0 ? 0 : countedPrefix(row.within, row.slot);
+}
+
+/** A counted prefix begins with a shorter counted one, of both of which a prompt has the hashes; the longest counts. */
+export function nestPrefix(hash: u64, within: u64, slot: u32): void {
+  const row = countedPrefixAt(rowOf(hash, slot));
+  const outer = countedPrefixAt(rowOf(within, slot));
+  const before = tokensWithin(row);
+  if (row.hash == 0 || outer.hash == 0 || outer.sessions == 0xffff) return;
+  if (outer.tokens >= row.tokens || outer.tokens <= before) return;
+  const old = row.within;
+  outer.sessions++;
+  row.within = within;
+  addToSessionsColumn(SESSIONS_PREFIX_TOKENS, slot, before - outer.tokens);
+  if (old != 0) uncountPrefix(old, slot);
+}
+
+/** One session less counts it, or one longer prefix less begins with it. */
 export function uncountPrefix(hash: u64, slot: u32): void {
-  const at = rowOf(hash, slot);
-  const row = countedPrefixAt(at);
-  if (row.hash == 0 || --row.sessions != 0) return;
-  addToSessionsColumn(SESSIONS_PREFIX_TOKENS, slot, -row.tokens);
-  removeRow(at);
+  for (let gone = hash; gone != 0; ) {
+    const at = rowOf(gone, slot);
+    const row = countedPrefixAt(at);
+    if (row.hash == 0 || --row.sessions != 0) return;
+    addToSessionsColumn(SESSIONS_PREFIX_TOKENS, slot, tokensWithin(row) - row.tokens);
+    gone = row.within;
+    removeRow(at);
+  }
 }
 
 function copyRow(to: CountedPrefix, from: CountedPrefix): void {
@@ -90,7 +115,7 @@ export function prefixTokensOf(slot: u32): u32 {
   let sum: u32 = 0;
   for (let at: u32 = 0; at < SESSION_PREFIXES; at++) {
     const row = countedPrefixAt(at);
-    if (row.hash != 0 && row.slot == slot) sum += row.tokens;
+    if (row.hash != 0 && row.slot == slot) sum += row.tokens - tokensWithin(row);
   }
   return sum;
 }

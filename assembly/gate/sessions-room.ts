@@ -14,7 +14,7 @@ import { request } from '../request-area';
 import { othersWait } from './bands';
 import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
-import { anchoredEntry } from './sessions-anchors';
+import { anchoredEntry, tokensUpTo } from './sessions-anchors';
 import { noteFound } from './sessions-found';
 import { cacheTokens } from './sessions-hosts';
 import {
@@ -46,7 +46,7 @@ import {
 import { tellLapse, tellWait } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
 import { isKept, noteGone, noteWait } from './sessions-returns';
-import { sharedBlocks, soughtByHeader, soughtSession, turnsSeen } from './sessions-turns';
+import { soughtByHeader, soughtSession, turnsSeen, usedBlocks } from './sessions-turns';
 
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;
@@ -69,10 +69,14 @@ let prompt: u32 = 0;
 let known: u32 = 0;
 /** Session with a turn in flight that it goes on from, 0 = none. */
 let parent: u32 = 0;
+/** Tokens of that session up to the anchor by which a waiting turn found it. */
+let forked: u32 = 0;
 /** Hash of the end of the beginning that its session shares with others, 0 = none. */
 let prefix: u64 = 0;
-/** A new session shares what endpoints hold of the prompt in this thread's HASHES. */
-let byMatch: bool = false;
+/** Hash of the end of the longest beginning of a waiting turn that was counted when it began to wait, 0 = none. */
+let beginning: u64 = 0;
+/** The prompt is the one of this decision: its hashes are in this thread's HASHES. */
+let decides: bool = false;
 /** Share of a cache by which it may exceed it. */
 let excess: f64 = 0;
 
@@ -90,8 +94,10 @@ function takeSession(found: u32): void {
 function takeDecision(): void {
   takeSession(soughtSession());
   prompt = request().promptTokens;
+  forked = 0;
   prefix = known == 0 ? 0 : sessionAt(known).prefix;
-  byMatch = known == 0;
+  beginning = 0;
+  decides = true;
   excess = 0;
 }
 
@@ -110,17 +116,20 @@ function excessAfter(waited: f64): f64 {
 function takeWaiting(at: WaitSlot, now: f64): void {
   takeSession(anchoredEntry(at.session));
   prompt = at.prompt;
-  const own = known == 0 ? 0 : sessionAt(known).prefix;
-  prefix = own == 0 ? at.prefix : own;
-  byMatch = false;
+  forked = parent == 0 ? 0 : tokensUpTo(sessionAt(parent), at.session);
+  prefix = known == 0 ? 0 : sessionAt(known).prefix;
+  beginning = at.prefix;
+  decides = false;
   excess = excessAfter(max<f64>(now - at.since, 0));
 }
 
 /** Tokens of the prompt that sessions of an endpoint have in use already. */
 function sharedOn(slot: u32): u32 {
-  if (byMatch) return sharedBlocks(slot) * request().blockTokens;
-  if (parent != 0 && sessionAt(parent).home == slot) return sessionAt(parent).own + sessionAt(parent).shared;
-  return prefix == 0 ? 0 : countedPrefix(prefix, slot);
+  const own = prefix == 0 ? 0 : countedPrefix(prefix, slot);
+  if (own != 0) return own;
+  if (decides) return usedBlocks(slot) * request().blockTokens;
+  const counted = beginning == 0 ? 0 : countedPrefix(beginning, slot);
+  return parent != 0 && sessionAt(parent).home == slot ? max(counted, forked) : counted;
 }
 
 /** Tokens of the prompt that an endpoint must have room for. */
@@ -221,11 +230,12 @@ function growth(): u32 {
  * Whether the caches of the pool have room for the turn that was taken last, and nothing else waits. A pool is crowded
  * once they have not, and from then on until they have had room to spare for long.
  */
-function isSpacious(now: f64): bool {
+function isSpacious(used: u32, now: f64): bool {
   if (othersWait()) return false;
   if (tokensLeft() >= 0) return true;
   if (crowdedUntil() != 0) return false;
-  if (tokensLeft() + CROWDING * cachesTokens() >= <f64>growth()) return true;
+  const left = tokensLeft() + CROWDING * cachesTokens();
+  if (left >= <f64>growth() || left >= <f64>leastNeed(used)) return true;
   setCrowdedUntil(now + CROWDED_MS);
   return false;
 }
@@ -269,7 +279,7 @@ export function sessionsLook(used: u32, others: bool): u32 {
   }
   const now = request().now;
   const atHome = known != 0 && sessionAt(known).state == SESSION_IDLE;
-  if (isSpacious(now)) {
+  if (isSpacious(used, now)) {
     sessionsCount(atHome ? SESSIONS_AT_HOME : SESSIONS_FIT, 1);
     return LOOK_OPEN;
   }
@@ -404,7 +414,7 @@ function roomiest(used: u32): u32 {
  * @returns whether there is one
  */
 export function waitingFits(at: WaitSlot, used: u32, now: f64): bool {
-  if (isSpacious(now)) return true;
+  if (isSpacious(used, now)) return true;
   if (anyFits(used) || makeRoom(used, now)) {
     keepFitting(used, 0);
     return true;

@@ -18,6 +18,7 @@ import {
   sessionEnd,
   sessionFree,
   sessionGrow,
+  sessionNest,
   sessionShare,
   sessionsForgotten,
   sessionsKeptEnds,
@@ -26,7 +27,7 @@ import {
   sessionsRepair,
   sessionTake,
 } from './sessions';
-import { anchoredBlocks, anchorOf, anchorWordOf, sessionOf, setAnchors } from './sessions-anchors';
+import { anchoredBlocks, anchorOf, anchorWordOf, EARLY, sessionOf, setAnchors } from './sessions-anchors';
 import { noteFound, noteUncounted } from './sessions-found';
 import { cacheTokens, notePick } from './sessions-hosts';
 import {
@@ -184,7 +185,7 @@ export function soughtWord(): u64 {
 /** Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none. */
 export function countedBeginning(used: u32): u64 {
   let blocks: u32 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedBlocks(slot));
+  for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedHere(slot));
   return blocks == 0 ? 0 : hashAt(blocks - 1);
 }
 
@@ -212,8 +213,8 @@ function slotIsCurrent(entry: LedgerEntry): bool {
  * Blocks of a new session's prompt that others have too: those that the endpoint holds already. A beginning that is
  * nearly as long as one that was shared before is that one: what both have behind it is chance.
  */
-export function sharedBlocks(slot: u32): u32 {
-  const held = min(load<u32>(MATCH + slotOffset(slot)), request().blocks);
+function sharedBlocks(slot: u32): u32 {
+  const held = heldBlocks(slot);
   if (held < BLOCKS_MIN) return 0;
   let best: u32 = 0;
   for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
@@ -224,23 +225,55 @@ export function sharedBlocks(slot: u32): u32 {
 }
 
 /** @param fork whether others go on from it now */
-function rememberLength(blocks: u32, fork: bool): void {
+function rememberLength(blocks: u32, slot: u32, fork: bool): void {
   for (let i: u32 = 0; i < SHARED_LENGTHS; i++) if (load<u32>(sharedLength(i)) == blocks) return;
   // A beginning that is most of the prompt, and that nobody was seen to share: a history that its client has changed.
-  if (!fork && nameHash() == 0 && blocks * 2 > request().blocks) sessionsCount(SESSIONS_REWRITTEN, 1);
+  const isMost = !fork && nameHash() == 0 && blocks * 2 > request().blocks;
+  if (isMost && countedPrefix(hashAt(blocks - 1), slot) == 0) sessionsCount(SESSIONS_REWRITTEN, 1);
   const head = sessionsHead();
   store<u32>(sharedLength(head.lengths), blocks);
   head.lengths = (head.lengths + 1) % SHARED_LENGTHS;
 }
 
-/** Blocks of the longest beginning of the prompt that other sessions on the endpoint share. */
-function countedBlocks(slot: u32): u32 {
+/** Blocks of the longest beginning of the prompt, of `most` at most, that other sessions on the endpoint share. */
+function countedBlocks(slot: u32, most: u32): u32 {
   let best: u32 = 0;
   for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
     const length = load<u32>(sharedLength(i));
-    if (length > best && length <= request().blocks && countedPrefix(hashAt(length - 1), slot) != 0) best = length;
+    if (length > best && length <= most && countedPrefix(hashAt(length - 1), slot) != 0) best = length;
   }
   return best;
+}
+
+/** Blocks of the prompt that an endpoint holds. */
+function heldBlocks(slot: u32): u32 {
+  return min(load<u32>(MATCH + slotOffset(slot)), request().blocks);
+}
+
+/** Whether the session that was found has a turn in flight on the endpoint, which holds what this prompt has of it. */
+function forksOn(slot: u32): bool {
+  const fork = soughtSession();
+  return fork != 0 && hasTurn(sessionAt(fork)) && sessionAt(fork).home == slot && heldBlocks(slot) >= soughtBlocks;
+}
+
+/** Blocks of the longest beginning of the prompt that an endpoint holds and its sessions share. */
+function countedHere(slot: u32): u32 {
+  const held = heldBlocks(slot);
+  if (held < BLOCKS_MIN) return 0;
+  return countedPrefix(hashAt(held - 1), slot) != 0 ? held : countedBlocks(slot, held);
+}
+
+/** Blocks of the prompt of this decision that sessions of an endpoint have in use already. */
+export function usedBlocks(slot: u32): u32 {
+  return max(countedHere(slot), forksOn(slot) ? soughtBlocks : 0);
+}
+
+/** What a session shares on an endpoint begins with what others share there. */
+function nestSession(entry: u32, slot: u32): void {
+  const session = sessionAt(entry);
+  const blocks = session.shared / max<u32>(request().blockTokens, 1);
+  const within = blocks < BLOCKS_MIN || blocks > request().blocks ? 0 : countedBlocks(slot, blocks - 1);
+  if (within != 0) sessionNest(entry, hashAt(within - 1));
 }
 
 /** Counts what the turn of a known session finds in the cache, and what it has to compute again and why. */
@@ -264,12 +297,13 @@ function continueSession(entry: u32, slot: u32, uncached: u32, ticket: u32, now:
   countReturn(session, slot, uncached, now);
   let shared = session.shared;
   let prefix = session.prefix;
-  if (prefix == 0 || shared > soughtBlocks * request().blockTokens) {
-    const blocks = countedBlocks(slot);
-    shared = blocks * request().blockTokens;
-    prefix = blocks == 0 ? 0 : hashAt(blocks - 1);
+  const counted = countedBlocks(slot, request().blocks);
+  if (prefix == 0 || shared > soughtBlocks * request().blockTokens || shared < counted * request().blockTokens) {
+    shared = counted * request().blockTokens;
+    prefix = counted == 0 ? 0 : hashAt(counted - 1);
   }
   sessionBegin(entry, slot, request().promptTokens, shared, prefix, ticket, now);
+  nestSession(entry, slot);
   return entry;
 }
 
@@ -277,14 +311,17 @@ function continueSession(entry: u32, slot: u32, uncached: u32, ticket: u32, now:
 function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): void {
   const size = request().blockTokens;
   let blocks = sharedBlocks(slot);
-  if (fork != 0 && sessionAt(fork).home == slot && blocks >= soughtBlocks) {
-    blocks = soughtBlocks;
-    sessionShare(fork, blocks * size, hashAt(blocks - 1));
+  const forks = fork != 0 && forksOn(slot);
+  if (forks) {
+    blocks = heldBlocks(slot);
+    sessionShare(fork, soughtBlocks * size, hashAt(soughtBlocks - 1));
   }
-  if (blocks != 0) rememberLength(blocks, fork != 0);
+  if (blocks != 0) rememberLength(blocks, slot, fork != 0);
   sessionsCount(fork == 0 ? SESSIONS_NEW : SESSIONS_FORKED, 1);
   const prefix = blocks == 0 ? 0 : hashAt(blocks - 1);
   sessionBegin(entry, slot, request().promptTokens, blocks * size, prefix, ticket, now);
+  nestSession(entry, slot);
+  if (forks && soughtBlocks < blocks) sessionNest(entry, hashAt(soughtBlocks - 1));
 }
 
 /**
@@ -303,7 +340,7 @@ function anchorSession(entry: u32): void {
     session.ages |= IS_NAMED;
     return setAnchors(entry, anchor, name != 0 ? name : session.earlyAnchor);
   }
-  const early = <u32>((<u64>blocks * 9) / 10) & ~(step - 1);
+  const early = <u32>((<u64>blocks * EARLY) / 10) & ~(step - 1);
   const isEarly = session.turns > 1 && early > shared;
   setAnchors(entry, anchor, isEarly ? hashAt(early - 1) : 0);
 }

@@ -47,7 +47,7 @@ import {
   tokensLeft,
   WAS_FORGOTTEN,
 } from './sessions-layout';
-import { countPrefix, prefixesClear, prefixTokensOf, uncountPrefix } from './sessions-prefixes';
+import { countPrefix, nestPrefix, prefixesClear, prefixTokensOf, uncountPrefix } from './sessions-prefixes';
 
 /** Bound on the tokens of unlisted traffic that are counted in one place: sums stay far from 32 bits. */
 const UNLISTED_MAX: u32 = 1 << 26;
@@ -273,11 +273,19 @@ export function sessionShare(entry: u32, shared: u32, prefix: u64): void {
   if (session.state != SESSION_RUNNING || session.home == NO_HOME || session.prefix == prefix) return;
   const tokens = session.own + session.shared;
   if (shared <= session.shared || shared > tokens || !countPrefix(prefix, session.home, shared)) return;
+  if (session.prefix != 0) nestPrefix(prefix, session.prefix, session.home);
   uncount(session);
   session.prefix = prefix;
   addToSessionsColumn(SESSIONS_RUNNING_TOKENS, session.home, tokens - shared - session.own);
   session.shared = shared;
   session.own = tokens - shared;
+}
+
+/** What a session shares begins with what others share too, up to the block with the hash `within`. */
+export function sessionNest(entry: u32, within: u64): void {
+  if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
+  const session = sessionAt(entry);
+  if (session.prefix != 0 && session.home != NO_HOME) nestPrefix(session.prefix, within, session.home);
 }
 
 /** A running turn has `tokens` tokens of prompt and output by now. */

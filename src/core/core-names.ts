@@ -376,7 +376,7 @@ export const CORE = {
   KEYS_MAX: 16,
   KV_TOKENS: 100000,
   LABEL_COLUMNS: 16,
-  LAYOUT_VERSION: 40,
+  LAYOUT_VERSION: 41,
   LOOK_HELD: 3,
   LOSS_CAPACITY: 1,
   LOSS_CLEARED: 5,
@@ -1083,6 +1083,7 @@ export interface CoreFunctions {
   sessionImport(tag: U32, now: F64): U32;
   sessionIsElsewhere(entry: U32): U32;
   sessionLapse(entry: U32): void;
+  sessionNest(entry: U32, within: U64): void;
   sessionNewsAddress(): Usize;
   sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
   sessionTake(): U32;
@@ -1327,6 +1328,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionImport: exports.sessionImport,
     sessionIsElsewhere: exports.sessionIsElsewhere,
     sessionLapse: exports.sessionLapse,
+    sessionNest: exports.sessionNest,
     sessionNewsAddress: exports.sessionNewsAddress,
     sessionOf: exports.sessionOf,
     sessionTake: exports.sessionTake,

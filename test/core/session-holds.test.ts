@@ -157,6 +157,18 @@ describe('held turns', () => {
     expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true, home: -1, prefixSlot: -1 });
   });
 
+  it('a new session needs room for what an endpoint holds of its prompt and no session has in use', () => {
+    const pool = new HoldingPool(2, { idleLeaseMs: 1_000 });
+    pool.turn([...wordsOf(1, 30), ...wordsOf(2, 10)], [0]);
+    pool.now += 2_000;
+    pool.crowd(1);
+    pool.turn(wordsOf(3, 46), [0]);
+    expect(pool.used(0)).toBe(46);
+    const slot = pool.wait([...wordsOf(1, 30), ...wordsOf(4, 40)]);
+    expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true });
+    expect(pool.counts.lapsed.forgotten).toBe(0);
+  });
+
   it('a turn of a protected session goes to its home, whatever the profile likes better', () => {
     const pool = new HoldingPool(3);
     pool.crowd(2);

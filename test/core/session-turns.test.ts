@@ -170,6 +170,34 @@ describe('turns of sessions', () => {
     expect(pool.used(0)).toBe((20 + 12 + 10 + 10) * BLOCK);
   });
 
+  it('a beginning that a burst of sub-agents shares is counted once, and so is the one of all agents in it', () => {
+    const pool = new SessionPool(1);
+    const tools = wordsOf(1, 10);
+    const history = [...tools, ...wordsOf(2, 22)];
+    for (const words of [history.slice(0, 30), [...tools, ...wordsOf(3, 10)], history]) pool.turn(words);
+    expect(pool.used(0)).toBe((10 + 22 + 10) * BLOCK);
+    for (const name of [4, 5, 6]) pool.begin([...history, ...wordsOf(name, 3)]);
+    expect(pool.counts.recognised).toMatchObject({ fork: 2 });
+    // Of the first one's own prompt the last tenth may be shared too: that is known from its next turn on.
+    expect(pool.used(0)).toBe((10 + 22 + 10 + 3 * 3 + 1) * BLOCK);
+  });
+
+  it('a session whose beginning others came to share counts it as theirs from its next turn on', () => {
+    const pool = new SessionPool(1);
+    const tools = wordsOf(1, 10);
+    const history = [...tools, ...wordsOf(2, 20)];
+    for (const words of [[...tools, ...wordsOf(3, 10)], history]) pool.turn(words);
+    expect(pool.used(0)).toBe((20 + 10 + 20) * BLOCK);
+    // Behind so long a task of its own, its anchors are in nobody's prompt: what others share is what stands there.
+    const first = [...history, ...wordsOf(4, 10)];
+    pool.turn(first);
+    pool.turn([...history, ...wordsOf(5, 4)]);
+    expect(pool.counts.recognised).toMatchObject({ new: 3, prompt: 1, fork: 0 });
+    expect(pool.used(0)).toBe((20 + 10 + 20 + 10 + 20 + 4) * BLOCK);
+    pool.turn([...first, ...wordsOf(6, 2)]);
+    expect(pool.used(0)).toBe((20 + 10 + 20 + 10 + 2 + 4) * BLOCK);
+  });
+
   it('a turn takes the tokens of its answer along', () => {
     const pool = new SessionPool();
     const charge = pool.begin(wordsOf(1, 20));

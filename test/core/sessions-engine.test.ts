@@ -11,8 +11,9 @@ const BLOCK = 16;
 const CACHE_BLOCKS = 256;
 const SESSIONS = 6;
 const SLOT = 0;
-/** Blocks with which every second session begins. */
+/** Blocks with which two of three sessions begin, and with which one of three does: the former and more. */
 const BEGINNING = 20;
+const LONGER = 30;
 const CONTENTS = 100_000;
 
 interface Request extends EngineRequest {
@@ -38,13 +39,14 @@ class Bench {
   );
   readonly #ids = new ContentIds();
   readonly #beginning = new GrowingText(BLOCK, this.#ids).append(BEGINNING * BLOCK);
+  readonly #longer = this.#beginning.copy().append((LONGER - BEGINNING) * BLOCK);
   readonly #agents: Agent[];
   #now = 0;
 
   constructor() {
     this.#agents = this.#locked((call) =>
       Array.from({ length: SESSIONS }, (_, i) => {
-        const text = (i % 2 === 0 ? this.#beginning : new GrowingText(BLOCK, this.#ids)).copy();
+        const text = [this.#beginning, this.#longer, new GrowingText(BLOCK, this.#ids)][i % 3]!.copy();
         return { text, entry: call.sessionTake(), running: false };
       }),
     );
@@ -69,18 +71,24 @@ class Bench {
     const promptTokens = agent.text.append(prompt).tokens;
     const chain = agent.text.append(output).chain();
     agent.running = true;
-    // Two turns that compute one beginning at a time hold it twice, so it is shared only where it stands already.
-    const beginning = this.#beginning.chain();
-    const stands = this.engine.waiting === 0 && this.engine.kv.cachedRun(beginning, BEGINNING) === BEGINNING;
-    const shared = which % 2 === 0 && stands ? BEGINNING * BLOCK : 0;
+    const shared = this.#sharedBlocks(which);
     this.#locked((call) => {
-      call.sessionBegin(agent.entry, SLOT, tokens, shared, shared === 0 ? 0n : 77n, 1, ++this.#now);
+      call.sessionBegin(agent.entry, SLOT, tokens, shared * BLOCK, BigInt(shared), 1, ++this.#now);
+      if (shared === LONGER) call.sessionNest(agent.entry, BigInt(BEGINNING));
       call.sessionsForgotten(SLOT, CACHE_BLOCKS * BLOCK);
     });
     this.#submit(promptTokens, output, chain, tokens, () => {
       agent.running = false;
       this.#locked((call) => call.sessionEnd(agent.entry, ++this.#now));
     });
+  }
+
+  /** Two turns that compute one beginning at a time hold it twice, so it is shared only where it stands already. */
+  #sharedBlocks(which: number): number {
+    const beginnings = [this.#beginning, ...(which % 3 === 1 ? [this.#longer] : [])].map((text) => text.chain());
+    const stands = (chain: Int32Array) => this.engine.kv.cachedRun(chain, chain.length) === chain.length;
+    if (which % 3 === 2 || this.engine.waiting > 0) return 0;
+    return Math.max(0, ...beginnings.filter(stands).map(({ length }) => length));
   }
 
   chat(prompt: number, output: number): void {

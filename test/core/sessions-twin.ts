@@ -18,15 +18,46 @@ type Use = { readonly kind: 'session'; readonly id: number } | { readonly kind: 
 export class SessionsTwin {
   readonly sessions = new Map<number, TwinSession>();
   readonly #rows: Use[][];
+  /** Of each endpoint: shorter prefixes that the counted ones begin with, by these. */
+  readonly #within: Map<bigint, bigint>[];
+  readonly #tokensOf: (prefix: bigint) => number;
 
-  constructor(endpoints: number) {
+  /** @param tokensOf tokens of a prefix */
+  constructor(endpoints: number, tokensOf: (prefix: bigint) => number) {
     this.#rows = Array.from({ length: endpoints }, () => []);
+    this.#within = Array.from({ length: endpoints }, () => new Map());
+    this.#tokensOf = tokensOf;
   }
 
   begin(id: number, home: number, tokens: number, shared: number, prefix: bigint): void {
     const before = this.sessions.get(id);
     if (before !== undefined && before.state !== 'running') this.#pullOut(before, home);
+    this.sessions.delete(id);
+    this.prune();
     this.sessions.set(id, { id, state: 'running', home, tokens: Math.max(tokens, shared), shared, prefix });
+  }
+
+  /** What a session shares begins with a shorter prefix, if sessions count that one. */
+  nest(id: number, within: bigint): void {
+    const { home, prefix, shared } = this.sessions.get(id)!;
+    if (home < 0 || shared === 0 || !this.#counted(home).has(within)) return;
+    const links = this.#within[home]!;
+    const before = links.get(prefix);
+    const tokens = this.#tokensOf(within);
+    if (tokens < shared && tokens > (before === undefined ? 0 : this.#tokensOf(before))) links.set(prefix, within);
+  }
+
+  /** Prefixes that no session counts any more begin with nothing. */
+  prune(): void {
+    for (const [slot, links] of this.#within.entries()) {
+      const counted = this.#counted(slot);
+      for (const prefix of links.keys()) if (!counted.has(prefix)) links.delete(prefix);
+    }
+  }
+
+  /** After a repair it is not known which prefix begins with which. */
+  repair(): void {
+    for (const links of this.#within) links.clear();
   }
 
   grow(id: number, tokens: number): void {
@@ -60,13 +91,31 @@ export class SessionsTwin {
   }
 
   used(slot: number): number {
+    const others = this.#protectedRow(slot).reduce((sum, use) => sum + (use.kind === 'other' ? use.tokens : 0), 0);
+    const own = this.#inUse(slot).reduce((sum, { tokens, shared }) => sum + tokens - shared, 0);
+    const links = this.#within[slot]!;
+    const prefixes = [...this.#counted(slot)].map((prefix) => {
+      const within = links.get(prefix);
+      return this.#tokensOf(prefix) - (within === undefined ? 0 : this.#tokensOf(within));
+    });
+    return own + others + prefixes.reduce((sum, tokens) => sum + tokens, 0);
+  }
+
+  /** Sessions that run on an endpoint, and those from its oldest protected one on. */
+  #inUse(slot: number): readonly TwinSession[] {
     const running = [...this.sessions.values()].filter(({ state, home }) => state === 'running' && home === slot);
-    const listed = this.#protectedRow(slot);
-    const sessions = listed.flatMap((use) => (use.kind === 'session' ? [this.sessions.get(use.id)!] : []));
-    const others = listed.reduce((sum, use) => sum + (use.kind === 'other' ? use.tokens : 0), 0);
-    const prefixes = new Map([...running, ...sessions].map(({ prefix, shared }) => [prefix, shared]));
-    const own = [...running, ...sessions].reduce((sum, { tokens, shared }) => sum + tokens - shared, 0);
-    return own + others + [...prefixes.values()].reduce((sum, tokens) => sum + tokens, 0);
+    const listed = this.#protectedRow(slot).flatMap((use) => (use.kind === 'session' ? [use.id] : []));
+    return [...running, ...listed.map((id) => this.sessions.get(id)!)];
+  }
+
+  /** Prefixes of these sessions, and those that they begin with. */
+  #counted(slot: number): ReadonlySet<bigint> {
+    const counted = new Set(this.#inUse(slot).flatMap(({ prefix, shared }) => (shared === 0 ? [] : [prefix])));
+    for (const prefix of counted) {
+      const within = this.#within[slot]!.get(prefix);
+      if (within !== undefined) counted.add(within);
+    }
+    return counted;
   }
 
   forget(slot: number, capacity: number): number {

@@ -32,7 +32,7 @@ const stateOf = ({ call, view }: CoreInstance, entry: number) =>
   view.getUint16((call.sessionAddress(entry) >>> 0) + CORE.SESSION_STATE, true);
 
 /** Prefixes by their tokens: the hash says how many there are. */
-const PREFIXES = [0, 100, 300].map((tokens) => ({ tokens, hash: BigInt(tokens) * 0x1_0001n }));
+const PREFIXES = [0, 100, 300, 500].map((tokens) => ({ tokens, hash: BigInt(tokens) * 0x1_0001n }));
 
 const id = fc.nat(SESSIONS - 1);
 const slot = fc.nat(ENDPOINTS - 1);
@@ -40,8 +40,9 @@ const begin = fc.record({
   what: fc.constant('begin' as const),
   id,
   slot,
-  tokens: fc.integer({ min: 300, max: 2_000 }),
+  tokens: fc.integer({ min: 500, max: 2_000 }),
   prefix: fc.nat(PREFIXES.length - 1),
+  within: fc.nat(PREFIXES.length - 1),
 });
 const other = fc.record({ what: fc.constant('unlisted' as const), slot, tokens: fc.nat(500) });
 
@@ -61,20 +62,21 @@ type Step = typeof step extends fc.Arbitrary<infer Each> ? Each : never;
 /** A core and its twin, side by side. */
 class Pair {
   readonly core = openCore();
-  readonly twin = new SessionsTwin(ENDPOINTS);
+  readonly twin = new SessionsTwin(ENDPOINTS, (prefix) => PREFIXES.find(({ hash }) => hash === prefix)!.tokens);
   readonly #entries = Array.from({ length: SESSIONS }, () => 0);
   #now = 0;
 
   play(each: Step): void {
     this.#now++;
     locked(this.core, () => this.#play(each));
+    this.twin.prune();
   }
 
   #play(each: Step): void {
     const { call } = this.core;
     const entry = 'id' in each ? this.#entries[each.id]! : 0;
     const known = entry !== 0;
-    if (each.what === 'begin') this.#begin(each.id, each.slot, each.tokens, each.prefix);
+    if (each.what === 'begin') this.#begin(each);
     else if (each.what === 'end' && known) {
       call.sessionEnd(entry, this.#now);
       this.twin.end(each.id);
@@ -94,16 +96,24 @@ class Pair {
     } else if (each.what === 'leave') {
       call.sessionsLeave(each.slot);
       this.twin.leave(each.slot);
-    } else if (each.what === 'repair') call.sessionsRepair();
+    } else if (each.what === 'repair') {
+      call.sessionsRepair();
+      this.twin.repair();
+    }
   }
 
-  #begin(id: number, slot: number, tokens: number, which: number): void {
+  #begin({ id, slot, tokens, prefix, within }: Extract<Step, { what: 'begin' }>): void {
     const { call } = this.core;
     if (this.twin.sessions.get(id)?.state === 'running') return;
     if (this.#entries[id] === 0) this.#entries[id] = call.sessionTake();
-    const { tokens: shared, hash } = PREFIXES[which]!;
+    const { tokens: shared, hash } = PREFIXES[prefix]!;
+    const outer = PREFIXES[within]!;
     call.sessionBegin(this.#entries[id]!, slot, tokens, shared, hash, id + 1, this.#now);
     this.twin.begin(id, slot, tokens, shared, hash);
+    // A hash of 0 is none, and so is one that is not counted.
+    if (within === 0) return;
+    call.sessionNest(this.#entries[id]!, outer.hash);
+    this.twin.nest(id, outer.hash);
   }
 
   agree(): void {
