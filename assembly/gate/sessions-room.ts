@@ -15,6 +15,7 @@ import { othersWait } from './bands';
 import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry, tokensUpTo } from './sessions-anchors';
+import { usedBlocks } from './sessions-beginnings';
 import { noteFound } from './sessions-found';
 import { cacheTokens } from './sessions-hosts';
 import {
@@ -46,7 +47,8 @@ import {
 import { tellLapse, tellWait } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
 import { isKept, noteGone, noteWait } from './sessions-returns';
-import { soughtByHeader, soughtSession, turnsSeen, usedBlocks } from './sessions-turns';
+import { soughtByHeader, soughtSession } from './sessions-sought';
+import { turnsSeen } from './sessions-turns';
 
 /** Sessions that one look at an endpoint may give up. */
 const GIVEN_UP_MAX: u32 = 256;

@@ -1,18 +1,16 @@
 // Turns of sessions as charges of the ledger: the session that a prompt belongs to, and what begins and ends with a
 // charge.
 //
-// Owns: the turns, the ring of shared lengths and the clock of REGION_SESSIONS. Commit lock held, but for
-// seekSession().
+// Owns: the turns and the clock of REGION_SESSIONS. Commit lock held.
 //
 // A turn is written before its session is running, and a session that runs names the entry of its turn: a repair finds
 // out from both what was left half done.
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
-import { slotOffset } from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
 import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
-import { HASHES, MATCH, REQUESTS, SLOTS } from '../memory';
-import { DECIDE_SESSION_ENDS, namedSession, request } from '../request-area';
+import { REQUESTS, SLOTS } from '../memory';
+import { DECIDE_SESSION_ENDS, request } from '../request-area';
 import {
   sessionBegin,
   sessionEnd,
@@ -27,7 +25,8 @@ import {
   sessionsRepair,
   sessionTake,
 } from './sessions';
-import { anchoredBlocks, anchorOf, anchorWordOf, EARLY, sessionOf, setAnchors } from './sessions-anchors';
+import { EARLY, setAnchors } from './sessions-anchors';
+import { countedBlocks, forksOn, heldBlocks, nestSession, rememberLength, sharedBlocks } from './sessions-beginnings';
 import { noteFound, noteUncounted } from './sessions-found';
 import { cacheTokens, notePick } from './sessions-hosts';
 import {
@@ -35,7 +34,6 @@ import {
   hasTurn,
   IS_NAMED,
   isElsewhere,
-  NO_HOME,
   SESSION_COUNTERS,
   SESSION_IDLE,
   SESSION_RUNNING,
@@ -45,50 +43,42 @@ import {
   SESSIONS_ENDED,
   SESSIONS_FORGOTTEN,
   SESSIONS_FORKED,
-  SESSIONS_MERGED,
   SESSIONS_NAMED,
   SESSIONS_NEW,
   SESSIONS_OTHERS_RUNNING,
   SESSIONS_RECOGNISED,
-  SESSIONS_RENAMED,
   SESSIONS_RESUMED,
-  SESSIONS_REWRITTEN,
   SESSIONS_SAVED,
   SESSIONS_UNCOUNTED,
   Session,
   SessionTurn,
-  SHARED_LENGTHS,
   sessionAt,
   sessionsColumn,
   sessionsCount,
   sessionsHead,
   sessionsOn,
   setSessionsColumn,
-  sharedLength,
   TURN_KEPT,
   TURN_LAST,
   turnAt,
   WAS_FORGOTTEN,
 } from './sessions-layout';
 import { tellBegin, tellEnd } from './sessions-peers';
-import { countedPrefix } from './sessions-prefixes';
 import { noteReturn } from './sessions-returns';
+import {
+  anchorStep,
+  BLOCKS_MIN,
+  disagreement,
+  hashAt,
+  isNamed,
+  nameHash,
+  soughtBlocks,
+  soughtByHeader,
+  soughtSession,
+} from './sessions-sought';
 
-/** Anchors stand at multiples of so many tokens, or of a block: a look at a prompt probes these. */
-const ANCHOR_TOKENS: u32 = 64;
-/** A prompt with fewer blocks has no session, and a beginning with fewer is not counted as shared. */
-const BLOCKS_MIN: u32 = 2;
 /** Bound on the tokens of one request without a session: sums stay far from 32 bits. */
 const OTHER_MAX: u32 = 1 << 24;
-
-/** Session that the prompt of this decision, or its header, belongs to, 0 = none. Scratch of one decision. */
-let sought: u32 = 0;
-/** Blocks of the prompt up to its anchor, 0 = the header alone says so. */
-let soughtBlocks: u32 = 0;
-/** Hash by which it was found: of its anchor, or of its header. */
-let soughtHash: u64 = 0;
-/** Counter of what its header and the prompt disagree on, SESSION_COUNTERS = nothing. */
-let disagreement: u32 = SESSION_COUNTERS;
 
 /** Charges of this thread stand for requests of peers. For simulations, in which a peer's load is charged. */
 let ofPeers: bool = false;
@@ -97,96 +87,6 @@ let ofPeers: bool = false;
 export function chargesOfPeers(peers: u32): void {
   if (ASSERTIONS) assert(peers <= 1, 'charges are of peers or not');
   ofPeers = peers != 0;
-}
-
-function hashAt(block: u32): u64 {
-  return load<u64>(HASHES + ((<usize>block) << 3));
-}
-
-/** Blocks from one anchor to the next, a power of 2. */
-function anchorStep(): u32 {
-  const size = request().blockTokens;
-  let step: u32 = 1;
-  while (size != 0 && step * size < ANCHOR_TOKENS) step <<= 1;
-  return step;
-}
-
-/** Looks for the session of the prompt in HASHES, and of its header. Takes no lock. */
-export function seekSession(blocks: u32): void {
-  const small = request().promptTokens < sessionsHead().smallTokens;
-  sought = small || blocks < BLOCKS_MIN ? 0 : sessionOf(HASHES, blocks, anchorStep());
-  soughtBlocks = anchoredBlocks();
-  soughtHash = sought == 0 ? 0 : hashAt(soughtBlocks - 1);
-  disagreement = SESSION_COUNTERS;
-  const name = nameHash();
-  if (name != 0 && !small && blocks >= BLOCKS_MIN && !isNamed(sought, name)) seekNamed(name);
-}
-
-/** Hash of the name that the headers give the session, for this model; 0 = none. */
-function nameHash(): u64 {
-  const name = namedSession().name;
-  if (name == 0) return 0;
-  const hash = (name ^ request().adapter) * 0x9e3779b97f4a7c15;
-  return hash == 0 ? 1 : hash;
-}
-
-function isNamed(entry: u32, name: u64): bool {
-  return entry != 0 && (sessionAt(entry).ages & IS_NAMED) != 0 && sessionAt(entry).earlyAnchor == name;
-}
-
-/** Looks by a header where the prompt goes on from no session with it. */
-function seekNamed(name: u64): void {
-  const byPrompt = sought;
-  const named = anchorOf(name);
-  if (named != 0) {
-    disagreement = byPrompt == 0 && !hasTurn(sessionAt(named)) ? SESSIONS_REWRITTEN : SESSIONS_MERGED;
-    if (hasTurn(sessionAt(named))) {
-      // A turn of it is in flight: this one is of another conversation under the same header.
-      if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) sought = 0;
-      return;
-    }
-    sought = named;
-    soughtBlocks = 0;
-    soughtHash = name;
-  } else if (byPrompt != 0 && (sessionAt(byPrompt).ages & IS_NAMED) != 0) {
-    if (hasTurn(sessionAt(byPrompt))) return;
-    // Another header names the session that the prompt goes on from, or it is the same prompt of another client.
-    if (request().blocks > soughtBlocks) disagreement = SESSIONS_RENAMED;
-    sought = 0;
-  }
-}
-
-/** The session that was found, if it is still known by the same. @returns 0 when there is none */
-export function soughtSession(): u32 {
-  if (sought == 0) return 0;
-  const session = sessionAt(sought);
-  const isSame = session.anchor == soughtHash || session.earlyAnchor == soughtHash;
-  return session.state != 0 && isSame ? sought : 0;
-}
-
-/** Slot of the last turn of that session, -1 = there is none, its endpoint is gone, or a turn of it is in flight. */
-export function soughtHome(): i32 {
-  const entry = sessionsOn() ? soughtSession() : 0;
-  if (entry == 0 || hasTurn(sessionAt(entry))) return -1;
-  const home = sessionAt(entry).home;
-  return home == NO_HOME ? -1 : <i32>home;
-}
-
-/** Whether the header alone led to it. */
-export function soughtByHeader(): bool {
-  return sought != 0 && soughtBlocks == 0;
-}
-
-/** Word by which a wait slot remembers that session, 0 = none. */
-export function soughtWord(): u64 {
-  return soughtSession() == 0 ? 0 : anchorWordOf(soughtHash, sought);
-}
-
-/** Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none. */
-export function countedBeginning(used: u32): u64 {
-  let blocks: u32 = 0;
-  for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedHere(slot));
-  return blocks == 0 ? 0 : hashAt(blocks - 1);
 }
 
 /** A prompt so small that it is nobody's turn: chat, which passes at once. */
@@ -209,76 +109,9 @@ function slotIsCurrent(entry: LedgerEntry): bool {
   return column.u32(COLUMN_GENERATION, entry.slot) == entry.slotGeneration;
 }
 
-/**
- * Blocks of a new session's prompt that others have too: those that the endpoint holds already. A beginning that is
- * nearly as long as one that was shared before is that one: what both have behind it is chance.
- */
-function sharedBlocks(slot: u32): u32 {
-  const held = heldBlocks(slot);
-  if (held < BLOCKS_MIN) return 0;
-  let best: u32 = 0;
-  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
-    const length = load<u32>(sharedLength(i));
-    if (length <= held && length > best) best = length;
-  }
-  return best >= held - (held >> 2) ? best : held;
-}
-
-/** @param fork whether others go on from it now */
-function rememberLength(blocks: u32, slot: u32, fork: bool): void {
-  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) if (load<u32>(sharedLength(i)) == blocks) return;
-  // A beginning that is most of the prompt, and that nobody was seen to share: a history that its client has changed.
-  const isMost = !fork && nameHash() == 0 && blocks * 2 > request().blocks;
-  if (isMost && countedPrefix(hashAt(blocks - 1), slot) == 0) sessionsCount(SESSIONS_REWRITTEN, 1);
-  const head = sessionsHead();
-  store<u32>(sharedLength(head.lengths), blocks);
-  head.lengths = (head.lengths + 1) % SHARED_LENGTHS;
-}
-
-/** Blocks of the longest beginning of the prompt, of `most` at most, that other sessions on the endpoint share. */
-function countedBlocks(slot: u32, most: u32): u32 {
-  let best: u32 = 0;
-  for (let i: u32 = 0; i < SHARED_LENGTHS; i++) {
-    const length = load<u32>(sharedLength(i));
-    if (length > best && length <= most && countedPrefix(hashAt(length - 1), slot) != 0) best = length;
-  }
-  return best;
-}
-
-/** Blocks of the prompt that an endpoint holds. */
-function heldBlocks(slot: u32): u32 {
-  return min(load<u32>(MATCH + slotOffset(slot)), request().blocks);
-}
-
-/** Whether the session that was found has a turn in flight on the endpoint, which holds what this prompt has of it. */
-function forksOn(slot: u32): bool {
-  const fork = soughtSession();
-  return fork != 0 && hasTurn(sessionAt(fork)) && sessionAt(fork).home == slot && heldBlocks(slot) >= soughtBlocks;
-}
-
-/** Blocks of the longest beginning of the prompt that an endpoint holds and its sessions share. */
-function countedHere(slot: u32): u32 {
-  const held = heldBlocks(slot);
-  if (held < BLOCKS_MIN) return 0;
-  return countedPrefix(hashAt(held - 1), slot) != 0 ? held : countedBlocks(slot, held);
-}
-
-/** Blocks of the prompt of this decision that sessions of an endpoint have in use already. */
-export function usedBlocks(slot: u32): u32 {
-  return max(countedHere(slot), forksOn(slot) ? soughtBlocks : 0);
-}
-
-/** What a session shares on an endpoint begins with what others share there. */
-function nestSession(entry: u32, slot: u32): void {
-  const session = sessionAt(entry);
-  const blocks = session.shared / max<u32>(request().blockTokens, 1);
-  const within = blocks < BLOCKS_MIN || blocks > request().blocks ? 0 : countedBlocks(slot, blocks - 1);
-  if (within != 0) sessionNest(entry, hashAt(within - 1));
-}
-
 /** Counts what the turn of a known session finds in the cache, and what it has to compute again and why. */
 function countReturn(session: Session, slot: u32, uncached: u32, now: f64): void {
-  sessionsCount(nameHash() != 0 && isNamed(sought, nameHash()) ? SESSIONS_NAMED : SESSIONS_RECOGNISED, 1);
+  sessionsCount(nameHash() != 0 && isNamed(soughtSession(), nameHash()) ? SESSIONS_NAMED : SESSIONS_RECOGNISED, 1);
   const before = session.own + session.shared;
   const prompt = request().promptTokens;
   const added = prompt > before ? prompt - before : 0;

@@ -21,6 +21,7 @@ import {
   waitSlotAt,
   waitSlotMaskAddress,
 } from '../gate/layout';
+import { countedBeginning } from '../gate/sessions-beginnings';
 import { noteLook } from '../gate/sessions-found';
 import { sessionsHead, sessionsHold, sessionsOn } from '../gate/sessions-layout';
 import {
@@ -38,7 +39,7 @@ import {
   sessionsLook,
   sessionsLookAgain,
 } from '../gate/sessions-room';
-import { countedBeginning, soughtWord } from '../gate/sessions-turns';
+import { soughtWord } from '../gate/sessions-sought';
 import { waitSlotLocked } from '../gate/wait-slots';
 import { endProbe } from '../load/ejection';
 import { releaseEntry } from '../load/ledger';

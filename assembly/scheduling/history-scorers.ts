@@ -3,7 +3,7 @@
 // Owns: the thread's KEYS and SCORE columns, written by its own thread; changes the histories (load/cold-prompts.ts,
 // load/adapters.ts) under the commit lock, in the same step as the charge.
 import { slotOffset } from '../columns/column';
-import { soughtHome } from '../gate/sessions-turns';
+import { soughtHome } from '../gate/sessions-sought';
 import { adapterScore, adapterSent } from '../load/adapters';
 import { coldRanks, coldSent } from '../load/cold-prompts';
 import { isShownAdapter } from '../load/shown-adapters';
