@@ -2,8 +2,7 @@
 //
 // Owns: the anchor table of REGION_SESSIONS. Written under the commit lock, read by anyone: a word holds the upper bits
 // of a hash together with the entry's number, so a reader sees both or neither. The mask of a bucket says which hashes
-// may be in it. A chain hash stands for all blocks up
-// to its own, so one equal hash is an equal beginning.
+// may be in it. A chain hash stands for all blocks up to its own, so one equal hash is an equal beginning.
 import { ASSERTIONS } from '../assertions';
 import { isMapped } from '../preconditions';
 import {

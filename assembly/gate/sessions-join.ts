@@ -9,11 +9,9 @@ import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockRelease } from '../lock';
-import { SLOTS } from '../memory';
-import { isTime } from '../preconditions';
-import { sessionBegin, sessionPut, sessionsForgotten, sessionTake } from './sessions';
+import { forgetBeyondCache, sessionBegin, sessionPut, sessionTake } from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
-import { cacheTokens, notePick } from './sessions-hosts';
+import { notePick } from './sessions-hosts';
 import {
   HAS_RETURNED,
   IS_NAMED,
@@ -24,12 +22,10 @@ import {
   SESSION_LAPSED,
   SESSION_LISTED,
   SESSION_RUNNING,
-  SESSIONS_FORGOTTEN,
   SESSIONS_NEWEST,
   Session,
   sessionAt,
   sessionsColumn,
-  sessionsCount,
   sessionsHead,
   sessionsOn,
   WAS_FORGOTTEN,
@@ -43,6 +39,7 @@ import {
   SessionNews,
   sessionNewsAt,
 } from './sessions-news';
+import { checkTold } from './sessions-peers';
 
 const SHORT: u32 = 20;
 /** Sessions used later, in the list of an endpoint, behind which the place of one that is told is not looked for. */
@@ -130,8 +127,7 @@ function learn(news: SessionNews, tag: u32, now: f64): bool {
   if (entry == 0) return false;
   notePick(news.slot, true);
   put(entry, news, (news.peer == 0 ? tag : news.peer) | PEER_TAG, time);
-  const capacity = cacheTokens(news.slot);
-  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(news.slot, <u32>capacity));
+  forgetBeyondCache(news.slot);
   return true;
 }
 
@@ -143,11 +139,8 @@ function learn(news: SessionNews, tag: u32, now: f64): bool {
  */
 export function sessionImport(tag: u32, now: f64): u32 {
   const news = sessionNewsAt(SESSION_NEWS);
-  if (ASSERTIONS) assert((tag & PEER_TAG) == 0, 'the tag of a peer has 31 bits');
+  checkTold(news, tag, now);
   if (ASSERTIONS) assert((news.peer & PEER_TAG) == 0, 'the tag of a peer has 31 bits');
-  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
-  if (ASSERTIONS) assert(news.slot < SLOTS, 'the slot is one of the pool');
-  if (ASSERTIONS) assert(news.shared <= news.tokens, 'what is shared is a part of the tokens');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const head = sessionsHead();
   if (now > head.clock) head.clock = now;

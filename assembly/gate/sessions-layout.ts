@@ -1,11 +1,10 @@
 // Layout of the sessions: chains of prompts each of which begins with the one before, and what they hold on endpoints.
 //
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
-// each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), a mask of each of
-// its buckets (4 bytes), SESSION_PREFIXES counted
-// prefixes (24 bytes each), REQUESTS turns (16 bytes each), SESSION_COLUMNS columns of SLOTS cells, and the news for
-// peers (sessions-news.ts). All is written under the commit lock; the anchor table is read without one. A region of
-// zeros is a valid one without sessions.
+// each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), a mask of each of its
+// buckets (4 bytes), SESSION_PREFIXES counted prefixes (24 bytes each), REQUESTS turns (16 bytes each),
+// SESSION_COLUMNS columns of SLOTS cells, and the news for peers (sessions-news.ts). All is written under the commit
+// lock; the anchor table is read without one. A region of zeros is a valid one without sessions.
 import { ASSERTIONS } from '../assertions';
 import { slotOffset } from '../columns/column';
 import { REQUESTS, SLOTS } from '../memory';

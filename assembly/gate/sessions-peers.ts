@@ -15,9 +15,9 @@ import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { isTime } from '../preconditions';
-import { sessionBegin, sessionEnd, sessionLapse, sessionsForgotten, sessionTake } from './sessions';
+import { forgetBeyondCache, sessionBegin, sessionEnd, sessionLapse, sessionTake } from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
-import { cacheTokens, notePick } from './sessions-hosts';
+import { notePick } from './sessions-hosts';
 import {
   IS_NAMED,
   isElsewhere,
@@ -25,7 +25,6 @@ import {
   NO_HOME,
   PEER_TAG,
   SESSION_RUNNING,
-  SESSIONS_FORGOTTEN,
   SESSIONS_UNCOUNTED,
   Session,
   sessionAt,
@@ -164,8 +163,15 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
     sessionEnd(entry, now);
     if (turns != 0) session.turns = turns;
   }
-  const capacity = cacheTokens(news.slot);
-  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(news.slot, <u32>capacity));
+  forgetBeyondCache(news.slot);
+}
+
+/** Asserts what holds of a record that a peer tells. */
+export function checkTold(news: SessionNews, tag: u32, now: f64): void {
+  if (ASSERTIONS) assert((tag & PEER_TAG) == 0, 'the tag of a peer has 31 bits');
+  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
+  if (ASSERTIONS) assert(news.slot < SLOTS, 'the slot is one of the pool');
+  if (ASSERTIONS) assert(news.shared <= news.tokens, 'what is shared is a part of the tokens');
 }
 
 /**
@@ -175,10 +181,7 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
  */
 export function sessionsHear(tag: u32, now: f64): u32 {
   const news = sessionNewsAt(SESSION_NEWS);
-  if (ASSERTIONS) assert((tag & PEER_TAG) == 0, 'the tag of a peer has 31 bits');
-  if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
-  if (ASSERTIONS) assert(news.slot < SLOTS, 'the slot is one of the pool');
-  if (ASSERTIONS) assert(news.shared <= news.tokens, 'what is shared is a part of the tokens');
+  checkTold(news, tag, now);
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
   const head = sessionsHead();
   if (now > head.clock) head.clock = now;

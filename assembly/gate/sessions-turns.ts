@@ -12,13 +12,13 @@ import { entryAt, isCharged, LedgerEntry } from '../load/ledger-entries';
 import { REQUESTS, SLOTS } from '../memory';
 import { DECIDE_SESSION_ENDS, request } from '../request-area';
 import {
+  forgetBeyondCache,
   sessionBegin,
   sessionEnd,
   sessionFree,
   sessionGrow,
   sessionNest,
   sessionShare,
-  sessionsForgotten,
   sessionsKeptEnds,
   sessionsOtherBegins,
   sessionsOtherEnds,
@@ -41,7 +41,6 @@ import {
   SESSIONS_AGAIN_LOST,
   SESSIONS_AGAIN_MOVED,
   SESSIONS_ENDED,
-  SESSIONS_FORGOTTEN,
   SESSIONS_FORKED,
   SESSIONS_NAMED,
   SESSIONS_NEW,
@@ -92,11 +91,6 @@ export function chargesOfPeers(peers: u32): void {
 /** A prompt so small that it is nobody's turn: chat, which passes at once. */
 export function isSmall(prompt: u32, slot: u32): bool {
   return <f32>prompt < sessionsHead().small * cacheTokens(slot);
-}
-
-function forget(slot: u32): void {
-  const capacity = cacheTokens(slot);
-  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(slot, <u32>capacity));
 }
 
 function tick(now: f64): f64 {
@@ -226,7 +220,7 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
     anchorSession(entry);
     tellBegin(entry, before);
   }
-  forget(slot);
+  forgetBeyondCache(slot);
 }
 
 /** Notes the session of a turn that begins, and what its header says otherwise. */
@@ -276,7 +270,7 @@ export function turnEnds(index: u32): void {
     if (turn.kind == TURN_KEPT) sessionsKeptEnds(entry.slot, turn.tokens);
     else sessionsOtherEnds(entry.slot, turn.tokens);
   }
-  if (slotIsCurrent(entry)) forget(entry.slot);
+  if (slotIsCurrent(entry)) forgetBeyondCache(entry.slot);
 }
 
 /** An entry is about to be charged to another slot: another endpoint computes all of it. */
@@ -292,7 +286,7 @@ export function turnMoves(index: u32, to: u32): void {
     sessionEnd(turn.session, now);
     sessionBegin(turn.session, to, turn.tokens, 0, 0, index + 1, now);
   }
-  forget(to);
+  forgetBeyondCache(to);
 }
 
 /** Ends the turns of which a dead thread left one half only, and counts the other requests again. */

@@ -17,7 +17,7 @@ import { SLOTS } from '../memory';
 import { isSlot } from '../preconditions';
 import { setAnchors } from './sessions-anchors';
 import { tenths } from './sessions-found';
-import { hostsSessions } from './sessions-hosts';
+import { cacheTokens, hostsSessions } from './sessions-hosts';
 import {
   addToSessionsColumn,
   IS_NAMED,
@@ -30,6 +30,7 @@ import {
   SESSION_LAPSED,
   SESSION_LISTED,
   SESSION_RUNNING,
+  SESSIONS_FORGOTTEN,
   SESSIONS_LISTED_TOKENS,
   SESSIONS_NEWEST,
   SESSIONS_OLDEST,
@@ -41,6 +42,7 @@ import {
   Session,
   sessionAt,
   sessionsColumn,
+  sessionsCount,
   sessionsHead,
   setSessionsColumn,
   setTokensLeft,
@@ -362,6 +364,12 @@ export function sessionsForgotten(slot: u32, capacity: u32): u32 {
     count++;
   }
   return count;
+}
+
+/** Lapses and counts the sessions that an engine has forgotten beyond its cache, where its size is known. */
+export function forgetBeyondCache(slot: u32): void {
+  const capacity = cacheTokens(slot);
+  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(slot, <u32>capacity));
 }
 
 /** An endpoint is gone, and all that was on it: its idle sessions lapse, and none has its home there. */
