@@ -152,7 +152,7 @@ export const chapters: readonly Chapter[] = [
     'Behind a gateway',
     'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, and with one ' +
       'that gets no bodies of answers, and through `pointsman gateway`. Client, gateway, picker and server share the ' +
-      'cores.',
+      'cores; the picker has just started, so that its first rows hold code that is being compiled.',
     (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
   ),
   report(
