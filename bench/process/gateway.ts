@@ -44,22 +44,31 @@ type Counted = Readonly<Record<string, number>>;
 export async function gatewayFigures(command: readonly string[], seconds: number, note: Note): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-gateway-'));
   const server = spawn(process.execPath, [SERVER], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const [port] = (await once(server.stdout, 'data')) as [Buffer];
-  const serverPort = Number(port.toString());
-  const endpoints = Array.from({ length: ENDPOINTS }, (_, i) => ({
-    ...{ name: `server-${i}`, address: `127.0.1.${i + 1}`, port: serverPort, labels: {} },
-  }));
-  const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
-  const picker = await PickerProcess.start(command, writePickerFiles(folder, text, endpoints), ENDPOINTS, FLAGS);
+  let picker: PickerProcess | undefined;
   try {
+    const serverPort = Number(await firstWords(server, 'the model server'));
+    const endpoints = Array.from({ length: ENDPOINTS }, (_, i) => ({
+      ...{ name: `server-${i}`, address: `127.0.1.${i + 1}`, port: serverPort, labels: {} },
+    }));
+    const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
+    picker = await PickerProcess.start(command, writePickerFiles(folder, text, endpoints), ENDPOINTS, FLAGS);
     const binary = findEnvoy();
     if (binary !== undefined) await envoyFigures(binary, picker, serverPort, command === OWN_COMMAND, seconds, note);
     if (command === OWN_COMMAND) await ownGatewayFigures(picker, seconds, note);
   } finally {
-    picker.stop();
+    picker?.stop();
     server.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** What a process says first, when it is ready. @throws when it ends before */
+async function firstWords(child: ChildProcess, name: string): Promise<string> {
+  const ended = once(child, 'close').then(() => {
+    throw new Error(`${name} ended before it was ready`);
+  });
+  const [words] = (await Promise.race([once(child.stdout!, 'data'), ended])) as [Buffer];
+  return words.toString();
 }
 
 /** @param whole with the rows in which no picker takes part, and those of other modes */
@@ -128,7 +137,7 @@ async function ownGatewayFigures(picker: PickerProcess, seconds: number, note: N
   const flags = [`--port=${port}`, `--picker=127.0.0.1:${picker.port}`];
   const gateway = spawn(process.execPath, [PROGRAM, 'gateway', ...flags], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
-    await once(gateway.stdout, 'data');
+    await firstWords(gateway, 'the gateway');
     await chats('pointsman gateway and picker', port!, { gateway: pidOf(gateway), picker: picker.pid }, seconds, note);
   } finally {
     gateway.kill('SIGKILL');
