@@ -38,10 +38,10 @@ const STANDING_WAIT_MS = 200;
 /** Age at which a new request is refused in an overload, beyond the length of a turn. */
 const OVERLOAD_WAIT_MS = 60;
 /**
- * A queue that has grown in 0.4 of the last 0.5 s is that of an overload: stalls of a thread at 0.7 times its capacity
- * are over by then. From 0.1 s on the newest work goes first, in case that it is one.
+ * A queue that has grown in 0.2 of the last 0.25 s is that of an overload: stalls of a warm thread at 0.7 times its
+ * capacity are over by then. From 0.05 s on the newest work goes first, in case that it is one.
  */
-const WINDOWS = { windowMs: 50, suspectWindows: 2, overloadWindows: 8, latestWindows: 10 };
+const WINDOWS = { windowMs: 25, coldWork: 2_048, suspectWindows: 2, overloadWindows: 8, latestWindows: 10 };
 /**
  * Bounds on the requests that wait then, by number and by their time: less than one turn serves, since the sockets hold
  * the next ones. Waiting requests survive garbage collections: with 600 of them a request costs 1.5 times as much as

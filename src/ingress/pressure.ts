@@ -3,6 +3,8 @@ export interface PressureOptions {
   readonly calmMs: number;
   /** Length of the windows in which the growth of the queue is looked at, in milliseconds. */
   readonly windowMs: number;
+  /** Work of a thread that has just begun, until which its windows are `COLD_LENGTH` times as long. */
+  readonly coldWork: number;
   /** Growing windows in a row from which on it may be an overload. */
   readonly suspectWindows: number;
   /** Growing windows from which on it is one, of so many latest ones over which the queue has become longer. */
@@ -12,6 +14,8 @@ export interface PressureOptions {
 
 /** Part of the work of a window that may be refused, or be left to the next window, without being pressure. */
 const SPARE_PART = 1 / 20;
+/** Code that is not compiled yet serves less than it will: its queue is given more time to become shorter. */
+const COLD_LENGTH = 2;
 /**
  * In an overload the queue may grow for a moment in each of these intervals, as far as a wait that is none: a fixed
  * number of callers who wait for their answers is served then, and the overload is over. It is long enough for a calm
@@ -37,6 +41,9 @@ export class Pressure {
   #leastWaiting = 0;
   #taken = 0;
   #refused = 0;
+  #windowMs: number;
+  /** Work that is still to be taken until the thread counts as warm. */
+  #coldWork: number;
   /** Growing windows in a row. */
   #grown = 0;
   /** Growth of the latest windows beyond the spare part, as a ring; 0 = there was no pressure then. */
@@ -48,6 +55,8 @@ export class Pressure {
 
   constructor(options: PressureOptions) {
     this.#options = options;
+    this.#windowMs = options.windowMs * COLD_LENGTH;
+    this.#coldWork = options.coldWork;
     this.#growth = new Array<number>(options.latestWindows).fill(0);
   }
 
@@ -65,7 +74,7 @@ export class Pressure {
       this.#pressedAt = at;
     }
     this.#leastWaiting = Math.min(this.#leastWaiting, waiting);
-    if (at - this.#windowAt >= this.#options.windowMs) this.#nextWindow(at, waiting, behindSince);
+    if (at - this.#windowAt >= this.#windowMs) this.#nextWindow(at, waiting, behindSince);
   }
 
   /** Counts work that was not refused. */
@@ -128,6 +137,8 @@ export class Pressure {
     // A queue that was empty is none that stands.
     if (this.#leastWaiting === 0 && !isRefusing && !isBehind) this.#growth.fill(0);
     this.#note(isPressed ? Math.max(growth, isBehind ? 1 : growth) : 0);
+    this.#coldWork -= this.#taken;
+    if (this.#coldWork <= 0) this.#windowMs = this.#options.windowMs;
     this.#windowAt = at;
     this.#windowWaiting = waiting;
     this.#leastWaiting = waiting;

@@ -4,6 +4,7 @@ import { TurnBudget, type TurnBudgetOptions } from '../../dist/src/ingress/turn-
 const COSTS = { read: 0.004, serve: 0.011, answer: 0.007, refuse: 0.0013 };
 const CAPACITY = 1 / (COSTS.read + COSTS.serve + COSTS.answer);
 const SOCKETS = 4;
+const COLD_COST = 3;
 /** As `TURN_MS` of limits.ts. */
 const TURN_MS = 1;
 
@@ -16,14 +17,17 @@ export interface Traffic {
   readonly stallMs?: number;
   /** Cost of everything, as a multiple. */
   readonly slowness?: number;
+  /** Milliseconds at the begin in which everything costs `COLD_COST` times as much: code is not compiled yet. */
+  readonly coldMs?: number;
 }
 
 export interface Outcome {
   readonly refused: number;
   /** Served in time, of what the thread can serve. */
   readonly share: number;
-  /** Age of the served at their answer in milliseconds, the oldest 1 %. */
+  /** Age of the served at their answer in milliseconds, the oldest 1 %; and of the refused. */
   readonly p99: number;
+  readonly refusedP99: number;
 }
 
 interface Socket {
@@ -36,7 +40,8 @@ interface Socket {
 /** An event loop with a turn budget and sockets, in its own time: requests come evenly, and nothing else runs. */
 export class LoopModel {
   readonly #budget: TurnBudget;
-  readonly #costs: typeof COSTS;
+  readonly #warmCosts: typeof COSTS;
+  readonly #coldCosts: typeof COSTS;
   readonly #sockets: Socket[] = Array.from({ length: SOCKETS }, () => ({ unread: [], arrivedAt: 0, isBehind: false }));
   readonly #traffic: Traffic;
   readonly #everyMs: number;
@@ -47,20 +52,15 @@ export class LoopModel {
   #lastTurnAt = 0;
   #sent = 0;
   #dueAt = 0;
-  #refused = 0;
+  readonly #refusedAges: number[] = [];
   #isDisturbed = false;
 
   constructor(traffic: Traffic, options: Omit<TurnBudgetOptions, 'now' | 'recent' | 'defer'>) {
     const { slowness = 1, load } = traffic;
     this.#traffic = traffic;
     this.#everyMs = slowness / (CAPACITY * load);
-    const { read, serve, answer, refuse } = COSTS;
-    this.#costs = {
-      read: read * slowness,
-      serve: serve * slowness,
-      answer: answer * slowness,
-      refuse: refuse * slowness,
-    };
+    this.#warmCosts = times(COSTS, slowness);
+    this.#coldCosts = times(this.#warmCosts, COLD_COST);
     const now = (): number => this.#clock;
     this.#budget = new TurnBudget({ ...options, now, recent: now, defer: (run) => this.#deferred.push(run) });
   }
@@ -68,9 +68,16 @@ export class LoopModel {
   run(): Outcome {
     const { ms, slowness = 1 } = this.#traffic;
     while (this.#clock < ms || this.#sockets.some(({ unread }) => unread.length > 0)) this.#turn();
-    const ages = this.#ages.sort((a, b) => a - b);
-    const share = ages.length / ((CAPACITY / slowness) * ms);
-    return { refused: this.#refused, share, p99: ages[Math.trunc(0.99 * (ages.length - 1))] ?? 0 };
+    const share = this.#ages.length / ((CAPACITY / slowness) * ms);
+    return { refused: this.#refused, share, p99: p99(this.#ages), refusedP99: p99(this.#refusedAges) };
+  }
+
+  get #costs(): typeof COSTS {
+    return this.#clock < (this.#traffic.coldMs ?? 0) ? this.#coldCosts : this.#warmCosts;
+  }
+
+  get #refused(): number {
+    return this.#refusedAges.length;
   }
 
   #turn(): void {
@@ -122,17 +129,17 @@ export class LoopModel {
   #take(socket: Socket, sentAt: number): void {
     const { read, answer, refuse } = this.#costs;
     if (Number.isNaN(sentAt)) this.#clock += answer;
-    else if (this.#budget.refuses(socket.arrivedAt)) this.#refuse(refuse);
+    else if (this.#budget.refuses(socket.arrivedAt)) this.#refuse(refuse, sentAt);
     else {
       this.#clock += read;
       const work = {
         isWaiting: true,
         begin: () => this.#serve(socket, sentAt),
-        expire: () => this.#refuse(refuse),
+        expire: () => this.#refuse(refuse, sentAt),
       };
       const entered = this.#budget.enter(work, socket.arrivedAt);
       if (entered === 'now') this.#serve(socket, sentAt);
-      else if (entered === 'refused') this.#refuse(refuse);
+      else if (entered === 'refused') this.#refuse(refuse, sentAt);
     }
   }
 
@@ -142,8 +149,17 @@ export class LoopModel {
     this.#answers.push({ socket, at: this.#clock + 0.5 });
   }
 
-  #refuse(cost: number): void {
+  #refuse(cost: number, sentAt: number): void {
     this.#clock += cost;
-    this.#refused++;
+    this.#refusedAges.push(this.#clock - sentAt);
   }
+}
+
+function times(costs: typeof COSTS, factor: number): typeof COSTS {
+  const { read, serve, answer, refuse } = costs;
+  return { read: read * factor, serve: serve * factor, answer: answer * factor, refuse: refuse * factor };
+}
+
+function p99(ages: number[]): number {
+  return ages.sort((a, b) => a - b)[Math.trunc(0.99 * (ages.length - 1))] ?? 0;
 }

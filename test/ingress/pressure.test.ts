@@ -7,13 +7,12 @@ const NOT_BEHIND = Number.POSITIVE_INFINITY;
 /** New work that comes once a window of 10 ms. */
 class Arrivals {
   clock = 1_000;
-  readonly pressure = new Pressure({
-    calmMs: 40,
-    windowMs: 10,
-    suspectWindows: 2,
-    overloadWindows: 3,
-    latestWindows: 4,
-  });
+  readonly pressure: Pressure;
+
+  constructor(coldWork = 0) {
+    const windows = { suspectWindows: 2, overloadWindows: 3, latestWindows: 4 };
+    this.pressure = new Pressure({ calmMs: 40, windowMs: 10, coldWork, ...windows });
+  }
 
   /**
    * @param waits what waits in each window: all of it is long
@@ -36,6 +35,14 @@ class Arrivals {
 describe('pressure', () => {
   it('a queue that grows in three windows behind the first long wait is an overload', () => {
     expect(new Arrivals().windows([10, 20, 30, 40])).toEqual([false, false, false, true]);
+  });
+
+  it('a thread that has taken no 100 requests yet has windows of twice the length', () => {
+    const waits = [10, 20, 30, 40, 50, 60, 70, 80];
+    expect(new Arrivals(100).windows(waits)).toEqual([false, false, false, false, false, false, true, true]);
+    const warm = new Arrivals(100);
+    warm.windows([0, 0], { taken: 100, isLong: false });
+    expect(warm.windows(waits.slice(0, 5))).toEqual([false, false, false, true, true]);
   });
 
   it('a queue that grows in two windows may be that of an overload, until it is one or shrinks', () => {

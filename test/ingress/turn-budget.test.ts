@@ -16,7 +16,7 @@ class Loop {
       waitMsMax: 100,
       standingWaitMs: 20,
       overloadWaitMs: 16,
-      windows: { windowMs: 5, suspectWindows: 2, overloadWindows, latestWindows: overloadWindows },
+      windows: { windowMs: 5, coldWork: 0, suspectWindows: 2, overloadWindows, latestWindows: overloadWindows },
       shortQueue: 4,
       shortQueueMs,
       lightMax,
