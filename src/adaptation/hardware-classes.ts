@@ -112,11 +112,15 @@ export class HardwareClasses {
   }
 }
 
-/** Moves the anchors of an estimator to another's coefficients; one without observations takes them over. */
+/**
+ * Moves the anchors of an estimator to another's coefficients; one without observations takes them over. Errors are
+ * relative to the larger of anchor and own coefficient: beside a small anchor a large one would count as far off.
+ */
 function drawTo(ridge: AnchoredRidge, whole: AnchoredRidge, speed: number): void {
   const anchors = Array.from(whole.theta, (value) => value * speed);
+  const own = ridge.theta;
   ridge.drawTo(
     anchors,
-    anchors.map((value) => DRAWN / Math.max(value, DRAWN_MIN_MS) ** 2),
+    anchors.map((value, term) => DRAWN / Math.max(value, own[term]!, DRAWN_MIN_MS) ** 2),
   );
 }

@@ -32,8 +32,8 @@ describe('hardware classes', () => {
     const model = taught(BOTH);
     for (const [slot, world] of BOTH.entries()) {
       const own = coefficientsOf(model, slot);
-      // The class with slow prefills is learned 11 to 13 % too short, by seed, and more samples do not mend it.
-      expect(off(own.prefillMsPerKiloToken, world.prefillMs)).toBeLessThan(0.13);
+      // The class with slow prefills is learned 5 to 6 % too short, by seed: it is drawn to the pool.
+      expect(off(own.prefillMsPerKiloToken, world.prefillMs)).toBeLessThan(0.07);
       expect(off(own.stepMs, world.stepMs)).toBeLessThan(0.05);
       expect(model.costsOf(slot).speed).toBe(1);
     }
