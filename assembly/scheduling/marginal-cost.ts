@@ -14,8 +14,10 @@
 //   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
 //        C is unknown · x = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
 //   v  = 6 max(0, f - 0.7)² + (1 + W) x/2 clamp((own KV usage - 0.85)/0.1, 0, 1)
-//   cost = s (θ0 + c q + w W)/T             own first output
+//   b  = s c (q + u), ms of prefill before the endpoint then · λ = n/(O step), requests that come there per ms
+//   cost = s (θ0 + 2 c q + w W)/T           own first output
 //        + c u (s + σ - 1) μ/(1 - ρ)/T      its prefill, the queue and the evictions that it causes
+//        + 2 λ b s c u/T                    the wait of requests that come while that prefill goes on
 //        + s n c u/(O P')                   stall of n running outputs by its prefill
 //        + step/P' + s n g ΔK/P'            own output, slower steps of the n others
 //        + (max(0, n + 1 - slots)/slots + v) O step/T        beyond what runs at once, or what the KV cache holds
@@ -27,7 +29,9 @@
 // of the candidates, alike on fast and slow ones: a copy of a prompt takes the same memory everywhere, and σ - 1 goes
 // with the pool's c. An endpoint's own memory counts in v, in units of O step: the time after which a running request
 // frees its blocks. A request that finds none waits for it behind W others; one that takes the last preempts another.
-// 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
+// A wait behind prefill counts twice, the own one (2 c q) and that of others (2 λ b): an endpoint whose outputs end
+// together looks cheap, and requests that gather there are the slowest first outputs of the pool.
+// 2, 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
@@ -69,6 +73,10 @@ export const SLOT_TOKENS: f32 = 130;
 /** Unit of K. */
 export const KV_TOKENS: f32 = 1e5;
 const BUSY_MAX: f32 = 0.5;
+/** Price of a wait behind prefill, in its time. */
+const WAIT_PRICE: f32 = 2;
+/** Lower bound of the time that a request's output takes, ms. */
+const OUTPUT_MS_MIN: f32 = 1;
 
 /** Means of the known waiting counts and KV usages of the candidates, 0 when none is known. */
 let meanWaiting: f32 = 0;
@@ -156,6 +164,8 @@ function costs(used: u32, sampled: bool): void {
   const ownToken = wantedTimes().tpot;
   const perFirst = f32x4.splat(<f32>1 / (ownFirst > 0 ? ownFirst : coefficients().firstOutputTarget));
   const perToken = f32x4.splat(<f32>1 / (ownToken > 0 ? ownToken : coefficients().perTokenTarget));
+  const waitPrice = f32x4.splat(WAIT_PRICE);
+  const leastOutput = f32x4.splat(OUTPUT_MS_MIN);
   const leastSlots = f32x4.splat(max<f32>(coefficients().slots, 1));
   const prompt = f32x4.splat(promptTokens());
   const block = f32x4.splat(blockTokens());
@@ -193,9 +203,12 @@ function costs(used: u32, sampled: bool): void {
     const work = f32x4.mul(speed, f32x4.mul(prefill, u));
     const stall = f32x4.mul(f32x4.mul(f32x4.mul(n, work), perOutput), perToken);
     const missed = f32x4.mul(f32x4.add(work, f32x4.mul(scarce, u)), m);
-    const context = f32x4.add(f32x4.mul(missed, perFirst), stall);
+    const ahead = f32x4.mul(waitPrice, f32x4.mul(f32x4.mul(speed, prefill), q));
+    const arrivals = f32x4.div(n, f32x4.pmax(leastOutput, f32x4.mul(output, step)));
+    const followers = f32x4.mul(arrivals, f32x4.add(ahead, f32x4.mul(waitPrice, work)));
+    const context = f32x4.add(f32x4.mul(f32x4.add(missed, f32x4.mul(followers, work)), perFirst), stall);
     const fixed = f32x4.mul(f32x4.mul(speed, base), perFirst);
-    const queue = f32x4.mul(f32x4.mul(f32x4.mul(speed, prefill), q), perFirst);
+    const queue = f32x4.mul(ahead, perFirst);
     const wait = f32x4.mul(f32x4.mul(f32x4.mul(speed, perWaiting), waiting), perFirst);
     const slower = f32x4.mul(f32x4.mul(f32x4.mul(speed, n), growth), added);
     const decode = f32x4.mul(f32x4.add(step, slower), perToken);

@@ -81,10 +81,12 @@ function one(
   const tokens = (e.promptTokens + n * (output / 2 + 130)) / 1e5;
   const added = (prompt + output / 2 + 130) / 1e5;
   const step = s * (stepMs + g * (tokens + added));
-  const own = (s * (baseMs + c * q + given.waitingMs * waiting) + (s * c * u + scarce) * m) / target;
+  const own = (s * (baseMs + 2 * c * q + given.waitingMs * waiting) + (s * c * u + scarce) * m) / target;
+  const arrivals = n / Math.max(1, output * step);
+  const followers = (2 * arrivals * s * c * (q + u) * s * c * u) / target;
   const stall = (s * n * c * u) / (output * perToken);
   const decode = (step + s * n * g * added) / perToken;
   const slots = Math.max(given.slots, e.slotsSeen);
   const turns = Math.max(0, n + 1 - slots) / slots + lacking;
-  return own + stall + decode + (turns * output * step) / target;
+  return own + followers + stall + decode + (turns * output * step) / target;
 }

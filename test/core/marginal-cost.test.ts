@@ -212,6 +212,16 @@ describe('marginal-cost-scorer', () => {
     expect(scores([0, 2.5, 5, 10], 550)).toEqual(expected);
   });
 
+  it('marginal-cost-scorer sends no further prompt where prefill has gathered because outputs ended there', () => {
+    const request = { ...plainRequest, promptTokens: 7200, nowMs: 1000, charged: false };
+    const pick = (prefillTokens: number) => {
+      const usualLoad = { ...idle, inflight: 40, promptTokens: 288_000, kvUsage: 0.5, kvTokens: 600_000 };
+      const emptied = { ...usualLoad, inflight: 25, prefillTokens, promptTokens: 180_000 };
+      return poolOf([usualLoad, emptied]).decider.decide(request).slots[0];
+    };
+    expect([0, 7200, 14_400].map(pick)).toEqual([1, 0, 0]);
+  });
+
   it('marginal-cost-scorer keeps a session at its home while memory is as scarce elsewhere', () => {
     const home = { ...idle, cachedTokens: 48 * BLOCK, kvUsage: 0.99, inflight: 4, promptTokens: 40_000 };
     const elsewhere = { ...idle, kvUsage: 0.9 };
@@ -261,7 +271,7 @@ describe('marginal-cost-scorer', () => {
       const loaded = { ...idle, inflight: 20, promptTokens: 20_000, kvTokens: 96_000, kvUsage };
       return poolOf([
         { ...loaded, waiting: 40 },
-        { ...loaded, inflight: 24, prefillTokens: 6000, waiting: 0 },
+        { ...loaded, inflight: 24, prefillTokens: 3000, waiting: 0 },
       ]).decider.decide(request).slots[0];
     };
     expect([0.5, 0.99].map(pick)).toEqual([0, 1]);

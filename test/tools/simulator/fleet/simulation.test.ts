@@ -195,9 +195,12 @@ describe('a simulated fleet behind the real core', () => {
   test('a tenth of explored requests is worse than none', () => {
     const cost = (explores: number) =>
       mean(
-        simulate(traffic(800, 8), { ...configurationOf('learned'), ablation: { explores } }, fleet(4), 3).requests.map(
-          ({ ttftMs }) => ttftMs,
-        ),
+        simulate(
+          traffic(800, 8, 64),
+          { ...configurationOf('learned'), ablation: { explores } },
+          fleet(4),
+          3,
+        ).requests.map(({ ttftMs }) => ttftMs),
       );
     expect(cost(0.3)).toBeGreaterThan(cost(0));
   });
