@@ -73,6 +73,7 @@ export const FOLLOWED_COUNTERS: readonly string[] = [
   'pointsman_flow_control_refusals_total',
   'pointsman_replication_bad_messages_total',
   'pointsman_replication_forgotten_tenants_total',
+  'pointsman_replication_forgotten_loads_total',
 ];
 
 /** Name in `lastMinute` of the refusals by limits of tenants; they are among those of the queues, too. */

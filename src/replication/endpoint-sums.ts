@@ -68,6 +68,11 @@ export class EndpointSums {
     this.#note(endpoint, sum);
   }
 
+  /** Endpoints that `takeChanged` would return: those without a row are kept until then. */
+  get changed(): number {
+    return this.#changed.length;
+  }
+
   /** Endpoints whose sum may have changed since the last call. */
   takeChanged(): readonly bigint[] {
     if (this.#changed.length === 0) return NONE_CHANGED;

@@ -1,6 +1,6 @@
-import { CORE } from '../core/core-names.js';
-import { EndpointSums, type LoadSum, type Row } from './endpoint-sums.js';
+import type { LoadSum } from './endpoint-sums.js';
 import type { Envelope, UpdateBody } from './messages.js';
+import { AllRows, type PeerRows } from './peer-rows.js';
 import { type PeerTenants, SpentTenants } from './spent-tenants.js';
 
 /** Silence after which the load of a peer no longer counts; with the checks' interval well below one second. */
@@ -13,8 +13,6 @@ const FORGET_MS = 60_000;
 const YOUNG_MS = 10_000;
 /** Bound on the peers. A further peer replaces the one that has been silent for longest, if one is silent. */
 export const PEERS_MAX = 256;
-/** Bound on the rows of a peer. */
-const ROWS_MAX = CORE.ENDPOINTS_MAX;
 /** Bound on updates beyond a gap that are remembered; with more the gap is closed by a snapshot alone. */
 const BEYOND_MAX = 1_024;
 
@@ -42,7 +40,7 @@ interface Peer {
   farBehind: number;
   /** Sequence of the update that ended its last silence: rows of earlier ones do not count. */
   countsFrom: number;
-  readonly rows: Map<bigint, Row>;
+  readonly rows: PeerRows;
   readonly tenants: PeerTenants;
   lagMs: number;
   readonly usualLag: UsualLag;
@@ -85,13 +83,14 @@ const NONE_MISSING: readonly { readonly replica: string; readonly epoch: number 
  */
 export class PeerView {
   readonly #peers = new Map<string, Peer>();
-  readonly #sums = new EndpointSums();
+  readonly #rows: AllRows;
   readonly #tenants: SpentTenants;
   #live = 0;
 
-  /** @param tenants what tenants have used at peers */
-  constructor(tenants = new SpentTenants()) {
+  /** @param tenants what tenants have used at peers @param rows loads of the peers */
+  constructor(tenants = new SpentTenants(), rows = new AllRows()) {
     this.#tenants = tenants;
+    this.#rows = rows;
   }
 
   /**
@@ -152,17 +151,17 @@ export class PeerView {
 
   /** Endpoints whose load may have changed since the last call. */
   takeChanged(): readonly bigint[] {
-    return this.#sums.takeChanged();
+    return this.#rows.sums.takeChanged();
   }
 
   /** Load of all live peers on an endpoint; `charged` counts the requests sent there since the last call. */
   load(endpoint: bigint): LoadSum {
-    return this.#sums.take(endpoint);
+    return this.#rows.sums.take(endpoint);
   }
 
   /** Endpoints in the reports of live peers. */
   endpoints(): Set<bigint> {
-    return new Set([...this.#peers.values()].flatMap(({ live, rows }) => (live ? [...rows.keys()] : [])));
+    return new Set([...this.#peers.values()].flatMap(({ live, rows }) => (live ? [...rows.byEndpoint.keys()] : [])));
   }
 
   /** Live peers. */
@@ -208,7 +207,7 @@ export class PeerView {
       fullAt: 0,
       farBehind: 0,
       countsFrom: 0,
-      rows: new Map(),
+      rows: this.#rows.open(),
       tenants: this.#tenants.open(sentAtMs - epoch < YOUNG_MS),
       lagMs: 0,
       usualLag: new UsualLag(),
@@ -220,7 +219,7 @@ export class PeerView {
 
   /** Drops all that the peer said with higher numbers. */
   #beginAnew(peer: Peer, sequence: number): void {
-    this.#dropRows(peer);
+    this.#rows.clear(peer.rows);
     peer.beyond.clear();
     peer.complete = sequence - 1;
     peer.highest = sequence - 1;
@@ -252,12 +251,7 @@ export class PeerView {
     if (peer.live) this.#live--;
     peer.live = false;
     this.#tenants.close(peer.tenants);
-    this.#dropRows(peer);
-  }
-
-  #dropRows({ rows }: Peer): void {
-    for (const [endpoint, row] of rows) this.#sums.drop(endpoint, row);
-    rows.clear();
+    this.#rows.close(peer.rows);
   }
 
   /** Counts the rows of a peer that is heard again, and no row of one that is silent. */
@@ -265,30 +259,22 @@ export class PeerView {
     if (live === peer.live) return;
     peer.live = live;
     this.#live += live ? 1 : -1;
-    for (const row of peer.rows.values()) this.#sums.set(row, row.load, counts(peer, row.sequence));
+    this.#rows.setHeard(peer.rows, live);
+    const { sums } = this.#rows;
+    for (const row of peer.rows.byEndpoint.values()) sums.set(row, row.load, counts(peer, row.sequence));
   }
 
   #takeLoads(peer: Peer, { full, loads, sequence }: PeerUpdate): void {
-    const { rows } = peer;
     if (sequence < peer.fullAt) return;
     for (const load of loads) {
-      let row = rows.get(load.endpoint);
-      if (row !== undefined && row.sequence > sequence) continue;
-      if (row === undefined) {
-        if (rows.size >= ROWS_MAX) continue;
-        row = this.#sums.open(load);
-        rows.set(load.endpoint, row);
-      }
+      const row = this.#rows.rowOf(peer.rows, load);
+      if (row === undefined || row.sequence > sequence) continue;
       row.sequence = sequence;
-      this.#sums.set(row, load, counts(peer, sequence));
+      this.#rows.sums.set(row, load, counts(peer, sequence));
     }
     if (!full) return;
     peer.fullAt = sequence;
-    for (const [endpoint, row] of rows) {
-      if (row.sequence >= sequence) continue;
-      this.#sums.drop(endpoint, row);
-      rows.delete(endpoint);
-    }
+    this.#rows.dropBefore(peer.rows, sequence);
   }
 }
 

@@ -20,6 +20,8 @@ export interface ReplicationCounts {
   sessionsTaken: number;
   /** Tenants of peers that have given way to others at their bound. */
   forgottenTenants: number;
+  /** Loads of peers on an endpoint that have given way to others at their bound. */
+  forgottenLoads: number;
 }
 
 export function noCounts(): ReplicationCounts {
@@ -38,5 +40,6 @@ export function noCounts(): ReplicationCounts {
     sessionsSent: 0,
     sessionsTaken: 0,
     forgottenTenants: 0,
+    forgottenLoads: 0,
   };
 }

@@ -1,5 +1,6 @@
 import { PacedReport } from '../runtime/paced-report.js';
 import type { ExchangePace } from './exchange-pace.js';
+import { ROWS_MAX } from './peer-rows.js';
 import { PEERS_MAX } from './peer-view.js';
 import { TENANTS_MAX } from './spent-tenants.js';
 
@@ -13,6 +14,7 @@ export class ReplicationReports {
   readonly #unreadable: PacedReport<string>;
   readonly #crowded: PacedReport<string>;
   readonly #forgottenTenants: PacedReport<string>;
+  readonly #forgottenLoads: PacedReport<string>;
   readonly #heard: PacedReport<{ readonly replica: string; readonly epoch: number }>;
   readonly #silent: PacedReport<string>;
   readonly #costly: PacedReport<ExchangePace>;
@@ -30,6 +32,10 @@ export class ReplicationReports {
       `replicas tell of more than ${TENANTS_MAX} tenants: some of what those told least lately use is not counted ` +
       'here; set replication.hashKeyFile if strangers can publish, or have fewer tenants';
     this.#forgottenTenants = new PacedReport((replica, count) => log('warn', tenants, { replica, count }));
+    const loads =
+      `replicas tell of load in more than ${ROWS_MAX} places (replicas × endpoints): some of it does not count here; ` +
+      'set replication.hashKeyFile if strangers can publish, or make groups of replicas';
+    this.#forgottenLoads = new PacedReport((replica, count) => log('warn', loads, { replica, count }));
     this.#heard = new PacedReport(
       (peer, count) => log('info', 'a replica is heard', { ...peer, ...more(count) }),
       PEERS_MAX,
@@ -71,6 +77,11 @@ export class ReplicationReports {
   /** @param replica whose tenants have taken the place of others */
   forgottenTenants(replica: string, nowMs: number): void {
     this.#forgottenTenants.note(replica, nowMs);
+  }
+
+  /** @param replica whose loads have taken the place of others */
+  forgottenLoads(replica: string, nowMs: number): void {
+    this.#forgottenLoads.note(replica, nowMs);
   }
 
   heard(replica: string, epoch: number, nowMs: number): void {

@@ -18,6 +18,7 @@ import {
   type Update,
   type UpdateBody,
 } from './messages.js';
+import { AllRows } from './peer-rows.js';
 import { type PeerReading, PeerView } from './peer-view.js';
 import type { ReplicatedPool } from './replicated-pool.js';
 import { noCounts } from './replication-counts.js';
@@ -35,6 +36,8 @@ const HEARTBEAT_MS = 200;
 const FULL_MS = 1_000;
 /** Number of live peers up to which the loads of each update are applied at once. */
 const PEERS_AT_ONCE = 8;
+/** Endpoints with changed loads from which on they are applied at once: those of dropped rows are kept until then. */
+const CHANGED_MAX = 65_536;
 const NOTHING: readonly never[] = [];
 /** Bound on the hashes of one update: some 256 KiB, a quarter of what NATS takes. */
 const HASHES_MAX = 32_768;
@@ -74,7 +77,8 @@ export class Replicator {
   lag: (ms: number) => void = () => undefined;
   readonly #options: ReplicatorOptions;
   readonly #tenants = new SpentTenants();
-  readonly #view = new PeerView(this.#tenants);
+  readonly #rows = new AllRows();
+  readonly #view = new PeerView(this.#tenants, this.#rows);
   readonly #snapshots = new Snapshots();
   readonly #sessions: SessionJoin;
   readonly #told = new ToldLoads();
@@ -316,12 +320,13 @@ export class Replicator {
     }
   }
 
-  /** Counts the tenants that have given way to those of an update. */
+  /** Counts the tenants and loads that have given way to those of an update. */
   #noteForgotten(replica: string): void {
-    const { forgotten } = this.#tenants;
-    if (forgotten === this.counts.forgottenTenants) return;
-    this.counts.forgottenTenants = forgotten;
-    this.#reports.forgottenTenants(replica, this.#nowMs);
+    const { counts } = this;
+    if (this.#tenants.forgotten > counts.forgottenTenants) this.#reports.forgottenTenants(replica, this.#nowMs);
+    if (this.#rows.forgotten > counts.forgottenLoads) this.#reports.forgottenLoads(replica, this.#nowMs);
+    counts.forgottenTenants = this.#tenants.forgotten;
+    counts.forgottenLoads = this.#rows.forgotten;
   }
 
   #receiveUpdate(update: Update): void {
@@ -353,7 +358,7 @@ export class Replicator {
     if (!sharesIndex || !isSameSeed) this.#view.completedAll();
     else if (update.placements.length > 0) pool.applyPlacements(update.placements);
     // With many peers the next tick applies what all of them have told.
-    if (this.#live <= PEERS_AT_ONCE) this.#applyLoads();
+    if (this.#live <= PEERS_AT_ONCE || this.#rows.sums.changed > CHANGED_MAX) this.#applyLoads();
   }
 
   /** Asks for a full update after a gap or a silence, so that no charge outlives its request by long. */

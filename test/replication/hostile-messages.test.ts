@@ -69,6 +69,18 @@ describe('a message of a stranger', () => {
     ]);
   });
 
+  it('invented loads beyond the bound of all peers are counted, and leave one line', () => {
+    const { replicator, log, clock } = replicaAt();
+    for (let i = 0; i < 26; i++) {
+      const loads = Array.from({ length: 10_240 }, (_, at) => ({ ...LOAD, endpoint: BigInt(i * 10_240 + at + 1) }));
+      replicator.receive(encodeMessage(updateOf(`stranger ${i}`, 1, clock.ms, { loads })), clock.ms);
+    }
+    expect(replicator.counts.forgottenLoads).toBe(26 * 10_240 - 262_144);
+    expect(log.filter((line) => line.includes('of load'))).toEqual([
+      expect.stringMatching(/^replicas tell of load in more than 262144 places .* set replication.hashKeyFile /),
+    ]);
+  });
+
   it('invented names with another seed leave one line each, and 64 a minute at most', () => {
     const { replicator, log, clock } = replicaAt();
     const hear = (names: number, sequence: number) => {

@@ -241,6 +241,14 @@ const WATCHED: readonly Watched[] = [
     remedy: 'set replication.hashKeyFile if strangers can publish (docs/guides/replicas.md), or have fewer tenants',
   },
   {
+    metric: 'pointsman_replication_forgotten_loads_total',
+    about: 'replicas',
+    what: 'loads of other replicas gave way to others, so that they do not count here',
+    severity: 'warning',
+    remedy:
+      'set replication.hashKeyFile if strangers can publish (docs/guides/replicas.md), or make groups of replicas',
+  },
+  {
     metric: 'pointsman_trace_spans_total',
     about: 'traces',
     what: 'spans were not exported',

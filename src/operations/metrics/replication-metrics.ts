@@ -25,6 +25,7 @@ export interface ReplicationFigures {
     readonly sessionsSent: number;
     readonly sessionsTaken: number;
     readonly forgottenTenants: number;
+    readonly forgottenLoads: number;
   };
   readonly intervalMs: number;
   readonly leastBlocks: number;
@@ -36,6 +37,7 @@ type Counts = Omit<ReplicationFigures['counts'], 'badMessages'>;
 /** Present value of a counter of replicas that the picker follows for the last minute; undefined = it is none. */
 export function followedCount(name: string, counts: ReplicationFigures['counts'] | undefined): number | undefined {
   if (name === 'pointsman_replication_forgotten_tenants_total') return counts?.forgottenTenants ?? 0;
+  if (name === 'pointsman_replication_forgotten_loads_total') return counts?.forgottenLoads ?? 0;
   if (name !== 'pointsman_replication_bad_messages_total') return undefined;
   return Object.values(counts?.badMessages ?? {}).reduce((sum, count) => sum + count, 0);
 }
@@ -99,6 +101,11 @@ export function addReplicationMetrics(exposition: MetricsExposition, read: () =>
     'forgotten_tenants',
     'Tenants of other replicas that gave way to others at the bound of 100,000: some of their tokens are not counted.',
     ({ forgottenTenants }) => forgottenTenants,
+  );
+  counter(
+    'forgotten_loads',
+    'Loads of other replicas on an endpoint that gave way at the bound of 262,144: they do not count.',
+    ({ forgottenLoads }) => forgottenLoads,
   );
 }
 
