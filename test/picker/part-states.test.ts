@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CORE } from '../../dist/src/core/core-names.js';
 import type { EndpointReading } from '../../dist/src/core/endpoint-table.js';
 import { type PartSources, partStates } from '../../dist/src/picker/control/part-states.js';
 import { poolClockMs } from '../../dist/src/runtime/pool-clock.js';
@@ -47,6 +48,18 @@ describe('the parts that the page shows', () => {
     const of = (isScraped: boolean, isFrozen: boolean) =>
       part(sources(0, { informers: { failures: 0, polled: polled(isScraped, isFrozen) } }), 'Signals')?.text;
     expect([of(false, false), of(true, true)]).toEqual(['of 1 endpoint 1 unknown', 'of 1 endpoint 1 of a frozen page']);
+  });
+
+  it('signals of an endpoint that takes no connections are not told, as it is told as dead', () => {
+    const of = (...deaths: readonly number[]) => {
+      const pool = { assignments: deaths.map((_, slot) => ({ slot })) } as unknown as PartSources['pool'];
+      const read = (slot: number) => ({ signalTimeMs: poolClockMs() - 100_000 * deaths[slot]!, death: deaths[slot] });
+      return part(sources(0, { pool, table: { read } as unknown as PartSources['table'] }), 'Signals');
+    };
+    const [DEAD, ALIVE, IN_DOUBT] = [CORE.DEATH_DEAD, 0, 1];
+    expect(of(ALIVE, DEAD)).toMatchObject({ ok: true, text: 'of all endpoints that take connections fresh' });
+    expect(of(ALIVE, DEAD, IN_DOUBT)).toMatchObject({ ok: false, text: 'of 3 endpoints 1 unknown' });
+    expect(of(DEAD, DEAD)).toMatchObject({ ok: false, text: 'no endpoint takes connections' });
   });
 
   it('replicas are not well while NATS is away, and are no part of a picker without replication', () => {

@@ -1,3 +1,4 @@
+import { CORE } from '../../core/core-names.js';
 import type { EndpointTable } from '../../core/endpoint-table.js';
 import type { FeedReading } from '../../kvevents/event-feed.js';
 import { signalsState } from '../../operations/health-report.js';
@@ -77,7 +78,10 @@ function engineEvents(readings: readonly FeedReading[]): PartState {
 function signals(sources: PartSources): PartState {
   const { table, pool, informers } = sources;
   const now = poolClockMs();
-  const readings = pool.assignments.map(({ slot }) => {
+  const { length } = pool.assignments;
+  // What takes no connections is told as dead.
+  const asked = pool.assignments.filter(({ slot }) => table.read(slot).death !== CORE.DEATH_DEAD);
+  const readings = asked.map(({ slot }) => {
     const polled = informers.polled(slot);
     const { signalTimeMs } = table.read(slot);
     const byDesignMs = Math.max(0, (polled?.intervalMs ?? 0) - sources.refreshMs);
@@ -96,13 +100,12 @@ function signals(sources: PartSources): PartState {
       .filter(([count]) => count > 0)
       .map(([count, name]) => `${count} ${name}`)
       .join(', ');
-    return { name: 'Signals', ok: false, text: `of ${counted(readings.length, 'endpoint')} ${bad}` };
+    return { name: 'Signals', ok: false, text: `of ${counted(length, 'endpoint')} ${bad}` };
   }
-  return {
-    name: 'Signals',
-    ok: true,
-    text: readings.length === 0 ? 'no endpoints to scrape' : 'of all endpoints fresh',
-  };
+  if (length === 0) return { name: 'Signals', ok: true, text: 'no endpoints to scrape' };
+  if (asked.length === 0) return { name: 'Signals', ok: false, text: 'no endpoint takes connections' };
+  const fresh = asked.length === length ? 'of all endpoints fresh' : 'of all endpoints that take connections fresh';
+  return { name: 'Signals', ok: true, text: fresh };
 }
 
 function replicas({ connected }: PartSources): readonly PartState[] {
