@@ -18,7 +18,7 @@ export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the l
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 41;
+export const LAYOUT_VERSION: u32 = 42;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;

@@ -71,11 +71,18 @@ function reckonMask(bucket: u32): void {
   atomic.store<u32>(anchorMask(bucket), mask);
 }
 
+/**
+ * Whether a hash may be an anchor. Most hashes of a prompt are nobody's: the masks of all buckets take a sixteenth of
+ * their words.
+ */
+function mayBeAnchor(hash: u64): bool {
+  return (load<u32>(anchorMask(bucketOf(hash))) & bitOf(hash)) != 0;
+}
+
 /** @returns entry that has an anchor at a hash, one without a turn in flight if there is one; 0 = none */
 export function anchorOf(hash: u64): u32 {
+  if (!mayBeAnchor(hash)) return 0;
   const bucket = bucketOf(hash);
-  // Most hashes of a prompt are nobody's anchor: the masks of all buckets take a sixteenth of their words.
-  if ((load<u32>(anchorMask(bucket)) & bitOf(hash)) == 0) return 0;
   let running: u32 = 0;
   for (let way: u32 = 0; way < WAYS; way++) {
     const word = atomic.load<u64>(anchorWord(bucket + way));
@@ -87,6 +94,16 @@ export function anchorOf(hash: u64): u32 {
     running = entry;
   }
   return running;
+}
+
+/**
+ * Reads the bucket of a hash, so that its lines of the cache are there when it is written under the lock. Such reads
+ * wait for memory side by side, the writes one after the other.
+ */
+export function touchAnchor(hash: u64): void {
+  const bucket = bucketOf(hash);
+  atomic.load<u32>(anchorMask(bucket));
+  atomic.load<u64>(anchorWord(bucket));
 }
 
 /** Blocks of the prompt up to the anchor that sessionOf() found last on this thread. */
@@ -104,7 +121,9 @@ export function sessionOf(hashes: usize, blocks: u32, step: u32): u32 {
   if (ASSERTIONS) assert(step != 0 && (step & (step - 1)) == 0, 'the step is a power of 2');
   const last = blocks > LOOKED_AT_MAX ? blocks - LOOKED_AT_MAX : 0;
   for (let i = blocks & ~(step - 1); i > last; i -= step) {
-    const entry = anchorOf(load<u64>(hashes + ((<usize>(i - 1)) << 3)));
+    const hash = load<u64>(hashes + ((<usize>(i - 1)) << 3));
+    if (!mayBeAnchor(hash)) continue;
+    const entry = anchorOf(hash);
     if (entry == 0) continue;
     anchored = i;
     return entry;

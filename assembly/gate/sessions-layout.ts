@@ -3,10 +3,9 @@
 // Owns: REGION_SESSIONS, in this order: the head (SessionsHead and its tables), SESSION_ENTRIES entries (64 bytes
 // each, number 0 stands for none), SESSION_ANCHORS words of the anchor table (8 bytes each), a mask of each of its
 // buckets (4 bytes), SESSION_PREFIXES counted prefixes (24 bytes each), REQUESTS turns (16 bytes each),
-// SESSION_COLUMNS columns of SLOTS cells, and the news for peers (sessions-news.ts). All is written under the commit
-// lock; the anchor table is read without one. A region of zeros is a valid one without sessions.
+// a row of SESSION_COLUMNS cells for each slot, and the news for peers (sessions-news.ts). All is written under the
+// commit lock; the anchor table is read without one. A region of zeros is a valid one without sessions.
 import { ASSERTIONS } from '../assertions';
-import { slotOffset } from '../columns/column';
 import { REQUESTS, SLOTS } from '../memory';
 import { SESSION_NEWS_REGION_BYTES, sessionNewsBind } from './sessions-news';
 
@@ -229,7 +228,7 @@ const TURN_BYTES: usize = 16;
 export const TURN_KEPT: u32 = 1; // a place that is kept for a turn: nothing was computed for it yet
 export const TURN_LAST: u32 = 2; // the session ends with it
 
-// Columns, u32, commit lock.
+// Columns, u32, commit lock. The cells of a slot lie in one row: a charge touches one line of the cache for all.
 export const SESSIONS_OLDEST: u32 = 0; // entry of the oldest protected idle session, 0 = none
 export const SESSIONS_NEWEST: u32 = 1; // entry used last of those between turns
 /** tokens of the listed sessions alone, and of what lies behind each but the oldest */
@@ -240,6 +239,7 @@ export const SESSIONS_UNLISTED: u32 = 5; // tokens without an entry used since t
 export const SESSIONS_OTHERS_RUNNING: u32 = 6; // tokens of running requests without an entry
 export const SESSIONS_PICKED: u32 = 7; // SESSIONS_PICKED_* bits: stages for which it was picked
 export const SESSION_COLUMNS: u32 = 8;
+const ROW_BYTES: usize = 4 * SESSION_COLUMNS;
 
 export const SESSIONS_PICKED_FIRST: u32 = 1;
 export const SESSIONS_PICKED_LATER: u32 = 2;
@@ -258,9 +258,9 @@ export function sessionsRegionBytes(p: u32, requests: u32): u64 {
   return SESSIONS_HEAD_BYTES + tables + <u64>requests * TURN_BYTES + columnsBytes(p) + SESSION_NEWS_REGION_BYTES;
 }
 
-/** Bytes of the columns; what follows is aligned. */
+/** Bytes of the columns. */
 function columnsBytes(p: u32): u64 {
-  return (<u64>p * 4 * SESSION_COLUMNS + 7) & ~7;
+  return <u64>p * ROW_BYTES;
 }
 
 /** Takes the sizes of the attached memory. */
@@ -376,7 +376,7 @@ export function reachedAt(kind: u32, age: u32): usize {
 
 /** Forgets all sessions. Commit lock held. */
 export function sessionsClear(): void {
-  memory.fill(head, 0, columns + ((<usize>SESSION_COLUMNS * SLOTS) << 2) - head);
+  memory.fill(head, 0, columns + <usize>columnsBytes(SLOTS) - head);
 }
 
 export function sessionAt(entry: u32): Session {
@@ -422,17 +422,22 @@ export function countedPrefixAt(at: u32): CountedPrefix {
   return changetype<CountedPrefix>(prefixes + <usize>at * offsetof<CountedPrefix>());
 }
 
+function cellOf(column: u32, slot: u32): usize {
+  return columns + <usize>slot * ROW_BYTES + ((<usize>column) << 2);
+}
+
 /** Value of a column for an endpoint slot. */
 export function sessionsColumn(column: u32, slot: u32): u32 {
-  return load<u32>(columns + ((<usize>column * SLOTS) << 2) + slotOffset(slot));
+  return load<u32>(cellOf(column, slot));
 }
 
 export function setSessionsColumn(column: u32, slot: u32, value: u32): void {
-  store<u32>(columns + ((<usize>column * SLOTS) << 2) + slotOffset(slot), value);
+  store<u32>(cellOf(column, slot), value);
 }
 
 export function addToSessionsColumn(column: u32, slot: u32, by: u32): void {
-  setSessionsColumn(column, slot, sessionsColumn(column, slot) + by);
+  const cell = cellOf(column, slot);
+  store<u32>(cell, load<u32>(cell) + by);
 }
 
 export const SESSIONS_HEAD_HELD: usize = offsetof<SessionsHead>('held');

@@ -47,7 +47,7 @@ import {
 import { tellLapse, tellWait } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
 import { isKept, noteGone, noteWait } from './sessions-returns';
-import { soughtByHeader, soughtSession } from './sessions-sought';
+import { soughtByHeader, soughtSession, soughtSmall } from './sessions-sought';
 import { turnsSeen } from './sessions-turns';
 
 /** Sessions that one look at an endpoint may give up. */
@@ -267,6 +267,13 @@ function isSmallAnywhere(used: u32): bool {
   return false;
 }
 
+/** Takes the request of this decision. @returns whether its prompt is small on some candidate */
+function isSmallHere(used: u32): bool {
+  if (soughtSmall) return true;
+  takeDecision();
+  return isSmallAnywhere(used);
+}
+
 /**
  * Looks whether the request of this decision has room among its candidates, and counts what it found. Sessions that are
  * not worth their room give it up if that makes room for it.
@@ -274,8 +281,7 @@ function isSmallAnywhere(used: u32): bool {
  * @returns LOOK_*
  */
 export function sessionsLook(used: u32, others: bool): u32 {
-  takeDecision();
-  if (isSmallAnywhere(used)) {
+  if (isSmallHere(used)) {
     sessionsCount(SESSIONS_SMALL, 1);
     return LOOK_FREE;
   }
@@ -302,8 +308,7 @@ function isUncountable(): bool {
 
 /** As sessionsLook(), for a request that comes back with a dispatch: its place is kept. @returns LOOK_* */
 export function sessionsLookAgain(used: u32): u32 {
-  takeDecision();
-  if (isSmallAnywhere(used)) return LOOK_FREE;
+  if (isSmallHere(used)) return LOOK_FREE;
   return protectedHome() >= 0 ? LOOK_HOME : LOOK_FITS;
 }
 

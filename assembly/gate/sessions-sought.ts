@@ -5,7 +5,7 @@
 // looked at again with the commit lock held.
 import { HASHES } from '../memory';
 import { namedSession, request } from '../request-area';
-import { anchoredBlocks, anchorOf, anchorWordOf, sessionOf } from './sessions-anchors';
+import { anchoredBlocks, anchorOf, anchorWordOf, EARLY, sessionOf, touchAnchor } from './sessions-anchors';
 import {
   hasTurn,
   IS_NAMED,
@@ -14,6 +14,7 @@ import {
   SESSIONS_MERGED,
   SESSIONS_RENAMED,
   SESSIONS_REWRITTEN,
+  sessionAddress,
   sessionAt,
   sessionsHead,
   sessionsOn,
@@ -24,7 +25,9 @@ const ANCHOR_TOKENS: u32 = 64;
 /** A prompt with fewer blocks has no session, and a beginning with fewer is not counted as shared. */
 export const BLOCKS_MIN: u32 = 2;
 
-/** Session that the prompt of this decision, or its header, belongs to, 0 = none. Scratch of one decision. */
+/** Whether the prompt is small on every endpoint, so that it is nobody's turn. Scratch of one decision. */
+export let soughtSmall: bool = false;
+/** Session that the prompt of this decision, or its header, belongs to, 0 = none. */
 let sought: u32 = 0;
 /** Blocks of the prompt up to its anchor, 0 = the header alone says so. */
 export let soughtBlocks: u32 = 0;
@@ -45,15 +48,38 @@ export function anchorStep(): u32 {
   return step;
 }
 
+/** Blocks up to the early anchor of a prompt with anchors up to `blocks`. */
+export function earlyBlocks(blocks: u32): u32 {
+  return <u32>((<u64>blocks * EARLY) / 10) & ~(anchorStep() - 1);
+}
+
 /** Looks for the session of the prompt in HASHES, and of its header. Takes no lock. */
 export function seekSession(blocks: u32): void {
-  const small = request().promptTokens < sessionsHead().smallTokens;
-  sought = small || blocks < BLOCKS_MIN ? 0 : sessionOf(HASHES, blocks, anchorStep());
+  soughtSmall = request().promptTokens < sessionsHead().smallTokens;
+  sought = 0;
+  if (soughtSmall || blocks < BLOCKS_MIN) return;
+  sought = sessionOf(HASHES, blocks, anchorStep());
   soughtBlocks = anchoredBlocks();
   soughtHash = sought == 0 ? 0 : hashAt(soughtBlocks - 1);
   disagreement = SESSION_COUNTERS;
   const name = nameHash();
-  if (name != 0 && !small && blocks >= BLOCKS_MIN && !isNamed(sought, name)) seekNamed(name);
+  if (name != 0 && !isNamed(sought, name)) seekNamed(name);
+  touchTurn(blocks, name);
+}
+
+/** Reads ahead what the turn of the session will write: its anchors, before and now, and its neighbours in a list. */
+function touchTurn(blocks: u32, name: u64): void {
+  const whole = blocks & ~(anchorStep() - 1);
+  if (whole != 0) touchAnchor(hashAt(whole - 1));
+  if (sought == 0) return;
+  const session = sessionAt(sought);
+  if (name == 0) {
+    touchAnchor(session.earlyAnchor);
+    const early = earlyBlocks(whole);
+    if (early != 0) touchAnchor(hashAt(early - 1));
+  }
+  atomic.load<u32>(sessionAddress(max(session.older, 1)));
+  atomic.load<u32>(sessionAddress(max(session.newer, 1)));
 }
 
 /** Hash of the name that the headers give the session, for this model; 0 = none. */

@@ -25,7 +25,7 @@ import {
   sessionsRepair,
   sessionTake,
 } from './sessions';
-import { EARLY, setAnchors } from './sessions-anchors';
+import { setAnchors } from './sessions-anchors';
 import { countedBlocks, forksOn, heldBlocks, nestSession, rememberLength, sharedBlocks } from './sessions-beginnings';
 import { noteFound, noteUncounted } from './sessions-found';
 import { cacheTokens, notePick } from './sessions-hosts';
@@ -68,12 +68,14 @@ import {
   anchorStep,
   BLOCKS_MIN,
   disagreement,
+  earlyBlocks,
   hashAt,
   isNamed,
   nameHash,
   soughtBlocks,
   soughtByHeader,
   soughtSession,
+  soughtSmall,
 } from './sessions-sought';
 
 /** Bound on the tokens of one request without a session: sums stay far from 32 bits. */
@@ -158,16 +160,15 @@ function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): 
  */
 function anchorSession(entry: u32): void {
   const session = sessionAt(entry);
-  const step = anchorStep();
   const shared = session.shared / max<u32>(request().blockTokens, 1);
-  const blocks = request().blocks & ~(step - 1);
+  const blocks = request().blocks & ~(anchorStep() - 1);
   const anchor = blocks > shared ? hashAt(blocks - 1) : 0;
   const name = nameHash();
   if (name != 0 || (session.ages & IS_NAMED) != 0) {
     session.ages |= IS_NAMED;
     return setAnchors(entry, anchor, name != 0 ? name : session.earlyAnchor);
   }
-  const early = <u32>((<u64>blocks * EARLY) / 10) & ~(step - 1);
+  const early = earlyBlocks(blocks);
   const isEarly = session.turns > 1 && early > shared;
   setAnchors(entry, anchor, isEarly ? hashAt(early - 1) : 0);
 }
@@ -199,7 +200,7 @@ export function turnBegins(index: u32, slot: u32, uncached: u32, first: bool): v
   notePick(slot, first);
   const now = tick(request().now);
   const prompt = request().promptTokens;
-  const counted = first && request().blocks >= BLOCKS_MIN && !isSmall(prompt, slot);
+  const counted = first && !soughtSmall && request().blocks >= BLOCKS_MIN && !isSmall(prompt, slot);
   const found = counted ? soughtSession() : 0;
   const running = found != 0 && hasTurn(sessionAt(found));
   const entry = !counted ? 0 : found != 0 && !running ? found : sessionTake();
@@ -264,13 +265,14 @@ export function turnEnds(index: u32): void {
   if (!isCounted(index)) return;
   const entry = entryAt(index);
   const turn = turnAt(index);
+  const isCurrent = slotIsCurrent(entry);
   turn.generation = 0;
   if (turn.session != 0) endSession(turn);
-  else if (slotIsCurrent(entry)) {
+  else if (isCurrent) {
     if (turn.kind == TURN_KEPT) sessionsKeptEnds(entry.slot, turn.tokens);
     else sessionsOtherEnds(entry.slot, turn.tokens);
   }
-  if (slotIsCurrent(entry)) forgetBeyondCache(entry.slot);
+  if (isCurrent) forgetBeyondCache(entry.slot);
 }
 
 /** An entry is about to be charged to another slot: another endpoint computes all of it. */

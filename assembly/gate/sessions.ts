@@ -368,8 +368,11 @@ export function sessionsForgotten(slot: u32, capacity: u32): u32 {
 
 /** Lapses and counts the sessions that an engine has forgotten beyond its cache, where its size is known. */
 export function forgetBeyondCache(slot: u32): void {
+  if (sessionsColumn(SESSIONS_OLDEST, slot) == 0) return;
   const capacity = cacheTokens(slot);
-  if (capacity > 0) sessionsCount(SESSIONS_FORGOTTEN, sessionsForgotten(slot, <u32>capacity));
+  if (capacity <= 0) return;
+  const count = sessionsForgotten(slot, <u32>capacity);
+  if (count != 0) sessionsCount(SESSIONS_FORGOTTEN, count);
 }
 
 /** An endpoint is gone, and all that was on it: its idle sessions lapse, and none has its home there. */

@@ -2,13 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { CORE } from '../../dist/src/core/core-names.js';
 import type { SessionRule } from '../../dist/src/core/session-ledger.js';
 import { makeGate, type Shard } from './gate-pool.ts';
-import { scorer } from './pool.ts';
+import { scorer, smallSizes } from './pool.ts';
 
 const BLOCK = 64;
 /** Tokens of the cache of each endpoint. */
 const CACHE = 100 * BLOCK;
 const CONFIGURED = { mode: 'shadow', smallPrompt: 0.02, stretch: 0.1, maxWaitMs: 300_000 } as const;
 const IDLE = { waiting: 0, running: 0, kvUsage: 0, blockTokens: BLOCK, blockCount: 100 };
+
+/** Cells that the sessions have of each endpoint, the last ones before the news, and cells of a line of the cache. */
+const CELLS = 8;
+const CELLS_OF_LINE = 16;
 
 /** A text: each word stands for a block. */
 function wordsOf(name: number, count: number): readonly number[] {
@@ -79,6 +83,13 @@ class SessionPool {
 
   used(slot: number): number {
     return this.pool.gate.sessions.usedTokens(slot);
+  }
+
+  /** Cells of what sessions and others hold on endpoints: all between the turns and the news. */
+  columns(): readonly number[] {
+    const { core } = this.#shard;
+    const end = (core.call.sessionNewsAddress() >>> 0) >>> 2;
+    return [...core.u32.slice(end - smallSizes.endpoints * CELLS, end)];
   }
 }
 
@@ -314,5 +325,17 @@ describe('turns of sessions', () => {
     expect([pool.pool.control.call.sessionsCheck(), pool.pool.control.call.turnsCheck()]).toEqual([0, 0]);
     pool.pool.control.call.lockRelease(lock);
     expect(pool.used(0)).toBe(40 * BLOCK);
+  });
+
+  it('the end of a request behind a protected session changes one line of the cache of what endpoints hold', () => {
+    const pool = new SessionPool(1);
+    pool.turn(wordsOf(1, 20));
+    const other = pool.begin(wordsOf(2, 1));
+    const before = pool.columns();
+    pool.end(other);
+    const after = pool.columns();
+    const changed = after.flatMap((cell, i) => (cell === before[i] ? [] : [Math.floor(i / CELLS_OF_LINE)]));
+    expect(changed).toHaveLength(2);
+    expect(new Set(changed).size).toBe(1);
   });
 });
