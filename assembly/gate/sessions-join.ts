@@ -39,7 +39,7 @@ import {
   SessionNews,
   sessionNewsAt,
 } from './sessions-news';
-import { checkTold } from './sessions-peers';
+import { checkTold, hearWithin, writeWithin } from './sessions-peers';
 
 const SHORT: u32 = 20;
 /** Sessions used later, in the list of an endpoint, behind which the place of one that is told is not looked for. */
@@ -65,6 +65,7 @@ function write(session: Session): void {
   news.generation = column.u32(COLUMN_GENERATION, session.home);
   news.tokens = session.own + session.shared;
   news.shared = session.shared;
+  writeWithin(news);
   news.begins = u32(session.state == SESSION_RUNNING);
   news.marks = marksOf(session);
   news.turns = session.turns;
@@ -111,6 +112,7 @@ function put(entry: u32, news: SessionNews, ticket: u32, time: f64): void {
       session.ages |= HAS_RETURNED;
     }
   }
+  hearWithin(entry, news);
   if ((news.marks & NEWS_IS_FORGOTTEN) != 0) session.ages |= WAS_FORGOTTEN;
   if ((news.marks & NEWS_IS_NAMED) != 0) session.ages |= IS_NAMED;
   session.turns = <u8>min<u32>(news.turns, 0xff);

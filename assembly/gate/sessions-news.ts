@@ -1,6 +1,6 @@
 // Layout of the news of sessions for peers: a ring of turns, and one record for what a peer tells or is told whole.
 //
-// Owns: the end of REGION_SESSIONS: SessionNewsHead, SESSION_NEWS records of 72 bytes (any thread, commit lock; read
+// Owns: the end of REGION_SESSIONS: SessionNewsHead, SESSION_NEWS records of 88 bytes (any thread, commit lock; read
 // without it), and the last one (control thread, no lock but where sessions are written with it).
 
 /** Head of the news for peers. */
@@ -23,6 +23,8 @@ export class SessionNews {
   earlyAnchor: u64;
   /** Chain hash of the last block that it shares, 0 = none · any thread · commit lock. */
   prefix: u64;
+  /** Chain hash of the last block of a shorter beginning within it, 0 = none · any thread · commit lock. */
+  within: u64;
   /** Endpoint slot · any thread · commit lock. */
   slot: u32;
   /** Generation of the slot · any thread · commit lock. */
@@ -31,6 +33,8 @@ export class SessionNews {
   tokens: u32;
   /** Those of them that it shares · any thread · commit lock. */
   shared: u32;
+  /** Tokens of the shorter beginning, 0 = there is none · any thread · commit lock. */
+  withinTokens: u32;
   /** 1 = it begins, or is in flight; 0 = it ends, or the session is between turns · any thread · commit lock. */
   begins: u32;
   /** NEWS_IS_* bits; of a turn NEWS_IS_NAMED alone · any thread · commit lock. */
@@ -52,7 +56,7 @@ export const NEWS_IS_FORGOTTEN: u32 = 8; // the engine has forgotten it while it
 
 /** Records that are kept until the control thread reads them. */
 export const SESSION_NEWS: u32 = 1024;
-export const SESSION_NEWS_BYTES: usize = 72;
+export const SESSION_NEWS_BYTES: usize = 88;
 export const SESSION_NEWS_HEAD_BYTES: usize = 8;
 
 /** Bytes of all. */
@@ -84,10 +88,12 @@ export const NEWS_BEFORE: usize = offsetof<SessionNews>('before');
 export const NEWS_ANCHOR: usize = offsetof<SessionNews>('anchor');
 export const NEWS_EARLY_ANCHOR: usize = offsetof<SessionNews>('earlyAnchor');
 export const NEWS_PREFIX: usize = offsetof<SessionNews>('prefix');
+export const NEWS_WITHIN: usize = offsetof<SessionNews>('within');
 export const NEWS_SLOT: usize = offsetof<SessionNews>('slot');
 export const NEWS_GENERATION: usize = offsetof<SessionNews>('generation');
 export const NEWS_TOKENS: usize = offsetof<SessionNews>('tokens');
 export const NEWS_SHARED: usize = offsetof<SessionNews>('shared');
+export const NEWS_WITHIN_TOKENS: usize = offsetof<SessionNews>('withinTokens');
 export const NEWS_BEGINS: usize = offsetof<SessionNews>('begins');
 export const NEWS_MARKS: usize = offsetof<SessionNews>('marks');
 export const NEWS_TURNS: usize = offsetof<SessionNews>('turns');

@@ -15,7 +15,15 @@ import { COLUMN_GENERATION } from '../endpoints';
 import { COMMIT_LOCK, lockAcquire, lockHeld, lockRelease } from '../lock';
 import { SLOTS } from '../memory';
 import { isTime } from '../preconditions';
-import { forgetBeyondCache, sessionBegin, sessionEnd, sessionLapse, sessionTake } from './sessions';
+import {
+  forgetBeyondCache,
+  sessionBegin,
+  sessionEnd,
+  sessionLapse,
+  sessionNestIn,
+  sessionShare,
+  sessionTake,
+} from './sessions';
 import { anchorOf, setAnchors } from './sessions-anchors';
 import { notePick } from './sessions-hosts';
 import {
@@ -41,6 +49,7 @@ import {
   sessionNewsAt,
   sessionNewsHead,
 } from './sessions-news';
+import { countedPrefix, prefixWithin } from './sessions-prefixes';
 import { noteGone, noteReturn, noteWait } from './sessions-returns';
 
 const SHORT: u32 = 20;
@@ -56,6 +65,34 @@ export function sessionsTell(tells: u32): u32 {
   return 0;
 }
 
+/** Names the shorter beginning that what a session shares begins with. */
+export function writeWithin(news: SessionNews): void {
+  const within: u64 = news.prefix == 0 || news.shared == 0 ? 0 : prefixWithin(news.prefix, news.slot);
+  const tokens: u32 = within == 0 ? 0 : countedPrefix(within, news.slot);
+  const isShorter = tokens != 0 && tokens < news.shared;
+  news.within = isShorter ? within : 0;
+  news.withinTokens = isShorter ? tokens : 0;
+}
+
+/**
+ * Takes what a beginning begins with, and lets a session from which it goes on share as far: with the peer's own turn
+ * that session has been found to share it.
+ */
+export function hearWithin(entry: u32, news: SessionNews): void {
+  if (news.within != 0) {
+    shareWith(news.within, news.withinTokens, news.slot, entry);
+    sessionNestIn(entry, news.within, news.withinTokens);
+  }
+  if (news.prefix != 0) shareWith(news.prefix, news.shared, news.slot, entry);
+}
+
+/** The session in flight that a beginning ends with, if there is one on the endpoint, shares all of it. */
+function shareWith(hash: u64, tokens: u32, slot: u32, fork: u32): void {
+  const parent = anchorOf(hash);
+  if (parent == 0 || parent == fork || sessionAt(parent).home != slot) return;
+  sessionShare(parent, tokens, hash);
+}
+
 function write(session: Session, before: u64, begins: u32, tokens: u32): void {
   const head = sessionNewsHead();
   if (head.tells == 0 || session.home == NO_HOME || session.anchor == 0) return;
@@ -68,6 +105,7 @@ function write(session: Session, before: u64, begins: u32, tokens: u32): void {
   news.generation = column.u32(COLUMN_GENERATION, session.home);
   news.tokens = tokens;
   news.shared = min(session.shared, tokens);
+  writeWithin(news);
   news.begins = begins;
   news.marks = (session.ages & IS_NAMED) != 0 ? NEWS_IS_NAMED : 0;
   atomic.store<u32>(sessionNewsAddress() + NEWS_WRITTEN, head.written + 1);
@@ -155,6 +193,7 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
   // As a pick of one's own, so that caches which only peers pick are room for sessions here as well.
   notePick(news.slot, true);
   sessionBegin(entry, news.slot, news.tokens, news.shared, news.prefix, begins ? tag | PEER_TAG : 0, now);
+  hearWithin(entry, news);
   if (!isKnown || begins) {
     setAnchors(entry, news.anchor, news.earlyAnchor);
     if ((news.marks & NEWS_IS_NAMED) != 0 && news.earlyAnchor != 0) session.ages |= IS_NAMED;
@@ -166,12 +205,19 @@ function hear(news: SessionNews, tag: u32, now: f64): void {
   forgetBeyondCache(news.slot);
 }
 
+/** Whether the shorter beginning of a record is none, or shorter than the one that it tells. */
+function namesShorter(news: SessionNews): bool {
+  const tokens = news.withinTokens;
+  return news.within == 0 ? tokens == 0 : tokens != 0 && tokens < news.shared;
+}
+
 /** Asserts what holds of a record that a peer tells. */
 export function checkTold(news: SessionNews, tag: u32, now: f64): void {
   if (ASSERTIONS) assert((tag & PEER_TAG) == 0, 'the tag of a peer has 31 bits');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (ASSERTIONS) assert(news.slot < SLOTS, 'the slot is one of the pool');
   if (ASSERTIONS) assert(news.shared <= news.tokens, 'what is shared is a part of the tokens');
+  if (ASSERTIONS) assert(namesShorter(news), 'what lies within what is shared is a part of it');
 }
 
 /**

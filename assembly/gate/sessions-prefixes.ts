@@ -59,6 +59,12 @@ export function countedPrefix(hash: u64, slot: u32): u32 {
   return row.hash == 0 ? 0 : row.tokens;
 }
 
+/** Hash of the shorter prefix that a counted one begins with, 0 = there is none. */
+export function prefixWithin(hash: u64, slot: u32): u64 {
+  const row = countedPrefixAt(rowOf(hash, slot));
+  return row.hash == 0 ? 0 : row.within;
+}
+
 /** Tokens of the shorter prefix that a row begins with, 0 = there is none. */
 function tokensWithin(row: CountedPrefix): u32 {
   return row.within == 0 ? 0 : countedPrefix(row.within, row.slot);

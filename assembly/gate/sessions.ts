@@ -290,6 +290,15 @@ export function sessionNest(entry: u32, within: u64): void {
   if (session.prefix != 0 && session.home != NO_HOME) nestPrefix(session.prefix, within, session.home);
 }
 
+/** The same for a beginning of `tokens` tokens that no session here may count by itself. */
+export function sessionNestIn(entry: u32, within: u64, tokens: u32): void {
+  if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
+  const slot = sessionAt(entry).home;
+  if (sessionAt(entry).prefix == 0 || slot == NO_HOME || !countPrefix(within, slot, tokens)) return;
+  sessionNest(entry, within);
+  uncountPrefix(within, slot);
+}
+
 /** A running turn has `tokens` tokens of prompt and output by now. */
 export function sessionGrow(entry: u32, tokens: u32): void {
   if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');

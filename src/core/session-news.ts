@@ -15,10 +15,14 @@ export interface SessionTold {
   readonly earlyAnchor: bigint;
   /** Chain hash of the last block that it shares with others, 0 = none. */
   readonly prefix: bigint;
+  /** Chain hash of the last block of a shorter beginning that what it shares begins with, 0 = none. */
+  readonly within: bigint;
   /** Tokens of its prompt, with the output at its end; 0 = it waits, or its session lapses. */
   readonly tokens: number;
   /** Tokens of its beginning that it shares. */
   readonly shared: number;
+  /** Tokens of that shorter beginning, 0 = there is none. */
+  readonly withinTokens: number;
   /** Whether its header names it: its early anchor is that name then. */
   readonly named: boolean;
 }
@@ -101,10 +105,12 @@ export class SessionNews {
       anchor: word(CORE.NEWS_ANCHOR),
       earlyAnchor: word(CORE.NEWS_EARLY_ANCHOR),
       prefix: word(CORE.NEWS_PREFIX),
+      within: word(CORE.NEWS_WITHIN),
       slot: number(CORE.NEWS_SLOT),
       generation: number(CORE.NEWS_GENERATION),
       tokens: number(CORE.NEWS_TOKENS),
       shared: number(CORE.NEWS_SHARED),
+      withinTokens: number(CORE.NEWS_WITHIN_TOKENS),
       named: (number(CORE.NEWS_MARKS) & CORE.NEWS_IS_NAMED) !== 0,
     };
   }
@@ -196,10 +202,12 @@ export class SessionNews {
     putWord(CORE.NEWS_ANCHOR, turn.anchor);
     putWord(CORE.NEWS_EARLY_ANCHOR, turn.earlyAnchor);
     putWord(CORE.NEWS_PREFIX, turn.prefix);
+    putWord(CORE.NEWS_WITHIN, turn.within);
     this.#putNumber(CORE.NEWS_SLOT, turn.slot);
     this.#putNumber(CORE.NEWS_GENERATION, turn.generation);
     this.#putNumber(CORE.NEWS_TOKENS, turn.tokens);
     this.#putNumber(CORE.NEWS_SHARED, turn.shared);
+    this.#putNumber(CORE.NEWS_WITHIN_TOKENS, turn.withinTokens);
     this.#putNumber(CORE.NEWS_BEGINS, Number(turn.begins));
     this.#putNumber(CORE.NEWS_MARKS, (turn.named ? CORE.NEWS_IS_NAMED : 0) | marks);
   }

@@ -116,11 +116,17 @@ export type IndexPiece = Envelope & PieceBody;
 export type SessionsPiece = Envelope & SessionsBody;
 export type MessageBody = UpdateBody | RequestBody | PieceBody | SessionsBody;
 export type Message = Envelope & MessageBody;
+/** A message that was read, with the latest version that its sender reads. */
+export type ReadMessage = Message & { readonly reads: MessageVersion };
+export type MessageVersion = typeof EARLIER_VERSION | typeof VERSION;
 
 /** Raised when older messages would be misread, or their block hashes name other blocks. */
-const VERSION = 5;
-/** Flag of a message that ends with a MAC. */
+export const VERSION = 6;
+/** Read as well, and written while a replica is heard that reads no later one: turns name nothing within them. */
+export const EARLIER_VERSION = 5;
+/** Flags of a message: it ends with a MAC; its sender reads VERSION, in whichever one it is written. */
 const SIGNED = 1;
+const READS_VERSION = 2;
 /** Bytes of a MAC: HMAC-SHA-256, cut (RFC 2104, section 5). */
 const MAC_BYTES = 16;
 /** Bounds on the fields. Load: as the columns of the core hold it. Times: as `Date` holds them. */
@@ -176,6 +182,7 @@ const TURN_BEFORE = 2;
 const TURN_EARLY = 4;
 const TURN_PREFIX = 8;
 const TURN_NAMED = 16;
+const TURN_WITHIN = 32;
 /** What a session is beside. */
 const SESSION_WAITS = 1;
 const SESSION_LAPSED = 2;
@@ -191,25 +198,25 @@ const SESSION_BYTES = TURN_BYTES + 4;
 const LOAD_FIELDS = ['requests', 'tokens', 'prefill', 'prompt', 'output', 'pending', 'held', 'charged'] as const;
 
 /** Bytes of a message. @param key with which it is signed; undefined = it is not */
-export function encodeMessage(message: Message, key?: MessageKey): Uint8Array {
+export function encodeMessage(message: Message, key?: MessageKey, version: MessageVersion = VERSION): Uint8Array {
   const to = new WireWriter();
-  to.byte(VERSION);
-  to.byte(key === undefined ? 0 : SIGNED);
+  to.byte(version);
+  to.byte((key === undefined ? 0 : SIGNED) | READS_VERSION);
   to.byte(KINDS.indexOf(message.kind));
   to.text(message.replica);
   to.number(message.epoch);
   to.number(message.serial);
   to.float(message.sentAtMs);
   to.text(message.to);
-  if (message.kind === 'update') writeUpdate(to, message);
+  if (message.kind === 'update') writeUpdate(to, message, version);
   else if (message.kind === 'request') to.byte((message.index ? INDEX : 0) | (message.sessions ? SESSIONS : 0));
-  else if (message.kind === 'sessions') writeSessions(to, message);
+  else if (message.kind === 'sessions') writeSessions(to, message, version);
   else writePiece(to, message);
   if (key !== undefined) to.raw(macOf(key, to.written));
   return to.written.slice();
 }
 
-function writeUpdate(to: WireWriter, update: Update): void {
+function writeUpdate(to: WireWriter, update: Update, version: MessageVersion): void {
   to.number(update.sequence);
   to.number(update.seedCheck);
   to.byte((update.full ? FULL : 0) | (update.leaves ? LEAVES : 0));
@@ -231,37 +238,42 @@ function writeUpdate(to: WireWriter, update: Update): void {
     to.float(tokens);
   }
   to.number(update.turns.length);
-  for (const turn of update.turns) writeTurn(to, turn);
+  for (const turn of update.turns) writeTurn(to, turn, version);
   const { learned = new Uint8Array(0) } = update;
   to.number(learned.length);
   to.raw(learned);
 }
 
-function writeTurn(to: WireWriter, turn: TurnNews): void {
-  const { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared, named } = turn;
+function writeTurn(to: WireWriter, turn: TurnNews, version: MessageVersion): void {
+  const { begins, endpoint, before, anchor, earlyAnchor, prefix, within, tokens, shared, withinTokens, named } = turn;
+  const nests = within !== 0n && version !== EARLIER_VERSION;
   const flags =
     (begins ? TURN_BEGINS : 0) |
     (before === 0n ? 0 : TURN_BEFORE) |
     (earlyAnchor === 0n ? 0 : TURN_EARLY) |
     (prefix === 0n ? 0 : TURN_PREFIX) |
-    (named ? TURN_NAMED : 0);
+    (named ? TURN_NAMED : 0) |
+    (nests ? TURN_WITHIN : 0);
   to.byte(flags);
   to.word(endpoint);
   to.word(anchor);
   if (before !== 0n) to.word(before);
   if (earlyAnchor !== 0n) to.word(earlyAnchor);
   if (prefix !== 0n) to.word(prefix);
+  if (nests) to.word(within);
   to.number(tokens);
   to.number(shared);
+  if (nests) to.number(withinTokens);
 }
 
-function writeSessions(to: WireWriter, { seedCheck, last, joined, sessions }: SessionsPiece): void {
+function writeSessions(to: WireWriter, piece: SessionsPiece, version: MessageVersion): void {
+  const { seedCheck, last, joined, sessions } = piece;
   to.number(seedCheck);
   to.byte((last ? LAST_PIECE : 0) | (joined ? JOINED : 0));
   to.number(sessions.length);
   for (const session of sessions) {
     const { waits, lapsedAfter, forgotten } = session;
-    writeTurn(to, session);
+    writeTurn(to, session, version);
     to.byte(
       (waits ? SESSION_WAITS : 0) |
         (lapsedAfter === undefined ? 0 : SESSION_LAPSED) |
@@ -298,9 +310,10 @@ function writePiece(to: WireWriter, { sequence, number, last, endpoints, segment
  * @param key with which it must be signed; undefined = signatures are not looked at
  * @throws WireError for another version or signature, or an impossible value
  */
-export function decodeMessage(bytes: Uint8Array, key?: MessageKey): Message {
+export function decodeMessage(bytes: Uint8Array, key?: MessageKey): ReadMessage {
   const from = new WireReader(signedPart(bytes, key));
-  from.raw(2);
+  const version = from.byte() === VERSION ? VERSION : EARLIER_VERSION;
+  const reads = (from.byte() & READS_VERSION) === 0 ? version : VERSION;
   const kind = KINDS[from.byte()];
   if (kind === undefined) throw new WireError('a message of an unknown kind');
   const envelope: Envelope = {
@@ -310,12 +323,13 @@ export function decodeMessage(bytes: Uint8Array, key?: MessageKey): Message {
     sentAtMs: amount(from, 'sentAtMs', TIME_MS_MAX),
     to: from.text(),
   };
-  const message = READERS[kind](from, envelope);
+  const message = READERS[kind](from, envelope, version);
   if (from.left > 0) throw new WireError(`${from.left} bytes too many`);
-  return message;
+  return { ...message, reads };
 }
 
-const READERS: Readonly<Record<Message['kind'], (from: WireReader, envelope: Envelope) => Message>> = {
+type Read = (from: WireReader, envelope: Envelope, version: MessageVersion) => Message;
+const READERS: Readonly<Record<Message['kind'], Read>> = {
   update: readUpdate,
   request: readRequest,
   piece: readPiece,
@@ -326,7 +340,8 @@ const READERS: Readonly<Record<Message['kind'], (from: WireReader, envelope: Env
 function signedPart(bytes: Uint8Array, key: MessageKey | undefined): Uint8Array {
   const from = new WireReader(bytes);
   const version = from.byte();
-  if (version !== VERSION) throw new WireError(`version ${version} of the messages, and ${VERSION} is expected`);
+  if (version !== VERSION && version !== EARLIER_VERSION)
+    throw new WireError(`version ${version} of the messages, and ${EARLIER_VERSION} or ${VERSION} is expected`);
   const isSigned = (from.byte() & SIGNED) !== 0;
   const end = isSigned ? bytes.length - MAC_BYTES : bytes.length;
   if (end < 2) throw new WireError('the message is too short for its signature');
@@ -352,7 +367,7 @@ function amount(from: WireReader, name: string, max: number): number {
   return value;
 }
 
-function readUpdate(from: WireReader, envelope: Envelope): Update {
+function readUpdate(from: WireReader, envelope: Envelope, version: MessageVersion): Update {
   const [sequence, seedCheck, flags] = [from.number(), from.number(), from.byte()];
   return {
     kind: 'update',
@@ -365,20 +380,25 @@ function readUpdate(from: WireReader, envelope: Envelope): Update {
     placements: list(from, PLACEMENT_BYTES, () => readPlacement(from)),
     ejections: list(from, EJECTION_BYTES, () => ({ endpoint: from.word(), out: from.byte() !== 0 })),
     spendings: list(from, SPENDING_BYTES, () => ({ tenant: from.text(), tokens: amount(from, 'tokens', COUNT_MAX) })),
-    turns: list(from, TURN_BYTES, () => readTurn(from)),
+    turns: list(from, TURN_BYTES, () => readTurn(from, version)),
     learned: readLearned(from),
   };
 }
 
-function readTurn(from: WireReader): TurnNews {
+function readTurn(from: WireReader, version: MessageVersion): TurnNews {
   const flags = from.byte();
+  const nests = version !== EARLIER_VERSION && (flags & TURN_WITHIN) !== 0;
   const [endpoint, anchor] = [from.word(), from.word()];
   const wordIf = (flag: number) => ((flags & flag) === 0 ? 0n : from.word());
   const [before, earlyAnchor, prefix] = [wordIf(TURN_BEFORE), wordIf(TURN_EARLY), wordIf(TURN_PREFIX)];
+  const within = nests ? from.word() : 0n;
   const [tokens, shared] = [count(from, 'tokens', TURN_TOKENS_MAX), count(from, 'shared', TURN_TOKENS_MAX)];
   if (shared > tokens) throw new WireError(`shared is ${shared}, and the turn has ${tokens} tokens`, 'value');
+  const withinTokens = nests ? count(from, 'withinTokens', TURN_TOKENS_MAX) : 0;
+  if (nests && (within === 0n || withinTokens === 0 || withinTokens >= shared))
+    throw new WireError(`withinTokens is ${withinTokens}, and the turn shares ${shared} tokens`, 'value');
   const [begins, named] = [(flags & TURN_BEGINS) !== 0, (flags & TURN_NAMED) !== 0];
-  return { begins, endpoint, before, anchor, earlyAnchor, prefix, tokens, shared, named };
+  return { begins, endpoint, before, anchor, earlyAnchor, prefix, within, tokens, shared, withinTokens, named };
 }
 
 function readRequest(from: WireReader, envelope: Envelope): SnapshotRequest {
@@ -386,15 +406,15 @@ function readRequest(from: WireReader, envelope: Envelope): SnapshotRequest {
   return { kind: 'request', ...envelope, index: (asked & INDEX) !== 0, sessions: (asked & SESSIONS) !== 0 };
 }
 
-function readSessions(from: WireReader, envelope: Envelope): SessionsPiece {
+function readSessions(from: WireReader, envelope: Envelope, version: MessageVersion): SessionsPiece {
   const [seedCheck, is] = [from.number(), from.byte()];
   const [last, joined] = [(is & LAST_PIECE) !== 0, (is & JOINED) !== 0];
-  const sessions = list(from, SESSION_BYTES, () => readSession(from));
+  const sessions = list(from, SESSION_BYTES, () => readSession(from, version));
   return { kind: 'sessions', ...envelope, seedCheck, last, joined, sessions };
 }
 
-function readSession(from: WireReader): ToldSession {
-  const turn = readTurn(from);
+function readSession(from: WireReader, version: MessageVersion): ToldSession {
+  const turn = readTurn(from, version);
   const [is, turns] = [from.byte(), from.byte()];
   const [ageMs, peer] = [count(from, 'ageMs', AGE_MS_MAX), count(from, 'peer', PEER_MAX)];
   return {

@@ -1,5 +1,5 @@
 import type { LoadSum } from './endpoint-sums.js';
-import type { Envelope, UpdateBody } from './messages.js';
+import { EARLIER_VERSION, type Envelope, type MessageVersion, type UpdateBody, VERSION } from './messages.js';
 import { AllRows, type PeerRows } from './peer-rows.js';
 import { type PeerTenants, SpentTenants } from './spent-tenants.js';
 
@@ -17,7 +17,11 @@ export const PEERS_MAX = 256;
 const BEYOND_MAX = 1_024;
 
 /** Update of a peer, with the fields that identify it. */
-export type PeerUpdate = UpdateBody & Pick<Envelope, 'replica' | 'epoch' | 'sentAtMs'>;
+export type PeerUpdate = UpdateBody &
+  Pick<Envelope, 'replica' | 'epoch' | 'sentAtMs'> & {
+    /** Latest version of messages that the peer reads; absent = VERSION. */
+    readonly reads?: MessageVersion;
+  };
 
 /** Full updates far behind the last one after which that is taken for forged, and the peer begins anew. */
 const FAR_BEHIND_MAX = 3;
@@ -26,6 +30,8 @@ const FAR_BEHIND_MAX = 3;
 interface Peer {
   readonly replica: string;
   readonly epoch: number;
+  /** Latest version of messages that it reads. */
+  readonly reads: MessageVersion;
   heardMs: number;
   live: boolean;
   /** Number up to which all updates were received, or are in a snapshot. */
@@ -86,6 +92,8 @@ export class PeerView {
   readonly #rows: AllRows;
   readonly #tenants: SpentTenants;
   #live = 0;
+  /** Live peers that read no messages of VERSION. */
+  #earlier = 0;
 
   /** @param tenants what tenants have used at peers @param rows loads of the peers */
   constructor(tenants = new SpentTenants(), rows = new AllRows()) {
@@ -169,6 +177,11 @@ export class PeerView {
     return this.#live;
   }
 
+  /** Version of messages that every live peer reads; the earlier one while none is live. */
+  get readByAll(): MessageVersion {
+    return this.#live > 0 && this.#earlier === 0 ? VERSION : EARLIER_VERSION;
+  }
+
   /** Live peers of which updates are missing. */
   incomplete(): readonly { readonly replica: string; readonly epoch: number }[] {
     let isComplete = true;
@@ -195,10 +208,11 @@ export class PeerView {
     }));
   }
 
-  #meet({ replica, epoch, sentAtMs }: PeerUpdate): Peer {
+  #meet({ replica, epoch, sentAtMs, reads = VERSION }: PeerUpdate): Peer {
     const peer: Peer = {
       replica,
       epoch,
+      reads,
       heardMs: Number.NEGATIVE_INFINITY,
       live: false,
       complete: 0,
@@ -248,7 +262,7 @@ export class PeerView {
 
   #forget(peer: Peer): void {
     if (!this.#peers.delete(processOf(peer))) return;
-    if (peer.live) this.#live--;
+    if (peer.live) this.#countLive(peer, -1);
     peer.live = false;
     this.#tenants.close(peer.tenants);
     this.#rows.close(peer.rows);
@@ -258,10 +272,15 @@ export class PeerView {
   #setLive(peer: Peer, live: boolean): void {
     if (live === peer.live) return;
     peer.live = live;
-    this.#live += live ? 1 : -1;
+    this.#countLive(peer, live ? 1 : -1);
     this.#rows.setHeard(peer.rows, live);
     const { sums } = this.#rows;
     for (const row of peer.rows.byEndpoint.values()) sums.set(row, row.load, counts(peer, row.sequence));
+  }
+
+  #countLive({ reads }: Peer, by: number): void {
+    this.#live += by;
+    if (reads === EARLIER_VERSION) this.#earlier += by;
   }
 
   #takeLoads(peer: Peer, { full, loads, sequence }: PeerUpdate): void {

@@ -8,11 +8,11 @@ import {
   encodeMessage,
   type IndexPiece,
   type LoadRow,
-  type Message,
   type MessageBody,
   type MessageKey,
   type PieceBody,
   type Placement,
+  type ReadMessage,
   type SnapshotRequest,
   type TurnNews,
   type Update,
@@ -275,7 +275,7 @@ export class Replicator {
     this.#sentMs = this.#nowMs;
     if (!link.connected) return;
     const envelope = { replica, epoch, serial: ++this.#serial, sentAtMs: wallMs(), to };
-    const bytes = encodeMessage({ ...envelope, ...body }, key);
+    const bytes = encodeMessage({ ...envelope, ...body }, key, this.#view.readByAll);
     this.counts.sentMessages++;
     this.counts.sentBytes += bytes.length;
     if (to === '') link.broadcast(bytes);
@@ -304,7 +304,7 @@ export class Replicator {
   }
 
   /** @returns undefined for a message that is refused, and for one of this replica */
-  #read(bytes: Uint8Array): Message | undefined {
+  #read(bytes: Uint8Array): ReadMessage | undefined {
     const { replica, key, wallMs } = this.#options;
     try {
       const message = decodeMessage(bytes, key);
@@ -329,7 +329,7 @@ export class Replicator {
     counts.forgottenLoads = this.#rows.forgotten;
   }
 
-  #receiveUpdate(update: Update): void {
+  #receiveUpdate(update: Update & Pick<ReadMessage, 'reads'>): void {
     const { pool, wallMs, seedCheck, sharesIndex } = this.#options;
     const { replica, epoch } = update;
     const lagMs = wallMs() - update.sentAtMs;

@@ -58,7 +58,8 @@ class ChatPool {
 }
 
 const TOLD: PlacedSession = {
-  ...{ begins: false, before: 0n, anchor: 0n, earlyAnchor: 0n, prefix: 0n, tokens: 1, shared: 0, named: false },
+  ...{ begins: false, before: 0n, anchor: 0n, earlyAnchor: 0n, prefix: 0n, within: 0n },
+  ...{ tokens: 1, shared: 0, withinTokens: 0, named: false },
   ...{ turns: 3, ageMs: 60_000, waits: false, lapsedAfter: undefined, forgotten: false, peer: 0 },
   ...{ slot: 0, generation: 1 },
 };

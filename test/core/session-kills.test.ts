@@ -109,8 +109,9 @@ interface Act {
 function learn({ core, now }: Shard, { isLapsed = false, isRunning = false }): void {
   const told = { before: 0n, anchor: 1n << 50n, earlyAnchor: 1n << 51n, prefix: 5n, named: false, waits: false };
   const size = { tokens: 12 * BLOCK, shared: 2 * BLOCK, turns: 2, ageMs: 4, forgotten: false, peer: 0 };
+  const nested = { within: 6n, withinTokens: BLOCK };
   const place = { slot: 0, generation: 1, begins: isRunning, lapsedAfter: isLapsed ? 3 : undefined };
-  expect(new SessionNews(core).learn({ ...told, ...size, ...place }, 7, now)).toBe(true);
+  expect(new SessionNews(core).learn({ ...told, ...size, ...nested, ...place }, 7, now)).toBe(true);
 }
 
 const ACTS: readonly Act[] = [

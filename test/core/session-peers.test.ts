@@ -118,6 +118,40 @@ describe('sessions of replicas', () => {
     second.check();
   });
 
+  it('a burst of sub-agents uses as much at a peer as where it runs, while it runs and behind it', () => {
+    const [first, second] = [new SessionReplica(1, { endpoints: 1 }), new SessionReplica(2, { endpoints: 1 })];
+    const tools = (name: number, count: number) => [...wordsOf(9, 8), ...wordsOf(name, count - 8)];
+    const both = () => {
+      first.tell(second);
+      second.tell(first);
+      expect(second.used(0)).toBe(first.used(0));
+      for (const each of [first, second]) each.check();
+      return first.used(0);
+    };
+    for (const name of [1, 2, 3]) first.end(first.begin(tools(name, 12)));
+    both();
+    const burst = [first.begin(tools(1, 30)), first.begin([...tools(1, 30), 2])];
+    both();
+    burst.push(first.begin([...tools(1, 30), 3]));
+    // The history with its tools, a block for each sub-agent, and what the other two agents have of their own.
+    expect(both()).toBe((30 + 2 + 2 * 4) * BLOCK);
+    for (const each of burst) first.end(each);
+    expect(both()).toBe((30 + 2 + 2 * 4) * BLOCK);
+  });
+
+  it('a sub-agent at a peer lets the agent that runs here share its history', () => {
+    const [first, second] = [new SessionReplica(1, { endpoints: 1 }), new SessionReplica(2, { endpoints: 1 })];
+    second.end(second.begin(wordsOf(1, 20)));
+    second.tell(first);
+    first.begin(wordsOf(1, 20));
+    first.tell(second);
+    second.begin([...wordsOf(1, 20), 2]);
+    expect(second.used(0)).toBe(21 * BLOCK);
+    second.tell(first);
+    expect(first.used(0)).toBe(21 * BLOCK);
+    first.check();
+  });
+
   it('turns of both replicas fill one cache: a turn without room waits', () => {
     const [first, second] = [new SessionReplica(1, { endpoints: 1 }), new SessionReplica(2, { endpoints: 1 })];
     first.end(first.begin(wordsOf(1, 60)));

@@ -108,15 +108,6 @@ export class SessionReplica {
     return this.pool.control.call.sessionIsElsewhere(entry) !== 0;
   }
 
-  /** Forgets which shared beginning is within which: a repair does. */
-  unnest(): void {
-    const { call } = this.pool.control;
-    const lock = CORE.HEADER + CORE.HEADER_COMMIT_LOCK;
-    expect(call.lockAcquire(lock, 1_000)).toBe(1);
-    call.sessionsRepair();
-    call.lockRelease(lock);
-  }
-
   check(): void {
     expect([this.pool.control.call.sessionsCheck(), this.pool.control.call.turnsCheck()]).toEqual([0, 0]);
   }

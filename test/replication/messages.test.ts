@@ -2,7 +2,14 @@ import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeMessage, encodeMessage, type Message, messageKey } from '../../dist/src/replication/messages.js';
+import {
+  decodeMessage,
+  EARLIER_VERSION,
+  encodeMessage,
+  type Message,
+  messageKey,
+  VERSION,
+} from '../../dist/src/replication/messages.js';
 import { WireError } from '../../dist/src/replication/wire.js';
 
 const count = fc.nat(2 ** 31 - 1);
@@ -38,10 +45,16 @@ const turn = fc
     named: fc.boolean(),
   })
   .chain((each) =>
-    fc
-      .tuple(fc.nat(2 ** 24), fc.nat(2 ** 24))
-      .map(([a, b]) => ({ ...each, tokens: Math.max(a, b), shared: Math.min(a, b) })),
+    fc.tuple(fc.nat(2 ** 24), fc.nat(2 ** 24), fc.nat(2 ** 24), word).map(([a, b, c, within]) => {
+      const [least, shared, most] = [a, b, c].sort((one, other) => one - other) as [number, number, number];
+      const nests = within !== 0n && least > 0 && least < shared;
+      const told = { tokens: most, shared };
+      return { ...each, ...told, within: nests ? within : 0n, withinTokens: nests ? least : 0 };
+    }),
   );
+/** The same turn as a replica of the earlier version tells it. */
+const unnested = <Turn extends object>(turns: readonly Turn[]) =>
+  turns.map((each) => ({ ...each, within: 0n, withinTokens: 0 }));
 const update = fc.record({
   kind: fc.constant('update' as const),
   ...envelope,
@@ -87,19 +100,54 @@ const piece = fc.record({
 });
 const ROW = { endpoint: 1n, requests: 1, tokens: 1, prefill: 1, prompt: 1, output: 1, pending: 1, held: 1, charged: 1 };
 const TURN = {
-  ...{ begins: true, endpoint: 1n, before: 1n, anchor: 2n, earlyAnchor: 3n, prefix: 4n, tokens: 9, shared: 5 },
+  ...{ begins: true, endpoint: 1n, before: 1n, anchor: 2n, earlyAnchor: 3n, prefix: 4n, within: 5n },
+  ...{ tokens: 9, shared: 5, withinTokens: 3 },
   named: false,
 };
 const STATE = { turns: 2, ageMs: 60_000, peer: 0, waits: false, forgotten: false, lapsedAfter: undefined };
+/** An update with TURN as a replica that knows no later version than 5 has written it. */
+const RECORDED = {
+  ...{ kind: 'update' as const, replica: 'a', epoch: 1, serial: 2, sentAtMs: 3, to: '', sequence: 4, seedCheck: 5 },
+  ...{ full: true, leaves: false, loads: [], placements: [], ejections: [], spendings: [], learned: undefined },
+};
+const WRITTEN_BY_VERSION_5 =
+  '0500000161010200000000000008400004050100000000010f0100000000000000' +
+  '0200000000000000010000000000000003000000000000000400000000000000090500';
 const message: fc.Arbitrary<Message> = fc.oneof(update, request, piece, sessions);
 
 describe('messages of replicas', () => {
   it('every message is read as it was written', () => {
     fc.assert(
       fc.property(message, (each) => {
-        expect(decodeMessage(encodeMessage(each))).toEqual(each);
+        expect(decodeMessage(encodeMessage(each))).toEqual({ ...each, reads: VERSION });
       }),
     );
+  });
+
+  it('a message of the earlier version is read without what lies within what, and says that its sender reads more', () => {
+    fc.assert(
+      fc.property(message, (each) => {
+        const bytes = encodeMessage(each, undefined, EARLIER_VERSION);
+        expect(bytes[0]).toBe(EARLIER_VERSION);
+        const told: Message =
+          each.kind === 'update'
+            ? { ...each, turns: unnested(each.turns) }
+            : each.kind === 'sessions'
+              ? { ...each, sessions: unnested(each.sessions) }
+              : each;
+        expect(decodeMessage(bytes)).toEqual({ ...told, reads: VERSION });
+      }),
+    );
+  });
+
+  it('a message that a replica of the earlier version has written is read, and is the one that is written for it', () => {
+    const told = { ...TURN, within: 0n, withinTokens: 0 };
+    const bytes = Buffer.from(WRITTEN_BY_VERSION_5, 'hex');
+    expect(decodeMessage(bytes)).toEqual({ ...RECORDED, turns: [told], reads: EARLIER_VERSION });
+    const written = encodeMessage({ ...RECORDED, turns: [TURN] }, undefined, EARLIER_VERSION);
+    // That version looks at the lowest bit of the second byte alone.
+    expect(written[1]! & 1).toBe(bytes[1]);
+    expect(Buffer.from(written.subarray(2)).toString('hex')).toBe(bytes.subarray(2).toString('hex'));
   });
 
   it('the first byte is the version that docs/stability.md tells', () => {
@@ -121,7 +169,7 @@ describe('messages of replicas', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.nat(3), (bytes, kind) => {
         try {
-          decodeMessage(Uint8Array.of(5, 0, kind, ...bytes));
+          decodeMessage(Uint8Array.of(5 + (bytes.length & 1), 0, kind, ...bytes));
         } catch (error) {
           expect(error).toBeInstanceOf(WireError);
         }
@@ -133,8 +181,8 @@ describe('messages of replicas', () => {
     const [key, other] = [messageKey('group', 'secret'), messageKey('other group', 'secret')];
     fc.assert(
       fc.property(message, (each) => {
-        expect(decodeMessage(encodeMessage(each, key), key)).toEqual(each);
-        expect(decodeMessage(encodeMessage(each, key))).toEqual(each);
+        expect(decodeMessage(encodeMessage(each, key), key)).toEqual({ ...each, reads: VERSION });
+        expect(decodeMessage(encodeMessage(each, key))).toEqual({ ...each, reads: VERSION });
         expect(() => decodeMessage(encodeMessage(each, other), key)).toThrow('signed with another key');
         expect(() => decodeMessage(encodeMessage(each), key)).toThrow('it is not signed');
       }),
@@ -190,15 +238,15 @@ describe('messages of replicas', () => {
     expect(() => decodeMessage(bytes)).toThrow(new RegExp(`^${field} is .*at most`));
   });
 
-  it('a piece of 256 sessions of 60,000 tokens takes less than 13 KiB', () => {
+  it('a piece of 256 sessions of 60,000 tokens takes less than 15 KiB', () => {
     const head = { replica: 'a', epoch: 1, serial: 1, sentAtMs: 1, to: 'b', kind: 'sessions' as const, seedCheck: 1 };
-    const turn = { ...TURN, before: 0n, tokens: 60_000, shared: 15_000 };
+    const turn = { ...TURN, before: 0n, tokens: 60_000, shared: 15_000, withinTokens: 10_000 };
     const piece = Array.from({ length: 256 }, () => ({ ...turn, ...STATE }));
-    expect(encodeMessage({ ...head, last: false, joined: true, sessions: piece }).length).toBeLessThan(13 * 1024);
+    expect(encodeMessage({ ...head, last: false, joined: true, sessions: piece }).length).toBeLessThan(15 * 1024);
   });
 
   it('a message of another version is refused with both versions', () => {
-    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 5 is expected');
+    expect(() => decodeMessage(Uint8Array.of(9))).toThrow('version 9 of the messages, and 5 or 6 is expected');
   });
 
   it('a turn that shares more than it has is refused', () => {
@@ -209,14 +257,24 @@ describe('messages of replicas', () => {
     expect(() => decodeMessage(bytes)).toThrow('shared is 10, and the turn has 9 tokens');
   });
 
-  it('the begin and the end of a turn of 60,000 tokens take 68 bytes', () => {
+  it.each([
+    ['no shorter', { withinTokens: 5 }],
+    ['empty', { withinTokens: 0 }],
+  ])('a turn with a beginning within its own that is %s is refused', (_name, part) => {
+    const bytes = encodeMessage({ ...RECORDED, turns: [{ ...TURN, ...part }] });
+    expect(() => decodeMessage(bytes)).toThrow(`withinTokens is ${part.withinTokens}, and the turn shares 5 tokens`);
+  });
+
+  it('the begin and the end of a turn of 60,000 tokens take 68 bytes, and 10 more where a beginning lies within', () => {
     const head = { replica: 'a', epoch: 1, serial: 1, sentAtMs: 1, to: '', kind: 'update' as const, sequence: 1 };
     const rest = { seedCheck: 1, full: false, leaves: false, loads: [], placements: [], ejections: [], spendings: [] };
     const bytes = (turns: readonly (typeof TURN)[]) =>
       encodeMessage({ ...head, ...rest, turns, learned: undefined }).length;
-    const begins = { ...TURN, tokens: 60_000, shared: 15_000 };
+    const nested = { ...TURN, tokens: 60_000, shared: 15_000, withinTokens: 10_000 };
+    const begins = { ...nested, within: 0n, withinTokens: 0 };
     const ends = { ...begins, begins: false, before: 0n, earlyAnchor: 0n, prefix: 0n, tokens: 60_500 };
     expect(bytes([begins, ends]) - bytes([])).toBe(68);
+    expect(bytes([nested, ends]) - bytes([])).toBe(78);
   });
 
   it('a charged and released request with a new prompt of 2,000 tokens takes less than 400 bytes', () => {

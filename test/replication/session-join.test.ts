@@ -11,7 +11,8 @@ import { replicaAt, START_MS, updateOf } from './replicator-parts.ts';
 
 function sessionOf(anchor: bigint, parts: Partial<ToldSession> = {}): ToldSession {
   return {
-    ...{ begins: false, endpoint: 1n, before: 0n, anchor, earlyAnchor: 0n, prefix: 0n, tokens: 100, shared: 0 },
+    ...{ begins: false, endpoint: 1n, before: 0n, anchor, earlyAnchor: 0n, prefix: 0n, within: 0n },
+    ...{ tokens: 100, shared: 0, withinTokens: 0 },
     ...{ named: false, turns: 1, ageMs: 5, waits: false, lapsedAfter: undefined, forgotten: false, peer: 0 },
     ...parts,
   };

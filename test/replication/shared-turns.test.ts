@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { decodeMessage, encodeMessage, type TurnNews } from '../../dist/src/replication/messages.js';
+import {
+  decodeMessage,
+  EARLIER_VERSION,
+  encodeMessage,
+  type MessageVersion,
+  type TurnNews,
+  VERSION,
+} from '../../dist/src/replication/messages.js';
 import { replicaAt, updateOf } from './replicator-parts.ts';
 
 function turnOf(anchor: bigint): TurnNews {
@@ -10,8 +17,10 @@ function turnOf(anchor: bigint): TurnNews {
     anchor,
     earlyAnchor: 0n,
     prefix: 0n,
+    within: 0n,
     tokens: 100,
     shared: 0,
+    withinTokens: 0,
     named: false,
   };
 }
@@ -28,6 +37,37 @@ describe('turns of sessions between replicas', () => {
     replicator.tick(1_010);
     const next = decodeMessage(link.sent.at(-1)!);
     expect(next.kind === 'update' && next.turns.map(({ anchor }) => anchor)).toEqual([9n]);
+  });
+
+  it('a beginning within another is told once all live replicas read it, and until then in messages of before', () => {
+    const { replicator, pool, link, clock } = replicaAt();
+    const nested = { ...turnOf(7n), shared: 50, within: 8n, withinTokens: 20 };
+    const told = () => {
+      clock.ms += 100;
+      pool.own.push(nested);
+      replicator.tick(clock.ms);
+      const messages = link.sent.splice(0).map((bytes) => [bytes[0], decodeMessage(bytes)] as const);
+      return messages.flatMap(([version, message]) =>
+        message.kind === 'update' ? message.turns.map(({ withinTokens }) => [version, withinTokens]) : [],
+      )[0];
+    };
+    const hear = (name: string, sequence: number, version: MessageVersion, isEarlier = false) => {
+      const bytes = encodeMessage(updateOf(name, sequence, clock.ms, { full: true }), undefined, version);
+      // A replica of before sets no bit but that of a signature.
+      if (isEarlier) bytes[1] = 0;
+      replicator.receive(bytes, clock.ms);
+    };
+    replicator.connected(clock.ms);
+    expect(told()).toEqual([EARLIER_VERSION, 0]);
+    hear('a', 1, EARLIER_VERSION);
+    expect(told()).toEqual([VERSION, 20]);
+    hear('b', 1, EARLIER_VERSION, true);
+    expect(told()).toEqual([EARLIER_VERSION, 0]);
+    for (let sequence = 2; sequence < 12; sequence++) {
+      told();
+      hear('a', sequence, VERSION);
+    }
+    expect(told()).toEqual([VERSION, 20]);
   });
 
   it('turns of a peer are taken with its name', () => {
