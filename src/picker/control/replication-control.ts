@@ -18,8 +18,10 @@ const TICK_MS = 5;
 /** The same while there was none for CALM_TICKS ticks: the pool is idle, and a look costs a wake of the thread. */
 const IDLE_TICK_MS = 20;
 const CALM_TICKS = 20;
-/** Time that the start waits for the prefix index of a peer. */
+/** Time that the start waits for the prefix index and the sessions of a peer. */
 const JOIN_MS_MAX = 5_000;
+/** The same without a connection, and without a peer behind it: five tries to connect, five updates of a calm peer. */
+const SILENT_MS_MAX = 1_000;
 
 /** A replica among others. */
 export interface ReplicaSettings {
@@ -69,6 +71,12 @@ export interface ReplicationReport {
   readonly cpuShare: number;
 }
 
+/** Why a replica has not joined. */
+function missing({ connected }: ReplicaLink, { livePeers }: Replicator): string {
+  if (!connected) return 'NATS is not reached';
+  return livePeers === 0 ? 'no peer is heard' : 'no peer has told all that it knows';
+}
+
 /** Gives the replicator its clock and its link. Control thread only. */
 export class ReplicationControl implements Part {
   /** Reports the time that an update of a peer was under way, in milliseconds. */
@@ -90,7 +98,8 @@ export class ReplicationControl implements Part {
   }
 
   /**
-   * Resolves when the prefix index of a peer has been taken over, when there is no peer, or after 5 s.
+   * Resolves when the prefix index and the sessions of a peer have been taken over, when nothing more can come, or
+   * after 5 s.
    * @throws MissingPackage
    */
   async start(): Promise<void> {
@@ -104,10 +113,12 @@ export class ReplicationControl implements Part {
     this.#replicator = replicator;
     this.#pool.endpointsChanged();
     const began = performance.now();
+    let silentFrom = began;
     link.open({
       message: (bytes) => replicator.receive(bytes, performance.now()),
       connected: () => {
         this.#problem = '';
+        silentFrom = performance.now();
         this.#log.info({ url: settings.url, group: settings.group, replica: settings.replica }, 'connected to NATS');
         replicator.connected(performance.now());
         connected.resolve();
@@ -116,12 +127,13 @@ export class ReplicationControl implements Part {
       alone: () => replicator.alone(),
     });
     this.#tickAgain(replicator, 0);
-    while (!replicator.joined && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
+    const mayCome = () => replicator.livePeers > 0 || performance.now() - silentFrom < SILENT_MS_MAX;
+    while (!replicator.joined && mayCome() && performance.now() - began < JOIN_MS_MAX) await pause(TICK_MS);
     if (link.connected) await this.#kept?.start();
     else void connected.promise.then(() => this.#kept?.start());
     const waitedMs = Math.round(performance.now() - began);
     if (replicator.joined) this.#log.info({ peers: replicator.livePeers, waitedMs }, 'has joined its replicas');
-    else this.#log.warn({ waitedMs }, 'no peer has sent its prefix index: serves without it');
+    else this.#log.warn({ waitedMs }, `${missing(link, replicator)}: serves without what peers know`);
   }
 
   /** @param calm ticks without news so far */
