@@ -85,9 +85,10 @@ export interface PluginSettings {
   readonly group: string;
 }
 
-/** Memory that a shard compiles its code on before it listens (`--warm-up`). */
+/** Memory that a shard compiles its code on (`--warm-up`, `--idle-warm-up`). */
 export interface RehearsalPool {
   readonly pool: PoolMemory;
+  /** Bound on the time that it takes of the thread. */
   readonly timeMs: number;
   readonly assignments: readonly SlotAssignment[];
 }
@@ -179,6 +180,8 @@ export type ToShard =
   | { readonly kind: 'health'; readonly statuses: HealthStatuses }
   /** New certificate for the connections that begin after the message. */
   | { readonly kind: 'certificate'; readonly pair: KeyPair }
+  /** Lets the shard compile its code while nothing comes. */
+  | { readonly kind: 'rehearse'; readonly rehearsal: RehearsalPool }
   /** Asks whether the shard goes on; answered by `going`. */
   | { readonly kind: 'look' }
   | { readonly kind: 'drain'; readonly timeoutMs: number };

@@ -92,6 +92,8 @@ export interface PickerOptions extends ShardSections {
   readonly lameDuckMs: number;
   /** Milliseconds in which shards compile their code before they listen; 0 = none. */
   readonly warmUpMs: number;
+  /** Milliseconds of a shard's thread in which it compiles code while nothing comes, once it is ready; 0 = none. */
+  readonly idleWarmUpMs: number;
   readonly version: string;
   readonly commit: string;
   readonly log: Logger;

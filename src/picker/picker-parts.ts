@@ -3,6 +3,7 @@ import type { HealthListener, HealthSource } from '../ingress/transport.js';
 import { listenHealth } from '../ingress/transports/create.js';
 import { HealthState } from '../operations/health.js';
 import { CertificateWatch } from './control/certificate-watch.js';
+import { IdleWarmUp } from './control/idle-warm-up.js';
 import { LameDuck } from './control/lame-duck.js';
 import { MetricsPage } from './control/metrics-page.js';
 import { PoolPages } from './control/pool-pages.js';
@@ -127,6 +128,7 @@ export class PickerParts {
         },
         drain: (timeoutMs) => this.shards.stop(timeoutMs),
       },
+      this.#makeIdleWarmUp(),
       own.adaptation,
       this.#makeCertificateWatch(),
       own.reload,
@@ -146,6 +148,15 @@ export class PickerParts {
       },
       stop: () => listener?.close(),
     };
+  }
+
+  #makeIdleWarmUp(): Part | undefined {
+    const { bounds, idleWarmUpMs, configuration } = this.#options;
+    if (idleWarmUpMs === 0) return undefined;
+    return new IdleWarmUp(this.#health, () => {
+      const rehearsal = rehearsalPool(configuration.scheduling, bounds.shards, idleWarmUpMs);
+      this.shards.broadcast({ kind: 'rehearse', rehearsal });
+    });
   }
 
   #makeCertificateWatch(): Part | undefined {

@@ -75,6 +75,7 @@ export async function createPicker(
       poolDrainMs: flags.drainTimeout,
       lameDuckMs: flags.lameDuck,
       warmUpMs: flags.warmUp,
+      idleWarmUpMs: flags.idleWarmUp,
       version: packageVersion(),
       commit: process.env.POINTSMAN_COMMIT ?? 'unknown',
       hasOwnPool: isOwn,

@@ -152,6 +152,15 @@ export const SERVE_FLAGS = {
     parseWarmUp,
     'Time, at most 3s, in which each shard compiles its code with made-up requests before it is ready.',
   ),
+  'idle-warm-up': flag(
+    LIFE,
+    '<duration>',
+    1_000,
+    '1s',
+    parseWarmUp,
+    'CPU time, at most 3s, in which each shard compiles its code with made-up requests while nothing comes, once the ' +
+      'picker is ready; 0s = none.',
+  ),
   'state-dir': optionalText(
     LIFE,
     '<directory>',

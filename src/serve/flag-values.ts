@@ -91,7 +91,7 @@ export function parseOptionalDuration(least: number): FlagParser<number | undefi
   return (text, flag) => parse(text, flag, 0);
 }
 
-/** Longest warm-up: readiness waits for it. */
+/** Longest warm-up. For that before the start readiness waits. */
 const WARM_UP_MS_MAX = 3_000;
 
 export const parseWarmUp: FlagParser<number> = (text, flag, ...rest) => {

@@ -97,6 +97,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     kubernetes: source && (await clusterOf(entry, source, process.cluster, poolLog)),
     stateDir: process.stateDir && join(process.stateDir, entry.name),
     warmUpMs: 0,
+    idleWarmUpMs: 0,
     log: poolLog,
   };
 }

@@ -52,12 +52,12 @@ export class Setting {
     return join(this.folder, 'configuration.yaml');
   }
 
-  /** The flags of a plain-text picker on free ports. */
+  /** The flags of a plain-text picker on free ports; it rehearses nothing, which would take the cores of the tests. */
   get flags(): readonly string[] {
     return [
       `--config-file=${this.configFile}`,
       ...['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0'],
-      ...['--metrics-endpoint-auth=false', '--secure-serving=false'],
+      ...['--metrics-endpoint-auth=false', '--secure-serving=false', '--idle-warm-up=0s'],
       ...TRANSPORT_FLAGS,
     ];
   }

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeReply } from '../ingress/envoy-messages.ts';
+import { eventually } from '../tools/gateway/client.ts';
 import { askAndEnd, metric, overConnection, runToEnd, Setting, startPicker, startServe } from './serving.ts';
 
 const ENDPOINTS = [{ name: 'server', port: 20_000 }];
@@ -8,7 +9,14 @@ const TRACES = [
   'llm_d_epp_request_total',
   'inference_objective_request_total',
   'pointsman_overload_rejections_total',
+  'pointsman_shard_body_slots',
+  'pointsman_shard_held_bytes',
 ];
+
+/** Ports that a picker says it serves on. */
+function ports(log: string): { readonly grpcPort: number; readonly metricsPort: number } {
+  return JSON.parse(log.split('\n').find((line) => line.includes('pointsman is serving'))!);
+}
 
 const cleanups: (() => unknown)[] = [];
 
@@ -35,6 +43,33 @@ describe('--warm-up', () => {
     expect(reply.headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20000');
   });
 
+  it('--idle-warm-up begins once the picker is ready and nothing comes, and leaves no trace of its requests', async () => {
+    const { flags } = await setting();
+    const serve = await startServe([...flags, '--idle-warm-up=300ms', '--shards=2']);
+    cleanups.push(() => serve.kill());
+    const lines = () => serve.log().match(/.*--idle-warm-up.*/g) ?? [];
+    await eventually('both shards have rehearsed', () => lines().length === 2);
+    for (const line of lines()) {
+      expect(serve.log().indexOf('pointsman is serving')).toBeLessThan(serve.log().indexOf(line));
+      expect((JSON.parse(line) as { pieces: number }).pieces).toBeGreaterThan(50);
+    }
+    const { metricsPort, grpcPort } = ports(serve.log());
+    for (const name of TRACES) expect([name, (await metric(metricsPort, name)) ?? 0]).toEqual([name, 0]);
+    const decisions = await (await fetch(`http://127.0.0.1:${metricsPort}/debug/decisions`)).json();
+    expect(decisions).toEqual({ decisions: [] });
+    expect(serve.log().match(/"level":"(warn|error)".*rehears/g)).toBeNull();
+    const { replies } = await overConnection(grpcPort, (client) => askAndEnd(client, 'hello'));
+    expect(decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20000');
+  });
+
+  it('--idle-warm-up=0s plays nothing', async () => {
+    const { flags } = await setting();
+    const serve = await startServe([...flags, '--idle-warm-up=0s']);
+    cleanups.push(() => serve.kill());
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(serve.log()).not.toContain('--idle-warm-up');
+  });
+
   it('--warm-up plays whole exchanges before the picker is ready', async () => {
     const { flags } = await setting();
     const serve = await startServe([...flags, '--warm-up=300ms']);
@@ -44,7 +79,7 @@ describe('--warm-up', () => {
       .split('\n')
       .find((text) => text.includes('--warm-up'))!;
     expect(serve.log().indexOf(line)).toBeLessThan(serve.log().indexOf('pointsman is serving'));
-    expect((JSON.parse(line) as { exchanges: number }).exchanges).toBeGreaterThan(100);
+    expect((JSON.parse(line) as { pieces: number }).pieces).toBeGreaterThan(20);
   });
 
   it('--warm-up is bounded: more than 3 s is refused', async () => {

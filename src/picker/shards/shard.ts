@@ -1,5 +1,5 @@
 import { PerformanceObserver } from 'node:perf_hooks';
-import { MessageChannel, threadId } from 'node:worker_threads';
+import { threadId } from 'node:worker_threads';
 import { shareOf } from '../../contract/bounds.js';
 import type { KeyPair } from '../../contract/listen-settings.js';
 import type { ScanMemory } from '../../core/scan-memory.js';
@@ -8,7 +8,6 @@ import { ConnectionRefusals, EXT_PROC_REFUSALS } from '../../ingress/connection-
 import type { PoolUse, StreamContext } from '../../ingress/exchange.js';
 import { createStreamOpener, type StreamOpener } from '../../ingress/opener.js';
 import { PoolChoice, type PoolRoute } from '../../ingress/pool-choice.js';
-import { rehearse } from '../../ingress/rehearsal.js';
 import type { HealthSource, ServingStatus, Transport, TransportOptions } from '../../ingress/transport.js';
 import { createTransport } from '../../ingress/transports/create.js';
 import { createLogger, type Logger } from '../../operations/log.js';
@@ -17,9 +16,11 @@ import { slotsInUse } from '../../request/body-memory.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { threadClockMs } from '../../runtime/pool-clock.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
-import type { FromShard, PoolStart, RehearsalPool, ShardStart, ToShard } from '../messages.js';
+import type { FromShard, PoolStart, ShardStart, ToShard } from '../messages.js';
+import type { Traffic } from './play-when-quiet.js';
 import { PoolStack } from './pool-stack.js';
 import { shardDefinitions } from './shard-plugins.js';
+import { rehearseBeforeStart, rehearseWhenIdle } from './shard-rehearsal.js';
 
 /** A shard's copy of the process's health, updated by messages of the control thread. */
 class MirroredHealth implements HealthSource {
@@ -77,45 +78,12 @@ export async function shard(start: ShardStart): Promise<void> {
   start.control.postMessage({ kind: 'started', threadId } satisfies FromShard);
   const [{ settings }] = start.pools;
   const definitions = await shardDefinitions(settings.restart);
-  if (start.rehearsal !== undefined) await warmUp(start, start.rehearsal, definitions);
+  if (start.rehearsal !== undefined) await rehearseBeforeStart(start, start.rehearsal, definitions);
   await new Shard(start, definitions, await createTransport(settings.listen.transport)).run();
 }
 
 /** Time for the last answers to leave. */
 const FAREWELL_MS = 100;
-
-/**
- * Compiles the code of a request on memory that is thrown away: nothing of it is seen in the index, the charges, the
- * metrics or what is learned. Hook plugins would see the rehearsal, so with them there is none.
- */
-async function warmUp(
-  start: ShardStart,
-  { pool: memory, timeMs, assignments }: RehearsalPool,
-  definitions: ReadonlyMap<string, PluginDefinition>,
-): Promise<void> {
-  const [own] = start.pools;
-  if (own.settings.restart.plugins.configured.length > 0) return;
-  const { port1, port2 } = new MessageChannel();
-  const { decide, observe, reloadable } = own.settings;
-  const settings = {
-    ...own.settings,
-    decide: { ...decide, models: { ...decide.models, matchRequired: false } },
-    observe: { ...observe, sampler: undefined },
-    reloadable: { ...reloadable, flowControl: undefined },
-  };
-  const snapshot = { ...own.snapshot, assignments };
-  const transport = await createTransport(settings.listen.transport);
-  const shard = new Shard(
-    { ...start, pools: [{ ...own, memory, settings, snapshot }], choice: undefined, control: port2 },
-    definitions,
-    transport,
-  );
-  const begin = performance.now();
-  const exchanges = await shard.rehearse(timeMs);
-  const log = createLogger(settings.observe.log);
-  log.info({ exchanges, ms: Math.round(performance.now() - begin) }, 'a shard has compiled its code (--warm-up)');
-  port1.close();
-}
 
 /** Handler for each kind of message. */
 type MessageTable = { readonly [Kind in ToShard['kind']]: (message: Extract<ToShard, { kind: Kind }>) => void };
@@ -133,6 +101,7 @@ interface FurtherPool {
 
 class Shard {
   readonly #start: ShardStart;
+  readonly #definitions: ReadonlyMap<string, PluginDefinition>;
   readonly #health: MirroredHealth;
   readonly #transport: Transport;
   readonly #log: Logger;
@@ -147,6 +116,7 @@ class Shard {
   );
   readonly #shares: ClientShares;
   #opener: StreamOpener | undefined;
+  #isEnding = false;
   #collections: CollectionTime | undefined;
   /** Certificate that has replaced the first one. */
   #pair: KeyPair | undefined;
@@ -165,6 +135,9 @@ class Shard {
       this.#pair = pair;
       for (const transport of this.#transports) transport.replaceCertificate(pair);
     },
+    rehearse: ({ rehearsal }) => {
+      void rehearseWhenIdle(this.#start, rehearsal, this.#definitions, this.#traffic);
+    },
     look: () => {
       this.#send({ kind: 'going', use: this.#use });
       for (const stack of this.#pools.values()) stack.tellSegments();
@@ -175,6 +148,7 @@ class Shard {
   /** @throws with one line when a plugin does not start */
   constructor(start: ShardStart, definitions: ReadonlyMap<string, PluginDefinition>, transport: Transport) {
     this.#start = start;
+    this.#definitions = definitions;
     this.#transport = transport;
     this.#health = new MirroredHealth(start.health);
     const [own] = start.pools;
@@ -203,6 +177,14 @@ class Shard {
     };
   }
 
+  /** What comes at present: a rehearsal gives way to it. */
+  readonly #traffic = (): Traffic => {
+    if (this.#isEnding) return 'ended';
+    const transports = this.#transports;
+    if (transports.some(({ streams }) => streams > 0)) return 'busy';
+    return transports.reduce((sum, { turns }) => sum + turns, 0);
+  };
+
   get #transports(): readonly Transport[] {
     const further = [...this.#further.values()].map(({ transport }) => transport);
     return [this.#transport, ...further.filter((transport) => transport !== undefined)];
@@ -228,11 +210,6 @@ class Shard {
     });
     this.#pools.set(pool, stack);
     return stack;
-  }
-
-  /** Plays synthetic requests. @returns their number */
-  rehearse(timeMs: number): Promise<number> {
-    return rehearse(createStreamOpener(this.#own.rehearsalServices()), timeMs);
   }
 
   /** Serves until the shard has drained. */
@@ -263,6 +240,7 @@ class Shard {
 
   /** Lets the streams end. Without time for that, requests in the queues are answered, and their answers leave. */
   async #drain(timeoutMs: number): Promise<void> {
+    this.#isEnding = true;
     if (timeoutMs < FAREWELL_MS) for (const pool of this.#pools.values()) pool.turnAllAway();
     await Promise.all(this.#transports.map((transport) => transport.drain(Math.max(timeoutMs, FAREWELL_MS))));
   }

@@ -41,6 +41,10 @@ export class LeanTransport implements Transport {
     return this.#server?.streams ?? 0;
   }
 
+  get turns(): number {
+    return this.#server?.turns ?? 0;
+  }
+
   get handshakes(): number {
     return this.#server?.handshakes ?? 0;
   }

@@ -62,6 +62,11 @@ export class Http2Server {
     return sum;
   }
 
+  /** Turns of the event loop so far in which its sockets were read. */
+  get turns(): number {
+    return this.#arrivals.turns;
+  }
+
   /** TLS connections whose handshake has not ended. */
   get handshakes(): number {
     return this.#listener?.handshakes ?? 0;
