@@ -296,11 +296,6 @@ export function sessionsLook(used: u32, others: bool): u32 {
     // The home of a protected session that cannot be picked now: it needs room elsewhere.
     return protectedHome() >= 0 ? LOOK_HOME : lookForRoom(used, others, false, now);
   }
-  if (othersWait() && tokensLeft() >= <f64>leastNeed(used)) {
-    // The caches have room to spare with it: what waits is in the queue of an endpoint, and it stands behind that.
-    sessionsCount(SESSIONS_FIT, 1);
-    return LOOK_FREE;
-  }
   const found = lookForRoom(used, others, true, now);
   sessionsCount(found == LOOK_HELD ? SESSIONS_HELD : SESSIONS_FIT, 1);
   return found == LOOK_HELD && isUncountable() ? LOOK_FREE : found;

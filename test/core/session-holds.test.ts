@@ -387,18 +387,6 @@ describe('held turns', () => {
     expect([dispatched(false), dispatched(true)]).toEqual(['decided', 'held']);
   });
 
-  it('a turn that no cache has room for is not held while others wait and the pool has room to spare', () => {
-    const pool = new HoldingPool(2, { smallPrompt: 0.15 }, requests(1));
-    pool.begin(wordsOf(1, 60), [0]);
-    pool.turn(wordsOf(2, 50), [1]);
-    const before = pool.ask({ words: wordsOf(5, 14), subset: [0] });
-    expect(before).toHaveProperty('waits');
-    // It stands behind what waits, as any other request.
-    expect(pool.dispatch(pool.wait(wordsOf(3, 60)))).toBe('done');
-    expect(pool.counts.looks.none).toBe(0);
-    expect(pool.check()).toEqual([0, 0, 0, 0]);
-  });
-
   it('a held turn may exceed the cache by a share that grows with the square of its wait', () => {
     const waitFor = (blocksTooMany: number) => {
       const pool = new HoldingPool(1, { stretch: 0.1 });
