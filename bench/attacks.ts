@@ -11,6 +11,8 @@ import { ownCommand, PinnedPicker, PinnedSink } from './load/pinned-picker.ts';
 
 /** Requests a second of the good connection. */
 const RATE = 300;
+/** Time between readiness and the first request, in which a picker compiles code. */
+const READY_MS = 4_000;
 const WARM_UP_SECONDS = 5;
 const BOUND_MS = 1_000;
 const GOOD = { connections: 1, boundMs: BOUND_MS };
@@ -63,6 +65,7 @@ export const reports: readonly Report[] = [
         for (const attack of [undefined, ...chosen()]) {
           const picker = await PinnedPicker.start(ownCommand());
           try {
+            await pause(READY_MS);
             await picker.load({ ...GOOD, concurrency: 64, seconds: WARM_UP_SECONDS });
             if (attack !== undefined) yield await underAttack(picker, attack, timeMs / 1_000, sink);
             yield await underAttack(picker, attack, timeMs / 1_000);

@@ -131,8 +131,8 @@ export const chapters: readonly Chapter[] = [
   ...pickers(
     'cold',
     'Whole pickers, cold',
-    'Each row is of processes that have just started, on all cores; medians of several starts. CPU time has steps of ' +
-      '10 ms.',
+    'Each row is of processes that have just started, or were ready for 4 s without a request, on all cores; medians ' +
+      'of several starts. CPU time has steps of 10 ms.',
     (command, note, { starts }) => coldFigures(command, starts, note),
   ),
   ...pickers(
@@ -152,7 +152,7 @@ export const chapters: readonly Chapter[] = [
     'Behind a gateway',
     'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, and with one ' +
       'that gets no bodies of answers, and through `pointsman gateway`. Client, gateway, picker and server share the ' +
-      'cores; the picker has just started, so that its first rows hold code that is being compiled.',
+      'cores; the picker was ready for 4 s before, so that its first rows hold some code that is being compiled.',
     (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
   ),
   report(
@@ -194,7 +194,7 @@ export const chapters: readonly Chapter[] = [
       part === 0 ? 'Hostile peers' : 'Hostile peers, continued',
       '300 requests a second on a good connection beside one hostile peer. In the control the peer sends the same ' +
         "bytes to another program on the picker's core. The first two seconds, in which the code for the attack gets " +
-        'hot on that core, are counted apart.',
+        'hot on that core, are counted apart; the picker was ready for 4 s before and had a closed loop for five.',
       async ({ loadMs }) => benchLines(['attacks'], COLD_SECONDS * 1_000 + loadMs, { ATTACK: names.join(',') }),
       attackTable,
     ),

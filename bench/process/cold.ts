@@ -1,4 +1,5 @@
-// Figures of a picker that has just started, on all cores: its start, its first bursts, its first seconds.
+// Figures of a picker that has had no request yet, on all cores: its start, its first bursts, its first seconds.
+import { setTimeout as pause } from 'node:timers/promises';
 import { BOTH_CORES, PinnedPicker } from '../load/pinned-picker.ts';
 import type { ProcessFigure } from './figure.ts';
 import { measureBursts, measureStart } from './load.ts';
@@ -9,6 +10,11 @@ const CONNECTIONS = 4;
 const BOUND_MS = 60_000;
 const RATE = 1_000;
 const ENDPOINTS = 64;
+/** Time between readiness and the first requests: none, and one in which a gateway learns that a picker is ready. */
+const READY = [
+  [0, ''],
+  [4_000, ', ready for 4 s'],
+] as const;
 /** Metrics pages are read as seldom as in the other scenarios. */
 const FLAGS = ['--refresh-metrics-interval=1s'];
 
@@ -26,16 +32,20 @@ export async function coldFigures(command: readonly string[], starts: number, no
   note('memory when idle, one endpoint', median(small.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
   const large = await series(starts, () => measureStart(command, { endpoints: ENDPOINTS }));
   note(`memory when idle, ${ENDPOINTS} endpoints`, median(large.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
-  const bursts = await series(starts, () => measureBursts(command, 8, BURST, BURSTS));
-  for (let i = 0; i < BURSTS; i++) {
-    const name = ['first', 'second', 'third'][i]!;
-    note(`${name} burst of 1,000 on 8 endpoints: all picked`, median(bursts.map((times) => times[i]!)), 'ms');
+  for (const [readyMs, since] of READY) {
+    const bursts = await series(starts, () => measureBursts(command, 8, BURST, BURSTS, readyMs));
+    for (let i = 0; i < BURSTS; i++) {
+      const name = ['first', 'second', 'third'][i]!;
+      note(`${name} burst of 1,000 on 8 endpoints${since}: all picked`, median(bursts.map((times) => times[i]!)), 'ms');
+    }
   }
-  const early = await series(Math.ceil(starts / 3), () => firstSeconds(command));
-  const title = `${RATE.toLocaleString('en-US')} chats a second, ${ENDPOINTS} endpoints`;
-  for (const [at, part] of ['the first second', 'the five after it'].entries()) {
-    note(`${title}, ${part}: pick p50`, median(early.map((parts) => parts[at]!.p50)), 'ms');
-    note(`${title}, ${part}: pick p99`, median(early.map((parts) => parts[at]!.p99)), 'ms');
+  for (const [readyMs, since] of READY) {
+    const early = await series(Math.ceil(starts / 3), () => firstSeconds(command, readyMs));
+    const title = `${RATE.toLocaleString('en-US')} chats a second, ${ENDPOINTS} endpoints${since}`;
+    for (const [at, part] of ['the first second', 'the five after it'].entries()) {
+      note(`${title}, ${part}: pick p50`, median(early.map((parts) => parts[at]!.p50)), 'ms');
+      note(`${title}, ${part}: pick p99`, median(early.map((parts) => parts[at]!.p99)), 'ms');
+    }
   }
 }
 
@@ -46,10 +56,11 @@ async function series<Result>(count: number, measure: () => Promise<Result>): Pr
 }
 
 /** An open loop from the first request of a picker on. */
-async function firstSeconds(command: readonly string[]) {
+async function firstSeconds(command: readonly string[], readyMs: number) {
   const picker = await PinnedPicker.start(command, BOTH_CORES, { endpoints: ENDPOINTS, flags: FLAGS });
   const load = { connections: CONNECTIONS, boundMs: BOUND_MS, agesFromSent: true, rate: RATE };
   try {
+    await pause(readyMs);
     const { placedMs: first } = await picker.load({ ...load, seconds: 1 });
     const { placedMs: next } = await picker.load({ ...load, seconds: 5 });
     return [first, next];

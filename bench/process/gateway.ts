@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
 import { freePorts } from '../../dist/src/serve/port.js';
@@ -27,6 +28,8 @@ const ENDPOINTS = 8;
 const CONCURRENCY = 32;
 const PROMPT_BYTES = 4_096;
 const FLAGS = ['--refresh-metrics-interval=1s'];
+/** Time between readiness and the first chat, in which a picker compiles code. */
+const READY_MS = 4_000;
 const ANSWERS = [
   { words: 'JSON', stream: false },
   { words: '20 chunks', stream: true },
@@ -52,6 +55,7 @@ export async function gatewayFigures(command: readonly string[], seconds: number
     }));
     const text = readFileSync(new URL('../compat/default.yaml', import.meta.url), 'utf8');
     picker = await PickerProcess.start(command, writePickerFiles(folder, text, endpoints), ENDPOINTS, FLAGS);
+    await pause(READY_MS);
     const binary = findEnvoy();
     if (binary !== undefined) await envoyFigures(binary, picker, serverPort, command === OWN_COMMAND, seconds, note);
     if (command === OWN_COMMAND) await ownGatewayFigures(picker, seconds, note);

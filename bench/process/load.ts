@@ -81,16 +81,18 @@ export async function measureLoad(
 }
 
 /**
- * The times of bursts, one behind the other, on a picker that has just started. The frames come from a template: a
- * client of a gRPC library takes longer to write 1,000 requests than a picker to place them.
+ * The times of bursts, one behind the other, on a picker that has been ready for `readyMs`. The frames come from a
+ * template: a client of a gRPC library takes longer to write 1,000 requests than a picker to place them.
  */
 export async function measureBursts(
   command: readonly string[],
   endpoints: number,
   requests: number,
   bursts: number,
+  readyMs = 0,
 ): Promise<number[]> {
   return withPicker(command, endpoints, async ({ port }) => {
+    await pause(readyMs);
     const times: number[] = [];
     for (let i = 0; i < bursts; i++) times.push(await sendBurst(port, requests));
     return times;
