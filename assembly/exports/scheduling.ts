@@ -169,6 +169,7 @@ export {
 } from '../scheduling/filters';
 export { hashKeyTo, labelAddress, RANGE_ABSENT, RANGE_BAD } from '../scheduling/labels';
 export { KV_TOKENS, SLOT_TOKENS } from '../scheduling/marginal-cost';
+export { MEMORY_FULL_FROM } from '../scheduling/memory-price';
 export { PREDICTED_TPOT, PREDICTED_TTFT } from '../scheduling/predictions';
 export {
   OP_ADMIT_LATENCY,

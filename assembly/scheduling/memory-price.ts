@@ -10,8 +10,9 @@ const RAMP_WIDTH: f32 = 0.2;
 /** KV cache, as a share, from which on an endpoint's own memory counts, and the price beyond it. */
 const FILL_FROM: f32 = 0.7;
 const FILL_PRICE: f32 = 6;
-/** KV usage from which on, and at which in full, waiting requests wait for memory; price of a cache of tokens ahead. */
-const FULL_FROM: f32 = 0.85;
+/** KV usage from which on requests that wait in an engine wait for memory, and say nothing of prefill. */
+export const MEMORY_FULL_FROM: f32 = 0.85;
+/** Further usage at which they do in full; price of a cache of tokens ahead. */
 const FULL_WIDTH: f32 = 0.1;
 const AHEAD_PRICE: f32 = 0.5;
 
@@ -49,7 +50,7 @@ export function turnsForMemory(
   const charged = f32x4.mul(f32x4.add(active, grown), perCapacity);
   const fill = f32x4.add(f32x4.pmax(usage, charged), f32x4.mul(prompt, perCapacity));
   const beyond = f32x4.pmax(zero, f32x4.sub(fill, f32x4.splat(FILL_FROM)));
-  const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
+  const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(MEMORY_FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
   const full = f32x4.pmin(one, f32x4.pmax(zero, above));
   const oneOfAll = f32x4.div(one, f32x4.pmax(one, n));
   const taken = v128.bitselect(f32x4.mul(f32x4.add(fresh, output), perCapacity), oneOfAll, known);

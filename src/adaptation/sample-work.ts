@@ -1,4 +1,5 @@
 import type { TierPrices } from '../contract/block-place.js';
+import { CORE } from '../core/core-names.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import { atMost, type LowerTokens, pricedTokens, tokensBelow } from './tier-costs.js';
 
@@ -29,12 +30,9 @@ export function isConfirmed({ cachedTokens, promptTokens, uncachedTokens }: Trai
   return cachedTokens !== undefined || uncachedTokens === promptTokens;
 }
 
-/** KV usage from which on a request behind others in the engine's queue has waited for memory. */
-const FULL = 0.85;
-
 /** Whether the time to the first output holds a wait for memory, which is no work of prefill. */
 export function hasWaitedForMemory({ waiting = 0, kvUsage = 0 }: TrainingSample): boolean {
-  return waiting > 0 && kvUsage > FULL;
+  return waiting > 0 && kvUsage > CORE.MEMORY_FULL_FROM;
 }
 
 /** Inputs linear in (θ0, c, w): one, thousands of tokens to prefill, requests waiting. */
