@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SavedRuns } from '../dist/tools/simulator/suite/saved-runs.js';
 import type { SuiteFolders } from '../dist/tools/simulator/suite/suite-run.js';
-import { type Cell, cellsOf, ExpectedWork, runCells } from './adaptation-results/cells.ts';
+import { cellsOf, ExpectedWork, missingCells, runCells } from './adaptation-results/cells.ts';
 import { CHAPTERS } from './adaptation-results/chapters.ts';
 import { pageOf } from './adaptation-results/page.ts';
 import { FORMS, suiteOf } from './adaptation-results/suites.ts';
@@ -81,15 +81,14 @@ const chapters = CHAPTERS.map((chapter) => ({
 
 const kept = new SavedRuns(flags.runs);
 const expected = new ExpectedWork(folders);
-const missing: Cell[] = [];
-const known = new Set<string>();
 for (const cell of cellsOf(chapters)) {
   const found = kept.find(cell.suite, cell.run, folders);
   if (found !== undefined) expected.note(cell, found);
-  else if (flags.names.includes(cell.chapter) && !known.has(kept.keyOf(cell.suite, cell.run, folders)))
-    missing.push(cell);
-  known.add(kept.keyOf(cell.suite, cell.run, folders));
 }
+const missing = missingCells(cellsOf(chapters), flags.names, {
+  keyOf: ({ suite, run }) => kept.keyOf(suite, run, folders),
+  has: ({ suite, run }) => kept.find(suite, run, folders) !== undefined,
+});
 for (const { name, suite } of chapters) {
   const own = missing.filter(({ chapter }) => chapter === name);
   const seconds = own.reduce((sum, cell) => sum + expected.secondsOf(cell), 0);

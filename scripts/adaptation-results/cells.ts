@@ -32,6 +32,21 @@ export function cellsOf(chapters: readonly Planned[]): readonly Cell[] {
   return cells.sort((a, b) => Number(a.late === true) - Number(b.late === true) || a.seedIndex - b.seedIndex);
 }
 
+/** Cells of the named chapters that have no result; one that several of them share is there once. */
+export function missingCells(
+  cells: readonly Cell[],
+  chapters: readonly string[],
+  results: { readonly keyOf: (cell: Cell) => string; readonly has: (cell: Cell) => boolean },
+): readonly Cell[] {
+  const missing = new Map<string, Cell>();
+  for (const cell of cells) {
+    if (!chapters.includes(cell.chapter) || results.has(cell)) continue;
+    const key = results.keyOf(cell);
+    if (!missing.has(key)) missing.set(key, cell);
+  }
+  return [...missing.values()];
+}
+
 interface Planned {
   readonly name: string;
   readonly suite: Suite;

@@ -7,6 +7,7 @@ import type { Suite } from '../../dist/tools/simulator/suite/schema.js';
 import { type RunResult, runsOf, type SuiteFolders } from '../../dist/tools/simulator/suite/suite-run.js';
 import type { Chapter } from './chapters.ts';
 import { goalVerdict } from './goal.ts';
+import { guardVerdict } from './switching.ts';
 import { facts, type Results, unique } from './tables.ts';
 
 /** Seeds that every table should have. */
@@ -53,6 +54,7 @@ export function pageOf(chapters: readonly RunnableChapter[], sources: Sources): 
   const parts = chapters.map((chapter) => ({ chapter, results: resultsOf(chapter.suite, sources) }));
   const shown = parts.filter(({ results }) => results.runs.length > 0);
   const goal = parts.find(({ chapter }) => chapter.name === 'goal')!.results;
+  const guard = parts.find(({ chapter }) => chapter.name === 'guard')!.results;
   const fleets = parts.find(({ chapter }) => chapter.name === 'fleets')!.results;
   return wrapped(
     `${[
@@ -61,6 +63,7 @@ export function pageOf(chapters: readonly RunnableChapter[], sources: Sources): 
       '## Where the goal does not hold',
       ...(goal.runs.length > 0 ? [goalVerdict(goal)] : ['Nothing has been run that could say it.']),
       ...(fleets.runs.length > 0 ? [`Other fleets: ${lowerFirst(goalVerdict(fleets))}`] : []),
+      ...(guard.runs.length > 0 ? [guardVerdict(guard)] : []),
       '## What was run',
       whatWasRun(parts, sources),
       READING,

@@ -16,29 +16,71 @@ interface Switched {
   readonly after: number | undefined;
 }
 
-export function switching({ runs }: Results): string {
-  const rows = unique(runs.map(({ workload }) => workload)).map((workload) => {
+/** A row of the table: times at which the guard switched on, ascending, and changes of cost against the default. */
+interface SwitchedRow {
+  readonly workload: string;
+  readonly gain: number;
+  readonly times: readonly number[];
+  readonly of: number;
+  readonly before: readonly number[];
+  readonly after: readonly number[];
+  readonly fallbacks: number;
+  /** Whether it missed the aim of its time, and that of the cost until then. */
+  readonly late: boolean;
+  readonly costly: boolean;
+}
+
+function switchedRows({ runs }: Results): readonly SwitchedRow[] {
+  return unique(runs.map(({ workload }) => workload)).map((workload) => {
     const of = (policy: string) => runs.filter((run) => run.workload === workload && run.policy === policy);
     const [reference, learned] = [of('default'), of('learned')];
     const switched = of('guarded').map((run, seed) => switchedAt(run, reference[seed]!));
     const gain = Math.expm1(mean(learned.map(({ summary }, i) => Math.log(summary.cost / reference[i]!.summary.cost))));
     const times = switched.flatMap(({ atMs }) => atMs ?? []).sort((a, b) => a - b);
-    const late = gain < -GAIN_MIN && (times.length < switched.length || median(times) > SWITCH_SECONDS_MAX * 1e3);
     const before = switched.flatMap((each) => each.before ?? []);
-    const costly = mean(before) > Math.log1p(UNDECIDED_COST_MAX);
-    return [
+    return {
       workload,
-      percent(gain),
-      marked(timesText(times, switched.length), late),
-      marked(changeText(before, `${workload} before`), costly),
-      changeText(
-        switched.flatMap((each) => each.after ?? []),
-        `${workload} after`,
-      ),
-      `${mean(of('guarded').map(fallbacksOf)).toFixed(1)}`,
-    ];
+      gain,
+      times,
+      of: switched.length,
+      before,
+      after: switched.flatMap((each) => each.after ?? []),
+      fallbacks: mean(of('guarded').map(fallbacksOf)),
+      late: gain < -GAIN_MIN && (times.length < switched.length || median(times) > SWITCH_SECONDS_MAX * 1e3),
+      costly: mean(before) > Math.log1p(UNDECIDED_COST_MAX),
+    };
   });
+}
+
+export function switching(results: Results): string {
+  const rows = switchedRows(results).map(({ workload, gain, times, of, before, after, fallbacks, late, costly }) => [
+    workload,
+    percent(gain),
+    marked(timesText(times, of), late),
+    marked(changeText(before, `${workload} before`), costly),
+    changeText(after, `${workload} after`),
+    fallbacks.toFixed(1),
+  ]);
   return table(['workload', 'always', 'switched on', 'while undecided', 'after', 'fallbacks'], rows);
+}
+
+/** What the page says first of the guard: where it misses its aims. */
+export function guardVerdict(results: Results): string {
+  const rows = switchedRows(results);
+  const missed = rows.filter(({ late, costly }) => late || costly);
+  const aims =
+    `The guard is to switch on within ${SWITCH_SECONDS_MAX} s where learned costs gain more than a tenth, at ` +
+    `${percent(UNDECIDED_COST_MAX)} of cost at most until then: it does on **${rows.length - missed.length}** of ` +
+    `${rows.length} kinds of traffic`;
+  if (missed.length === 0) return `${aims}.`;
+  const lines = missed.map(({ workload, times, of, before, late, costly }) => {
+    const misses = [
+      ...(late ? [`switched on after ${timesText(times, of)}`] : []),
+      ...(costly ? [`cost ${percent(Math.expm1(mean(before)))} while undecided`] : []),
+    ];
+    return `- ${workload}: ${misses.join(', ')}`;
+  });
+  return `${aims}, and not on:\n\n${lines.join('\n')}`;
 }
 
 const marked = (text: string, missed: boolean) => (missed ? `**${text} ✗**` : text);

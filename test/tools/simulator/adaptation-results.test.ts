@@ -5,10 +5,10 @@ import { compare } from '../../../dist/tools/simulator/suite/comparison.js';
 import { suiteSchema } from '../../../dist/tools/simulator/suite/schema.js';
 import type { RunResult } from '../../../dist/tools/simulator/suite/suite-run.js';
 import { workloadOf } from '../../../dist/tools/simulator/suite/workload-of.js';
-import { cellsOf } from '../../../scripts/adaptation-results/cells.ts';
+import { cellsOf, missingCells } from '../../../scripts/adaptation-results/cells.ts';
 import { againstBestRule, againstDefault, atLoads, goalVerdict } from '../../../scripts/adaptation-results/goal.ts';
 import { wrapped } from '../../../scripts/adaptation-results/page.ts';
-import { switchedAt, switching } from '../../../scripts/adaptation-results/switching.ts';
+import { guardVerdict, switchedAt, switching } from '../../../scripts/adaptation-results/switching.ts';
 import { metrics, type Results } from '../../../scripts/adaptation-results/tables.ts';
 
 const suite = suiteSchema.parse({
@@ -127,6 +127,18 @@ describe('the time until the guard switches learned costs on', () => {
       .at(-1);
     expect(line).toBe('| W | −20.0 % | **200 s ✗** | **+2.0 % ✗** | – | 0.0 |');
   });
+
+  test('the time beyond three minutes and a dear wait are said at the beginning of the page', () => {
+    const of = { ...suite, policies: [{ name: 'default' }, { name: 'learned' }, { name: 'guarded' }] };
+    const verdict = (costs: readonly number[], atMs: number) =>
+      guardVerdict(
+        resultsOf([reference, run('W', 'learned', 1, 0.8), guarded(costs, atMs)], of as unknown as typeof suite),
+      );
+    expect(verdict([1.02, 1.02, 1.02, 1.02], 200_000)).toMatch(
+      /on \*\*0\*\* of 1 kinds of traffic, and not on:\n\n- W: switched on after 200 s, cost \+2\.0 % while undecided$/,
+    );
+    expect(verdict([1, 1, 0.8, 0.8], 2000)).toMatch(/on \*\*1\*\* of 1 kinds of traffic\.$/);
+  });
 });
 
 describe('the runs of the page', () => {
@@ -139,6 +151,18 @@ describe('the runs of the page', () => {
     ];
     const order = cellsOf(chapters as never).map(({ chapter, run: { seed } }) => `${chapter} ${seed}`);
     expect(order).toEqual(['a 1', 'b 1', 'a 2', 'b 2', 'late 1', 'late 2']);
+  });
+
+  test('the runs that a chapter shares with one that is not named are missing all the same, and once', () => {
+    const one = { ...suite, seeds: 1, run: ['W'] };
+    const cells = cellsOf(['goal', 'metrics', 'rivals'].map((name) => ({ name, suite: one })) as never);
+    const keyOf = ({ run: { policy } }: (typeof cells)[number]) => policy;
+    const missing = (chapters: readonly string[]) =>
+      missingCells(cells, chapters, { keyOf, has: (cell) => keyOf(cell) === 'sticky' }).map(
+        ({ chapter, run: { policy } }) => `${chapter} ${policy}`,
+      );
+    expect(missing(['rivals'])).toEqual(['rivals default', 'rivals learned']);
+    expect(missing(['metrics', 'rivals'])).toEqual(['metrics default', 'metrics learned']);
   });
 
   test('the runs that are missing are counted before any begins', () => {
