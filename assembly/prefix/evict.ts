@@ -9,13 +9,14 @@
 import * as column from '../columns/column';
 import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
+import { dropRange, evictTail, heldEndBy } from './extents';
 import { indexHead } from './head';
 import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SEGMENT_COUNT, STAMPS } from './layout';
 import { LOSS_CAPACITY } from './losses';
 import { dropOldest, keepOldest, oldestKept } from './oldest';
 import { sentTick } from './recency';
 import { extentAt, extentList, extentSet, Segment, segmentAt } from './segment';
-import { dropRange, evictTail, heldEndBy, isLeaf, segmentsFree, trim } from './segments';
+import { isLeaf, segmentsFree, trim } from './segments';
 import { setReferences, setsFree } from './sets';
 import { ageKey, beginVictims, insertVictim, offerVictim, sortVictims, tooYoung, victimAt, victims } from './victims';
 

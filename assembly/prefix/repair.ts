@@ -18,6 +18,7 @@ import {
   PREFIX_COUNTER_SETS,
   setCounter,
 } from './counters';
+import { giveOverflow, markMember } from './extents';
 import { indexHead } from './head';
 import {
   MARKS,
@@ -33,7 +34,7 @@ import {
   SLOT_LIMIT,
 } from './layout';
 import { extentAt, extentEnd, extentList, extentSet, INLINE_EXTENTS, Segment, segmentAt } from './segment';
-import { giveOverflow, giveSegment, markMember, trim } from './segments';
+import { giveSegment, trim } from './segments';
 import { setBits, setKeep, setsForget, setsRelink } from './sets';
 import { tableClear, tableEnter } from './table';
 

@@ -22,12 +22,13 @@ import {
   PREFIX_COUNTER_STORED,
 } from './counters';
 import { dropHeld, evictHeld, makeSets } from './evict';
+import { dropRange, holdRange, holdsRange, moveRange } from './extents';
 import { CHAIN_LIMIT, SEGMENT_MASK, SEGMENT_SHIFT, SLOT_LIMIT } from './layout';
 import { LOSS_UNCONFIRMED } from './losses';
 import { beginPath, extendPath, followPath, stepAt, steps, tick, touch } from './path';
 import { markSent, markSentAbove } from './recency';
 import { Segment, segmentAt } from './segment';
-import { dropRange, holdRange, holdsRange, moveRange, pin, register, trim, unpin } from './segments';
+import { pin, register, trim, unpin } from './segments';
 import { PLACE_GPU, PLACE_NONE, PLACE_REMOTE } from './sets';
 import { tableFind } from './table';
 import { forgetTails } from './tails';
