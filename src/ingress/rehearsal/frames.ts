@@ -1,8 +1,16 @@
 // Bytes that a proxy or an attacker would send, for the rehearsal.
 import { field, text, varintField } from '../../runtime/protobuf.js';
 import { PROCESS_PATH } from '../transport.js';
-import { FLAG_END_HEADERS, FLAG_END_STREAM, FrameType, PREFACE } from '../transports/http2/protocol.js';
+import {
+  ErrorCode,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FRAME_HEADER_BYTES,
+  FrameType,
+  PREFACE,
+} from '../transports/http2/protocol.js';
 import { headerBlock } from '../transports/http2/reply-headers.js';
+import { frame, prefixed, STREAM_AT, uint32 } from '../transports/http2/whole-frames.js';
 
 /** Bodies of 4 KB, as `npm run bench -- wire` sends them. */
 const PROMPT_BYTES = 4_000;
@@ -13,7 +21,6 @@ const CHUNKS = 6;
 /** Announced length of a message that does not end. */
 const UNFINISHED_BYTES = 1_000_000;
 const SETTING_INITIAL_WINDOW = 4;
-const CANCEL = 8;
 
 const CALL_FIELDS = [
   [':method', 'POST'],
@@ -24,24 +31,11 @@ const CALL_FIELDS = [
   ['content-type', 'application/grpc'],
 ] as const;
 
-function frame(type: number, flags: number, payload: Uint8Array): Buffer {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head[3] = type;
-  head[4] = flags;
-  return Buffer.concat([head, payload]);
-}
-
-function number(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
-
 /** DATA frame of one gRPC message. */
 function data(message: Uint8Array, flags = 0, compressed = 0): Buffer {
-  const head = Buffer.concat([Buffer.from([compressed]), number(message.length)]);
-  return frame(FrameType.data, flags, Buffer.concat([head, message]));
+  const bytes = prefixed(message);
+  bytes[0] = compressed;
+  return frame(FrameType.data, flags, bytes);
 }
 
 function headers(phase: number, pairs: readonly (readonly [string, string])[]): Buffer {
@@ -54,7 +48,7 @@ function body(phase: number, content: string, isLast = true): Buffer {
 }
 
 const CALL = frame(FrameType.headers, FLAG_END_HEADERS, headerBlock(CALL_FIELDS));
-const RESET = frame(FrameType.rstStream, 0, number(CANCEL));
+const RESET = frame(FrameType.rstStream, 0, uint32(ErrorCode.cancel));
 
 /** Frames of one request: the call, its headers and its body. */
 function request(path: string, streams: boolean): readonly [Buffer, Buffer, Buffer] {
@@ -118,7 +112,7 @@ export function makeScript() {
       data(Buffer.alloc(64), 0, 1),
       RESET,
     ]),
-    begun: Buffer.concat([CALL, frame(FrameType.data, 0, Buffer.concat([Buffer.from([0]), number(UNFINISHED_BYTES)]))]),
+    begun: Buffer.concat([CALL, frame(FrameType.data, 0, Buffer.concat([Buffer.from([0]), uint32(UNFINISHED_BYTES)]))]),
     piece: frame(FrameType.data, 0, Buffer.alloc(1_024)),
     call: CALL,
     tiny: data(Buffer.alloc(1)),
@@ -127,19 +121,21 @@ export function makeScript() {
 
 /** First bytes of a connection. @param windowBytes that its streams give to replies */
 export function beginning(windowBytes: number): Buffer {
-  const setting = Buffer.concat([Buffer.from([0, SETTING_INITIAL_WINDOW]), number(windowBytes)]);
+  const setting = Buffer.concat([Buffer.from([0, SETTING_INITIAL_WINDOW]), uint32(windowBytes)]);
   return Buffer.concat([PREFACE, frame(FrameType.settings, 0, setting)]);
 }
 
 /** Takes so many bytes, so that the window of the connection stays open. */
 export function windowUpdate(bytes: number): Buffer {
-  return frame(FrameType.windowUpdate, 0, number(bytes));
+  return frame(FrameType.windowUpdate, 0, uint32(bytes));
 }
 
 /** The frames on the stream `stream`, with another prompt. */
 export function numbered(frames: Buffer, stream: number): Buffer {
   const bytes = Buffer.from(frames);
-  for (let at = 0; at < bytes.length; at += 9 + bytes.readUIntBE(at, 3)) bytes.writeUInt32BE(stream, at + 5);
+  for (let at = 0; at < bytes.length; at += FRAME_HEADER_BYTES + bytes.readUIntBE(at, 3)) {
+    bytes.writeUInt32BE(stream, at + STREAM_AT);
+  }
   const serial = String(stream).padStart(SERIAL_DIGITS, '0');
   const place = bytes.lastIndexOf('0'.repeat(SERIAL_DIGITS));
   if (place >= 0) bytes.write(serial, place, 'latin1');

@@ -1,28 +1,10 @@
-import { PREFIX_BYTES, writePrefix } from './message-reader.js';
+import { PREFIX_BYTES } from './message-reader.js';
 import type { OutBuffer } from './out-buffer.js';
 import { ErrorCode, FLAG_END_HEADERS, FLAG_END_STREAM, FRAME_HEADER_BYTES, FrameType } from './protocol.js';
 import { RESPONSE_HEADERS, TRAILERS_OK } from './reply-headers.js';
+import { frame, prefixed, STREAM_AT, uint32 } from './whole-frames.js';
 
 const RESET_BYTES = FRAME_HEADER_BYTES + 4;
-/** Where the stream number lies in a frame header. */
-const STREAM_AT = 5;
-
-function frame(type: number, flags: number, payload: Uint8Array): Buffer {
-  const bytes = Buffer.alloc(FRAME_HEADER_BYTES + payload.length);
-  bytes.writeUIntBE(payload.length, 0, 3);
-  bytes[3] = type;
-  bytes[4] = flags;
-  bytes.set(payload, FRAME_HEADER_BYTES);
-  return bytes;
-}
-
-function prefixed(message: Uint8Array): Buffer {
-  const bytes = Buffer.alloc(PREFIX_BYTES + message.length);
-  writePrefix(bytes, 0, message.length);
-  bytes.set(message, PREFIX_BYTES);
-  return bytes;
-}
-
 /**
  * Whole answer to a stream that gets one message: four frames that differ from stream to stream in its number alone.
  */
@@ -37,13 +19,11 @@ export class FixedAnswer {
   constructor(message: Uint8Array) {
     this.message = message;
     this.dataBytes = PREFIX_BYTES + message.length;
-    const code = Buffer.alloc(4);
-    code.writeUInt32BE(ErrorCode.noError);
     const frames = [
       frame(FrameType.headers, FLAG_END_HEADERS, RESPONSE_HEADERS),
       frame(FrameType.data, 0, prefixed(message)),
       frame(FrameType.headers, FLAG_END_HEADERS | FLAG_END_STREAM, TRAILERS_OK),
-      frame(FrameType.rstStream, 0, code),
+      frame(FrameType.rstStream, 0, uint32(ErrorCode.noError)),
     ];
     this.#frames = Buffer.concat(frames);
     this.#streams = frames.map((_, i) => STREAM_AT + Buffer.concat(frames.slice(0, i)).length);
