@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { eventually } from '../tools/gateway/client.ts';
@@ -60,6 +61,16 @@ describe('--warm-up', () => {
     expect(serve.log().match(/"level":"(warn|error)".*rehears/g)).toBeNull();
     const { replies } = await overConnection(grpcPort, (client) => askAndEnd(client, 'hello'));
     expect(decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20000');
+  });
+
+  it('--idle-warm-up is left out with a hook plugin, and the log says so', async () => {
+    const profile = 'plugins:\n- type: least-busy-scheduler\n';
+    const { flags } = await setting(profile);
+    const plugin = fileURLToPath(new URL('../../examples/plugins/least-busy-scheduler.js', import.meta.url));
+    const serve = await startServe([...flags, `--plugin=${plugin}`, '--idle-warm-up=300ms']);
+    cleanups.push(() => serve.kill());
+    await eventually('the log says it', () => serve.log().includes('hook plugins would see a rehearsal'));
+    expect(serve.log()).not.toContain('has compiled its code');
   });
 
   it('--idle-warm-up=0s plays nothing', async () => {

@@ -81,6 +81,21 @@ describe('a message of a stranger', () => {
     ]);
   });
 
+  it('loads on invented endpoints wait for the next tick, but no more than 65,536 of them', () => {
+    const { replicator, pool, clock } = replicaAt();
+    const hear = (name: string, parts: object) => {
+      replicator.receive(encodeMessage(updateOf(name, 1, clock.ms, { full: true, ...parts })), clock.ms);
+    };
+    for (let i = 0; i < 9; i++) hear(`peer ${i}`, {});
+    replicator.tick(clock.ms);
+    const applied = [0, 1, 2, 3, 4, 5, 6].map((part) => {
+      const loads = Array.from({ length: 10_000 }, (_, i) => ({ endpoint: BigInt(part * 10_000 + i), ...LOAD }));
+      hear(`stranger ${part}`, { loads });
+      return pool.peerLoads.size;
+    });
+    expect(applied).toEqual([0, 0, 0, 0, 0, 0, 70_000]);
+  });
+
   it('invented names with another seed leave one line each, and 64 a minute at most', () => {
     const { replicator, log, clock } = replicaAt();
     const hear = (names: number, sequence: number) => {

@@ -53,8 +53,11 @@ async function rehearse(
   play: QuietPlay,
 ): Promise<void> {
   const { settings } = start.pools[0];
-  if (settings.restart.plugins.configured.length > 0) return;
   const log = createLogger(settings.observe.log);
+  if (settings.restart.plugins.configured.length > 0) {
+    log.info(`hook plugins would see a rehearsal, so there is none: the first requests are slower (${flag})`);
+    return;
+  }
   const stack = rehearsedStack(start, pool, definitions);
   try {
     const open = createStreamOpener(stack.rehearsalServices());
