@@ -81,11 +81,12 @@ const chapters = CHAPTERS.map((chapter) => ({
 
 const kept = new SavedRuns(flags.runs);
 const expected = new ExpectedWork(folders);
-for (const cell of cellsOf(chapters)) {
+const cells = cellsOf(chapters);
+for (const cell of cells) {
   const found = kept.find(cell.suite, cell.run, folders);
   if (found !== undefined) expected.note(cell, found);
 }
-const missing = missingCells(cellsOf(chapters), flags.names, {
+const missing = missingCells(cells, flags.names, {
   keyOf: ({ suite, run }) => kept.keyOf(suite, run, folders),
   has: ({ suite, run }) => kept.find(suite, run, folders) !== undefined,
 });
