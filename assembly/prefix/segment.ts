@@ -1,7 +1,7 @@
 // One segment as it stands in memory, and its list of extents.
 //
-// Owns no words of its own: segments.ts and extents.ts write what is laid out here, under the index lock; readers read it without a
-// lock between two equal even versions.
+// Owns no words of its own: segments.ts and extents.ts write what is laid out here, under the index lock; readers
+// read it without a lock between two equal even versions.
 import { OVERFLOW, SEGMENT_BLOCKS, SEGMENT_BYTES, SEGMENTS } from './layout';
 
 /** Extents that fit into the segment itself; a longer list stands in the overflow part. */

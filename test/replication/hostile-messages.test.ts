@@ -81,7 +81,7 @@ describe('a message of a stranger', () => {
     ]);
   });
 
-  it('loads on invented endpoints wait for the next tick, but no more than 65,536 of them', () => {
+  it('the loads on invented endpoints wait for the next tick, but no more than 65,536 of them', () => {
     const { replicator, pool, clock } = replicaAt();
     const hear = (name: string, parts: object) => {
       replicator.receive(encodeMessage(updateOf(name, 1, clock.ms, { full: true, ...parts })), clock.ms);
