@@ -10,6 +10,8 @@ const FULL_BLOCKS = 10_000;
 const SYSTEM_PROMPTS = 16;
 const CHATS = 4_003;
 const CHAT_BLOCKS = 64;
+/** More than there are segments for a million blocks: when the first one comes again, it has gone. */
+const MANY_CHATS = 32_768;
 /** Insertions of one run: some of them pay for the others. */
 const INSERTIONS = 512;
 const MIX = 0x9e3779b97f4a7c15n;
@@ -80,4 +82,25 @@ const fullPool: Bench = {
   },
 };
 
-export const benches: readonly Bench[] = [insertBench(1560), fullPool];
+/**
+ * Chats that own 32 blocks each, half a segment, in an index of a million blocks without a free segment: insertions
+ * evict the oldest segments of all.
+ */
+const fullIndex: Bench = {
+  name: 'index/insert-32-blocks-no-segment-free',
+  async setup() {
+    const index = await openIndex();
+    const chats = Array.from({ length: MANY_CHATS }, (_, chat) => chain(chat, CHAT_BLOCKS / 2));
+    let next = 0;
+    const run = () => {
+      for (let i = 0; i < INSERTIONS; i++, next++) {
+        index.writeHashes(chats[next % MANY_CHATS]!);
+        index.insert(next % FULL_ENDPOINTS, CHAT_BLOCKS / 2);
+      }
+    };
+    while (next < MANY_CHATS) run();
+    return { opsPerRun: INSERTIONS, run };
+  },
+};
+
+export const benches: readonly Bench[] = [insertBench(1560), fullPool, fullIndex];

@@ -11,7 +11,7 @@ import { COLUMN_PREFIX_BLOCKS, cell } from '../endpoints';
 import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_EVICTED } from './counters';
 import { dropRange, evictTail, heldEndBy } from './extents';
 import { indexHead } from './head';
-import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SEGMENT_COUNT, STAMPS } from './layout';
+import { BLOCK_LIMIT, GROUP_SHIFT, MEMBER_WORDS, MEMBERS, SEGMENT_COUNT, SET_COUNT, STAMPS, VICTIMS } from './layout';
 import { LOSS_CAPACITY } from './losses';
 import { dropOldest, keepOldest, oldestKept } from './oldest';
 import { sentTick } from './recency';
@@ -57,8 +57,8 @@ function addBared(segment: u32): void {
   insertVictim(ageKey(usedTick(segment), at), segment);
 }
 
-/** Evicts leaves until `blocks` fit, a segment is free if one is wanted, and `sets` sets are free. */
-function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
+/** Evicts leaves until `blocks` fit, and so many segments and sets are free. */
+function evictLeaves(blocks: u32, segments: u32, sets: u32): void {
   for (;;) {
     const forSets = setsFree() < sets;
     collectLeaves(forSets);
@@ -66,12 +66,12 @@ function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
     for (let i: u32 = 0; i < victims; i++) {
       const used = <u32>counted(PREFIX_COUNTER_BLOCKS);
       const over = used + blocks > BLOCK_LIMIT ? used + blocks - BLOCK_LIMIT : 0;
-      const room = over == 0 && (!wantSegment || segmentsFree());
-      if (room && setsFree() >= sets) return;
+      const forSegments = segmentsFree() < segments;
+      if (over == 0 && !forSegments && setsFree() >= sets) return;
       const segment = victimAt(i);
       const at = segmentAt(segment);
       if (at.length == 0 || !isLeaf(at)) continue;
-      const whole = forSets || (wantSegment && !segmentsFree());
+      const whole = forSets || forSegments;
       const parent = at.parent;
       evictTail(segment, whole ? <u32>at.length : over);
       if (parent != 0 && at.length == 0) addBared(parent);
@@ -79,9 +79,14 @@ function evictLeaves(blocks: u32, wantSegment: bool, sets: u32): void {
   }
 }
 
-/** A sixty-fourth part is evicted at once, so that not every insertion pays for a pass. */
+/** A sixty-fourth part of the blocks is evicted at once, so that not every insertion pays for a pass. */
 function slack(limit: u32): u32 {
   return limit < 4096 ? 0 : limit >> 6;
+}
+
+/** Segments or sets of `all` that are freed beyond those needed, for the same reason: as many as a pass may find. */
+function spare(all: u32): u32 {
+  return min(all >> 6, VICTIMS);
 }
 
 /**
@@ -89,10 +94,13 @@ function slack(limit: u32): u32 {
  * @returns how many of `blocks` fit; 0 also when a segment is wanted and none can be had
  */
 export function makeRoom(blocks: u32, wantSegment: bool): u32 {
-  const used = <u32>counted(PREFIX_COUNTER_BLOCKS);
-  if (used + blocks <= BLOCK_LIMIT && (!wantSegment || segmentsFree())) return blocks;
-  evictLeaves(min(blocks + slack(BLOCK_LIMIT), BLOCK_LIMIT), wantSegment, 0);
-  if (wantSegment && !segmentsFree()) return 0;
+  const lacksBlocks = <u32>counted(PREFIX_COUNTER_BLOCKS) + blocks > BLOCK_LIMIT;
+  const lacksSegment = wantSegment && segmentsFree() == 0;
+  if (!lacksBlocks && !lacksSegment) return blocks;
+  // Prompts that own less than three quarters of a segment use up the segments first.
+  const segments = lacksSegment ? 1 + spare(SEGMENT_COUNT) : u32(wantSegment);
+  evictLeaves(lacksBlocks ? min(blocks + slack(BLOCK_LIMIT), BLOCK_LIMIT) : blocks, segments, 0);
+  if (wantSegment && segmentsFree() == 0) return 0;
   return min(blocks, BLOCK_LIMIT - <u32>counted(PREFIX_COUNTER_BLOCKS));
 }
 
@@ -101,7 +109,7 @@ const SETS_AT_ONCE: u32 = 72;
 
 /** Sees to it that one segment's change finds its sets, as far as eviction can. The segment must be pinned. */
 export function makeSets(): void {
-  if (setsFree() < SETS_AT_ONCE) evictLeaves(0, false, SETS_AT_ONCE);
+  if (setsFree() < SETS_AT_ONCE) evictLeaves(0, 0, SETS_AT_ONCE + spare(SET_COUNT));
 }
 
 /** Changes of the index, counted in twos; wraps around. Any thread, no lock. */

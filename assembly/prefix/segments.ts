@@ -7,7 +7,7 @@
 // stored once, which is what makes counts exact.
 import { ASSERTIONS } from '../assertions';
 import { INDEX_LOCK, lockHeld } from '../lock';
-import { count, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_SEGMENTS } from './counters';
+import { count, counted, PREFIX_COUNTER_BLOCKS, PREFIX_COUNTER_SEGMENTS } from './counters';
 import { indexHead } from './head';
 import { SEGMENT_COUNT, SEGMENT_SHIFT } from './layout';
 import { extentAt, extentEnd, extentList, Segment, segmentAt, segmentOf } from './segment';
@@ -73,8 +73,8 @@ export function register(segment: u32, to: u32): u32 {
   return registered;
 }
 
-export function segmentsFree(): bool {
-  return indexHead().segmentFree != 0 || indexHead().segmentTop < SEGMENT_COUNT;
+export function segmentsFree(): u32 {
+  return SEGMENT_COUNT - <u32>counted(PREFIX_COUNTER_SEGMENTS);
 }
 
 function takeSegment(): u32 {

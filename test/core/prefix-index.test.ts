@@ -111,17 +111,37 @@ describe('prefix index', () => {
     expect(check(core)).toBe(0);
   });
 
+  it('the prefix index frees segments for many insertions in one pass when short chains have used them up', () => {
+    const { index, core } = open();
+    const segments = Math.trunc(20_000 / 48) + 128;
+    for (let i = 0; i < segments; i++) insert(index, i % 64, chain(i));
+    expect(index.counters()).toMatchObject({ segments, evicted: 0 });
+    insert(index, 0, chain(5_000));
+    const freed = Math.trunc(segments / 64);
+    expect(index.counters()).toMatchObject({ segments: segments - freed, evicted: freed + 1 });
+    for (let i = 0; i < freed; i++) insert(index, 0, chain(6_000 + i));
+    expect(index.counters()).toMatchObject({ segments, evicted: freed + 1 });
+    expect(match(index, chain(freed))[freed % 64]).toBe(0);
+    expect(match(index, chain(freed + 1))[(freed + 1) % 64]).toBe(1);
+    expect(check(core)).toBe(0);
+  });
+
   it('the prefix index keeps to its bound of holder sets, and never says more than is true', () => {
     const { index, core } = open({ indexBlocks: 4000 });
     const lot = new Lot(5);
     const chains = Array.from({ length: 60 }, (_, i) => chain(...run(i * 1000, 64)));
     const oracle = new PrefixOracle();
+    let evictions = 0;
     for (let i = 0; i < 6000; i++) {
       const hashes = chains[lot.below(chains.length)]!.slice(0, 1 + lot.below(64));
       const slot = lot.below(64);
+      const { evicted } = index.counters();
       insert(index, slot, hashes);
+      if (index.counters().evicted > evicted) evictions++;
       oracle.insert(slot, hashes);
     }
+    // One pass frees sets for many changes.
+    expect(evictions).toBeLessThan(25);
     expect(index.counters().sets).toBeLessThan(1024);
     for (const hashes of chains) {
       const truth = oracle.match(hashes, 64);
