@@ -24,7 +24,7 @@ export async function keepCompiledCode(root: string): Promise<void> {
   const endpoints = join(folder, 'endpoints.yaml');
   writeFileSync(endpoints, 'endpoints:\n- {name: compiled, address: 127.0.0.1, port: 9}\n');
   const ports = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--bind-address=127.0.0.1'];
-  const flags = [...ports, '--secure-serving=false', '--lame-duck=0s', '--warm-up=1s'];
+  const flags = [...ports, '--secure-serving=false', '--lame-duck=0s', '--warm-up=1s', '--idle-warm-up=0s'];
   const program = join(root, 'bin/pointsman.js');
   const picker = spawn(process.execPath, [program, 'serve', `--endpoints-file=${endpoints}`, ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -1,5 +1,6 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
@@ -14,8 +15,9 @@ export interface CompiledProgram<Exports> {
   /**
    * Keeps the code that V8 has compiled of the program so far, the functions that have run included, for later starts.
    * Without effect when there is such code, and where the folder of the program cannot be written to.
+   * @returns whether that is done; false = flags of V8 are changed for a while, and later starts would refuse the code
    */
-  keep(): void;
+  keep(): boolean;
 }
 
 /**
@@ -38,6 +40,7 @@ export function loadProgram<Exports>(
   require: (id: string) => unknown,
   importModule: (specifier: string) => Promise<unknown>,
 ): CompiledProgram<Exports> {
+  const flags = cachedDataVersionTag();
   const bytes = readPlainFileSync(file, PROGRAM_BYTES_MAX);
   const checksum = crc32(bytes);
   const kept = join(dirname(file), 'compiled', `${basename(file)}.${process.version}-${process.arch}`);
@@ -53,7 +56,12 @@ export function loadProgram<Exports>(
   const run = script.runInThisContext() as (...parts: readonly unknown[]) => void;
   run(module.exports, require, module, file, dirname(file), importModule);
   // Code that V8 refuses because of flags stays for starts without them.
-  const keep = code === undefined ? () => write(kept, checksum, script.createCachedData()) : () => undefined;
+  const keep = (): boolean => {
+    if (code !== undefined) return true;
+    if (cachedDataVersionTag() !== flags) return false;
+    write(kept, checksum, script.createCachedData());
+    return true;
+  };
   return { exports: module.exports as Exports, keep };
 }
 

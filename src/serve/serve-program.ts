@@ -2,10 +2,10 @@
 import { runProgram } from './program-run.js';
 import { runServe } from './serve.js';
 
-/** @param served called when the picker has served for a while, before the memory of its start is freed */
-export function main(argv: readonly string[], served: () => void): Promise<void> {
+/** @param keep that of the loaded program */
+export function main(argv: readonly string[], keep: () => boolean): Promise<void> {
   return runProgram(async () => {
-    await runServe(argv, served);
+    await runServe(argv, keep);
     return 0;
   });
 }

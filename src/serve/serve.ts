@@ -10,12 +10,14 @@ import { parseServeFlags } from './flags.js';
  * Time after the start at which the memory of the start is freed: health checks and the first requests go before.
  */
 const START_GARBAGE_MS = 1_000;
+/** Tries to keep the compiled code, one each `START_GARBAGE_MS`: flags of V8 are held for 10 s at most. */
+const KEEP_TRIES = 15;
 
 /**
  * `pointsman serve`: run a picker until SIGTERM or SIGINT.
- * @param served called when the picker has served for a while, before the memory of its start is freed
+ * @param keep keeps the code that was compiled, before the memory of the start is freed; false = not at present
  */
-export async function runServe(argv: readonly string[], served: () => void = () => undefined): Promise<void> {
+export async function runServe(argv: readonly string[], keep: () => boolean = () => true): Promise<void> {
   const flags = parseServeFlags(argv, process.env);
   if ('help' in flags) {
     process.stdout.write(flags.help);
@@ -41,11 +43,15 @@ export async function runServe(argv: readonly string[], served: () => void = () 
   process.on('SIGUSR1', () => log.warn('SIGUSR1 has no effect: the inspector is opened by --inspect of Node.js only'));
   const ports = await picker.start();
   log.info(ports, 'pointsman is serving');
-  const endStart = () => {
-    served();
-    collectStartGarbage();
+  endStart(keep, KEEP_TRIES);
+}
+
+function endStart(keep: () => boolean, tries: number): void {
+  const end = () => {
+    if (keep() || tries === 1) collectStartGarbage();
+    else endStart(keep, tries - 1);
   };
-  setTimeout(endStart, START_GARBAGE_MS).unref();
+  setTimeout(end, START_GARBAGE_MS).unref();
 }
 
 /** Ends the process when the picker cannot go on; restarting it is left to the supervisor (kubelet, systemd). */

@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync,
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { loadProgram } from '../../dist/src/runtime/compiled-program.js';
 
@@ -86,6 +87,16 @@ describe('a program with kept code', () => {
     expect(exports.answer()).toBe(42);
     keep();
     expect(statSync(kept()).size).toBeGreaterThanOrEqual(whole);
+  });
+
+  test('code is not kept while a flag of V8 is changed, since later starts would refuse it', () => {
+    const { file, kept } = folderWith(text(42));
+    const { keep } = load(file);
+    setFlagsFromString('--semi-space-growth-factor=1');
+    const keptMeanwhile = keep();
+    setFlagsFromString('--semi-space-growth-factor=2');
+    expect([keptMeanwhile, readdirSync(join(file, '..'))]).toEqual([false, ['program.cjs']]);
+    expect([keep(), statSync(kept()).size > 0]).toEqual([true, true]);
   });
 
   test('a place that cannot be written to keeps nothing', () => {
