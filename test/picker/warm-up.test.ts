@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { cachedDataVersionTag } from 'node:v8';
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { eventually } from '../tools/gateway/client.ts';
@@ -63,6 +64,39 @@ describe('--warm-up', () => {
     expect(serve.log().match(/"level":"(warn|error)".*rehears/g)).toBeNull();
     const { replies } = await overConnection(grpcPort, (client) => askAndEnd(client, 'hello'));
     expect(decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']).toBe('127.0.0.1:20000');
+  });
+
+  it('a rehearsal changes a flag of V8, by which finished compilations are freed at once, and puts it back', async () => {
+    const { flags } = await setting();
+    const before = cachedDataVersionTag();
+    const tags = new Set<number>();
+    const look = setInterval(() => tags.add(cachedDataVersionTag()), 5);
+    cleanups.push(() => clearInterval(look));
+    const { picker } = await startPicker([...flags, '--warm-up=300ms']);
+    cleanups.push(() => picker.stop(0));
+    expect(tags.size).toBe(2);
+    expect(cachedDataVersionTag()).toBe(before);
+  });
+
+  it('seeded decisions are the same with and without --idle-warm-up', async () => {
+    const made = await Setting.create([20_000, 20_001, 20_002, 20_003].map((port) => ({ name: `s${port}`, port })));
+    cleanups.push(() => made.remove());
+    const decisions = async (warmUp: string) => {
+      const serve = await startServe([...made.flags, '--seed=7', `--idle-warm-up=${warmUp}`]);
+      cleanups.push(() => serve.kill());
+      if (warmUp !== '0s') await eventually('it has rehearsed', () => serve.log().includes('has compiled its code'));
+      return overConnection(serve.grpcPort, async (client) => {
+        const picked: (string | undefined)[] = [];
+        for (let i = 0; i < 48; i++) {
+          const { replies } = await askAndEnd(client, `${i} has words of its own`);
+          picked.push(decodeReply(replies[0]!).headers['x-gateway-destination-endpoint']);
+        }
+        return picked;
+      });
+    };
+    const without = await decisions('0s');
+    expect(new Set(without).size).toBe(4);
+    expect(await decisions('300ms')).toEqual(without);
   });
 
   it('--idle-warm-up is left out with a hook plugin, and the log says so', async () => {

@@ -2,6 +2,7 @@ import { createStreamOpener } from '../../ingress/opener.js';
 import { rehearsal } from '../../ingress/rehearsal/rehearsal.js';
 import { createLogger } from '../../operations/log.js';
 import { errorMessage } from '../../runtime/error-message.js';
+import { HeldFlag } from '../../runtime/held-flags.js';
 import type { PluginDefinition } from '../../scheduling/plugin.js';
 import type { PoolStart, RehearsalPool, ShardStart } from '../messages.js';
 import { type Played, playWhenQuiet, type QuietPlay, type Traffic } from './play-when-quiet.js';
@@ -12,6 +13,15 @@ const PAUSE_MS = 1;
 const QUIET_MS = 100;
 /** Time after which an idle rehearsal is given up, since the traffic compiles the code. */
 const GIVE_UP_MS = 10_000;
+
+/**
+ * V8's second compiler leaves its finished compilations to a background thread, which comes to free them when 17 MB
+ * have gathered in a rehearsal, of which the allocator gives little back. Freed by the shard's own thread they are 6 MB
+ * at most, for the same times of the first bursts. Undefined where V8 may not know the flag: it would complain.
+ */
+const FREES_COMPILATIONS = /^v2[45]\./.test(process.version)
+  ? new HeldFlag('--no-maglev-destroy-on-background', '--maglev-destroy-on-background')
+  : undefined;
 
 /** Plays a rehearsal before the shard listens: readiness waits for it. */
 export async function rehearseBeforeStart(
@@ -59,6 +69,7 @@ async function rehearse(
     return;
   }
   const stack = rehearsedStack(start, pool, definitions);
+  const release = FREES_COMPILATIONS?.hold();
   try {
     const open = createStreamOpener(stack.rehearsalServices());
     const { pieces, usedMs }: Played = await playWhenQuiet(() => rehearsal(open), play);
@@ -66,6 +77,7 @@ async function rehearse(
   } catch (error) {
     log.warn({ error: errorMessage(error) }, `a rehearsal failed, the first requests are slower (${flag})`);
   } finally {
+    release?.();
     await stack.close();
   }
 }

@@ -1,9 +1,8 @@
-import { setFlagsFromString } from 'node:v8';
+import { HeldFlag } from '../../../runtime/held-flags.js';
 
-/** V8's own factor by which a young generation that is full grows. */
-const GROWTH_FACTOR = 2;
+/** By two a young generation that is full grows otherwise. */
+const GROWTH = new HeldFlag('--semi-space-growth-factor=1', '--semi-space-growth-factor=2');
 const HELD_MS_MAX = 10_000;
-let holds = 0;
 
 /**
  * Keeps the young generations of all threads as small as they are, for 10 s at most. What a start and the first state
@@ -12,14 +11,10 @@ let holds = 0;
  * @returns ends this hold; without a hold they grow again
  */
 export function holdYoungGeneration(): () => void {
-  if (holds++ === 0) setFlagsFromString('--semi-space-growth-factor=1');
-  let held = true;
-  const release = () => {
-    if (!held) return;
-    held = false;
-    clearTimeout(timer);
-    if (--holds === 0) setFlagsFromString(`--semi-space-growth-factor=${GROWTH_FACTOR}`);
-  };
+  const release = GROWTH.hold();
   const timer = setTimeout(release, HELD_MS_MAX).unref();
-  return release;
+  return () => {
+    clearTimeout(timer);
+    release();
+  };
 }
