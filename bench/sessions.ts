@@ -34,6 +34,9 @@ const CHAT_BLOCKS = 20;
 /** Looks at the other sessions after an hour; each lets some thousand of them lapse. */
 const HOUR_MS = 3_600_000;
 const TICKS = 40;
+/** Milliseconds of the pool's clock, one a decision: after them an idle session lapses, and between two looks at it. */
+const LEASE_MS = 10_000;
+const LOOK_MS = 500;
 /** Decisions of one round: a clock is read before and after each. */
 const ROUND = 32;
 /** Rounds of each mode that are not counted: compiled code and caches are warm then. */
@@ -54,7 +57,7 @@ function hashesOf(name: number, blocks: number): Uint8Array {
 
 /** Turns of the active sessions, or requests that are none. */
 interface Decisions {
-  /** Makes the texts of the sessions that begin in the next round. */
+  /** Makes the texts of the sessions that begin in the next round, and looks at idle ones. */
   readonly prepare: () => void;
   readonly round: () => void;
 }
@@ -71,14 +74,15 @@ function decisions(mode: (typeof MODES)[number], known: number, chat: boolean): 
   }
   const gate = new CapacityGate(control);
   gate.configure({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, BLOCK, 1, 1);
-  gate.sessions.configure({ mode, smallPrompt: 0.000_03, stretch: 0.1, maxWaitMs: 300_000 });
+  const rule = { mode, smallPrompt: 0.000_03, stretch: 0.1, maxWaitMs: 300_000, idleLeaseMs: LEASE_MS };
+  gate.sessions.configure(rule);
   const core = attachCore(pool, 1);
   const decider = new Decider(core, 1n);
   const at = core.call.hashesAddress() >>> 0;
   let nowMs = 1;
   const turn = (hashes: Uint8Array, blocks: number) => {
     core.bytes.set(hashes.subarray(0, blocks * 8), at);
-    const { ticket, ticketGeneration } = decider.decide({
+    const { status, ticket, ticketGeneration } = decider.decide({
       profile: 0,
       blocks,
       tail: false,
@@ -93,6 +97,7 @@ function decisions(mode: (typeof MODES)[number], known: number, chat: boolean): 
       explained: false,
       gate: { waitSlots: 0, held: undefined, blind: false },
     });
+    if (status !== 'decided') throw new Error(`a turn has no endpoint (${status}): what is measured is no cost of one`);
     decider.release(ticket, ticketGeneration);
   };
   for (let i = 0; i < known; i++) turn(hashesOf(i, KNOWN_BLOCKS), KNOWN_BLOCKS);
@@ -101,9 +106,15 @@ function decisions(mode: (typeof MODES)[number], known: number, chat: boolean): 
   for (let i = 0; i < TICKS; i++) gate.sessions.tick(nowMs);
   const texts: Uint8Array[] = [];
   let next = 0;
+  let lookedMs = nowMs;
   const turnOf = (at: number) => Math.floor(at / ACTIVE) % TURNS;
   return {
     prepare() {
+      // As the control thread does: sessions that have ended give their caches back.
+      if (nowMs >= lookedMs + LOOK_MS) {
+        lookedMs = nowMs;
+        gate.sessions.tick(nowMs);
+      }
       for (let at = next; at < next + ROUND; at++) {
         if (turnOf(at) !== 0 && texts.length >= ACTIVE) continue;
         texts[at % ACTIVE] = hashesOf(1_000_000 + at, FIRST_BLOCKS + (TURNS - 1) * GROWN_BLOCKS);
