@@ -18,7 +18,7 @@ export const SPARE_HASHES: u32 = 8; // behind the longest chain in HASHES; the l
 
 export const HEADER: usize = 65536;
 export const MAGIC: u32 = 0x4d535450; // "PTSM", little-endian
-export const LAYOUT_VERSION: u32 = 42;
+export const LAYOUT_VERSION: u32 = 43;
 
 // Header words (u32). Sizes are set by the creator and never change.
 export const HEADER_MAGIC: usize = 0;
@@ -161,8 +161,12 @@ export const PREDICTED_COLUMNS: u32 = 4; // predicted times and what is left of 
 /** Slots of a group in PEAKS. */
 export const PEAK_SLOTS: u32 = 64;
 const MASK_BYTES: usize = ENDPOINTS_MAX / 8;
-/** Subset mask and class mask, then the peaks: 16 bytes a group. */
-const THREAD_MASK_BYTES: usize = 8192;
+/**
+ * Subset mask and class mask, then of each group 16 bytes of peaks, 16 of its lowest and 16 of its highest values, and
+ * a mark of 4.
+ */
+const THREAD_MASK_BYTES: usize = 12288;
+const GROUPS_MAX: usize = ENDPOINTS_MAX / PEAK_SLOTS;
 
 /** Addresses of this instance; set by attach(), constant afterwards. */
 export let SLOTS: u32 = 0;
@@ -200,6 +204,10 @@ export let OVERLAP: usize = 0; // u32 × SLOTS: of the prompt's blocks, those al
 export let SCORE: usize = 0; // f32 × SLOTS: weighted sum
 export let KEYS: usize = 0; // f32 × SLOTS: scratch of scorers and pickers
 export let PEAKS: usize = 0; // f32 × 4 per group of PEAK_SLOTS slots: highest scores of its candidates, by lane
+export let LOWS: usize = 0; // f32 × 4 per group: lowest values of its candidates, by lane
+export let HIGHS: usize = 0; // f32 × 4 per group: highest values of its candidates, by lane
+export let MARKS: usize = 0; // u32 per group: whether its scores have to be made anew (scheduling/standing-scores.ts)
+export let VALUES: usize = 0; // f32 × SLOTS: predicted waiting counts that the scores of fused scorers were made from
 export let CANDIDATES: usize = 0; // u32 × SLOTS: slots still in the race
 export let KEPT: usize = 0; // i32 × SLOTS: scratch of filters
 // U32 × SLOTS: what removed a slot from the race, 0 = nothing (see scheduling/removals.ts)
@@ -226,7 +234,7 @@ export function changesAddress(thread: u32): usize {
 export function threadBytes(p: u32, c: u32): u64 {
   let bytes: u64 = THREAD_INPUT_BYTES + THREAD_OUTPUT_BYTES + THREAD_REQUEST_BYTES;
   bytes += THREAD_MASK_BYTES;
-  bytes += <u64>p * 4 * (7 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
+  bytes += <u64>p * 4 * (8 + HOST_COLUMNS + EXPLAIN_COLUMNS + PREDICTED_COLUMNS);
   bytes += (<u64>c + SPARE_HASHES) * 8;
   return (bytes + 65535) & ~(<u64>65535);
 }
@@ -324,6 +332,9 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   SUBSET = at;
   CLASS = at + MASK_BYTES;
   PEAKS = at + 2 * MASK_BYTES;
+  LOWS = PEAKS + 16 * GROUPS_MAX;
+  HIGHS = LOWS + 16 * GROUPS_MAX;
+  MARKS = HIGHS + 16 * GROUPS_MAX;
   at += THREAD_MASK_BYTES;
   MATCH = at;
   at += column;
@@ -332,6 +343,8 @@ export function bindAddresses(scanBytes: u64, responseBytes: u64, decisionBytes:
   SCORE = at;
   at += column;
   KEYS = at;
+  at += column;
+  VALUES = at;
   at += column;
   CANDIDATES = at;
   at += column;

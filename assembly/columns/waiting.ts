@@ -13,6 +13,7 @@ import {
   COLUMN_WAITING,
   columnAddress,
 } from '../endpoints';
+import { journalAllChanged } from '../load-journal';
 import { COMMIT_LOCK, lockHeld } from '../lock';
 import { SLOTS, WAITING_COUNTS } from '../memory';
 import * as column from './column';
@@ -77,6 +78,7 @@ export function renewWaiting(slot: u32): void {
 /** Makes all counts anew, for a memory whose columns were written from outside. No other thread is at work. */
 export function waitingRenew(): void {
   for (let at: usize = 0, end = slotOffset(SLOTS); at < end; at += 16) v128.store(WAITING_COUNTS + at, waitingAt(at));
+  journalAllChanged();
 }
 
 /** Whether the count of each of four slots is the one that its columns give. Commit lock held. */

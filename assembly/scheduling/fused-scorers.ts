@@ -1,6 +1,7 @@
 // A group of scorers in one pass: what their formulas share is read once, and their sum is stored once.
 //
-// Owns: the thread's SCORE and KEYS columns, written by its own thread. Reads the endpoint columns under the commit
+// Owns: the thread's SCORE and VALUES columns and what is noted of groups of slots (PEAKS, LOWS, HIGHS, MARKS), written
+// by its own thread. Reads the endpoint columns under the commit
 // lock.
 //
 // A program names its group (Program.fused): one scorer each of the queue or the running requests, of the KV usage and
@@ -21,17 +22,9 @@ import {
   SIGNAL_WAITING,
 } from '../endpoints';
 import { COMMIT_LOCK, lockHeld } from '../lock';
-import { CANDIDATES, KEYS, MATCH, PEAK_SLOTS, PEAKS, SCORE, WAITING_COUNTS } from '../memory';
+import { CANDIDATES, HIGHS, LOWS, MARKS, MATCH, PEAK_SLOTS, PEAKS, SCORE, VALUES, WAITING_COUNTS } from '../memory';
 import { OP_SCORE_KV_USAGE, OP_SCORE_PREFIX, OP_SCORE_QUEUE, Program } from './program';
-import {
-  bestMatchNoted,
-  longestMatchNoted,
-  NEVER,
-  noteBestMatch,
-  noteHighest,
-  noteLongestMatch,
-  noteSignal,
-} from './score-column';
+import { NEVER, noteBestMatch, noteHighest, noteLongestMatch, noteSignal } from './score-column';
 
 /** Position of a term in the sum: its place among the terms in their usual order. */
 const FEWEST: u32 = 0;
@@ -39,7 +32,7 @@ const USAGE: u32 = 1;
 const PREFIX: u32 = 2;
 
 /** Bytes of a group of PEAKS in a column. */
-const GROUP_BYTES: usize = PEAK_SLOTS * 4;
+export const GROUP_BYTES: usize = PEAK_SLOTS * 4;
 
 /** The terms of the group that is evaluated now. Scratch of one decision. */
 let signals: u32 = 0;
@@ -60,10 +53,31 @@ let never32: f32 = 0;
 let zeroValue: f32 = 1;
 let oneValue: f32 = 0;
 
-function fusedBegin(): void {
+/** Most blocks that a candidate, and any endpoint, holds, of the slots scored since the group has begun. */
+let bestBlocks: i32 = 0;
+let longestBlocks: i32 = 0;
+
+/**
+ * Begins the group of scorers that begins at operation `first`: reads its terms.
+ * @returns whether they are those of the group before
+ */
+export function fusedBegin(program: Program, first: u32): bool {
   never32 = NEVER;
   zeroValue = 0;
   oneValue = 1;
+  bestBlocks = 0;
+  longestBlocks = 0;
+  const before = values;
+  const places = last;
+  const fewest = fewestFactor;
+  const ofUsage = usageFactor;
+  const ofPrefix = prefixFactor;
+  const share = lengthWeight;
+  const scale = reachScale;
+  const wanted = signals;
+  readTerms(program, first);
+  if (before != values || places != last || wanted != signals || fewest != fewestFactor) return false;
+  return ofUsage == usageFactor && ofPrefix == prefixFactor && share == lengthWeight && scale == reachScale;
 }
 
 /** Reads the terms of the group. */
@@ -91,7 +105,7 @@ function readTerms(program: Program, first: u32): void {
       last = FEWEST;
       fewestFactor = op.weight;
       const queue = op.code == OP_SCORE_QUEUE;
-      values = queue ? KEYS : columnAddress(COLUMN_RUNNING);
+      values = queue ? VALUES : columnAddress(COLUMN_RUNNING);
       signals |= queue ? SIGNAL_WAITING : SIGNAL_RUNNING;
     }
   }
@@ -107,39 +121,51 @@ function lacking(candidates: v128, known: v128, wanted: v128): v128 {
   return v128.andnot(candidates, i32x4.eq(v128.and(known, wanted), wanted));
 }
 
+/** Notes the range of the values of the candidates of a group. */
+function noteRange(at: usize, least: v128, highest: v128): void {
+  const group = (at / GROUP_BYTES) << 4;
+  v128.store(LOWS + group, least);
+  v128.store(HIGHS + group, highest);
+}
+
 /**
- * Copies the predicted waiting counts to KEYS, since others may change them meanwhile, and gathers their range.
+ * Copies the predicted waiting counts to VALUES, since others may change them meanwhile, and notes their range.
  * @returns as gather
  */
-function gatherWaiting(used: u32): bool {
+function gatherWaiting(from: usize, end: usize): bool {
   const candidates = CANDIDATES;
-  const keys = KEYS;
+  const copies = VALUES;
   const known = columnAddress(COLUMN_KNOWN);
   const waiting = WAITING_COUNTS;
   const wanted = i32x4.splat(<i32>signals);
   const never = f32x4.splat(never32);
   const lowest = f32x4.neg(never);
   let lack = i32x4.splat(0);
-  let least = never;
-  let highest = lowest;
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const lanes = v128.load(candidates + at);
-    lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
-    if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) || waitingStands(at), 'predicted waiting counts are up to date');
-    const value = v128.load(waiting + at);
-    v128.store(keys + at, value);
-    const some = ofCandidates(value, lanes);
-    least = f32x4.pmin(least, some);
-    highest = f32x4.pmax(highest, some);
+  for (let at = from; at < end; ) {
+    const stop = min(end, at + GROUP_BYTES);
+    let least = never;
+    let highest = lowest;
+    for (; at < stop; at += 16) {
+      const lanes = v128.load(candidates + at);
+      lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
+      if (ASSERTIONS) assert(!lockHeld(COMMIT_LOCK) || waitingStands(at), 'predicted waiting counts are up to date');
+      const value = v128.load(waiting + at);
+      v128.store(copies + at, value);
+      const some = ofCandidates(value, lanes);
+      least = f32x4.pmin(least, some);
+      highest = f32x4.pmax(highest, some);
+    }
+    noteRange(stop - 16, least, highest);
   }
-  low = laneMin(least);
-  high = laneMax(highest);
   return !v128.any_true(lack);
 }
 
-/** Gathers the range of the fewest term's values. @returns whether all candidates show all signals of the group */
-function gather(used: u32): bool {
-  if (values == KEYS) return gatherWaiting(used);
+/**
+ * Notes the range of the fewest term's values of each group of slots at the bytes `from`, where one begins, to `end`.
+ * @returns whether all their candidates show all signals of the group of scorers
+ */
+export function gather(from: usize, end: usize): bool {
+  if (values == VALUES) return gatherWaiting(from, end);
   const candidates = CANDIDATES;
   const known = columnAddress(COLUMN_KNOWN);
   const column = values;
@@ -147,24 +173,56 @@ function gather(used: u32): bool {
   const never = f32x4.splat(never32);
   const lowest = f32x4.neg(never);
   let lack = i32x4.splat(0);
-  let least = never;
-  let highest = lowest;
-  for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    const lanes = v128.load(candidates + at);
-    lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
-    const value = v128.load(column + at);
-    const some = ofCandidates(value, lanes);
-    least = f32x4.pmin(least, some);
-    highest = f32x4.pmax(highest, some);
+  for (let at = from; at < end; ) {
+    const stop = min(end, at + GROUP_BYTES);
+    let least = never;
+    let highest = lowest;
+    for (; at < stop; at += 16) {
+      const lanes = v128.load(candidates + at);
+      lack = v128.or(lack, lacking(lanes, v128.load(known + at), wanted));
+      const some = ofCandidates(v128.load(column + at), lanes);
+      least = f32x4.pmin(least, some);
+      highest = f32x4.pmax(highest, some);
+    }
+    noteRange(stop - 16, least, highest);
   }
-  low = laneMin(least);
-  high = laneMax(highest);
   return !v128.any_true(lack);
 }
 
+/** Takes the range of all groups up to byte `end`. @returns whether it is the one of before */
+export function rangeTaken(end: usize): bool {
+  let least = f32x4.splat(never32);
+  let highest = f32x4.neg(least);
+  for (let at: usize = 0, groups = groupsBytes(end); at < groups; at += 16) {
+    least = f32x4.pmin(least, v128.load(LOWS + at));
+    highest = f32x4.pmax(highest, v128.load(HIGHS + at));
+  }
+  const lowBefore = low;
+  const highBefore = high;
+  low = laneMin(least);
+  high = laneMax(highest);
+  return low == lowBefore && high == highBefore;
+}
+
+/** Bytes of a row of 16 bytes a group, for the slots up to byte `end` of the columns. */
+function groupsBytes(end: usize): usize {
+  return ((end + GROUP_BYTES - 1) / GROUP_BYTES) << 4;
+}
+
+/** Notes the highest scores of all groups up to byte `end`, and the most blocks held. */
+export function noteScored(end: usize): void {
+  let best = f32x4.neg(f32x4.splat(never32));
+  for (let at: usize = 0, groups = groupsBytes(end); at < groups; at += 16)
+    best = f32x4.pmax(best, v128.load(PEAKS + at));
+  noteHighest(laneMax(best));
+  noteBestMatch(<u32>bestBlocks);
+  noteLongestMatch(<u32>longestBlocks);
+  noteSignal(signals);
+}
+
 /**
- * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, and notes the highest one of
- * the candidates, of each group too.
+ * Stores the sum of the terms of the slots at the bytes `from` to `end` of the columns, the highest one of the
+ * candidates of each group, and whether an endpoint of it holds a block.
  * @param lastTerm the term that is added last, a constant of each call
  * @param long whether the prefix term has its second part, a constant of each call
  */
@@ -188,12 +246,12 @@ function addTerms(from: usize, end: usize, total: u32, lastTerm: u32, long: bool
   const zero = f32x4.splat(zeroValue);
   const one = f32x4.splat(oneValue);
   const lowest = f32x4.neg(f32x4.splat(never32));
-  let best = lowest;
   let bestMatch = i32x4.splat(0);
   let longest = bestMatch;
   for (let at = from; at < end; ) {
     const stop = min(end, at + GROUP_BYTES);
     let peak = lowest;
+    let held4 = i32x4.splat(0);
     for (; at < stop; at += 16) {
       const away = f32x4.add(base, f32x4.mul(f32x4.sub(top, v128.load(column + at)), scale));
       const fewest = f32x4.mul(f32x4.pmin(f32x4.pmax(away, zero), one), ofFewest);
@@ -215,14 +273,24 @@ function addTerms(from: usize, end: usize, total: u32, lastTerm: u32, long: bool
       const lanes = v128.load(candidates + at);
       peak = f32x4.pmax(peak, ofCandidates(score, lanes));
       bestMatch = i32x4.max_s(bestMatch, v128.and(blocks, lanes));
-      longest = i32x4.max_s(longest, blocks);
+      held4 = i32x4.max_s(held4, blocks);
     }
-    v128.store(PEAKS + (((stop - 16) / GROUP_BYTES) << 4), peak);
-    best = f32x4.pmax(best, peak);
+    const group = (stop - 16) / GROUP_BYTES;
+    v128.store(PEAKS + (group << 4), peak);
+    store<u32>(MARKS + (group << 2), u32(v128.any_true(held4)));
+    longest = i32x4.max_s(longest, held4);
   }
-  noteHighest(laneMax(best));
-  noteBestMatch(<u32>laneMaxOfIntegers(bestMatch));
-  noteLongestMatch(<u32>laneMaxOfIntegers(longest));
+  bestBlocks = max(bestBlocks, laneMaxOfIntegers(bestMatch));
+  longestBlocks = max(longestBlocks, laneMaxOfIntegers(longest));
+}
+
+/** Scores the slots at the bytes `from` to `end` with the range that was taken. */
+export function scoreSlots(from: usize, end: usize, total: u32): void {
+  const long = lengthWeight != 0;
+  if (last == PREFIX && !long) addTerms(from, end, total, PREFIX, false);
+  else if (last == PREFIX) addTerms(from, end, total, PREFIX, true);
+  else if (last == USAGE) addTerms(from, end, total, USAGE, true);
+  else addTerms(from, end, total, FEWEST, true);
 }
 
 /**
@@ -231,16 +299,12 @@ function addTerms(from: usize, end: usize, total: u32, lastTerm: u32, long: bool
  * @returns false = nothing was scored, and the scorers have to run one by one
  */
 export function fusedScores(program: Program, first: u32, used: u32, total: u32): bool {
-  fusedBegin();
-  readTerms(program, first);
-  if (!gather(used)) return false;
-  noteSignal(signals);
-  const long = lengthWeight != 0;
   const end = slotOffset(used);
-  if (last == PREFIX && !long) addTerms(0, end, total, PREFIX, false);
-  else if (last == PREFIX) addTerms(0, end, total, PREFIX, true);
-  else if (last == USAGE) addTerms(0, end, total, USAGE, true);
-  else addTerms(0, end, total, FEWEST, true);
+  fusedBegin(program, first);
+  if (!gather(0, end)) return false;
+  rangeTaken(end);
+  scoreSlots(0, end, total);
+  noteScored(end);
   return true;
 }
 
@@ -254,8 +318,8 @@ export const VALUE_AT_END: u32 = 2;
 
 /** Takes the value of a candidate once more. Commit lock held. @returns VALUE_* */
 export function valueAgain(slot: u32): u32 {
-  if (values != KEYS) return VALUE_SAME;
-  const at = KEYS + slotOffset(slot);
+  if (values != VALUES) return VALUE_SAME;
+  const at = VALUES + slotOffset(slot);
   const before = load<f32>(at);
   const value = predictedWaiting(slot);
   if (value == before) return VALUE_SAME;
@@ -267,14 +331,14 @@ export function valueAgain(slot: u32): u32 {
 function isTaken(used: u32, value: f32): bool {
   const four = f32x4.splat(value);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
-    if (v128.any_true(v128.and(f32x4.eq(v128.load(KEYS + at), four), v128.load(CANDIDATES + at)))) return true;
+    if (v128.any_true(v128.and(f32x4.eq(v128.load(VALUES + at), four), v128.load(CANDIDATES + at)))) return true;
   }
   return false;
 }
 
 /** Whether the value of a slot lies in the range that the scores were made with. */
 export function isInRange(slot: u32): bool {
-  const value = load<f32>(KEYS + slotOffset(slot));
+  const value = load<f32>(VALUES + slotOffset(slot));
   return value >= low && value <= high;
 }
 
@@ -283,13 +347,9 @@ export function rangeStays(used: u32): bool {
   return isTaken(used, low) && isTaken(used, high);
 }
 
-/** Scores a slot and its three neighbours once more, with the values in KEYS and the range as it was. */
+/** Scores a slot and its three neighbours once more, with the values in VALUES and the range as it was. */
 export function scoreAgain(slot: u32, total: u32): void {
-  const matched = bestMatchNoted;
-  const longest = longestMatchNoted;
   const at = slotOffset(slot & ~3);
-  addTerms(at, at + 16, total, last, true);
+  scoreSlots(at, at + 16, total);
   noteHighest(NaN);
-  noteBestMatch(matched);
-  noteLongestMatch(longest);
 }

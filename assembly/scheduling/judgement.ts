@@ -16,8 +16,8 @@ import { ASSERTIONS } from '../assertions';
 import { candidatesKept, candidatesStill } from '../columns/candidates';
 import { slotOffset } from '../columns/column';
 import { gateOn } from '../gate/layout';
-import { JOURNAL_LENGTH, journalChanges, journalSlot } from '../load-journal';
-import { CANDIDATES, KEPT, KEYS, SCORE } from '../memory';
+import { isLoadAlone, journalChanges, journalSlot } from '../load-journal';
+import { CANDIDATES, KEPT, PEAK_SLOTS, SCORE } from '../memory';
 import {
   answer,
   DECIDE_EXPLAIN,
@@ -37,6 +37,10 @@ import { pick } from './pickers';
 import { OP_PICK_MAX_SCORE, OP_WOULD_PICK, Program } from './program';
 import { run } from './run-program';
 import { scoresBegin } from './score-column';
+import { scoresStand, standAgain, standingScores } from './standing-scores';
+
+/** Changes since a judgement up to which slots are judged again one by one: a bit each of a word. */
+const CHANGES_MAX: u32 = 64;
 
 /** Changes of the journal before the judgement read the columns. */
 let changes: u32 = 0;
@@ -78,17 +82,14 @@ function drawAgain(): void {
   request().randomHigh = randomHigh;
 }
 
-/** Says what marginal cost would pick; KEYS stays as it is. */
+/** Says what marginal cost would pick. */
 function noteWouldPick(program: Program, used: u32): void {
   const op = program.operation(program.fused);
   if (op.code != OP_WOULD_PICK) return;
-  const bytes = slotOffset(used);
-  memory.copy(KEPT, KEYS, bytes);
   takeSamples(!sampled);
   wouldPick(op, used);
   takeSamples(true);
   sampled = true;
-  memory.copy(KEYS, KEPT, bytes);
 }
 
 /**
@@ -101,7 +102,9 @@ export function judged(program: Program, flags: u32, used: u32, total: u32): boo
   const candidates = candidatesStill(used, false);
   if (candidates == u32.MAX_VALUE || candidates == 0) return false;
   scoresBegin();
-  if (!fusedScores(program, 0, used, total)) return false;
+  // A single group has changed with each decision.
+  const large = used > PEAK_SLOTS;
+  if (large ? !standingScores(program, used, total, changes) : !fusedScores(program, 0, used, total)) return false;
   noteWouldPick(program, used);
   randomLow = request().randomLow;
   randomHigh = request().randomHigh;
@@ -178,10 +181,16 @@ function bestOf(count: u32, used: u32): u32 {
   return best;
 }
 
+/** Whether nothing but requests in flight has changed: the last `count` entries of the journal. */
+function loadsAlone(count: u32): bool {
+  for (let i: u32 = 0; i < count; i++) if (!isLoadAlone(changes + i)) return false;
+  return true;
+}
+
 function confirm(used: u32, total: u32): bool {
   const count = journalChanges() - changes;
   if (count == 0) return true;
-  if (count > JOURNAL_LENGTH || !scoredAgain(count, used, total)) return false;
+  if (count > CHANGES_MAX || !loadsAlone(count) || !scoredAgain(count, used, total)) return false;
   const slot = hasSunk(pickedSlot(0)) ? pickAgain(used) : bestOf(count, used);
   setPickedSlot(0, slot);
   return slot != u32.MAX_VALUE;
@@ -215,10 +224,21 @@ export function runLocked(program: Program, flags: u32, used: u32, total: u32, g
   return status;
 }
 
-/** Asserts that the pick is one that the program makes now. Debug core only. */
+/** Asserts that the candidates' scores are those that KEPT holds. Debug core only. */
+function checkScores(used: u32): void {
+  for (let slot: u32 = 0; slot < used; slot++) {
+    if (load<i32>(CANDIDATES + slotOffset(slot)) == 0) continue;
+    const judgedScore = load<f32>(KEPT + slotOffset(slot));
+    const same = load<f32>(SCORE + slotOffset(slot)) == judgedScore;
+    if (ASSERTIONS) assert(same, 'a judged score is the one under the lock');
+  }
+}
+
+/** Asserts that scores and pick are those that the program makes now. Debug core only. */
 function checkPick(program: Program, flags: u32, used: u32, total: u32): void {
   const slot = pickedSlot(0);
-  const score = load<f32>(SCORE + slotOffset(slot));
+  memory.copy(KEPT, SCORE, slotOffset(used));
+  const stood = scoresStand();
   const low = request().randomLow;
   const high = request().randomHigh;
   const noted = answer().wouldPick;
@@ -226,9 +246,10 @@ function checkPick(program: Program, flags: u32, used: u32, total: u32): void {
   run(program, flags | DECIDE_FURTHER, used, total, false, false);
   takeSamples(true);
   const other = pickedSlot(0);
-  if (ASSERTIONS) assert(load<f32>(SCORE + slotOffset(slot)) == score, 'a judged score is the one under the lock');
+  checkScores(used);
   const equal = !isBefore(other, slot) && !isBefore(slot, other);
   if (ASSERTIONS) assert(equal, 'a judged pick is as good as the one under the lock');
+  if (stood) standAgain();
   setPickedSlot(0, slot);
   answer().wouldPick = noted;
   request().randomLow = low;

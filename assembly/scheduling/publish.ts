@@ -51,6 +51,7 @@ import { clearPeers } from '../load/peers';
 import { adapterShown } from '../load/shown-adapters';
 import { silenceForget } from '../load/silence';
 import { warmthForget } from '../load/warmth';
+import { journalEachChange, journalSignalsChanged } from '../load-journal';
 import { COMMIT_LOCK, INDEX_LOCK, lockAcquire, lockOwner, lockRelease, lockSeize } from '../lock';
 import { ADAPTERS_PER_ENDPOINT, REQUESTS, SLOTS, THREAD } from '../memory';
 import { poolWords } from '../pool-words';
@@ -204,6 +205,7 @@ export function endpointSignals(
   if (ASSERTIONS) assert(known <= 15, 'the signals are known ones');
   if (ASSERTIONS) assert(isTime(now), 'the time is one of the pool clock');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
+  journalEachChange();
   column.setU32(COLUMN_KNOWN, slot, known);
   column.setF32(COLUMN_WAITING, slot, waiting);
   column.setF32(COLUMN_RUNNING, slot, running);
@@ -212,6 +214,7 @@ export function endpointSignals(
   column.setU32(COLUMN_BLOCK_COUNT, slot, blockCount);
   column.setF64(COLUMN_SIGNAL_TIME, slot, now);
   noteSlots(slot, known, waiting, running);
+  journalSignalsChanged(slot);
   gateScraped(slot);
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -225,6 +228,8 @@ export function endpointAdapters(slot: u32, running: u32, waiting: u32, adapters
   if (ASSERTIONS) assert(running + waiting <= ADAPTERS_PER_ENDPOINT, 'the adapters fit into the row of the endpoint');
   for (let i: u32 = 0; i < running + waiting; i++) adapterShown(gaugeOf(slot) + ((<usize>i) << 3));
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
+  // No judgement reads them.
+  journalEachChange();
   column.setU32(COLUMN_ADAPTERS_RUNNING, slot, running);
   column.setU32(COLUMN_ADAPTERS_WAITING, slot, waiting);
   column.setU32(COLUMN_ADAPTERS_MAX, slot, adaptersMax);
@@ -237,6 +242,8 @@ export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (attribute >= ATTRIBUTE_COLUMNS) return 0;
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
+  // No judgement reads it.
+  journalEachChange();
   column.setF32(COLUMN_ATTRIBUTES + attribute, slot, value);
   lockRelease(COMMIT_LOCK);
   return 0;
@@ -246,8 +253,10 @@ export function endpointAttribute(slot: u32, attribute: u32, value: f32): u32 {
 export function endpointStale(slot: u32): u32 {
   if (ASSERTIONS) assert(isSlot(slot), 'the slot is one of the pool');
   if (!lockAcquire(COMMIT_LOCK, SHORT)) return 1;
+  journalEachChange();
   column.setU32(COLUMN_KNOWN, slot, 0);
   clearAttributes(slot);
+  journalSignalsChanged(slot);
   lockRelease(COMMIT_LOCK);
   return 0;
 }

@@ -31,6 +31,7 @@ import { isFilter, isPicker, OP_ADMIT_LATENCY, OP_FILTER_HOST, OP_PREDICT, OP_WO
 import { noteAllClosed, noteNotAdmitted, noteRemoved } from './removals';
 import { scoresBegin } from './score-column';
 import { score } from './scorer-table';
+import { forgetScores } from './standing-scores';
 
 /** Status after a filter that leaves no endpoint: the request waits if the gate has removed endpoints before. */
 function leftNone(filter: u32): u32 {
@@ -90,6 +91,7 @@ export function runOperations(
   let candidates = marked;
   const live = candidates;
   scoresBegin();
+  forgetScores();
   const operations = program.operations;
   const projected = program.projects != 0 && nextIsSampled();
   const explained = projected || (flags & DECIDE_EXPLAIN) != 0;

@@ -1,29 +1,42 @@
-// The protocol of judgements before the commit lock (assembly/load-journal.ts, assembly/scheduling/judgement.ts) as a
-// model that takes one atomic step at a time: deciders read the loads of two endpoints without the lock, and under it
-// those again that the journal names. A thread can be killed at any step; the control thread repairs and is not killed.
+// The protocol of judgements before the commit lock (assembly/load-journal.ts, assembly/scheduling/judgement.ts,
+// standing-scores.ts) as a model that takes one atomic step at a time: deciders read the loads of two endpoints without
+// the lock, or those that the journal has named since their last decision, and under the lock those again that it names
+// then. A thread can be killed at any step; the control thread repairs and is not killed.
 import type { Model, Step } from './explorer.ts';
 
 export interface JournalScene {
-  /** What threads do: decide and charge, release a charge of endpoint 0, or change any load without noting it. */
+  /**
+   * What threads do: decide and charge; decide by loads that stand from an earlier decision; release a charge of endpoint
+   * 0; change its signals and note it; or change any load without noting it.
+   */
   readonly threads: readonly Kind[];
   /** Changes that the ring holds. */
   readonly ring: number;
   /** How many threads may be killed. */
   readonly deaths?: number;
   /** Something that is wrong with the protocol, to see that it is found. */
-  readonly fault?: 'notes before it writes' | 'counts after it reads' | 'repairs without a note' | 'forgets overflow';
+  readonly fault?:
+    | 'notes before it writes'
+    | 'counts after it reads'
+    | 'repairs without a note'
+    | 'forgets overflow'
+    | 'trusts overwritten entries'
+    | 'counts before it enters';
 }
 
-type Kind = 'decide' | 'release' | 'publish';
+type Kind = 'decide' | 'stand' | 'release' | 'signals' | 'publish';
 
 type Phase =
   | 'count'
+  | 'entries'
+  | 'hold'
   | 'read 0'
   | 'read 1'
   | 'lock'
   | 'confirm'
   | 'enter'
   | 'write'
+  | 'cell'
   | 'note'
   | 'free'
   | 'done'
@@ -35,6 +48,8 @@ type Phase =
 interface Thread {
   phase: Phase;
   count: number;
+  /** Loads that are read again; of a thread whose loads do not stand, both. */
+  again: (0 | 1)[];
   readonly seen: [number, number];
   slot: 0 | 1;
 }
@@ -44,8 +59,8 @@ interface State {
   readonly loads: [number, number];
   readonly entries: [number, number];
   changes: number;
-  /** Slots of all changes so far; the ring holds the last ones. */
-  readonly slots: (0 | 1)[];
+  /** The ring: the slot of a change stands in the cell of its number modulo the ring's length. */
+  readonly cells: (0 | 1)[];
   /** Thread that holds the lock; -1 = nobody. */
   lock: number;
   deaths: number;
@@ -55,8 +70,13 @@ interface State {
 }
 
 const NEXT: Readonly<Record<Kind, readonly Phase[]>> = {
-  decide: ['count', 'read 0', 'read 1', 'lock', 'confirm', 'enter', 'write', 'note', 'free', 'done'],
-  release: ['lock', 'enter', 'write', 'note', 'free', 'done'],
+  decide: ['count', 'read 0', 'read 1', 'lock', 'confirm', 'enter', 'write', 'cell', 'note', 'free', 'done'],
+  stand: [
+    ...(['count', 'entries', 'hold', 'read 0', 'read 1'] as const),
+    ...(['lock', 'confirm', 'enter', 'write', 'cell', 'note', 'free', 'done'] as const),
+  ],
+  release: ['lock', 'enter', 'write', 'cell', 'note', 'free', 'done'],
+  signals: ['lock', 'enter', 'write', 'cell', 'note', 'free', 'done'],
   publish: ['lock', 'enter', 'write', 'note', 'free', 'done'],
 };
 
@@ -64,23 +84,33 @@ function phasesOf(kind: Kind, fault: JournalScene['fault']): readonly Phase[] {
   const phases = [...NEXT[kind]];
   if (fault === 'notes before it writes') {
     const at = phases.indexOf('write');
-    [phases[at], phases[at + 1]] = ['note', 'write'];
+    [phases[at], phases[at + 1], phases[at + 2]] = ['cell', 'note', 'write'];
+  }
+  if (fault === 'counts before it enters' && phases.includes('cell')) {
+    const at = phases.indexOf('cell');
+    [phases[at], phases[at + 1]] = ['note', 'cell'];
   }
   if (fault === 'counts after it reads' && kind === 'decide') phases.splice(0, 3, 'read 0', 'read 1', 'count');
   return phases;
 }
 
 function noteAll(state: State, ring: number): void {
-  for (let i = 0; i <= ring; i++) state.slots.push(1);
   state.changes += ring + 1;
+}
+
+const BOTH: readonly (0 | 1)[] = [0, 1];
+
+/** What the ring's cells say of the changes from a number on. */
+function entries(state: State, from: number, ring: number): (0 | 1)[] {
+  return Array.from({ length: state.changes - from }, (_, i) => state.cells[(from + i) % ring] ?? 1);
 }
 
 /** Reads again what has changed since the count, picks, and compares with the loads as they are. */
 function confirm(state: State, thread: Thread, { ring, fault }: JournalScene): void {
   const count = state.changes - thread.count;
-  const again: readonly number[] =
-    count <= ring ? state.slots.slice(thread.count) : fault === 'forgets overflow' ? state.slots.slice(-ring) : [0, 1];
-  for (const slot of again) thread.seen[slot as 0 | 1] = state.loads[slot as 0 | 1];
+  const last = Math.min(count, ring);
+  const again = count <= ring || fault === 'forgets overflow' ? entries(state, state.changes - last, ring) : BOTH;
+  for (const slot of again) thread.seen[slot] = state.loads[slot];
   thread.slot = thread.seen[1] < thread.seen[0] ? 1 : 0;
   if (state.loads[thread.slot] > Math.min(...state.loads))
     state.wrong = `a pick of ${thread.slot} does not see the loads ${state.loads}`;
@@ -88,17 +118,24 @@ function confirm(state: State, thread: Thread, { ring, fault }: JournalScene): v
 
 function act(state: State, number: number, kind: Kind, scene: JournalScene): void {
   const thread = state.threads[number]!;
-  const by = kind === 'release' ? -1 : 1;
-  if (kind === 'publish') thread.slot = 0;
+  const by = kind === 'release' ? -1 : kind === 'signals' ? 2 : 1;
+  if (kind === 'publish' || kind === 'signals') thread.slot = 0;
   switch (thread.phase) {
     case 'count':
       thread.count = state.changes;
       break;
+    case 'entries':
+      // The loads stand as of change 0.
+      thread.again = thread.count > scene.ring ? [0, 1] : entries({ ...state, changes: thread.count }, 0, scene.ring);
+      break;
+    case 'hold':
+      if (state.changes >= scene.ring && scene.fault !== 'trusts overwritten entries') thread.again = [0, 1];
+      break;
     case 'read 0':
-      thread.seen[0] = state.loads[0];
+      if (thread.again.includes(0)) thread.seen[0] = state.loads[0];
       break;
     case 'read 1':
-      thread.seen[1] = state.loads[1];
+      if (thread.again.includes(1)) thread.seen[1] = state.loads[1];
       break;
     case 'lock':
       state.lock = number;
@@ -112,12 +149,12 @@ function act(state: State, number: number, kind: Kind, scene: JournalScene): voi
     case 'write':
       state.loads[thread.slot] += by;
       break;
+    case 'cell':
+      state.cells[state.changes % scene.ring] = thread.slot;
+      break;
     case 'note':
       if (kind === 'publish') noteAll(state, scene.ring);
-      else {
-        state.slots.push(thread.slot);
-        state.changes++;
-      }
+      else state.changes++;
       break;
     case 'free':
       state.lock = -1;
@@ -150,11 +187,11 @@ export function journalProtocol(scene: JournalScene): Model<State> {
       loads: [1, 1],
       entries: [1, 1],
       changes: 0,
-      slots: [],
+      cells: [],
       lock: -1,
       deaths: scene.deaths ?? 0,
       wrong: undefined,
-      threads: phases.map((own) => ({ phase: own[0]!, count: 0, seen: [0, 0], slot: 0 })),
+      threads: phases.map((own) => ({ phase: own[0]!, count: 0, again: [0, 1], seen: [1, 1], slot: 0 })),
     },
     steps: (state) => {
       const steps: Step<State>[] = [];

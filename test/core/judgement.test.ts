@@ -13,6 +13,10 @@ const SCENES: Readonly<Record<string, JournalScene>> = {
   'a release meanwhile': { threads: ['decide', 'decide', 'release'], ring: 2 },
   'signals that come meanwhile': { threads: ['decide', 'decide', 'publish'], ring: 2 },
   'more changes than the ring holds': { threads: ['decide', 'release', 'decide'], ring: 1 },
+  'scores that stand': { threads: ['stand', 'decide', 'release'], ring: 2 },
+  'scores that stand while signals come': { threads: ['stand', 'signals', 'stand'], ring: 3 },
+  'scores that stand, and a ring that goes round': { threads: ['stand', 'signals', 'decide'], ring: 1 },
+  'scores that stand, and a thread that is killed': { threads: ['stand', 'decide', 'release'], ring: 3, deaths: 1 },
   'a thread that is killed at any moment': { threads: ['decide', 'decide', 'release'], ring: 2, deaths: 1 },
 };
 
@@ -39,6 +43,15 @@ describe('the explorer finds a load journal that', () => {
 
   it('the explorer finds a load journal that says nothing of a repair', () => {
     expect(faulty('repairs without a note')).toThrow(unseen);
+  });
+
+  it('the explorer finds a load journal that trusts entries which were overwritten while it read them', () => {
+    const round = SCENES['scores that stand, and a ring that goes round'];
+    expect(faulty('trusts overwritten entries', round)).toThrow(unseen);
+  });
+
+  it('the explorer finds a load journal that counts a change before it enters its slot', () => {
+    expect(faulty('counts before it enters', SCENES['scores that stand'])).toThrow(unseen);
   });
 
   it('the explorer finds a load journal that forgets what its ring has lost', () => {
