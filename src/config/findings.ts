@@ -8,6 +8,7 @@ import {
   type LoadOptions,
   loadDocument,
   readDocument,
+  runningWarnings,
 } from './load.js';
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
@@ -53,7 +54,7 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
       ...options,
     };
     const missing = missingFiles(configuration.files, document);
-    const warnings = [...configuration.warnings, ...idleSettings(context), ...missing.warnings];
+    const warnings = [...runningWarnings(configuration), ...idleSettings(context), ...missing.warnings];
     warnings.sort((a, b) => offset(a) - offset(b));
     const notes = [...configuration.notes, ...sharedPrefixNotes(context), ...sessionScorerNotes(context)];
     return { errors: missing.errors, warnings, notes, configuration };

@@ -1,5 +1,4 @@
 import type { EndpointSignal, PluginDefinition, PluginKind } from '../scheduling/plugin.js';
-import { DEFAULT_SCORERS } from './default-configuration.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { LoadedConfiguration } from './load.js';
 import type { EngineConfig } from './plugins/core-metrics-extractor.js';
@@ -170,19 +169,8 @@ function idleScores(context: IdleContext): readonly string[] {
       const names = scorers.map((scorer) => `"${scorer.name}"`).join(', ');
       texts.push(`"${picker.name}" of profile "${name}" picks at random: the scores of ${names} have no effect`);
     }
-    if (SCORE_PICKERS.has(picker?.code ?? '') && scorers.length === 0) {
-      texts.push(`profile "${name}" has no scorer: "${picker!.name}" picks at random; ${scorerAdvice(config)}`);
-    }
     return texts.map((text) => document.warning(path, text));
   });
-}
-
-/** How a profile gets scorers: by their entries alone where the file names no profiles. */
-function scorerAdvice(config: EndpointPickerConfig): string {
-  const types = DEFAULT_SCORERS.map(([type, weight]) => `${type} (weight ${weight})`).join(', ');
-  return config.schedulingProfiles.length === 0
-    ? `name scorers in plugins, and their weights in schedulingProfiles; without a configuration they are ${types}`
-    : `name scorers in plugins and refer to them in the profile; without a configuration they are ${types}`;
 }
 
 /** llm-d-router takes them as well; they turn a preference around, which is seldom meant. */
@@ -197,8 +185,6 @@ function negativeWeights({ document, config }: IdleContext): readonly string[] {
     }),
   );
 }
-
-const SCORE_PICKERS: ReadonlySet<string> = new Set(['OP_PICK_MAX_SCORE', 'OP_PICK_WEIGHTED_RANDOM']);
 
 /** A parser that takes everything ends the list. */
 function parsersBehindTheLast({ document, config, configuration }: IdleContext): readonly string[] {

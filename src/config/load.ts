@@ -25,6 +25,7 @@ import { type GateEntry, resolveFeatureGates } from './feature-gates.js';
 import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
+import { randomPicks } from './random-picks.js';
 import { type ReplicationConfig, resolveReplication } from './replication.js';
 import { resolveSaturationDetector, saturationSettings } from './saturation.js';
 import type { EndpointPickerConfig } from './schema.js';
@@ -80,10 +81,17 @@ export interface LoadedConfiguration {
   readonly plugins: readonly { readonly name: string; readonly type: string }[];
   /** One line each, to be logged once. */
   readonly warnings: readonly string[];
+  /** One warning for each profile that picks at random for want of scorers; no part of `warnings`. */
+  readonly randomPicks: readonly string[];
   /** Conversions to the newest version, one line each, to be logged once; nothing to be done about. */
   readonly notes: readonly string[];
   /** The configuration with all defaults, as a document that loads to the same result. */
   readonly effective: Readonly<Record<string, unknown>>;
+}
+
+/** What a running picker says of its configuration: deprecated fields, and picks at random. */
+export function runningWarnings(configuration: LoadedConfiguration): readonly string[] {
+  return [...configuration.warnings, ...configuration.randomPicks];
 }
 
 /**
@@ -116,9 +124,10 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     warnings.push(document.warning(path, message)),
   );
   const replication = resolveReplication(config.replication, document.folder);
+  const scheduling = compile(profiles, handler, plugins, document, warnings);
 
   return {
-    scheduling: compile(profiles, handler, plugins, document, warnings),
+    scheduling,
     parsers: parsers.map((parser) => parser.definition.type),
     discovery: givenDiscovery(options) ?? dataLayer.discovery,
     metricsSource: dataLayer.metricsSource,
@@ -133,6 +142,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     files: plugins.files,
     plugins: plugins.list().map(({ name, definition }) => ({ name, type: definition.type })),
     warnings: [...plugins.warnings, ...warnings],
+    randomPicks: randomPicks(scheduling, config, document),
     notes,
     effective: effectiveDocument(config, {
       gates,

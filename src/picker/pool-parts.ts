@@ -1,5 +1,5 @@
 import { stringify } from 'yaml';
-import type { LoadedConfiguration } from '../config/load.js';
+import { type LoadedConfiguration, runningWarnings } from '../config/load.js';
 import type { CurrentSettings } from '../contract/current-settings.js';
 import type { SlotUpdate } from '../contract/endpoint.js';
 import { DecisionLog } from '../core/decision-log.js';
@@ -178,9 +178,9 @@ export class PoolParts {
       ...others,
       configuration: () => ({
         effective: stringify(configuration.current.effective),
-        warnings: configuration.current.warnings,
+        warnings: runningWarnings(configuration.current),
       }),
-      warnings: () => configuration.current.warnings,
+      warnings: () => runningWarnings(configuration.current),
       profiles: () => configuration.current.scheduling.profiles,
       current: () => configuration.current,
     };

@@ -1,6 +1,6 @@
 import type { Piscina } from 'piscina';
 import { stringify } from 'yaml';
-import { type ConfigurationSource, type LoadOptions, loadConfiguration } from '../config/load.js';
+import { type ConfigurationSource, type LoadOptions, loadConfiguration, runningWarnings } from '../config/load.js';
 import { needsInWords, proxyNeeds } from '../config/proxy-needs.js';
 import { createLogger, type Logger } from '../operations/log.js';
 import { OPEN_METRICS_WARNING } from '../operations/telemetry/metrics-server.js';
@@ -54,7 +54,7 @@ export async function createPicker(
     const observe = observeSettings(flags, poolName, flags.traces?.sampler);
     const log = createLogger(observe.log);
     if (flags.transport === 'grpc-js') log.warn(GRPC_JS_BOUNDS);
-    for (const warning of [...flags.warnings, ...configuration.warnings]) log.warn(warning);
+    for (const warning of [...flags.warnings, ...runningWarnings(configuration)]) log.warn(warning);
     for (const note of configuration.notes) log.info(note);
     log.info(
       needsInWords(proxyNeeds(configuration)),

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type LoadOptions, loadDocument } from '../config/load.js';
+import { type LoadOptions, loadDocument, runningWarnings } from '../config/load.js';
 import { type PoolEntry, readPoolsFile } from '../config/pools-file.js';
 import type { Logger } from '../operations/log.js';
 import type { ProcessCluster } from '../picker/control/process-cluster.js';
@@ -65,7 +65,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
   const files = entryFiles(entry, flags.pools!);
   const load = entryLoad(base.load, files);
   const configuration = loadDocument(entryDocument(entry, files, place), load);
-  for (const warning of configuration.warnings) log.warn({ pool: entry.name }, warning);
+  for (const warning of runningWarnings(configuration)) log.warn({ pool: entry.name }, warning);
   for (const note of configuration.notes) log.info({ pool: entry.name }, note);
   const problem = sourceError(entry, configuration, place);
   if (problem !== undefined) throw problem;

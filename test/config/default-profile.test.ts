@@ -36,6 +36,15 @@ describe('a configuration without schedulingProfiles', () => {
     expect(profileOf(text).map(([name]) => name)).toEqual(['max-score-picker']);
   });
 
+  it.each([
+    ['discovery alone', 'plugins: [{type: file-discovery, parameters: {path: endpoints.yaml}}]\n', 1],
+    ['a scorer', 'plugins: [{type: queue-scorer}]\n', 0],
+    ['a picker that goes by no scores', 'plugins: [{type: random-picker}]\n', 0],
+    ['no plugin', 'featureGates: [flowControl]\n', 0],
+  ])('the load of a configuration with %s warns of random picks as it should', (_what, text, count) => {
+    expect(load(text).randomPicks).toHaveLength(count);
+  });
+
   it('the profile of a filter alone holds that filter', () => {
     const [profile] = load('plugins: [{type: decode-filter}]\n').scheduling.profiles;
     expect(profile!.operations[0]!.name).toBe('decode-filter');

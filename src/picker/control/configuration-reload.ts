@@ -1,5 +1,5 @@
 import { ConfigurationDocument } from '../../config/document.js';
-import { type LoadedConfiguration, loadDocument } from '../../config/load.js';
+import { type LoadedConfiguration, loadDocument, runningWarnings } from '../../config/load.js';
 import { planReload } from '../../config/reload.js';
 import type { Logger } from '../../operations/log.js';
 import { FileWatch, readBoundedFile } from '../../pool/discovery/file-watch.js';
@@ -108,7 +108,7 @@ export class ConfigurationReload {
     apply(next);
     this.#running = next;
     this.#count('applied');
-    for (const warning of next.warnings) this.#log.warn(warning);
+    for (const warning of runningWarnings(next)) this.#log.warn(warning);
     this.#log.info({ profiles: next.scheduling.profiles.map(({ name }) => name) }, 'new configuration applied');
   }
 
