@@ -9,6 +9,7 @@ import { addAdaptationMetrics } from '../dist/src/operations/metrics/adaptation-
 import { addCoreMetrics, type CoreMetricsSources } from '../dist/src/operations/metrics/core-metrics.js';
 import { EvictionCounts } from '../dist/src/operations/metrics/eviction-counts.js';
 import { addFlowMetrics, type FlowControlFigures } from '../dist/src/operations/metrics/flow-control-metrics.js';
+import { addKeptFileMetrics } from '../dist/src/operations/metrics/kept-file-metrics.js';
 import {
   addClusterMetrics,
   addKubernetesMetrics,
@@ -190,6 +191,11 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   ],
   ['Use of the shards', 'Always shown.', (exposition) => addShardMetrics(exposition, never)],
   ['Tenants', 'Always shown.', (exposition) => addUsageMetrics(exposition, { read: never } as unknown as TenantUsage)],
+  [
+    'Kept files',
+    'With `--state-dir`, `adaptation.stateFile` or `--usage-dir`.',
+    (exposition) => addKeptFileMetrics(exposition, never),
+  ],
   ['Tokeniser', 'With `local` of a token producer.', (exposition) => addTokeniserMetrics(exposition, new Map(), never)],
   [
     'Traces',

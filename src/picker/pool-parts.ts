@@ -166,6 +166,11 @@ export class PoolParts {
       learning: this.learning,
       traces: this.#process.traces,
       usage: this.#usage,
+      unsaved: () => ({
+        learned: this.adaptation.isUnsaved,
+        'prefix-index': this.keeper?.isUnsaved,
+        usage: this.usageFiles?.isUnsaved,
+      }),
       reload: this.reload,
       shadow: this.shadow,
       recording: this.recording,

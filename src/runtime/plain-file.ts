@@ -125,32 +125,36 @@ class BoundedContent {
 export async function replaceFile(path: string, content: string | Uint8Array, mode = MODE): Promise<void> {
   const beside = besideOf(path);
   await removeLeft(path);
-  const file = await open(beside, CREATING, mode);
   try {
-    await writeAndClose(file, content);
+    await writeAndClose(await open(beside, CREATING, mode), content);
     await rename(beside, path);
   } catch (error) {
     await unlink(beside).catch(() => undefined);
-    throw error;
+    throw named(error, beside, path);
   }
 }
 
 /** As `replaceFile`, at once: for the start, and for small files. */
 export function replaceFileSync(path: string, content: string | Uint8Array, mode = MODE): void {
   const beside = besideOf(path);
-  const file = openSync(beside, CREATING, mode);
   try {
-    writeAndCloseSync(file, content);
+    writeAndCloseSync(openSync(beside, CREATING, mode), content);
     renameSync(beside, path);
   } catch (error) {
     removeQuietly(beside);
-    throw error;
+    throw named(error, beside, path);
   }
 }
 
 /** A name that nobody else writes or can foresee. */
 function besideOf(path: string): string {
   return `${path}.${randomBytes(8).toString('hex')}.new`;
+}
+
+/** The error by the name of the file itself: one that comes again has the same text, and is logged once. */
+function named(error: unknown, beside: string, path: string): unknown {
+  if (error instanceof Error) error.message = error.message.replaceAll(beside, path);
+  return error;
 }
 
 /** Files whose leftovers this thread has removed. */

@@ -281,6 +281,12 @@ export const alertScenarios: Readonly<Record<string, AlertScenario>> = {
     quiet: { [of('pointsman_kubernetes_rejected_objects', POD)]: '1x10 0x50' },
     labels: { ...TARGET, kind: 'Pod' },
   },
+  PointsmanFileNotKept: {
+    minute: 15,
+    fires: { [of('pointsman_kept_file_unsaved', 'file="usage"')]: '1x60' },
+    quiet: { [of('pointsman_kept_file_unsaved', 'file="usage"')]: '1x3 0x50' },
+    labels: { ...TARGET, file: 'usage' },
+  },
   PointsmanLearnedCostsTakenBack: {
     minute: 50,
     fires: { [of('pointsman_adaptation_fallbacks_total')]: '0x10 1x10 2x10 4x30' },

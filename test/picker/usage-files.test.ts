@@ -1,8 +1,8 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createLogger } from '../../dist/src/operations/log.js';
+import { createLogger, type Logger } from '../../dist/src/operations/log.js';
 import { readUsageLines, utcDay } from '../../dist/src/operations/usage/daily-usage.js';
 import { NO_USAGE, type TenantTotals } from '../../dist/src/operations/usage/tenant-usage.js';
 import { UsageFiles } from '../../dist/src/picker/control/usage-files.js';
@@ -21,7 +21,7 @@ const NOON = Date.parse('2026-11-22T12:00:00Z');
 const DAY_MS = 86_400_000;
 
 /** A process that counts, with a clock of its own. */
-function counting(options: { days?: number; folder?: string } = {}) {
+function counting(options: { days?: number; folder?: string; log?: Logger } = {}) {
   const clock = { now: NOON, tokens: 0 };
   const files = new UsageFiles({
     folder: options.folder ?? folder,
@@ -29,7 +29,7 @@ function counting(options: { days?: number; folder?: string } = {}) {
     poolName: 'llama',
     read: () => new Map(clock.tokens === 0 ? [] : [['a', used(clock.tokens)]]),
     now: () => clock.now,
-    log: createLogger({ verbosity: 0, zapLogLevel: 'panic' }),
+    log: options.log ?? createLogger({ verbosity: 0, zapLogLevel: 'panic' }),
   });
   return { files, clock };
 }
@@ -72,6 +72,25 @@ describe('the files of --usage-dir', () => {
     clock.now += DAY_MS;
     await files.stop();
     expect((await readdir(folder)).sort()).toEqual(['notes.txt', 'usage-2026-11-22.ndjson', 'usage-2026-11-23.ndjson']);
+  });
+
+  it('usage that cannot be written is logged once with the name of its file, and shown until it is written', async () => {
+    const lines: unknown[] = [];
+    const log = { child: () => log, error: (fields: object, text: string) => lines.push({ ...fields, text }) };
+    const { files, clock } = counting({ log: log as unknown as Logger });
+    await files.start();
+    expect(files.isUnsaved).toBe(false);
+    await rm(folder, { recursive: true });
+    clock.tokens = 100;
+    await files.tick();
+    await files.tick();
+    expect(files.isUnsaved).toBe(true);
+    const file = join(folder, 'usage-2026-11-22.ndjson');
+    expect(lines).toEqual([{ file, text: expect.stringMatching(/^cannot keep the usage of tenants.*ENOENT/) }]);
+    await mkdir(folder);
+    await files.tick();
+    expect(files.isUnsaved).toBe(false);
+    expect(await tokensOf('2026-11-22')).toBe(100);
   });
 
   it('a damaged file is kept under another name', async () => {

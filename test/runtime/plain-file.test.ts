@@ -82,6 +82,17 @@ describe('a file that is replaced', () => {
     expect(readdirSync(folder).sort()).toEqual(['state', 'state.new', 'victim']);
   });
 
+  it('a file that cannot be replaced is named in the error, which has the same text when it comes again', async () => {
+    const path = join(at('gone'), 'state');
+    const failures = [
+      replaceFile(path, 'x'),
+      replaceFile(path, 'x'),
+      Promise.resolve().then(() => replaceFileSync(path, 'x')),
+    ].map((failure) => failure.catch((error: Error) => error.message));
+    const text = `ENOENT: no such file or directory, open '${path}'`;
+    expect(await Promise.all(failures)).toEqual([text, text, text]);
+  });
+
   it('a file that many replace at once has the content of one of them, and nothing is left beside it', async () => {
     const contents = Array.from({ length: 8 }, (_, writer) => String(writer).repeat(300_000));
     await Promise.all(contents.map((content) => replaceFile(at('state'), content)));

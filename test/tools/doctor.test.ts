@@ -323,6 +323,22 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
     { health: { configuration: { lastReload: 'invalid', warnings: [] } } },
   ],
   [
+    'kept files that cannot be written',
+    'error files: cannot be written: what was learned (--state-dir, adaptation.stateFile), the usage of tenants ' +
+      '(--usage-dir); it is lost when the picker ends',
+    {
+      page: `${PAGE}pointsman_kept_file_unsaved{file="learned"} 1
+pointsman_kept_file_unsaved{file="prefix-index"} 0
+pointsman_kept_file_unsaved{file="usage"} 1
+`,
+    },
+  ],
+  [
+    'a kept index that cannot be written',
+    'warning files: cannot be written: the prefix index (--state-dir); it is lost when the picker ends',
+    { page: `${PAGE}pointsman_kept_file_unsaved{file="prefix-index"} 1\n` },
+  ],
+  [
     'a file that waits for a restart',
     'warning configuration: the file has changed in a part that is read at the start: an older version is in effect',
     { health: { configuration: { lastReload: 'restart_required', warnings: [] } } },

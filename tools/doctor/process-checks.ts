@@ -13,6 +13,7 @@ export function processConditions(reading: PickerReading): readonly Condition[] 
   const { health } = reading;
   return [
     ...poolsFile(reading),
+    ...keptFiles(reading),
     ...(health === undefined
       ? [unreadable(reading)]
       : [...readiness(health), ...memory(health), ...configuration(health)]),
@@ -38,6 +39,24 @@ function poolsFile({ poolsProblem }: PickerReading): readonly Condition[] {
   if (poolsProblem === undefined) return [];
   const text = `the file of --pools is not in effect as it is: ${poolsProblem}`;
   return [condition('error', 'pools file', text, 'correct it; pointsman lint --pools FILE checks it')];
+}
+
+/** Names of the kept files in words, and what is lost with each when the picker ends. */
+const KEPT_FILES: Readonly<Record<string, string>> = {
+  usage: 'the usage of tenants (--usage-dir)',
+  'prefix-index': 'the prefix index (--state-dir)',
+  learned: 'what was learned (--state-dir, adaptation.stateFile)',
+};
+
+function keptFiles({ samples }: PickerReading): readonly Condition[] {
+  const failed = (samples.get('pointsman_kept_file_unsaved') ?? []).filter(({ value }) => value > 0);
+  if (failed.length === 0) return [];
+  const names = failed.map(({ labels: { file = '' } }) => KEPT_FILES[file] ?? file).join(', ');
+  const text = `cannot be written: ${names}; it is lost when the picker ends`;
+  const severity = failed.some(({ labels: { file } }) => file === 'usage') ? 'error' : 'warning';
+  return [
+    condition(severity, 'files', text, 'the log names file and reason; make room on the disk, or correct the rights'),
+  ];
 }
 
 function unreadable({ unreadable: why }: PickerReading): Condition {

@@ -131,6 +131,11 @@ export class AdaptationControl {
     this.#file = fileOf(options.settings, options.stateDir);
   }
 
+  /** Whether the last write of what was learned has failed; undefined = it is kept in no file. */
+  get isUnsaved(): boolean | undefined {
+    return this.#file === undefined ? undefined : this.#saveProblems.present !== undefined;
+  }
+
   /** Reads what an earlier run has learned and starts reading training samples. */
   async start(): Promise<void> {
     await this.#restore();

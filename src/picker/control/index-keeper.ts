@@ -68,6 +68,11 @@ export class IndexKeeper implements Part {
     this.#file = new StateFile(join(options.folder, FILE), this.#bounds.bytes);
   }
 
+  /** Whether the last write has failed. */
+  get isUnsaved(): boolean {
+    return this.#problems.present !== undefined;
+  }
+
   /** Resolves when the kept index is entered, as far as its endpoints are known, or after seconds. */
   async start(): Promise<void> {
     this.#kept = await this.#read();

@@ -6,6 +6,7 @@ import type { TenantTotals } from '../../operations/usage/tenant-usage.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { folderProblem, usableFolder } from '../../runtime/folder.js';
 import { STATE_BYTES_MAX } from '../../runtime/plain-file.js';
+import { ReportOnce } from '../../runtime/report-once.js';
 import type { Part } from '../part.js';
 import { StateFile } from './state-file.js';
 
@@ -29,12 +30,24 @@ export interface UsageFilesOptions {
 /** Usage by tenant in one file for each UTC day (`--usage-dir`), replaced as a whole every minute. */
 export class UsageFiles implements Part {
   readonly #options: UsageFilesOptions;
+  readonly #log: Logger;
   #usage: DailyUsage | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #lastProblem: string | undefined;
+  readonly #problems = new ReportOnce((problem) =>
+    this.#log.error(
+      { file: this.#pathOf(this.#usage!.day) },
+      `cannot keep the usage of tenants, it is written again within a minute: ${problem}`,
+    ),
+  );
 
   constructor(options: UsageFilesOptions) {
     this.#options = options;
+    this.#log = options.log.child({ part: 'usage' });
+  }
+
+  /** Whether the last write has failed. */
+  get isUnsaved(): boolean {
+    return this.#problems.present !== undefined;
   }
 
   /** @throws with one line when the folder cannot be used */
@@ -63,13 +76,13 @@ export class UsageFiles implements Part {
     const today = utcDay(this.#options.now());
     try {
       await this.#write();
-      this.#lastProblem = undefined;
-      if (today === usage.day) return;
+      if (today === usage.day) return this.#problems.over();
       usage.begin(today);
       await this.#write();
       await this.#removeOld();
+      this.#problems.over();
     } catch (error) {
-      this.#report(errorMessage(error));
+      this.#problems.problem(error);
     }
   }
 
@@ -90,7 +103,8 @@ export class UsageFiles implements Part {
     } catch (error) {
       const beside = `${this.#pathOf(day)}.damaged-${this.#options.now()}`;
       await rename(this.#pathOf(day), beside);
-      this.#report(`${this.#pathOf(day)}: ${errorMessage(error)}; it is kept as ${beside}, and the day begins anew`);
+      const damaged = `${this.#pathOf(day)}: ${errorMessage(error)}`;
+      this.#log.error(`${damaged}; it is kept as ${beside}, and the day begins anew`);
       return new Map();
     }
   }
@@ -107,11 +121,5 @@ export class UsageFiles implements Part {
       const [, day] = FILE.exec(name) ?? [];
       if (day !== undefined && day < oldest) await rm(join(folder, name), { force: true });
     }
-  }
-
-  #report(problem: string): void {
-    if (problem === this.#lastProblem) return;
-    this.#lastProblem = problem;
-    this.#options.log.error({ part: 'usage' }, problem);
   }
 }
