@@ -62,7 +62,7 @@ const gauge = ({ ports }: { readonly ports: Ports }, name: string, endpoint = ''
 
 /** One call of the doctor, without blocking this process, which is the picker. */
 function doctor({ ports }: { readonly ports: Ports }): Promise<{ readonly code: number; readonly stdout: string }> {
-  const argv = [PROGRAM, 'doctor', '--seconds=0', '--all', `--picker=http://127.0.0.1:${ports.metricsPort}`];
+  const argv = [PROGRAM, 'doctor', '--seconds=0', `--picker=http://127.0.0.1:${ports.metricsPort}`];
   return new Promise((resolve) => {
     execFile(process.execPath, argv, (error, stdout) => {
       resolve({ code: error === null ? 0 : Number(error.code), stdout });

@@ -350,7 +350,7 @@ pointsman_kept_file_unsaved{file="usage"} 1
   ],
   [
     'a scorer that tells nothing apart',
-    'warning scorers: lora-scorer scored all candidates alike in 60 decisions',
+    'note scorers: lora-scorer scored all candidates alike in 60 decisions',
     { health: { scorers: [{ scorer: 'lora-scorer', decisions: 60, apart: 0, decided: 0 }] } },
   ],
   [

@@ -21,10 +21,12 @@ function scorers({ health }: PickerReading): readonly Condition[] {
     if (decisions < DECISIONS_MIN || decided > 0) return [];
     if (apart === 0) {
       const text = `${scorer} scored all candidates alike in ${decisions} decisions`;
-      return [condition('warning', 'scorers', text, 'check the signal that it reads (pointsman why), or remove it')];
+      const remedy = 'right while the pool has little to do; under load check the signal that it reads (pointsman why)';
+      return [condition('note', 'scorers', text, remedy)];
     }
     const text = `${scorer} changed no pick in ${decisions} decisions`;
-    return [condition('note', 'scorers', text, 'raise its weight, or remove it')];
+    const remedy = 'right while the pool has little to do; under load raise its weight, or remove it';
+    return [condition('note', 'scorers', text, remedy)];
   });
 }
 
