@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { LineBudget } from '../../dist/src/operations/line-budget.js';
 import { createLogger } from '../../dist/src/operations/log.js';
 
@@ -62,12 +62,16 @@ describe('lines of one kind', () => {
 
 describe('the log', () => {
   it('a line that stands for others says for how many, with fields and message of the latest', () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
     const { log, lines } = written();
     const part = log.child({ part: 'pool' });
-    const budgeted = Array.from({ length: 21 }, (_, i) => i);
-    for (const i of budgeted) part.warn({ endpoint: `e${i}` }, `endpoint e${i} is left out`);
+    for (let i = 0; i < 25; i++) part.warn({ endpoint: `e${i}` }, `endpoint e${i} is left out`);
     expect(lines.length).toBe(20);
-    expect(lines.at(-1)).toMatchObject({ part: 'pool', endpoint: 'e19', msg: 'endpoint e19 is left out' });
+    vi.advanceTimersByTime(10_000);
+    expect(lines.slice(20)).toMatchObject([
+      { part: 'pool', endpoint: 'e24', msg: 'endpoint e24 is left out', lines: 5 },
+    ]);
   });
 
   it('lines of debugging have no bound', () => {

@@ -93,6 +93,7 @@ describe('POST /debug/columns', () => {
       return `${answer.status} ${(await answer.text()).trim()}`;
     };
     expect(await post('')).toMatch(/^200 {\s+"kept": \[\]\s+}$/);
+    expect(await post('tenat=a')).toBe('400 tenat: is an unknown parameter; did you mean tenant?');
     expect(await post('tenant=a&model=b')).toBe('400 only one of tenant, model, session can be given');
     expect(await post(`tenant=${'a'.repeat(257)}`)).toBe('400 tenant: must have 1 to 256 characters');
     expect(await post('model=m&minutes=61')).toBe('400 minutes: must be a whole number from 0 to 60');

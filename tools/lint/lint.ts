@@ -76,7 +76,10 @@ function lintCommand(): Command {
     .option('--strict', 'warnings count as errors', false)
     .option('--allow-experimental-plugins', 'as the flag of pointsman serve', false)
     .option('--plugin <module>', 'as the flag of pointsman serve; may be repeated', repeated, [])
-    .option('--endpoints <file>', "try a request over these endpoints; the configuration's own file when absent")
+    .option(
+      '--endpoints <file>',
+      "try a request over these endpoints (not with --pools); the configuration's own file when absent",
+    )
     .option('--kubernetes', 'check the rights and the pool in a cluster, as pointsman preflight does')
     .option('--pools <file>', 'a pools file and the configurations of its pools; <file> must be left out then')
     .option('--envoy <file>', 'settings of an Envoy configuration that limit the picker; <file> may be left out then')

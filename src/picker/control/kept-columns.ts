@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { KEPT_BY, type KeptColumns } from '../../contract/kept-columns.js';
 import type { Route } from '../../operations/telemetry/metrics-server.js';
+import { nearestName } from '../../runtime/nearest-name.js';
 import type { ToPool } from '../messages.js';
 
 const MINUTES_DEFAULT = 5;
@@ -10,6 +11,8 @@ const DECISIONS_MAX = 10_000;
 /** Kinds of requests that keep their columns at one time. */
 const WANTED_MAX = 8;
 const VALUE_CHARACTERS_MAX = 256;
+/** Parameters of the page; `pool` chooses the pool that is told. */
+const PARAMETERS: readonly string[] = [...KEPT_BY, 'minutes', 'decisions', 'pool'];
 /** Interval in which shards are told again: a restarted one has been told nothing. */
 const TELL_AGAIN_MS = 5_000;
 
@@ -39,6 +42,12 @@ export class ColumnKeeper {
 
   readonly route: Route = (request, response) => {
     const query = new URL(request.url ?? '/', 'http://localhost').searchParams;
+    const unknown = [...query.keys()].find((key) => !PARAMETERS.includes(key));
+    if (unknown !== undefined) {
+      const nearest = nearestName(unknown, PARAMETERS);
+      const hint = nearest === undefined ? `expected ${PARAMETERS.join(', ')}` : `did you mean ${nearest}?`;
+      return plain(response, 400, `${unknown}: is an unknown parameter; ${hint}`);
+    }
     const named = KEPT_BY.filter((by) => query.has(by));
     if (named.length > 1) return plain(response, 400, `only one of ${KEPT_BY.join(', ')} can be given`);
     if (named.length === 0) return this.#answer(response);
