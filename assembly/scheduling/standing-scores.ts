@@ -1,15 +1,15 @@
-// Scores that stand from one judged decision of a thread to its next: of a large pool only the groups of slots that have
-// changed since, or hold blocks of one of the two prompts, are scored again.
+// Scores that stand from one judged decision of a thread to its next: of a large pool only the groups of slots that
+// have changed since, or hold blocks of one of the two prompts, are scored again.
 //
 // Owns: MARKS, of each group whether its scores have to be made anew, written by its own thread; SCORE, VALUES, PEAKS,
 // LOWS and HIGHS stand as a fused group of scorers has left them (fused-scorers.ts). Reads the load journal and the
 // endpoint columns without a lock.
 //
-// Without blocks of the prompt, a score follows from the terms of the group, the range of the values, and the columns of
-// its slot; a prefix term of 0 blocks is 0. So it stands until the load journal names its slot, the range moves, or the
-// terms become others. The count of the journal is taken before the columns are read: a change that comes meanwhile is
-// among the entries of the next decision. Whatever writes SCORE otherwise says so (forgetScores), and every marking of
-// candidates is part of such a run.
+// Without blocks of the prompt, a score follows from the terms of the group, the range of the values, and the columns
+// of its slot; a prefix term of 0 blocks is 0. So it stands until the load journal names its slot, the range moves, or
+// the terms become others. The count of the journal is taken before the columns are read: a change that comes meanwhile
+// is among the entries of the next decision. Whatever writes SCORE otherwise says so (forgetScores), and every marking
+// of candidates is part of such a run.
 import { slotOffset } from '../columns/column';
 import { JOURNAL_LENGTH, journalHolds, journalSlot } from '../load-journal';
 import { MARKS, MATCH, PEAK_SLOTS } from '../memory';

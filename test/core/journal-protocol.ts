@@ -6,8 +6,8 @@ import type { Model, Step } from './explorer.ts';
 
 export interface JournalScene {
   /**
-   * What threads do: decide and charge; decide by loads that stand from an earlier decision; release a charge of endpoint
-   * 0; change its signals and note it; or change any load without noting it.
+   * What threads do: decide and charge; decide by loads that stand from an earlier decision; release a charge of
+   * endpoint 0; change its signals and note it; or change any load without noting it.
    */
   readonly threads: readonly Kind[];
   /** Changes that the ring holds. */

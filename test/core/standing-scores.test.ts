@@ -1,5 +1,5 @@
-// Scores that stand from one decision to the next against scores made anew: of two pools with one history, the decisions
-// of the one are explained, and so run the scorers one by one over all endpoints.
+// Scores that stand from one decision to the next against scores made anew: of two pools with one history, the
+// decisions of the one are explained, and so run the scorers one by one over all endpoints.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import fc from 'fast-check';
