@@ -1,8 +1,8 @@
 // A group of scorers in one pass: what their formulas share is read once, and their sum is stored once.
 //
-// Owns: the thread's SCORE and VALUES columns and what is noted of groups of slots (PEAKS, LOWS, HIGHS, MARKS), written
-// by its own thread. Reads the endpoint columns under the commit
-// lock.
+// Owns: the thread's SCORE and VALUES columns and what is noted of groups of slots (PEAKS, LOWS, HIGHS, and in MARKS
+// whether they hold blocks), written by its own thread. Reads the endpoint columns under the commit lock, or in a
+// judgement without it.
 //
 // A program names its group (Program.fused): one scorer each of the queue or the running requests, of the KV usage and
 // of the prefix, in any order, with weights other than 0. The group is fused while all candidates have known signals.
