@@ -8,7 +8,6 @@ import {
   type LoadOptions,
   loadDocument,
   readDocument,
-  runningWarnings,
 } from './load.js';
 import { missingFiles } from './missing-files.js';
 import { PluginSet } from './plugin-set.js';
@@ -54,7 +53,8 @@ export function findingsOf(read: () => ConfigurationDocument, options: FindingsO
       ...options,
     };
     const missing = missingFiles(configuration.files, document);
-    const warnings = [...runningWarnings(configuration), ...idleSettings(context), ...missing.warnings];
+    const { randomPicks } = configuration;
+    const warnings = [...configuration.warnings, ...randomPicks, ...idleSettings(context), ...missing.warnings];
     warnings.sort((a, b) => offset(a) - offset(b));
     const notes = [...configuration.notes, ...sharedPrefixNotes(context), ...sessionScorerNotes(context)];
     return { errors: missing.errors, warnings, notes, configuration };

@@ -89,9 +89,12 @@ export interface LoadedConfiguration {
   readonly effective: Readonly<Record<string, unknown>>;
 }
 
-/** What a running picker says of its configuration: deprecated fields, and picks at random. */
-export function runningWarnings(configuration: LoadedConfiguration): readonly string[] {
-  return [...configuration.warnings, ...configuration.randomPicks];
+/**
+ * What a running picker says of its configuration: deprecated fields, and picks at random where no profile has a
+ * scorer. Beside profiles that have, one without may be meant, as that of encoders.
+ */
+export function runningWarnings({ warnings, randomPicks: picks, scheduling }: LoadedConfiguration): readonly string[] {
+  return picks.length < scheduling.profiles.length ? warnings : [...warnings, ...picks];
 }
 
 /**
