@@ -1,8 +1,9 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * A flag of V8 that is changed for a while, which all threads notice. Meanwhile V8 refuses code that was compiled
- * before, and what it compiles is refused afterwards (compiled-program.ts).
+ * A flag of V8 that is changed for a while. Flags are the process's: the thread that ends its hold first ends the effect
+ * for all. Meanwhile V8 refuses code that was compiled before, and what it compiles is refused afterwards
+ * (compiled-program.ts).
  */
 export class HeldFlag {
   readonly #begin: string;
@@ -15,7 +16,7 @@ export class HeldFlag {
     this.#end = end;
   }
 
-  /** @returns ends this hold; the flag is as before behind the last hold of this thread */
+  /** @returns ends this hold; behind the last hold of this thread the flag is as before */
   hold(): () => void {
     if (this.#holds++ === 0) setFlagsFromString(this.#begin);
     let held = true;

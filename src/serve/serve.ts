@@ -46,6 +46,7 @@ export async function runServe(argv: readonly string[], keep: () => boolean = ()
   endStart(keep, KEEP_TRIES);
 }
 
+/** Keeps the compiled code, when that is possible, and then frees the memory of the start. */
 function endStart(keep: () => boolean, tries: number): void {
   const end = () => {
     if (keep() || tries === 1) collectStartGarbage();

@@ -74,7 +74,8 @@ describe('--warm-up', () => {
     cleanups.push(() => clearInterval(look));
     const { picker } = await startPicker([...flags, '--warm-up=300ms']);
     cleanups.push(() => picker.stop(0));
-    expect(tags.size).toBe(2);
+    // Another Node.js may not have the flag, and is left as it is.
+    expect(tags.size).toBe(/^v2[45]\./.test(process.version) ? 2 : 1);
     expect(cachedDataVersionTag()).toBe(before);
   });
 

@@ -41,7 +41,7 @@ function poolsFile({ poolsProblem }: PickerReading): readonly Condition[] {
   return [condition('error', 'pools file', text, 'correct it; pointsman lint --pools FILE checks it')];
 }
 
-/** Names of the kept files in words, and what is lost with each when the picker ends. */
+/** What a kept file holds, by its label, and the setting that names its folder. */
 const KEPT_FILES: Readonly<Record<string, string>> = {
   usage: 'the usage of tenants (--usage-dir)',
   'prefix-index': 'the prefix index (--state-dir)',

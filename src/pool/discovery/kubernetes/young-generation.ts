@@ -1,6 +1,6 @@
 import { HeldFlag } from '../../../runtime/held-flags.js';
 
-/** By two a young generation that is full grows otherwise. */
+/** Factor by which a young generation that is full grows: V8's own is two. */
 const GROWTH = new HeldFlag('--semi-space-growth-factor=1', '--semi-space-growth-factor=2');
 const HELD_MS_MAX = 10_000;
 
