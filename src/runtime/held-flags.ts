@@ -1,8 +1,8 @@
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * A flag of V8 that is changed for a while. Flags are the process's: the thread that ends its hold first ends the effect
- * for all. Meanwhile V8 refuses code that was compiled before, and what it compiles is refused afterwards
+ * A flag of V8 that is changed for a while. Flags are the process's: the thread that ends its hold first ends the
+ * effect for all. Meanwhile V8 refuses code that was compiled before, and what it compiles is refused afterwards
  * (compiled-program.ts).
  */
 export class HeldFlag {
