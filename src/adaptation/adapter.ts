@@ -17,6 +17,7 @@ import type { GuardNews, PeerGuards } from './peer-guards.js';
 import { Projection } from './projection.js';
 import { requestCost } from './request-cost.js';
 import { RuleChoice, type RuleRecord } from './rule-choice.js';
+import { hasWaitedForMemory } from './sample-work.js';
 import type { TierPricing } from './tier-costs.js';
 import { Window } from './window.js';
 
@@ -299,8 +300,10 @@ export class Adapter {
     const known = this.model.learn(sample, this.#pricesOf(this.#arms.get(sample.tag) ?? 'static'));
     if (known) this.#learned++;
     else this.#ignored++;
-    // A cancelled request or a client error is no evidence about the quality of the samples.
-    if (sample.outcome === 'completed' || sample.outcome === 'diverted') this.#noteUsable(known);
+    // A cancelled request or a client error is no evidence about the quality of the samples, and neither is an answer
+    // that says nothing because it waited for memory.
+    const isSilent = !known && (sample.outputTokens ?? 0) > 0 && hasWaitedForMemory(sample);
+    if ((sample.outcome === 'completed' && !isSilent) || sample.outcome === 'diverted') this.#noteUsable(known);
     if (sample.outcome === 'completed') this.#durations.add(sample.durationMs);
     if (sample.firstOutputMs !== undefined) this.#firstOutputs.add(sample.firstOutputMs);
     if (sample.wouldPick !== undefined) this.#noteAgreement(sample.wouldPick === sample.slot);

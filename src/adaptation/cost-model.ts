@@ -144,8 +144,9 @@ export class CostModel {
     const output = sample.outputTokens;
     if (output !== undefined && output > 0) this.#noteOutput(output);
     endpoint.noteCached(sample, pricedTokens(tokensBelow(sample), prices));
-    if (sample.staged || (sample.firstOutputMs !== undefined && hasWaitedForMemory(sample))) {
-      // The first output is the work of several endpoints, or of others that had to end; the later one is its own.
+    if (sample.staged || hasWaitedForMemory(sample)) {
+      // The first output is the work of several endpoints, or of others that had to end; the later one is its own. An
+      // answer in one piece does not tell them apart.
       if (sample.firstOutputMs === undefined || !this.#learnOutput(sample, endpoint)) return false;
     } else if (sample.firstOutputMs !== undefined) this.#learnStream(sample, endpoint, prices, sample.firstOutputMs);
     else if (output !== undefined && output > 0) this.#learnWhole(sample, endpoint, prices, output);

@@ -215,6 +215,26 @@ describe('the adapter', () => {
     expect(all.adapter.report().samples).toEqual({ learned: 1, ignored: 2, lost: 3 });
   });
 
+  it('the adapter does not mistrust its samples because answers in one piece waited for memory', () => {
+    const reasonAfter = (outputTokens: number) => {
+      const all = adapting({ mode: 'auto' });
+      const end = live(all, 30, (arm) => (arm === 'learned' ? { ...world, prefillMs: 22, stepMs: 15 } : world));
+      const random = row(5);
+      for (let nowMs = end + 250; nowMs <= end + 20_000; nowMs += 250) {
+        const { tag } = all.adapter.drive;
+        const given = { tag, waiting: 9, kvUsage: 0.97, outputTokens };
+        for (let k = 0; k < 20; k++) {
+          const made = measured({ ...world, streamed: false }, random, given);
+          all.waiting.push({ ...made, timeMs: nowMs - 100, durationMs: 2680 });
+        }
+        all.adapter.tick(nowMs);
+      }
+      return all.transitions.at(-1)?.reason;
+    };
+    expect(reasonAfter(0)).toMatch(/^only \d+ % of the requests can be learned from$/);
+    expect(reasonAfter(200)).not.toMatch(/can be learned from/);
+  });
+
   it('the adapter tells how often both ways of deciding agree', () => {
     const all = adapting();
     for (let i = 0; i < 4000; i++) all.waiting.push(sample({ slot: 1, wouldPick: i % 4 === 0 ? 2 : 1 }));

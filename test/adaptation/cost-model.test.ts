@@ -145,6 +145,20 @@ describe('the cost model', () => {
     expect(off(learned({ waiting: 9, kvUsage: 0.6 }).coefficients.prefillMsPerKiloToken, 400)).toBeLessThan(0.1);
   });
 
+  it('the cost model learns nothing from answers in one piece that waited for memory', () => {
+    const random = row(3);
+    const model = new CostModel(usual.model);
+    const full = { waiting: 9, kvUsage: 0.97, slot: 2 };
+    for (let i = 0; i < 500; i++) {
+      const made = measured({ ...world, prefillMs: 400, streamed: false }, random, full);
+      expect(model.learn(made)).toBe(false);
+    }
+    const { baseMs, prefillMsPerKiloToken, waitingMs, stepMs, growthMs } = usual.model.prior;
+    expect(model.coefficients).toMatchObject({ baseMs, prefillMsPerKiloToken, waitingMs, stepMs, growthMs });
+    expect(model.speedOf(2)).toBe(1);
+    expect(model.fit.bias).toBeUndefined();
+  });
+
   it('the cost model believes the prefix index as far as the engine confirms it', () => {
     const model = new CostModel(usual.model);
     for (let i = 0; i < 200; i++) {
