@@ -1,4 +1,4 @@
-// Makes docs/performance.md anew: `npm run performance [-- --short] [-- CHAPTER …]`, 18 minutes on a quiet machine with
+// Makes docs/performance.md anew: `npm run performance [-- --short] [-- CHAPTER …]`, half an hour on a quiet machine with
 // --short, longer without.
 //
 // Without names it measures the chapters that have no results of the commit yet, so a run that was stopped goes on

@@ -92,13 +92,15 @@ test('the model of more shards names the measured exchange that it is of', () =>
   expect(text).toContain('| 64 shards: index lock busy, wait for it | 128 % asked for, waits grow |');
 });
 
-test('a hostile peer stands beside its control, with the requests lost of all that were sent', () => {
-  const line = { name: 'attacks', attack: 'rapid-reset', sent: 900, failed: 1, unanswered: 2 };
+test('a hostile peer stands beside its control, with the median and the range of the rounds', () => {
+  const line = { name: 'attacks', attack: 'rapid-reset', sent: 900, failed: 1, unanswered: 2, refusals: 0 };
   const memory = { rssBeforeMb: 210, rssAfterMb: 215 };
   const ages = (p99: number) => ({ placedMs: { p50: 1, p99, max: 9 }, coldMs: { p50: 2, p99: 7 * p99, max: 90 } });
-  const picker = { ...line, ...memory, ...ages(4), of: 'picker', refusals: 3 };
-  expect(attackTable([{ ...line, ...ages(3), of: 'sink', refusals: 0 }, picker])).toContain(
-    '| rapid-reset | 1 / 4 ms | 1 / 3 ms | 28 / 21 ms | 6 of 900 | 210 → 215 MB |',
+  const picker = [9, 4, 5].map((p99) => ({ ...line, ...memory, ...ages(p99), of: 'picker' }));
+  const control = [2, 3, 4].map((p99) => ({ ...line, ...memory, ...ages(p99), of: 'sink' }));
+  expect(attackTable([...control, ...picker, { ...picker[0]!, attack: 'none', of: 'none' }])).toContain(
+    '| rapid-reset | 1 (1–1) | 5 (4–9) | 3 (2–4) | 35 (28–63) | 21 (14–28) | 9 of 2700 | 5 (5–5) |\n' +
+      '| none | 1 | 9 | – | 63 | – | 3 of 900 | 5 |',
   );
 });
 
