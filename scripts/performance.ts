@@ -1,5 +1,5 @@
-// Makes docs/performance.md anew: `npm run performance [-- --short] [-- CHAPTER …]`, half an hour on a quiet machine with
-// --short, longer without.
+// Makes docs/performance.md anew: `npm run performance [-- --short] [-- CHAPTER …]`, half an hour on a quiet machine
+// with --short, longer without.
 //
 // Without names it measures the chapters that have no results of the commit yet, so a run that was stopped goes on
 // where it was; with names it measures those anew. The page is written as soon as all chapters have results of one

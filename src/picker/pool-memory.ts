@@ -87,8 +87,20 @@ function needOf(
     return { poolBytes, indexBytes: poolBytes - poolMemoryBytes({ ...sizes, indexBlocks: 1 }, module) };
   } catch (error) {
     if (!(error instanceof MemoryTooLarge)) throw error;
-    throw new Error(`the memory of the pool would need more than the 4 GiB that one can have: ${lowering(bounds)}`);
+    throw new Error(
+      `the memory of the pool would need more than the 4 GiB that one can have: ${lowering(bounds, module)}`,
+    );
   }
+}
+
+/**
+ * Bytes that the pool of these bounds reserves, and the flags that lower them.
+ * @throws with one line, when it would need more than one memory can have
+ */
+export function needOfPool(bounds: PickerOptions['bounds']): { readonly poolBytes: number; readonly lowering: string } {
+  const module = loadCoreModule();
+  const { poolBytes } = needOf(sizesOf({ bounds, replica: undefined }), module, bounds);
+  return { poolBytes, lowering: lowering(bounds, module) };
 }
 
 function createMemory(
@@ -99,23 +111,40 @@ function createMemory(
   try {
     return createPoolMemory(sizes, options);
   } catch (error) {
-    throw error instanceof MemoryRefused ? new Error(refusedText(error.bytes, bounds)) : error;
+    throw error instanceof MemoryRefused
+      ? new Error(refusedText(error.bytes, lowering(bounds, options.module)))
+      : error;
   }
 }
 
 const MIB_BYTES = 2 ** 20;
 
-function refusedText(bytes: number, bounds: PickerOptions['bounds']): string {
+function refusedText(bytes: number, remedy: string): string {
   return (
     `cannot reserve ${Math.ceil(bytes / MIB_BYTES)} MiB (${bytes} bytes) of memory for the pool: ` +
-    `${lowering(bounds)}, or raise the limit on the address space of the process (ulimit -v)`
+    `${remedy}, or raise the limit on the address space of the process (ulimit -v)`
   );
 }
 
-/** The flags that lower the memory of a pool, with their values. */
-function lowering({ indexBlocks, maxEndpoints, shards }: PickerOptions['bounds']): string {
-  return (
-    `lower --index-blocks (${indexBlocks}; indexBlocks of a pool of --pools), --max-endpoints (${maxEndpoints}) or ` +
-    `--shards (${shards})`
-  );
+/** The flags that lower the memory of a pool, with their values: first the one without which it would be smallest. */
+function lowering(bounds: PickerOptions['bounds'], module: WebAssembly.Module): string {
+  const { indexBlocks, maxEndpoints, maxStreams, decisions, shards } = bounds;
+  const flags = [
+    { text: `--index-blocks (${indexBlocks}; indexBlocks of a pool of --pools)`, least: { indexBlocks: 1 } },
+    { text: `--max-streams (${maxStreams})`, least: { maxStreams: 1 } },
+    { text: `--max-endpoints (${maxEndpoints})`, least: { maxEndpoints: 1 } },
+    { text: `--decision-log-size (${decisions})`, least: { decisions: 0 } },
+  ].map(({ text, least }) => ({ text, bytes: bytesOf({ ...bounds, ...least }, module) }));
+  const named = flags.sort((a, b) => a.bytes - b.bytes).map(({ text }) => text);
+  return `lower ${named.join(', ')}${shards > 1 ? ` or --shards (${shards})` : ''}`;
+}
+
+/** Bytes of a pool, infinite when they are more than one memory can have. */
+function bytesOf(bounds: PickerOptions['bounds'], module: WebAssembly.Module): number {
+  try {
+    return poolMemoryBytes(sizesOf({ bounds, replica: undefined }), module);
+  } catch (error) {
+    if (error instanceof MemoryTooLarge) return Number.POSITIVE_INFINITY;
+    throw error;
+  }
 }

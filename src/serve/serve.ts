@@ -3,7 +3,7 @@ import type { Logger } from '../operations/log.js';
 import type { Picker } from '../picker/picker.js';
 import { startShardThreads } from '../picker/shards/shard-threads.js';
 import { errorMessage } from '../runtime/error-message.js';
-import { checkAddressSpace } from './address-space.js';
+import { checkStart } from './address-space.js';
 import { parseServeFlags } from './flags.js';
 
 /**
@@ -30,7 +30,7 @@ export async function runServe(argv: readonly string[], keep: () => boolean = ()
   process.on('uncaughtException', controlThreadFailed);
   // Read when the core is loaded (core/memory.ts).
   if (flags.debugCore) process.env.POINTSMAN_CORE = 'debug';
-  checkAddressSpace(flags.shards);
+  await checkStart(flags);
   // The shard threads load by themselves while this thread loads the rest and reads the configuration.
   const shardThreads = startShardThreads(flags.shards);
   (await import('../config/interpreted-schemas.js')).interpretSchemas();

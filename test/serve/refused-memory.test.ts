@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
+import { needOfPool } from '../../dist/src/picker/pool-memory.js';
 import { checkAddressSpace } from '../../dist/src/serve/address-space.js';
+import { boundsOf } from '../../dist/src/serve/bounds-flags.js';
+import { parseServeFlags, type ServeFlags } from '../../dist/src/serve/flags.js';
 import { PROGRAM, Setting } from '../picker/serving.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -10,6 +13,7 @@ afterEach(async () => {
 });
 
 const MIB_BYTES = 2 ** 20;
+const BOUNDS = boundsOf(parseServeFlags(['--endpoints-file=servers.yaml'], {}) as ServeFlags);
 
 /** Runs the program under a limit on its address space until it ends. */
 async function endUnder(limitMib: number, flags: readonly string[]) {
@@ -28,9 +32,9 @@ describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be h
   it('a picker whose index finds no address space names the size and the flags, and ends with 1', async () => {
     const { code, stderr } = await endUnder(3_000, ['--index-blocks=8000000', '--max-endpoints=1024']);
     expect(stderr).toMatch(
-      /^pointsman: cannot reserve \d{3,4} MiB \(\d+ bytes\) of memory for the pool: lower --index/m,
+      /^pointsman: --shards=1 reserves 640 MiB of address space, the pool \d{4} MiB and the rest 128 MiB,/m,
     );
-    expect(stderr).toContain('--index-blocks (8000000; indexBlocks of a pool of --pools), --max-endpoints (1024)');
+    expect(stderr).toContain('lower --index-blocks (8000000; indexBlocks of a pool of --pools), --max-streams (10000)');
     expect(code).toBe(1);
   });
 
@@ -42,22 +46,40 @@ describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be h
     expect(code).toBe(1);
   });
 
+  it('a picker with the default bounds names --max-streams first, which then makes it fit', async () => {
+    const { code, stderr } = await endUnder(2_500, []);
+    expect(stderr).toMatch(/are left: lower --max-streams \(10000\), .*, or raise the limit to \d{4} MiB and more$/m);
+    expect(code).toBe(1);
+    const fitting = await endUnder(2_500, ['--max-streams=1000', '--config-file=/nowhere/at-all.yaml']);
+    expect(fitting.stderr).toMatch(/^pointsman: \/nowhere\/at-all.yaml: the configuration does not exist/m);
+  });
+
+  it('a pool that the system refuses names its size and the flags that lower it', () => {
+    const bounds = { ...BOUNDS, indexBlocks: 2 ** 28 };
+    expect(() => needOfPool(bounds)).toThrow('more than the 4 GiB that one can have: lower --index-blocks (268435456;');
+    expect(needOfPool(BOUNDS).lowering).toMatch(/^lower --max-streams \(10000\), --index-blocks \(1048576;/);
+    expect(needOfPool({ ...BOUNDS, shards: 4 }).lowering).toMatch(/ or --shards \(4\)$/);
+  });
+
   it('a picker whose threads do not fit into its address space names --shards, and ends with 1', async () => {
     const { code, stderr } = await endUnder(4_000, ['--shards=16']);
     expect(stderr).toMatch(
-      /^pointsman: --shards=16 reserves 10240 MiB of address space, and of the limit of 4000 MiB/m,
+      /^pointsman: --shards=16 reserves 10240 MiB of address space, the pool \d+ MiB and the rest/m,
     );
     expect(stderr).toContain('lower --shards, or raise the limit to ');
     expect(code).toBe(1);
   });
 
-  it('threads fit into an address space that has room for them, and into one without a limit', () => {
+  it('a start fits into an address space that has room for its threads, its pool and the rest', () => {
     const space = { limit: 4_000 * MIB_BYTES, used: 1_200 * MIB_BYTES };
-    expect(() => checkAddressSpace(4, space)).not.toThrow();
-    expect(() => checkAddressSpace(5, space)).toThrow('lower --shards, or raise the limit to 4400 MiB and more');
-    expect(() => checkAddressSpace(1, { ...space, used: 3_900 * MIB_BYTES })).toThrow(
+    const pool = { poolBytes: 700 * MIB_BYTES, lowering: 'lower --max-streams (10000)' };
+    expect(() => checkAddressSpace({ ...pool, shards: 3 }, space)).not.toThrow();
+    expect(() => checkAddressSpace({ ...pool, shards: 4 }, space)).toThrow(
+      'left: lower --max-streams (10000), or raise the limit to 4588 MiB and more',
+    );
+    expect(() => checkAddressSpace({ ...pool, shards: 5 }, space)).toThrow('left: lower --shards, or raise the limit');
+    expect(() => checkAddressSpace({ ...pool, shards: 1 }, { ...space, used: 3_900 * MIB_BYTES })).toThrow(
       '100 MiB are left: raise the limit',
     );
-    expect(() => checkAddressSpace(64, undefined)).not.toThrow();
   });
 });
