@@ -38,10 +38,13 @@ export function checkMemoryLimit(need: PoolNeed, limit: number | undefined): str
   const program = `${mib(ownBytes)} for the program (--shards=${bounds.shards})`;
   const fullBytes = ownBytes + indexBytes;
   if (fullBytes > limit) {
+    const flag = ownBytes < limit ? '--index-blocks' : '--shards';
+    // One shard without an index is the least that there is.
+    const lowered = flag === '--shards' && bounds.shards === 1 ? '' : `lower ${flag}, or `;
     throw new Error(
       `the picker takes ${mib(fullBytes)} when its index is full: ${program} and ${mib(indexBytes)} for the index ` +
         `(--index-blocks=${bounds.indexBlocks}; indexBlocks of a pool of --pools), more than ${allowed}: ` +
-        'lower --index-blocks, or raise the limit',
+        `${lowered}raise the limit`,
     );
   }
   const bytesMax = ownBytes + poolBytes + bounds.maxBufferedBytes;

@@ -30,6 +30,13 @@ describe('the limit on the memory of a picker', () => {
     );
   });
 
+  it('the limit below the program itself names --shards, or no flag where there is one shard', () => {
+    const allowed = 'allows (memory.max; limits.memory of a container)';
+    expect(() => checkMemoryLimit(NEED, 150 * MIB)).toThrow(`${allowed}: lower --shards, or raise the limit`);
+    const one = { ...NEED, bounds: { ...BOUNDS, shards: 1 } };
+    expect(() => checkMemoryLimit(one, 100 * MIB)).toThrow(`${allowed}: raise the limit`);
+  });
+
   it('the limit is named with the bounds and their flags where they do not fit under it together', () => {
     expect(checkMemoryLimit(NEED, 271 * MIB)).toBe(
       'at its bounds the picker takes 1313 MiB: 201 MiB for the program (--shards=3), 600 MiB for the pool and ' +
