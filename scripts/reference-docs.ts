@@ -92,6 +92,12 @@ with the labels of its time, for dashboards of earlier versions. Histograms have
 \`_count\`. A metric that is counted by the
 threads is on the page from its first value on.
 
+\`promtool check metrics\` ends with 3 for two kinds of names that others have given, and for none of our own: \
+\`llm_d_…\`, whose "d" it takes
+for the unit of days, and \`nodejs_active_handles_total\`, \`…_requests_total\` and \`…_resources_total\` of \
+prom-client, which are gauges.
+They stay, as dashboards read them by these names.
+
 Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of \
 values; what is beyond counts
 as \`other\`. The label \`endpoint\` is the endpoint's name, with its namespace in front while another endpoint \
