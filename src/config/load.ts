@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { FlowControlSettings } from '../contract/queue-settings.js';
 import type { SaturationSettings } from '../contract/saturation-settings.js';
 import { DEFAULT_PARSERS, isParserName } from '../request/dialects.js';
-import { readPlainText, TEXT_BYTES_MAX } from '../runtime/plain-file.js';
+import { readUtf8Text, TEXT_BYTES_MAX } from '../runtime/plain-file.js';
 import { readProblem } from '../runtime/read-problem.js';
 import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../scheduling/compile.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
@@ -174,7 +174,7 @@ export function readDocument({ file, text }: ConfigurationSource): Configuration
   }
   if (!file) return new ConfigurationDocument(DEFAULT_CONFIGURATION, 'default configuration');
   try {
-    const document = ConfigurationDocument.ofFile(readPlainText(file, TEXT_BYTES_MAX), file);
+    const document = ConfigurationDocument.ofFile(readUtf8Text(file, TEXT_BYTES_MAX), file);
     refuseOtherFiles(document);
     return document;
   } catch (error) {

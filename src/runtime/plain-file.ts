@@ -68,6 +68,14 @@ export function readPlainText(path: string, bytesMax: number): string {
   return readPlainFileSync(path, bytesMax).toString('utf8');
 }
 
+/**
+ * As `readPlainText`, of a document that people write.
+ * @throws an error for `readProblem`, also where bytes are no UTF-8: a parser's message would be about its first line
+ */
+export function readUtf8Text(path: string, bytesMax: number): string {
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readPlainFileSync(path, bytesMax));
+}
+
 function refuse(stats: Stats, bytesMax: number): void {
   if (stats.isDirectory()) throw new Error('is a folder: name a file');
   if (!stats.isFile()) throw new Error(`is ${kindOf(stats)}, no regular file: name a file`);

@@ -7,6 +7,6 @@ export function readProblem(error: unknown): string {
   if (code === 'EACCES') return 'may not be read: check its permissions';
   if (code === 'EISDIR') return 'is a folder: name a file';
   if (code === 'ELOOP') return 'is a link that leads to itself: name a file';
-  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8 text';
+  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return 'is not UTF-8 text: save it as such, or correct the path';
   return message;
 }

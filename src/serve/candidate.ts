@@ -2,7 +2,7 @@ import { candidateRefusals } from '../config/candidate.js';
 import { ConfigurationDocument } from '../config/document.js';
 import { type LoadedConfiguration, type LoadOptions, loadDocument } from '../config/load.js';
 import type { PickerOptions } from '../picker/picker-options.js';
-import { readPlainText, TEXT_BYTES_MAX } from '../runtime/plain-file.js';
+import { readUtf8Text, TEXT_BYTES_MAX } from '../runtime/plain-file.js';
 import { readProblem } from '../runtime/read-problem.js';
 
 /**
@@ -28,7 +28,7 @@ export function candidateOf(
 
 function candidateText(file: string, place: string): string {
   try {
-    return readPlainText(file, TEXT_BYTES_MAX);
+    return readUtf8Text(file, TEXT_BYTES_MAX);
   } catch (error) {
     throw new Error(`${place}: ${file} cannot be read: ${readProblem(error)}`);
   }

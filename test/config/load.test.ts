@@ -57,6 +57,14 @@ describe('the source of a configuration', () => {
       /missing\.yaml: the configuration does not exist: create it or correct the path$/,
     );
   });
+
+  it('the source of a configuration refuses a file of bytes that are no text, in place of its first line', () => {
+    const file = join(folder, 'binary.yaml');
+    writeFileSync(file, Buffer.from([0x37, 0xff, 0xfe, 0x0a]));
+    expect(() => loadConfiguration({ file }, options)).toThrow(
+      /binary\.yaml: the configuration is not UTF-8 text: save it as such, or correct the path$/,
+    );
+  });
 });
 
 describe('the shape of a configuration', () => {

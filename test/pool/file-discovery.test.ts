@@ -85,7 +85,11 @@ describe('file discovery at start', () => {
       () => writeFileSync(file, `#${' '.repeat(1024 * 1024)}\nendpoints: []\n`),
       /at most 1048576 are read: is it the right file\?$/,
     ],
-    ['bytes that are no UTF-8', () => writeFileSync(file, Buffer.from([0x65, 0xff, 0xfe])), /is not UTF-8 text$/],
+    [
+      'bytes that are no UTF-8',
+      () => writeFileSync(file, Buffer.from([0x65, 0xff, 0xfe])),
+      /is not UTF-8 text: save it as such, or correct the path$/,
+    ],
     ['a broken file', () => writeFileSync(file, 'endpoints: [\n'), /:2: not valid YAML or JSON/],
     [
       'a wrong entry',

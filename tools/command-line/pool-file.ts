@@ -1,6 +1,6 @@
 import type { PoolState } from '../../src/contract/endpoint.js';
 import { type EndpointsFile, readEndpointsFile } from '../../src/pool/discovery/endpoints-file.js';
-import { readPlainText, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
+import { readUtf8Text, TEXT_BYTES_MAX } from '../../src/runtime/plain-file.js';
 import { readProblem } from '../../src/runtime/read-problem.js';
 
 /** The pool that an endpoints file describes. */
@@ -21,7 +21,7 @@ export function readPoolFile(path: string): PoolFile {
 
 function textOf(path: string): string {
   try {
-    return readPlainText(path, TEXT_BYTES_MAX);
+    return readUtf8Text(path, TEXT_BYTES_MAX);
   } catch (error) {
     throw new Error(`${path}: ${readProblem(error)}`);
   }

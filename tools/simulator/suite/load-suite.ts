@@ -1,7 +1,7 @@
 import { ConfigurationDocument } from '../../../src/config/document.js';
 import { ConfigurationError } from '../../../src/config/error.js';
 import { validate } from '../../../src/config/validation.js';
-import { readPlainText, TEXT_BYTES_MAX } from '../../../src/runtime/plain-file.js';
+import { readUtf8Text, TEXT_BYTES_MAX } from '../../../src/runtime/plain-file.js';
 import { readProblem } from '../../../src/runtime/read-problem.js';
 import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 
@@ -12,7 +12,7 @@ import { fleetSchema, type Suite, suiteSchema } from './schema.js';
 export function loadSuite(path: string): Suite {
   let text: string;
   try {
-    text = readPlainText(path, TEXT_BYTES_MAX);
+    text = readUtf8Text(path, TEXT_BYTES_MAX);
   } catch (error) {
     throw new ConfigurationError(`${path}: the suite ${readProblem(error)}`);
   }
