@@ -14,6 +14,8 @@ export interface FlowControllerOptions {
   readonly shards: readonly number[];
   /** Milliseconds of the pool clock. */
   readonly nowMs: () => number;
+  /** Milliseconds since 1970, by which replicas take turns in letting held turns go on. */
+  readonly wallMs: () => number;
   /** Callbacks for running requests that are to be evicted. */
   readonly evictions: Pick<EvictionOptions, 'tell' | 'issued' | 'ended'>;
   /** Saturation of the pool for the ceilings, 1 = full; undefined without endpoints. */

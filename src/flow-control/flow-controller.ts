@@ -1,4 +1,5 @@
 import { plainBound, type RefusedBy, type RefusingBound } from '../contract/refusing-bound.js';
+import type { ReplicaPlace } from '../contract/replica-place.js';
 import type { WaitingRequest } from '../core/capacity-gate.js';
 import { SESSION_TICK_MS } from '../core/session-ledger.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
@@ -6,6 +7,7 @@ import type { FlowControllerOptions, RoomSettings } from './controller-options.j
 import { Evictions } from './evictions.js';
 import { type FlowEvent, FlowEvents } from './flow-events.js';
 import { type FlowTimers, threadTimers } from './flow-timers.js';
+import { HeldRounds } from './held-rounds.js';
 import { type HeldTurn, longestHeld } from './held-turns.js';
 import { Ceilings } from './policies/usage-limits.js';
 import type { DispatchResult, QueueOutcome, QueuePosition } from './queue-contract.js';
@@ -34,8 +36,9 @@ const UNSEEN_MS = 5;
 
 /**
  * Dispatches waiting requests as soon as an endpoint has room. The queues decide the order; the capacity gate decides
- * about room and charges. Woken by the core's bell, by deadlines, every 50 ms while requests wait, and every 500 ms
- * while sessions are counted; there is no other timer. Control thread only.
+ * about room and charges. Woken by the core's bell, by deadlines, every 50 ms while requests wait, every 500 ms while
+ * sessions are counted, and among replicas by its part of a round while turns are held; there is no other timer.
+ * Control thread only.
  */
 export class FlowController {
   readonly #options: FlowControllerOptions;
@@ -57,6 +60,7 @@ export class FlowController {
   readonly #evictions: Evictions;
   /** Whether running requests may be evicted for waiting ones of a higher band. */
   #evicts = false;
+  readonly #rounds = new HeldRounds();
   readonly #timers: FlowTimers;
   #forgetTimer: () => void = () => undefined;
   #timerAt = Number.POSITIVE_INFINITY;
@@ -123,6 +127,11 @@ export class FlowController {
     if (!gate.sessions.configure(sessions)) return false;
     this.#sleep(nowMs());
     return true;
+  }
+
+  /** Takes the place of this replica among those that share the pool. */
+  setPlace(place: ReplicaPlace): void {
+    if (this.#rounds.take(place)) this.wake();
   }
 
   /** Allows or forbids evictions for waiting requests of a higher band. */
@@ -305,9 +314,9 @@ export class FlowController {
     this.#sleep(nowMs());
   }
 
-  /** Tries held turns; without a wake-up the next look at the conditions does. */
+  /** Tries held turns in this replica's part of a round; without a wake-up the next look or the next part does. */
   #serveHeld(now: number): void {
-    if (now < this.#lastHeldMs + HELD_MS) return;
+    if (now < this.#lastHeldMs + HELD_MS || !this.#rounds.mayLook(this.#options.wallMs())) return;
     this.#lastHeldMs = now;
     this.#options.queues.dispatchHeld(this.#dispatch, now, HELD_TRIES_MAX);
   }
@@ -434,11 +443,12 @@ export class FlowController {
 
   /** Sets one timer for the next deadline or the next update. */
   #sleep(now: number): void {
-    const { queues } = this.#options;
+    const { queues, wallMs } = this.#options;
     const soon = Math.max(Math.min(this.#lastLookMs + LOOK_MS, this.#unseenMs), now);
     const look = queues.waiting > 0 ? soon : Number.POSITIVE_INFINITY;
     const tick = this.#options.gate.sessions.isOn ? this.#lastTickMs + SESSION_TICK_MS : Number.POSITIVE_INFINITY;
-    const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs, tick);
+    const part = queues.held > 0 ? now + this.#rounds.untilNext(wallMs()) : Number.POSITIVE_INFINITY;
+    const at = Math.min(queues.nextDeadline(), look, this.#evictions.nextMs, tick, part);
     if (at === this.#timerAt) return;
     this.#forgetTimer();
     this.#timerAt = at;

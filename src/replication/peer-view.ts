@@ -1,3 +1,4 @@
+import type { ReplicaPlace } from '../contract/replica-place.js';
 import type { LoadSum } from './endpoint-sums.js';
 import { EARLIER_VERSION, type Envelope, type MessageVersion, type UpdateBody, VERSION } from './messages.js';
 import { AllRows, type PeerRows } from './peer-rows.js';
@@ -92,6 +93,7 @@ export class PeerView {
   readonly #rows: AllRows;
   readonly #tenants: SpentTenants;
   #live = 0;
+  #changes = 0;
   /** Live peers that read no messages of VERSION. */
   #earlier = 0;
 
@@ -175,6 +177,20 @@ export class PeerView {
   /** Live peers. */
   get live(): number {
     return this.#live;
+  }
+
+  /** Peers that were heard first or again, and those that fell silent, since the start. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Place of a replica among the live peers, by the order of names. */
+  placeOf(replica: string): ReplicaPlace {
+    const others = new Set(this.liveNames());
+    others.delete(replica);
+    let place = 0;
+    for (const name of others) if (name < replica) place++;
+    return { place, replicas: others.size + 1 };
   }
 
   /** Version of messages that every live peer reads; the earlier one while none is live. */
@@ -280,6 +296,7 @@ export class PeerView {
 
   #countLive({ reads }: Peer, by: number): void {
     this.#live += by;
+    this.#changes++;
     if (reads === EARLIER_VERSION) this.#earlier += by;
   }
 

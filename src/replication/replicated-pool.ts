@@ -1,6 +1,15 @@
+import type { ReplicaPlace } from '../contract/replica-place.js';
 import type { ExportedSegment } from '../core/index-export.js';
 import type { LoadSum } from './endpoint-sums.js';
 import type { EjectionNews, LoadRow, Placement, Spending, ToldSession, TurnNews } from './messages.js';
+
+/** The live peers as one replica hears them, and its own place among their names. */
+export interface HeardPeers extends ReplicaPlace {
+  /** Live processes of peers. */
+  readonly live: number;
+  /** Whether peers can be heard. */
+  readonly connected: boolean;
+}
 
 /** Pool as replication reads and writes it. */
 export interface ReplicatedPool {
@@ -39,8 +48,8 @@ export interface ReplicatedPool {
   applyEjection(news: EjectionNews): void;
   applySpent(spent: readonly Spending[]): void;
   applyLearned(bytes: Uint8Array): void;
-  /** Reports a change of the number of live peers, or of the connection to them. */
-  peersChanged(live: number, connected: boolean): void;
+  /** Reports a change of the live peers, or of the connection to them. */
+  peersChanged(peers: HeardPeers): void;
   /** Reads the prefix index; slots are positions in `endpoints`. */
   exportIndex(
     piece: (endpoints: readonly bigint[], segments: readonly ExportedSegment[]) => void | Promise<void>,

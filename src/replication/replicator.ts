@@ -98,6 +98,8 @@ export class Replicator {
   #sentMs = Number.NEGATIVE_INFINITY;
   #fullMs = Number.NEGATIVE_INFINITY;
   #live = 0;
+  /** Changes of the live peers that the pool was told of. */
+  #peerChanges = 0;
   #wasConnected = false;
   #exporting = false;
   readonly #reports: ReplicationReports;
@@ -369,12 +371,13 @@ export class Replicator {
   #applyLoads(): void {
     const { pool } = this.#options;
     for (const endpoint of this.#view.takeChanged()) pool.applyLoad(endpoint, this.#view.load(endpoint));
-    const { live } = this.#view;
+    const { live, changes } = this.#view;
     const { connected } = this.#options.link;
-    if (live === this.#live && connected === this.#wasConnected) return;
+    if (changes === this.#peerChanges && connected === this.#wasConnected) return;
     this.#live = live;
+    this.#peerChanges = changes;
     this.#wasConnected = connected;
-    pool.peersChanged(live, connected);
+    pool.peersChanged({ live, connected, ...this.#view.placeOf(this.#options.replica) });
   }
 
   /** Applies the load of peers on endpoints that are new in the pool. */

@@ -33,7 +33,7 @@ class NotingQueues extends QueueMachine {
 function oneAtATime(signals: EndpointSignals = { waiting: 0 }) {
   const pool = makeGate({ mode: 'requests', maxRequests: 1, maxTokens: 1 }, [signals]);
   const gate = new CountingGate(pool.control);
-  const clock = { now: START_MS, stepMs: 0 };
+  const clock = { now: START_MS, stepMs: 0, due: () => {} };
   const queues = new NotingQueues(settings(), START_MS);
   const timers: number[] = [];
   const rounds: number[] = [];
@@ -44,6 +44,7 @@ function oneAtATime(signals: EndpointSignals = { waiting: 0 }) {
     shards: [1],
     saturation: () => 1,
     nowMs: () => (clock.now += clock.stepMs),
+    wallMs: () => clock.now,
     counts: {
       dispatched: (seconds) => rounds.push(seconds),
       arrived: () => {},
@@ -53,8 +54,9 @@ function oneAtATime(signals: EndpointSignals = { waiting: 0 }) {
     evictions: { tell: () => {}, issued: () => {}, ended: () => {} },
     blockTokens: 64,
     timers: {
-      after: (_run, ms) => {
+      after: (run, ms) => {
         timers.push(ms);
+        clock.due = run;
         return () => {};
       },
       soon: () => {},
@@ -102,6 +104,30 @@ describe('the flow controller', () => {
     });
     // The first wake-up tries it as any request, and finds that it is held.
     expect(after).toEqual([2, 2, 3, 3, 4]);
+  });
+
+  it('the flow controller of one replica of four tries held turns in its part of a round, and wakes for it', () => {
+    const { controller, gate, clock, timers, shard } = oneAtATime();
+    controller.setPlace({ place: 3, replicas: 4 });
+    shard.ask({}, { sinceMs: START_MS });
+    const tried: number[] = [];
+    gate.dispatch = () => {
+      tried.push(clock.now - START_MS);
+      return 'held';
+    };
+    controller.wake();
+    // The first wake-up tries it as any request, and finds that it is held.
+    expect(tried.splice(0)).toEqual([0]);
+    for (clock.now = START_MS + 1; clock.now < START_MS + 200; clock.now++) controller.wake();
+    expect(tried).toEqual([87, 187]);
+    clock.now = START_MS + 230;
+    clock.due();
+    expect(timers.at(-1)).toBe(50);
+    clock.now = START_MS + 280;
+    clock.due();
+    expect(timers.at(-1)).toBe(7);
+    controller.setPlace({ place: 0, replicas: 1 });
+    expect(tried.at(-1)).toBe(280);
   });
 
   it('the flow controller counts for how long a turn was held, and shows those that are', () => {

@@ -64,6 +64,7 @@ function chats(priority: number) {
     shards: [1],
     saturation: () => 1,
     nowMs: () => now,
+    wallMs: () => now,
     counts: { dispatched: () => undefined, arrived: () => undefined, refused: () => undefined, held: () => undefined },
     evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
     blockTokens: BLOCK,

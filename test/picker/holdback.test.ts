@@ -56,6 +56,7 @@ describe('the ceilings of a pool', () => {
       shards: [1],
       saturation: () => 0,
       nowMs: () => now,
+      wallMs: () => now,
       counts: {
         dispatched: () => undefined,
         arrived: () => undefined,

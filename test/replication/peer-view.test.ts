@@ -143,6 +143,22 @@ describe('what a replica knows of a peer', () => {
     expect(view.readings(SILENCE_MS + 2)).toMatchObject([{ epoch: 1, live: true }]);
   });
 
+  it('the place of a replica is that of its name among the live ones, each of which counts once', () => {
+    const view = new PeerView();
+    expect(view.placeOf('b')).toEqual({ place: 0, replicas: 1 });
+    for (const replica of ['c', 'a', 'd']) view.receive(update(1, { replica }), 0);
+    view.receive(update(1, { replica: 'a', epoch: 2 }), 0);
+    expect(view.placeOf('b')).toEqual({ place: 1, replicas: 4 });
+    const { changes } = view;
+    for (const replica of ['c', 'd']) view.receive(update(2, { replica }), SILENCE_MS);
+    view.expire(SILENCE_MS + 1);
+    expect(view.placeOf('b')).toEqual({ place: 0, replicas: 3 });
+    expect(view.changes).toBe(changes + 2);
+    // Its own process of before does not take a place of its own.
+    view.receive(update(1, { replica: 'b', epoch: 0 }), SILENCE_MS + 1);
+    expect(view.placeOf('b')).toEqual({ place: 0, replicas: 3 });
+  });
+
   it('the sum of the loads of all peers stays within what the columns hold', () => {
     const view = new PeerView();
     for (const replica of ['a', 'b', 'c']) view.receive(update(1, { replica, loads: [row(ENDPOINT, 2 ** 31 - 1)] }), 0);

@@ -57,7 +57,9 @@ export class HeardPool implements ReplicatedPool {
   applyEjection: ReplicatedPool['applyEjection'] = ({ endpoint }) => void this.out.push(endpoint);
   applySpent: ReplicatedPool['applySpent'] = (spent) => void this.spent.push(...spent);
   applyLearned: ReplicatedPool['applyLearned'] = (bytes) => void this.heardTexts.push(Buffer.from(bytes).toString());
-  peersChanged = () => undefined;
+  /** Places of the replica among its peers, as they were told. */
+  readonly places: (readonly [place: number, replicas: number])[] = [];
+  peersChanged: ReplicatedPool['peersChanged'] = ({ place, replicas }) => void this.places.push([place, replicas]);
   exportIndex = () => Promise.resolve();
   importIndex = () => Promise.resolve();
 }

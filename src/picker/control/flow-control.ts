@@ -16,6 +16,7 @@ import { QueueMachine } from '../../flow-control/queue-machine.js';
 import { EvictionCounts, type EvictionDemand } from '../../operations/metrics/eviction-counts.js';
 import { EnqueueRecorder } from '../../operations/telemetry/enqueue-recorder.js';
 import type { VouchedNames } from '../../operations/telemetry/shown-names.js';
+import type { HeardPeers } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { type PoolSlot, poolStages } from '../../scheduling/filters/role-label.js';
@@ -121,6 +122,7 @@ export class FlowControl {
       shards: Array.from({ length: shards }, (_, index) => index + 1),
       saturation: () => this.saturation().effective,
       nowMs: poolClockMs,
+      wallMs: Date.now,
       counts: {
         dispatched: (seconds) => this.dispatched(seconds),
         arrived: (flow, priority, outcome, seconds) => counts.arrived(flow, priority, outcome, seconds),
@@ -306,14 +308,14 @@ export class FlowControl {
   }
 
   /**
-   * Sets the number of peers whose load is known.
-   * @param live live peers
-   * @param connected whether peers can be heard; if not, those heard last are assumed to go on
+   * Sets the number of peers whose load is known, and the place among them. While peers cannot be heard, those heard
+   * last are assumed to go on.
    */
-  setPeers(live: number, connected: boolean): void {
+  setPeers({ live, connected, ...place }: HeardPeers): void {
     this.#peers = { live, expected: connected ? 1 + live : Math.max(1 + live, this.#peers.expected) };
     this.queues.buckets.factor = this.#share * this.#settings.replicas;
     this.#writeGate();
+    this.controller.setPlace(place);
   }
 
   /**

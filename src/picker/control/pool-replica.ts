@@ -9,7 +9,7 @@ import { endpointKey } from '../../replication/endpoint-key.js';
 import type { LoadSum } from '../../replication/endpoint-sums.js';
 import { atPositions, exportIndex, importSegments } from '../../replication/index-transfer.js';
 import type { EjectionNews, LoadRow, Placement, Spending, ToldSession, TurnNews } from '../../replication/messages.js';
-import type { ReplicatedPool } from '../../replication/replicated-pool.js';
+import type { HeardPeers, ReplicatedPool } from '../../replication/replicated-pool.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 
@@ -253,8 +253,8 @@ export class PoolReplica implements ReplicatedPool {
     this.#options.state.applyLearned(bytes);
   }
 
-  peersChanged(live: number, connected: boolean): void {
-    this.#options.state.peersChanged(live, connected);
+  peersChanged(peers: HeardPeers): void {
+    this.#options.state.peersChanged(peers);
   }
 
   async exportIndex(

@@ -27,7 +27,7 @@ export function sharedState(
       return spendings.filter(({ tenant }) => Buffer.byteLength(tenant) <= NAME_BYTES_MAX);
     },
     applySpent: (spent) => flow()?.spentElsewhere(spent, isSigned),
-    peersChanged: (live, connected) => flow()?.setPeers(live, connected),
+    peersChanged: (peers) => flow()?.setPeers(peers),
     learned: () => {
       const now = performance.now();
       const isDue = now - toldMs >= LEARNED_MS;

@@ -71,6 +71,7 @@ export class SimulatedFlow {
       queues: this.#queues,
       shards: [shard.thread],
       nowMs,
+      wallMs: nowMs,
       evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
       saturation: () => this.#gate.saturation(slots, nowMs()),
       counts: {
