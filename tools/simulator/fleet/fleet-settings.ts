@@ -50,6 +50,8 @@ export interface PickerSettings {
   /** Messages between replicas: nothing, requests in flight, or those and the blocks that were sent. */
   readonly sharing: 'none' | 'load' | 'all';
   readonly sharingDelayMs: number;
+  /** Milliseconds by which the clock of the last replica is ahead of that of the first; the others lie between them. */
+  readonly clockSkewMs: number;
 }
 
 export interface ClientSettings {
@@ -94,7 +96,7 @@ export const usualFleet: Omit<FleetSettings, 'endpoints'> = {
   incidents: [],
   metrics: { scrapeMs: 50, jitter: 0.1, lagMs: 0, failures: 0 },
   kvEvents: undefined,
-  pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
+  pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0, clockSkewMs: 0 },
   client: { timeoutMs: 0, retries: 2, backoffMs: 100 },
   samples: { lost: 0, distorted: 0, shuffled: 0 },
   pathMs: 1,

@@ -1,4 +1,5 @@
 import type { FlowControlSettings } from '../../../src/contract/queue-settings.js';
+import type { ReplicaPlace } from '../../../src/contract/replica-place.js';
 import type { SaturationSettings } from '../../../src/contract/saturation-settings.js';
 import { CapacityGate } from '../../../src/core/capacity-gate.js';
 import type { GateRequest } from '../../../src/core/decision-data.js';
@@ -41,6 +42,10 @@ export interface FlowOptions {
   readonly share: number;
   readonly slots: readonly number[];
   readonly events: EventQueue;
+  /** Absent = it does not know other pickers. */
+  readonly place?: ReplicaPlace | undefined;
+  /** Milliseconds by which its clock is ahead. */
+  readonly aheadMs?: number | undefined;
 }
 
 /** Flow control of a simulated picker: the picker's own controller, queues and gate in simulated time. */
@@ -57,7 +62,7 @@ export class SimulatedFlow {
 
   /** @throws Error when the configuration asks for evictions, which the simulation lacks */
   constructor(options: FlowOptions) {
-    const { control, shard, settings, detector, blockTokens, share, slots, events } = options;
+    const { control, shard, settings, detector, blockTokens, share, slots, events, place, aheadMs = 0 } = options;
     refuseUnsimulatedFlow(settings);
     this.#options = options;
     this.#gate = new CapacityGate(control);
@@ -71,7 +76,7 @@ export class SimulatedFlow {
       queues: this.#queues,
       shards: [shard.thread],
       nowMs,
-      wallMs: nowMs,
+      wallMs: () => events.nowMs + aheadMs,
       evictions: { tell: () => undefined, issued: () => undefined, ended: () => undefined },
       saturation: () => this.#gate.saturation(slots, nowMs()),
       counts: {
@@ -87,6 +92,7 @@ export class SimulatedFlow {
     const { usageLimit, sessions } = settings;
     const room = { gate: gateSettings(detector), ceilings: new Ceilings(usageLimit), share, standing, sessions };
     if (!this.#controller.configure(room)) throw new Error('the gate of a simulated picker stays locked');
+    if (place !== undefined) this.#controller.setPlace(place);
   }
 
   /** Sessions as they are counted; undefined = they are not. */

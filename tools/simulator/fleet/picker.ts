@@ -2,6 +2,7 @@ import { variantOfDrive } from '../../../src/adaptation/driven-variant.js';
 import type { LiveEndpoint } from '../../../src/adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../../src/config/adaptation.js';
 import type { Endpoint } from '../../../src/contract/endpoint.js';
+import type { ReplicaPlace } from '../../../src/contract/replica-place.js';
 import { CostTable } from '../../../src/core/coefficients.js';
 import { CORE } from '../../../src/core/core-names.js';
 import { Decider } from '../../../src/core/decider.js';
@@ -54,8 +55,10 @@ export interface PickerSurroundings {
   readonly clock: EventQueue;
   /** Share of every endpoint that it may fill. */
   readonly share: number;
-  /** Whether it and its peers tell each other turns of sessions. */
-  readonly tells?: boolean;
+  /** Place among the peers to which it tells turns of sessions, as they tell it; absent = they tell nothing. */
+  readonly place?: ReplicaPlace | undefined;
+  /** Milliseconds by which its clock is ahead of simulated time. */
+  readonly aheadMs?: number;
 }
 
 /**
@@ -101,7 +104,7 @@ export class SimulatedPicker {
     outputTokens: number,
     events: KvEventSettings | undefined,
     seed: number,
-    { clock, share, tells = false }: PickerSurroundings,
+    { clock, share, place, aheadMs }: PickerSurroundings,
   ) {
     refuseUnsimulated(configuration, blockTokens, events !== undefined);
     const { scheduling, adaptation, omniscient, ablation, flowControl, admission } = configuration;
@@ -152,8 +155,10 @@ export class SimulatedPicker {
         share,
         slots: [...endpoints.keys()],
         events: clock,
+        place,
+        aheadMs,
       });
-    if (tells && flowControl !== undefined) this.#news = new SessionNews(control);
+    if (place !== undefined && flowControl !== undefined) this.#news = new SessionNews(control);
     this.#news?.begin();
     const capacities = endpoints.map(({ limits }) => limits.blocks * limits.blockTokens);
     this.#rule = admission?.({ capacities, clock });

@@ -98,9 +98,10 @@ class Simulation implements EngineListener<Flight> {
     this.#plays = new Plays(workload, fleet, this.#events, seed, (play) => this.#send(play));
     this.#random = new RandomStream(seed, 'fleet');
     const { endpoints, kvEvents, pickers } = fleet;
+    const { replicas } = pickers;
     const outputTokens = meanOutputTokens(workload);
     this.#pickers = Array.from(
-      { length: pickers.replicas },
+      { length: replicas },
       (_, replica) =>
         new SimulatedPicker(
           configuration,
@@ -111,8 +112,9 @@ class Simulation implements EngineListener<Flight> {
           seed * 1_000 + replica,
           {
             clock: this.#events,
-            share: pickers.sharing === 'none' ? 1 / pickers.replicas : 1,
-            tells: pickers.sharing === 'all' && pickers.replicas > 1,
+            share: pickers.sharing === 'none' ? 1 / replicas : 1,
+            place: pickers.sharing === 'all' && replicas > 1 ? { place: replica, replicas } : undefined,
+            aheadMs: replicas > 1 ? (pickers.clockSkewMs * replica) / (replicas - 1) : 0,
           },
         ),
     );

@@ -65,6 +65,6 @@ function atOnce(fleet: FleetText): FleetText {
     ...fleet,
     kvEvents: { delayMs: 0, loss: 0 },
     metrics: { scrapeMs: AT_ONCE_MS, jitter: 0, lagMs: 0, failures: 0 },
-    pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0 },
+    pickers: { replicas: 1, sharing: 'none', sharingDelayMs: 0, clockSkewMs: 0 },
   };
 }

@@ -103,6 +103,7 @@ const fleet = z.strictObject({
       replicas: z.int().min(1).max(16).default(1),
       sharing: z.enum(['none', 'load', 'all']).default('none').describe('What replicas tell each other.'),
       sharingDelayMs: z.number().min(0).default(0),
+      clockSkewMs: z.number().min(0).default(0).describe('By how much the clocks of the first and the last differ.'),
     })
     .prefault({}),
   client: z

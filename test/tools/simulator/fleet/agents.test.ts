@@ -185,4 +185,13 @@ describe('agents behind several pickers', () => {
     expect(shared.recognised).toBeGreaterThan(0.99);
     expect(apart.recognised).toBeLessThan(0.9);
   });
+
+  test('pickers that share hold turns beside each other and keep the caches nearly as one picker does', () => {
+    const crowd = { name: 'crowd', kind: 'agentic', concurrency: 21, seconds: 200 };
+    const hits = (fleet: object) => {
+      const held = { changes: HELD, fleet: { hardware: 'qwen3-32b-h100-tp2', endpoints: 2, ...fleet } };
+      return play([crowd], held).summary.hitRatio;
+    };
+    expect(hits(pickers('all'))).toBeGreaterThan(0.85 * hits({}));
+  });
 });

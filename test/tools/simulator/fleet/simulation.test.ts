@@ -141,7 +141,8 @@ describe('a simulated fleet behind the real core', () => {
   });
 
   test('isolated replicas know less than replicas that share', () => {
-    const replicas = (sharing: 'none' | 'all') => fleet(4, { pickers: { replicas: 3, sharing, sharingDelayMs: 1 } });
+    const replicas = (sharing: 'none' | 'all') =>
+      fleet(4, { pickers: { replicas: 3, sharing, sharingDelayMs: 1, clockSkewMs: 0 } });
     const [shared, isolated] = (['all', 'none'] as const).map((sharing) =>
       mean(
         simulate(traffic(300, 30, 60), configurationOf('default'), replicas(sharing), 1).requests.map(
