@@ -48,6 +48,8 @@ export {
   SAMPLE_SLOT_GENERATION,
   SAMPLE_STAGED,
   sampleWrite,
+  TARGETS_MET,
+  TARGETS_MISSED,
   UNHEARD,
 } from '../response/sample-ring';
 export {

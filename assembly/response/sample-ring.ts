@@ -56,7 +56,10 @@ class SampleRecord {
    * prompt below the GPU (load/ledger-entries.ts) · its thread · none.
    */
   staged: u32;
-  /** EXPECTS_* of the answer; UNHEARD is added when no output came · its thread · none. */
+  /**
+   * EXPECTS_* of the answer; UNHEARD is added when no output came, TARGETS_* when the request had targets of its own ·
+   * its thread · none.
+   */
   sign: u32;
 }
 
@@ -80,6 +83,8 @@ export const SAMPLE_SIGN: usize = offsetof<SampleRecord>('sign');
 export const SAMPLE_BELOW_SHIFT: u32 = 2;
 
 export const UNHEARD: u32 = 16; // no output came
+export const TARGETS_MISSED: u32 = 32; // the answer took longer than its request wanted
+export const TARGETS_MET: u32 = 64; // it did not
 
 export const OUTCOME_COMPLETED: u32 = 0; // a good answer, to its end
 export const OUTCOME_FAILED: u32 = 1; // the endpoint answered 5xx
@@ -93,6 +98,7 @@ export const SAMPLE_RECORDS: usize = 64;
 /**
  * Writes the sample of a request that holds a ticket; its charge is still to be released. The caller asks once per
  * ticket.
+ * @param targets TARGETS_MET, TARGETS_MISSED, or 0: the request had none, or it cannot be said
  * @returns 0 written, 1 the ticket is not held (any more): nothing to say
  */
 export function sampleWrite(
@@ -106,9 +112,11 @@ export function sampleWrite(
   promptTokens: u32,
   cachedTokens: u32,
   staged: bool,
+  targets: u32,
 ): u32 {
   if (ASSERTIONS) assert(isTicket(ticket), 'the ticket is none or names an entry of the ledger');
   if (ASSERTIONS) assert(outcome <= OUTCOME_DIVERTED, 'the outcome is a known one');
+  if (ASSERTIONS) assert((targets & ~(TARGETS_MISSED | TARGETS_MET)) == 0, 'targets are met, missed or none');
   const entry = entryOf(ticket, generation);
   if (entry == null) return 1;
   const number = load<u32>(SAMPLE_RING);
@@ -131,7 +139,7 @@ export function sampleWrite(
   record.priority = entry.priority;
   record.staged = <u32>staged | (entry.below << SAMPLE_BELOW_SHIFT);
   const hearing = hearingAt(ticket - 1);
-  record.sign = hearing.expects | (hearing.heard == 0 ? UNHEARD : 0);
+  record.sign = hearing.expects | (hearing.heard == 0 ? UNHEARD : 0) | targets;
   atomic.store<u32>(SAMPLE_RING, number + 1);
   return 0;
 }

@@ -9,6 +9,7 @@ import {
 } from '../core/coefficients.js';
 import type { SampleReader } from '../core/sample-reader.js';
 import type { TrainingSample } from '../core/training-sample.js';
+import type { Measure } from './arm-comparison.js';
 import type { Arm, Estimate } from './comparison.js';
 import { CostModel, type Fit, type LearnedClass } from './cost-model.js';
 import { type ArmRecord, Guard, type GuardState, type Transition } from './guard.js';
@@ -74,6 +75,12 @@ export interface AdapterReport {
   readonly tailGap: Estimate;
   /** The same of the time per output token. */
   readonly tokenTailGap: Estimate;
+  /** What decides between the arms: their cost, or the goodput of requests with latency targets. */
+  readonly measure: Measure;
+  /** Share of the requests with latency targets that met theirs, by arm; an arm that has seen none is left out. */
+  readonly goodput: Readonly<Partial<Record<Arm, number>>>;
+  /** ln(goodput with the configured weights / goodput with learned costs); undefined = requests have no targets. */
+  readonly goodputGap: Estimate | undefined;
   readonly fit: Fit;
   readonly alarms: number;
   readonly coefficients: Coefficients;
@@ -238,6 +245,9 @@ export class Adapter {
       gap: guard.gap,
       tailGap: guard.tailGap,
       tokenTailGap: guard.tokenTailGap,
+      measure: guard.measure,
+      goodput: goodputOf(guard),
+      goodputGap: guard.goodputGap,
       fit: this.model.fit,
       alarms: this.model.alarms,
       coefficients: this.model.coefficients,
@@ -403,6 +413,14 @@ export class Adapter {
       return since !== undefined && this.#nowMs - since >= INACTIVE_AFTER_MS;
     });
   }
+}
+
+function goodputOf(guard: Guard): AdapterReport['goodput'] {
+  const [configured, learned] = [guard.goodputOf('static'), guard.goodputOf('learned')];
+  return {
+    ...(configured === undefined ? {} : { static: configured }),
+    ...(learned === undefined ? {} : { learned }),
+  };
 }
 
 function isSound(coefficients: HardwareCoefficients): boolean {

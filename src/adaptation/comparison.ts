@@ -13,6 +13,8 @@ export interface EpochResult {
   readonly tail?: number | undefined;
   /** The same of the milliseconds per output token. */
   readonly tokenTail?: number | undefined;
+  /** ln(1/goodput) of the requests that came with latency targets; undefined = less than half of them did. */
+  readonly shortfall?: number | undefined;
 }
 
 /** An estimate of a number, and half the width of its 95 % interval. */

@@ -19,6 +19,9 @@ interface Epoch {
   /** Load of the noted requests, scaled up to all requests. */
   promptTokens: number;
   load: number;
+  /** Noted requests with latency targets of their own, and those of them that met theirs. */
+  aimed: number;
+  met: number;
   /** Milliseconds of the latest requests: to the first output, and per output token. */
   readonly firstOutputs: Window;
   readonly tokenTimes: Window;
@@ -55,6 +58,8 @@ export class OpenEpochs {
       reference: 0,
       promptTokens: 0,
       load: 0,
+      aimed: 0,
+      met: 0,
       firstOutputs: new Window(TIMES_MAX),
       tokenTimes: new Window(TIMES_MAX),
       all: { requests: 0, cost: 0, reference: 0 },
@@ -72,7 +77,7 @@ export class OpenEpochs {
    * @param standsFor requests that this sample stands for
    */
   note(number: number, decidedAtMs: number, request: RequestCost, standsFor = 1): void {
-    const { cost, reference, promptTokens, firstOutputMs, perTokenMs } = request;
+    const { cost, reference, promptTokens, firstOutputMs, perTokenMs, targetsMet } = request;
     const epoch = this.#find(number);
     if (epoch === undefined) return;
     epoch.all.requests++;
@@ -84,6 +89,8 @@ export class OpenEpochs {
     epoch.reference += reference;
     epoch.promptTokens += promptTokens * standsFor;
     epoch.load += standsFor;
+    if (targetsMet !== undefined) epoch.aimed++;
+    if (targetsMet === true) epoch.met++;
     if (firstOutputMs !== undefined) epoch.firstOutputs.add(firstOutputMs);
     if (perTokenMs !== undefined) epoch.tokenTimes.add(perTokenMs);
   }
@@ -140,7 +147,17 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     requests: load / seconds,
     tail: tailOf(epoch.firstOutputs),
     tokenTail: tailOf(epoch.tokenTimes),
+    shortfall: shortfallOf(epoch),
   };
+}
+
+/**
+ * ln(1/goodput), where at least half of the requests came with targets. Half a request is taken to have met its own, so
+ * that an epoch in which none did has a finite result.
+ */
+function shortfallOf({ requests, aimed, met }: Epoch): number | undefined {
+  if (aimed < REQUESTS_MIN || 2 * aimed < requests) return undefined;
+  return Math.log((aimed + 0.5) / (met + 0.5));
 }
 
 function tailOf(times: Window): number | undefined {

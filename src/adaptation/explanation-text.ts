@@ -40,7 +40,8 @@ function times({ predictedMs, observedMs }: PredictedAndObserved): string {
   );
 }
 
-function comparison({ mode, arms, gap, tailGap, tokenTailGap }: Shown): string {
+function comparison(shown: Shown): string {
+  const { mode, arms, gap, tailGap, tokenTailGap, measure, goodput, goodputGap } = shown;
   if (mode !== 'auto' || arms.learned.epochs === 0) return '';
   const low = percent(gap.mean - gap.halfWidth);
   const high = percent(gap.mean + gap.halfWidth);
@@ -48,10 +49,23 @@ function comparison({ mode, arms, gap, tailGap, tokenTailGap }: Shown): string {
   const tail =
     `the slowest hundredth waits ${percent(tailGap.mean)} for its first output and ` +
     `${percent(tokenTailGap.mean)} for an output token`;
+  if (measure === 'goodput' && goodputGap !== undefined) {
+    const { static: configured, learned } = goodput;
+    return (
+      `By ${epochs}, ${share(learned)} of the requests met their latency targets with learned costs and ` +
+      `${share(configured)} with the configured weights (95 % interval of their ratio ` +
+      `${percent(-goodputGap.mean - goodputGap.halfWidth)} to ${percent(goodputGap.halfWidth - goodputGap.mean)}); ` +
+      `${tail}.`
+    );
+  }
   return (
     `By ${epochs}, requests cost ${percent(gap.mean)} with learned costs (95 % interval ${low} to ${high}); ` +
     `${tail}.`
   );
+}
+
+function share(part: number | undefined): string {
+  return part === undefined ? 'an unknown share' : `${(100 * part).toFixed(1)} %`;
 }
 
 /** A difference of logarithms as a change in percent. */

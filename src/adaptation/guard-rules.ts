@@ -1,4 +1,5 @@
 import type { GuardSettings } from '../config/adaptation.js';
+import type { ArmComparison } from './arm-comparison.js';
 import type { Comparison } from './comparison.js';
 
 /** Input of the guard at every tick. */
@@ -35,8 +36,8 @@ export interface Tails {
 
 /** What the comparison of both arms has found so far. */
 export interface Findings {
-  /** Costs of whole epochs. */
-  readonly costs: Comparison;
+  /** Whole epochs, by cost or by goodput. */
+  readonly arms: Pick<ArmComparison, 'measure' | 'decisive'>;
   /** The slowest hundredth, by its times to the first output and by those per output token. */
   readonly tails: Tails;
   /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
@@ -116,15 +117,15 @@ export function unreliable(evidence: Evidence, settings: GuardSettings): string 
 
 /** Reason when the learned costs are significantly worse. */
 export function worse(findings: Findings, state: DrivingState): string | undefined {
-  const { costs, tails, excess } = findings;
-  const { gap } = costs;
+  const { arms, tails, excess } = findings;
+  const { gap } = arms.decisive;
   if (excess > ALARMING) {
     return (
       `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights ` +
       'just before'
     );
   }
-  if (costs.epochs('learned') === 0) return undefined;
+  if (arms.decisive.epochs('learned') === 0) return undefined;
   for (const [tail, what] of [
     [tails.firstOutput, 'the first output'],
     [tails.perToken, 'an output token'],
@@ -134,6 +135,10 @@ export function worse(findings: Findings, state: DrivingState): string | undefin
     return `the slowest hundredth waits ${times} times as long for ${what} as with the configured weights`;
   }
   if (gap.mean <= BEYOND_CHANCE[state] * gap.halfWidth) return undefined;
+  if (arms.measure === 'goodput') {
+    const fewer = Math.round(-Math.expm1(-gap.mean) * 100);
+    return `${fewer} % fewer requests met their latency targets than with the configured weights`;
+  }
   return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
 }
 
@@ -155,8 +160,8 @@ function isSlow(tail: Comparison, state: DrivingState): boolean {
  * Whether learned costs are no worse than the configured weights by more than the budget, and their slowest hundredth
  * is not under suspicion.
  */
-export function proven({ costs, tails }: Pick<Findings, 'costs' | 'tails'>, settings: GuardSettings): boolean {
-  const { gap } = costs;
-  if (costs.epochs('learned') < EPOCHS_MIN || suspectsTail(tails)) return false;
+export function proven({ arms, tails }: Pick<Findings, 'arms' | 'tails'>, settings: GuardSettings): boolean {
+  const { gap } = arms.decisive;
+  if (arms.decisive.epochs('learned') < EPOCHS_MIN || suspectsTail(tails)) return false;
   return gap.mean + ONE_IN_TEN * gap.halfWidth < Math.log1p(settings.budget);
 }

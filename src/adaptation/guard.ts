@@ -1,4 +1,5 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
+import { ArmComparison, type Measure } from './arm-comparison.js';
 import { ArmTurns } from './arm-turns.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
 import { type JudgedEpoch, OpenEpochs } from './epochs.js';
@@ -61,7 +62,7 @@ export class Guard {
   readonly #budget: LossBudget;
   readonly #rotates: boolean;
   readonly #open = new OpenEpochs();
-  readonly #comparison = new Comparison();
+  readonly #comparison = new ArmComparison();
   /** The same of the slowest hundredth. */
   readonly #tails = {
     firstOutput: new Comparison(TAIL_DEVIATION, TAIL_UNKNOWN_GAP),
@@ -147,15 +148,30 @@ export class Guard {
   }
 
   record(arm: Arm): ArmRecord {
-    const { level, gap } = this.#comparison;
-    const epochs = this.#comparison.epochs(arm);
+    const { level, gap } = this.#comparison.cost;
+    const epochs = this.#comparison.cost.epochs(arm);
     if (arm === 'static') return { epochs, ...level };
     return { epochs, mean: level.mean + gap.mean, halfWidth: gap.halfWidth };
   }
 
   /** ln(cost with learned costs / cost with the configured weights). */
   get gap(): Estimate {
-    return this.#comparison.gap;
+    return this.#comparison.cost.gap;
+  }
+
+  /** What decides between the arms: their cost, or the goodput of requests with latency targets. */
+  get measure(): Measure {
+    return this.#comparison.measure;
+  }
+
+  /** ln(goodput with the configured weights / goodput with learned costs); undefined = requests have no targets. */
+  get goodputGap(): Estimate | undefined {
+    return this.#comparison.goodputGap;
+  }
+
+  /** Share of the requests with latency targets that met theirs, 0 … 1; undefined = the arm has seen none. */
+  goodputOf(arm: Arm): number | undefined {
+    return this.#comparison.goodputOf(arm);
   }
 
   /** ln(TTFT p99 with learned costs / TTFT p99 with the configured weights). */
@@ -180,8 +196,8 @@ export class Guard {
       state: this.#state,
       arm: this.#arm,
       epoch: this.#epoch,
-      gap: this.gap,
-      epochs: this.#comparison.epochs('learned'),
+      gap: this.#comparison.decisive.gap,
+      epochs: this.#comparison.decisive.epochs('learned'),
       stop: this.#stop,
       pauseMs: Math.max(0, this.#resumeMs - nowMs),
     };
@@ -295,7 +311,7 @@ export class Guard {
 
   /** Whether learned costs may be tried; keeps the reason when they may not. */
   #clear(nowMs: number, evidence: Evidence): boolean {
-    const isBlind = this.#comparison.latest === undefined && this.#peers.proof(nowMs) === undefined;
+    const isBlind = this.#comparison.cost.latest === undefined && this.#peers.proof(nowMs) === undefined;
     const blind = 'no epoch of the configured weights has a result yet, by which a try could be stopped';
     const reason = obstacle(evidence, this.#settings) ?? (isBlind ? blind : undefined);
     if (reason !== undefined) this.#hindrance = reason;
@@ -303,12 +319,12 @@ export class Guard {
   }
 
   get #findings(): Findings {
-    return { costs: this.#comparison, tails: this.#tails, excess: this.#excess };
+    return { arms: this.#comparison, tails: this.#tails, excess: this.#excess };
   }
 
   /** ln of the least cost of the open epochs of learned costs, against the last epoch of the configured weights. */
   get #excess(): number {
-    const { latest } = this.#comparison;
+    const { latest } = this.#comparison.cost;
     return latest === undefined ? 0 : Math.max(0, this.#open.worstSoFar('learned') - latest);
   }
 
@@ -367,7 +383,7 @@ export class Guard {
 
   /** The own gap, or that of the peer whose proof was taken while the own evidence is thin. */
   get #believedGap(): Estimate {
-    const { gap } = this.#comparison;
+    const { gap } = this.#comparison.decisive;
     return this.#proof !== undefined && gap.halfWidth > this.#proof.halfWidth ? this.#proof : gap;
   }
 
@@ -377,7 +393,7 @@ export class Guard {
    * repeated after every pause.
    */
   get #unjudgedLoss(): number {
-    const beyond = Math.expm1(this.#excess) - possibleLoss(this.#comparison.gap);
+    const beyond = Math.expm1(this.#excess) - possibleLoss(this.#comparison.cost.gap);
     return this.#open.count('learned') * Math.max(0, beyond);
   }
 

@@ -25,8 +25,8 @@ export interface GuardNews {
   readonly arm: Arm;
   readonly epoch: number;
   /**
-   * Evidence: ln(cost with learned costs / cost with the configured weights), and the epochs of learned costs behind
-   * it.
+   * Evidence: ln(cost with learned costs / cost with the configured weights), or that of goodput the other way round
+   * where requests have targets; and the epochs of learned costs behind it.
    */
   readonly gap: Estimate;
   readonly epochs: number;

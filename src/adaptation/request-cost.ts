@@ -10,6 +10,8 @@ export interface RequestCost {
   readonly firstOutputMs?: number | undefined;
   /** Milliseconds per output token; undefined where they were not seen. */
   readonly perTokenMs?: number | undefined;
+  /** Whether the request met its own latency targets; undefined = it had none, or it cannot be said. */
+  readonly targetsMet?: boolean | undefined;
 }
 
 /** Bound on a time in targets: beyond it the request has failed its user. */
@@ -26,13 +28,13 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
   const uncached = Math.max(0, sample.promptTokens - sample.bestCachedTokens) / 1000;
   const firstMs = prior.baseMs + prior.prefillMsPerKiloToken * uncached;
   const both = firstMs / firstOutputTargetMs + prior.stepMs / perTokenTargetMs;
-  const { promptTokens, firstOutputMs } = sample;
-  if (sample.outcome === 'failed') return { cost: COST_MAX, reference: both, promptTokens };
+  const { promptTokens, firstOutputMs, targetsMet } = sample;
+  if (sample.outcome === 'failed') return { cost: COST_MAX, reference: both, promptTokens, targetsMet };
   if (sample.outcome !== 'completed') return undefined;
   if (sample.firstOutputMs === undefined) return wholeCost(sample, settings, firstMs);
   const first = Math.min(sample.firstOutputMs / firstOutputTargetMs, COST_MAX);
   if (sample.perTokenMs === undefined) {
-    return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens, firstOutputMs };
+    return { cost: first, reference: firstMs / firstOutputTargetMs, promptTokens, firstOutputMs, targetsMet };
   }
   return {
     cost: first + Math.min(sample.perTokenMs / perTokenTargetMs, COST_MAX),
@@ -40,6 +42,7 @@ export function requestCost(sample: TrainingSample, settings: CostModelSettings)
     promptTokens,
     firstOutputMs,
     perTokenMs: sample.perTokenMs,
+    targetsMet,
   };
 }
 
@@ -56,5 +59,6 @@ function wholeCost(sample: TrainingSample, settings: CostModelSettings, firstMs:
     cost: 2 * Math.min(sample.durationMs / targetMs, COST_MAX),
     reference: (2 * (firstMs + output * prior.stepMs)) / targetMs,
     promptTokens: sample.promptTokens,
+    targetsMet: sample.targetsMet,
   };
 }

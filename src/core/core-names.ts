@@ -799,6 +799,8 @@ export const CORE = {
   TALLY_LAPSED: 2,
   TALLY_RUNNING: 0,
   TAP_RECORDS: 4104,
+  TARGETS_MET: 64,
+  TARGETS_MISSED: 32,
   THREAD_INPUT_BYTES: 262144,
   THREAD_OUTPUT_BYTES: 327680,
   TRAIL_COLUMNS: 4100,
@@ -1056,6 +1058,7 @@ export interface CoreFunctions {
     promptTokens: U32,
     cachedTokens: U32,
     staged: Bool,
+    targets: U32,
   ): U32;
   scanAddress(id: U32): Usize;
   scanBeginning(id: U32): void;

@@ -274,6 +274,7 @@ export class Decider {
         measures.promptTokens ?? UNKNOWN_COUNT,
         measures.cachedTokens ?? UNKNOWN_COUNT,
         measures.staged === true ? 1 : 0,
+        targetsOf(measures.targetsMet),
       ) === 0
     );
   }
@@ -345,4 +346,9 @@ function offsets(request: number) {
     predictedTpot: word(CORE.ANSWER_TPOT),
     picks: word(CORE.ANSWER_PICKS),
   };
+}
+
+function targetsOf(met: boolean | undefined): number {
+  if (met === undefined) return 0;
+  return met ? CORE.TARGETS_MET : CORE.TARGETS_MISSED;
 }

@@ -113,7 +113,10 @@ export class SampleReader {
     sample.hostTokens = shareOf(below, 0) * sample.promptTokens;
     sample.diskTokens = shareOf(below, 1) * sample.promptTokens;
     sample.remoteTokens = shareOf(below, 2) * sample.promptTokens;
-    sample.unheard = view.getUint32(at + CORE.SAMPLE_SIGN, true) === (CORE.EXPECTS_STREAM | CORE.UNHEARD);
+    const sign = view.getUint32(at + CORE.SAMPLE_SIGN, true);
+    const targets = sign & (CORE.TARGETS_MET | CORE.TARGETS_MISSED);
+    sample.unheard = (sign ^ targets) === (CORE.EXPECTS_STREAM | CORE.UNHEARD);
+    sample.targetsMet = targets === 0 ? undefined : targets === CORE.TARGETS_MET;
     sample.priority = view.getInt32(at + CORE.SAMPLE_PRIORITY, true);
   }
 

@@ -34,6 +34,8 @@ export interface Measures {
    * Whether other endpoints worked for the request first, so that the first output is not the work of this one alone.
    */
   readonly staged?: boolean;
+  /** Whether the answer met the request's own latency targets; undefined = there were none, or it cannot be said. */
+  readonly targetsMet?: boolean | undefined;
 }
 
 /** One finished request: the facts known at the decision, without its own charge, and the measurements. */
@@ -78,6 +80,8 @@ export interface TrainingSample {
   cachedTokens: number | undefined;
   /** Whether other endpoints worked for the request before this one answered it. */
   staged: boolean;
+  /** Whether the answer met the request's own latency targets; undefined = there were none, or it cannot be said. */
+  targetsMet?: boolean | undefined;
   /** Tokens of the prompt that the endpoint held below the GPU; absent or 0 = none. */
   hostTokens?: number;
   diskTokens?: number;

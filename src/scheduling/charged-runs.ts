@@ -8,6 +8,7 @@ import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput
 import type { LatencyPrediction } from './latency-outlook.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 import type { ProfileFilter } from './program.js';
+import { NOTHING_WANTED, type WantedTimes } from './wanted-times.js';
 
 export interface RunOptions extends ChargeOptions {
   readonly decide: DecideSettings;
@@ -221,7 +222,7 @@ export class ChargedRuns implements ProfileRuns {
     if (decision.shadow.state !== 'unasked') this.#options.shadowed?.(this.input, decision.slots[0]!, decision.shadow);
     const { ticket, ticketGeneration: generation, matchedBlocks, totalBlocks, record } = decision;
     const held = { slot: first?.slot ?? -1, slotGeneration: first?.generation ?? 0, ticket, generation, record };
-    const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs);
+    const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs, wantedBy(this.#request));
     if (endpoints.length === 0) {
       charge.releaseUnsampled();
       return noEndpoints;
@@ -342,6 +343,10 @@ export class ChargedRuns implements ProfileRuns {
       speculated?.(held.slot, held.slotGeneration, matchedBlocks, blocks);
     }
   }
+}
+
+function wantedBy({ wantedTtftMs = 0, wantedTpotMs = 0 }: DecisionRequest): WantedTimes {
+  return wantedTtftMs > 0 || wantedTpotMs > 0 ? { ttftMs: wantedTtftMs, tpotMs: wantedTpotMs } : NOTHING_WANTED;
 }
 
 /** Prediction for the first pick, and the objectives of the request. */

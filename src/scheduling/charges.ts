@@ -10,7 +10,7 @@ import type { AnswerSign } from '../core/types.js';
 import type { AnswerMeasures, Charge, PickedEndpoint, Ticket } from './decision.js';
 import type { EndpointDirectory } from './endpoint-directory.js';
 import type { EstimatedOutput, PrefixSettings, ProfileFilter } from './program.js';
-import type { ObjectiveTimes } from './wanted-times.js';
+import { metTargets, NOTHING_WANTED, type ObjectiveTimes, type WantedTimes } from './wanted-times.js';
 
 /** Settings of decisions that a reload of the configuration can change. */
 export interface DecisionSettings {
@@ -61,6 +61,7 @@ export class LedgerCharge implements Charge {
   readonly #options: ChargeOptions;
   readonly #blockTokens: number;
   readonly #decidedAtMs: number;
+  readonly #wanted: WantedTimes;
   #held: LedgerTicket;
   #ticket: number;
   #firstOutputAtMs: number | undefined;
@@ -72,12 +73,19 @@ export class LedgerCharge implements Charge {
   #staged = false;
   #released = false;
 
-  constructor(options: ChargeOptions, held: LedgerTicket, blockTokens: number, decidedAtMs: number) {
+  constructor(
+    options: ChargeOptions,
+    held: LedgerTicket,
+    blockTokens: number,
+    decidedAtMs: number,
+    wanted: WantedTimes = NOTHING_WANTED,
+  ) {
     this.#options = options;
     this.#held = held;
     this.#ticket = held.ticket;
     this.#blockTokens = blockTokens;
     this.#decidedAtMs = decidedAtMs;
+    this.#wanted = wanted;
   }
 
   get tickets(): readonly Ticket[] {
@@ -164,7 +172,7 @@ export class LedgerCharge implements Charge {
     const first = answer?.streamed === false ? undefined : this.#firstOutputAtMs;
     const outputTokens = answer?.outputTokens ?? (this.#outputEvents > 0 ? this.#outputEvents : undefined);
     const steps = (outputTokens ?? 0) - 1;
-    return {
+    const measures: Measures = {
       outcome: answer?.outcome ?? 'aborted',
       firstOutputMs: first === undefined ? undefined : first - this.#decidedAtMs,
       perTokenMs: first === undefined || steps < 1 ? undefined : (now - first) / steps,
@@ -174,6 +182,7 @@ export class LedgerCharge implements Charge {
       cachedTokens: answer?.cachedTokens,
       staged: this.#staged,
     };
+    return this.#wanted === NOTHING_WANTED ? measures : { ...measures, targetsMet: metTargets(this.#wanted, measures) };
   }
 
   outcome(result: RequestResult): void {

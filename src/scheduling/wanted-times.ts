@@ -1,3 +1,4 @@
+import type { Measures } from '../core/training-sample.js';
 import type { RequestHeaders } from './request-headers.js';
 
 /** Latency objectives of a request in milliseconds; 0 = none. */
@@ -7,7 +8,7 @@ export interface WantedTimes {
   readonly tpotMs: number;
 }
 
-const NOTHING_WANTED: WantedTimes = { ttftMs: 0, tpotMs: 0 };
+export const NOTHING_WANTED: WantedTimes = { ttftMs: 0, tpotMs: 0 };
 
 /** Latency objectives by objective name. */
 export type ObjectiveTimes = ReadonlyMap<string, WantedTimes>;
@@ -31,6 +32,24 @@ export function wantedTimes(headers: RequestHeaders, objectives?: ObjectiveTimes
 /** Name of the request's objective, which sets its priority and its latency objectives. */
 export function objectiveName(headers: RequestHeaders): string | undefined {
   return headers.get('x-llm-d-inference-objective') || headers.get('x-gateway-inference-objective');
+}
+
+/**
+ * Whether an answer met the latency objectives of its request. One in one piece shows no time of its own for the first
+ * token, and has the time of both objectives together; with one of them alone it says nothing.
+ * @returns undefined without objectives, or where the measurements do not tell
+ */
+export function metTargets({ ttftMs, tpotMs }: WantedTimes, measures: Measures): boolean | undefined {
+  if (!(ttftMs > 0 || tpotMs > 0)) return undefined;
+  const { outcome, firstOutputMs, perTokenMs, durationMs, outputTokens } = measures;
+  if (outcome === 'failed') return false;
+  if (outcome !== 'completed') return undefined;
+  if (firstOutputMs !== undefined) {
+    const isEarly = !(ttftMs > 0) || firstOutputMs <= ttftMs;
+    return isEarly && !(tpotMs > 0 && perTokenMs !== undefined && perTokenMs > tpotMs);
+  }
+  if (!(ttftMs > 0 && tpotMs > 0) || outputTokens === undefined) return undefined;
+  return durationMs <= ttftMs + outputTokens * tpotMs;
 }
 
 /** Ignores values that are not positive numbers (as llm-d-router does). */

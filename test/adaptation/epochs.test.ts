@@ -21,4 +21,22 @@ describe('an epoch', () => {
   it('an epoch of fewer than twenty noted requests has no result, however many they stand for', () => {
     expect(judged(100)).toEqual([]);
   });
+
+  it.each([
+    { aimed: 100, met: 80, shortfall: Math.log(100.5 / 80.5) },
+    { aimed: 50, met: 0, shortfall: Math.log(50.5 / 0.5) },
+    { aimed: 49, met: 49, shortfall: undefined },
+  ])(
+    'an epoch in which $met of $aimed requests with targets met theirs has a goodput if these are half of all',
+    (given) => {
+      const epochs = new OpenEpochs();
+      epochs.begin(1, 'static', 0);
+      for (let i = 0; i < 100; i++) {
+        const targetsMet = i < given.aimed ? i < given.met : undefined;
+        epochs.note(1, i, { cost: 1, reference: 1, promptTokens: 100, targetsMet });
+      }
+      epochs.end(1, 100);
+      expect(epochs.judge(200)[0]!.shortfall).toEqual(given.shortfall);
+    },
+  );
 });

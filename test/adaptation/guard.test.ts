@@ -25,6 +25,8 @@ function live(
     fromMs?: number;
     /** Standard deviation, about, of what all requests of ten seconds have in common. */
     weather?: number;
+    /** Share of the requests that meet their targets, by arm; absent = they have none. */
+    goodput?: Record<'static' | 'learned', number>;
   } = {},
 ): Course {
   const random = row(options.seed ?? 7);
@@ -43,7 +45,9 @@ function live(
     for (let i = 0; i < 5; i++) {
       requests[guard.arm]++;
       lost += factor - 1;
-      guard.note(guard.epoch, nowMs, costing(weather * factor * Math.exp(random() - 0.5)));
+      const cost = costing(weather * factor * Math.exp(random() - 0.5));
+      const met = options.goodput === undefined ? {} : { targetsMet: random() < options.goodput[guard.arm] };
+      guard.note(guard.epoch, nowMs, { ...cost, ...met });
     }
   }
   return { guard, transitions, requests, lost: lost / (requests.static + requests.learned) };
@@ -63,6 +67,22 @@ describe('the guard', () => {
   it('the guard always lets them decide in mode always', () => {
     const course = live(2, 10, { guard: new Guard('always', usual.guard, row(1)) });
     expect(course.requests.static).toBe(0);
+  });
+
+  it('the guard switches learned costs on that cost more, while more requests meet their targets', () => {
+    const dearer = live(1.1, 40, { goodput: { static: 0.7, learned: 0.85 } });
+    expect(dearer.guard.measure).toBe('goodput');
+    expect(dearer.guard.state).toBe('active');
+    expect(live(1.1, 40).guard.state).not.toBe('active');
+  });
+
+  it('the guard takes learned costs back that cost less, while fewer requests meet their targets', () => {
+    const cheaper = live(0.9, 40, { goodput: { static: 0.9, learned: 0.6 } });
+    expect(path(cheaper)).toContain('fallback');
+    expect(cheaper.transitions.find(({ to }) => to === 'fallback')!.reason).toMatch(
+      /^\d+ % fewer requests met their latency targets than with the configured weights$/,
+    );
+    expect(path(live(0.9, 40))).not.toContain('fallback');
   });
 
   it('the guard stays in shadow until there are samples enough and the predictions rank them', () => {

@@ -19,4 +19,12 @@ describe('the cost of a request', () => {
     expect(cost).toMatchObject({ cost: 20, promptTokens: 1000 });
     expect([cost?.firstOutputMs, cost?.perTokenMs]).toEqual([undefined, undefined]);
   });
+
+  it.each([{}, { firstOutputMs: undefined }, { perTokenMs: undefined }, { outcome: 'failed' as const }])(
+    'the cost of a request passes on whether it met its targets: %j',
+    (rest) => {
+      const given = { ...rest, targetsMet: false };
+      expect(requestCost(sample(given), usual.model)?.targetsMet).toBe(false);
+    },
+  );
 });

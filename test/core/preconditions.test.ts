@@ -118,7 +118,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   responseOpen: ['the name fits into the scan', 0, 0, 0, CORE.NAME_BYTES_MAX + 1],
   responseScanAddress: ['the scan is one of the thread', SCAN],
   room: ['the column is one of the gate', 1_000, 0],
-  sampleWrite: ['the outcome is a known one', 1, 1, CORE.OUTCOME_DIVERTED + 1, 0, 0, 0, 0, 0, 0, 0],
+  sampleWrite: ['the outcome is a known one', 1, 1, CORE.OUTCOME_DIVERTED + 1, 0, 0, 0, 0, 0, 0, 0, 0],
   scanBeginning: ['the scan is one of the thread', SCAN],
   scanChain: ['the name is in the memory', 0, OUTSIDE, 16],
   scanClose: ['the scan is one of the thread', SCAN],

@@ -68,6 +68,12 @@ describe('a training sample', () => {
     expect(drained(reader).map(({ staged }) => staged)).toEqual([true, false]);
   });
 
+  it.each([true, false, undefined])('a training sample says whether its request met its targets: %s', (targetsMet) => {
+    const { reader, ask, end } = one();
+    end(ask(100, 1), { ...completed, staged: true, targetsMet });
+    expect(drained(reader)).toMatchObject([{ targetsMet, staged: true, unheard: false }]);
+  });
+
   it('a training sample tells what was known at the decision, before the request was charged, and what came of it', () => {
     const { reader, ask, end } = one();
     ask(700, 1000);

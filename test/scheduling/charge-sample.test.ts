@@ -29,7 +29,7 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
     ejected: () => {},
     ...options,
   });
-  const place = () =>
+  const place = (headers: Readonly<Record<string, string>> = {}) =>
     (
       scheduler.schedule({
         scan: -1,
@@ -41,7 +41,7 @@ function scheduling(options: Partial<SchedulerOptions> = {}) {
         priority: 0,
         fairnessId: 'f',
         subset: undefined,
-        headers: { get: () => undefined },
+        headers: { get: (name: string) => headers[name] },
         path: '/',
       }) as Placement
     ).charge;
@@ -119,6 +119,26 @@ describe('the training sample of a charge', () => {
     charge.release();
     const measured = { firstOutputMs: 200, perTokenMs: 50, durationMs: 700, outputTokens: 11, promptTokens: 100 };
     expect(samples()).toMatchObject([{ outcome: 'completed', ...measured }]);
+  });
+
+  it.each([
+    { ttft: '200', met: true },
+    { ttft: '199', met: false },
+    { ttft: '200', tpot: '50', met: true },
+    { tpot: '49', met: false },
+    { met: undefined },
+  ])('the training sample of a charge says whether a stream met its targets: $ttft, $tpot', ({ ttft, tpot, met }) => {
+    const { clock, place, samples } = scheduling();
+    const charge = place({
+      ...(ttft === undefined ? {} : { 'x-llm-d-slo-ttft-ms': ttft }),
+      ...(tpot === undefined ? {} : { 'x-llm-d-slo-tpot-ms': tpot }),
+    });
+    clock.ms = 1200;
+    charge.prefillDone();
+    clock.ms = 1700;
+    charge.answered!(answer);
+    charge.release();
+    expect(samples()).toMatchObject([{ targetsMet: met }]);
   });
 
   it('the training sample of a charge takes events for tokens when the engine reports no usage', () => {

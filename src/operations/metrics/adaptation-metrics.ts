@@ -29,6 +29,7 @@ export function addAdaptationMetrics(exposition: MetricsExposition, read: () => 
   });
   predictionGauges(gauges);
   comparisonGauges(gauges);
+  goodputGauges(gauges);
   counters(exposition, read);
 }
 
@@ -121,6 +122,22 @@ function comparisonGauges({ one, each }: Gauges): void {
     'ln(TPOT p99 with learned costs / TPOT p99 with the configured weights), and the ends of its 95 % interval.',
     'bound',
     ({ tokenTailGap }) => intervalOf(tokenTailGap),
+  );
+}
+
+/** Adds the gauges of requests that come with latency targets; without such requests they have no series. */
+function goodputGauges({ each }: Gauges): void {
+  each(
+    'goodput_ratio',
+    'Share of the requests with latency targets of their own that met theirs, by the arm that decided.',
+    'arm',
+    ({ goodput }) => goodput,
+  );
+  each(
+    'goodput_gap',
+    'ln(goodput with the configured weights / goodput with learned costs), and the ends of its 95 % interval.',
+    'bound',
+    ({ goodputGap }) => (goodputGap === undefined ? undefined : intervalOf(goodputGap)),
   );
 }
 

@@ -1,3 +1,4 @@
+import type { WantedTimes } from '../../../src/scheduling/wanted-times.js';
 import type { EngineLimits } from './engine.js';
 import type { StepTime } from './step-time.js';
 
@@ -60,6 +61,8 @@ export interface ClientSettings {
   /** Number of retries of a failed request, and the pause before the first one (doubled each time). */
   readonly retries: number;
   readonly backoffMs: number;
+  /** Latency targets that every request names in its headers; absent = none. */
+  readonly targets?: WantedTimes | undefined;
 }
 
 /** Faults of training samples on their way to the learner. */

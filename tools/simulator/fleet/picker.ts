@@ -368,6 +368,8 @@ export class SimulatedPicker {
           ? 0
           : estimatedOutput(estimateOutput, tokens, { outputClass: 'unknown', maxOutputTokens: undefined }),
       priority: request.priority ?? 0,
+      wantedTtftMs: request.targets?.ttftMs,
+      wantedTpotMs: request.targets?.tpotMs,
       adapter: '',
       nowMs,
       subset,

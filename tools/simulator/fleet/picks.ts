@@ -1,3 +1,5 @@
+import type { WantedTimes } from '../../../src/scheduling/wanted-times.js';
+
 /** Charge of one request in one picker's ledger. */
 export interface SimulatedCharge {
   readonly slot: number;
@@ -27,6 +29,8 @@ export interface PickerRequest {
   readonly outputTokens: number;
   readonly priority?: number;
   readonly tenant?: string;
+  /** Latency targets of its headers; absent = it names none. */
+  readonly targets?: WantedTimes | undefined;
   /** Endpoints that may be picked; absent = all. */
   readonly endpoints?: readonly number[] | undefined;
   /** Whether its client names its session in no header. */

@@ -1,4 +1,6 @@
 import type { SessionCounts } from '../../../src/core/session-ledger.js';
+import type { Measures } from '../../../src/core/training-sample.js';
+import { metTargets, type WantedTimes } from '../../../src/scheduling/wanted-times.js';
 import { type LoadSample, SimulatedEndpoint } from './endpoint.js';
 import type { EngineListener, EngineRequest, Sequence } from './engine.js';
 import { EventQueue } from './events.js';
@@ -20,6 +22,7 @@ interface Flight extends EngineRequest {
   readonly session: number;
   readonly priority: number;
   readonly tenant: string;
+  readonly targets: WantedTimes | undefined;
   readonly endpoints: readonly number[] | undefined;
   readonly anonymous: boolean;
   readonly last: boolean;
@@ -235,6 +238,7 @@ class Simulation implements EngineListener<Flight> {
       session: play.number,
       priority: session.priority ?? 0,
       tenant: session.tenant ?? '',
+      targets: this.#fleet.client.targets,
       endpoints: session.endpoints,
       anonymous: session.anonymous ?? false,
       last: play.position === session.turns.length - 1,
@@ -351,13 +355,9 @@ class Simulation implements EngineListener<Flight> {
       perTokenMs: outputTokens > 1 ? (now - firstTokenMs) / (outputTokens - 1) : undefined,
       durationMs: now - decidedMs,
     });
-    this.#pickers[flight.picker]!.noteSample(flight.charge!, {
-      outcome: 'completed',
-      ...times,
-      outputTokens,
-      promptTokens,
-      cachedTokens,
-    });
+    const measures: Measures = { outcome: 'completed', ...times, outputTokens, promptTokens, cachedTokens };
+    const targetsMet = flight.targets === undefined ? undefined : metTargets(flight.targets, measures);
+    this.#pickers[flight.picker]!.noteSample(flight.charge!, { ...measures, targetsMet });
   }
 
   /** Gives a share of the samples the times of the request before, and distorts others by up to ten times. */

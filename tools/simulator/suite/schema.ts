@@ -111,6 +111,10 @@ const fleet = z.strictObject({
       timeoutMs: z.number().min(0).default(0).describe('Clients hang up after this; 0 = never.'),
       retries: z.int().min(0).max(10).default(2),
       backoffMs: z.number().min(0).default(100),
+      targets: z
+        .strictObject({ ttftMs: positive, tpotMs: positive })
+        .optional()
+        .describe('Latency targets that every request names in its headers; absent = none.'),
     })
     .prefault({}),
   samples: sampleFaults.prefault({}),
