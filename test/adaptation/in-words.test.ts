@@ -48,6 +48,17 @@ describe('adaptation in words', () => {
     ]);
   });
 
+  it('adaptation in words tells how many requests met their targets, where that decides', () => {
+    const goodput = { static: 0.7, learned: 0.84 };
+    const goodputGap = { mean: Math.log(0.7 / 0.84), halfWidth: 0.05 };
+    expect(adaptationInWords({ ...shown, measure: 'goodput', goodput, goodputGap })[2]).toBe(
+      'By 5 epochs of learned costs and 8 of the configured weights, 84.0 % of the requests met their latency ' +
+        'targets with learned costs and 70.0 % with the configured weights (95 % interval of their ratio ' +
+        '+14.1 % to +26.2 %); ' +
+        'the slowest hundredth waits +10.0 % for its first output and −3.0 % for an output token.',
+    );
+  });
+
   it('adaptation in words names the rule that decides', () => {
     const rules = { current: 'sticky', records: [] };
     expect(adaptationInWords({ ...shown, rules })[0]).toBe('The rule "sticky" decides.');

@@ -73,6 +73,17 @@ function prompts(...kinds: readonly (readonly [count: number, gapMs: number, tok
 const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
 
 describe('a simulated fleet behind the real core', () => {
+  test('latency targets that clients send move what learned costs pick', () => {
+    const endpointsFor = (ttftMs: number, tpotMs: number) => {
+      const client = { ...usualFleet.client, targets: { ttftMs, tpotMs } };
+      const { requests } = simulate(traffic(600, 20), configurationOf('learned'), fleet(4, { client }), 1);
+      return requests.map(({ endpoint }) => endpoint);
+    };
+    expect(endpointsFor(200, 10_000)).not.toEqual(endpointsFor(60_000, 5));
+    // Costs are shares of targets, so it is their proportion alone that counts.
+    expect(endpointsFor(1_000, 30)).toEqual(endpointsFor(2_000, 60));
+  });
+
   test('the learner meets endpoints that join and leave, as that of the picker does', () => {
     const three = fleet(3).endpoints.map((endpoint, slot) => ({
       ...endpoint,
