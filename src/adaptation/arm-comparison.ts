@@ -6,9 +6,6 @@ import { type Arm, Comparison, type EpochResult, type Estimate } from './compari
  */
 export type Measure = 'cost' | 'goodput';
 
-/** Standard deviation that ln(1/goodput) of an epoch is assumed to have, and that of the gap of an arm not seen yet. */
-const GOODPUT_DEVIATION = 0.08;
-const GOODPUT_UNKNOWN_GAP = 0.12;
 /** Epochs over which the goodput of an arm is averaged for those who look at it. */
 const SHARE_EPOCHS = 10;
 
@@ -18,7 +15,7 @@ const SHARE_EPOCHS = 10;
  */
 export class ArmComparison {
   readonly #cost = new Comparison();
-  readonly #goodput = new Comparison(GOODPUT_DEVIATION, GOODPUT_UNKNOWN_GAP);
+  readonly #goodput = new Comparison();
   readonly #shares: Record<Arm, number | undefined> = { static: undefined, learned: undefined };
   #measure: Measure = 'cost';
 

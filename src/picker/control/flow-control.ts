@@ -308,8 +308,8 @@ export class FlowControl {
   }
 
   /**
-   * Sets the number of peers whose load is known, and the place among them. While peers cannot be heard, those heard
-   * last are assumed to go on.
+   * Sets the number of peers whose load is known, and the place among them. While peers cannot be heard, the room is
+   * shared as if those heard last went on.
    */
   setPeers({ live, connected, ...place }: HeardPeers): void {
     this.#peers = { live, expected: connected ? 1 + live : Math.max(1 + live, this.#peers.expected) };
