@@ -46,8 +46,11 @@ export async function runServe(argv: readonly string[], keep: () => boolean = ()
   endStart(keep, KEEP_TRIES);
 }
 
-/** Keeps the compiled code, when that is possible, and then frees the memory of the start. */
-function endStart(keep: () => boolean, tries: number): void {
+/**
+ * Keeps the compiled code, when that is possible, and then frees the memory of the start.
+ * @param tries 1 or more, one each `START_GARBAGE_MS`; the memory is freed behind the last one in any case
+ */
+export function endStart(keep: () => boolean, tries: number): void {
   const end = () => {
     if (keep() || tries === 1) collectStartGarbage();
     else endStart(keep, tries - 1);
