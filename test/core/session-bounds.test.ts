@@ -113,6 +113,24 @@ describe('bounds of sessions', () => {
     expect(used(3_073)).toBe(before + 250 + 300);
   });
 
+  it('a ninth length of shared beginnings takes the place of the first: what a prompt has by chance counts as shared', () => {
+    const shared = wordsOf(1, 16);
+    const tokensBehind = (lengths: number) => {
+      const rule = { ...RULE, smallPrompt: 0 };
+      const replica = new SessionReplica(1, { endpoints: 1, rule, blockCount: 10_000 });
+      const begin = (words: readonly number[], name: number) => {
+        const before = replica.used(0);
+        replica.end(replica.begin([...words, ...wordsOf(name, 14)]));
+        return replica.used(0) - before;
+      };
+      for (let name = 2; name <= 4; name++) begin(shared, name);
+      for (let i = 0; i < lengths; i++) for (const name of [100, 200]) begin(wordsOf(10 + i, 60 - i), name + i);
+      return begin([...shared, ...wordsOf(2, 4)], 5);
+    };
+    expect(tokensBehind(7)).toBe(18 * BLOCK);
+    expect(tokensBehind(8)).toBe(34 * BLOCK);
+  });
+
   it('a ninth anchor in a bucket takes the place of one other', () => {
     const core = openCore();
     // A bucket is chosen by the lowest 15 bits.

@@ -24,9 +24,9 @@ export class SessionReplica {
   readonly #shard;
   #now = 1_000;
 
-  constructor(tag: number, { endpoints = 2, share = 1, rule = RULE } = {}) {
+  constructor(tag: number, { endpoints = 2, share = 1, rule = RULE, blockCount = IDLE.blockCount } = {}) {
     const operations = [scorer('OP_SCORE_PREFIX', 1, 0, 8192, 64), scorer('OP_PICK_MAX_SCORE', 1, 1)];
-    const idle = Array.from({ length: endpoints }, () => IDLE);
+    const idle = Array.from({ length: endpoints }, () => ({ ...IDLE, blockCount }));
     this.pool = makeGate({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, idle, operations);
     this.pool.programs.publish(0, operations, { inserts: true });
     this.pool.gate.configure({ mode: 'requests', maxRequests: 1_000, maxTokens: 1 }, BLOCK, share, this.#now);
