@@ -25,6 +25,8 @@ const OURS = 'held';
 const REFERENCE = 'default';
 /** Seeds of the workloads on eight endpoints, and under other conditions. */
 const SEEDS_OF_OTHERS = 3;
+/** Workloads whose later turns are counted: the first sub-agent of a burst goes on with the session of its agent. */
+const RECOGNISED = ['W7', 'W16'];
 /** Seconds of a run of which none is kept, for the estimate. */
 const RUN_SECONDS = 5;
 const isEight = (workload: string) => workload.endsWith('of eight');
@@ -282,7 +284,9 @@ function conditions(rows: readonly ClientRow[], runs: readonly RunResult[]): str
       percent(mean(ofRow(row).map(({ loadRatio }) => loadRatio))),
       pair(row.turnP50, row.turnP99),
       row.heldShare === 0 ? '–' : percent(row.heldShare, 1),
-      row.policy === OURS ? percent(mean(ofRow(row).map((summary) => summary.recognised ?? 0)), 2) : '–',
+      row.policy === OURS && RECOGNISED.includes(row.workload.split(' ')[0]!)
+        ? percent(mean(ofRow(row).map((summary) => summary.recognised ?? 0)), 2)
+        : '–',
     ]),
   );
 }
@@ -318,8 +322,7 @@ function aims(rows: readonly ClientRow[]): string | undefined {
 
 /** Shares of the whole, so that one long run does not count as much as a short one. */
 function recognised(runs: readonly RunResult[]): string | undefined {
-  const kinds = ['W7', 'W16'];
-  const lines = kinds.flatMap((kind) => {
+  const lines = RECOGNISED.flatMap((kind) => {
     const own = runs.filter(
       ({ workload, policy, summary }) =>
         policy === OURS && isPlain(workload) && workload.split(' ')[0] === kind && summary.recognised !== null,
