@@ -1,7 +1,8 @@
 /**
- * A good connection beside a hostile one: ages of its answers, and memory of the picker. Beside each attack its
- * control: the same hostile process sends to a program on the picker's core that throws everything away, so that the
- * difference is the picker's own part. Rounds with a new picker each, in which attack and control take turns to be
+ * A good connection beside a hostile one: ages of its answers from when a request leaves, and memory of the picker. The
+ * good load shares a core with the attack, which makes its timers late: that is not the picker's. Beside each attack
+ * its control: the same hostile process sends to a program on the picker's core that throws everything away, so that
+ * the difference is the picker's own part. Rounds with a new picker each, in which attack and control take turns to be
  * first. Loopback only, bounded in time.
  */
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,7 +21,7 @@ const CALM_MS = 500;
 const READY_MS = 4_000;
 const WARM_UP_SECONDS = 5;
 const BOUND_MS = 1_000;
-const GOOD = { connections: 1, boundMs: BOUND_MS };
+const GOOD = { connections: 1, boundMs: BOUND_MS, agesFromSent: true };
 
 /** Seconds for which idle connections are there before the good one comes. */
 const EARLY_SECONDS = 1;

@@ -195,7 +195,8 @@ export const chapters: readonly Chapter[] = [
     report(
       `attacks-${part + 1}`,
       part === 0 ? 'Hostile peers' : 'Hostile peers, continued',
-      '1,000 requests a second on a good connection beside one hostile peer. In the control the peer sends the same ' +
+      '1,000 requests a second on a good connection beside one hostile peer; ages from when a request leaves to its ' +
+        'first reply. In the control the peer sends the same ' +
         "bytes to another program on the picker's core. Three rounds with a new picker each, in which the control is " +
         'first, second, first: the median, and the range. The first two seconds, in which the code for the attack ' +
         'gets hot on that core, are counted apart; the picker was ready for 4 s before and had a closed loop for five.',

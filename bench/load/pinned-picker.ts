@@ -107,13 +107,14 @@ export class PinnedPicker {
 
   /**
    * A hostile client in a process of its own. It shares the core of the good load, which goes first: what is measured
-   * are the answers.
+   * are the answers. A process that is only nice keeps the core for milliseconds when the good load wakes up.
    * @param port another server to attack in the place of the picker
    */
   async attack(attack: Attack, seconds: number, port = this.port): Promise<void> {
     const options: AttackOptions = { port, attack, seconds };
     const command = onCore(GENERATOR_CORE, [process.execPath, ATTACKER, JSON.stringify(options)]);
-    await once(spawn('nice', ['-n', '19', ...command], { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
+    const [program, ...rest] = pins ? ['chrt', '--idle', '0', ...command] : ['nice', '-n', '19', ...command];
+    await once(spawn(program!, rest, { stdio: ['ignore', 'ignore', 'inherit'] }), 'close');
   }
 
   stop(): void {
