@@ -15,6 +15,7 @@ import {
 } from './cost-estimators.js';
 import type { EndpointModel } from './endpoint-model.js';
 import { AVERAGE_SPEED, type EndpointSpeed, EndpointSpeeds, type LiveEndpoint } from './endpoint-speeds.js';
+import type { SeenTime } from './endpoint-times.js';
 import { FitHistory } from './fit-history.js';
 import { HardwareClasses, type HardwareClassState } from './hardware-classes.js';
 import { SampleMemory } from './sample-memory.js';
@@ -375,8 +376,7 @@ export class CostModel {
   #noteOutputTime(endpoint: EndpointModel, sample: TrainingSample, observedMs: number): void {
     const average = { costs: this.#costs, speed: AVERAGE_SPEED };
     const expectedMs = this.#costs.perToken.predict(this.#perTokenInputs(sample, average));
-    const { timeMs, durationMs } = sample;
-    this.#endpoints.noteOutput(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
+    this.#endpoints.noteOutput(endpoint, seenTime(sample, observedMs, expectedMs));
   }
 
   /**
@@ -394,8 +394,7 @@ export class CostModel {
     const expectedMs = firstOutput.predict(inputs);
     const ownMs = (uncached * firstOutput.theta[1]!) / 1000;
     if ((sample.waiting ?? 0) > 0 || ownMs < PREFILL_SHARE * expectedMs) return;
-    const { timeMs, durationMs } = sample;
-    this.#endpoints.noteFirstOutput(endpoint, { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs });
+    this.#endpoints.noteFirstOutput(endpoint, seenTime(sample, observedMs, expectedMs));
   }
 
   #noteFit(predictedMs: number, observedMs: number): void {
@@ -427,6 +426,10 @@ export class CostModel {
     const scale = speed.output / (1 - busy);
     return [scale, (scale * (before + after)) / 2];
   }
+}
+
+function seenTime({ timeMs, durationMs, inflight }: TrainingSample, observedMs: number, expectedMs: number): SeenTime {
+  return { observedMs, expectedMs, nowMs: timeMs + durationMs, durationMs, together: inflight + 1 };
 }
 
 function beside(predicted: Window, observed: Window): PredictedAndObserved | undefined {

@@ -33,9 +33,10 @@ export class EndpointModel {
   /**
    * Records a time per output token. A change of it is taken for one of the first outputs too, until they show another.
    * @param usual ratio of observed and expected times that the pool has at present
+   * @param noise as of EndpointTimes.note()
    */
-  noteOutput(time: SeenTime, usual: number): void {
-    if (this.output.note(time, usual)) this.firstOutput.forget();
+  noteOutput(time: SeenTime, usual: number, noise: number): void {
+    if (this.output.note(time, usual, noise)) this.firstOutput.forget();
   }
 
   /** @param priced tokens that count as uncached because they are loaded from below the GPU */

@@ -35,6 +35,10 @@ const FIRST_OUTPUT_GATE = 0.3;
 const FARTHEST = 1.2;
 /** Weight of one request in the ratio of observed and expected times that the pool has at present. */
 const USUAL_RATE = 0.05;
+/** Weight of one request in the usual deviation. */
+const NOISE_RATE = 0.02;
+/** Standard errors up to which a difference is taken for chance: what chance stays within in 19 cases of 20. */
+const CHANCE = 2;
 /** Requests between two comparisons of the speeds. */
 const NOTES_BETWEEN = 8;
 
@@ -52,6 +56,9 @@ export class EndpointSpeeds {
   /** Ratio of observed and expected times of the last requests of the pool. */
   #usual = 1;
   #usualFirst = 1;
+  /** Mean squares of the deviations of requests from those of their endpoint before. */
+  #noise = 0;
+  #noiseFirst = 0;
   /**
    * Whether meet() has named the live endpoints: from then on a late sample of one that has left does not bring it
    * back.
@@ -121,7 +128,8 @@ export class EndpointSpeeds {
   /** Records a request's time per output token. */
   noteOutput(model: EndpointModel, time: SeenTime): void {
     if (!isRatio(time)) return;
-    model.noteOutput(time, this.#usual);
+    this.#noise = averaged(this.#noise, model.output.deviation(time, this.#usual));
+    model.noteOutput(time, this.#usual, Math.sqrt(this.#noise));
     this.#usual = followed(this.#usual, time);
     this.#notes++;
     if (this.#notes % NOTES_BETWEEN === 0) this.#compare(time.nowMs);
@@ -133,7 +141,8 @@ export class EndpointSpeeds {
    */
   noteFirstOutput(model: EndpointModel, time: SeenTime): void {
     if (!isRatio(time)) return;
-    model.firstOutput.note(time, this.#usualFirst);
+    this.#noiseFirst = averaged(this.#noiseFirst, model.firstOutput.deviation(time, this.#usualFirst));
+    model.firstOutput.note(time, this.#usualFirst, Math.sqrt(this.#noiseFirst));
     this.#usualFirst = followed(this.#usualFirst, time);
   }
 
@@ -146,6 +155,8 @@ export class EndpointSpeeds {
     this.#kindSpeeds.clear();
     this.#usual = 1;
     this.#usualFirst = 1;
+    this.#noise = 0;
+    this.#noiseFirst = 0;
   }
 
   #compare(nowMs: number): void {
@@ -177,8 +188,9 @@ export class EndpointSpeeds {
     for (const [hardware, { sum, count }] of sums) this.#kindSpeeds.set(hardware, Math.exp(bounded(sum / count)));
     for (const [known, own] of owns) {
       const { sum, count } = sums.get(known.hardware)!;
-      known.speed = bothOf(factor(own));
-      known.inKind = bothOf(factor(own - sum / count));
+      const gate = Math.max(GATE, uncertainty(known.model.output.evidence, this.#noise));
+      known.speed = bothOf(factor(own, gate));
+      known.inKind = bothOf(factor(own - sum / count, gate));
     }
   }
 
@@ -198,8 +210,9 @@ export class EndpointSpeeds {
     for (const kind of kinds.values()) {
       const mean = kind.reduce((sum, [, beside]) => sum + beside, 0) / kind.length;
       for (const [known, beside] of kind) {
-        known.inKind = withFirstOutput(known.inKind, beside - mean);
-        if (kinds.size === 1) known.speed = withFirstOutput(known.speed, beside - mean);
+        const gate = Math.max(FIRST_OUTPUT_GATE, uncertainty(known.model.firstOutput.evidence, this.#noiseFirst));
+        known.inKind = withFirstOutput(known.inKind, beside - mean, gate);
+        if (kinds.size === 1) known.speed = withFirstOutput(known.speed, beside - mean, gate);
       }
     }
   }
@@ -238,13 +251,23 @@ function bothOf(speed: number): EndpointSpeed {
 }
 
 /** @param beside logarithm of the slowness of the first outputs beside that of the output */
-function withFirstOutput({ output }: EndpointSpeed, beside: number): EndpointSpeed {
-  if (Math.abs(beside) <= FIRST_OUTPUT_GATE) return bothOf(output);
+function withFirstOutput({ output }: EndpointSpeed, beside: number, gate: number): EndpointSpeed {
+  if (Math.abs(beside) <= gate) return bothOf(output);
   return { output, firstOutput: Math.exp(bounded(Math.log(output) + beside)) };
 }
 
-function factor(own: number): number {
-  return Math.abs(own) > GATE ? Math.exp(bounded(own)) : 1;
+/** Logarithmic difference that chance gives an endpoint in one case of twenty. Requests that run together are one. */
+function uncertainty({ expected, together }: TimeEvidence, noise: number): number {
+  return (CHANCE * Math.sqrt(noise * together * expected)) / (expected + SHRINK);
+}
+
+/** Mean square of deviations after one more. */
+function averaged(square: number, deviation: number): number {
+  return square + NOISE_RATE * (bounded(deviation) ** 2 - square);
+}
+
+function factor(own: number, gate: number): number {
+  return Math.abs(own) > gate ? Math.exp(bounded(own)) : 1;
 }
 
 function bounded(own: number): number {

@@ -6,6 +6,8 @@ const FADE = 0.99;
 const RATIO_MAX = 3;
 /** Requests in a row that are slower, or faster, than before beside the pool's: a change of the endpoint. */
 const RUN = 4;
+/** Usual deviations by which the requests of a run deviate at least: those that run together deviate together. */
+const RUN_NOISE = 2;
 /** Weight of what a run has shown, or the first request after a silence, in requests. */
 const SHOWN = 60;
 /** Silence, beyond 1.5 durations of its requests, from which on what was seen of an endpoint fades, and how fast. */
@@ -19,12 +21,16 @@ export interface SeenTime {
   /** End of the request on the clock of the samples, and its duration. */
   readonly nowMs: number;
   readonly durationMs: number;
+  /** Requests that ran there at its decision, itself included: they share what happens to it. */
+  readonly together: number;
 }
 
 /** Sums of observed and expected times in units of an average request; older ones count less. */
 export interface TimeEvidence {
   readonly observed: number;
   readonly expected: number;
+  /** Requests that usually run together. */
+  readonly together: number;
 }
 
 /** Times of one kind of the requests of one endpoint, against those that the pool's model expects. */
@@ -33,6 +39,7 @@ export class EndpointTimes {
   readonly #changes = new ChangeDetector();
   #heardMs = Number.NEGATIVE_INFINITY;
   #durationMs = 0;
+  #together = 1;
   #observed = 0;
   #expected = 0;
   /** Sum of the times against those of the pool at that time; weight as #expected. */
@@ -48,7 +55,7 @@ export class EndpointTimes {
   }
 
   get evidence(): TimeEvidence {
-    return { observed: this.#observed, expected: this.#expected };
+    return { observed: this.#observed, expected: this.#expected, together: this.#together };
   }
 
   /** Share of the evidence that is left at `nowMs`, after a silence. An avoided endpoint shows no recovery. */
@@ -59,16 +66,18 @@ export class EndpointTimes {
 
   /**
    * @param usual ratio of observed and expected times that the pool has at present
+   * @param noise logarithmic deviation that a request of an unchanged endpoint usually has
    * @returns whether it shows that the endpoint has changed
    */
-  note({ observedMs, expectedMs, nowMs, durationMs }: SeenTime, usual: number): boolean {
+  note({ observedMs, expectedMs, nowMs, durationMs, together }: SeenTime, usual: number, noise: number): boolean {
     if (!(expectedMs > 0) || !(observedMs > 0)) return false;
     const ratio = Math.min(RATIO_MAX, observedMs / expectedMs);
     const beside = ratio / usual;
     if (this.#expected > 0) this.#replace(1 - this.kept(nowMs), ratio, beside);
     this.#heardMs = nowMs;
     this.#durationMs = durationMs;
-    const isRun = this.#noteRun(ratio, beside);
+    this.#together += (together - this.#together) * (1 - FADE);
+    const isRun = this.#noteRun(ratio, beside, Math.max(this.#runFactor, Math.exp(RUN_NOISE * noise)));
     this.#observed = FADE * this.#observed + ratio;
     this.#beside = FADE * this.#beside + beside;
     this.#expected = FADE * this.#expected + 1;
@@ -77,16 +86,23 @@ export class EndpointTimes {
     return true;
   }
 
+  /** Logarithm of a request's time, beside the pool's, over that of those seen here before; 0 while there are none. */
+  deviation({ observedMs, expectedMs }: SeenTime, usual: number): number {
+    if (this.#expected < 1) return 0;
+    const ratio = Math.min(RATIO_MAX, observedMs / expectedMs);
+    return Math.log(((ratio / usual) * this.#expected) / this.#beside);
+  }
+
   /** Drops what was seen. */
   forget(): void {
     this.#replace(1, 0, 0, 0);
   }
 
   /** Takes several requests in a row that deviate in one direction for the present speed. */
-  #noteRun(ratio: number, beside: number): boolean {
+  #noteRun(ratio: number, beside: number, factor: number): boolean {
     if (this.#expected < 1) return false;
     const change = (beside * this.#expected) / this.#beside;
-    const direction = change > this.#runFactor ? 1 : change < 1 / this.#runFactor ? -1 : 0;
+    const direction = change > factor ? 1 : change < 1 / factor ? -1 : 0;
     if (direction === 0 || direction * this.#run < 0) this.#endRun();
     if (direction === 0) return false;
     this.#run += direction;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EndpointSpeeds } from '../../dist/src/adaptation/endpoint-speeds.js';
+import { seededRandom } from '../../dist/src/runtime/seeded-random.js';
 
 const live = (hardware: readonly string[]) => hardware.map((each, slot) => ({ slot, generation: 1, hardware: each }));
 
@@ -8,7 +9,7 @@ function seen(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, 
   for (let i = 0; i < times; i++) {
     for (const [slot, ratio] of Object.entries(ratios)) {
       const nowMs = fromMs + i * 100;
-      const time = { observedMs: 10 * ratio, expectedMs: 10, nowMs, durationMs: 1000 };
+      const time = { observedMs: 10 * ratio, expectedMs: 10, nowMs, durationMs: 1000, together: 1 };
       speeds.noteOutput(speeds.modelOf(Number(slot), 1)!, time);
     }
   }
@@ -18,10 +19,29 @@ function seen(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, 
 function seenFirst(speeds: EndpointSpeeds, ratios: Readonly<Record<number, number>>, times: number): void {
   for (let i = 0; i < times; i++) {
     for (const [slot, ratio] of Object.entries(ratios)) {
-      const time = { observedMs: 200 * ratio, expectedMs: 200, nowMs: 20_000 + i * 100, durationMs: 1000 };
+      const time = { observedMs: 200 * ratio, expectedMs: 200, nowMs: 20_000 + i * 100, durationMs: 1000, together: 1 };
       speeds.noteFirstOutput(speeds.modelOf(Number(slot), 1)!, time);
     }
   }
+}
+
+/**
+ * Groups of eight requests that run together on an endpoint, and deviate together by a factor of 1.5.
+ * @returns speeds behind each group
+ */
+function noisy(speeds: EndpointSpeeds, ratios: readonly number[]): number[][] {
+  const random = seededRandom(1);
+  return Array.from({ length: 100 }, (_, group) => {
+    const shared = ratios.map((ratio) => ratio * 1.5 ** (random() < 0.5 ? -1 : 1));
+    for (let i = 0; i < 8; i++) {
+      for (const [slot, ratio] of shared.entries()) {
+        const nowMs = 1_000 * group + 10 * i;
+        const time = { observedMs: 10 * ratio, expectedMs: 10, nowMs, durationMs: 1_000, together: 8 };
+        speeds.noteOutput(speeds.modelOf(slot, 1)!, time);
+      }
+    }
+    return ratios.map((_, slot) => speeds.of(slot).output);
+  });
 }
 
 describe('the speeds of endpoints', () => {
@@ -74,6 +94,24 @@ describe('the speeds of endpoints', () => {
     seen(speeds, { 0: 1, 1: 1, 2: 1, 3: 1 });
     seen(speeds, { 0: 2.5, 1: 2.5, 2: 2.5, 3: 2.5 }, 100, 20_000);
     expect([0, 1, 2, 3].map((slot) => speeds.of(slot).output)).toEqual([1, 1, 1, 1]);
+  });
+
+  it('the estimate of endpoint speeds takes for chance what requests that run together share on equal machines', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '', '']));
+    const apart = noisy(speeds, [1, 1, 1, 1])
+      .slice(20)
+      .flat()
+      .filter((speed) => speed !== 1);
+    // Two usual deviations: one case of twenty.
+    expect(apart.length / (80 * 4)).toBeLessThan(0.05);
+  });
+
+  it('the estimate of endpoint speeds knows an endpoint of half the speed in spite of such chance', () => {
+    const speeds = new EndpointSpeeds();
+    speeds.meet(live(['', '', '', '', '', '', '', '']));
+    const last = noisy(speeds, [2, 1, 1, 1, 1, 1, 1, 1]).at(-1)!;
+    expect(last[0]! / last[1]!).toBeGreaterThan(1.5);
   });
 
   it('the estimate of endpoint speeds lets slowness fade while an endpoint is silent, and believes its next request', () => {
