@@ -1,6 +1,7 @@
 // A proxy as a process of its own: `node generator.ts '{"port":…,"connections":4,"seconds":10,"rate":5000}'` sends
 // requests at random times whether or not they are answered; `"concurrency":128` in the place of the rate begins one as
 // another one ends. Prints one JSON line.
+import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, ProxyConnection, type ProxyOwner, type TokenPace } from './proxy-connection.ts';
 import { streamedTemplates } from './templates.ts';
@@ -23,7 +24,12 @@ export interface LoadOptions {
   readonly eased?: { readonly rate: number; readonly seconds: number };
   /** Prompts and answers; absent = chats of 4 KB, answered in one piece. */
   readonly streamed?: TokenPace & { readonly promptBytes: number };
+  /** The same load on another picker before, in which the generator's own code gets hot. */
+  readonly practice?: { readonly port: number; readonly seconds: number };
 }
+
+/** What a generator prints behind its practice. It then waits for a line with the port of the picker to measure. */
+export const PRACTISED = 'practised';
 
 /**
  * What came of the requests; `offered`, `goodput` and `refused` are requests a second. Ages are milliseconds from the
@@ -231,7 +237,17 @@ class Generator implements ProxyOwner {
   }
 }
 
+/** @returns the options for the picker that standard input names */
+async function practise({ practice, ...options }: LoadOptions): Promise<LoadOptions> {
+  if (practice === undefined) return options;
+  await new Generator({ ...options, ...practice }).run();
+  console.log(PRACTISED);
+  const [line] = (await once(process.stdin, 'data')) as [Buffer];
+  return { ...options, port: Number(line) };
+}
+
 if (process.argv[1] === import.meta.filename) {
-  console.log(JSON.stringify(await new Generator(JSON.parse(process.argv[2]!) as LoadOptions).run()));
+  const options = await practise(JSON.parse(process.argv[2]!) as LoadOptions);
+  console.log(JSON.stringify(await new Generator(options).run()));
   process.exit();
 }

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { ModelServer } from '../compat/model-servers.ts';
 import { PickerProcess, writePickerFiles } from '../compat/picker-process.ts';
 import type { Attack, AttackOptions } from './attacker.ts';
-import type { LoadOptions, LoadResult } from './generator.ts';
+import { type LoadOptions, type LoadResult, PRACTISED } from './generator.ts';
 
 const ENDPOINTS = 8;
 const PICKER_CORE = '0';
@@ -96,13 +96,7 @@ export class PinnedPicker {
 
   /** Sends load from a process of its own. */
   async load(options: Omit<LoadOptions, 'port'>): Promise<LoadResult> {
-    const argument = JSON.stringify({ ...options, port: this.port });
-    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, GENERATOR, argument]);
-    const child = spawn(program!, rest, { stdio: ['ignore', 'pipe', 'inherit'] });
-    let text = '';
-    child.stdout.setEncoding('utf8').on('data', (piece: string) => (text += piece));
-    await once(child, 'close');
-    return JSON.parse(text) as LoadResult;
+    return new LoadProcess({ ...options, port: this.port }).result();
   }
 
   /**
@@ -121,6 +115,66 @@ export class PinnedPicker {
     this.#picker.stop();
     for (const server of this.#servers) server.stop();
     rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** A load generator in a process of its own. */
+class LoadProcess {
+  readonly #child;
+  #text = '';
+
+  constructor(options: LoadOptions) {
+    const [program, ...rest] = onCore(GENERATOR_CORE, [process.execPath, GENERATOR, JSON.stringify(options)]);
+    this.#child = spawn(program!, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#child.stdout.setEncoding('utf8').on('data', (piece: string) => (this.#text += piece));
+  }
+
+  async practised(): Promise<void> {
+    while (!this.#text.startsWith(PRACTISED)) await once(this.#child.stdout, 'data');
+    this.#text = '';
+  }
+
+  measure(port: number): void {
+    this.#child.stdin.write(`${port}\n`);
+  }
+
+  async result(): Promise<LoadResult> {
+    await once(this.#child, 'close');
+    return JSON.parse(this.#text) as LoadResult;
+  }
+
+  stop(): void {
+    this.#child.kill();
+  }
+}
+
+/** A load generator whose own code is hot before the picker has had a request: what it measures is the picker's. */
+export class PractisedGenerator {
+  readonly #process: LoadProcess;
+
+  private constructor(process: LoadProcess) {
+    this.#process = process;
+  }
+
+  /** @param practice a picker that gets the load for so many seconds before */
+  static async start(
+    practice: PinnedPicker,
+    seconds: number,
+    options: Omit<LoadOptions, 'port'>,
+  ): Promise<PractisedGenerator> {
+    const { port } = practice;
+    const process = new LoadProcess({ ...options, port, practice: { port, seconds } });
+    await process.practised();
+    return new PractisedGenerator(process);
+  }
+
+  async load({ port }: PinnedPicker): Promise<LoadResult> {
+    this.#process.measure(port);
+    return this.#process.result();
+  }
+
+  stop(): void {
+    this.#process.stop();
   }
 }
 

@@ -1,6 +1,6 @@
 // Figures of a picker that has had no request yet, on all cores: its start, its first bursts, its first seconds.
 import { setTimeout as pause } from 'node:timers/promises';
-import { BOTH_CORES, PinnedPicker } from '../load/pinned-picker.ts';
+import { BOTH_CORES, PinnedPicker, PractisedGenerator } from '../load/pinned-picker.ts';
 import type { ProcessFigure } from './figure.ts';
 import { measureBursts, measureStart } from './load.ts';
 
@@ -10,6 +10,9 @@ const CONNECTIONS = 4;
 const BOUND_MS = 60_000;
 const RATE = 1_000;
 const ENDPOINTS = 64;
+/** Load on other pickers before, until the client's own code is hot. */
+const PRACTICE_SECONDS = 8;
+const PRACTICE_BURSTS = 12;
 /** Time between readiness and the first requests: none, and one in which a gateway learns that a picker is ready. */
 const READY = [
   [0, ''],
@@ -32,6 +35,7 @@ export async function coldFigures(command: readonly string[], starts: number, no
   note('memory when idle, one endpoint', median(small.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
   const large = await series(starts, () => measureStart(command, { endpoints: ENDPOINTS }));
   note(`memory when idle, ${ENDPOINTS} endpoints`, median(large.map(({ idleBytes }) => idleBytes)) / 1e6, 'MB');
+  await measureBursts(command, 8, BURST, PRACTICE_BURSTS);
   for (const [readyMs, since] of READY) {
     const bursts = await series(starts, () => measureBursts(command, 8, BURST, BURSTS, readyMs));
     for (let i = 0; i < BURSTS; i++) {
@@ -55,16 +59,20 @@ async function series<Result>(count: number, measure: () => Promise<Result>): Pr
   return results;
 }
 
-/** An open loop from the first request of a picker on. */
+/** An open loop from the first request of a picker on: its first second, and the five after it. */
 async function firstSeconds(command: readonly string[], readyMs: number) {
-  const picker = await PinnedPicker.start(command, BOTH_CORES, { endpoints: ENDPOINTS, flags: FLAGS });
+  const start = () => PinnedPicker.start(command, BOTH_CORES, { endpoints: ENDPOINTS, flags: FLAGS });
   const load = { connections: CONNECTIONS, boundMs: BOUND_MS, agesFromSent: true, rate: RATE };
+  const practice = await start();
+  const generator = await PractisedGenerator.start(practice, PRACTICE_SECONDS, { ...load, seconds: 6, coldSeconds: 1 });
+  practice.stop();
+  const picker = await start();
   try {
     await pause(readyMs);
-    const { placedMs: first } = await picker.load({ ...load, seconds: 1 });
-    const { placedMs: next } = await picker.load({ ...load, seconds: 5 });
-    return [first, next];
+    const { coldMs, placedMs } = await generator.load(picker);
+    return [coldMs, placedMs];
   } finally {
+    generator.stop();
     picker.stop();
   }
 }
