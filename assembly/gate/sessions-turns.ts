@@ -62,7 +62,7 @@ import {
   turnAt,
   WAS_FORGOTTEN,
 } from './sessions-layout';
-import { tellBegin, tellEnd } from './sessions-peers';
+import { tellBegin, tellEnd, tellLapse } from './sessions-peers';
 import { noteReturn } from './sessions-returns';
 import {
   anchorStep,
@@ -256,6 +256,8 @@ function endSession(turn: SessionTurn): void {
   sessionEnd(turn.session, sessionsHead().clock);
   tellEnd(turn.session);
   if (turn.kind != TURN_LAST) return;
+  // Peers give its room away as well: to them it has ended one turn of several.
+  tellLapse(turn.session);
   sessionFree(turn.session);
   sessionsCount(SESSIONS_ENDED, 1);
 }

@@ -80,6 +80,17 @@ describe('sessions of replicas', () => {
     second.check();
   });
 
+  it('a session that its client has ended at a peer takes no room here', () => {
+    const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
+    first.end(first.begin(wordsOf(1, 20), [1]));
+    first.tell(second);
+    first.end(first.begin(wordsOf(1, 24), [1], { sessionEnds: true }));
+    first.tell(second);
+    expect([first.used(1), second.used(1)]).toEqual([0, 0]);
+    first.check();
+    second.check();
+  });
+
   it('a turn at a peer is over with the endpoint on which it runs', () => {
     const [first, second] = [new SessionReplica(1), new SessionReplica(2)];
     first.begin(wordsOf(1, 20), [1]);
