@@ -135,8 +135,8 @@ export const chapters: readonly Chapter[] = [
     'cold',
     'Whole pickers, cold',
     'Each row is of processes that have just started, or were ready for 4 s without a request, on all cores; medians ' +
-      'of several starts. CPU time has steps of 10 ms. The client has sent its load to another picker before, so that ' +
-      'its own code is hot.',
+      'of several starts. CPU time has steps of 10 ms. The client has sent its load to another picker before, so ' +
+      'that its own code is hot.',
     (command, note, { starts }) => coldFigures(command, starts, note),
   ),
   ...pickers(
