@@ -96,7 +96,11 @@ threads is on the page from its first value on.
 \`llm_d_…\`, whose "d" it takes
 for the unit of days, and \`nodejs_active_handles_total\`, \`…_requests_total\` and \`…_resources_total\` of \
 prom-client, which are gauges.
-They stay, as dashboards read them by these names.
+They stay, as dashboards read them by these names. \`GET /metrics?names=prometheus\` \
+(\`params: {names: [prometheus]}\` in a scrape configuration) has
+all metrics under names that it accepts: \`llm_d_…\` is \`pointsman_…\`, and those three, which are sums of the \
+metrics without \`_total\`, are
+left out. The dashboards, alerts and commands of Pointsman read the names of this page.
 
 Labels that clients choose (\`model_name\`, \`target_model_name\`, \`fairness_id\`) take a bounded number of \
 values; what is beyond counts

@@ -29,8 +29,8 @@ const KEPT: readonly (readonly [what: RegExp, reason: string])[] = [
   ],
 ];
 
-/** The page of a picker whose requests have gone to a simulated server. */
-async function busyPage(): Promise<string> {
+/** Metrics port of a picker whose requests have gone to a simulated server. */
+async function busyPicker(): Promise<number> {
   const server = await startModelServer({ name: 'one', engine: { speedup: 20, seed: 1 } });
   cleanups.push(() => server.stop());
   const setting = await Setting.create([{ name: 'one', port: server.port }], PROFILE);
@@ -46,17 +46,32 @@ async function busyPage(): Promise<string> {
   }
   const learned = 'pointsman_adaptation_latency_seconds{time="first_output",source="observed",quantile="0.9"}';
   await eventually('times are learned', async () => (await metricsPage(ports.metricsPort)).includes(learned));
-  return metricsPage(ports.metricsPort);
+  return ports.metricsPort;
+}
+
+/** Names of the metrics of a page. */
+function namesOf(page: string): readonly string[] {
+  return [...page.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!);
 }
 
 describe.skipIf(!promtoolWanted)(`promtool check metrics${promtoolSkipReason}`, () => {
   it('promtool finds nothing to object to in the metrics that have names of our own', async () => {
-    const problems = await metricsProblems(await busyPage());
+    const problems = await metricsProblems(await metricsPage(await busyPicker()));
     expect(problems.filter((problem) => !KEPT.some(([what]) => what.test(problem)))).toEqual([]);
     for (const [what, reason] of KEPT)
       expect(
         problems.some((problem) => what.test(problem)),
         reason,
       ).toBe(true);
+  });
+
+  it('promtool finds nothing to object to in the page under names for Prometheus, which has all metrics', async () => {
+    const port = await busyPicker();
+    const renamed = await (await fetch(`http://127.0.0.1:${port}/metrics?names=prometheus`)).text();
+    expect(await metricsProblems(renamed)).toEqual([]);
+    const names = namesOf(await metricsPage(port)).filter((name) => !/^nodejs_active_\w+_total$/.test(name));
+    expect(names).toContain('llm_d_epp_request_total');
+    expect(namesOf(renamed)).toEqual(names.map((name) => name.replace(/^llm_d_/, 'pointsman_')));
+    expect(new Set(namesOf(renamed)).size).toBe(names.length);
   });
 });

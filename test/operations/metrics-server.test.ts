@@ -57,6 +57,25 @@ afterEach(() => server.close());
 
 const get = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${server.port}${path}`, init);
 
+test('GET /metrics refuses names that it does not know, and names those that it knows', async () => {
+  const answer = await get('/metrics?names=promtheus');
+  expect(answer.status).toBe(400);
+  expect(await answer.text()).toBe('names: expected "prometheus" or nothing, got "promtheus"\n');
+});
+
+test('GET /metrics has whole lines under names for Prometheus, wherever its pieces were cut', async () => {
+  const page = '# TYPE llm_d_a gauge\nllm_d_a{b="llm_d_b"} 1\n# TYPE nodejs_active_handles_total gauge\n';
+  const pieces = async function* () {
+    yield* `${page}nodejs_active_handles_total 2\nnodejs_active_handles{type="x"} 2\n`;
+  };
+  const cut = await start(0, undefined, { exposition: async () => ({ pieces }) });
+  const answer = await fetch(`http://127.0.0.1:${cut.port}/metrics?names=prometheus`);
+  expect(await answer.text()).toBe(
+    '# TYPE pointsman_a gauge\npointsman_a{b="llm_d_b"} 1\nnodejs_active_handles{type="x"} 2\n',
+  );
+  await cut.close();
+});
+
 test('GET /metrics answers in the Prometheus text format, process metrics included', async () => {
   const response = await get('/metrics');
   expect(response.status).toBe(200);

@@ -95,8 +95,13 @@ const REQUEST_TIMEOUT_MS = 30_000;
 /** Silent connections would otherwise hold all places of `CONNECTIONS_MAX` for `REQUEST_TIMEOUT_MS`. */
 const HEADERS_TIMEOUT_MS = 5_000;
 
+/** Beginning of llm-d-router's names. promtool takes its "d" for the unit of days. */
+const ROUTER_NAMES = /^(# (?:HELP|TYPE) )?llm_d_/gm;
+/** Gauges of prom-client with the ending of a counter, each the sum of the metric without that ending. */
+const NODE_TOTALS = /^(?:# (?:HELP|TYPE) )?nodejs_active_(?:handles|requests|resources)_total[ {].*\n/gm;
+
 /**
- * Serves `GET /metrics`.
+ * Serves `GET /metrics`, with `?names=prometheus` under the names of `prometheusNames`.
  * @throws with one line that names the flag when the port cannot be bound.
  */
 export async function startMetricsServer(options: MetricsServerOptions): Promise<MetricsServer> {
@@ -221,6 +226,10 @@ async function answerMetrics(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  const names = new URL(request.url ?? '/', 'http://localhost').searchParams.get('names');
+  if (names !== null && names !== 'prometheus') {
+    return plain(response, 400, `names: expected "prometheus" or nothing, got ${JSON.stringify(names)}\n`);
+  }
   const isHead = request.method === 'HEAD';
   const exposition = isHead ? undefined : await options.exposition();
   response.writeHead(200, { 'content-type': CONTENT_TYPE });
@@ -229,12 +238,31 @@ async function answerMetrics(
     return;
   }
   const slice = new PageSlice();
-  for await (const piece of exposition.pieces()) {
+  for await (const piece of names === null ? exposition.pieces() : prometheusNames(exposition)) {
     if (response.destroyed) return;
     if (!response.write(piece)) await drained(response);
     await slice.share();
   }
   response.end();
+}
+
+/**
+ * The page under names that `promtool check metrics` accepts: `llm_d_…` is `pointsman_…`, and the three sums of
+ * prom-client that it objects to are left out.
+ */
+async function* prometheusNames(page: MetricsText): AsyncGenerator<string> {
+  let rest = '';
+  for await (const piece of page.pieces()) {
+    const text = rest + piece;
+    const end = text.lastIndexOf('\n') + 1;
+    rest = text.slice(end);
+    yield renamed(text.slice(0, end));
+  }
+  if (rest !== '') yield renamed(`${rest}\n`);
+}
+
+function renamed(lines: string): string {
+  return lines.replace(ROUTER_NAMES, '$1pointsman_').replace(NODE_TOTALS, '');
 }
 
 /** The route of a path, and its own path, by which access is asked for: there are few of them. */
