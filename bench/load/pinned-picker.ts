@@ -129,8 +129,14 @@ class LoadProcess {
     this.#child.stdout.setEncoding('utf8').on('data', (piece: string) => (this.#text += piece));
   }
 
+  /** @throws when the process ends before */
   async practised(): Promise<void> {
-    while (!this.#text.startsWith(PRACTISED)) await once(this.#child.stdout, 'data');
+    const ended = once(this.#child, 'close').then(() => {
+      throw new Error('the generator ended in its practice');
+    });
+    while (!this.#text.startsWith(PRACTISED)) await Promise.race([once(this.#child.stdout, 'data'), ended]);
+    // Its end behind the practice is awaited by result().
+    ended.catch(() => undefined);
     this.#text = '';
   }
 

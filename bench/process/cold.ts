@@ -64,15 +64,17 @@ async function firstSeconds(command: readonly string[], readyMs: number) {
   const start = () => PinnedPicker.start(command, BOTH_CORES, { endpoints: ENDPOINTS, flags: FLAGS });
   const load = { connections: CONNECTIONS, boundMs: BOUND_MS, agesFromSent: true, rate: RATE };
   const practice = await start();
-  const generator = await PractisedGenerator.start(practice, PRACTICE_SECONDS, { ...load, seconds: 6, coldSeconds: 1 });
-  practice.stop();
-  const picker = await start();
+  const generator = await PractisedGenerator.start(practice, PRACTICE_SECONDS, {
+    ...load,
+    seconds: 6,
+    coldSeconds: 1,
+  }).finally(() => practice.stop());
   try {
+    const picker = await start();
     await pause(readyMs);
-    const { coldMs, placedMs } = await generator.load(picker);
+    const { coldMs, placedMs } = await generator.load(picker).finally(() => picker.stop());
     return [coldMs, placedMs];
   } finally {
     generator.stop();
-    picker.stop();
   }
 }

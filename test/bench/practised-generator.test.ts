@@ -18,3 +18,11 @@ test('a practised generator sends its load to one picker, and measures it on ano
     picker.stop();
   }
 }, 60_000);
+
+test('a generator whose practice ends before its time is told, and waited for no longer', async () => {
+  const practice = await start();
+  // An array of connections that is too long ends the process.
+  const load = { connections: 2 ** 40, concurrency: 4, boundMs: 10_000, seconds: 0.5 };
+  const started = PractisedGenerator.start(practice, 0.5, load);
+  await expect(started.finally(() => practice.stop())).rejects.toThrow('ended in its practice');
+}, 60_000);
