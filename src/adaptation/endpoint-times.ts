@@ -88,9 +88,12 @@ export class EndpointTimes {
 
   /** Logarithm of a request's time, beside the pool's, over that of those seen here before; 0 while there are none. */
   deviation({ observedMs, expectedMs }: SeenTime, usual: number): number {
-    if (this.#expected < 1) return 0;
-    const ratio = Math.min(RATIO_MAX, observedMs / expectedMs);
-    return Math.log(((ratio / usual) * this.#expected) / this.#beside);
+    return Math.log(this.#changeOf(Math.min(RATIO_MAX, observedMs / expectedMs) / usual));
+  }
+
+  /** Factor of a time, beside the pool's, on those seen here before; 1 while there are none. */
+  #changeOf(beside: number): number {
+    return this.#expected < 1 ? 1 : (beside * this.#expected) / this.#beside;
   }
 
   /** Drops what was seen. */
@@ -101,7 +104,7 @@ export class EndpointTimes {
   /** Takes several requests in a row that deviate in one direction for the present speed. */
   #noteRun(ratio: number, beside: number, factor: number): boolean {
     if (this.#expected < 1) return false;
-    const change = (beside * this.#expected) / this.#beside;
+    const change = this.#changeOf(beside);
     const direction = change > factor ? 1 : change < 1 / factor ? -1 : 0;
     if (direction === 0 || direction * this.#run < 0) this.#endRun();
     if (direction === 0) return false;
