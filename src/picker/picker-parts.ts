@@ -81,6 +81,11 @@ export class PickerParts {
     return this.#own.memory;
   }
 
+  /** Requests so far of all pools, answered and refused. */
+  get requests(): number {
+    return this.#pages.requests + (this.#further?.requests ?? 0);
+  }
+
   /** Reads the configuration and the certificate again. */
   async reload(): Promise<void> {
     this.#certificate?.reload();
@@ -103,7 +108,7 @@ export class PickerParts {
       this.#options.kubernetes,
       new LameDuck({
         timeMs: this.#options.lameDuckMs,
-        requests: () => this.#pages.requests + (this.#further?.requests ?? 0),
+        requests: () => this.requests,
       }),
       own.flow,
       this.#jobs,

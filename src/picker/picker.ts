@@ -19,6 +19,11 @@ export class Picker {
     return this.#parts.shards;
   }
 
+  /** Requests so far of all pools, answered and refused. */
+  get requests(): number {
+    return this.#parts.requests;
+  }
+
   /**
    * Loads the endpoints, opens the ports and starts the shards.
    * @returns the ports

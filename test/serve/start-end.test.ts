@@ -4,7 +4,7 @@ import { endStart } from '../../dist/src/serve/serve.js';
 /** @returns tries to keep the code within so many seconds, where the first ones fail */
 function triesWithin(seconds: number, tries: number, failures: number): number {
   const keep = vi.fn(() => keep.mock.calls.length > failures);
-  endStart(keep, tries);
+  endStart(keep, () => 0, tries);
   vi.advanceTimersByTime(seconds * 1_000);
   return keep.mock.calls.length;
 }
@@ -27,5 +27,17 @@ describe('the end of a start', () => {
 
   test('code that cannot be kept is given up behind the last try', () => {
     expect(triesWithin(60, 15, 1_000)).toBe(15);
+  });
+
+  test('the start does not end while requests come, and ends a second after the last one', () => {
+    let requests = 0;
+    const coming = setInterval(() => requests++, 700);
+    const keep = vi.fn(() => true);
+    endStart(keep, () => requests, 1);
+    vi.advanceTimersByTime(60_000);
+    expect(keep).not.toHaveBeenCalled();
+    clearInterval(coming);
+    vi.advanceTimersByTime(2_000);
+    expect(keep).toHaveBeenCalledOnce();
   });
 });
