@@ -93,14 +93,24 @@ function needOf(
   }
 }
 
+/** What pools reserve. */
+export interface ReservedByPools {
+  readonly poolBytes: number;
+  /** What is left of it with each of the flags at its least. */
+  readonly leastBytes: number;
+  /** Flags that lower the bytes, with their values. */
+  readonly lowering: string;
+}
+
 /**
  * Bytes that the pool of these bounds reserves, and the flags that lower them.
  * @throws with one line, when it would need more than one memory can have
  */
-export function needOfPool(bounds: PickerOptions['bounds']): { readonly poolBytes: number; readonly lowering: string } {
+export function needOfPool(bounds: PickerOptions['bounds']): ReservedByPools {
   const module = loadCoreModule();
   const { poolBytes } = needOf(sizesOf({ bounds, replica: undefined }), module, bounds);
-  return { poolBytes, lowering: lowering(bounds, module) };
+  const leastBytes = bytesOf({ ...bounds, ...LEAST }, module);
+  return { poolBytes, leastBytes, lowering: lowering(bounds, module) };
 }
 
 function createMemory(
@@ -126,15 +136,20 @@ function refusedText(bytes: number, remedy: string): string {
   );
 }
 
+/** The least of each bound that decides the size of a pool. */
+const LEAST = { indexBlocks: 1, maxStreams: 1, maxEndpoints: 1, decisions: 0 };
+
 /** The flags that lower the memory of a pool, with their values: first the one without which it would be smallest. */
 function lowering(bounds: PickerOptions['bounds'], module: WebAssembly.Module): string {
   const { indexBlocks, maxEndpoints, maxStreams, decisions, shards } = bounds;
-  const flags = [
-    { text: `--index-blocks (${indexBlocks}; indexBlocks of a pool of --pools)`, least: { indexBlocks: 1 } },
-    { text: `--max-streams (${maxStreams})`, least: { maxStreams: 1 } },
-    { text: `--max-endpoints (${maxEndpoints})`, least: { maxEndpoints: 1 } },
-    { text: `--decision-log-size (${decisions})`, least: { decisions: 0 } },
-  ].map(({ text, least }) => ({ text, bytes: bytesOf({ ...bounds, ...least }, module) }));
+  const flags = (
+    [
+      { text: `--index-blocks (${indexBlocks}; indexBlocks of a pool of --pools)`, bound: 'indexBlocks' },
+      { text: `--max-streams (${maxStreams})`, bound: 'maxStreams' },
+      { text: `--max-endpoints (${maxEndpoints}; maxEndpoints of a pool of --pools)`, bound: 'maxEndpoints' },
+      { text: `--decision-log-size (${decisions})`, bound: 'decisions' },
+    ] as const
+  ).map(({ text, bound }) => ({ text, bytes: bytesOf({ ...bounds, [bound]: LEAST[bound] }, module) }));
   const named = flags.sort((a, b) => a.bytes - b.bytes).map(({ text }) => text);
   return `lower ${named.join(', ')}${shards > 1 ? ` or --shards (${shards})` : ''}`;
 }

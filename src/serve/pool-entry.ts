@@ -3,8 +3,17 @@ import { ConfigurationDocument } from '../config/document.js';
 import { ConfigurationError } from '../config/error.js';
 import { type LoadedConfiguration, type LoadOptions, readDocument } from '../config/load.js';
 import type { PoolEntry } from '../config/pools-file.js';
+import type { Bounds } from '../contract/bounds.js';
 import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js';
 import { selectedLabels } from './flag-values.js';
+
+/**
+ * Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large
+ * GPUs).
+ */
+const CHARGES_PER_ENDPOINT = 64;
+const CHARGES_MIN = 1_024;
+const CHARGES_MAX = 16_384;
 
 /** The paths of an entry of a pools file, from the folder of that file. */
 export interface EntryFiles {
@@ -70,4 +79,10 @@ export function sourceError(
       'dataLayer.discovery ' +
       'of the configuration',
   );
+}
+
+/** The bounds of the process, with those of an entry in their place. */
+export function entryBounds(bounds: Bounds, { maxEndpoints, indexBlocks }: PoolEntry): Bounds {
+  const maxCharges = Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * maxEndpoints));
+  return { ...bounds, maxEndpoints, indexBlocks, maxCharges };
 }

@@ -8,16 +8,8 @@ import type { EndpointSource } from '../pool/discovery/kubernetes/kubernetes.js'
 import { candidateOf } from './candidate.js';
 import type { ServeFlags } from './flags.js';
 import { createCluster } from './kubernetes-cluster.js';
-import { entryDocument, entryFiles, entryLoad, entrySource, sourceError } from './pool-entry.js';
+import { entryBounds, entryDocument, entryFiles, entryLoad, entrySource, sourceError } from './pool-entry.js';
 import { replicaSettings } from './replica-settings.js';
-
-/**
- * Charges for each endpoint slot: more requests than an engine runs at once (vLLM's default is 256 of them on large
- * GPUs).
- */
-const CHARGES_PER_ENDPOINT = 64;
-const CHARGES_MIN = 1_024;
-const CHARGES_MAX = 16_384;
 
 /** Settings of the process for each of its pools. */
 export interface PoolBase {
@@ -78,12 +70,7 @@ async function poolOptions(base: PoolBase, entry: PoolEntry, place: string): Pro
     hasOwnPool: true,
     pools: undefined,
     listen: { ...process.listen, socket: undefined },
-    bounds: {
-      ...process.bounds,
-      maxEndpoints: entry.maxEndpoints,
-      indexBlocks: entry.indexBlocks,
-      maxCharges: Math.min(CHARGES_MAX, Math.max(CHARGES_MIN, CHARGES_PER_ENDPOINT * entry.maxEndpoints)),
-    },
+    bounds: entryBounds(process.bounds, entry),
     decide: { ...process.decide, shadowEvery: candidate === undefined ? 0 : flags.candidateEvery },
     observe: {
       ...process.observe,

@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { needOfPool } from '../../dist/src/picker/pool-memory.js';
 import { checkAddressSpace } from '../../dist/src/serve/address-space.js';
@@ -61,6 +64,25 @@ describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be h
     expect(needOfPool({ ...BOUNDS, shards: 4 }).lowering).toMatch(/ or --shards \(4\)$/);
   });
 
+  it('a picker whose further pools do not fit names their number, their sum and the largest, and ends with 1', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'pointsman-pools-'));
+    cleanups.push(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'pools.yaml');
+    const pools = Array.from({ length: 12 }, (_, index) => ({ name: `p${index}`, endpointsFile: 'none.yaml' }));
+    await writeFile(file, JSON.stringify({ pools: [...pools, { ...pools[0], name: 'large', maxEndpoints: 2_048 }] }));
+    const { code, stderr } = await endUnder(4_000, [`--pools=${file}`]);
+    expect(stderr).toMatch(
+      /^pointsman: --shards=1 reserves .* the pools of --pools \(13\) \d{4} MiB \(the largest, large, \d+ MiB with maxEndpoints 2048 and indexBlocks 262144\) and the rest/m,
+    );
+    expect(stderr).toMatch(/: lower --max-streams \(10000\), .*, serve fewer pools, or raise the limit to \d{4,5} MiB/);
+    expect(code).toBe(1);
+    // What the message asks for is enough: the start goes on, to the file of endpoints that does not exist.
+    const enough = Number(/raise the limit to (\d+) MiB/.exec(stderr)![1]) + 1;
+    const fitting = await endUnder(enough, [`--pools=${file}`]);
+    expect(fitting.stderr).not.toContain('address space');
+    expect(fitting.stderr).toContain('none.yaml');
+  });
+
   it('a picker whose threads do not fit into its address space names --shards, and ends with 1', async () => {
     const { code, stderr } = await endUnder(4_000, ['--shards=16']);
     expect(stderr).toMatch(
@@ -72,7 +94,12 @@ describe.skipIf(process.platform !== 'linux')('a picker whose memory cannot be h
 
   it('a start fits into an address space that has room for its threads, its pool and the rest', () => {
     const space = { limit: 4_000 * MIB_BYTES, used: 1_200 * MIB_BYTES };
-    const pool = { poolBytes: 700 * MIB_BYTES, lowering: 'lower --max-streams (10000)' };
+    const pool = {
+      poolBytes: 700 * MIB_BYTES,
+      leastBytes: 8 * MIB_BYTES,
+      lowering: 'lower --max-streams (10000)',
+      further: [],
+    };
     expect(() => checkAddressSpace({ ...pool, shards: 3 }, space)).not.toThrow();
     expect(() => checkAddressSpace({ ...pool, shards: 4 }, space)).toThrow(
       'left: lower --max-streams (10000), or raise the limit to 4588 MiB and more',
