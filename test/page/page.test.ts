@@ -377,6 +377,30 @@ describe.skipIf(skipReason !== '')(`the page in Chromium${skipReason}`, () => {
     expect(await page.evaluate(`${table}.scrollWidth - ${table}.clientWidth`)).toBe(0);
   });
 
+  it('a screen of 360 px keeps the first token of a decision apart from its result', async () => {
+    const { client, url } = await serve(1);
+    await answered(client, 'on-a-phone');
+    await answered(client, 'refused-on-a-phone', '503');
+    const page = await open(url, 360);
+    await page.locator('[aria-label="Why request refused-on-a-phone went there"]').waitFor();
+    const gaps = await page.evaluate<number[]>(
+      `[...document.querySelectorAll('#decisions-body tr')].map((row) => {
+        const shown = [...row.cells].filter((cell) => cell.offsetWidth > 0);
+        const [, , firstToken, result] = shown.map((cell) => {
+          const text = document.createRange();
+          text.selectNodeContents(cell);
+          return text.getBoundingClientRect();
+        });
+        return result.left - firstToken.right;
+      })`,
+    );
+    expect(gaps.length).toBe(3);
+    // Half the width of a letter and more.
+    for (const gap of gaps) expect(gap).toBeGreaterThan(5);
+    const table = 'document.querySelector("#decisions-body .scroll")';
+    expect(await page.evaluate(`${table}.scrollWidth - ${table}.clientWidth`)).toBe(0);
+  });
+
   it('the focus stays on its control while rows come', async () => {
     const { client, url } = await serve(1);
     await answered(client, 'first');
