@@ -22,7 +22,7 @@ export interface ScorerUse {
   readonly decisions: number;
   /** Number of these in which its scores differed. */
   readonly apart: number;
-  /** Number of these in which another endpoint scores highest without it. */
+  /** Number of these in which another endpoint scores as high as the pick, or higher, without it. */
   readonly decided: number;
 }
 

@@ -571,9 +571,16 @@ describe('the use of scorers', () => {
   }
 
   it('a scorer decides when the pick does not score highest without it', () => {
-    expect(useIn(decision([1, 0.2], [0, 0.5]), decision([0.5, 0.9], [0.5, 0.1]))).toEqual([
-      { scorer: 's0', decisions: 2, apart: 1, decided: 1 },
+    expect(useIn(decision([1, 0.2], [0, 0.5]), decision([0.5, 0.9], [0.4, 0.1]))).toEqual([
+      { scorer: 's0', decisions: 2, apart: 2, decided: 1 },
       { scorer: 's1', decisions: 2, apart: 2, decided: 0 },
+    ]);
+  });
+
+  it('a scorer decides when it lifts the pick out of a tie, and does not within one', () => {
+    expect(useIn(decision([0.5, 0.9], [0.5, 0.1]), decision([0.5, 0.9], [0.5, 0.9]))).toEqual([
+      { scorer: 's0', decisions: 2, apart: 0, decided: 0 },
+      { scorer: 's1', decisions: 2, apart: 1, decided: 1 },
     ]);
   });
 

@@ -10,7 +10,7 @@ export interface CandidateScores {
   }[];
 }
 
-/** Counts for each scorer the decisions with different scores, and those whose pick it changed. */
+/** Counts for each scorer the decisions with different scores, and those in which the pick depends on it. */
 export class ScorerUses {
   readonly #uses = new Map<string, { decisions: number; apart: number; decided: number }>();
 
@@ -32,13 +32,24 @@ export class ScorerUses {
   }
 }
 
-/** Whether the pick is among the highest scores without a scorer. */
+/**
+ * Whether the pick is as good without a scorer: no candidate scores higher then, and none that scored lower has come
+ * level, as a tie goes to another one by load or by lot.
+ */
 function staysBest({ scorers, candidates }: CandidateScores, without: number): boolean {
-  const sums = candidates.map(({ scores }) =>
-    scorers.reduce((sum, { weight }, index) => sum + (index === without ? 0 : weight * (scores[index] ?? 0)), 0),
-  );
   const picked = candidates.findIndex((each) => each.picked);
-  return picked < 0 || sums[picked]! >= Math.max(...sums) - ROUNDING;
+  if (picked < 0) return true;
+  const sums = candidates.map(({ scores }) => sumOf(scorers, scores));
+  const rests = candidates.map(({ scores }) => sumOf(scorers, scores, without));
+  return rests.every((rest, index) => {
+    if (rest > rests[picked]! + ROUNDING) return false;
+    return rest < rests[picked]! - ROUNDING || sums[index]! >= sums[picked]! - ROUNDING;
+  });
+}
+
+/** Weighted sum of a candidate's scores, leaving out one scorer. */
+function sumOf(scorers: CandidateScores['scorers'], scores: readonly (number | undefined)[], without?: number): number {
+  return scorers.reduce((sum, { weight }, index) => sum + (index === without ? 0 : weight * (scores[index] ?? 0)), 0);
 }
 
 /** Scores are kept as 32-bit floats. */
