@@ -187,13 +187,14 @@ describe('certificates of clients', () => {
   it('certificates of clients that are refused are counted, with one line that says what is wrong', async () => {
     const { flags, channel, stranger, without } = await withClientCertificates();
     const serve = await start(...flags);
-    for (const refusedChannel of [await stranger(), without()]) {
-      expect(await answered(serve.grpcPort, refusedChannel)).toBe(0);
-    }
-    await eventually('both are counted', async () => (await refused(serve, 'client_certificate'))! >= 2);
+    expect(await answered(serve.grpcPort, await stranger())).toBe(0);
+    await eventually('a foreign one is counted', async () => (await refused(serve, 'client_certificate'))! >= 1);
+    const before = (await refused(serve, 'client_certificate'))!;
+    expect(await answered(serve.grpcPort, without())).toBe(0);
+    await eventually('a missing one is counted', async () => (await refused(serve, 'client_certificate'))! > before);
     const found = lines(serve, 'certificates of clients were refused');
     expect(found).toHaveLength(1);
-    expect(found[0]).toMatch(/"error":"(DEPTH_ZERO_SELF_SIGNED_CERT|.*certificate.*)"/);
+    expect(found[0]).toMatch(/"peer":"[^"]*127\.0\.0\.1","error":"DEPTH_ZERO_SELF_SIGNED_CERT"/);
     expect(await answered(serve.grpcPort, channel())).toBeGreaterThan(0);
     expect(await refused(serve, 'handshake_failed')).toBe(0);
   });

@@ -44,6 +44,11 @@ export class Handshakes {
   readonly #begin: (socket: Socket) => void;
   /** Time of the accept of connections without a finished handshake, oldest first. */
   readonly #unfinished = new Map<Socket, number>();
+  /**
+   * Address of connections whose handshake has begun and whose end is not noted: one that Node destroys for its
+   * certificate has closed when that is told.
+   */
+  readonly #begun = new WeakMap<Socket, string | undefined>();
   #established = 0;
   #sweeps: NodeJS.Timeout | undefined;
 
@@ -90,14 +95,17 @@ export class Handshakes {
     const first = socket.read(1) as Buffer | null;
     if (first === null || socket.destroyed) return;
     socket.unshift(first);
-    if (first[0] === HANDSHAKE_RECORD) this.#begin(socket);
-    else if (isText(first[0]!)) this.#refuse(socket, 'plain_text');
+    if (first[0] === HANDSHAKE_RECORD) {
+      this.#begun.set(socket, socket.remoteAddress);
+      this.#begin(socket);
+    } else if (isText(first[0]!)) this.#refuse(socket, 'plain_text');
     else this.#refuse(socket, 'handshake_failed', 'the first byte is none of TLS');
   }
 
   #finish(secure: TLSSocket): void {
     const socket = this.#under(secure);
     if (socket === undefined) return;
+    this.#begun.delete(socket);
     const { connectionsMax, refusals, makeRoom } = this.#options;
     this.#unfinished.delete(socket);
     if (this.#established >= connectionsMax && !makeRoom?.(secure)) {
@@ -110,7 +118,7 @@ export class Handshakes {
   }
 
   #fail(error: NodeJS.ErrnoException, secure: TLSSocket): void {
-    const socket = this.#under(secure);
+    const socket = this.#under(secure) ?? this.#closedUnder(secure);
     if (socket === undefined) return;
     const certificate = certificateProblem(error, secure);
     if (certificate !== undefined) this.#refuse(socket, 'client_certificate', certificate);
@@ -129,9 +137,17 @@ export class Handshakes {
     return undefined;
   }
 
+  /** As `#under`, of a connection that has closed. */
+  #closedUnder(secure: TLSSocket): Socket | undefined {
+    const parent = (secure as TlsSocketParts)._parent;
+    return parent && this.#begun.has(parent) ? parent : undefined;
+  }
+
   #refuse(socket: Socket, reason: Refusal, error?: string): void {
+    const address = socket.remoteAddress ?? this.#begun.get(socket);
     this.#unfinished.delete(socket);
-    this.#options.refusals?.note(reason, { address: socket.remoteAddress, error });
+    this.#begun.delete(socket);
+    this.#options.refusals?.note(reason, { address, error });
     socket.destroy();
   }
 
