@@ -80,7 +80,11 @@ function lintCommand(): Command {
       '--endpoints <file>',
       "try a request over these endpoints (not with --pools); the configuration's own file when absent",
     )
-    .option('--kubernetes', 'check the rights and the pool in a cluster, as pointsman preflight does')
+    .option(
+      '--kubernetes',
+      'check the rights and the pool in a cluster, as pointsman preflight does; <file> must be left out then ' +
+        '(--config-file)',
+    )
     .option('--pools <file>', 'a pools file and the configurations of its pools; <file> must be left out then')
     .option('--envoy <file>', 'settings of an Envoy configuration that limit the picker; <file> may be left out then')
     .option('--json', 'print one JSON document', false)
