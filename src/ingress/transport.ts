@@ -139,8 +139,8 @@ export interface HealthSource {
 export interface Transport {
   /** Open streams of all connections, as they count against the bounds of the connections. */
   readonly streams: number;
-  /** Grows with each turn of the event loop in which something comes. */
-  readonly turns: number;
+  /** Grows with each stream of ext_proc that a client opens, and not with the set-up of a connection or a PING. */
+  readonly opened: number;
   /** TLS connections whose handshake has not ended. */
   readonly handshakes: number;
   /** Rejects when the port cannot be bound. Resolves to the bound port. */

@@ -214,6 +214,29 @@ describe.each(NAMES)('the %s transport', (given) => {
     session.destroy();
   });
 
+  it('the transport counts the streams that were opened, also of connections that have ended, and no set-up', async () => {
+    const { port, transport } = await serve(new FakeShard().opener);
+    const session = connectHttp2(`http://127.0.0.1:${port}`);
+    cleanups.push(() => session.destroy());
+    await once(session, 'remoteSettings');
+    await new Promise((resolve) => session.ping(resolve));
+    expect(transport.opened).toBe(0);
+    for (const count of [1, 2]) {
+      const client = dial(port);
+      const call = client.process();
+      const collected = collect(call);
+      call.write(requestHeaders({ ':path': '/v1/completions' }));
+      call.end();
+      await collected;
+      client.close();
+      expect(transport.opened).toBe(count);
+    }
+    const last = connectHttp2(`http://127.0.0.1:${port}`);
+    await once(last, 'remoteSettings');
+    last.destroy();
+    expect(transport.opened).toBe(2);
+  });
+
   it('the transport fails a stream with its code and text', async () => {
     const { port } = await serve(new FakeShard().opener);
     const call = dial(port).process();

@@ -1,9 +1,11 @@
+import { connect } from 'node:http2';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { cachedDataVersionTag } from 'node:v8';
 import { afterEach, describe, expect, it } from 'vitest';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { eventually } from '../tools/gateway/client.ts';
-import { askAndEnd, metric, overConnection, runToEnd, Setting, startPicker, startServe } from './serving.ts';
+import { ask, askAndEnd, metric, overConnection, runToEnd, Setting, startPicker, startServe } from './serving.ts';
 
 const ENDPOINTS = [{ name: 'server', port: 20_000 }];
 const TRACES = [
@@ -98,6 +100,33 @@ describe('--warm-up', () => {
     const without = await decisions('0s');
     expect(new Set(without).size).toBe(4);
     expect(await decisions('300ms')).toEqual(without);
+  });
+
+  it('a client that has set its connection up and sends PING does not hold --idle-warm-up up', async () => {
+    const { flags } = await setting();
+    const serve = await startServe([...flags, '--idle-warm-up=100ms']);
+    cleanups.push(() => serve.kill());
+    const client = connect(`http://127.0.0.1:${serve.grpcPort}`).on('error', () => undefined);
+    const words = setInterval(() => client.ping(() => undefined), 20);
+    cleanups.push(() => client.destroy());
+    cleanups.push(() => clearInterval(words));
+    const line = () => /.*has compiled its code.*/.exec(serve.log())?.[0];
+    await eventually('it has rehearsed', () => line() !== undefined);
+    expect((JSON.parse(line()!) as { ms: number }).ms).toBeGreaterThanOrEqual(100);
+  });
+
+  it('a request that is open holds --idle-warm-up up, which ends when the request has ended', async () => {
+    const { flags } = await setting();
+    const serve = await startServe([...flags, '--idle-warm-up=1s']);
+    cleanups.push(() => serve.kill());
+    const hasRehearsed = () => serve.log().includes('has compiled its code');
+    await overConnection(serve.grpcPort, async (client) => {
+      const call = ask(client, 'hello');
+      await pause(2_500);
+      expect(hasRehearsed()).toBe(false);
+      call.end();
+      await eventually('it has rehearsed', hasRehearsed);
+    });
   });
 
   it('--idle-warm-up is left out with a hook plugin, and the log says so', async () => {

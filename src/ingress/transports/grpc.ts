@@ -137,8 +137,7 @@ export class GrpcTransport implements Transport {
   #server: GrpcServer | undefined;
   #streams = 0;
   #whenIdle: (() => void) | undefined;
-  /** Calls so far: `grpc-js` tells of no bytes. */
-  turns = 0;
+  opened = 0;
 
   get streams(): number {
     return this.#streams;
@@ -152,7 +151,7 @@ export class GrpcTransport implements Transport {
     const server = new GrpcServer(options);
     const handler = (call: ProcessCall): void => {
       this.#streams++;
-      this.turns++;
+      this.opened++;
       serve(call, open, options.stallMs, () => this.#streamClosed());
     };
     server.register(PROCESS_PATH, handler, 'bidi');

@@ -1,14 +1,14 @@
 import type { HealthState } from '../../operations/health.js';
 import type { Part } from '../part.js';
 
-/** Time behind the first readiness: requests that waited for it come first. */
-const PAUSE_MS = 100;
-
-/** Has the shards compile their code once, some time after the process has first been ready (`--idle-warm-up`). */
+/**
+ * Has the shards compile their code once, when the process has first been ready (`--idle-warm-up`). Requests that come
+ * then go first: the shards give way to them.
+ */
 export class IdleWarmUp implements Part {
   readonly #health: Pick<HealthState, 'ready' | 'watch'>;
   readonly #rehearse: () => void;
-  #timer: NodeJS.Timeout | undefined;
+  #turn: NodeJS.Immediate | undefined;
   #unwatch: (() => void) | undefined;
 
   /** @param rehearse sends the shards their rehearsal */
@@ -30,13 +30,13 @@ export class IdleWarmUp implements Part {
   stop(): void {
     this.#unwatch?.();
     this.#unwatch = undefined;
-    clearTimeout(this.#timer);
+    clearImmediate(this.#turn);
   }
 
   #look(): void {
-    if (!this.#health.ready || this.#timer !== undefined) return;
+    if (!this.#health.ready || this.#turn !== undefined) return;
     this.#unwatch?.();
     this.#unwatch = undefined;
-    this.#timer = setTimeout(this.#rehearse, PAUSE_MS).unref();
+    this.#turn = setImmediate(this.#rehearse);
   }
 }

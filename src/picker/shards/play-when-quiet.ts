@@ -1,7 +1,7 @@
 /** Part of a turn of the event loop in which pieces are played. */
 const SLICE_MS = 2;
 
-/** What comes to a shard: `busy` = streams are open; a number that grows with each turn in which something came. */
+/** What comes to a shard: `busy` = streams are open; a number that grows with each stream that is opened. */
 export type Traffic = number | 'busy' | 'ended';
 
 /** Bounds of a play, and the thread on which it runs; times in milliseconds. */
@@ -12,7 +12,7 @@ export interface QuietPlay {
   pause(ms: number): Promise<void>;
   /** Bound on the time that pieces take of the thread. */
   readonly timeMs: number;
-  /** Time without traffic after which the play begins. */
+  /** Time without traffic after which the play begins anew. */
   readonly quietMs: number;
   /** Time after which it is given up. */
   readonly giveUpMs: number;
@@ -25,17 +25,19 @@ export interface Played {
 }
 
 /**
- * Plays pieces in slices of 2 ms while there is no traffic. Traffic ends what is under way; after `quietMs` without any
- * the play begins anew.
+ * Plays pieces in slices of 2 ms while there is no traffic, from the next turn of the event loop on. Traffic ends what
+ * is under way; after `quietMs` without any the play begins anew.
  * @param make begins the play; its `return()` ends what is under way
  */
 export async function playWhenQuiet(make: () => Iterator<void>, play: QuietPlay): Promise<Played> {
   const giveUpAt = play.now() + play.giveUpMs;
   let played: Played = { pieces: 0, usedMs: 0 };
+  let waitMs = 0;
   while (played.usedMs < play.timeMs && play.now() < giveUpAt) {
     const before = play.traffic();
     if (before === 'ended') break;
-    await play.pause(play.quietMs);
+    await play.pause(waitMs);
+    waitMs = play.quietMs;
     if (before !== 'busy' && play.traffic() === before) played = await playUntilTraffic(make(), before, play, played);
   }
   return played;

@@ -177,12 +177,12 @@ class Shard {
     };
   }
 
-  /** What comes at present: a rehearsal gives way to it. */
+  /** Streams that come at present: a rehearsal gives way to them. What sets a connection up or keeps it is none. */
   readonly #traffic = (): Traffic => {
     if (this.#isEnding) return 'ended';
     const transports = this.#transports;
     if (transports.some(({ streams }) => streams > 0)) return 'busy';
-    return transports.reduce((sum, { turns }) => sum + turns, 0);
+    return transports.reduce((sum, { opened }) => sum + opened, 0);
   };
 
   get #transports(): readonly Transport[] {

@@ -25,8 +25,6 @@ export class ArrivalClock {
   #firstAt = 0;
   #idleMs = 0;
   #earliest = 0;
-  /** Turns of the event loop so far in which sockets were read. */
-  turns = 0;
 
   constructor(options = THREAD) {
     this.#options = options;
@@ -39,7 +37,6 @@ export class ArrivalClock {
   read(now: number): number {
     if (this.#open) return this.#earliest;
     this.#open = true;
-    this.turns++;
     this.#options.defer(this.#close);
     const idle = this.#options.idleMs();
     this.#earliest = idle - this.#idleMs > IDLE_MS_MIN ? now : this.#firstAt;

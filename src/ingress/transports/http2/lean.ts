@@ -41,8 +41,8 @@ export class LeanTransport implements Transport {
     return this.#server?.streams ?? 0;
   }
 
-  get turns(): number {
-    return this.#server?.turns ?? 0;
+  get opened(): number {
+    return this.#server?.opened ?? 0;
   }
 
   get handshakes(): number {

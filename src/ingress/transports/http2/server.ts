@@ -31,6 +31,8 @@ export class Http2Server {
   readonly #shares: ClientShares;
   readonly #isVerified: boolean;
   readonly #connections = new Set<Http2Connection>();
+  /** Streams of connections that have ended. */
+  #openedBefore = 0;
   readonly #sockets = new Set<Socket>();
   /** Sockets without a first byte, and the times at which they were accepted. */
   readonly #silent = new Map<Socket, number>();
@@ -62,9 +64,11 @@ export class Http2Server {
     return sum;
   }
 
-  /** Turns of the event loop so far in which its sockets were read. */
-  get turns(): number {
-    return this.#arrivals.turns;
+  /** Streams so far, of connections that have ended, too. */
+  get opened(): number {
+    let sum = this.#openedBefore;
+    for (const connection of this.#connections) sum += connection.opened;
+    return sum;
   }
 
   /** TLS connections whose handshake has not ended. */
@@ -155,7 +159,7 @@ export class Http2Server {
       this.#silent.delete(socket);
       this.#endWaiting(socket);
       this.#sockets.delete(socket);
-      if (connection !== undefined) this.#connections.delete(connection);
+      if (connection !== undefined) this.#leave(connection);
       if (this.#connections.size === 0) this.#ended?.();
     });
     const begin = (): Http2Connection => {
@@ -230,8 +234,12 @@ export class Http2Server {
   }
 
   #endFor(connection: Http2Connection | WaitingConnection): void {
-    if (connection instanceof Http2Connection) this.#connections.delete(connection);
+    if (connection instanceof Http2Connection) this.#leave(connection);
     connection.destroy();
+  }
+
+  #leave(connection: Http2Connection): void {
+    if (this.#connections.delete(connection)) this.#openedBefore += connection.opened;
   }
 
   /** Ends all sockets that have no connection. */
