@@ -95,6 +95,7 @@ function ticks(endpoints: number, rate: number) {
         return perTick;
       },
     },
+    computed: () => ({ computed: 0, evicted: 0 }),
     coefficients: new CostTable(core),
     drive: () => {},
     overloaded: () => false,

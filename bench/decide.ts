@@ -47,6 +47,7 @@ const coefficients = {
   firstOutputTargetMs: 2000,
   perTokenTargetMs: 60,
   slots: 256,
+  evictionPrice: 1,
 };
 
 /** Another configuration, which decides in shadow (`--candidate-config`). */

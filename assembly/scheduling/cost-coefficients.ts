@@ -42,6 +42,8 @@ export class Coefficients {
   perTokenTarget: f32;
   /** Requests that every endpoint runs at once at least · control thread · commit lock. */
   slots: f32;
+  /** ε, tokens computed for a missed one, with those that it evicts · control thread · commit lock. */
+  evictionPrice: f32;
 }
 
 /** Bytes of the coefficients, which lie together. */
@@ -56,6 +58,7 @@ export const COEFFICIENT_OUTPUT: usize = offsetof<Coefficients>('output');
 export const COEFFICIENT_FIRST_OUTPUT_TARGET: usize = offsetof<Coefficients>('firstOutputTarget');
 export const COEFFICIENT_PER_TOKEN_TARGET: usize = offsetof<Coefficients>('perTokenTarget');
 export const COEFFICIENT_SLOTS: usize = offsetof<Coefficients>('slots');
+export const COEFFICIENT_EVICTION_PRICE: usize = offsetof<Coefficients>('evictionPrice');
 
 /** Coefficients that decisions use; read them under the commit lock. */
 export function coefficients(): Coefficients {
@@ -75,6 +78,7 @@ export function coefficientsInitialise(): void {
   given.firstOutputTarget = 2000;
   given.perTokenTarget = 60;
   given.slots = 256;
+  given.evictionPrice = 1;
 }
 
 export function coefficientsAddress(): usize {

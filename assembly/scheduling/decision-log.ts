@@ -40,7 +40,7 @@ import {
   THREAD,
 } from '../memory';
 import { isTime, isTruth } from '../preconditions';
-import { beginningLoss, LOSS_NONE, lossOf } from '../prefix/losses';
+import { beginningLoss, isEviction, LOSS_NONE, lossOf } from '../prefix/losses';
 import { forgetPlaces, placesOf } from '../prefix/match';
 import { answer, DECIDE_FURTHER, DECIDE_UNDECIDED, pickedSlot, request } from '../request-area';
 import { columnsBegin, columnsBeginRefusal, columnsBind, logColumns, takenUnit } from './decision-columns';
@@ -49,6 +49,7 @@ import {
   DECISION_HEAD_BYTES,
   DECISION_ID,
   DECISION_ID_BYTES,
+  DecisionLogHead,
   DecisionRecord,
   decisionLogHead,
   END_OPEN,
@@ -125,6 +126,26 @@ function lostBehind(best: u32): u32 {
   return noted != LOSS_NONE || best != 0 ? noted : beginningLoss();
 }
 
+/** Counts the tokens that the picked endpoint has to compute, and those of them that were evicted everywhere. */
+function countComputed(record: DecisionRecord): void {
+  if (answer().ticket == 0) return;
+  const head = changetype<usize>(decisionLogHead());
+  const behindPick = tokensBehind(record, record.matched);
+  add(head + offsetof<DecisionLogHead>('computed'), behindPick);
+  if (!isEviction(record.lost)) return;
+  add(head + offsetof<DecisionLogHead>('evicted'), min(behindPick, tokensBehind(record, record.bestMatched)));
+}
+
+/** Tokens of the prompt behind its first `blocks` blocks. */
+function tokensBehind(record: DecisionRecord, blocks: u32): u32 {
+  return record.promptTokens - min(record.promptTokens, blocks * record.blockTokens);
+}
+
+/** Adds to a count that only this thread writes. */
+function add(count: usize, tokens: u32): void {
+  atomic.store<u64>(count, load<u64>(count) + tokens);
+}
+
 /** Writes the fields that the shard fills later, and the request's id. */
 function recordRequest(record: DecisionRecord, number: u32): void {
   record.number = number;
@@ -185,6 +206,7 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   recordSession(record);
   recordBest(record, used);
   record.lost = lostBehind(record.bestMatched);
+  countComputed(record);
   recordRequest(record, number);
   answer().record = number + 1;
   // The count comes last: a reader takes only records that are whole.

@@ -12,6 +12,10 @@ export class DecisionLogHead {
   made: u32;
   /** Units of columns taken, wraps around; stored before they are written · its thread · none. */
   units: u32;
+  /** Tokens of prompts that picked endpoints have to compute · its thread · none. */
+  computed: u64;
+  /** Those of them that no endpoint held any more, because its room went to others · its thread · none. */
+  evicted: u64;
 }
 
 /** Head of this thread's part. */
@@ -287,6 +291,8 @@ export const DECISION_OPERATION_WEIGHT: usize = offsetof<LoggedOperation>('weigh
 export const DECISION_UNIT_BYTES: usize = 64;
 
 export const DECISION_LOG_UNITS: usize = offsetof<DecisionLogHead>('units');
+export const DECISION_LOG_COMPUTED: usize = offsetof<DecisionLogHead>('computed');
+export const DECISION_LOG_EVICTED: usize = offsetof<DecisionLogHead>('evicted');
 
 export const DECISION_ENDPOINT_SLOT: usize = offsetof<DecisionEndpoint>('slot');
 export const DECISION_ENDPOINT_REMOVED: usize = offsetof<DecisionEndpoint>('removed');

@@ -10,7 +10,8 @@
 //   K  = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
 //   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that
 //        any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
-//   σ  = 1/(1 - min(0.8, mean KV usage))^a, scarcity of memory · step = s (d + g (K + ΔK))
+//   σ  = 1/(1 - min(0.8, mean KV usage))^a + ε - 1, scarcity of memory · step = s (d + g (K + ΔK))
+//   ε  = tokens that are computed for a missed one, with those that it evicts and that return
 //   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
 //        C is unknown · x = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
 //   v  = 6 max(0, f - 0.7)² + (1 + W) x/2 clamp((own KV usage - 0.85)/0.1, 0, 1)
@@ -26,11 +27,12 @@
 // class. T and P' are the targets for the first output and per output token, the request's own if it has any; 130
 // tokens stand for the cost of one running request to a step besides its KV cache. ρ is no product with c: the learned
 // c holds queueing, and s c r reached its bound at half load. Scarce memory makes every miss dear by the mean KV usage
-// of the candidates, alike on fast and slow ones: a copy of a prompt takes the same memory everywhere, and σ - 1 goes
-// with the pool's c. An endpoint's own memory counts in v, in units of O step: the time after which a running request
-// frees its blocks. A request that finds none waits for it behind W others; one that takes the last preempts another.
-// A wait behind prefill counts twice, the own one (2 c q) and that of others (2 λ b): an endpoint whose outputs end
-// together looks cheap, and requests that gather there are the slowest first outputs of the pool.
+// of the candidates, and by the odds that what it evicts returns (ε, learned), alike on fast and slow ones: a copy of a
+// prompt takes the same memory everywhere, and σ - 1 goes with the pool's c. An endpoint's own memory counts in v, in
+// units of O step: the time after which a running request frees its blocks. A request that finds none waits for it
+// behind W others; one that takes the last preempts another. A wait behind prefill counts twice, the own one (2 c q)
+// and that of others (2 λ b): an endpoint whose outputs end together looks cheap, and requests that gather there are
+// the slowest first outputs of the pool.
 // 2, 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneSum } from '../columns/lanes';
@@ -175,7 +177,7 @@ function costs(used: u32, sampled: bool): void {
   const added = f32x4.splat((promptTokens() + perRequest) / KV_TOKENS);
   const now = f64x2.splat(request().now);
   lookAtPool(used);
-  const scarce = f32x4.mul(poolPrefill, f32x4.sub(scarcity(meanUsage), one));
+  const scarce = f32x4.mul(poolPrefill, scarcity(meanUsage, coefficients().evictionPrice));
   const perPeak = f32x4.splat(peakRate > 0 ? <f32>1 / peakRate : 0);
   for (let at: usize = 0, end = slotOffset(used); at < end; at += 16) {
     const known = v128.load(columnAddress(COLUMN_KNOWN) + at);

@@ -16,10 +16,16 @@ export const MEMORY_FULL_FROM: f32 = 0.85;
 const FULL_WIDTH: f32 = 0.1;
 const AHEAD_PRICE: f32 = 0.5;
 
-/** Factor on the price of a miss, 1/(1 - min(0.8, usage))^a, by the mean KV usage of the candidates. */
-export function scarcity(usage: f32): v128 {
+/**
+ * Price of a miss beside its own prefill, in prefills: 1/(1 - min(0.8, usage))^a - 1 by the mean KV usage of the
+ * candidates, and what is computed again of the idle prompts that it evicts.
+ * @param evictionPrice tokens that are computed for a missed one, with those that it evicts
+ */
+export function scarcity(usage: f32, evictionPrice: f32): v128 {
   const exponent = <f32>1 + min<f32>(max<f32>((usage - RAMP_FROM) / RAMP_WIDTH, 0), 1);
-  return power(f32x4.splat(<f32>1 - min<f32>(KV_MAX, max<f32>(usage, 0))), -exponent);
+  const byUsage = power(f32x4.splat(<f32>1 - min<f32>(KV_MAX, max<f32>(usage, 0))), -exponent);
+  const others = max<f32>(evictionPrice, 1) - 1;
+  return f32x4.add(byUsage, f32x4.splat(others - 1));
 }
 
 /**

@@ -7,11 +7,13 @@ import {
   type HardwareCoefficients,
   type TermShares,
 } from '../core/coefficients.js';
+import type { ComputedTokens } from '../core/decision-log.js';
 import type { SampleReader } from '../core/sample-reader.js';
 import type { TrainingSample } from '../core/training-sample.js';
 import type { Measure } from './arm-comparison.js';
 import type { Arm, Estimate } from './comparison.js';
 import { CostModel, type Fit, type LearnedClass } from './cost-model.js';
+import { EvictionPrice } from './eviction-price.js';
 import { type ArmRecord, Guard, type GuardState, type Transition } from './guard.js';
 import type { Evidence } from './guard-rules.js';
 import type { GuardNews, PeerGuards } from './peer-guards.js';
@@ -36,6 +38,8 @@ export interface AdapterOptions {
   readonly settings: AdaptationSettings;
   readonly samples: Pick<SampleReader, 'drain' | 'lost'>;
   readonly coefficients: Pick<CostTable, 'write' | 'writeEndpoint' | 'shares' | 'projection'>;
+  /** Tokens that endpoints were given to compute so far. */
+  readonly computed: () => ComputedTokens;
   /** Configured weights of the scorers that a projection moves; with `drive: weights` only. */
   readonly projected?: readonly number[] | undefined;
   /** Names of the rules, the configured one first; with `drive: rules` only. */
@@ -83,6 +87,8 @@ export interface AdapterReport {
   readonly goodputGap: Estimate | undefined;
   readonly fit: Fit;
   readonly alarms: number;
+  /** Share of the computed tokens that had been evicted: the odds that what a prompt evicts is wanted again. */
+  readonly returnOdds: number;
   readonly coefficients: Coefficients;
   /** Coefficients of each hardware class; empty in a pool of one class. */
   readonly classes: readonly LearnedClass[];
@@ -133,6 +139,7 @@ export class Adapter {
   readonly #options: AdapterOptions;
   readonly #guard: Guard;
   readonly model: CostModel;
+  readonly #evictions = new EvictionPrice();
   readonly #durations = new Window(TIMES);
   readonly #firstOutputs = new Window(TIMES);
   readonly #learn: (sample: TrainingSample) => void;
@@ -250,7 +257,8 @@ export class Adapter {
       goodputGap: guard.goodputGap,
       fit: this.model.fit,
       alarms: this.model.alarms,
-      coefficients: this.model.coefficients,
+      returnOdds: this.#evictions.odds,
+      coefficients: this.#coefficients,
       classes: this.model.classes,
       tierPrices: this.#options.tiers === undefined ? undefined : this.model.tiers.prices,
       shares: this.#shares,
@@ -377,10 +385,15 @@ export class Adapter {
     };
   }
 
+  get #coefficients(): Coefficients {
+    return { ...this.model.coefficients, evictionPrice: this.#evictions.price };
+  }
+
   /** A write that meets the lock of a dead thread is repeated at the next tick. */
   #write(): void {
     const { coefficients, tiers } = this.#options;
-    const current = this.model.coefficients;
+    this.#evictions.note(this.#options.computed(), this.#nowMs);
+    const current = this.#coefficients;
     if (isSound(current)) coefficients.write(current);
     for (const [slot, { generation, reliability }] of this.model.endpoints) {
       const { speed, own } = this.model.costsOf(slot);

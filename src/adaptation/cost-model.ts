@@ -169,6 +169,7 @@ export class CostModel {
     };
   }
 
+  /** Without a price of evictions, of which the model knows nothing. */
   get coefficients(): Coefficients {
     const { missPrice, firstOutputTargetMs, perTokenTargetMs, slots } = this.#settings;
     return {
@@ -178,6 +179,7 @@ export class CostModel {
       firstOutputTargetMs,
       perTokenTargetMs,
       slots,
+      evictionPrice: 1,
     };
   }
 

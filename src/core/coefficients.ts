@@ -22,6 +22,8 @@ export interface Coefficients {
   readonly perTokenTargetMs: number;
   /** Minimum of the requests that every endpoint runs at once. */
   readonly slots: number;
+  /** Tokens that are computed for a missed one, with those that it evicts and that return; 1 = none do. */
+  readonly evictionPrice: number;
 }
 
 /** The coefficients that depend on an endpoint's hardware. */
@@ -84,6 +86,7 @@ export class CostTable {
     put(CORE.COEFFICIENT_FIRST_OUTPUT_TARGET, given.firstOutputTargetMs);
     put(CORE.COEFFICIENT_PER_TOKEN_TARGET, given.perTokenTargetMs);
     put(CORE.COEFFICIENT_SLOTS, given.slots);
+    put(CORE.COEFFICIENT_EVICTION_PRICE, given.evictionPrice);
     return call.coefficientsWrite(at) === 0;
   }
 

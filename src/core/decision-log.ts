@@ -88,6 +88,13 @@ export interface LoggedShadow {
   readonly pickCost: number;
 }
 
+/** Tokens of prompts that endpoints were given to compute since the start of the pool. */
+export interface ComputedTokens {
+  readonly computed: number;
+  /** Those of them that some endpoint had held, and none any more because its room went to others. */
+  readonly evicted: number;
+}
+
 /**
  * Reads the decision logs of all threads, without a lock. Records that are overwritten while they are read are left
  * out.
@@ -184,6 +191,18 @@ export class DecisionLog {
     let made = 0;
     for (let thread = 0; thread < this.#threads; thread++) made += this.#made(thread);
     return made;
+  }
+
+  /** Tokens that endpoints were given to compute, over all threads that keep a log. */
+  get computedTokens(): ComputedTokens {
+    const words = new BigUint64Array(this.#core.memory.buffer);
+    const read = (at: number) => Number(Atomics.load(words, at / BigUint64Array.BYTES_PER_ELEMENT));
+    let [computed, evicted] = [0, 0];
+    for (let thread = 0; thread < this.#threads; thread++) {
+      computed += read(this.#ring(thread) + CORE.DECISION_LOG_COMPUTED);
+      evicted += read(this.#ring(thread) + CORE.DECISION_LOG_EVICTED);
+    }
+    return { computed, evicted };
   }
 
   #made(thread: number): number {

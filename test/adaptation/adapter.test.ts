@@ -29,6 +29,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     costs: [0, 0],
   };
   const state = { overloaded: false };
+  const tokens = { computed: 0, evicted: 0 };
   const tierPrices: TierPrices[] = [];
   const adapter = new Adapter({
     settings: { ...usual, ...settings },
@@ -40,6 +41,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
         return taken.length;
       },
     },
+    computed: () => ({ ...tokens }),
     coefficients: {
       write: (given) => written.push(given) > 0,
       writeEndpoint(slot, generation, speed, reliability, own) {
@@ -58,7 +60,7 @@ function adapting(settings: Partial<AdaptationSettings> = {}) {
     tiers: { prices: { host: 0.2, disk: 0.5, remote: 0.5 }, given: [], set: (prices) => tierPrices.push(prices) },
   });
   adapter.start(0);
-  return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state, tierPrices };
+  return { adapter, waiting, written, endpoints, drives, transitions, shares, sums, state, tokens, tierPrices };
 }
 
 type Adapting = ReturnType<typeof adapting>;
@@ -77,6 +79,22 @@ function live(all: Adapting, minutes: number, truth: (arm: Drive['arm']) => Worl
   }
   return end;
 }
+
+describe('the price of a miss', () => {
+  it('the price of a miss rises with the odds that what it evicts returns', () => {
+    const { adapter, tokens, written } = adapting();
+    tokens.computed = 8_000;
+    adapter.tick(1_000);
+    expect(written.at(-1)!.evictionPrice).toBe(1);
+    tokens.computed = 16_000;
+    tokens.evicted = 4_000;
+    adapter.tick(2_000);
+    const { returnOdds, coefficients } = adapter.report();
+    expect(returnOdds).toBeCloseTo(0.25, 2);
+    expect(coefficients.evictionPrice).toBeCloseTo(1 / (1 - returnOdds), 9);
+    expect(written.at(-1)).toEqual(coefficients);
+  });
+});
 
 describe('prices of tiers', () => {
   /** Prices that decide, after requests whose blocks in the host's memory take as long as their computation. */

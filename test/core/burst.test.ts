@@ -6,7 +6,7 @@ import { pickMax, scorer } from './pool.ts';
 
 const { prior, ...targets } = defaultAdaptation().model;
 /** What is assumed until something has been learned. */
-const assumed: Coefficients = { ...prior, ...targets };
+const assumed: Coefficients = { ...prior, ...targets, evictionPrice: 1 };
 const learned = { operations: [scorer('OP_SCORE_MARGINAL_COST'), pickMax], coefficients: assumed };
 const configured = {
   operations: [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), scorer('OP_SCORE_PREFIX', 3), pickMax],

@@ -15,6 +15,7 @@ const GIVEN: Coefficients = {
   firstOutputTargetMs: 8,
   perTokenTargetMs: 9,
   slots: 10,
+  evictionPrice: 11,
 };
 
 describe('the coefficients of the cost model', () => {
@@ -23,8 +24,8 @@ describe('the coefficients of the cost model', () => {
     control.bytes.fill(0xff, control.call.inputAddress() >>> 0, (control.call.inputAddress() >>> 0) + 64);
     expect(new CostTable(control).write(GIVEN)).toBe(true);
     const at = core.call.coefficientsAddress() >>> 0;
-    const written = Array.from({ length: 10 }, (_, i) => core.view.getFloat32(at + 4 * i, true));
-    expect(written).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    const written = Array.from({ length: 11 }, (_, i) => core.view.getFloat32(at + 4 * i, true));
+    expect(written).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
   });
 
   it('the coefficients of the cost model stay as they are while another thread holds the lock', () => {

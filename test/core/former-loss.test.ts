@@ -22,6 +22,7 @@ function lossPool(sizes = smallSizes, inserts = false) {
       ...plainRequest,
       blocks,
       promptTokens: blocks * BLOCK_TOKENS,
+      blockTokens: BLOCK_TOKENS,
     });
     pool.decider.release(ticket, ticketGeneration);
     return log.recent(1)[0]!.formerLoss;
@@ -29,6 +30,7 @@ function lossPool(sizes = smallSizes, inserts = false) {
   return {
     ...pool,
     index,
+    log,
     insert: (slot: number, hashes: readonly bigint[]) => {
       put(index, hashes);
       index.insert(slot, hashes.length);
@@ -216,5 +218,28 @@ describe('the cause of text that was sent behind something else', () => {
     const { send } = chats();
     const messages = [{ role: 'user', content: 'short' }];
     expect([send('base', { messages }), send('adapter', { messages })]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('the tokens that picks compute', () => {
+  it('the tokens that a pick computes are counted, and those of them that were evicted everywhere', () => {
+    const { insert, remove, decide, log } = lossPool();
+    expect(log.computedTokens).toEqual({ computed: 0, evicted: 0 });
+    insert(0, prompt);
+    decide(prompt);
+    expect(log.computedTokens).toEqual({ computed: 0, evicted: 0 });
+    decide(other);
+    expect(log.computedTokens).toEqual({ computed: 1_600, evicted: 0 });
+    remove(0, prompt.slice(40));
+    decide(prompt);
+    expect(log.computedTokens).toEqual({ computed: 1_600 + 960, evicted: 960 });
+  });
+
+  it('the tokens that a restart takes from a cache are not counted as evicted', () => {
+    const { insert, decide, table, log } = lossPool();
+    insert(0, prompt);
+    table.clearPrefix(0, 'engine-restarted');
+    decide(prompt);
+    expect(log.computedTokens).toEqual({ computed: 1_600, evicted: 0 });
   });
 });

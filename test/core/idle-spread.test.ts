@@ -11,7 +11,7 @@ const BLOCKS = { system: 12, question: 4 };
 const SEEDS = [1, 2, 3, 4, 5];
 
 const { prior, ...targets } = defaultAdaptation().model;
-const assumed: Coefficients = { ...prior, ...targets };
+const assumed: Coefficients = { ...prior, ...targets, evictionPrice: 1 };
 const learned = [scorer('OP_SCORE_MARGINAL_COST'), pickMax];
 const configured = [scorer('OP_SCORE_QUEUE', 2), scorer('OP_SCORE_KV_USAGE', 2), scorer('OP_SCORE_PREFIX', 3), pickMax];
 

@@ -33,7 +33,7 @@ export function marginalCosts(given: Coefficients, prompt: number, endpoints: re
   const meanWaiting = mean(endpoints.map((e) => e.waiting).filter(isKnown));
   const meanUsage = mean(endpoints.map((e) => e.kvUsage).filter(isKnown));
   const exponent = 1 + Math.min(1, Math.max(0, (meanUsage - 0.7) / 0.2));
-  const scarcity = 1 / (1 - Math.min(0.8, meanUsage)) ** exponent;
+  const scarcity = 1 / (1 - Math.min(0.8, meanUsage)) ** exponent + given.evictionPrice - 1;
   const peak = Math.max(...endpoints.map((e) => e.prefillPeak));
   return endpoints.map((e) => {
     const busy = peak === 0 ? 0 : Math.min(0.5, e.prefillRate / peak);

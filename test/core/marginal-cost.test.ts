@@ -17,6 +17,7 @@ const usual: Coefficients = {
   firstOutputTargetMs: 2000,
   perTokenTargetMs: 60,
   slots: 256,
+  evictionPrice: 1,
 };
 
 const BLOCK = 64;
@@ -148,6 +149,7 @@ const coefficients: fc.Arbitrary<Coefficients> = fc.record({
   firstOutputTargetMs: ratio(50, 60_000),
   perTokenTargetMs: ratio(5, 1000),
   slots: fc.integer({ min: 1, max: 64 }),
+  evictionPrice: ratio(1, 2),
 });
 
 /** (most - cost)/(most - least), all equal = 1. */
@@ -181,9 +183,9 @@ describe('marginal-cost-scorer', () => {
     const { control } = makePool(scoring, []);
     const at = (control.call.coefficientsAddress() >>> 0) >>> 2;
     const { prior, ...model } = defaultAdaptation().model;
-    expect([...control.f32.subarray(at, at + 10)]).toEqual([
+    expect([...control.f32.subarray(at, at + 11)]).toEqual([
       ...[prior.baseMs, prior.prefillMsPerKiloToken, prior.waitingMs, prior.stepMs, prior.growthMs],
-      ...[model.missPrice, prior.outputTokens, model.firstOutputTargetMs, model.perTokenTargetMs, model.slots],
+      ...[model.missPrice, prior.outputTokens, model.firstOutputTargetMs, model.perTokenTargetMs, model.slots, 1],
     ]);
   });
 

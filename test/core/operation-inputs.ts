@@ -62,6 +62,7 @@ export class PoisonedPool {
       firstOutputTargetMs: 2000,
       perTokenTargetMs: 60,
       slots: 1,
+      evictionPrice: 1,
     });
     programs.publish(COLD, [scorer('OP_SCORE_NO_HIT_LRU', 1, 64), pickMax], { inserts: false });
     programs.publish(ADAPTERS, [scorer('OP_SCORE_ADAPTER', 1, 1), pickMax], { inserts: false });

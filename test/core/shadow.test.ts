@@ -71,6 +71,7 @@ describe('a shadow program', () => {
       firstOutputTargetMs: 1000,
       perTokenTargetMs: 50,
       slots: 256,
+      evictionPrice: 1,
     };
     new CostTable(control).write(coefficients);
     const { shadow } = decider.decide(plainRequest);

@@ -27,6 +27,7 @@ const PLUGIN_LISTS = [
 
 /** Small files with one importer that stay, and why. */
 const SMALL_ON_THEIR_OWN: Readonly<Record<string, string>> = {
+  'src/adaptation/eviction-price.ts': 'averages over five minutes, and is tested without an adapter',
   'src/ingress/server-name.ts': 'says who served an answer, and is tested without a request',
   'src/config/random-picks.ts': 'says when a profile picks at random, and in which words',
   'src/config/interpreted-schemas.ts': 'loads the checker of configurations, which --help and --version do without',

@@ -61,10 +61,15 @@ function stateGauges({ one, each }: Gauges): void {
   );
   each(
     'coefficient',
-    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and a factor ' +
-      '(missPrice).',
+    'Coefficients of the cost of one more request: milliseconds (…Ms), tokens, requests (slots) and factors ' +
+      '(missPrice, evictionPrice).',
     'name',
     ({ coefficients }) => coefficients,
+  );
+  one(
+    'return_odds',
+    'Share of the computed tokens that had been evicted: the odds that what a miss evicts is wanted again.',
+    (shown) => shown.returnOdds,
   );
   each(
     'effective_weight',

@@ -11,6 +11,7 @@ import type { TierPricing } from '../../adaptation/tier-costs.js';
 import type { AdaptationSettings } from '../../config/adaptation.js';
 import type { SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import { CostTable } from '../../core/coefficients.js';
+import { DecisionLog } from '../../core/decision-log.js';
 import { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
@@ -326,10 +327,12 @@ export class AdaptationControl {
   #make(settings: AdaptationSettings): Adapter {
     const { core, run, seed, tiers } = this.#options;
     const off = settings.mode === 'off';
+    const decisions = new DecisionLog(core);
     return new Adapter({
       settings,
       samples: off ? { drain: () => 0, lost: 0 } : new SampleReader(core),
       coefficients: new CostTable(core),
+      computed: () => decisions.computedTokens,
       projected: this.#options.projected(),
       rules: rules.map(({ name }) => name),
       drive: (drive) => run(off ? { kind: 'configured', tag: 0 } : variantOfDrive(drive)),

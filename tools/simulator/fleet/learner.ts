@@ -2,6 +2,7 @@ import { Adapter, type AdapterOptions, type AdapterReport, type Drive } from '..
 import type { LiveEndpoint } from '../../../src/adaptation/endpoint-speeds.js';
 import type { AdaptationSettings } from '../../../src/config/adaptation.js';
 import { type Coefficients, CostTable, type HardwareCoefficients } from '../../../src/core/coefficients.js';
+import { DecisionLog } from '../../../src/core/decision-log.js';
 import type { CoreInstance } from '../../../src/core/memory.js';
 import { SampleReader } from '../../../src/core/sample-reader.js';
 import type { TrainingSample } from '../../../src/core/training-sample.js';
@@ -50,10 +51,12 @@ export class Learner {
   constructor({ core, settings, random, ablation, ...options }: LearnerOptions) {
     const reader = new SampleReader(core);
     const alteration = ablation?.alter?.(random);
+    const decisions = new DecisionLog(core);
     this.#adapter = new Adapter({
       ...options,
       settings,
       samples: alteration === undefined ? reader : this.#overheard(reader, alteration),
+      computed: () => decisions.computedTokens,
       coefficients: alteredTable(new CostTable(core), ablation?.ignoresSpeed === true, alteration),
       changed: ({ to, reason }) => this.transitions.push({ timeMs: this.#nowMs, to, reason }),
       random: () => random.uniform(),

@@ -40,6 +40,7 @@ export function trueCosts(
     firstOutputTargetMs: settings.firstOutputTargetMs,
     perTokenTargetMs: settings.perTokenTargetMs,
     slots: first!.limits.maxSequences,
+    evictionPrice: 1,
   };
   return { coefficients, speeds: endpoints.map((endpoint) => slowness(endpoint) / slowness(first!)) };
 }
