@@ -39,7 +39,7 @@ describe('the use of the scorers in the health report', () => {
   it('the use of the scorers is counted over the last 100 decisions whose columns are kept', async () => {
     const sources = decided(130);
     const uses = await readScorers(sources, lastMs(sources));
-    expect(uses).toEqual([{ scorer: 'OP_SCORE_QUEUE', decisions: 100, apart: 100, decided: 0 }]);
+    expect(uses).toEqual([{ scorer: 'OP_SCORE_QUEUE', decisions: 100, apart: 100, decided: 100 }]);
   });
 
   it('the use of the scorers is that of the last minute', async () => {
