@@ -24,9 +24,9 @@ export const LOSS_ROOT: u32 = 8; // sent before for another model, adapter or ca
 export const LOSS_FRONT: u32 = 9; // sent before behind other tools, another system prompt or another template
 export const LOSS_UNCONFIRMED: u32 = 10; // counted as held because it was sent, and the engine did not report it
 
-/** Whether a cause is that the room went to other blocks. */
+/** Whether a cause is that the room in a cache went to other blocks. */
 export function isEviction(cause: u32): bool {
-  return cause == LOSS_CAPACITY || cause == LOSS_INDEX_FULL || cause == LOSS_TOLD;
+  return cause == LOSS_CAPACITY || cause == LOSS_TOLD;
 }
 
 const CAUSE_BITS: u64 = 4;

@@ -63,6 +63,8 @@ import { longestMatchNoted, noteLongestMatch } from './score-column';
 
 /** Records of this thread's part. */
 let kept: u32 = 0;
+/** Whether this thread has a part, also where no record is kept. */
+let counts: bool = false;
 
 /** Bytes between the parts of two threads. */
 export function decisionLogStride(): usize {
@@ -77,8 +79,8 @@ export function decisionLogBytes(): u64 {
 }
 
 export function decisionLogBind(): void {
-  const logs = THREAD < load<u32>(HEADER + HEADER_DECISION_THREADS);
-  kept = logs ? load<u32>(HEADER + HEADER_DECISIONS) : 0;
+  counts = THREAD < load<u32>(HEADER + HEADER_DECISION_THREADS);
+  kept = counts ? load<u32>(HEADER + HEADER_DECISIONS) : 0;
   columnsBind(kept == 0 ? 0 : DECISIONS + DECISION_HEAD_BYTES + <usize>kept * DECISION_BYTES);
 }
 
@@ -104,9 +106,11 @@ function longestMatch(used: u32): u32 {
   return <u32>laneMaxOfIntegers(longest);
 }
 
-/** Notes the endpoint that held longest of the prompt, when it is not the first pick, and why it is not. */
-function recordBest(record: DecisionRecord, used: u32): void {
-  const best = longestMatch(used);
+/**
+ * Notes the endpoint that held longest of the prompt, when it is not the first pick, and why it is not.
+ * @param best blocks that it held
+ */
+function recordBest(record: DecisionRecord, best: u32, used: u32): void {
   record.bestMatched = best;
   record.bestSlot = u32.MAX_VALUE;
   record.bestRemoved = 0;
@@ -126,19 +130,22 @@ function lostBehind(best: u32): u32 {
   return noted != LOSS_NONE || best != 0 ? noted : beginningLoss();
 }
 
-/** Counts the tokens that the picked endpoint has to compute, and those of them that were evicted everywhere. */
-function countComputed(record: DecisionRecord): void {
+/**
+ * Counts the tokens that the picked endpoint has to compute, and those of them that were evicted everywhere.
+ * @param best most blocks that an endpoint held @param lost LOSS_* of the first block behind them
+ */
+function countComputed(best: u32, lost: u32): void {
   if (answer().ticket == 0) return;
   const head = changetype<usize>(decisionLogHead());
-  const behindPick = tokensBehind(record, record.matched);
-  add(head + offsetof<DecisionLogHead>('computed'), behindPick);
-  if (!isEviction(record.lost)) return;
-  add(head + offsetof<DecisionLogHead>('evicted'), min(behindPick, tokensBehind(record, record.bestMatched)));
+  const computed = tokensBehind(answer().matched);
+  add(head + offsetof<DecisionLogHead>('computed'), computed);
+  if (isEviction(lost)) add(head + offsetof<DecisionLogHead>('evicted'), min(computed, tokensBehind(best)));
 }
 
 /** Tokens of the prompt behind its first `blocks` blocks. */
-function tokensBehind(record: DecisionRecord, blocks: u32): u32 {
-  return record.promptTokens - min(record.promptTokens, blocks * record.blockTokens);
+function tokensBehind(blocks: u32): u32 {
+  const prompt = request().promptTokens;
+  return prompt - min(prompt, blocks * request().blockTokens);
 }
 
 /** Adds to a count that only this thread writes. */
@@ -178,8 +185,12 @@ function recordSession(record: DecisionRecord): void {
   record.sessionNeed = foundNeed;
 }
 
-/** Writes the record of a decision. @param program null = the profile has none, or nothing was decided */
+/** Counts a decision and writes its record. @param program null = the profile has none, or nothing was decided */
 export function logDecision(status: u32, program: Program | null, used: u32): void {
+  if (!counts) return;
+  const best = longestMatch(used);
+  const lost = lostBehind(best);
+  countComputed(best, lost);
   if (kept == 0) return;
   const number = decisionLogHead().made;
   const record = recordAt(number);
@@ -204,9 +215,8 @@ export function logDecision(status: u32, program: Program | null, used: u32): vo
   record.shadowCost = answer().shadowCost;
   record.pickCost = answer().pickCost;
   recordSession(record);
-  recordBest(record, used);
-  record.lost = lostBehind(record.bestMatched);
-  countComputed(record);
+  recordBest(record, best, used);
+  record.lost = lost;
   recordRequest(record, number);
   answer().record = number + 1;
   // The count comes last: a reader takes only records that are whole.

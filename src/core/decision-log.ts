@@ -104,7 +104,8 @@ export class DecisionLog {
   readonly #rings: number;
   readonly #stride: number;
   readonly #kept: number;
-  /** Threads that keep a log. */
+  /** Threads that count what they decide, and those of them that keep records. */
+  readonly #parts: number;
   readonly #threads: number;
 
   constructor(core: CoreInstance) {
@@ -112,7 +113,8 @@ export class DecisionLog {
     this.#rings = core.call.regionAddress(CORE.REGION_DECISIONS) >>> 0;
     this.#stride = core.call.decisionLogStride() >>> 0;
     this.#kept = core.sizes.decisions ?? 0;
-    this.#threads = this.#kept === 0 ? 0 : (core.sizes.decisionThreads ?? 0);
+    this.#parts = core.sizes.decisionThreads ?? 0;
+    this.#threads = this.#kept === 0 ? 0 : this.#parts;
   }
 
   /** The last decisions of all threads, newest first, at most `limit`. */
@@ -193,12 +195,12 @@ export class DecisionLog {
     return made;
   }
 
-  /** Tokens that endpoints were given to compute, over all threads that keep a log. */
+  /** Tokens that endpoints were given to compute, over all threads that decide; also where no record is kept. */
   get computedTokens(): ComputedTokens {
     const words = new BigUint64Array(this.#core.memory.buffer);
     const read = (at: number) => Number(Atomics.load(words, at / BigUint64Array.BYTES_PER_ELEMENT));
     let [computed, evicted] = [0, 0];
-    for (let thread = 0; thread < this.#threads; thread++) {
+    for (let thread = 0; thread < this.#parts; thread++) {
       computed += read(this.#ring(thread) + CORE.DECISION_LOG_COMPUTED);
       evicted += read(this.#ring(thread) + CORE.DECISION_LOG_EVICTED);
     }

@@ -25,7 +25,7 @@ function lossPool(sizes = smallSizes, inserts = false) {
       blockTokens: BLOCK_TOKENS,
     });
     pool.decider.release(ticket, ticketGeneration);
-    return log.recent(1)[0]!.formerLoss;
+    return log.recent(1)[0]?.formerLoss;
   };
   return {
     ...pool,
@@ -233,6 +233,23 @@ describe('the tokens that picks compute', () => {
     remove(0, prompt.slice(40));
     decide(prompt);
     expect(log.computedTokens).toEqual({ computed: 1_600 + 960, evicted: 960 });
+  });
+
+  it('the tokens that a pick computes are counted where no decision is recorded', () => {
+    const { insert, remove, decideWritten, index, log } = lossPool({ ...smallSizes, decisions: 0 });
+    insert(0, prompt);
+    remove(0, prompt);
+    put(index, prompt);
+    decideWritten(prompt.length);
+    expect(log.computedTokens).toEqual({ computed: 1_600, evicted: 1_600 });
+  });
+
+  it('the tokens that the index forgets for want of room are not counted as evicted', () => {
+    const { insert, decide, log } = lossPool({ ...smallSizes, indexBlocks: 300 });
+    insert(0, prompt);
+    for (let i = 1; i < 6; i++) insert(i % 3, chain(...run(10_000 * i, 100)));
+    decide(prompt);
+    expect(log.computedTokens).toEqual({ computed: 1_600, evicted: 0 });
   });
 
   it('the tokens that a restart takes from a cache are not counted as evicted', () => {
