@@ -10,6 +10,8 @@ import { parseServeFlags } from './flags.js';
 const QUIET_MS = 1_000;
 /** Tries to keep the compiled code, one each `QUIET_MS`: flags of V8 are held for 10 s at most. */
 const KEEP_TRIES = 15;
+/** Bound on the seconds with requests that the end of the start waits for one without: ten minutes. */
+const BUSY_LOOKS_MAX = 600;
 
 /**
  * `pointsman serve`: run a picker until SIGTERM or SIGINT.
@@ -46,16 +48,17 @@ export async function runServe(argv: readonly string[], keep: () => boolean = ()
 
 /**
  * Keeps the compiled code, when that is possible, and then frees the memory of the start, both in a time without
- * requests.
+ * requests, or when there has been none for ten minutes.
  * @param requests that have come so far
  * @param tries 1 or more, one each `QUIET_MS` without a request; the memory is freed behind the last one in any case
+ * @param looks with requests that are still waited for
  */
-export function endStart(keep: () => boolean, requests: () => number, tries: number): void {
+export function endStart(keep: () => boolean, requests: () => number, tries: number, looks = BUSY_LOOKS_MAX): void {
   const before = requests();
   const look = () => {
-    if (requests() !== before) endStart(keep, requests, tries);
+    if (looks > 0 && requests() !== before) endStart(keep, requests, tries, looks - 1);
     else if (keep() || tries === 1) collectStartGarbage();
-    else endStart(keep, requests, tries - 1);
+    else endStart(keep, requests, tries - 1, looks);
   };
   setTimeout(look, QUIET_MS).unref();
 }

@@ -40,4 +40,14 @@ describe('the end of a start', () => {
     vi.advanceTimersByTime(2_000);
     expect(keep).toHaveBeenCalledOnce();
   });
+
+  test('the start ends after ten minutes of requests without a pause', () => {
+    let requests = 0;
+    const coming = setInterval(() => requests++, 700);
+    const keep = vi.fn(() => true);
+    endStart(keep, () => requests, 1);
+    vi.advanceTimersByTime(602_000);
+    clearInterval(coming);
+    expect(keep).toHaveBeenCalledOnce();
+  });
 });
