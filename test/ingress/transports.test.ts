@@ -214,7 +214,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     session.destroy();
   });
 
-  it('the transport counts the streams that were opened, also of connections that have ended, and no set-up', async () => {
+  it('the transport counts opened streams, also of connections that have ended, and no set-up', async () => {
     const { port, transport } = await serve(new FakeShard().opener);
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     cleanups.push(() => session.destroy());

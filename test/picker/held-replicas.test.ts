@@ -128,7 +128,7 @@ describe.skipIf(skipReason !== '')(`held turns at four pickers${skipReason}`, ()
     await nats.stop();
   });
 
-  it('four that share hold turns, place every turn of every agent, and keep seven tenths of the hits of one picker', async () => {
+  it('four pickers that share hold turns, place them all, and keep seven tenths of the hits of one', async () => {
     const [single, four] = [await start(1, 'held-one'), await start(4, 'held-four')];
     // Both at one time: what slows one slows the other.
     const [alone, shared] = await Promise.all([play(single), play(four)]);

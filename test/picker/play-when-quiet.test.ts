@@ -50,7 +50,7 @@ class QuietThread {
 }
 
 describe('a play in quiet times', () => {
-  it('the play takes its time of the thread at once in slices of 2 ms, with turns for the sockets between', async () => {
+  it('the play begins at once and takes slices of 2 ms, with turns for the sockets between', async () => {
     const thread = new QuietThread(() => 7);
     const { pieces, usedMs } = await thread.play();
     expect([pieces, usedMs, thread.longest]).toEqual([200, 100, 4]);
