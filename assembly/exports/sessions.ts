@@ -6,6 +6,7 @@ export {
   sessionGrow,
   sessionLapse,
   sessionNest,
+  sessionShare,
   sessionsCheck,
   sessionsForgotten,
   sessionsLeave,

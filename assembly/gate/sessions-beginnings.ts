@@ -4,7 +4,7 @@
 import { slotOffset } from '../columns/column';
 import { MATCH } from '../memory';
 import { request } from '../request-area';
-import { sessionNest } from './sessions';
+import { sessionNest, sessionShare } from './sessions';
 import {
   hasTurn,
   SESSIONS_REWRITTEN,
@@ -17,10 +17,14 @@ import {
 import { countedPrefix } from './sessions-prefixes';
 import { BLOCKS_MIN, hashAt, nameHash, soughtBlocks, soughtSession } from './sessions-sought';
 
-/** Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none. */
-export function countedBeginning(used: u32): u64 {
+/**
+ * Hash of the end of the longest beginning of the prompt that sessions on some candidate share, 0 = none.
+ * @param from session that the prompt goes on with or from, 0 = none
+ */
+export function countedBeginning(used: u32, from: u32): u64 {
   let blocks: u32 = 0;
   for (let slot: u32 = 0; slot < used; slot++) blocks = max(blocks, countedHere(slot));
+  if (from != 0 && soughtBlocks > blocks && sessionAt(from).prefix == hashAt(soughtBlocks - 1)) blocks = soughtBlocks;
   return blocks == 0 ? 0 : hashAt(blocks - 1);
 }
 
@@ -69,6 +73,12 @@ export function heldBlocks(slot: u32): u32 {
 export function forksOn(slot: u32): bool {
   const fork = soughtSession();
   return fork != 0 && hasTurn(sessionAt(fork)) && sessionAt(fork).home == slot && heldBlocks(slot) >= soughtBlocks;
+}
+
+/** Others go on from the session that was found: what the prompt begins with of it is shared. */
+export function shareBeginning(entry: u32): void {
+  sessionShare(entry, soughtBlocks * request().blockTokens, hashAt(soughtBlocks - 1));
+  rememberLength(soughtBlocks, sessionAt(entry).home, true);
 }
 
 /** Blocks of the longest beginning of the prompt that an endpoint holds and its sessions share. */

@@ -18,6 +18,7 @@ import {
   AGES,
   COUNTED_AGES,
   HAS_RETURNED,
+  hasTurn,
   keptAges,
   pausesAt,
   pausesSum,
@@ -90,6 +91,11 @@ export function noteReturn(session: Session, now: f64): void {
 export function noteWait(session: Session, now: f64): void {
   noteReturn(session, now);
   session.ages |= HAS_RETURNED;
+}
+
+/** Whether the next turn of a session is there: in flight, or it waits. A further one goes on beside it. */
+export function hasNext(session: Session): bool {
+  return hasTurn(session) || (session.ages & HAS_RETURNED) != 0;
 }
 
 /** The turn of a session that waited is given up. */

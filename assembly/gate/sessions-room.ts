@@ -15,7 +15,7 @@ import { othersWait } from './bands';
 import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry, tokensUpTo } from './sessions-anchors';
-import { usedBlocks } from './sessions-beginnings';
+import { countedBeginning, shareBeginning, usedBlocks } from './sessions-beginnings';
 import { noteFound } from './sessions-found';
 import { cacheTokens } from './sessions-hosts';
 import {
@@ -46,8 +46,8 @@ import {
 } from './sessions-layout';
 import { tellLapse, tellWait } from './sessions-peers';
 import { countedPrefix } from './sessions-prefixes';
-import { isKept, noteGone, noteWait } from './sessions-returns';
-import { soughtByHeader, soughtSession, soughtSmall } from './sessions-sought';
+import { hasNext, isKept, noteGone, noteWait } from './sessions-returns';
+import { soughtBlocks, soughtByHeader, soughtSession, soughtSmall } from './sessions-sought';
 import { turnsSeen } from './sessions-turns';
 
 /** Sessions that one look at an endpoint may give up. */
@@ -364,12 +364,23 @@ export function keepFitting(used: u32, held: u32): u32 {
   return count;
 }
 
-/** The turn that was looked at waits: its session has come back. */
-export function lookedWaits(now: f64): void {
-  noteFound(known == 0 ? parent : known, soughtByHeader(), now);
-  if (known == 0) return;
-  noteWait(sessionAt(known), now);
-  tellWait(known);
+/**
+ * The turn that was looked at waits: its session has come back. One that finds the next turn of its session there is
+ * one of several that go on from the same prompt. What they begin with is shared from now on, so that it counts for
+ * those that wait after the session has gone on.
+ * @param used slots in use
+ * @param again it has waited before: the turn that is there may be itself
+ * @returns hash of the end of the longest beginning of its prompt that counts, 0 = none
+ */
+export function lookedWaits(used: u32, again: bool, now: f64): u64 {
+  const from = known == 0 ? parent : known;
+  noteFound(from, soughtByHeader(), now);
+  if (!again && from != 0 && soughtBlocks != 0 && hasNext(sessionAt(from))) shareBeginning(from);
+  if (known != 0) {
+    noteWait(sessionAt(known), now);
+    tellWait(known);
+  }
+  return countedBeginning(used, from);
 }
 
 /** The turn that was looked at is held: no endpoint has room. */

@@ -267,18 +267,21 @@ export function sessionBegin(
 }
 
 /**
- * A running session turns out to share its beginning: others go on from it.
+ * A session turns out to share its beginning: others go on from it.
  * @param shared tokens up to the block with the hash `prefix`, no more than it has
  */
 export function sessionShare(entry: u32, shared: u32, prefix: u64): void {
+  if (ASSERTIONS) assert(isSession(entry), 'the number is one of a session');
   const session = sessionAt(entry);
-  if (session.state != SESSION_RUNNING || session.home == NO_HOME || session.prefix == prefix) return;
+  const runs = session.state == SESSION_RUNNING;
+  if ((!runs && !isListed(session)) || session.home == NO_HOME || session.prefix == prefix) return;
   const tokens = session.own + session.shared;
   if (shared <= session.shared || shared > tokens || !countPrefix(prefix, session.home, shared)) return;
   if (session.prefix != 0) nestPrefix(prefix, session.prefix, session.home);
   uncount(session);
   session.prefix = prefix;
-  addToSessionsColumn(SESSIONS_RUNNING_TOKENS, session.home, tokens - shared - session.own);
+  const column = runs ? SESSIONS_RUNNING_TOKENS : SESSIONS_LISTED_TOKENS;
+  addToSessionsColumn(column, session.home, tokens - shared - session.own);
   session.shared = shared;
   session.own = tokens - shared;
 }

@@ -21,7 +21,6 @@ import {
   waitSlotAt,
   waitSlotMaskAddress,
 } from '../gate/layout';
-import { countedBeginning } from '../gate/sessions-beginnings';
 import { noteLook } from '../gate/sessions-found';
 import { sessionsHead, sessionsHold, sessionsOn } from '../gate/sessions-layout';
 import {
@@ -269,9 +268,8 @@ function leastUncached(used: u32): u32 {
 
 /** Describes the session of a turn that waits. @returns WAIT_FLAG_* bits */
 function waitAsTurn(at: WaitSlot, used: u32): u32 {
-  lookedWaits(request().now);
+  at.prefix = lookedWaits(used, returned, request().now);
   at.session = soughtWord();
-  at.prefix = countedBeginning(used);
   if (look != LOOK_HOME) {
     if (!returned) lookedHeld();
     return WAIT_FLAG_TURN | WAIT_FLAG_HELD;

@@ -1095,6 +1095,7 @@ export interface CoreFunctions {
   sessionNest(entry: U32, within: U64): void;
   sessionNewsAddress(): Usize;
   sessionOf(hashes: Usize, blocks: U32, step: U32): U32;
+  sessionShare(entry: U32, shared: U32, prefix: U64): void;
   sessionTake(): U32;
   sessionsAgeEnd(ages: U32): F64;
   sessionsCheck(): U32;
@@ -1340,6 +1341,7 @@ export function uniformCalls(exports: CoreFunctions): CoreFunctions {
     sessionNest: exports.sessionNest,
     sessionNewsAddress: exports.sessionNewsAddress,
     sessionOf: exports.sessionOf,
+    sessionShare: exports.sessionShare,
     sessionTake: exports.sessionTake,
     sessionsAgeEnd: exports.sessionsAgeEnd,
     sessionsCheck: exports.sessionsCheck,

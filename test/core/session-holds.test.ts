@@ -3,12 +3,16 @@ import type { GateSettings } from '../../dist/src/core/capacity-gate.js';
 import { CORE } from '../../dist/src/core/core-names.js';
 import type { SessionRule } from '../../dist/src/core/session-ledger.js';
 import { describedRequest, makeGate, type Shard } from './gate-pool.ts';
-import { scorer } from './pool.ts';
+import { scorer, smallSizes } from './pool.ts';
 
 const BLOCK = 64;
 const CONFIGURED: SessionRule = { mode: 'on', smallPrompt: 0.02, stretch: 0, maxWaitMs: Number.POSITIVE_INFINITY };
 /** An endpoint whose cache has 100 blocks. */
 const IDLE = { waiting: 0, running: 0, kvUsage: 0, blockTokens: BLOCK, blockCount: 100 };
+
+/** Cells that the sessions have of each endpoint, the last ones before the news, and the one of what they share. */
+const CELLS = 8;
+const PREFIX_TOKENS = 4;
 
 interface Charge {
   readonly slot: number;
@@ -115,18 +119,39 @@ class HoldingPool {
     return this.pool.gate.dispatch(1, slot, -1, this.now++);
   }
 
-  /** The shard decides again for a turn that was dispatched. */
-  decideAgain(words: readonly number[]): Charge {
+  #decideReturned(words: readonly number[]) {
     const [returned] = this.#shard.returns();
     if (returned?.result.kind !== 'dispatched') throw new Error('nothing has been dispatched');
     const { endpoint, ticket, ticketGeneration } = returned.result;
-    const { status, slots, ...charge } = this.#decide({ words }, { slot: endpoint, ticket, ticketGeneration });
+    return this.#decide({ words }, { slot: endpoint, ticket, ticketGeneration });
+  }
+
+  /** The shard decides again for a turn that was dispatched. */
+  decideAgain(words: readonly number[]): Charge {
+    const { status, slots, ticket, ticketGeneration } = this.#decideReturned(words);
     expect(status).toBe('decided');
-    return { slot: slots[0]!, ticket: charge.ticket, ticketGeneration: charge.ticketGeneration };
+    return { slot: slots[0]!, ticket, ticketGeneration };
+  }
+
+  /** The same for one that waits again, as it cannot use its dispatch. */
+  waitAgain(words: readonly number[]): void {
+    expect(this.#decideReturned(words).status).toBe('waiting');
+  }
+
+  /** Blocks of beginnings that sessions of an endpoint share. */
+  shared(slot: number): number {
+    const { core } = this.#shard;
+    const rows = ((core.call.sessionNewsAddress() >>> 0) >>> 2) - smallSizes.endpoints * CELLS;
+    return core.u32[rows + slot * CELLS + PREFIX_TOKENS]! / BLOCK;
   }
 
   cancel(slot: number): void {
     this.#shard.waitSlots.cancel(slot);
+  }
+
+  /** Blocks that an endpoint must have room for, of a waiting turn. */
+  need(slot: number): number {
+    return this.pool.gate.needOf(1, slot) / BLOCK;
   }
 
   used(slot: number): number {
@@ -452,6 +477,51 @@ describe('held turns', () => {
     pool.end(busy);
     expect(pool.dispatch(slot)).toBe('held');
     expect(pool.pool.gate.read(1, slot)).toMatchObject({ held: true, home: -1 });
+  });
+
+  it('sub-agents that wait for the home of their agent need room for what they add, also after one has gone on', () => {
+    const pool = new HoldingPool(1, {}, requests(1));
+    const agent = wordsOf(1, 40);
+    pool.turn(agent);
+    const busy = pool.begin(wordsOf(2, 55));
+    const prompts = [3, 4, 5].map((name) => [...agent, ...wordsOf(name, 4)]);
+    const [first, ...others] = prompts.map((words) => pool.wait(words));
+    pool.end(busy);
+    expect(pool.dispatch(first!)).toBe('done');
+    const charge = pool.decideAgain(prompts[0]!);
+    expect(others.map((slot) => pool.need(slot))).toEqual([4, 4]);
+    pool.end(charge);
+    pool.turn([...prompts[0]!, ...wordsOf(6, 4)]);
+    expect(others.map((slot) => pool.need(slot))).toEqual([4, 4]);
+    expect(pool.check()).toEqual([0, 0, 0, 0]);
+  });
+
+  it('a held sub-agent needs room for what it adds, also after its agent has gone on', () => {
+    const pool = new HoldingPool();
+    const agent = wordsOf(1, 40);
+    const charge = pool.begin(agent, [0]);
+    pool.begin(wordsOf(2, 58), [0]);
+    pool.crowd(1);
+    const slot = pool.wait([...agent, ...wordsOf(3, 5)]);
+    expect(pool.need(slot)).toBe(5);
+    pool.end(charge);
+    pool.begin([...agent, ...wordsOf(4, 8)]);
+    expect(pool.need(slot)).toBe(5);
+    expect(pool.check()).toEqual([0, 0, 0, 0]);
+  });
+
+  it('a turn that cannot use its dispatch and waits again shares nothing of its session', () => {
+    const pool = new HoldingPool(2, {}, requests(1));
+    pool.turn(wordsOf(1, 40), [0]);
+    pool.crowd(1);
+    const busy = pool.begin(wordsOf(2, 55), [0]);
+    const words = wordsOf(1, 45);
+    const slot = pool.wait(words);
+    pool.end(busy);
+    expect(pool.dispatch(slot)).toBe('done');
+    pool.pool.table.setState(0, 'draining');
+    pool.waitAgain(words);
+    expect(pool.shared(0)).toBe(0);
   });
 
   it('the highest of several bands is never held', () => {

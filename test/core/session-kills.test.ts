@@ -139,6 +139,11 @@ const ACTS: readonly Act[] = [
     act: (shard) => void shard.wait({ session: 7, blocks: 60 }, 1),
   },
   {
+    name: 'a fork of a running session, which waits',
+    mode: 'on',
+    act: (shard) => void shard.wait({ session: 6, blocks: 130 }, 1),
+  },
+  {
     name: 'a turn that comes back with a dispatch',
     mode: 'on',
     before: (shard, { pool, running }) => {

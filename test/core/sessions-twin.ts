@@ -40,11 +40,27 @@ export class SessionsTwin {
   /** What a session shares begins with a shorter prefix, if sessions count that one. */
   nest(id: number, within: bigint): void {
     const { home, prefix, shared } = this.sessions.get(id)!;
-    if (home < 0 || shared === 0 || !this.#counted(home).has(within)) return;
+    if (home >= 0 && shared !== 0 && this.#counted(home).has(within)) this.#link(home, prefix, within);
+  }
+
+  /** A session that counts turns out to share more of its beginning, which begins with what it shared so far. */
+  share(id: number, shared: number, prefix: bigint): void {
+    const session = this.sessions.get(id)!;
+    if (session.home < 0 || this.stateOf(id) === 'lapsed' || shared <= session.shared || shared > session.tokens)
+      return;
+    const within = session.prefix;
+    const nests = session.shared !== 0;
+    session.shared = shared;
+    session.prefix = prefix;
+    if (nests) this.#link(session.home, prefix, within);
+  }
+
+  #link(home: number, prefix: bigint, within: bigint): void {
     const links = this.#within[home]!;
     const before = links.get(prefix);
     const tokens = this.#tokensOf(within);
-    if (tokens < shared && tokens > (before === undefined ? 0 : this.#tokensOf(before))) links.set(prefix, within);
+    const isLonger = tokens > (before === undefined ? 0 : this.#tokensOf(before));
+    if (tokens < this.#tokensOf(prefix) && isLonger) links.set(prefix, within);
   }
 
   /** Prefixes that no session counts any more begin with nothing. */

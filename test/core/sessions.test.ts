@@ -52,6 +52,7 @@ const step = fc.oneof(
   { weight: 12, arbitrary: fc.record({ what: fc.constant('end' as const), id }) },
   { weight: 2, arbitrary: fc.record({ what: fc.constant('grow' as const), id, tokens: fc.nat(3_000) }) },
   { weight: 3, arbitrary: fc.record({ what: fc.constant('lapse' as const), id }) },
+  { weight: 4, arbitrary: fc.record({ what: fc.constant('share' as const), id, prefix: fc.nat(PREFIXES.length - 1) }) },
   { weight: 6, arbitrary: other },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('forget' as const), slot, capacity: fc.nat(9_000) }) },
   { weight: 1, arbitrary: fc.record({ what: fc.constant('leave' as const), slot }) },
@@ -86,6 +87,10 @@ class Pair {
     } else if (each.what === 'lapse' && known) {
       call.sessionLapse(entry);
       this.twin.lapse(each.id);
+    } else if (each.what === 'share' && known) {
+      const { tokens, hash } = PREFIXES[each.prefix]!;
+      call.sessionShare(entry, tokens, hash);
+      this.twin.share(each.id, tokens, hash);
     } else if (each.what === 'unlisted') {
       call.sessionsOtherBegins(each.slot, each.tokens);
       expect(call.sessionsUsed(each.slot)).toBe(this.twin.used(each.slot) + each.tokens);
