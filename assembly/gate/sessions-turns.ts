@@ -136,15 +136,18 @@ function continueSession(entry: u32, slot: u32, uncached: u32, ticket: u32, now:
   return entry;
 }
 
-/** Begins the first turn of a session. @param fork running session from whose last prompt it goes on, 0 = none */
+/**
+ * Begins the first turn of a session. A fork counts what it has of its parent as shared wherever it goes, as the next
+ * ones of its burst may follow it.
+ * @param fork running session from whose last prompt it goes on, 0 = none
+ */
 function beginSession(entry: u32, fork: u32, slot: u32, ticket: u32, now: f64): void {
   const size = request().blockTokens;
-  let blocks = sharedBlocks(slot);
   const forks = fork != 0 && forksOn(slot);
-  if (forks) {
-    blocks = heldBlocks(slot);
-    sessionShare(fork, soughtBlocks * size, hashAt(soughtBlocks - 1));
-  }
+  let blocks = forks ? heldBlocks(slot) : sharedBlocks(slot);
+  // A prompt that is shared as a whole would have no anchor.
+  if (fork != 0 && soughtBlocks < request().blocks) blocks = max(blocks, soughtBlocks);
+  if (forks) sessionShare(fork, soughtBlocks * size, hashAt(soughtBlocks - 1));
   if (blocks != 0) rememberLength(blocks, slot, fork != 0);
   sessionsCount(fork == 0 ? SESSIONS_NEW : SESSIONS_FORKED, 1);
   const prefix = blocks == 0 ? 0 : hashAt(blocks - 1);

@@ -122,6 +122,15 @@ describe('turns of sessions', () => {
     expect(pool.used(parent.slot)).toBe(35 * BLOCK);
   });
 
+  it('a fork that goes elsewhere shares there what it has of its parent with the next ones', () => {
+    const pool = new SessionPool();
+    const parent = pool.begin(wordsOf(1, 30), [0]);
+    for (const name of [2, 3]) pool.begin([...wordsOf(1, 30), ...wordsOf(name, 5)], [1]);
+    expect(pool.used(1)).toBe((30 + 5 + 5) * BLOCK);
+    pool.end(parent);
+    expect(pool.counts.recognised).toMatchObject({ new: 1, fork: 2 });
+  });
+
   it('two equal prompts in flight are one known session and a new one when they go on', () => {
     const pool = new SessionPool();
     const charges = [pool.begin(wordsOf(1, 20)), pool.begin(wordsOf(1, 20))];
