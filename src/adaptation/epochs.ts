@@ -5,6 +5,8 @@ import { Window } from './window.js';
 /** A finished epoch with its number. */
 export interface JudgedEpoch extends EpochResult {
   readonly number: number;
+  /** Possible random error of its result. */
+  readonly error: number;
 }
 
 interface Epoch {
@@ -27,6 +29,12 @@ interface Epoch {
   readonly tokenTimes: Window;
   /** Sums with the burn-in. */
   readonly all: { requests: number; cost: number; reference: number };
+}
+
+/** ln(mean cost/mean reference) of the requests of an open epoch that have ended, and its possible random error. */
+export interface CostSoFar {
+  readonly mean: number;
+  readonly error: number;
 }
 
 /** Bound on the open epochs; beyond it the oldest one is judged early. */
@@ -119,9 +127,18 @@ export class OpenEpochs {
     let worst = Number.NEGATIVE_INFINITY;
     for (const { arm: own, all } of this.#open) {
       if (own !== arm || all.requests < REQUESTS_MIN || !(all.reference > 0)) continue;
-      worst = Math.max(worst, Math.log(all.cost / all.reference) - TWO_DEVIATIONS / Math.sqrt(all.requests));
+      worst = Math.max(worst, Math.log(all.cost / all.reference) - errorOf(all.requests));
     }
     return worst;
+  }
+
+  /** Cost so far of an epoch that has not been judged, without its burn-in; infinite error: too few have ended. */
+  costSoFar(number: number): CostSoFar | undefined {
+    const epoch = this.#find(number);
+    if (epoch === undefined) return undefined;
+    const { requests, cost, reference } = epoch;
+    if (requests < REQUESTS_MIN || !(cost > 0) || !(reference > 0)) return { mean: 0, error: Number.POSITIVE_INFINITY };
+    return { mean: Math.log(cost / reference), error: errorOf(requests) };
   }
 
   /** Drops an arm's epochs after a change of what it stands for. */
@@ -134,6 +151,11 @@ export class OpenEpochs {
   }
 }
 
+/** Possible random error of ln(mean cost/mean reference). */
+function errorOf(requests: number): number {
+  return TWO_DEVIATIONS / Math.sqrt(requests);
+}
+
 function resultOf(epoch: Epoch): JudgedEpoch | undefined {
   const { number, arm, requests, cost, reference, promptTokens, load, countsFromMs, endMs } = epoch;
   const seconds = (endMs - countsFromMs) / 1000;
@@ -143,6 +165,7 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     number,
     arm,
     result: Math.log(cost / reference),
+    error: errorOf(requests),
     promptTokens: promptTokens / seconds,
     requests: load / seconds,
     tail: tailOf(epoch.firstOutputs),

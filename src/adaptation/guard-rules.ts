@@ -40,8 +40,6 @@ export interface Findings {
   readonly arms: Pick<ArmComparison, 'measure' | 'decisive'>;
   /** The slowest hundredth, by its times to the first output and by those per output token. */
   readonly tails: Tails;
-  /** ln of what the open epochs of learned costs cost at least, against the last epoch of the configured weights. */
-  readonly excess: number;
 }
 
 /** Minimum of epochs of the learned arm before the state `active`. */
@@ -57,8 +55,8 @@ const BEYOND_CHANCE = { canary: 1, active: 1.5 } as const;
  * and costs little.
  */
 export const ONE_IN_TEN = 0.65;
-/** Log cost ratio to the last configured epoch at which an epoch is stopped before its end. */
-const ALARMING = Math.log(1.35);
+/** Log cost ratio to an epoch of the configured weights from which on an epoch of learned costs is not waited for. */
+export const ALARMING = Math.log(1.35);
 /** Multiple of the configured weights' TTFT p99 or TPOT p99 from which on learned costs are worse, by any mean. */
 const SLOW_TAIL = Math.log(1.5);
 /** As BEYOND_CHANCE, of the slowest hundredth, whose results vary more. */
@@ -117,14 +115,8 @@ export function unreliable(evidence: Evidence, settings: GuardSettings): string 
 
 /** Reason when the learned costs are significantly worse. */
 export function worse(findings: Findings, state: DrivingState): string | undefined {
-  const { arms, tails, excess } = findings;
+  const { arms, tails } = findings;
   const { gap } = arms.decisive;
-  if (excess > ALARMING) {
-    return (
-      `requests cost ${Math.exp(excess).toFixed(1)} times as much as they did with the configured weights ` +
-      'just before'
-    );
-  }
   if (arms.decisive.epochs('learned') === 0) return undefined;
   for (const [tail, what] of [
     [tails.firstOutput, 'the first output'],
@@ -140,6 +132,15 @@ export function worse(findings: Findings, state: DrivingState): string | undefin
     return `${fewer} % fewer requests met their latency targets than with the configured weights`;
   }
   return `requests cost ${Math.round(Math.expm1(gap.mean) * 100)} % more than with the configured weights`;
+}
+
+/**
+ * Reason of a stop by the cost of single epochs.
+ * @param excess ln of their cost over that of the configured weights
+ * @param when epochs of the configured weights that say so
+ */
+export function dear(excess: number, when: 'just before' | 'before and after'): string {
+  return `requests cost ${Math.exp(excess).toFixed(1)} times as much as with the configured weights ${when}`;
 }
 
 /** Whether the slowest hundredth may be much slower with learned costs: a suspicion, with or without significance. */

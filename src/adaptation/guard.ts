@@ -2,8 +2,11 @@ import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
 import { ArmComparison, type Measure } from './arm-comparison.js';
 import { ArmTurns } from './arm-turns.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
+import { Doubt } from './doubt.js';
 import { type JudgedEpoch, OpenEpochs } from './epochs.js';
 import {
+  ALARMING,
+  dear,
   EPOCHS_MIN,
   type Evidence,
   type Findings,
@@ -38,6 +41,8 @@ const TAIL_DEVIATION = 0.4;
 const TAIL_UNKNOWN_GAP = 0.5;
 /** Time for which requests wait on every endpoint before the guard stands aside. */
 const OVERLOAD_MS = 30_000;
+/** Epochs, of the configured length, in which the guard that leads has to call the configured weights for a doubt. */
+const WITNESS_EPOCHS = 2;
 /** Requests that make an epoch's mean cost comparable. */
 const EPOCH_REQUESTS_MIN = 150;
 /** Time for the last requests of an epoch to end, in 90th percentiles of their durations. */
@@ -80,6 +85,8 @@ export class Guard {
   #alarmed = '';
   readonly #peers: PeerGuards;
   #stop: Stop | undefined;
+  /** Doubt that the configured weights have to clear up. */
+  #doubt: Doubt | undefined;
   /** Stops that this guard has made by its own samples. */
   #stops = 0;
   /** Evidence of an active peer, in the place of the own while that is thin. */
@@ -236,12 +243,14 @@ export class Guard {
     const ended = this.#epochEndsMs === undefined || nowMs >= this.#epochEndsMs;
     const due = step === undefined ? ended : step !== this.#step;
     this.#step = step;
-    const begins = due || transition !== undefined || asideBefore !== this.#standsAside;
+    const stops = this.#doubt !== undefined && lead === undefined && this.#arm === 'learned';
+    const begins = due || stops || transition !== undefined || asideBefore !== this.#standsAside;
     if (begins) this.#beginEpoch(nowMs, evidence, lead);
     return { epoch: begins, transition, judged };
   }
 
   #add(epoch: JudgedEpoch): void {
+    if (epoch.arm === 'learned') this.#doubt?.raise(epoch.result - epoch.error);
     this.#comparison.add(epoch);
     if (epoch.tail !== undefined) this.#tails.firstOutput.add({ ...epoch, result: epoch.tail });
     if (epoch.tokenTail !== undefined) this.#tails.perToken.add({ ...epoch, result: epoch.tokenTail });
@@ -264,15 +273,43 @@ export class Guard {
       if (nowMs < this.#resumeMs || !this.#clear(nowMs, evidence)) return undefined;
       return { from, to: 'canary', reason: 'the pause is over and the predictions hold again' };
     }
-    const alarm = unreliable(evidence, this.#settings) ?? worse(this.#findings, from);
+    const alarm = unreliable(evidence, this.#settings) ?? worse(this.#findings, from) ?? this.#tooDear(nowMs);
     if (alarm !== undefined) {
       this.#stopHere(nowMs, alarm);
       return { from, to: 'fallback', reason: alarm };
     }
+    if (this.#doubt !== undefined) return undefined;
     if (from === 'canary' && proven(this.#findings, this.#settings)) {
       return { from, to: 'active', reason: 'the learned costs are no worse than the configured weights' };
     }
     return from === 'canary' ? this.#provenElsewhere(nowMs) : undefined;
+  }
+
+  /**
+   * Doubts learned costs whose open epochs cost far more than the configured weights before them, and clears a doubt
+   * up. The guard that others keep step with calls the configured weights at once; one that waits for it in vain takes
+   * the doubt for true.
+   * @returns the reason to stop
+   */
+  #tooDear(nowMs: number): string | undefined {
+    const cost = this.#open.worstSoFar('learned');
+    if (this.#doubt === undefined) {
+      if (this.#excess > ALARMING) this.#begins(new Doubt(this.#open.count('learned'), cost, nowMs));
+      return undefined;
+    }
+    this.#doubt.raise(cost);
+    const last = this.#comparison.cost.latest!;
+    if (this.#doubt.waitsFor(nowMs) > WITNESS_EPOCHS * this.#settings.epochMs) {
+      return dear(this.#doubt.cost - last, 'just before');
+    }
+    const verdict = this.#doubt.verdict((epoch) => this.#open.costSoFar(epoch), last);
+    if (verdict === 'cleared') this.#doubt = undefined;
+    return typeof verdict === 'string' ? undefined : dear(verdict.excess, 'before and after');
+  }
+
+  #begins(doubt: Doubt): void {
+    this.#doubt = doubt;
+    if (this.#arm === 'static') doubt.callWitness(this.#epoch);
   }
 
   /** Repeats the stop of a peer, unless this guard has made it already. @returns its reason */
@@ -319,7 +356,7 @@ export class Guard {
   }
 
   get #findings(): Findings {
-    return { arms: this.#comparison, tails: this.#tails, excess: this.#excess };
+    return { arms: this.#comparison, tails: this.#tails };
   }
 
   /** ln of the least cost of the open epochs of learned costs, against the last epoch of the configured weights. */
@@ -330,6 +367,7 @@ export class Guard {
 
   #fallBack(): void {
     this.#budget.endTry(this.#believedGap, this.#unjudgedLoss);
+    this.#doubt = undefined;
     this.#turns.reset();
     this.#proof = undefined;
     this.#comparison.forgetGap();
@@ -346,6 +384,7 @@ export class Guard {
     const probes = this.#state === 'canary' && this.#arm === 'learned' && this.#turns.probeIsDue;
     if (probes) this.#turns.beginProbe();
     this.#epoch = this.#epoch >= 0xff_ffff ? 1 : this.#epoch + 1;
+    if (this.#arm === 'static') this.#doubt?.callWitness(this.#epoch);
     this.#budget.begin(this.#arm);
     const length = probes ? this.#settings.epochMs : this.#epochLength(evidence);
     this.#epochEndsMs = nowMs + length;
@@ -367,6 +406,10 @@ export class Guard {
   #nextArm(): Arm {
     if (this.#mode === 'always') return 'learned';
     if (!this.#driving || this.#standsAside) return 'static';
+    if (this.#doubt !== undefined) {
+      this.#hindrance = 'requests cost far more than before, and the configured weights tell whether it is the traffic';
+      return 'static';
+    }
     const hasRoom = this.#budget.hasRoom(this.#believedGap);
     this.#hindrance = hasRoom
       ? 'it is the turn of the configured weights, to compare with'
@@ -388,13 +431,14 @@ export class Guard {
   }
 
   /**
-   * Loss of the open epochs of learned costs beyond what the budget takes them for. They are not judged, and are
-   * forgotten with the try: without this a try that ends in an alarm would cost the budget next to nothing, and be
-   * repeated after every pause.
+   * Loss of the open and the doubted epochs of learned costs beyond what the budget takes them for. They are forgotten
+   * with the try: without this a try that ends in an alarm would cost the budget next to nothing, and be repeated after
+   * every pause.
    */
   get #unjudgedLoss(): number {
-    const beyond = Math.expm1(this.#excess) - possibleLoss(this.#comparison.cost.gap);
-    return this.#open.count('learned') * Math.max(0, beyond);
+    const doubted = this.#doubt === undefined ? 0 : this.#doubt.cost - this.#comparison.cost.latest!;
+    const beyond = Math.expm1(Math.max(this.#excess, doubted)) - possibleLoss(this.#comparison.cost.gap);
+    return Math.max(this.#open.count('learned'), this.#doubt?.epochs ?? 0) * Math.max(0, beyond);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OpenEpochs } from '../../dist/src/adaptation/epochs.js';
+import { type JudgedEpoch, OpenEpochs } from '../../dist/src/adaptation/epochs.js';
 
 /** Result of an epoch of a second in which every request of `standsFor` is noted. */
 function judged(standsFor: number) {
@@ -14,7 +14,8 @@ function judged(standsFor: number) {
 
 describe('an epoch', () => {
   it('an epoch has the same result and the same load when some of its requests stand for the others', () => {
-    expect(judged(5)).toEqual(judged(1));
+    const comparable = (of: readonly JudgedEpoch[]) => of.map(({ error: _, ...each }) => each);
+    expect(comparable(judged(5))).toEqual(comparable(judged(1)));
     expect(judged(5)).toMatchObject([{ requests: 1_000, promptTokens: 100_000, result: Math.log(2) }]);
   });
 

@@ -184,6 +184,49 @@ describe('the guard', () => {
     }
   });
 
+  describe('when requests cost far more while learned costs decide', () => {
+    /** Lets a crowd come in the third epoch of learned costs: from then on all requests cost `crowd` times as much. */
+    function liveThroughCrowd(crowd: number, gain: number) {
+      const guard = new Guard('auto', usual.guard, row(3));
+      const random = row(4);
+      const seen: { readonly to: string; readonly reason: string; readonly minute: number }[] = [];
+      let [epochs, arm, since] = [0, guard.arm, Number.POSITIVE_INFINITY];
+      const doubts: string[] = [];
+      for (let nowMs = 0; nowMs < 1_800_000; nowMs += 500) {
+        const { transition } = guard.tick(nowMs, () => goodEvidence);
+        if (transition !== undefined) seen.push({ ...transition, minute: nowMs / 60_000 });
+        if (arm === 'static' && guard.arm === 'learned') epochs++;
+        if (epochs === 3 && guard.arm === 'learned') since = Math.min(since, nowMs + 10_000);
+        arm = guard.arm;
+        const why = guard.why(nowMs);
+        if (why?.includes('whether it is the traffic') && doubts.at(-1) !== why) doubts.push(why);
+        const factor = (nowMs >= since ? crowd : 1) * (arm === 'learned' ? (nowMs >= since ? gain : 0.9) : 1);
+        for (let i = 0; i < 5; i++) guard.note(guard.epoch, nowMs, costing(factor * Math.exp(random() - 0.5)));
+      }
+      return { seen, doubts, sinceMinute: since / 60_000 };
+    }
+
+    it('the guard keeps learned costs where the configured weights find the same: a crowd has come', () => {
+      const { seen, doubts } = liveThroughCrowd(3, 0.9);
+      expect(doubts).toHaveLength(1);
+      expect(seen.map(({ to }) => to)).toEqual(['canary', 'active']);
+    });
+
+    it('the guard takes them back where the configured weights do not', () => {
+      const { seen, sinceMinute } = liveThroughCrowd(1, 3);
+      const stop = seen.find(({ to }) => to === 'fallback')!;
+      expect(stop.reason).toMatch(
+        /^requests cost [1-3]\.\d times as much as with the configured weights before and after$/,
+      );
+      expect(stop.minute - sinceMinute).toBeLessThan(1);
+    });
+
+    it('the guard takes them back where a crowd has come and they make it worse', () => {
+      const { seen } = liveThroughCrowd(1.5, 3);
+      expect(seen.map(({ to }) => to)).toContain('fallback');
+    });
+  });
+
   it('the guard does not take a trend for a loss', () => {
     // Costs double in an hour, whichever arm decides.
     const guard = new Guard('auto', usual.guard, row(3));

@@ -13,6 +13,8 @@ class Replica {
   evidence: Partial<Evidence> = {};
   /** Cost with learned costs, as a factor on that with the configured weights. */
   factor = 0.85;
+  /** Cost of all requests, as a factor. */
+  crowd = 1;
 
   constructor(name: string, seed = 11) {
     this.peers = new PeerGuards(name);
@@ -41,8 +43,8 @@ class Group {
     }
   }
 
-  #request({ guard, factor }: Replica): void {
-    const cost = (guard.arm === 'learned' ? factor : 1) * Math.exp(this.#random() - 0.5);
+  #request({ guard, factor, crowd }: Replica): void {
+    const cost = crowd * (guard.arm === 'learned' ? factor : 1) * Math.exp(this.#random() - 0.5);
     guard.note(guard.epoch, this.nowMs, { cost, reference: 1, promptTokens: 1000 });
   }
 }
@@ -71,6 +73,32 @@ describe('guards of several replicas', () => {
       apart += Number(replicas[0]!.guard.arm !== replicas[1]!.guard.arm);
     }
     expect(apart / ticks).toBeGreaterThan(0.02);
+  });
+
+  it('a crowd that comes to all replicas makes none of them stop, as the first one calls the configured weights', () => {
+    const group = new Group();
+    const replicas = [new Replica('a', 1), new Replica('b', 2), new Replica('c', 3)];
+    group.live(replicas, 60);
+    let [doubts, apart] = [0, 0];
+    for (const each of replicas) each.crowd = 3;
+    group.live(replicas, 10, () => {
+      doubts += Number(replicas.every(({ guard }) => guard.arm === 'static'));
+      apart += Number(replicas.some(({ guard }) => guard.arm !== replicas[0]!.guard.arm));
+    });
+    expect(doubts).toBeGreaterThan(0);
+    expect(apart).toBeLessThan(20);
+    for (const { path } of replicas) expect(path).toEqual(['canary', 'active']);
+  });
+
+  it('a replica that alone sees learned costs become dear stops all, when the first one has not looked into it', () => {
+    const group = new Group();
+    const replicas = [new Replica('a', 1), new Replica('b', 2)];
+    group.live(replicas, 60);
+    replicas[1]!.factor = 4;
+    group.live(replicas, 3);
+    for (const { path } of replicas) expect(path).toEqual(['canary', 'active', 'fallback']);
+    const { reason } = replicas[1]!.transitions.at(-1)!;
+    expect(reason).toMatch(/^requests cost \d\.\d times as much as with the configured weights just before$/);
   });
 
   it('a replica that joins an active group needs no canary of its own', () => {
