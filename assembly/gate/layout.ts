@@ -261,6 +261,8 @@ export class WaitSlot {
   session: u64;
   /** Chain hash of the end of the beginning that its session shares with others, 0 = none · shard · commit lock. */
   prefix: u64;
+  /** Tokens of a cache that a held turn would fill · shard and control thread · commit lock. */
+  claim: u32;
 }
 
 export const WAIT_SLOT_STATE: usize = offsetof<WaitSlot>('state');
@@ -290,7 +292,7 @@ export const WAIT_SLOT_SESSION: usize = offsetof<WaitSlot>('session');
 
 export const WAIT_SLOT_FLOW: usize = offsetof<WaitSlot>(); // the flow's name
 export const WAIT_SLOT_FLOW_BYTES: u32 = 256;
-export const WAIT_SLOT_BYTES: usize = 384;
+export const WAIT_SLOT_BYTES: usize = 448;
 
 export const WAIT_SLOT_FREE: u32 = 0;
 export const WAIT_SLOT_WAITING: u32 = 1;

@@ -81,6 +81,8 @@ export const SESSIONS_PAUSES: usize = 1280;
 export const SESSIONS_PAUSES_SUM: usize = 1536;
 /** SessionsGiven */
 export const SESSIONS_GIVEN: usize = 1552;
+/** f64: tokens of caches that held turns would fill · any thread · commit lock */
+export const SESSIONS_HELD_CLAIMS: usize = 1568;
 export const SESSIONS_HEAD_BYTES: usize = 1600;
 
 export const SESSIONS_OFF: u32 = 0;
@@ -318,6 +320,15 @@ export function crowdedUntil(): f64 {
 
 export function setCrowdedUntil(ms: f64): void {
   store<f64>(head, ms, SESSIONS_CROWDED);
+}
+
+/** Tokens of caches that held turns would fill. */
+export function heldClaims(): f64 {
+  return load<f64>(head, SESSIONS_HELD_CLAIMS);
+}
+
+export function setHeldClaims(tokens: f64): void {
+  store<f64>(head, tokens, SESSIONS_HELD_CLAIMS);
 }
 
 /** Turns that are held. Takes no lock. */

@@ -12,7 +12,7 @@ import { COLUMN_STATE, STATE_FREE } from '../endpoints';
 import { CANDIDATES, SLOTS } from '../memory';
 import { request } from '../request-area';
 import { othersWait } from './bands';
-import { gateHead, ROOM_CAPACITY, roomColumn, WaitSlot, waitSlotAt } from './layout';
+import { gateHead, ROOM_CAPACITY, roomColumn, WAIT_FLAG_HELD, WaitSlot, waitSlotAt } from './layout';
 import { sessionAvailable, sessionLapse, sessionsUsed } from './sessions';
 import { anchoredEntry, tokensUpTo } from './sessions-anchors';
 import { countedBeginning, shareBeginning, usedBlocks } from './sessions-beginnings';
@@ -23,6 +23,7 @@ import {
   cachesTokens,
   crowdedUntil,
   hasTurn,
+  heldClaims,
   NO_HOME,
   SESSION_IDLE,
   SESSIONS_AT_HOME,
@@ -104,11 +105,22 @@ function takeDecision(): void {
 }
 
 /**
- * Share of a cache by which a turn may exceed it: `stretch` after three refills, and with the square of the wait, so
- * that it is next to nothing for most turns and lets the last ones through.
+ * Times that the other held turns would fill all caches, 1 where they would not fill them once: a turn waits for so
+ * much longer. A sub-agent does not, as its agent waits for it.
+ * @param claim tokens that the turn itself would fill
  */
-function excessAfter(waited: f64): f64 {
-  const full = STRETCH_REFILLS * <f64>sessionsHead().refill;
+function demand(claim: u32): f64 {
+  const caches = cachesTokens();
+  return caches <= 0 || parent != 0 ? 1 : max<f64>((heldClaims() - <f64>claim) / caches, 1);
+}
+
+/**
+ * Share of a cache by which a turn may exceed it: `stretch` after three refills for each time that others would fill
+ * all caches, and with the square of the wait, so that it is next to nothing for most turns and lets the last ones
+ * through.
+ */
+function excessAfter(waited: f64, claim: u32): f64 {
+  const full = STRETCH_REFILLS * <f64>sessionsHead().refill * demand(claim);
   if (full <= 0) return 0;
   const share = waited / full;
   return <f64>sessionsHead().stretch * share * share;
@@ -122,7 +134,7 @@ function takeWaiting(at: WaitSlot, now: f64): void {
   prefix = known == 0 ? 0 : sessionAt(known).prefix;
   beginning = at.prefix;
   decides = false;
-  excess = excessAfter(max<f64>(now - at.since, 0));
+  excess = excessAfter(max<f64>(now - at.since, 0), (at.flags & WAIT_FLAG_HELD) == 0 ? 0 : at.claim);
 }
 
 /** Tokens of the prompt that sessions of an endpoint have in use already. */
@@ -310,6 +322,11 @@ function isUncountable(): bool {
 export function sessionsLookAgain(used: u32): u32 {
   if (isSmallHere(used)) return LOOK_FREE;
   return protectedHome() >= 0 ? LOOK_HOME : LOOK_FITS;
+}
+
+/** Tokens of a cache that the turn which was taken last would fill: its prompt, of a sub-agent what it needs. */
+export function claimOf(used: u32): u32 {
+  return parent != 0 ? leastNeed(used) : prompt;
 }
 
 /** Least tokens that a candidate must have room for. */

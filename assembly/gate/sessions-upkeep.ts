@@ -18,6 +18,7 @@ import { cacheTokens, hostsSessions, SPACIOUS } from './sessions-hosts';
 import {
   CROWDED_MS,
   crowdedUntil,
+  heldClaims,
   NO_HOME,
   SESSION_LAPSED,
   SESSION_RUNNING,
@@ -34,6 +35,7 @@ import {
   sessionsOn,
   setCachesTokens,
   setCrowdedUntil,
+  setHeldClaims,
   setTokensLeft,
   tokensLeft,
 } from './sessions-layout';
@@ -66,8 +68,10 @@ export function sessionsConfigure(mode: u32, small: f32, stretch: f32, maxWait: 
   // What runs now was not counted: it is not ended either.
   if (mode != SESSIONS_OFF && sessionsHead().mode == SESSIONS_OFF) {
     const held = sessionsHead().held;
+    const claims = heldClaims();
     sessionsClear();
     sessionsHead().held = held;
+    setHeldClaims(claims);
     reckonKept();
   }
   sessionsHead().small = small;

@@ -60,8 +60,8 @@ import {
   waitSlotRing,
 } from './layout';
 import { ringClear, ringControl, ringPop, ringPush, ringShard } from './rings';
-import { SESSIONS_HEAD_HELD, sessionsHead, sessionsHold } from './sessions-layout';
-import { waitingFits, waitingGone, waitingHome, waitingNeed } from './sessions-room';
+import { heldClaims, SESSIONS_HEAD_HELD, sessionsHead, sessionsHold, setHeldClaims } from './sessions-layout';
+import { claimOf, waitingFits, waitingGone, waitingHome, waitingNeed } from './sessions-room';
 import { turnKeeps } from './sessions-turns';
 
 /** Bit of a number in a enqueue ring: the shard gave the slot up. */
@@ -88,6 +88,7 @@ function setWaitState(at: WaitSlot, state: u32): void {
 function countWaiting(at: WaitSlot, by: i32): void {
   if ((at.flags & WAIT_FLAG_HELD) == 0) return waitingAdd(at.ranked, by);
   atomic.store<u32>(changetype<usize>(sessionsHead()), sessionsHead().held + by, SESSIONS_HEAD_HELD);
+  setHeldClaims(heldClaims() + <f64>by * <f64>at.claim);
 }
 
 /**
@@ -232,10 +233,11 @@ export function waitSlotCandidates(thread: u32, slot: u32, used: u32, only: i32,
   return markCandidates(used, now, only >= 0 || !anywhere, true);
 }
 
-/** No endpoint has room for the session of a waiting turn. Commit lock held. @returns DISPATCH_HELD */
-function holdLocked(at: WaitSlot): u32 {
+/** No endpoint has room for the session of the waiting turn taken last. Commit lock held. @returns DISPATCH_HELD */
+function holdLocked(at: WaitSlot, used: u32): u32 {
   if ((at.flags & WAIT_FLAG_HELD) == 0) {
     countWaiting(at, -1);
+    at.claim = claimOf(used);
     at.flags = (at.flags & ~WAIT_FLAG_HOME) | WAIT_FLAG_HELD;
     countWaiting(at, 1);
   }
@@ -249,7 +251,7 @@ function holdLocked(at: WaitSlot): u32 {
 function dispatchTurn(at: WaitSlot, thread: u32, used: u32, rank: u32, now: f64): u32 {
   const home = waitingHome(at, used, now);
   if (gateOn() && keepOpen(used, rank, at.uncached, at.prompt, othersWait(), now) == 0) return DISPATCH_CLOSED;
-  if (!home && !waitingFits(at, used, now)) return holdLocked(at);
+  if (!home && !waitingFits(at, used, now)) return holdLocked(at, used);
   const slot = leastBusy(used);
   const need = waitingNeed(slot);
   dispatchLocked(at, thread, slot, now);
@@ -331,6 +333,7 @@ export function waitSlotForget(thread: u32, slot: u32): void {
 export function waitSlotRecount(): void {
   waitingClear();
   sessionsHead().held = 0;
+  setHeldClaims(0);
   for (let thread: u32 = 1; thread < THREADS; thread++) {
     for (let slot: u32 = 0; slot < SCANS; slot++) {
       const at = waitSlotAt(thread, slot);

@@ -24,6 +24,7 @@ import {
 import { noteLook } from '../gate/sessions-found';
 import { sessionsHead, sessionsHold, sessionsOn } from '../gate/sessions-layout';
 import {
+  claimOf,
   keepFitting,
   keepHome,
   LOOK_FITS,
@@ -271,6 +272,7 @@ function waitAsTurn(at: WaitSlot, used: u32): u32 {
   at.prefix = lookedWaits(used, returned, request().now);
   at.session = soughtWord();
   if (look != LOOK_HOME) {
+    at.claim = claimOf(used);
     if (!returned) lookedHeld();
     return WAIT_FLAG_TURN | WAIT_FLAG_HELD;
   }

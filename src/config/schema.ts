@@ -105,7 +105,7 @@ const sessions = z.strictObject({
     .default(0.06)
     .describe(
       'Share of the KV cache by which a turn may exceed it once it was held for three refills of a cache; it grows ' +
-        'with the square of the wait.',
+        'with the square of the wait. Where other held turns would fill all caches twice, it takes twice the wait.',
     ),
   smallPrompt: z
     .number()

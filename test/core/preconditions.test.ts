@@ -139,6 +139,7 @@ const REFUSED: Partial<Record<keyof CoreFunctions, readonly [what: string, ...ar
   sessionGrow: ['the number is one of a session', 0, 1],
   sessionLapse: ['the number is one of a session', 0],
   sessionNest: ['the number is one of a session', 0, 0n],
+  sessionShare: ['the number is one of a session', 0, 0, 0n],
   sessionIsElsewhere: ['the number is one of a session', 0],
   sessionOf: ['the step is a power of 2', CORE.HEADER, 8, 3],
   sessionsAgeEnd: ['the ages are those of the sessions', 33],

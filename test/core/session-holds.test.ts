@@ -426,6 +426,43 @@ describe('held turns', () => {
     expect(waitFor(225) / waitFor(25)).toBeCloseTo(3, 1);
   });
 
+  describe('while other turns are held that would fill all caches', () => {
+    /** Milliseconds after which a turn may exceed the one cache by a fourth, beside held turns of so many blocks. */
+    function waitBeside(others: readonly number[], words: readonly number[]) {
+      const pool = new HoldingPool(1, { stretch: 0.1 });
+      for (const name of [1, 2, 3]) pool.begin(wordsOf(name, 40));
+      for (const [i, blocks] of others.entries()) pool.wait(wordsOf(10 + i, blocks));
+      const slot = pool.wait(words);
+      const began = pool.now;
+      pool.pool.gate.sessions.tick(began);
+      for (; pool.dispatch(slot) === 'held'; pool.now += 9) expect(pool.now).toBeLessThan(1_000_000);
+      return pool.now - began;
+    }
+
+    it('a turn waits for so many times as long as they would fill them', () => {
+      const alone = waitBeside([], wordsOf(4, 5));
+      expect(waitBeside([45, 45], wordsOf(4, 5)) / alone).toBeCloseTo(1, 1);
+      expect(waitBeside([90, 90, 90, 30], wordsOf(4, 5)) / alone).toBeCloseTo(3, 1);
+    });
+
+    it('a turn waits no longer once they have gone', () => {
+      const pool = new HoldingPool(1, { stretch: 0.1 });
+      for (const name of [1, 2, 3]) pool.begin(wordsOf(name, 40));
+      const others = [10, 11, 12].map((name) => pool.wait(wordsOf(name, 90)));
+      const slot = pool.wait(wordsOf(4, 5));
+      const began = pool.now;
+      pool.pool.gate.sessions.tick(began);
+      for (const other of others) pool.cancel(other);
+      for (; pool.dispatch(slot) === 'held'; pool.now += 9) expect(pool.now).toBeLessThan(1_000_000);
+      expect((pool.now - began) / waitBeside([], wordsOf(4, 5))).toBeCloseTo(1, 1);
+    });
+
+    it('a sub-agent waits no longer for them, as its agent waits for it', () => {
+      const fork = [...wordsOf(1, 40), ...wordsOf(5, 5)];
+      expect(waitBeside([90, 90, 90], fork) / waitBeside([], fork)).toBeCloseTo(1, 1);
+    });
+  });
+
   it('a turn that was held for the longest wait goes on without room', () => {
     const pool = new HoldingPool(2, { maxWaitMs: 60_000 });
     for (const slot of [0, 1]) pool.begin(wordsOf(10 + slot, 91 + 4 * slot), [slot]);
