@@ -169,7 +169,7 @@ describe('the guard', () => {
     expect(course.requests.learned).toBeLessThan(100);
   });
 
-  it('the guard counts what a try has cost that it ended at once, and makes no other before the budget has paid for it', () => {
+  it('the guard counts what a try that ended at once has cost, and makes the next when it is paid for', () => {
     for (const gain of [3, 6, 10]) {
       const course = live(gain, 3);
       expect(path(course)).toEqual(['canary', 'fallback']);
@@ -268,7 +268,7 @@ describe('the guard', () => {
     expect(guard.gap.mean).toBeLessThan(0.05);
   });
 
-  it('the guard switches nothing on whose slowest hundredth waits far longer for its tokens, though the mean is better', () => {
+  it('the guard switches nothing on whose slowest hundredth waits far longer for tokens, for a better mean', () => {
     const random = row(5);
     const guard = new Guard('auto', usual.guard, row(11));
     const transitions: Transition[] = [];

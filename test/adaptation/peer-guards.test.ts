@@ -75,7 +75,7 @@ describe('guards of several replicas', () => {
     expect(apart / ticks).toBeGreaterThan(0.02);
   });
 
-  it('a crowd that comes to all replicas makes none of them stop, as the first one calls the configured weights', () => {
+  it('a crowd that comes to all replicas makes none stop, as the first one calls the configured weights', () => {
     const group = new Group();
     const replicas = [new Replica('a', 1), new Replica('b', 2), new Replica('c', 3)];
     group.live(replicas, 60);

@@ -116,7 +116,7 @@ describe.each(NAMES)('the %s transport', (given) => {
     expect(shard.recorder.named('streamClosed')[0]?.[1]).toBe('OK');
   });
 
-  it('the transport takes any number of resets: a proxy ends every stream so whose request was turned away', async () => {
+  it('the transport takes any number of resets: a proxy so ends each stream that was turned away', async () => {
     let opened = 0;
     let closed = 0;
     const { port } = await serve(() => {
