@@ -14,6 +14,8 @@ import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
  * time.
  */
 const HELD_PER_SECOND_MAX = 10_000;
+/** Time in which the 1st, 2nd, 4th, 8th … decision keeps its columns: some of a minute with 20, 17 of 100,000. */
+const SAMPLES_MS = 10_000;
 const NO_SLOT = 0xffff_ffff;
 
 /** Refusal of a request, in the form of its record. */
@@ -44,10 +46,14 @@ export class DecisionTrail {
   /** Decisions of the present second whose columns were held. */
   #second = 0;
   #inSecond = 0;
+  /** Decisions of the present window, of which the 1st, 2nd, 4th, 8th … keep their columns. */
+  #window = -1;
+  #inWindow = 0;
   #id: string | undefined;
 
   /**
-   * @param columnsEvery one decision in so many keeps all columns; 0 = only refused and marked ones
+   * @param columnsEvery one decision in so many keeps all columns, and so do the 1st, 2nd, 4th, 8th … of each ten
+   *   seconds; 0 = only refused and marked ones
    * @param lost takes the part of a prompt that was computed anew, when its answer ends
    * @param tap told of the ends of requests, for a recording
    */
@@ -81,9 +87,21 @@ export class DecisionTrail {
    */
   begin(id: string | undefined, columns: boolean, nowMs?: number): void {
     if (this.#kept === 0) return;
-    const keep = columns ? 1 : this.#mayHold(nowMs) ? CORE.KEEP_ASIDE : 0;
+    const keep = columns || this.#isSample(nowMs) ? 1 : this.#mayHold(nowMs) ? CORE.KEEP_ASIDE : 0;
     this.#core.u32[(this.#request + CORE.TRAIL_COLUMNS) >>> 2] = keep;
     this.#writeId(id);
+  }
+
+  /** Keeps columns where few decisions are made, of which one in many would be none for minutes. */
+  #isSample(nowMs: number | undefined): boolean {
+    if (this.#held === undefined || nowMs === undefined) return false;
+    const window = Math.floor(nowMs / SAMPLES_MS);
+    if (window !== this.#window) {
+      this.#window = window;
+      this.#inWindow = 0;
+    }
+    const number = ++this.#inWindow;
+    return (number & (number - 1)) === 0;
   }
 
   /** Bounds the time that a busy thread spends on columns that are probably not kept. */

@@ -63,7 +63,8 @@ export const OBSERVE_FLAGS = {
     64,
     '64',
     parseInteger(0, 1_000_000),
-    'One decision in so many is kept with all its columns; 0 = only refused ones.',
+    'One decision in so many is kept with all its columns, besides the 1st, 2nd, 4th, 8th … of each ten seconds of a ' +
+      'shard; 0 = only refused ones.',
   ),
   'served-by-header': flag<string | undefined>(
     OBSERVING,

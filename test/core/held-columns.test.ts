@@ -13,7 +13,7 @@ const MEASURES = {
   cachedTokens: undefined,
 };
 
-/** A log that keeps columns of hardly any decision by lot. */
+/** A log in which the 32nd of the next decisions is the first that keeps its columns whatever becomes of it. */
 function rarely(sizes: Partial<PoolSizes> = {}, endpoints = 3) {
   const signals = Array.from({ length: endpoints }, (_, i) => ({ waiting: i, kvUsage: i / 100 }));
   const pool = makePool([scorer('OP_SCORE_QUEUE', 2), pickMax], signals, { ...smallSizes, ...sizes });
@@ -26,6 +26,7 @@ function rarely(sizes: Partial<PoolSizes> = {}, endpoints = 3) {
     return record!;
   };
   const columns = (record: number) => log.columns(log.at(1, record)!);
+  for (let i = 0; i < 16; i++) trail.ended(decide(), MEASURES);
   return { ...pool, trail, log, decide, columns };
 }
 
@@ -83,6 +84,29 @@ describe('the columns of a request in flight', () => {
     const next = decide(1_000);
     trail.ended(next, { ...MEASURES, outcome: 'failed' });
     expect([columns(beyond), columns(next)?.endpoints.length]).toEqual([undefined, 3]);
+  });
+});
+
+describe('the columns of a sample', () => {
+  /** Numbers of the decisions that keep their columns although they end as most do. */
+  const keptOf = (every: number, times: readonly number[]) => {
+    const pool = makePool([scorer('OP_SCORE_QUEUE', 2), pickMax], [{ waiting: 0 }, { waiting: 1 }], smallSizes);
+    const [trail, log] = [new DecisionTrail(pool.core, every), new DecisionLog(pool.control)];
+    return times.flatMap((nowMs, i) => {
+      trail.begin(undefined, false, nowMs);
+      const { record } = pool.decider.decide(plainRequest);
+      trail.ended(record!, MEASURES);
+      return log.columns(log.at(1, record!)!) === undefined ? [] : [i + 1];
+    });
+  };
+
+  it('the 1st, 2nd, 4th, 8th … decision of each ten seconds keep their columns', () => {
+    const times = [...Array(20).fill(100), ...Array(5).fill(10_000)];
+    expect(keptOf(1_000_000, times)).toEqual([1, 2, 4, 8, 16, 21, 22, 24]);
+  });
+
+  it('no decision is a sample where only refused ones are to keep their columns', () => {
+    expect(keptOf(0, Array(20).fill(100))).toEqual([]);
   });
 });
 

@@ -87,6 +87,15 @@ describe('pointsman doctor about traffic', () => {
     expect(hot!.remedy).toContain('differs between clients');
   });
 
+  it('twenty requests are enough for the plugin that sends them to one endpoint to be named', async () => {
+    const { client, url } = await serve(profile('session-affinity-scorer', 'queue-scorer'));
+    const token = Buffer.from('default/server-1').toString('base64');
+    for (let i = 0; i < 20; i++) await answered(client, `prompt ${i}`, { 'x-session-token': token });
+    const [hot] = await conditionsOf(url, 'hot endpoint');
+    expect(hot!.text).toContain('default/server-1 had 20 of 20 requests');
+    expect(hot!.text).toContain('session-affinity-scorer sends them there');
+  });
+
   it('requests that are spread have no hot endpoint', async () => {
     const { client, url } = await serve(profile('queue-scorer'));
     for (let i = 0; i < 80; i++) await answered(client, `prompt ${i}`);
