@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { counted } from '../runtime/counted.js';
 import { didYouMean, nearestName } from '../runtime/nearest-name.js';
 import type { ConfigurationDocument, Path } from './document.js';
 import type { ConfigurationError } from './error.js';
@@ -18,10 +19,10 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(data);
   if (result.success) return result.data;
-  throw issueError(untold(result.error.issues, schema, data)[0]!, schema, data, document, path, subject);
+  throw issueError(toldOf(result.error.issues, schema, data)[0]!, schema, data, document, path, subject);
 }
 
-/** All errors that `validate` would throw one by one, in the order of the schema. */
+/** All errors that `validate` would throw one by one, in the order of the schema, typos before what is missing. */
 export function violations(
   schema: z.ZodType,
   data: unknown,
@@ -29,12 +30,15 @@ export function violations(
   path: Path = [],
   subject = '',
 ): readonly ConfigurationError[] {
-  const issues = untold(schema.safeParse(data).error?.issues ?? [], schema, data);
+  const issues = toldOf(schema.safeParse(data).error?.issues ?? [], schema, data);
   return issues.map((issue) => issueError(issue, schema, data, document, path, subject));
 }
 
-/** The issues without missing fields that are named by the issue of an unknown field beside them. */
-function untold(issues: readonly Issue[], schema: z.ZodType, data: unknown): readonly Issue[] {
+/**
+ * The issues in the order in which they are told: an unknown field before those that are missing beside it. Left out
+ * are missing fields that the issue of an unknown field names.
+ */
+function toldOf(issues: readonly Issue[], schema: z.ZodType, data: unknown): readonly Issue[] {
   const meant = new Set(
     issues.flatMap((issue) => {
       if (issue.code !== 'unrecognized_keys') return [];
@@ -43,7 +47,22 @@ function untold(issues: readonly Issue[], schema: z.ZodType, data: unknown): rea
     }),
   );
   const isTold = ({ path }: Issue) => meant.has(JSON.stringify(path)) && valueAt(data, inDocument(path)) === undefined;
-  return issues.filter((issue) => !isTold(issue));
+  return typosFirst(
+    issues.filter((issue) => !isTold(issue)),
+    (path) => valueAt(data, path) === undefined,
+  );
+}
+
+/** A field that is missing may be there under a name with a typo, which the schema checks last. */
+function typosFirst(issues: readonly Issue[], isMissing: (path: Path) => boolean): readonly Issue[] {
+  const mapping = (path: readonly PropertyKey[]) => JSON.stringify(path);
+  const typos = Map.groupBy(
+    issues.filter(({ code }) => code === 'unrecognized_keys'),
+    ({ path }) => mapping(path),
+  );
+  const besides = ({ path }: Issue) =>
+    path.length > 0 && isMissing(inDocument(path)) ? (typos.get(mapping(path.slice(0, -1))) ?? []) : [];
+  return [...new Set(issues.flatMap((issue) => [...besides(issue), issue]))];
 }
 
 function inDocument(path: readonly PropertyKey[]): Path {
@@ -114,7 +133,7 @@ function ownMessage({ message }: Issue): string | undefined {
 }
 
 function entries(count: number | bigint): string {
-  return `${count} ${Number(count) === 1 ? 'entry' : 'entries'}`;
+  return counted(Number(count), 'entry', 'entries');
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {

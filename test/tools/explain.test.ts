@@ -48,7 +48,7 @@ describe('an explanation', () => {
   it('an explanation shows the raw signals, and unknown ones as such', () => {
     const explanation = run({
       plugins: 'plugins:\n- type: queue-scorer\n',
-      signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\n',
+      signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\nc: {inFlightRequests: 1, inFlightTokens: 1}',
     });
     if (explanation.kind === 'rejected') throw new Error(explanation.message);
     expect(explanation.signals[0]).toMatchObject({
@@ -61,6 +61,7 @@ describe('an explanation', () => {
     expect(text).toMatch(/^signals\n {2}endpoint +waiting +running +KV usage +in flight$/m);
     expect(text).toMatch(/^ {2}a +4 +unknown +0\.5 +2 with 90 tokens$/m);
     expect(text).toMatch(/^ {2}b +unknown +unknown +unknown +0 with 0 tokens$/m);
+    expect(text).toMatch(/^ {2}c .* 1 with 1 token$/m);
   });
 
   it('an explanation has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
@@ -309,6 +310,11 @@ describe('a file of signals', () => {
   it.each([
     ['a: {waitng: 3}', 'signals.yaml:1:5: a.waitng: unknown field "waitng"; did you mean "waitingRequests"?'],
     ['a: {kvUsge: 1}', 'signals.yaml:1:5: a.kvUsge: unknown field "kvUsge"; did you mean "kvUsage"?'],
+    [
+      'a: {loraAdapters: {runing: [x]}}',
+      'signals.yaml:1:20: a.loraAdapters.runing: unknown field "runing"; did you mean "running"?',
+    ],
+    ['a: {loraAdapters: {running: [x]}}', 'signals.yaml:1:19: a.loraAdapters.max: is required'],
     ['endpoints: {a: {kvUsage: 1}}', 'signals.yaml:1:1: endpoints: there is no such endpoint; known: a, b, c'],
   ])('a file of signals with %s is refused with what was meant', (text, message) => {
     expect(() => readSignals(text, 'signals.yaml', endpoints)).toThrow(message);
