@@ -3,6 +3,7 @@ import { endpointAddress, type SlotAssignment, type SlotUpdate } from '../contra
 import type { PrefixIndex } from '../core/prefix-index.js';
 import { IndexBusyError } from '../core/prefix-index.js';
 import type { TokenChain } from '../core/token-chain.js';
+import { counted } from '../runtime/counted.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
 import { PacedReport } from '../runtime/paced-report.js';
 import { BoundSocket, type Publisher } from './bound-socket.js';
@@ -64,17 +65,19 @@ interface Watched {
   readonly subscription: Subscription | undefined;
 }
 
-/** What can be done about what is not used, behind the number of events. */
-const DROP_ADVICE: Readonly<Partial<Record<DropReason, string>>> = {
-  malformed:
-    'messages cannot be read and were dropped: see who publishes to the picker, and whether the version of the ' +
-    'engines is one that docs/kv-events.md reads',
-  'block size':
-    'events of an engine that has blocks of more sizes than are followed were left out: their blocks match no prompt',
-  'unnamed model': 'events do not say of which model they are: set kvEventsConfig.modelName, or topics kv@…@<model>',
-  'unnamed adapter':
-    'events do not name their LoRA adapter and were left out: engines name it from vLLM 0.12 on (lora_name)',
-  'no room': 'events found no room for their blocks: raise --index-blocks',
+/** What was not used, and what can be done about it, by the number of messages or events. */
+const DROP_REPORTS: Readonly<Partial<Record<DropReason, (count: number) => string>>> = {
+  malformed: (count) =>
+    `dropped ${counted(count, 'message')} that cannot be read: see who publishes to the picker, and whether the ` +
+    'version of the engines is one that docs/kv-events.md reads',
+  'block size': (count) =>
+    `left out ${counted(count, 'event')} of an engine that has blocks of more sizes than are followed: they match no ` +
+    'prompt',
+  'unnamed model': (count) =>
+    `left out ${counted(count, 'event')} without a model: set kvEventsConfig.modelName, or topics kv@…@<model>`,
+  'unnamed adapter': (count) =>
+    `left out ${counted(count, 'event')} without a LoRA adapter's name: engines name it from vLLM 0.12 on (lora_name)`,
+  'no room': (count) => `found no room for the blocks of ${counted(count, 'event')}: raise --index-blocks`,
 };
 
 /**
@@ -84,9 +87,9 @@ export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly counts = new EventCounts((reason) => this.#dropped.get(reason)?.note(undefined));
   readonly #dropped = new Map(
-    Object.entries(DROP_ADVICE).map(([reason, advice]) => [
+    Object.entries(DROP_REPORTS).map(([reason, text]) => [
       reason,
-      new PacedReport<undefined>((_, count) => this.#options.report(`${count} ${advice}`)),
+      new PacedReport<undefined>((_, count) => this.#options.report(text(count))),
     ]),
   );
   readonly #watched = new Map<number, Watched>();

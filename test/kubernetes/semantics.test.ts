@@ -393,7 +393,7 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     await cluster.installCrds(llmD('InferenceObjective'));
     await cluster.create(objective(namespace, 'fast', { priority: 8 }, 'llm-d.ai'));
     await eventually('the newer group counts', () => observed.rules!.objectives.get('fast') === 8, WITHIN_MS);
-    const ignored = `1 objects of inferenceobjectives.${LEGACY_GROUP} are ignored: make them anew in llm-d.ai`;
+    const ignored = `ignores 1 object of inferenceobjectives.${LEGACY_GROUP}: make them anew in llm-d.ai`;
     await eventually('the others are counted', () => observed.reports.includes(ignored));
     for (const { metadata } of [...llmD('InferenceObjective'), ...gieCrds('v1.5.0', 'InferenceObjective')]) {
       await cluster.delete({ apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', metadata });

@@ -96,6 +96,16 @@ describe('the events of an endpoint', () => {
     ]);
   });
 
+  it('the events of an endpoint that cannot be used are told by their number and its noun', () => {
+    const { counts, problems } = feed({});
+    counts.drop('malformed');
+    counts.drop('no room');
+    expect(problems).toEqual([
+      expect.stringMatching(/^dropped 1 message that cannot be read: /),
+      'found no room for the blocks of 1 event: raise --index-blocks',
+    ]);
+  });
+
   it('the events of an endpoint are in the index soon after they were published', async () => {
     const { publisher, holds, made } = await following(false);
     expect(made.readings()).toMatchObject([{ slot: 0, state: 'live', blocks: 0 }]);

@@ -231,6 +231,14 @@ describe('file discovery that watches', () => {
     expect(reports[20]).toContain('30 more entries');
   });
 
+  it('file discovery that watches reports the 21st bad entry as one more', async () => {
+    writeFileSync(file, pool('a'));
+    const { states, reports, until } = await discover();
+    writeFileSync(file, `${pool('b')}${'- 5\n'.repeat(21)}`);
+    await until(() => states.length > 0);
+    expect(reports[20]).toMatch(/: also left out: 1 more entry$/);
+  });
+
   it('file discovery that watches gives no new state when a new file says the same', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();

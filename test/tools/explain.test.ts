@@ -48,7 +48,9 @@ describe('an explanation', () => {
   it('an explanation shows the raw signals, and unknown ones as such', () => {
     const explanation = run({
       plugins: 'plugins:\n- type: queue-scorer\n',
-      signals: 'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\nc: {inFlightRequests: 1, inFlightTokens: 1}',
+      signals:
+        'a: {waitingRequests: 4, kvUsage: 0.5, inFlightRequests: 2, inFlightTokens: 90}\n' +
+        'c: {inFlightRequests: 1, inFlightTokens: 1}',
     });
     if (explanation.kind === 'rejected') throw new Error(explanation.message);
     expect(explanation.signals[0]).toMatchObject({

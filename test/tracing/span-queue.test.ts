@@ -68,6 +68,13 @@ describe('the queue of spans', () => {
     expect([calls, problems]).toEqual([1, ['spans cannot be exported: status 400']]);
   });
 
+  it('one span that the receiver refuses is told in the singular', async () => {
+    const { queue: made, problems } = queue(async () => ({ spans: 1, why: 'too old' }));
+    made.add(spans(10));
+    await eventually('the export is over', () => made.counts.exported === 9);
+    expect(problems).toEqual(['the receiver refuses 1 span: too old']);
+  });
+
   it('spans that the receiver refuses count as failed', async () => {
     const { queue: made, problems } = queue(async () => ({ spans: 3, why: 'too old' }));
     made.add(spans(10));

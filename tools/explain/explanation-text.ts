@@ -1,3 +1,4 @@
+import { counted } from '../../src/runtime/counted.js';
 import { columns } from '../command-line/program-text.js';
 import type {
   ExplainedEndpoint,
@@ -18,7 +19,7 @@ export function explanationText(explanation: Explanation): string {
       'model',
       request.model === request.targetModel ? request.model : `${request.model} → ${request.targetModel}${rewritten}`,
     ],
-    ['prompt', `about ${request.promptTokens} tokens, ${request.promptBlocks} blocks`],
+    ['prompt', `about ${counted(request.promptTokens, 'token')}, ${counted(request.promptBlocks, 'block')}`],
     ['priority', `${request.priority}, flow ${request.fairnessId}`],
     ...(scheduler === undefined ? [] : [['scheduler', `${scheduler} decides; the profiles are what it may ask`]]),
     ...(failedPlugins.length === 0 ? [] : [['failed', `${failedPlugins.join(', ')}: had no say`]]),
@@ -51,7 +52,7 @@ function signalsText(signals: readonly ExplainedSignals[]): string {
     known(state.runningRequests),
     known(state.kvUsage),
     ...attributes.map((attribute) => known(state.attributes[attribute] ?? null)),
-    `${state.inFlightRequests} with ${state.inFlightTokens} tokens`,
+    `${state.inFlightRequests} with ${counted(state.inFlightTokens, 'token')}`,
   ]);
   const heads = ['endpoint', 'waiting', 'running', 'KV usage', ...attributes, 'in flight'];
   return ['signals', ...columns([heads, ...rows]).map((row) => `  ${row}`)].join('\n');
@@ -90,7 +91,7 @@ function endpointRow(endpoint: ExplainedEndpoint, scorers: ExplainedProfile['sco
           ? ''
           : `fallback ${rank - 1}`;
   const cells = scorers.map((scorer) => round(scores[scorer.name]));
-  return [name, address, ...cells, round(total), cachedTokens === 0 ? '' : `${cachedTokens} tokens`, note];
+  return [name, address, ...cells, round(total), cachedTokens === 0 ? '' : counted(cachedTokens, 'token'), note];
 }
 
 function verdict({ status, leftNoneBy, picker, endpoints, best }: ExplainedProfile): string {

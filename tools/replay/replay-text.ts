@@ -1,4 +1,5 @@
 import type { Recording } from '../../src/operations/recording/recording-reader.js';
+import { counted } from '../../src/runtime/counted.js';
 import { columns } from '../command-line/program-text.js';
 import type { ReplayedGroup, ReplayResult } from './comparison.js';
 
@@ -10,9 +11,9 @@ export function replayText({ header, trailer }: Recording, result: ReplayResult)
   const { decisions, reproduced, total, priorities, endpoints } = result;
   const begun = new Date(header.wallMs).toISOString();
   const whole = trailer === undefined ? 'the file was cut off' : `${trailer.seconds.toFixed(1)} s`;
-  const dropped = trailer !== undefined && trailer.dropped > 0 ? `, ${trailer.dropped} frames left out` : '';
+  const dropped = trailer !== undefined && trailer.dropped > 0 ? `, ${counted(trailer.dropped, 'frame')} left out` : '';
   const lines = columns([
-    ['recording', `pool ${header.pool}, from ${begun}, ${whole}${dropped}: ${decisions} decisions`],
+    ['recording', `pool ${header.pool}, from ${begun}, ${whole}${dropped}: ${counted(decisions, 'decision')}`],
     ['again', `${percent(reproduced)} of the recorded picks are made again by the recorded configuration`],
     ['other', `another endpoint for ${percent(total.different / decisions)} of them, none for ${total.unplaced}`],
     ['worth', worth(total)],

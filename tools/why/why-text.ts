@@ -34,7 +34,9 @@ function endText(end: ShownEnd | null): string {
   if (end.end === 'abandoned') return 'the client went away, or a later profile failed';
   const parts = [
     end.firstTokenMs === null ? undefined : `first token after ${milliseconds(end.firstTokenMs)}`,
-    end.outputTokens === null ? undefined : `${end.outputTokens} tokens${end.outputEstimated ? ' (estimated)' : ''}`,
+    end.outputTokens === null
+      ? undefined
+      : `${counted(end.outputTokens, 'token')}${end.outputEstimated ? ' (estimated)' : ''}`,
     end.cachedTokens === null ? undefined : `${end.cachedTokens} of ${end.promptTokens ?? '?'} prompt tokens cached`,
     `${milliseconds(end.durationMs)} in all`,
   ];
@@ -69,11 +71,14 @@ function factsOf(decision: ShownDecision): string[] {
       : [
           [
             'more cached',
-            `${better.matchedTokens} tokens on ${better.endpoint}, ${better.removedBy ?? 'which scored less'}`,
+            `${counted(better.matchedTokens, 'token')} on ${better.endpoint}, ` +
+              (better.removedBy ?? 'which scored less'),
           ],
         ]),
     ...(decision.session === null ? [] : [['session', decision.session.text]]),
-    ...(cacheLoss === null ? [] : [['computed anew', `${cacheLoss.tokens} tokens: ${CAUSES[cacheLoss.cause]}`]]),
+    ...(cacheLoss === null
+      ? []
+      : [['computed anew', `${counted(cacheLoss.tokens, 'token')}: ${CAUSES[cacheLoss.cause]}`]]),
     ...(shadow === null ? [] : [['candidate', shadowText(decision.endpoint, shadow)]]),
     ...(tieBreak === null || tieBreak.tied === 1
       ? []
@@ -152,8 +157,8 @@ function scoreTable(endpoints: readonly ShownEndpoint[]): string[] {
 
 /** Tokens that an endpoint holds, with those below the GPU where there are any. */
 function cachedText({ matchedTokens, heldTokens }: ShownEndpoint): string {
-  if (heldTokens !== null) return `${matchedTokens} tokens (${placesText(heldTokens)})`;
-  return matchedTokens === 0 ? '' : `${matchedTokens} tokens`;
+  if (heldTokens !== null) return `${counted(matchedTokens, 'token')} (${placesText(heldTokens)})`;
+  return matchedTokens === 0 ? '' : counted(matchedTokens, 'token');
 }
 
 const PLACE_NAMES = { gpu: 'GPU', host: 'host memory', disk: 'disk', remote: 'elsewhere' } as const;

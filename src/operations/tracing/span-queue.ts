@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { counted } from '../../runtime/counted.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { type Exporter, ExportFailure } from './exporters.js';
 import type { BatchSettings } from './settings.js';
@@ -86,7 +87,8 @@ export class SpanQueue {
       const refused = Math.min(spans.length, refusal?.spans ?? 0);
       this.counts.exported += spans.length - refused;
       this.counts.failed += refused;
-      if (refusal !== undefined) this.#options.report(`the receiver refuses ${refused} spans: ${refusal.why}`);
+      if (refusal !== undefined)
+        this.#options.report(`the receiver refuses ${counted(refused, 'span')}: ${refusal.why}`);
     } catch (error) {
       this.counts.failed += spans.length;
       this.#options.report(`spans cannot be exported: ${errorMessage(error)}`);

@@ -1,4 +1,5 @@
 import type { Endpoint, LoadedDiscovery, PoolState } from '../../contract/endpoint.js';
+import { counted } from '../../runtime/counted.js';
 import { ReportOnce } from '../../runtime/report-once.js';
 import { BrokenFile, type EndpointsFile, type FileEndpoint, readEndpointsFile } from './endpoints-file.js';
 import { FileWatch, type FileWatchOptions, readBoundedFile } from './file-watch.js';
@@ -95,14 +96,14 @@ class FileDiscovery implements LoadedDiscovery {
     const [first, ...others] = (this.#file?.endpoints ?? []).filter(
       ({ host }) => 'hostName' in host && host.hostName === hostName,
     );
-    const more = others.length === 0 ? '' : ` (and ${others.length} more entries)`;
+    const more = others.length === 0 ? '' : ` (and ${counted(others.length, 'more entry', 'more entries')})`;
     if (first !== undefined) this.#report(`${first.origin}: address: "${hostName}"${more} ${problem}`);
   }
 
   #reportAll(problems: readonly string[]): void {
     for (const problem of problems.slice(0, PROBLEMS_MAX)) this.#report(`${problem}; the entry is left out`);
     const more = problems.length - PROBLEMS_MAX;
-    if (more > 0) this.#report(`${this.#options.path}: ${more} more entries are wrong and left out`);
+    if (more > 0) this.#report(`${this.#options.path}: also left out: ${counted(more, 'more entry', 'more entries')}`);
   }
 
   #tell(): void {

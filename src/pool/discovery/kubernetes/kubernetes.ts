@@ -229,7 +229,7 @@ export class KubernetesDiscovery implements Discovery {
       const list = (await client.request('GET', `${kindPath(ignored, namespace)}?limit=1`)) as IgnoredList;
       const count = (list.items?.length ?? 0) + (list.metadata?.remainingItemCount ?? 0);
       const remedy = `make them anew in ${kind.group}`;
-      if (count > 0) this.#report(`${count} objects of ${resourceName(ignored)} are ignored: ${remedy}`);
+      if (count > 0) this.#report(`ignores ${counted(count, 'object')} of ${resourceName(ignored)}: ${remedy}`);
     } catch {
       // Counting is optional: its failure stops nothing else.
     }
