@@ -145,7 +145,7 @@ export class PeerView {
     for (const peer of this.#peers.values()) this.completed(peer.replica, peer.epoch, peer.highest);
   }
 
-  /** Frees the load of peers that have been silent. @returns their names */
+  /** Frees the load of peers that have been silent. @returns the replicas of which no other process is heard */
   expire(nowMs: number): readonly string[] {
     let silent: string[] | undefined;
     for (const peer of this.#peers.values()) {
@@ -156,7 +156,9 @@ export class PeerView {
       silent ??= [];
       silent.push(peer.replica);
     }
-    return silent ?? NONE_SILENT;
+    if (silent === undefined) return NONE_SILENT;
+    const heard = new Set(this.liveNames());
+    return silent.filter((replica) => !heard.has(replica));
   }
 
   /** Endpoints whose load may have changed since the last call. */

@@ -7,7 +7,7 @@ import {
   type TurnNews,
   VERSION,
 } from '../../dist/src/replication/messages.js';
-import { replicaAt, updateOf } from './replicator-parts.ts';
+import { replicaAt, START_MS, updateOf } from './replicator-parts.ts';
 
 function turnOf(anchor: bigint): TurnNews {
   return {
@@ -98,6 +98,22 @@ describe('turns of sessions between replicas', () => {
     clock.ms += 2_000;
     replicator.tick(clock.ms);
     expect(pool.forgotten).toEqual(['a']);
+  });
+
+  it('the turns of a restarted replica stay when its earlier process is silent, and no line calls it silent', () => {
+    const { replicator, pool, clock, log } = replicaAt();
+    const hear = (sequence: number, epoch: number) =>
+      replicator.receive(encodeMessage(updateOf('a', sequence, clock.ms, { full: true, epoch })), clock.ms);
+    hear(1, START_MS);
+    clock.ms += 500;
+    hear(1, START_MS + 400);
+    pool.forgotten.splice(0);
+    clock.ms += 150;
+    hear(2, START_MS + 400);
+    clock.ms += 100;
+    replicator.tick(clock.ms);
+    expect(pool.forgotten).toEqual([]);
+    expect(log).not.toContainEqual(expect.stringContaining('silent'));
   });
 
   it('turns that were lost before they were read leave a gap', () => {
