@@ -21,7 +21,7 @@ import {
 
 /**
  * Share of the caches of a pool up to which sessions change no decision in a crowded pool too
- * (docs/internals/flow-control.md, from simulations there).
+ * (docs/internals/held-turns.md, from simulations there).
  */
 export const SPACIOUS: f64 = 0.9;
 

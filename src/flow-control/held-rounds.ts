@@ -1,6 +1,6 @@
 import type { ReplicaPlace } from '../contract/replica-place.js';
 
-/** Part of a round in which one replica lets held turns go on (docs/internals/flow-control.md, measured there). */
+/** Part of a round in which one replica lets held turns go on (docs/internals/held-turns.md, measured there). */
 export const PART_MS = 25;
 /** Begin of a part, in which the replica hears of the turns that the one before it has dispatched. */
 const HEARING_MS = 12;
