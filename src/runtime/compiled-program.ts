@@ -1,6 +1,5 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { cachedDataVersionTag } from 'node:v8';
 import { Script } from 'node:vm';
 import { threadId } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
@@ -40,11 +39,11 @@ export function loadProgram<Exports>(
   require: (id: string) => unknown,
   importModule: (specifier: string) => Promise<unknown>,
 ): CompiledProgram<Exports> {
-  const flags = cachedDataVersionTag();
   const bytes = readPlainFileSync(file, PROGRAM_BYTES_MAX);
   const checksum = crc32(bytes);
   const kept = join(dirname(file), 'compiled', `${basename(file)}.${process.version}-${process.arch}`);
   const code = codeOf(kept, checksum);
+  const flags = code === undefined ? flagsTag() : undefined;
   // Written in ASCII by scripts/bundle.ts.
   const script = new Script(bytes.toString('latin1'), {
     filename: file,
@@ -58,11 +57,16 @@ export function loadProgram<Exports>(
   // Code that V8 refuses because of flags stays for starts without them.
   const keep = (): boolean => {
     if (code !== undefined) return true;
-    if (cachedDataVersionTag() !== flags) return false;
+    if (flagsTag() !== flags) return false;
     write(kept, checksum, script.createCachedData());
     return true;
   };
   return { exports: module.exports as Exports, keep };
+}
+
+/** Version and flags of V8 that code belongs to. With kept code nothing asks for it, and its module is not loaded. */
+function flagsTag(): number {
+  return process.getBuiltinModule('node:v8').cachedDataVersionTag();
 }
 
 /**

@@ -27,6 +27,8 @@ async function modulesOfPicker(): Promise<Readonly<Record<Thread, readonly strin
   writeFileSync(endpoints, 'endpoints:\n- {name: one, address: 127.0.0.1, port: 9}\n');
   const ports = ['--grpc-port=0', '--grpc-health-port=0', '--metrics-port=0', '--bind-address=127.0.0.1'];
   const flags = [`--endpoints-file=${endpoints}`, ...ports, '--secure-serving=false', '--metrics-endpoint-auth=false'];
+  // A rehearsal changes flags of V8, and loads `node:v8` for it.
+  flags.push('--idle-warm-up=0s');
   const env = { ...process.env, NODE_OPTIONS: `--require=${preload}` };
   const picker = spawn(process.execPath, [PROGRAM, 'serve', ...flags], { stdio: ['ignore', 'ignore', 'pipe'], env });
   try {
@@ -51,6 +53,14 @@ async function listOf(file: string): Promise<readonly string[]> {
   return list.flatMap((entry) => (entry.startsWith('NativeModule ') ? [entry.slice('NativeModule '.length)] : []));
 }
 
+describe('the programs of a start', () => {
+  test.each(['serve.cjs', 'shard.cjs'])('%s asks V8 for no callers, for which it would count the lines', (name) => {
+    const program = readFileSync(join(import.meta.dirname, '../../dist/program', name), 'latin1');
+    expect(program).toContain('pointsman');
+    expect(program).not.toContain('getCallSites');
+  });
+});
+
 describe('a picker that serves without TLS', () => {
   let modules: Readonly<Record<Thread, readonly string[]>>;
   beforeAll(async () => {
@@ -60,6 +70,10 @@ describe('a picker that serves without TLS', () => {
   test.each(['control', 'shard'] as const)('the %s thread loads neither TLS nor what only asserts', (thread) => {
     expect(modules[thread]).toContain('net');
     expect(modules[thread].filter((name) => ['assert', 'https', 'tls'].includes(name))).toEqual([]);
+  });
+
+  test('a shard that finds compiled code does not ask V8 for its flags', () => {
+    expect(modules.shard).not.toContain('v8');
   });
 
   test('a shard does without what loads modules', () => {
