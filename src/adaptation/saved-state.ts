@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { CostModelSettings } from '../config/adaptation.js';
+import { once } from '../runtime/once.js';
 import type { CostModelState } from './cost-model.js';
 import { CLASSES_MAX } from './hardware-classes.js';
 
@@ -18,25 +19,27 @@ const HALF_LIFE_MS = 6 * 3_600_000;
 
 const VERSIONS: readonly unknown[] = [VERSION, CLASSES_VERSION];
 
-const ridge = z.strictObject({
-  matrix: z.array(z.number()),
-  vector: z.array(z.number()),
-  count: z.number(),
-});
-const file = z.strictObject({
-  version: z.literal([VERSION, CLASSES_VERSION]),
-  savedAtMs: z.number(),
-  /** Prior of the estimators. With another prior the numbers have another meaning. */
-  prior: z.record(z.string(), z.number()),
-  model: z.strictObject({
-    firstOutput: ridge,
-    perToken: ridge,
-    outputTokens: z.number(),
-    classes: z
-      .array(z.strictObject({ hardware: z.string().min(1), firstOutput: ridge, perToken: ridge }))
-      .max(CLASSES_MAX)
-      .optional(),
-  }),
+const file = once(() => {
+  const ridge = z.strictObject({
+    matrix: z.array(z.number()),
+    vector: z.array(z.number()),
+    count: z.number(),
+  });
+  return z.strictObject({
+    version: z.literal([VERSION, CLASSES_VERSION]),
+    savedAtMs: z.number(),
+    /** Prior of the estimators. With another prior the numbers have another meaning. */
+    prior: z.record(z.string(), z.number()),
+    model: z.strictObject({
+      firstOutput: ridge,
+      perToken: ridge,
+      outputTokens: z.number(),
+      classes: z
+        .array(z.strictObject({ hardware: z.string().min(1), firstOutput: ridge, perToken: ridge }))
+        .max(CLASSES_MAX)
+        .optional(),
+    }),
+  });
 });
 
 /** Text of the file. @param nowMs milliseconds since 1970 */
@@ -60,7 +63,7 @@ export function decodeState(text: string, { prior }: CostModelSettings): SavedSt
   if (!VERSIONS.includes(version)) {
     throw new Error(`it has version ${String(version)}, and ${VERSIONS.join(' or ')} is expected`);
   }
-  const parsed = file.safeParse(data);
+  const parsed = file().safeParse(data);
   if (!parsed.success) throw new Error(`${parsed.error.issues[0]!.path.join('.')} is not what it should be`);
   const other = Object.entries(prior).find(([name, value]) => parsed.data.prior[name] !== value);
   if (other !== undefined) throw new Error(`it was learned from another adaptation.prior (${other[0]} differs)`);

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { once } from '../runtime/once.js';
 import { durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 import { duration } from '../scheduling/duration-schema.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
@@ -59,125 +60,134 @@ export interface AdaptationSettings {
   readonly stateFile: string | undefined;
 }
 
-const positiveDuration = duration.refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' });
-
-const positiveOrZero = duration.refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' });
-
-const prior = z
-  .strictObject({
-    baseLatency: positiveOrZero.default('25ms').describe('Time to a first output that nothing delays.'),
-    prefillPerThousandTokens: positiveDuration
-      .default('55ms')
-      .describe('Prefill time of 1,000 tokens that are not cached.'),
-    perWaitingRequest: positiveOrZero
-      .default('5ms')
-      .describe('Delay by each request that the engine has waiting; at most 30ms.'),
-    perOutputToken: positiveDuration.default('13ms').describe('Time per output token on an endpoint without load.'),
-    perOutputTokenAndLoad: positiveDuration
-      .default('4ms')
-      .describe('What 100,000 tokens in flight add to every output token.'),
-    outputTokens: z.int().min(1).default(200).describe('Output tokens of a usual request.'),
-  })
-  .prefault({});
-
 /** Training samples before anything is tried, in a configuration that does not say. */
 const SAMPLES = 250;
 
-const guard = z
-  .strictObject({
-    epoch: positiveDuration.default('20s').describe('Shortest time for which one way of deciding is kept.'),
-    budget: z
+/** The section `adaptation` as it stands in the file. */
+export const adaptationConfig = once(() => {
+  const positiveDuration = duration.refine((text) => (parseDuration(text) ?? 1) > 0, {
+    error: 'must be longer than 0',
+  });
+
+  const positiveOrZero = duration.refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' });
+
+  const prior = z
+    .strictObject({
+      baseLatency: positiveOrZero.default('25ms').describe('Time to a first output that nothing delays.'),
+      prefillPerThousandTokens: positiveDuration
+        .default('55ms')
+        .describe('Prefill time of 1,000 tokens that are not cached.'),
+      perWaitingRequest: positiveOrZero
+        .default('5ms')
+        .describe('Delay by each request that the engine has waiting; at most 30ms.'),
+      perOutputToken: positiveDuration.default('13ms').describe('Time per output token on an endpoint without load.'),
+      perOutputTokenAndLoad: positiveDuration
+        .default('4ms')
+        .describe('What 100,000 tokens in flight add to every output token.'),
+      outputTokens: z.int().min(1).default(200).describe('Output tokens of a usual request.'),
+    })
+    .prefault({});
+
+  const guard = z
+    .strictObject({
+      epoch: positiveDuration.default('20s').describe('Shortest time for which one way of deciding is kept.'),
+      budget: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.05)
+        .describe('Loss against the configured weights that may be risked, as a share of their cost.'),
+      samples: z
+        .int()
+        .min(1)
+        .optional()
+        .describe(`Finished requests to learn from before anything is tried; ${SAMPLES} if absent.`),
+      labels: z.int().min(1).optional().describe('Deprecated name of samples.'),
+      correlation: z
+        .number()
+        .min(-1)
+        .max(1)
+        .default(0.3)
+        .describe('Rank correlation of predicted and observed times to first output before anything is tried.'),
+      pause: positiveDuration
+        .default('5m')
+        .describe('Wait before the next try after a fallback; it doubles with every further one, up to twelvefold.'),
+    })
+    .prefault({});
+
+  return z.strictObject({
+    mode: z
+      .enum(['off', 'shadow', 'auto', 'always'])
+      .default('shadow')
+      .describe(
+        'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = ' +
+          'learned ' +
+          'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
+      ),
+    drive: z
+      .enum(['marginal-cost', 'weights', 'rules'])
+      .default('marginal-cost')
+      .describe(
+        'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with ' +
+          'the ' +
+          ('weights that come nearest to them; rules = not by costs, but by whichever of four known rules has done ' +
+            'best of late.'),
+      ),
+    timeToFirstToken: positiveDuration
+      .default('2s')
+      .describe(
+        'What a request should take to its first output; with timePerOutputToken the exchange rate of the two.',
+      ),
+    timePerOutputToken: positiveDuration.default('60ms').describe('What each further output token should take.'),
+    objectives: z
+      .record(
+        z.string().min(1),
+        z.strictObject({
+          timeToFirstToken: positiveDuration.optional().describe('What its requests should take to the first output.'),
+          timePerOutputToken: positiveDuration.optional().describe('What each further output token should take.'),
+        }),
+      )
+      .default({})
+      .describe(
+        'Targets by name of the objective (x-llm-d-inference-objective), for requests that bring none in their own ' +
+          'headers.',
+      ),
+    missPrice: z
       .number()
-      .gt(0)
-      .max(1)
-      .default(0.05)
-      .describe('Loss against the configured weights that may be risked, as a share of their cost.'),
-    samples: z
+      .min(0.1)
+      .max(10)
+      .default(1.5)
+      .describe(
+        'How much more a token outside the cache costs than its own prefill: what it evicts, and the next turn.',
+      ),
+    runningRequests: z
       .int()
       .min(1)
+      .default(256)
+      .describe('Requests that every endpoint runs at once at least (max-num-seqs of vLLM).'),
+    hardwareLabel: z
+      .string()
+      .min(1)
+      .default('llm-d.ai/accelerator-variant')
+      .describe(
+        'Label of endpoints that names their hardware: endpoints with one value of it share coefficients, and a new ' +
+          'one is ' +
+          'taken to be as fast as they are. Endpoints without it have the coefficients of the pool.',
+      ),
+    prior: prior.describe('What is assumed until something has been learned.'),
+    guard: guard.describe('When learned costs may decide.'),
+    stateFile: z
+      .string()
+      .min(1)
       .optional()
-      .describe(`Finished requests to learn from before anything is tried; ${SAMPLES} if absent.`),
-    labels: z.int().min(1).optional().describe('Deprecated name of samples.'),
-    correlation: z
-      .number()
-      .min(-1)
-      .max(1)
-      .default(0.3)
-      .describe('Rank correlation of predicted and observed times to first output before anything is tried.'),
-    pause: positiveDuration
-      .default('5m')
-      .describe('Wait before the next try after a fallback; it doubles with every further one, up to twelvefold.'),
-  })
-  .prefault({});
-
-/** The section `adaptation` as it stands in the file. */
-export const adaptationConfig = z.strictObject({
-  mode: z
-    .enum(['off', 'shadow', 'auto', 'always'])
-    .default('shadow')
-    .describe(
-      'off = nothing is learned; shadow = costs are learned and reported, the configured weights decide; auto = ' +
-        'learned ' +
-        'costs decide as far as the guard finds them no worse; always = they decide without a guard.',
-    ),
-  drive: z
-    .enum(['marginal-cost', 'weights', 'rules'])
-    .default('marginal-cost')
-    .describe(
-      'How learned costs decide: marginal-cost = by themselves; weights = through the scorers of the profile, with ' +
-        'the ' +
-        ('weights that come nearest to them; rules = not by costs, but by whichever of four known rules has done ' +
-          'best of late.'),
-    ),
-  timeToFirstToken: positiveDuration
-    .default('2s')
-    .describe('What a request should take to its first output; with timePerOutputToken the exchange rate of the two.'),
-  timePerOutputToken: positiveDuration.default('60ms').describe('What each further output token should take.'),
-  objectives: z
-    .record(
-      z.string().min(1),
-      z.strictObject({
-        timeToFirstToken: positiveDuration.optional().describe('What its requests should take to the first output.'),
-        timePerOutputToken: positiveDuration.optional().describe('What each further output token should take.'),
-      }),
-    )
-    .default({})
-    .describe(
-      'Targets by name of the objective (x-llm-d-inference-objective), for requests that bring none in their own ' +
-        'headers.',
-    ),
-  missPrice: z
-    .number()
-    .min(0.1)
-    .max(10)
-    .default(1.5)
-    .describe('How much more a token outside the cache costs than its own prefill: what it evicts, and the next turn.'),
-  runningRequests: z
-    .int()
-    .min(1)
-    .default(256)
-    .describe('Requests that every endpoint runs at once at least (max-num-seqs of vLLM).'),
-  hardwareLabel: z
-    .string()
-    .min(1)
-    .default('llm-d.ai/accelerator-variant')
-    .describe(
-      'Label of endpoints that names their hardware: endpoints with one value of it share coefficients, and a new ' +
-        'one is ' +
-        'taken to be as fast as they are. Endpoints without it have the coefficients of the pool.',
-    ),
-  prior: prior.describe('What is assumed until something has been learned.'),
-  guard: guard.describe('When learned costs may decide.'),
-  stateFile: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      "File that keeps what was learned over a restart, from the configuration's folder; absent = it is learned again.",
-    ),
+      .describe(
+        "File that keeps what was learned over a restart, from the configuration's folder; absent = it is learned " +
+          'again.',
+      ),
+  });
 });
 
-export type AdaptationConfig = z.output<typeof adaptationConfig>;
+export type AdaptationConfig = z.output<ReturnType<typeof adaptationConfig>>;
 
 /** The section with every default filled in and no deprecated name. `warn` is told of a deprecated field. */
 export function resolveAdaptation(
@@ -188,7 +198,7 @@ export function resolveAdaptation(
   readonly settings: AdaptationSettings;
   readonly effective: AdaptationConfig;
 } {
-  const given = config ?? adaptationConfig.parse({});
+  const given = config ?? adaptationConfig().parse({});
   const samples = samplesOf(given.guard, warn);
   const { labels: _, samples: __, ...guarded } = given.guard;
   const effective = { ...given, guard: { ...guarded, samples } };

@@ -60,7 +60,7 @@ export function poolsSchema(): JsonSchema {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'Pools',
     description: 'Pools of one picker process: pointsman --pools.',
-    ...schemaOf(poolsFile),
+    ...schemaOf(poolsFile()),
   };
 }
 

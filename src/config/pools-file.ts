@@ -1,70 +1,73 @@
 import { z } from 'zod';
 import { CORE } from '../core/core-names.js';
+import { once } from '../runtime/once.js';
 import { ConfigurationDocument } from './document.js';
 import { ConfigurationError } from './error.js';
 import { validate, violations } from './validation.js';
 
-const name = z
-  .string()
-  .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'must be 1 to 63 letters, digits, ".", "_" or "-"');
-const text = z.string().min(1).max(1024);
-const targetPort = z.int().min(1).max(65_535);
+/** Shape of a pools file; made where there is one. */
+export const poolsFile = once(() => {
+  const name = z
+    .string()
+    .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, 'must be 1 to 63 letters, digits, ".", "_" or "-"');
+  const text = z.string().min(1).max(1024);
+  const targetPort = z.int().min(1).max(65_535);
 
-const poolEntry = z.strictObject({
-  name: name.describe('Value of the header x-pointsman-pool and of the metric label pool.'),
-  configFile: text.optional().describe('EndpointPickerConfig of the pool; the default configuration when absent.'),
-  configuration: z.record(z.string(), z.unknown()).optional().describe('EndpointPickerConfig itself.'),
-  candidateFile: text
-    .optional()
-    .describe(
-      'Configuration that decides in shadow beside that of the pool, as --candidate-config; the file is followed.',
-    ),
-  endpointsFile: text.optional().describe('Endpoints of the pool in a file.'),
-  inferencePool: z
-    .strictObject({
-      name: text.describe('Name of the InferencePool.'),
-      namespace: text.optional().describe('Namespace of the InferencePool; that of the picker when absent.'),
-      group: z
-        .enum(['inference.networking.k8s.io', 'inference.networking.x-k8s.io'])
-        .optional()
-        .describe('API group of the InferencePool; inference.networking.k8s.io when absent.'),
-    })
-    .optional()
-    .describe('InferencePool that has the endpoints.'),
-  selector: z
-    .strictObject({
-      labels: text.describe('Label selector, as of kubectl get --selector.'),
-      targetPorts: z.array(targetPort).min(1).max(8).describe('Ports of each pod that are endpoints.'),
-      namespace: text.optional().describe('Namespace of the pods; that of the picker when absent.'),
-    })
-    .optional()
-    .describe('Labels of the pods that are the endpoints.'),
-  models: z
-    .array(text)
-    .max(1000)
-    .default([])
-    .describe('Models whose requests are for this pool; one that ends with * stands for all that begin so.'),
-  port: targetPort.optional().describe('ext_proc port whose requests are all for this pool.'),
-  maxEndpoints: z.int().min(1).max(CORE.ENDPOINTS_MAX).default(64).describe('Endpoint slots of the pool.'),
-  indexBlocks: z
-    .int()
-    .min(1024)
-    .max(2 ** 28)
-    .default(262_144)
-    .describe('Different blocks that the prefix index of the pool can hold.'),
-});
+  const poolEntry = z.strictObject({
+    name: name.describe('Value of the header x-pointsman-pool and of the metric label pool.'),
+    configFile: text.optional().describe('EndpointPickerConfig of the pool; the default configuration when absent.'),
+    configuration: z.record(z.string(), z.unknown()).optional().describe('EndpointPickerConfig itself.'),
+    candidateFile: text
+      .optional()
+      .describe(
+        'Configuration that decides in shadow beside that of the pool, as --candidate-config; the file is followed.',
+      ),
+    endpointsFile: text.optional().describe('Endpoints of the pool in a file.'),
+    inferencePool: z
+      .strictObject({
+        name: text.describe('Name of the InferencePool.'),
+        namespace: text.optional().describe('Namespace of the InferencePool; that of the picker when absent.'),
+        group: z
+          .enum(['inference.networking.k8s.io', 'inference.networking.x-k8s.io'])
+          .optional()
+          .describe('API group of the InferencePool; inference.networking.k8s.io when absent.'),
+      })
+      .optional()
+      .describe('InferencePool that has the endpoints.'),
+    selector: z
+      .strictObject({
+        labels: text.describe('Label selector, as of kubectl get --selector.'),
+        targetPorts: z.array(targetPort).min(1).max(8).describe('Ports of each pod that are endpoints.'),
+        namespace: text.optional().describe('Namespace of the pods; that of the picker when absent.'),
+      })
+      .optional()
+      .describe('Labels of the pods that are the endpoints.'),
+    models: z
+      .array(text)
+      .max(1000)
+      .default([])
+      .describe('Models whose requests are for this pool; one that ends with * stands for all that begin so.'),
+    port: targetPort.optional().describe('ext_proc port whose requests are all for this pool.'),
+    maxEndpoints: z.int().min(1).max(CORE.ENDPOINTS_MAX).default(64).describe('Endpoint slots of the pool.'),
+    indexBlocks: z
+      .int()
+      .min(1024)
+      .max(2 ** 28)
+      .default(262_144)
+      .describe('Different blocks that the prefix index of the pool can hold.'),
+  });
 
-/** Shape of a pools file. */
-export const poolsFile = z.strictObject({
-  default: name.optional().describe('Pool of the requests that nothing else says the pool of.'),
-  pools: z.array(poolEntry).describe('The pools, in any order.'),
+  return z.strictObject({
+    default: name.optional().describe('Pool of the requests that nothing else says the pool of.'),
+    pools: z.array(poolEntry).describe('The pools, in any order.'),
+  });
 });
 
 /** Bound on the models of all pools that stand for all names with a beginning: a request is compared with each. */
 const BEGINNINGS_MAX = 256;
 
 /** One pool of a pools file. */
-export type PoolEntry = z.output<typeof poolEntry>;
+export type PoolEntry = z.output<ReturnType<typeof poolsFile>>['pools'][number];
 
 /** The pools of `--pools`. */
 export interface PoolsFile {
@@ -87,7 +90,7 @@ export interface PoolsFileLimits {
  */
 export function readPoolsFile(content: string, file: string, limits: PoolsFileLimits): PoolsFile {
   const document = ConfigurationDocument.ofFile(content, file);
-  const read = validate(poolsFile, document.data, document);
+  const read = validate(poolsFile(), document.data, document);
   for (const error of conflicts(document, read, limits)) throw error;
   return { default: read.default, pools: read.pools, document };
 }
@@ -103,8 +106,8 @@ export interface PoolsFileFindings {
 export function poolsFileFindings(content: string, file: string, limits: PoolsFileLimits): PoolsFileFindings {
   try {
     const document = ConfigurationDocument.ofFile(content, file);
-    const parsed = poolsFile.safeParse(document.data);
-    if (!parsed.success) return { errors: violations(poolsFile, document.data, document), read: undefined };
+    const parsed = poolsFile().safeParse(document.data);
+    if (!parsed.success) return { errors: violations(poolsFile(), document.data, document), read: undefined };
     const read = { default: parsed.data.default, pools: parsed.data.pools, document };
     return { errors: [...conflicts(document, read, limits)], read };
   } catch (error) {
@@ -115,7 +118,7 @@ export function poolsFileFindings(content: string, file: string, limits: PoolsFi
 
 function* conflicts(
   document: ConfigurationDocument,
-  read: z.output<typeof poolsFile>,
+  read: z.output<ReturnType<typeof poolsFile>>,
   { own, max }: PoolsFileLimits,
 ): Generator<ConfigurationError> {
   if (read.pools.length > max) {

@@ -207,7 +207,7 @@ export function isWrapper(schema: unknown): schema is { unwrap(): unknown } {
   return WRAPPERS.some((wrapper) => schema instanceof wrapper);
 }
 
-const WRAPPERS = [z.ZodOptional, z.ZodNullable, z.ZodDefault, z.ZodPrefault, z.ZodReadonly] as const;
+const WRAPPERS = [z.ZodLazy, z.ZodOptional, z.ZodNullable, z.ZodDefault, z.ZodPrefault, z.ZodReadonly] as const;
 
 function accepts(schema: unknown, value: unknown): boolean {
   return schema instanceof z.ZodType && schema.safeParse(value).success;

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
 import type { ExportedSegment } from '../core/index-export.js';
+import { once } from '../runtime/once.js';
 import { encodeSegments, type SegmentBounds, segmentsOf } from './segment-records.js';
 
 /**
@@ -55,13 +56,15 @@ export interface KeptIndex extends IndexTerms {
   readonly segments: readonly ExportedSegment[];
 }
 
-const head = z.strictObject({
-  version: z.literal([EARLIER_VERSION, VERSION]),
-  savedAtMs: z.number(),
-  blockTokens: z.int(),
-  seed: z.string(),
-  endpoints: z.array(z.string().regex(/^\d+$/)),
-});
+const head = once(() =>
+  z.strictObject({
+    version: z.literal([EARLIER_VERSION, VERSION]),
+    savedAtMs: z.number(),
+    blockTokens: z.int(),
+    seed: z.string(),
+    endpoints: z.array(z.string().regex(/^\d+$/)),
+  }),
+);
 
 export function encodeKeptIndex({ segments, endpoints, ...rest }: KeptIndex): Uint8Array {
   const text = JSON.stringify({ version: VERSION, ...rest, endpoints: endpoints.map(String) });
@@ -91,7 +94,7 @@ export async function decodeKeptIndex(file: Uint8Array, terms: IndexTerms, bound
   const version = (json as { version?: unknown } | null)?.version;
   if (version !== VERSION && version !== EARLIER_VERSION)
     throw new Error(`it has version ${String(version)}, and ${VERSION} is expected`);
-  const { endpoints, ...kept } = head.parse(json);
+  const { endpoints, ...kept } = head().parse(json);
   if (kept.blockTokens !== terms.blockTokens) {
     throw new Error(`its blocks have ${kept.blockTokens} tokens, and the configuration says ${terms.blockTokens}`);
   }

@@ -18,6 +18,7 @@ import { PrefixIndex } from '../../core/prefix-index.js';
 import { SampleReader } from '../../core/sample-reader.js';
 import type { Logger } from '../../operations/log.js';
 import { errorMessage } from '../../runtime/error-message.js';
+import { once } from '../../runtime/once.js';
 import { PacedReport } from '../../runtime/paced-report.js';
 import { STATE_BYTES_MAX } from '../../runtime/plain-file.js';
 import { ReportOnce } from '../../runtime/report-once.js';
@@ -58,28 +59,30 @@ const SAVE_MS = 30_000;
 const ADOPTED_FACTOR = 4;
 /** Interval between two reports of the guard without a change. */
 const GUARD_TOLD_MS = 1_000;
-const toldNumber = z.number().nonnegative();
-const toldStop = z.strictObject({
-  replica: z.string().min(1),
-  number: toldNumber,
-  reason: z.string().max(500),
-  fallbacks: toldNumber,
-});
-const toldGuard = z.strictObject({
-  replica: z.string().min(1),
-  state: z.enum(['shadow', 'canary', 'active', 'fallback']),
-  arm: z.enum(['static', 'learned']),
-  epoch: toldNumber,
-  gap: z.strictObject({ mean: z.number(), halfWidth: z.number().positive() }),
-  epochs: toldNumber,
-  stop: toldStop.optional(),
-  pauseMs: toldNumber,
-});
 /** Learned state and state of the guard as replicas exchange them. */
-const toldState = z.strictObject({
-  samples: z.number().optional(),
-  state: z.string().optional(),
-  guard: toldGuard.optional(),
+const toldState = once(() => {
+  const number = z.number().nonnegative();
+  const stop = z.strictObject({
+    replica: z.string().min(1),
+    number,
+    reason: z.string().max(500),
+    fallbacks: number,
+  });
+  const guard = z.strictObject({
+    replica: z.string().min(1),
+    state: z.enum(['shadow', 'canary', 'active', 'fallback']),
+    arm: z.enum(['static', 'learned']),
+    epoch: number,
+    gap: z.strictObject({ mean: z.number(), halfWidth: z.number().positive() }),
+    epochs: number,
+    stop: stop.optional(),
+    pauseMs: number,
+  });
+  return z.strictObject({
+    samples: z.number().optional(),
+    state: z.string().optional(),
+    guard: guard.optional(),
+  });
 });
 /** Name of the state file in a state folder. */
 const FILE = 'learned.json';
@@ -257,7 +260,7 @@ export class AdaptationControl {
   hear(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off') return;
     try {
-      const { samples, state, guard } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
+      const { samples, state, guard } = toldState().parse(JSON.parse(Buffer.from(bytes).toString()));
       if (guard !== undefined) this.#peers?.hear({ ...guard, stop: guard.stop }, this.#options.now());
       if (samples !== undefined && state !== undefined) this.#takeOver(samples, state);
     } catch (error) {
@@ -278,7 +281,7 @@ export class AdaptationControl {
    */
   restoreLearned(bytes: Uint8Array): void {
     if (this.#settings.mode === 'off' || this.#adapter.report().samples.learned > 0) return;
-    const { samples, state = '' } = toldState.parse(JSON.parse(Buffer.from(bytes).toString()));
+    const { samples, state = '' } = toldState().parse(JSON.parse(Buffer.from(bytes).toString()));
     const saved = decodeState(state, this.#settings.model);
     const share = believed(saved, Date.now());
     if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Logger } from '../../operations/log.js';
 import type { KeptName, KeptStore } from '../../replication/kept-store.js';
+import { once } from '../../runtime/once.js';
 import { ReportOnce } from '../../runtime/report-once.js';
 
 /** Interval between two writes of the levels of buckets, and of the learned state. */
@@ -11,10 +12,12 @@ const START_MS_MAX = 2_500;
 /** Bound on the tenants that are kept, those with the emptiest buckets. */
 const TENANTS_MAX = 2_000;
 
-const keptTenants = z.strictObject({
-  savedAtMs: z.number(),
-  missing: z.array(z.tuple([z.string(), z.number().positive()])).max(TENANTS_MAX),
-});
+const keptTenants = once(() =>
+  z.strictObject({
+    savedAtMs: z.number(),
+    missing: z.array(z.tuple([z.string(), z.number().positive()])).max(TENANTS_MAX),
+  }),
+);
 
 /** State of this replica that outlives all replicas of its group. */
 export interface OutlivingState {
@@ -75,7 +78,7 @@ export class KeptState {
       const [learned, tenants] = await Promise.all([store.get('learned'), store.get('tenants')]);
       if (learned !== undefined) state.restoreLearned(learned);
       if (tenants === undefined) return;
-      const { savedAtMs, missing } = keptTenants.parse(JSON.parse(Buffer.from(tenants).toString()));
+      const { savedAtMs, missing } = keptTenants().parse(JSON.parse(Buffer.from(tenants).toString()));
       const all = missing.map(([tenant, tokens]) => ({ tenant, tokens }));
       state.restore(all, Math.max(0, Date.now() - savedAtMs));
       log.info({ tenants: all.length }, 'goes on with the buckets of tenants that an earlier group has kept');

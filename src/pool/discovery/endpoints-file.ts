@@ -3,6 +3,7 @@ import { isMap, isNode, isSeq, LineCounter, type ParsedNode, parseDocument, type
 import { z } from 'zod';
 import type { ModelRewrite } from '../../contract/endpoint.js';
 import { didYouMean } from '../../runtime/nearest-name.js';
+import { once } from '../../runtime/once.js';
 
 /** Value of an address field: an IP in its canonical text (IPv6 without brackets), or a name to be resolved. */
 type HostAddress = { readonly ip: string } | { readonly hostName: string };
@@ -60,7 +61,6 @@ const name = z
   .union([z.string(), z.number()], 'must be a text')
   .transform(String)
   .refine((text) => /^[^\s/\p{Cc}]{1,253}$/u.test(text), 'must be 1 to 253 characters without blanks or "/"');
-const nonEmpty = z.string('must be a text').min(1, 'must not be empty').max(1024, 'must be at most 1024 characters');
 const wholeNumber = (min: number, max: number, hint: string) =>
   z.number(hint).refine((value) => Number.isInteger(value) && value >= min && value <= max, hint);
 
@@ -86,20 +86,25 @@ const endpointEntry = z.strictObject({
   labels: z.record(z.string(), labelValue, 'must be a map of texts').default({}),
 });
 const PRIORITY_HINT = 'must be a whole number from -2147483648 to 2147483647';
-const objectiveEntry = z.strictObject({ name, priority: wholeNumber(-(2 ** 31), 2 ** 31 - 1, PRIORITY_HINT) });
-const rewriteEntry = z.strictObject({
-  name,
-  models: z.array(nonEmpty, 'must be a list of model names').max(1000, 'must be at most 1000 names').default([]),
-  targets: z
-    .array(
-      z.strictObject({
-        model: nonEmpty,
-        weight: wholeNumber(1, 1_000_000, 'must be a whole number from 1 to 1000000').optional(),
-      }),
-      'must be a list of { model, weight }',
-    )
-    .min(1, 'must name at least one target')
-    .max(100, 'must be at most 100 targets'),
+const objectiveEntry = once(() =>
+  z.strictObject({ name, priority: wholeNumber(-(2 ** 31), 2 ** 31 - 1, PRIORITY_HINT) }),
+);
+const rewriteEntry = once(() => {
+  const nonEmpty = z.string('must be a text').min(1, 'must not be empty').max(1024, 'must be at most 1024 characters');
+  return z.strictObject({
+    name,
+    models: z.array(nonEmpty, 'must be a list of model names').max(1000, 'must be at most 1000 names').default([]),
+    targets: z
+      .array(
+        z.strictObject({
+          model: nonEmpty,
+          weight: wholeNumber(1, 1_000_000, 'must be a whole number from 1 to 1000000').optional(),
+        }),
+        'must be a list of { model, weight }',
+      )
+      .min(1, 'must name at least one target')
+      .max(100, 'must be at most 100 targets'),
+  });
 });
 const SECTIONS = ['endpoints', 'objectives', 'rewrites'];
 
@@ -112,14 +117,18 @@ export function readEndpointsFile(text: string, file: string): EndpointsFile {
   const lines = new LineCounter();
   const { root, values } = readSections(text, file, lines);
   const problems: string[] = [];
-  const read = <T>(section: string, schema: EntrySchema<T>, key: (entry: T) => string) =>
+  const read = <T>(section: string, schema: () => EntrySchema<T>, key: (entry: T) => string) =>
     readEntries(
       { file, lines, section, node: root.get(section, true), values: values[section], problems },
       schema,
       key,
     );
 
-  const endpoints = read('endpoints', endpointEntry, (entry) => `${entry.namespace}/${entry.name}`);
+  const endpoints = read(
+    'endpoints',
+    () => endpointEntry,
+    (entry) => `${entry.namespace}/${entry.name}`,
+  );
   const objectives = read('objectives', objectiveEntry, (entry) => entry.name);
   const rewrites = read('rewrites', rewriteEntry, (entry) => entry.name);
   return {
@@ -190,12 +199,14 @@ interface Entry<T> {
   readonly origin: string;
 }
 
-function readEntries<T>(where: Section, schema: EntrySchema<T>, key: (entry: T) => string): Entry<T>[] {
+/** @param schemaOf makes the schema, for a section that is there */
+function readEntries<T>(where: Section, schemaOf: () => EntrySchema<T>, key: (entry: T) => string): Entry<T>[] {
   const { file, lines, section, node, values, problems } = where;
   if (node === undefined) return [];
   if (!isSeq(node) || !Array.isArray(values)) {
     throw new BrokenFile(`${file}:${lineOf(node, lines)}: ${section}: must be a list: write ${section}: [] for none`);
   }
+  const schema = schemaOf();
   const read: Entry<T>[] = [];
   const seen = new Set<string>();
   for (const [i, item] of node.items.entries()) {

@@ -85,23 +85,24 @@ const fields = () =>
 
 type Fields = z.output<ReturnType<typeof fields>>;
 
-const parameters = fields().superRefine((given, context) => {
-  const issue = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
-  if (stageOrder(given.stageOrder) === undefined) {
-    issue(['stageOrder'], 'invalid stage order, must be "decode-first" or "prefill-first"');
-  }
-  const nested = [...Object.values(given.profiles), ...Object.values(given.deciders)];
-  const mixed = FLAT_FIELDS.find((field) => given[field] !== undefined);
-  if (mixed !== undefined && nested.some((value) => value !== '')) {
-    issue([mixed], `is deprecated and cannot be mixed with profiles and deciders: use ${REPLACEMENTS[mixed]}`);
-  }
-  if (stageOrder(given.stageOrder) === 'prefill-first' && wanted(given).prefillDecider !== '') {
-    issue(['stageOrder'], 'prefill decider is not supported in prefill-first stage order: remove it');
-  }
-  if (stageOrder(given.stageOrder) === 'prefill-first' && given.profiles.fallback !== '') {
-    issue(['profiles', 'fallback'], 'is not supported in prefill-first stage order: remove it');
-  }
-});
+const parameters = () =>
+  fields().superRefine((given, context) => {
+    const issue = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    if (stageOrder(given.stageOrder) === undefined) {
+      issue(['stageOrder'], 'invalid stage order, must be "decode-first" or "prefill-first"');
+    }
+    const nested = [...Object.values(given.profiles), ...Object.values(given.deciders)];
+    const mixed = FLAT_FIELDS.find((field) => given[field] !== undefined);
+    if (mixed !== undefined && nested.some((value) => value !== '')) {
+      issue([mixed], `is deprecated and cannot be mixed with profiles and deciders: use ${REPLACEMENTS[mixed]}`);
+    }
+    if (stageOrder(given.stageOrder) === 'prefill-first' && wanted(given).prefillDecider !== '') {
+      issue(['stageOrder'], 'prefill decider is not supported in prefill-first stage order: remove it');
+    }
+    if (stageOrder(given.stageOrder) === 'prefill-first' && given.profiles.fallback !== '') {
+      issue(['profiles', 'fallback'], 'is not supported in prefill-first stage order: remove it');
+    }
+  });
 
 /** Names of the profiles and deciders in either form of the parameters. */
 function wanted(given: Fields) {
