@@ -34,14 +34,24 @@ interface Panel {
   readonly targets?: readonly { readonly refId: string; readonly expr: string; readonly legendFormat: string }[];
 }
 
+interface Variable {
+  readonly name: string;
+  readonly type: string;
+  readonly query: string | { readonly query: string };
+}
+
 const recording = parse(text('recording-rules.yaml')) as RuleFile;
 const alerting = parse(text('alerts.yaml')) as RuleFile;
 const rulesOf = (file: RuleFile) => file.groups.flatMap(({ rules }) => rules);
 const alerts = rulesOf(alerting);
 
 const dashboards = readdirSync(new URL('dashboards/', folder)).map((file) => {
-  const { panels, uid } = JSON.parse(text(`dashboards/${file}`)) as { panels: Panel[]; uid: string };
-  return { file, panels, uid, drawn: panels.filter(({ type }) => type !== 'row') };
+  const { panels, uid, templating } = JSON.parse(text(`dashboards/${file}`)) as {
+    readonly panels: readonly Panel[];
+    readonly uid: string;
+    readonly templating: { readonly list: readonly Variable[] };
+  };
+  return { file, panels, uid, variables: templating.list, drawn: panels.filter(({ type }) => type !== 'row') };
 });
 
 /** Labels that Prometheus gives to every series that it reads. */
@@ -184,6 +194,26 @@ describe('dashboards of deploy/monitoring', () => {
     expect(followed.length).toBeGreaterThan(30);
     const collapsed = followed.filter(({ expr }) => /by \((?!le\)|\)|pool, )/.test(expr));
     expect(collapsed).toEqual([]);
+  });
+
+  it.each(dashboards)('every variable of $file lists the values of a label that exists', ({ variables }) => {
+    const asked = variables.filter(({ type }) => type === 'query');
+    expect(asked.map(({ name }) => name)).toEqual(['job', 'instance', 'pool']);
+    for (const { name, query } of asked) {
+      const [, expr, label] = /^label_values\((.+), (\w+)\)$/.exec(typeof query === 'string' ? query : query.query)!;
+      expect(strangers(expr!), name).toEqual([]);
+      expect(resultLabels(expr!), name).toContain(label);
+    }
+  });
+
+  it.each(dashboards)('every query and variable of $file uses only variables that it has', ({ variables, drawn }) => {
+    const names = [...variables.map(({ name }) => name), '__rate_interval', '__range'];
+    const asked = variables.map(({ query }) => (typeof query === 'string' ? query : query.query));
+    const used = [...drawn.flatMap(({ targets }) => targets!.map(({ expr }) => expr)), ...asked].flatMap((expr) =>
+      named(expr, /\$\{?(\w+)/g),
+    );
+    expect(used.length).toBeGreaterThan(20);
+    expect(used.filter((name) => !names.includes(name))).toEqual([]);
   });
 
   it('every panel names only metrics and labels that exist, in its queries and its legend', () => {
