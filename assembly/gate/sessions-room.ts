@@ -116,14 +116,14 @@ function demand(claim: u32): f64 {
 
 /**
  * Share of a cache by which a turn may exceed it: `stretch` after three refills for each time that others would fill
- * all caches, and with the square of the wait, so that it is next to nothing for most turns and lets the last ones
+ * all caches, and with the cube of the wait, so that it is next to nothing for most turns and lets the last ones
  * through.
  */
 function excessAfter(waited: f64, claim: u32): f64 {
   const full = STRETCH_REFILLS * <f64>sessionsHead().refill * demand(claim);
   if (full <= 0) return 0;
   const share = waited / full;
-  return <f64>sessionsHead().stretch * share * share;
+  return <f64>sessionsHead().stretch * share * share * share;
 }
 
 /** Takes a waiting turn. */

@@ -121,7 +121,7 @@ const sessions = once(() =>
       .default(0.06)
       .describe(
         'Share of the KV cache by which a turn may exceed it once it was held for three refills of a cache; it grows ' +
-          'with the square of the wait. Where other held turns would fill all caches twice, it takes twice the wait.',
+          'with the cube of the wait. Where other held turns would fill all caches twice, it takes twice the wait.',
       ),
     smallPrompt: z
       .number()
