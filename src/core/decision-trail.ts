@@ -14,7 +14,7 @@ import { type Measures, OUTCOMES, UNKNOWN_COUNT } from './training-sample.js';
  * time.
  */
 const HELD_PER_SECOND_MAX = 10_000;
-/** Time in which the 1st, 2nd, 4th, 8th … decision keeps its columns: some of a minute with 20, 17 of 100,000. */
+/** Window in which the 1st, 2nd, 4th, 8th … decision keeps its columns: 5 of 20 decisions, 17 of 100,000. */
 const SAMPLES_MS = 10_000;
 const NO_SLOT = 0xffff_ffff;
 

@@ -68,7 +68,7 @@ describe('the columns of a request in flight', () => {
     expect([moved, refused, left].map((record) => columns(record)?.endpoints.length)).toEqual([3, 3, 3]);
   });
 
-  it('the columns of a large pool are those of 16 endpoints, the pick among them, and say how many are left out', () => {
+  it('the columns of a large pool are of 16 endpoints, the pick among them, and say how many are left out', () => {
     const { trail, decide, columns } = rarely({ endpoints: 64 }, 40);
     const failed = decide();
     trail.ended(failed, { ...MEASURES, outcome: 'failed' });

@@ -74,7 +74,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await eventually('the change', () => observed.rules?.appProtocol === 'kubernetes.io/h2c');
     });
 
-    it('gone: everything is empty, and created again everything returns without any other object changing', async () => {
+    it('gone: everything is empty, and created again all returns without any other object changing', async () => {
       await cluster.create(pool(namespace));
       await cluster.create(objective(namespace, 'fast', { priority: 7 }));
       await kubelet.run('a', { ip: '10.0.0.1' });
@@ -187,7 +187,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await shows(observed, 'b-rank-0:8000');
     });
 
-    it('active-ports: only those target ports, whose ranks keep their numbers; others are ignored and said', async () => {
+    it('active-ports: only those target ports, whose ranks stay; others are ignored and said', async () => {
       await cluster.mergePatch(pool(namespace), { spec: { targetPorts: [{ number: 8000 }, { number: 8001 }] } });
       await kubelet.annotate('a', { 'inference.networking.k8s.io/active-ports': '8000' });
       await shows(observed, 'a-rank-0:8000, b-rank-0:8000, b-rank-1:8001');
@@ -324,7 +324,7 @@ describe.skipIf(skipReason !== '')(`the pool as an API server has it${skipReason
       await eventually('the deletion', () => observed.rules!.objectives.size === 0);
     });
 
-    it('InferenceObjective: absent priority = 0, and a pool of the same name in another group is another pool', async () => {
+    it('InferenceObjective: absent priority = 0; a pool of that name in another group is another pool', async () => {
       await cluster.create(pool(namespace));
       await cluster.create(objective(namespace, 'plain'));
       await cluster.create(objective(namespace, 'elsewhere', { poolRef: { name: 'pool', group: LEGACY_GROUP } }));
@@ -382,7 +382,7 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     expect(observed.informed.filter((one) => one.startsWith('the cluster does not have'))).toHaveLength(3);
   });
 
-  it('CRDs installed after the start are read within 30 s, the newer group then goes first, and removed they are off', async () => {
+  it('CRDs installed after the start are read within 30 s, the newer group first, removed ones are off', async () => {
     const namespace = await cluster.makeNamespace();
     await cluster.create(pool(namespace));
     const observed = discover(cluster, namespace);
@@ -468,7 +468,7 @@ describe.skipIf(skipReason !== '')(`kinds that come and go${skipReason}`, () => 
     expect((await cluster.apply(corrected)).status).toBe(201);
   }, 120_000);
 
-  it('7. an object that an older CRD lets through is left out, named with field and remedy; the others count', async () => {
+  it('7. an object that an older CRD lets through is left out, named by field and remedy; others count', async () => {
     const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
     const lax = gieCrds('v1.5.0', 'InferenceModelRewrite').map((definition) => {
       const { spec } = JSON.parse(JSON.stringify(definition)) as KubernetesObject;

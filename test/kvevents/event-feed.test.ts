@@ -186,7 +186,7 @@ describe('the events of an endpoint', () => {
     expect(matched(run(400, 4))[0]).toBe(1);
   });
 
-  it('the blocks of an endpoint with a later start time are gone, unless its events have shown the restart', async () => {
+  it('blocks of an endpoint with a later start time are gone, unless its events have shown the restart', async () => {
     const { publisher, holds, made, matched } = await following(false);
     await publisher.send(blocks(0, 2));
     await holds(0, 2);
@@ -237,7 +237,7 @@ describe('the events of an endpoint', () => {
 });
 
 describe('an endpoint that tells nothing', () => {
-  it('an endpoint that tells nothing is named until its first event, and again when its process has ended', async () => {
+  it('an endpoint that tells nothing is named until its first event, and again when its process ends', async () => {
     const { publisher, made } = await following(false);
     expect(made.silent()).toEqual([]);
     made.setEndpoints([assignment(0), assignment(1)]);
@@ -250,7 +250,7 @@ describe('an endpoint that tells nothing', () => {
     await eventually('the event', () => made.silent().every(({ slot }) => slot !== 0));
   });
 
-  it('an endpoint that tells nothing keeps what was sent to it, until an event of its engine takes its place', async () => {
+  it('an endpoint that tells nothing keeps what was sent to it, until an event takes its place', async () => {
     const publisher = await engine();
     const connect = { port: portOf(publisher.address), replayPort: undefined };
     const { made, index, chain, matched, placed, problems, holds } = feed({ connect, speculativeTtlMs: 20 });
@@ -351,7 +351,7 @@ describe('engines that connect by themselves', () => {
 });
 
 describe('blocks that were sent to an endpoint', () => {
-  it('blocks that were sent to an endpoint count as held for a while, and longer when the engine tells of them', async () => {
+  it('blocks that were sent to an endpoint count as held for a while, longer when it tells of them', async () => {
     const { made, chain, index, matched, holds, counts, publisher } = await (async () => {
       const sending = await engine();
       const made = feed({ connect: { port: portOf(sending.address), replayPort: undefined }, speculativeTtlMs: 1_000 });

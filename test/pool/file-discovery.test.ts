@@ -133,7 +133,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'n19');
   });
 
-  it('file discovery that watches keeps the pool of a deleted file, says so once, and applies it when it is back', async () => {
+  it('file discovery that watches keeps the pool of a deleted file, says so, and applies it when back', async () => {
     writeFileSync(file, pool('a'));
     const { states, reports, until } = await discover();
     unlinkSync(file);
@@ -159,7 +159,7 @@ describe('file discovery that watches', () => {
     await until(() => names(states.at(-1))?.[0] === 'b');
   });
 
-  it('file discovery that watches sees by polling what gives no event: a change behind a link to elsewhere', async () => {
+  it('file discovery that watches sees by polling what gives no event: a change behind a link', async () => {
     mkdirSync(join(directory, 'elsewhere'));
     const target = join(directory, 'elsewhere', 'pool.yaml');
     writeFileSync(target, pool('a'));

@@ -60,6 +60,15 @@ async function conditionsOf(url: string, about: string): Promise<readonly Condit
   return conditions.filter((condition) => condition.about === about);
 }
 
+/** What doctor says of a hot endpoint behind so many requests with one session header. */
+async function hotByHeader(requests: number): Promise<Condition | undefined> {
+  const { client, url } = await serve(profile('session-affinity-scorer', 'queue-scorer'));
+  const token = Buffer.from('default/server-1').toString('base64');
+  for (let i = 0; i < requests; i++) await answered(client, `prompt ${i}`, { 'x-session-token': token });
+  const [hot] = await conditionsOf(url, 'hot endpoint');
+  return hot;
+}
+
 describe('pointsman doctor about traffic', () => {
   it('one system prompt that sends all requests to one endpoint is named, with the scorer and the tokens', async () => {
     const { client, url } = await serve(profile('prefix-cache-scorer', 'queue-scorer'));
@@ -76,10 +85,7 @@ describe('pointsman doctor about traffic', () => {
   });
 
   it('one session header that all requests carry is named, with the plugin that follows it', async () => {
-    const { client, url } = await serve(profile('session-affinity-scorer', 'queue-scorer'));
-    const token = Buffer.from('default/server-1').toString('base64');
-    for (let i = 0; i < 80; i++) await answered(client, `prompt ${i}`, { 'x-session-token': token });
-    const [hot] = await conditionsOf(url, 'hot endpoint');
+    const hot = await hotByHeader(80);
     expect(hot!.text).toContain('default/server-1 had 80 of 80 requests');
     expect(hot!.text).toContain(
       'session-affinity-scorer sends them there, because they name sessions that are bound to it',
@@ -88,10 +94,7 @@ describe('pointsman doctor about traffic', () => {
   });
 
   it('twenty requests are enough for the plugin that sends them to one endpoint to be named', async () => {
-    const { client, url } = await serve(profile('session-affinity-scorer', 'queue-scorer'));
-    const token = Buffer.from('default/server-1').toString('base64');
-    for (let i = 0; i < 20; i++) await answered(client, `prompt ${i}`, { 'x-session-token': token });
-    const [hot] = await conditionsOf(url, 'hot endpoint');
+    const hot = await hotByHeader(20);
     expect(hot!.text).toContain('default/server-1 had 20 of 20 requests');
     expect(hot!.text).toContain('session-affinity-scorer sends them there');
   });

@@ -66,7 +66,7 @@ describe('an explanation', () => {
     expect(text).toMatch(/^ {2}c .* 1 with 1 token$/m);
   });
 
-  it('an explanation has the score of every scorer before its weight, the weighted total and the order of the picks', () => {
+  it('an explanation has scores before their weights, the weighted total and the order of the picks', () => {
     const { endpoints: rows, scorers } = profileOf(
       run({
         plugins: `plugins:
@@ -271,7 +271,7 @@ schedulingProfiles:
   plugins: [{pluginRef: decode-filter}, {pluginRef: queue-scorer}]
 `;
 
-  it('an explanation of several profiles runs them as their handler does, and tells where the request goes, with which headers', () => {
+  it('several profiles run as their handler runs them, and it tells the endpoint and the headers of the request', () => {
     const explanation = run({ plugins });
     expect(explanation).toMatchObject({
       handler: { name: 'disagg-profile-handler', type: 'disagg-profile-handler' },

@@ -86,7 +86,7 @@ describe('the queue of spans', () => {
 describe('the outbox of a shard', () => {
   const record = { kind: 'request' } as TraceRecord;
 
-  it('the next batch waits until the last one is taken, and records over the bound are dropped and counted', async () => {
+  it('the next batch waits until the last one is taken; records over the bound are dropped and counted', async () => {
     const batches: { records: readonly TraceRecord[]; dropped: number }[] = [];
     const outbox = new TraceOutbox((batch) => void batches.push(batch));
     for (let i = 0; i < 1_500; i++) outbox.add(record);
