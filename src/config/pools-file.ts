@@ -48,7 +48,12 @@ export const poolsFile = once(() => {
       .default([])
       .describe('Models whose requests are for this pool; one that ends with * stands for all that begin so.'),
     port: targetPort.optional().describe('ext_proc port whose requests are all for this pool.'),
-    maxEndpoints: z.int().min(1).max(CORE.ENDPOINTS_MAX).default(64).describe('Endpoint slots of the pool.'),
+    maxEndpoints: z
+      .int()
+      .min(1)
+      .max(CORE.ENDPOINTS_MAX)
+      .default(64)
+      .describe('Endpoint slots of the pool, rounded up to a multiple of 64.'),
     indexBlocks: z
       .int()
       .min(1024)

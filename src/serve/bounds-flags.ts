@@ -41,7 +41,7 @@ export const BOUNDS_FLAGS = {
     512,
     '512',
     parseInteger(1, CORE.ENDPOINTS_MAX),
-    'Endpoint slots of the pool.',
+    'Endpoint slots of the pool, rounded up to a multiple of 64; further endpoints are left out.',
   ),
   'index-blocks': flag(
     LIMITS,

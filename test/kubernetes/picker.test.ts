@@ -224,7 +224,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('the pool is full', async () => (await names()).length === 64, WITHIN_MS);
     expect((await names()).sort()).toEqual(all.slice(0, 64).sort());
     for (const i of [65, 66]) {
-      const reported = `endpoint ${namespace}/pod-${i}-rank-0 is left out: pool full`;
+      const reported = `endpoint ${namespace}/pod-${i}-rank-0 is left out: pool full: raise --max-endpoints`;
       await eventually('the others are reported', () => picker.log().includes(reported), WITHIN_MS);
     }
     const leftOut = () => metric(picker.metricsPort, 'pointsman_left_out_endpoints');

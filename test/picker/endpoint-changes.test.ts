@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { attachCore } from '../../dist/src/core/memory.js';
+import type { HealthReport } from '../../dist/src/operations/health-report.js';
 import type { Picker } from '../../dist/src/picker/picker.js';
 import { decodeReply } from '../ingress/envoy-messages.ts';
 import { collect, dialPicker, firstReply, type ProxyClient } from '../ingress/proxy-client.ts';
@@ -112,6 +113,16 @@ describe('slots that go to other endpoints while requests are in flight', () => 
     for (const load of ['inflight_requests', 'inflight_tokens', 'active_blocks']) {
       expect(await metric(ports.metricsPort, `pointsman_endpoint_${load}`)).toBe(0);
     }
+  });
+});
+
+describe('a pool of fewer endpoints than it has slots', () => {
+  it('a pool of fewer endpoints than it has slots is not full, whatever --max-endpoints says', async () => {
+    const endpoints = Array.from({ length: 20 }, (_, index) => ({ name: `s${index}`, port: 20_000 + index }));
+    const { ports } = await start(endpoints, ['--max-endpoints=16']);
+    const answer = await fetch(`http://127.0.0.1:${ports.metricsPort}/debug/health`);
+    const { bounds } = (await answer.json()) as HealthReport;
+    expect(bounds.find(({ name }) => name === 'endpoints')).toMatchObject({ used: 20, limit: 64 });
   });
 });
 

@@ -119,7 +119,7 @@ function boundsOf({ options, core, pool, flow }: HealthSources): readonly BoundU
   });
   const index = call.prefixCounter(CORE.PREFIX_COUNTER_BLOCKS) >>> 0;
   return [
-    bound('endpoints', pool.assignments.length + pool.leftOut, options.bounds.maxEndpoints, '--max-endpoints'),
+    bound('endpoints', pool.assignments.length + pool.leftOut, sizes.endpoints, '--max-endpoints'),
     bound('streams', charged + (queues?.waiting ?? 0), options.bounds.maxStreams, '--max-streams'),
     bound('charged requests', charged, sizes.requests, '--max-streams'),
     bound('prefix index', index, sizes.indexBlocks, '--index-blocks', true),

@@ -49,6 +49,8 @@ export interface PoolControllerOptions {
 
 /** Least difference of two start times of which the second one is a restart, in seconds. */
 const START_SECONDS_MIN = 2;
+/** What ends the lack of slots. */
+const FULL_REMEDY = ': raise --max-endpoints (maxEndpoints of a pool of --pools)';
 /** Time between two looks at what filters hold back. */
 const HELD_BACK_LOOK_MS = 1_000;
 /** Time from which on a veto, and a cold cache, are reported. */
@@ -166,7 +168,8 @@ export class PoolController {
     const { slots, report } = this.#options;
     const whole = 'endpoints' in update;
     const change = whole ? slots.apply(update.endpoints) : slots.applyChanges(update);
-    for (const { endpoint, reason } of change.refused) report(`endpoint ${endpoint.id} is left out: ${reason}`);
+    for (const { endpoint, reason } of change.refused)
+      report(`endpoint ${endpoint.id} is left out: ${reason}${reason === 'pool full' ? FULL_REMEDY : ''}`);
     const rules = whole ? update : update.rules;
     if (rules !== undefined) this.#applyRules(rules);
     if (whole || change.added.length + change.removed.length + change.changed.length > 0) this.#applySlots(change);
