@@ -510,6 +510,20 @@ describe('MetricsInformer while polls take their share of a core', () => {
     expect(informer.polled(0)?.intervalMs).toBe(100);
   });
 
+  it('MetricsInformer tells once that endpoints with traffic are asked rarely, when they are for ten seconds', async () => {
+    const { port } = await serve(answerPage(0));
+    const now = () => performance.now() * 50;
+    const { logged, published, until, poll } = inform({ now, pace: stretched(100, 1_000), hasTraffic: () => true });
+    const began = now();
+    poll(port);
+    const told = () => logged.filter((line) => line.includes('endpoints with traffic are scraped more rarely'));
+    await until(() => told().length > 0);
+    expect(now() - began).toBeGreaterThanOrEqual(10_000);
+    const pages = published.length;
+    await until(() => published.length >= pages + 20);
+    expect(told()).toEqual([expect.stringContaining('raise --scrape-cpu-percent')]);
+  });
+
   it('MetricsInformer takes signals that are asked for rarely neither for old nor for unknown', async () => {
     const { port } = await serve(answerPage(0));
     const now = () => performance.now() * 50;

@@ -56,6 +56,10 @@ const STALE_INTERVALS = 3;
 const STARTS_MAX = 128;
 /** Least time between two lines of the log that the polls take more than their share. */
 const TELL_OVER_MS = 60_000;
+/** Time for which endpoints with traffic are polled too rarely before the log says so: at first all count as such. */
+const RARE_MS = 10_000;
+/** Least time between two lines of the log that they are. */
+const TELL_RARE_MS = 600_000;
 
 /**
  * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all
@@ -88,6 +92,9 @@ export class MetricsInformer {
   /** Place in the order where the looks for traffic go on. */
   #looked = 0;
   #toldOverMs = Number.NEGATIVE_INFINITY;
+  /** Time since which endpoints with traffic are polled more rarely than at the interval; undefined = they are not. */
+  #rareSinceMs: number | undefined;
+  #toldRareMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #scrapes = 0;
   #pagesWithoutSignals = 0;
@@ -249,6 +256,7 @@ export class MetricsInformer {
     this.#poll(now);
     this.#pace.spent(performance.now() - began);
     if (this.#pace.isOver) this.#tellOver(now);
+    this.#lookAtBusy(now);
   }
 
   #numbers(now: number): PolledNumbers {
@@ -280,6 +288,23 @@ export class MetricsInformer {
       { share: Number(usedShare.toFixed(2)), seconds: intervals.quietMs / 1_000, endpoints: this.#order.length },
       'scrapes take more than their share of a core although they are as rare as they may be: raise ' +
         '--scrape-cpu-percent, or look for the metrics that make the pages of the endpoints large',
+    );
+  }
+
+  /** Tells of endpoints with traffic that are polled too rarely for a while: decisions go by their older signals. */
+  #lookAtBusy(now: number): void {
+    const { usedShare, intervals } = this.#pace;
+    if (intervals.busyMs <= this.#intervalMs) {
+      this.#rareSinceMs = undefined;
+      return;
+    }
+    this.#rareSinceMs ??= now;
+    if (now - this.#rareSinceMs < RARE_MS || now - this.#toldRareMs < TELL_RARE_MS) return;
+    this.#toldRareMs = now;
+    this.#log.info(
+      { share: Number(usedShare.toFixed(2)), seconds: intervals.busyMs / 1_000, endpoints: this.#order.length },
+      'endpoints with traffic are scraped more rarely than --refresh-metrics-interval, as scrapes take their share ' +
+        'of a core: raise --scrape-cpu-percent, or look for the metrics that make the pages of the endpoints large',
     );
   }
 
