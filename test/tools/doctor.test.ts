@@ -191,6 +191,16 @@ pointsman_session_splits_total{cause="rewritten"} 12\n`,
     },
   ],
   [
+    'updates for other replicas that come rarely',
+    'note replicas: updates for others come every 100 ms, and so old is the load of this picker that they know: ' +
+      'sharing takes 1.7 % of a core',
+    {
+      page:
+        `${PAGE}pointsman_replication_connected 1\npointsman_replication_interval_seconds 0.1\n` +
+        'pointsman_replication_cpu_share 0.0167\n',
+    },
+  ],
+  [
     'blocks that engines do not confirm',
     'warning KV events: engines have not confirmed 80 of 120 blocks that were sent to them',
     {

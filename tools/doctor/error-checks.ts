@@ -356,7 +356,21 @@ function kubernetes(samples: Samples): readonly Condition[] {
 }
 
 function replicas(samples: Samples): readonly Condition[] {
-  if ((samples.get('pointsman_replication_connected')?.[0]?.value ?? 1) === 1) return [];
+  if ((samples.get('pointsman_replication_connected')?.[0]?.value ?? 1) === 1) return rareUpdates(samples);
   const text = 'not connected to NATS: this picker does not hear of what other replicas charge and place';
   return [condition('warning', 'replicas', text, 'check the address of --replication-url and the network policy')];
+}
+
+/** Longest interval of updates that leave out placements before they get rarer. */
+const UPDATES_MS_MAX = 20;
+
+/** Updates that the bound on their CPU time makes so rare that peers decide by older loads. */
+function rareUpdates(samples: Samples): readonly Condition[] {
+  const seconds = samples.get('pointsman_replication_interval_seconds')?.[0]?.value ?? 0;
+  if (seconds * 1_000 <= UPDATES_MS_MAX) return [];
+  const share = samples.get('pointsman_replication_cpu_share')?.[0]?.value ?? 0;
+  const text =
+    `updates for others come every ${Math.round(seconds * 1_000)} ms, and so old is the load of this picker that ` +
+    `they know: sharing takes ${(share * 100).toFixed(1)} % of a core`;
+  return [condition('note', 'replicas', text, 'raise --replication-cpu-percent, or make groups of replicas')];
 }
