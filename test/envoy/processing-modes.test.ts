@@ -17,7 +17,7 @@ import { createTransport } from '../../dist/src/ingress/transports/create.js';
 import { bytesField, numberField } from '../ingress/envoy-messages.ts';
 import { type Backend, type Behaviour, Gate, sseEvent, startBackend } from '../tools/gateway/backend.ts';
 import { ask, begin, chatBody, eventually } from '../tools/gateway/client.ts';
-import { skipReason, startEnvoy } from './envoy.ts';
+import { skipReason } from './envoy.ts';
 import { startEnvoyWithModes } from './modes-envoy.ts';
 import { pickerMetric, startTestBed, type TestBed } from './test-bed.ts';
 
@@ -261,31 +261,81 @@ describe.skipIf(skipReason !== '')(`Envoy with all bodies${skipReason}`, () => {
       await bed.stop();
     }
   });
-
-  test('mode_override does not end full-duplex bodies', async () => {
-    const [server] = await servers();
-    const picker = await startOverridingPicker(`127.0.0.1:${server!.port}`);
-    const envoy = await startEnvoy('envoy.yaml', picker.port);
-    try {
-      lastEvent.go();
-      const answer = await ask(envoy.port, { body: chatBody('stream', { stream: true }) });
-      expect(answer.status).toBe(200);
-      expect(answer.body.toString()).toContain('[DONE]');
-      expect(picker.phases).toContain(Phase.responseBody);
-    } finally {
-      await envoy.stop();
-      await picker.close();
-      await server!.stop();
-    }
-  });
 });
 
-/** `mode_override` of a ProcessingResponse: response_body_mode NONE, response_trailer_mode SEND. */
-const OVERRIDE = bytesField(9, numberField(1, 1), numberField(2, 1), numberField(6, 1));
+/** Asks through an Envoy with these modes a picker that overrides them. @returns the phases that it was told of */
+async function overriddenPhases(
+  modes: Readonly<Record<string, string>>,
+  override: Override,
+): Promise<readonly number[]> {
+  const [server] = await servers();
+  const picker = await startOverridingPicker(`127.0.0.1:${server!.port}`, override);
+  const envoy = await startEnvoyWithModes(modes, picker.port);
+  try {
+    lastEvent.go();
+    const answer = await ask(envoy.port, { body: chatBody('stream', { stream: true }) });
+    expect(answer.status).toBe(200);
+    expect(answer.body.toString()).toContain('[DONE]');
+    return picker.phases;
+  } finally {
+    await envoy.stop();
+    await picker.close();
+    await server!.stop();
+  }
+}
 
-/** A picker that wants no bodies of answers by `mode_override`, in its first reply, and passes on what comes. */
-async function startOverridingPicker(destination: string) {
+describe.skipIf(skipReason !== '')(`mode_override${skipReason}`, () => {
+  test('mode_override ends bodies of answers where no body is full-duplex', async () => {
+    const modes = { request_body_mode: 'NONE', request_trailer_mode: 'SKIP', response_body_mode: 'STREAMED' };
+    const phases = await overriddenPhases(modes, { phase: Phase.requestHeaders, mode: BodyMode.none });
+    expect(phases).toContain(Phase.responseHeaders);
+    expect(phases).not.toContain(Phase.responseBody);
+  });
+
+  test.each([
+    ['requests', Phase.requestHeaders],
+    ['answers', Phase.responseHeaders],
+  ] as const)(
+    'mode_override in the reply to heads of %s does not end full-duplex bodies of answers',
+    async (_, phase) => {
+      expect(await overriddenPhases({}, { phase, mode: BodyMode.none })).toContain(Phase.responseBody);
+    },
+  );
+
+  test.each([
+    ['requests', Phase.requestHeaders],
+    ['answers', Phase.responseHeaders],
+  ] as const)(
+    'mode_override in the reply to heads of %s asks for no bodies of answers beside full-duplex requests',
+    async (_, phase) => {
+      const modes = { response_body_mode: 'NONE' };
+      const phases = await overriddenPhases(modes, { phase, mode: BodyMode.streamed });
+      expect(phases).toContain(Phase.requestBody);
+      expect(phases).not.toContain(Phase.responseBody);
+    },
+  );
+});
+
+/** `ProcessingMode.BodySendMode` */
+const BodyMode = { none: 0, streamed: 1 } as const;
+
+/** What a picker overrides, and in the reply to what. */
+interface Override {
+  readonly phase: typeof Phase.requestHeaders | typeof Phase.responseHeaders;
+  /** Mode of the bodies of answers. */
+  readonly mode: number;
+}
+
+/** `mode_override` of a ProcessingResponse: heads and trailers of answers SEND, their bodies as given. */
+function modeOverride(mode: number): Buffer {
+  return bytesField(9, numberField(1, 1), numberField(2, 1), numberField(4, mode), numberField(6, 1));
+}
+
+/** A picker that overrides the mode of the bodies of answers, and passes on what comes. */
+async function startOverridingPicker(destination: string, { phase: overrides, mode }: Override) {
   const phases: number[] = [];
+  const withOverride = (phase: number, reply: Buffer) =>
+    phase === overrides ? Buffer.concat([reply, modeOverride(mode)]) : reply;
   const transport = await createTransport('lean');
   const held = { bytesMax: 1 << 20, take: () => true, force: () => true, give: () => {} };
   const open = (stream: ProcessStream): ProcessHandler => ({
@@ -297,10 +347,10 @@ async function startOverridingPicker(destination: string) {
           [setHeader('x-gateway-destination-endpoint', destination)],
           NO_METADATA,
         );
-        stream.send(Buffer.concat([reply, OVERRIDE]));
+        stream.send(withOverride(phase, reply));
       } else if (phase === Phase.requestBody)
         encodeBodyReplies(Reply.requestBody, [Buffer.from(body)], endOfStream, stream);
-      else if (phase === Phase.responseHeaders) stream.send(encodeResponseHeadersReply([]));
+      else if (phase === Phase.responseHeaders) stream.send(withOverride(phase, encodeResponseHeadersReply([])));
       else if (phase === Phase.responseBody)
         encodeBodyReplies(Reply.responseBody, [Buffer.from(body)], endOfStream, stream);
       else stream.send(encodeTrailersReply(Reply.responseTrailers));
