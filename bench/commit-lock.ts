@@ -3,11 +3,13 @@
 // and fro between two threads: where that takes long, the cores are far from each other, as those of a virtual machine
 // are from time to time, and everything that threads share takes long.
 
+import { availableParallelism } from 'node:os';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { CORE } from '../dist/src/core/core-names.js';
 import { attachCore, type CoreInstance, type PoolMemory } from '../dist/src/core/index.js';
 import { type Report, round } from './bench.ts';
 import { decisionSteps, makePool } from './decide.ts';
+import { CORE_SHARE } from './figures/commit-lock.ts';
 import { type LoadShape, measureLoad, OWN_COMMAND } from './process/load.ts';
 import { rounds } from './threads/rounds.ts';
 
@@ -23,8 +25,6 @@ const MORE_ROUNDS = 5;
 /** Looks at a lock in a row; between two of them a look takes another line of the cache, and some time. */
 const LOOKS = 1_000;
 const PAUSE_TURNS = 1_500;
-/** Threads of a round lack a core when they have less than this share of one each. */
-const CORE_SHARE = 0.9;
 /** Shards of the model, and the exchange that each of them serves one after the other. */
 const SHARDS = [4, 16, 64];
 const EXCHANGE: LoadShape = { promptBytes: 4096, chunks: 1, endpoints: 64, concurrency: 32 };
@@ -180,7 +180,7 @@ async function* report(timeMs: number): AsyncGenerator<object> {
     const both = await measure(makePool(endpoints), 2, decisions, ROUNDS);
     const whole = both.filter(({ core }) => core >= CORE_SHARE);
     const one = median(alone).us;
-    yield { name: `commit-lock/${endpoints}/one-thread`, us: round(one) };
+    yield { name: `commit-lock/${endpoints}/one-thread`, us: round(one), cores: availableParallelism() };
     yield { name: `commit-lock/${endpoints}/lines-changed`, ...linesChanged(makePool(endpoints)) };
     yield {
       name: `commit-lock/${endpoints}/two-threads`,

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { timeText } from '../../bench/bench.ts';
 import { attackTable } from '../../bench/figures/attacks.ts';
-import { lockTables } from '../../bench/figures/commit-lock.ts';
+import { lockTables, modelledTimes } from '../../bench/figures/commit-lock.ts';
 import { overloadTable } from '../../bench/figures/overload.ts';
 import { poolTable } from '../../bench/figures/pools.ts';
 import { scrapingTable } from '../../bench/figures/scraping.ts';
@@ -68,13 +68,14 @@ test('sizes of pools stand beside the time of 64 endpoints', () => {
   expect(() => poolTable(rows.slice(1))).toThrow('there is no row of 64 endpoints');
 });
 
-test('the model of more shards names the measured exchange that it is of', () => {
+/** Lines of a report of the locks. */
+function lockLines(cores: number) {
   const figures = {
     'held-commit': { us: 0.2 },
     'held-index': { us: 0.3 },
     'lines-changed': { decide: 7, release: 6 },
-    'one-thread': { us: 2 },
-    'two-threads': { us: [4], lineNs: [300], timesOne: 1 },
+    'one-thread': { us: 2, cores },
+    'two-threads': { us: [2.5, 3.9, 4.1], lineNs: [90, 100, 300], coreShares: [1, 0.8, 0.9], timesOne: 1 },
     'threads-4': { timesOne: 1.5 },
     'threads-8': { timesOne: 1.4 },
     exchange: { us: 180 },
@@ -85,11 +86,30 @@ test('the model of more shards names the measured exchange that it is of', () =>
       ]),
     ),
   };
-  const lines = Object.entries(figures).map(([what, figure]) => ({ name: `commit-lock/64/${what}`, ...figure }));
-  const text = lockTables(lines);
+  return Object.entries(figures).map(([what, figure]) => ({ name: `commit-lock/64/${what}`, ...figure }));
+}
+
+test('the model of more shards names the measured exchange that it is of', () => {
+  const text = lockTables(lockLines(2));
   expect(text).toContain('| an exchange of 4 KB on a shard among 64 endpoints, µs of CPU time (measured) | 180 |');
   expect(text).toContain('| 64 shards: commit lock busy, wait for it | 7 %, 0.1 µs |');
   expect(text).toContain('| 64 shards: index lock busy, wait for it | 128 % asked for, waits grow |');
+});
+
+test('rounds of two threads are counted by whether they make more decisions than one, beside what the model says', () => {
+  const text = lockTables(lockLines(2));
+  expect(text).toContain('| rounds in which two make fewer than one (of those with a core each) | 1 of 3 (1 of 2) |');
+  expect(text).toContain('| two threads make, times one | 1 |\n| the same, by the model below | 1.96 |');
+  expect(text).toContain(
+    "| 8 threads on this machine's cores, times one | 1.4 |\n| the same, by the model below | 1.96 |",
+  );
+});
+
+test('threads that only decide make by the model as many decisions as the lock that is held longest allows', () => {
+  const held = { oneUs: 1, heldUs: [0.1, 0.2] };
+  expect(modelledTimes({ ...held, threads: 1, cores: 64 })).toBe(1);
+  expect(modelledTimes({ ...held, threads: 64, cores: 64 })).toBe(5);
+  expect(modelledTimes({ ...held, threads: 64, cores: 2 })).toBe(modelledTimes({ ...held, threads: 2, cores: 2 }));
 });
 
 test('a hostile peer stands beside its control, with the median and the range of the rounds', () => {
