@@ -1,4 +1,5 @@
 // Measures how replication grows: `node scripts/measure-growth.ts [--replicas 4,16] [--rate 20000] [--cpu 0.25]`.
+// --json prints a line for each number of replicas, without the burst.
 //
 // Replicas in one process, each with the core, the pool and the replicator of a picker; messages arrive half a
 // millisecond after they were sent. Time is simulated, CPU time is not: it is that of the calls of the replicators, no
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     endpoints: { type: 'string', default: '64' },
     cpu: { type: 'string', default: '0.25' },
     warm: { type: 'string', default: '4' },
+    json: { type: 'boolean', default: false },
   },
 });
 const RATE = Number(values.rate);
@@ -251,6 +253,10 @@ for (const count of values.replicas.split(',').map(Number)) {
   const replicas = Array.from({ length: count }, (_, index) => new Replica(index, wire));
   for (let i = 0; i < 400; i++) step(replicas, wire);
   const measured = conversations(replicas, wire);
+  if (values.json) {
+    console.log(JSON.stringify({ replicas: count, ...measured }));
+    continue;
+  }
   rows[`${count}`] = {
     'hit rate': `${(100 * measured.hitRate).toFixed(1)} %`,
     'cores a replica': measured.cores.toFixed(3),

@@ -17,7 +17,7 @@ export interface Costs {
 }
 
 /** Share of a core that a shard may use in the long run, so that bursts find room. */
-const UTILISATION = 0.6;
+export const UTILISATION = 0.6;
 const DIMENSIONS = 4;
 /** Added to the diagonal, relative to it, so that rows that do not vary in a dimension leave it at 0. */
 const RIDGE = 1e-9;
