@@ -110,7 +110,12 @@ export function understand(
   if (model !== '' && !rules.serves(model)) return unknownModel(model);
   const rewritten = rules.rewrite(model, random);
   const targetModel = rewritten?.target ?? targetOfClient(model, headers, rules);
-  if (targetModel === '') return badRequest('model not found in request body');
+  if (targetModel === '') {
+    // What only counts tokens goes on unread, as in llm-d-router: the model server says what is missing.
+    return dialect.countsOnly === true
+      ? understandOpaque(requester, rules)
+      : badRequest('model not found in request body');
+  }
   // The target of a rule was chosen by the pool's owner.
   if (rewritten === undefined && targetModel !== model && !rules.serves(targetModel)) return unknownModel(targetModel);
   const modelPlace = placeOfModel(scan);

@@ -122,6 +122,18 @@ describe('an exchange of', () => {
     expect(proxy.kinds).toHaveLength(2);
   });
 
+  it('Anthropic token counting without a model goes on as it came', () => {
+    const body = '{"messages":[{"role":"user","content":"hi"}]}';
+    const { shard, proxy } = send({
+      parser: 'anthropic-parser',
+      path: '/v1/messages/count_tokens',
+      body: Buffer.from(body),
+    });
+    expect(proxy.body('requestBody')).toBe(body);
+    expect(shard.decisions[0]).toMatchObject({ model: '', targetModel: '', promptBytes: 0 });
+    expect(proxy.ending).toBe('ended');
+  });
+
   it('vLLM generate is renamed both ways and tells its usage', () => {
     const { shard, proxy } = send({
       parser: 'vllmhttp-parser',

@@ -56,6 +56,7 @@ describe('models that must be named', () => {
   it('a body whose model is not read is refused', () => {
     expect(ask(NAMED, { path: '/v1/audio/transcriptions', body: { model: 'named' } })).toBe(UNREAD);
     expect(ask(NAMED, { path: '/v1/messages/count_tokens', body: 'no JSON' })).toBe(UNREAD);
+    expect(ask(NAMED, { path: '/v1/messages/count_tokens', body: { messages: [{ content: 'x' }] } })).toBe(UNREAD);
   });
 
   it('a request without a body is refused unless it only reads', () => {
