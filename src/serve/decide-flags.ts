@@ -33,7 +33,7 @@ export const DECIDE_FLAGS = {
     '<duration>',
     2000,
     '2s',
-    parseFlagDuration(1e-6),
+    parseFlagDuration(0),
     'Age from which on signals count as unknown: this, and three intervals of scrapes at least.',
   ),
   'require-model-match': toggle(

@@ -108,9 +108,9 @@ export function parseBytes(text: string, flag: string): number {
   return value;
 }
 
-/** Bytes of a gRPC message; a size beyond the largest possible one means that one. */
+/** Bytes of a gRPC message: 0 is the default, as in llm-d-router; a size beyond the largest possible means that one. */
 export function parseMessageSize(text: string, flag: string): number | undefined {
-  return text === '' ? undefined : Math.min(parseBytes(text, flag), LARGEST_MESSAGE);
+  return text === '' || parseQuantity(text) === 0 ? undefined : Math.min(parseBytes(text, flag), LARGEST_MESSAGE);
 }
 
 export function parseChoice<Name extends string>(names: readonly Name[]): FlagParser<Name> {
@@ -207,8 +207,10 @@ export function parseTargetPorts(text: string, flag: string, previous: readonly 
 
 const POOL_GROUPS = ['inference.networking.k8s.io', 'inference.networking.x-k8s.io'];
 
+/** An API group. llm-d-router's help writes the one that it knows with its version, and takes an empty one. */
 export function parsePoolGroup(text: string, flag: string): string {
-  if (POOL_GROUPS.includes(text)) return text;
+  const group = text === '' ? POOL_GROUPS[0]! : text.replace(/\/v1$/, '');
+  if (POOL_GROUPS.includes(group)) return group;
   return refuse(flag, `expected ${POOL_GROUPS.join(' or ')}`, text);
 }
 

@@ -126,6 +126,8 @@ describe('a flag', () => {
     [['--drain-timeout=1m30s'], { drainTimeout: 90_000 }],
     [['--drain-timeout=0s'], { drainTimeout: 0 }],
     [['--pool-name=p', '--pool-group=inference.networking.k8s.io'], { poolName: 'p' }],
+    [['--pool-name=p', '--pool-group=inference.networking.k8s.io/v1'], { poolGroup: 'inference.networking.k8s.io' }],
+    [['--pool-name=p', '--pool-group='], { poolGroup: 'inference.networking.k8s.io' }],
     [['--pool-namespace=prod'], { poolNamespace: 'prod' }],
     [
       ['--endpoint-selector=app=x', '--endpoint-target-ports=8000,8001', '--endpoint-target-ports=8000,8002'],
@@ -136,6 +138,7 @@ describe('a flag', () => {
     [['--scrape-cpu-percent=5'], { scrapeCpuPercent: 5 }],
     [['--refresh-prometheus-metrics-interval=100ms'], { refreshPrometheusMetricsInterval: 100 }],
     [['--metrics-staleness-threshold=5s'], { metricsStalenessThreshold: 5000 }],
+    [['--metrics-staleness-threshold=0s'], { metricsStalenessThreshold: 0 }],
     [['--config-file=a.yaml'], { configFile: 'a.yaml' }],
     [['--config-text=kind: X\nplugins: [a=b]\n'], { configText: 'kind: X\nplugins: [a=b]\n' }],
     [['--config-text', '-h'], { configText: '-h' }],
@@ -146,6 +149,7 @@ describe('a flag', () => {
     [['--grpc-max-recv-msg-size=10Mi'], { grpcMaxRecvMsgSize: 10_485_760 }],
     [['--grpc-max-recv-msg-size=10MiB'], { grpcMaxRecvMsgSize: 10_485_760 }],
     [['--grpc-max-recv-msg-size=20M'], { grpcMaxRecvMsgSize: 20_000_000 }],
+    [['--grpc-max-recv-msg-size=0', '--grpc-max-send-msg-size=0'], { grpcMaxRecvMsgSize: undefined }],
     [['--grpc-max-send-msg-size=20MB'], { grpcMaxSendMsgSize: 20_000_000 }],
     [['--grpc-max-send-msg-size=1Pi'], { grpcMaxSendMsgSize: 4_294_967_295 }],
     [['--grpc-max-send-msg-size='], { grpcMaxSendMsgSize: undefined }],
@@ -194,7 +198,7 @@ describe('a flag', () => {
     [['--drain-timeout=soon'], '--drain-timeout: expected a duration such as 50ms, 1.5s or 2m30s, got "soon"'],
     [['--drain-timeout=-1s'], '--drain-timeout: must not be negative'],
     [['--drain-timeout=1000h'], '--drain-timeout: must be at most 596h'],
-    [['--metrics-staleness-threshold=0s'], '--metrics-staleness-threshold: must be longer than 0'],
+    [['--metrics-staleness-threshold=-1s'], '--metrics-staleness-threshold: must not be negative'],
     [['--grpc-max-recv-msg-size=10invalid'], '--grpc-max-recv-msg-size: expected a size such as 10Mi'],
     [['--grpc-max-recv-msg-size=abc'], '--grpc-max-recv-msg-size: expected a size'],
     [['--grpc-max-recv-msg-size=-10Mi'], '--grpc-max-recv-msg-size: must be greater than 0, got "-10Mi"'],
@@ -382,5 +386,6 @@ describe('the age from which on signals are unknown', () => {
   it('the age from which on signals are unknown is three intervals of scrapes that are far apart', () => {
     expect(unknownFromMs('--refresh-metrics-interval=10s')).toBe(30_000);
     expect(unknownFromMs('--refresh-metrics-interval=1s', '--metrics-staleness-threshold=1s')).toBe(3_000);
+    expect(unknownFromMs('--refresh-metrics-interval=1s', '--metrics-staleness-threshold=0s')).toBe(3_000);
   });
 });
