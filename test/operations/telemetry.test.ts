@@ -190,6 +190,23 @@ describe('request metrics', () => {
     expect(found.get(`llm_d_epp_request_streaming_itl_seconds_bucket{${own},le="0.04"}`)).toBe(1);
   });
 
+  test('a streamed answer that comes in one piece has no time per output token', async () => {
+    const shard = recorder(1);
+    const series = shard.series(labels);
+    shard.firstToken(series, true, 0.2);
+    shard.responseEnded(series, {
+      durationSeconds: 0.2,
+      responseBytes: 900,
+      streaming: true,
+      usage: { ...noUsage, completionTokens: 11 },
+      firstTokenSeconds: 0.2,
+      status: 200,
+    });
+    const found = await page();
+    expect(found.has(`llm_d_epp_request_streaming_tpot_seconds_sum{${own}}`)).toBe(false);
+    expect(found.get(`llm_d_epp_request_ntpot_seconds_count{${own}}`)).toBe(1);
+  });
+
   test('errors count by code', async () => {
     const shard = recorder(1);
     const series = shard.series({ ...labels, model: '', target: '' });

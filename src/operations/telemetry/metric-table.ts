@@ -67,7 +67,7 @@ export const requestKind = kind(1, ['fairness_id', 'model_name', 'priority', 'ta
   ),
   requestBytes: histogram(
     'llm_d_epp_request_size_bytes',
-    'Bytes of request bodies as they arrived.',
+    'Bytes of request bodies as they are sent on.',
     requestSizes,
     older('inference_objective_request_sizes', byModel),
   ),

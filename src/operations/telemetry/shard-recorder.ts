@@ -244,7 +244,8 @@ export class ShardRecorder implements RequestRecorder {
     if (tokens > 0) {
       observe(cells, series + request.normalisedTime.offset, limits.normalisedTime, durationSeconds / tokens);
     }
-    if (summary.streaming && tokens > 1 && firstTokenSeconds !== undefined) {
+    // An answer in one piece shows no time between its tokens.
+    if (summary.streaming && tokens > 1 && firstTokenSeconds !== undefined && durationSeconds > firstTokenSeconds) {
       const each = (durationSeconds - firstTokenSeconds) / (tokens - 1);
       observe(cells, series + request.timePerToken.offset, limits.timePerToken, each);
     }
