@@ -115,6 +115,8 @@ function describe(issue: Issue, value: unknown): string {
       const hint = typeof value === 'string' ? didYouMean(value, names) : '';
       return `expected one of ${names.join(', ')}, got ${shown(value)}${hint}`;
     }
+    case 'invalid_key':
+      return `${issue.issues[0]?.message}, got ${shown(issue.path.at(-1))}`;
     default:
       return isPlain(value) ? `${issue.message}, got ${shown(value)}` : issue.message;
   }

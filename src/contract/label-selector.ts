@@ -11,6 +11,11 @@ interface LabelRule {
   readonly values: readonly string[];
 }
 
+/** Label keys of Kubernetes, with or without a prefix, and label values. */
+export const LABEL_KEY =
+  /^([A-Za-z0-9][-A-Za-z0-9.]{0,252}\/)?(?=[^/]{1,63}$)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+export const LABEL_VALUE = /^(?=.{0,63}$)([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
+
 /** Kubernetes semantics: every rule must hold; NotIn also accepts an absent label. */
 export function selectorAccepts(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   const exact = Object.entries(selector.matchLabels).every(([key, value]) => labels[key] === value);

@@ -1,4 +1,4 @@
-import type { LabelSelector } from '../../contract/label-selector.js';
+import { LABEL_KEY, LABEL_VALUE, type LabelSelector } from '../../contract/label-selector.js';
 
 /** Thrown for an unreadable text form of a Kubernetes label selector. */
 export class BadSelector extends Error {
@@ -11,9 +11,6 @@ export class BadSelector extends Error {
   }
 }
 
-/** Characters of label keys (with prefix) and values. */
-const KEY = /^([A-Za-z0-9][-A-Za-z0-9.]*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const VALUE = /^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$/;
 const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
 
 type Requirement = LabelSelector['matchExpressions'][number];
@@ -41,7 +38,7 @@ function requirement(rule: string): Requirement {
 }
 
 function checked(rule: string, key: string, operator: Requirement['operator'], values: string[]): Requirement {
-  if (!KEY.test(key) || !values.every((value) => VALUE.test(value))) {
+  if (!LABEL_KEY.test(key) || !values.every((value) => LABEL_VALUE.test(value))) {
     throw new BadSelector(rule);
   }
   return { key, operator, values };
