@@ -122,6 +122,6 @@ export function pageSettings(given: {
     caCertPath: given.caCertPath,
     clientCertPath: given.clientCertPath,
     clientKeyPath: given.clientKeyPath,
-    intervalMs: given.interval === undefined ? undefined : durationMilliseconds(given.interval),
+    intervalMs: given.interval === undefined ? undefined : durationMilliseconds(given.interval) || undefined,
   };
 }

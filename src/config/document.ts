@@ -8,6 +8,7 @@ import {
   isSeq,
   LineCounter,
   type Node,
+  parseAllDocuments,
   parseDocument,
   type YAMLMap,
 } from 'yaml';
@@ -60,8 +61,16 @@ export class ConfigurationDocument {
     return new ConfigurationDocument(text, file, dirname(resolve(file)));
   }
 
+  /** The one document of the text. Empty ones may follow: templates end files with `---`. */
   #parsed(text: string): Document.Parsed {
-    return this.#guarded(() => parseDocument(text, { lineCounter: this.#lines, prettyErrors: false }));
+    const all = this.#guarded(() => parseAllDocuments(text, { lineCounter: this.#lines, prettyErrors: false }));
+    const [first, ...others] = Array.isArray(all) ? all : [];
+    const second = others.find(({ contents, errors }) => !isEmpty(contents) || errors.length > 0);
+    if (second !== undefined) {
+      const place = this.#place(second.contents?.range?.[0] ?? second.range[0]);
+      throw new ConfigurationError('a second document begins here: keep one', place);
+    }
+    return first ?? this.#guarded(() => parseDocument(text, { lineCounter: this.#lines, prettyErrors: false }));
   }
 
   /** Parsing and conversion walk down the values; only absurd depth, or an alias in its own anchor, has no end. */
@@ -125,6 +134,10 @@ export class ConfigurationDocument {
     }
     return offset;
   }
+}
+
+function isEmpty(contents: Node | null): boolean {
+  return contents === null || (isScalar(contents) && contents.value === null);
 }
 
 function pairOf(map: YAMLMap, key: string): { key: Node; value: unknown } | undefined {

@@ -19,10 +19,10 @@ export function resolveSaturationDetector(
   document: ConfigurationDocument,
 ): LoadedPlugin {
   plugins.ensure(utilizationDetector.type);
-  const current = config.flowControl?.saturationDetector;
-  if (current !== undefined) {
+  const detector = config.flowControl?.saturationDetector?.pluginRef ?? '';
+  if (detector !== '') {
     const path = ['flowControl', 'saturationDetector', 'pluginRef'];
-    return checkLearned(plugins.resolve(current.pluginRef, ['saturation-detector'], path), flowControl, path, document);
+    return checkLearned(plugins.resolve(detector, ['saturation-detector'], path), flowControl, path, document);
   }
   return plugins.ensure(flowControl ? learnedLimitDetector.type : utilizationDetector.type);
 }

@@ -192,7 +192,8 @@ const flowControl = once(() =>
       .default([])
       .describe('One entry for each priority with settings of its own.'),
     usageLimitPolicyPluginRef: z.string().optional().describe('How full the pool may get; static-usage-limit-policy.'),
-    saturationDetector: reference
+    saturationDetector: z
+      .strictObject({ pluginRef: z.string().default('').describe('Name of a plugin from plugins; empty = absent.') })
       .optional()
       .describe('How full the pool is; utilization-detector. Needs no feature gate.'),
     replicas: z

@@ -81,10 +81,36 @@ describe('the shape of a configuration', () => {
       'apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n',
       'expected llm-d.ai/v1 or llm-d.ai/v1alpha1, got',
     ],
-    ['two documents', 'a: 1\n---\nb: 1\n', 'not valid YAML or JSON'],
+    ['two documents', 'a: 1\n---\nb: 1\n', '--config-text:3:1: a second document begins here: keep one'],
     ['a key twice', 'a: 1\na: 2\n', '--config-text:2:1: not valid YAML or JSON'],
   ])('the shape of a configuration refuses %s', (_name, text, message) => {
     expect(() => loadConfiguration({ text }, options)).toThrow(message);
+  });
+
+  it('a configuration may have empty documents around it', () => {
+    const text = '---\nplugins: [{type: random-picker}]\n---\n# end\n---\n';
+    expect(codes(loadConfiguration({ text }, options))).toEqual(['OP_PICK_RANDOM']);
+  });
+
+  it.each(['{}', "{pluginRef: ''}"])('a saturation detector of %s is the default one', (detector) => {
+    const text = `featureGates: [flowControl]\nflowControl: {saturationDetector: ${detector}}\n`;
+    const plain = loadConfiguration({ text: 'featureGates: [flowControl]\n' }, options);
+    expect(loadConfiguration({ text }, options).saturationDetector).toEqual(plain.saturationDetector);
+  });
+
+  it('the interval of a source of 0s is that of the flag', () => {
+    const text = 'plugins: [{type: metrics-data-source, parameters: {interval: 0s}}]';
+    expect(loadConfiguration({ text }, options).metricsSource?.intervalMs).toBeUndefined();
+  });
+
+  it('blocks of 0 tokens have the default size', () => {
+    const sizeOf = (parameters: string) => {
+      const producer = `{type: approx-prefix-cache-producer, parameters: ${parameters}}`;
+      const text = `plugins: [${producer}, {type: prefix-cache-scorer}]`;
+      return loadConfiguration({ text }, options).scheduling.prefix?.blockTokens;
+    };
+    expect(sizeOf('{blockSizeTokens: 0}')).toBe(sizeOf('{}'));
+    expect(sizeOf('{blockSizeTokens: 0, blockSize: 128}')).toBe(128);
   });
 
   it('the shape of a configuration warns about the deprecated apiVersion', () => {
@@ -211,7 +237,19 @@ describe('plugins', () => {
       'plugins: [{type: token-producer, parameters: {estimate: {a: 1}}}]',
       'unknown field "a"; valid here: image, video',
     ],
-    ['plugins: [{type: metrics-data-source, parameters: {interval: 0s}}]', 'must be longer than 0'],
+    ['plugins: [{type: metrics-data-source, parameters: {interval: -1s}}]', 'must not be negative, got "-1s"'],
+    [
+      'plugins: [{type: label-selector-filter, parameters: {matchLabels: {"a b": c}}}]',
+      'expected a label of Kubernetes, such as example.org/zone, got "a b"',
+    ],
+    [
+      'plugins: [{type: label-selector-filter, parameters: {matchLabels: {a: c d}}}]',
+      'expected a value of a label: at most 63 letters, digits, - _ and ., got "c d"',
+    ],
+    [
+      'plugins: [{type: label-selector-filter, parameters: {matchExpressions: [{key: /a, operator: Exists}]}}]',
+      'expected a label of Kubernetes, such as example.org/zone, got "/a"',
+    ],
     ['plugins: [{type: metrics-data-source, parameters: {path: metrics}}]', 'must start with /'],
     ['plugins: [{type: metrics-data-source, parameters: {clientKeyPath: a}}]', 'must be given together'],
     ['plugins: [{type: core-metrics-extractor, parameters: {defaultEngine: vlm}}]', 'must be one of vllm, sglang'],

@@ -15,7 +15,7 @@ export const modelsDataSourceParameters = once(() =>
       scheme: schemeField('http', 'list of models'),
       path: httpSource({ path: '/v1/models', what: 'list of models' }).path,
       ...certificates(true),
-      interval: httpSource({ path: '/', what: '' }).interval.describe('Time between two fetches; 1s when absent.'),
+      interval: httpSource({ path: '/', what: '' }).interval.describe('Time between two fetches; 1s when absent or 0.'),
     }),
   ),
 );

@@ -9,9 +9,9 @@ export function httpSource({ path, what }: { readonly path: string; readonly wha
   return {
     path: z.string().startsWith('/', { error: 'must start with /' }).default(path).describe(`Path of the ${what}.`),
     interval: duration
-      .refine((text) => (parseDuration(text) ?? 1) > 0, { error: 'must be longer than 0' })
+      .refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' })
       .optional()
-      .describe('Time between two fetches; --refresh-metrics-interval when absent.'),
+      .describe('Time between two fetches; --refresh-metrics-interval when absent or 0.'),
   };
 }
 

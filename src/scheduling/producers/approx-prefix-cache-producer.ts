@@ -21,10 +21,12 @@ export const approxPrefixCacheProducerParameters = () =>
       ),
     blockSizeTokens: z
       .int()
-      .min(1)
+      .min(0)
       .optional()
-      .describe(`Tokens in a block (${DEFAULT_BLOCK_TOKENS}); values below ${BLOCK_TOKENS_MIN} are raised to it.`),
-    blockSize: z.int().min(1).optional().describe('Deprecated name of blockSizeTokens.'),
+      .describe(
+        `Tokens in a block (absent or 0: ${DEFAULT_BLOCK_TOKENS}); values below ${BLOCK_TOKENS_MIN} are raised to it.`,
+      ),
+    blockSize: z.int().min(0).optional().describe('Deprecated name of blockSizeTokens.'),
     maxPrefixTokensToMatch: z
       .int()
       .min(0)
@@ -51,13 +53,13 @@ export const approxPrefixCacheProducerParameters = () =>
 type Parameters = z.output<ReturnType<typeof approxPrefixCacheProducerParameters>>;
 
 function blockTokens(given: Parameters): number {
-  return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens ?? given.blockSize ?? DEFAULT_BLOCK_TOKENS);
+  return Math.max(BLOCK_TOKENS_MIN, given.blockSizeTokens || given.blockSize || DEFAULT_BLOCK_TOKENS);
 }
 
 /** Only for a configured size: the default was not asked for. */
 function raisedBlocks({ blockSizeTokens, blockSize }: Parameters): readonly string[] {
-  const asked = blockSizeTokens ?? blockSize;
-  if (asked === undefined || asked >= BLOCK_TOKENS_MIN) return [];
+  const asked = blockSizeTokens || blockSize || BLOCK_TOKENS_MIN;
+  if (asked >= BLOCK_TOKENS_MIN) return [];
   return [`blocks of ${asked} tokens are raised to ${BLOCK_TOKENS_MIN}, the least that are told apart`];
 }
 
