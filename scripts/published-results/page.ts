@@ -47,8 +47,9 @@ export function chapter({ claim, runs }: Replay): string {
   const counted = seeds === SEEDS ? '' : ` --seeds ${seeds}`;
   const traces = claim.trace === true ? '--traces <folder> ' : '';
   const command = `npm run published-results -- ${traces}--only "${claim.workload}"${counted}`;
-  const note = `${claim.note} ${seeds === 1 ? 'One seed' : `${seeds} seeds`}: \`${command}\`.`;
-  return [head, published, note, figureTable(runs)].join('\n\n');
+  const shell = ['<!-- not run: minutes of simulation -->', '```sh', command, '```'].join('\n');
+  const note = `${claim.note} ${seeds === 1 ? 'One seed' : `${seeds} seeds`}:`;
+  return [head, published, note, shell, figureTable(runs)].join('\n\n');
 }
 
 function figuresOf(runs: readonly RunResult[], policy: string): PolicyFigures {

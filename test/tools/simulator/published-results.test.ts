@@ -53,10 +53,10 @@ describe('published results', () => {
   test('a published result is made by the command that stands beside it, with as many seeds', () => {
     const five = [1, 2, 3, 4, 5].map((seed) => run('smg', 100, seed));
     expect(chapter({ claim: CLAIMS[0]!, runs: five })).toMatch(
-      /5 seeds: `npm run published-results -- --only "sglang"`/,
+      /5 seeds:\n\n<!-- not run: .* -->\n```sh\nnpm run published-results -- --only "sglang"\n```/,
     );
-    expect(chapter({ claim: CLAIMS[0]!, runs: [run('smg', 100)] })).toContain('--only "sglang" --seeds 1`');
-    expect(chapter({ claim: claimOf('mooncake'), runs: five })).toContain('--traces <folder> --only "mooncake"`');
+    expect(chapter({ claim: CLAIMS[0]!, runs: [run('smg', 100)] })).toContain('--only "sglang" --seeds 1\n');
+    expect(chapter({ claim: claimOf('mooncake'), runs: five })).toContain('--traces <folder> --only "mooncake"\n');
   });
 
   test('a replay of one published result is printed without a trace, and leaves the page as it is', () => {
