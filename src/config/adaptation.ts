@@ -1,8 +1,10 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import type { Operation } from '../core/operations.js';
 import { once } from '../runtime/once.js';
 import { durationMilliseconds, parseDuration } from '../scheduling/duration.js';
 import { duration } from '../scheduling/duration-schema.js';
+import { canLearn } from '../scheduling/learned-profile.js';
 import type { ObjectiveTimes } from '../scheduling/wanted-times.js';
 import type { Path } from './document.js';
 
@@ -254,6 +256,19 @@ function samplesOf(
 
 function milliseconds(text: string | undefined): number {
   return text === undefined ? 0 : durationMilliseconds(text);
+}
+
+/**
+ * Reason why a mode that lets learned costs decide changes no pick; undefined = it changes some, or does not let them.
+ * @param programs of the profiles
+ */
+export function idleLearning(mode: AdaptationMode, programs: readonly (readonly Operation[])[]): string | undefined {
+  if ((mode !== 'auto' && mode !== 'always') || programs.some(canLearn)) return undefined;
+  const decidesAnyway = programs.some((program) => program.some(({ code }) => code === 'OP_SCORE_MARGINAL_COST'));
+  const why = decidesAnyway
+    ? 'marginal-cost-scorer, which a profile names, decides by learned costs in any mode but off'
+    : 'no profile has a scorer of load or cache in whose place learned costs could decide';
+  return `"${mode}" changes no pick: ${why}`;
 }
 
 /** The settings of a configuration that does not mention adaptation. */

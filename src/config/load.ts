@@ -8,7 +8,7 @@ import { compileScheduling, ProgramTooLarge, sharedPrefixSettings } from '../sch
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/program.js';
-import { type AdaptationConfig, type AdaptationSettings, resolveAdaptation } from './adaptation.js';
+import { type AdaptationConfig, type AdaptationSettings, idleLearning, resolveAdaptation } from './adaptation.js';
 import { API_VERSION, readVersioned } from './api-versions.js';
 import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {
@@ -128,6 +128,9 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
   );
   const replication = resolveReplication(config.replication, document.folder);
   const scheduling = compile(profiles, handler, plugins, document, warnings);
+  const programs = scheduling.profiles.map(({ operations }) => operations);
+  const idle = idleLearning(adaptation.settings.mode, programs);
+  if (idle !== undefined) warnings.push(document.warning(['adaptation', 'mode'], idle));
 
   return {
     scheduling,

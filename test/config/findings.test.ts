@@ -185,6 +185,20 @@ requestHandler: {parsers: [{pluginRef: passthrough-parser}, {pluginRef: openai-p
     expect(warnings).toEqual([expect.stringContaining('it is never asked')]);
   });
 
+  it('learned costs that decide, where no profile leaves them anything to decide', () => {
+    const auto = 'adaptation: {mode: auto}\nplugins:\n- type: ';
+    expect(look(`${auto}lora-affinity-scorer\n`, CURRENT).warnings).toEqual([
+      expect.stringContaining(
+        ':3:20: adaptation.mode: "auto" changes no pick: no profile has a scorer of load or cache in whose place',
+      ),
+    ]);
+    expect(look(`${auto}marginal-cost-scorer\n`, CURRENT).warnings).toEqual([
+      expect.stringContaining('"auto" changes no pick: marginal-cost-scorer, which a profile names, decides'),
+    ]);
+    expect(look(`${auto}queue-scorer\n`, CURRENT).warnings).toEqual([]);
+    expect(look('adaptation: {mode: shadow}\nplugins:\n- type: lora-affinity-scorer\n', CURRENT).warnings).toEqual([]);
+  });
+
   it('ignored sections, in the order of the file', () => {
     const { warnings } = look(`plugins:
 - type: queue-scorer
