@@ -14,6 +14,8 @@ export interface SavedState {
 const VERSION = 1;
 /** Version of a state with hardware classes; programs without classes refuse it by its number. */
 const CLASSES_VERSION = 2;
+/** Bound on the usual output of a request: more is no state that was learned. */
+const OUTPUT_TOKENS_MAX = 1e6;
 /** Age at which a saved state has half of its weight. */
 const HALF_LIFE_MS = 6 * 3_600_000;
 
@@ -33,7 +35,7 @@ const file = once(() => {
     model: z.strictObject({
       firstOutput: ridge,
       perToken: ridge,
-      outputTokens: z.number(),
+      outputTokens: z.number().positive().max(OUTPUT_TOKENS_MAX),
       classes: z
         .array(z.strictObject({ hardware: z.string().min(1), firstOutput: ridge, perToken: ridge }))
         .max(CLASSES_MAX)

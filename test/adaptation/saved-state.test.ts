@@ -29,6 +29,11 @@ describe('a saved state', () => {
     ['is of another version', 'it has version 3, and 1 or 2 is expected', text.replace('"version":1', '"version":3')],
     ['is something else', 'it has version undefined', '{"prior":{}}'],
     ['lacks a part', 'model is not what it should be', text.replace('"model":', '"modell":')],
+    [
+      'has an output that no model gives',
+      'model.outputTokens is not',
+      text.replace(/"outputTokens":[\d.]+\}\}/, '"outputTokens":1e308}}'),
+    ],
     ['has a text for a number', 'savedAtMs is not', text.replace('"savedAtMs":1000', '"savedAtMs":"now"')],
   ])('a saved state is refused in words when it %s', (_what, message, changed) => {
     expect(() => decodeState(changed, usual.model)).toThrow(message);
