@@ -204,7 +204,7 @@ const REGISTRATIONS: readonly (readonly [string, string, (exposition: MetricsExp
   [
     'Kept files',
     'With `--state-dir`, `adaptation.stateFile` or `--usage-dir`.',
-    (exposition) => addKeptFileMetrics(exposition, never),
+    (exposition) => addKeptFileMetrics(exposition, { unsaved: never, unused: never }),
   ],
   ['Tokeniser', 'With `local` of a token producer.', (exposition) => addTokeniserMetrics(exposition, new Map(), never)],
   [

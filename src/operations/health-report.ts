@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { GuardState } from '../adaptation/guard.js';
 import type { Route } from './telemetry/metrics-server.js';
 import type { RecentTraffic } from './why/traffic-figures.js';
 
@@ -35,6 +36,20 @@ export interface MemoryUse {
   readonly needs: readonly { readonly what: string; readonly bytes: number }[];
 }
 
+/** What learned costs do now, and what an operator can do for them. */
+export interface LearningUse {
+  readonly mode: 'shadow' | 'auto' | 'always';
+  readonly state: GuardState;
+  /** Reason why the configured weights decide; null = learned costs do. */
+  readonly why: string | null;
+  /** Reason why the file of what an earlier run had learned was not used; null = it was, or there was none. */
+  readonly fileUnused: string | null;
+  /** Hardware classes that have coefficients of their own. */
+  readonly classes: number;
+  /** Label of endpoints by which they are of one class. */
+  readonly hardwareLabel: string;
+}
+
 /** State of a picker for `pointsman doctor`. Nothing of a prompt is in it. */
 export interface HealthReport {
   /** Milliseconds since 1970. */
@@ -56,6 +71,8 @@ export interface HealthReport {
   readonly traffic: RecentTraffic;
   /** Rises in the last minute of counters that do not rise in a healthy picker, by the name of the metric. */
   readonly lastMinute: Readonly<Record<string, number>>;
+  /** Absent = adaptation is off. */
+  readonly learning?: LearningUse;
   /** Whether decisions read bodies of answers. */
   readonly readsAnswers: boolean;
   readonly configuration: {

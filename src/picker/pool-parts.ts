@@ -171,6 +171,7 @@ export class PoolParts {
         'prefix-index': this.keeper?.isUnsaved,
         usage: this.usageFiles?.isUnsaved,
       }),
+      unused: () => ({ learned: this.adaptation.isUnused, 'prefix-index': this.keeper?.isUnused }),
       reload: this.reload,
       shadow: this.shadow,
       recording: this.recording,

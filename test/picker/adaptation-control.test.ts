@@ -69,6 +69,7 @@ describe('the learned state', () => {
     const second = controlled();
     await second.control.start();
     expect(Math.abs(prefill(second) / prefill(first) - 1)).toBeLessThan(0.02);
+    expect([second.control.isUnused, second.control.use?.fileUnused]).toEqual([false, null]);
     await second.control.stop();
   });
 
@@ -93,6 +94,8 @@ describe('the learned state', () => {
     expect(all.lines.map(({ text }) => text)).toEqual([
       expect.stringContaining('it has version 99, and 1 or 2 is expected'),
     ]);
+    expect(all.control.isUnused).toBe(true);
+    expect(all.control.use?.fileUnused).toBe('it has version 99, and 1 or 2 is expected');
     await all.control.stop();
   });
 

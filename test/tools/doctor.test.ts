@@ -37,6 +37,15 @@ const HEALTHY: HealthReport = {
   configuration: { lastReload: null, warnings: [] },
 };
 
+const LEARNING: NonNullable<HealthReport['learning']> = {
+  mode: 'auto',
+  state: 'active',
+  why: null,
+  fileUnused: null,
+  classes: 0,
+  hardwareLabel: 'llm-d.ai/accelerator-variant',
+};
+
 const PAGE = `pointsman_endpoint_inflight_requests{endpoint="a"} 1
 pointsman_endpoint_inflight_requests{endpoint="b"} 0
 pointsman_endpoint_signal_age_seconds{endpoint="a"} 0.04
@@ -344,6 +353,48 @@ pointsman_kept_file_unsaved{file="usage"} 1
     },
   ],
   [
+    'learned costs that the guard has taken back',
+    'warning learned costs: learned costs were taken back, because requests cost 12 % more; tried again in 4.0 minutes',
+    {
+      health: {
+        learning: {
+          ...LEARNING,
+          state: 'fallback',
+          why: 'learned costs were taken back, because requests cost 12 % more; tried again in 4.0 minutes',
+        },
+      },
+    },
+  ],
+  [
+    'learned costs that were never tried',
+    'note learned costs: not tried in 123 minutes: predictions do not rank the requests',
+    { health: { learning: { ...LEARNING, state: 'shadow', why: 'predictions do not rank the requests' } } },
+  ],
+  [
+    'a file of learned costs that was not used',
+    'note learned costs: began anew, as the file of what was learned before was not used: it is no JSON',
+    { health: { learning: { ...LEARNING, fileUnused: 'it is no JSON' } } },
+  ],
+  [
+    'hardware that no label tells',
+    'note learned costs: output takes longer than on the others on b (3.0 times)',
+    {
+      page: `${PAGE}pointsman_adaptation_endpoint_slowness{endpoint="a"} 1
+pointsman_adaptation_endpoint_slowness{endpoint="b"} 3
+`,
+      health: { learning: { ...LEARNING, mode: 'shadow' } },
+    },
+  ],
+  [
+    'samples of learned costs that were lost',
+    'note learned costs: requests were not learned from, as the control thread was late: 7 since the start',
+    {
+      page: `${PAGE}pointsman_adaptation_labels_total{outcome="learned"} 90
+pointsman_adaptation_labels_total{outcome="lost"} 7
+`,
+    },
+  ],
+  [
     'a kept index that cannot be written',
     'warning files: cannot be written: the prefix index (--state-dir); it is lost when the picker ends',
     { page: `${PAGE}pointsman_kept_file_unsaved{file="prefix-index"} 1\n` },
@@ -495,6 +546,15 @@ describe('the diagnosis', () => {
 
   it.each(CASES)('the diagnosis of %s is "%s" alone', (_what, expected, given) => {
     expect(lines(given)).toEqual([expected]);
+  });
+
+  it('the diagnosis says nothing of learned costs that only look on, that decide, or whose hardware is labelled', () => {
+    const page = `${PAGE}pointsman_adaptation_endpoint_slowness{endpoint="b"} 3\n`;
+    const why = 'learned costs only look on (mode: shadow)';
+    expect(lines({ health: { learning: { ...LEARNING, mode: 'shadow', state: 'shadow', why } } })).toEqual([]);
+    expect(lines({ page, health: { learning: { ...LEARNING, classes: 2 } } })).toEqual([]);
+    const young = { uptimeSeconds: 60, learning: { ...LEARNING, state: 'shadow' as const, why: 'not yet' } };
+    expect(lines({ health: young })).toEqual([]);
   });
 
   it('the diagnosis of one of several pools counts its series and those of the process', () => {

@@ -4,6 +4,7 @@ import { endpointConditions } from './endpoint-checks.js';
 import { engineConditions } from './engine-checks.js';
 import { errorConditions } from './error-checks.js';
 import { sumOf } from './exposition.js';
+import { learningConditions } from './learning-checks.js';
 import { processConditions, requestsOf } from './process-checks.js';
 import { sessionConditions } from './session-checks.js';
 import { trafficConditions } from './traffic-checks.js';
@@ -62,6 +63,7 @@ export function diagnosis(reading: PickerReading): readonly Condition[] {
     ...decisionConditions(reading),
     ...trafficConditions(reading),
     ...sessionConditions(reading),
+    ...learningConditions(reading),
     ...errorConditions(reading),
   ].sort((a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity));
 }

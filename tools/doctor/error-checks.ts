@@ -205,6 +205,14 @@ const WATCHED: readonly Watched[] = [
     remedy: '/debug/adaptation has the reason',
   },
   {
+    metric: 'pointsman_adaptation_labels_total',
+    about: 'learned costs',
+    what: 'requests were not learned from, as the control thread was late',
+    severity: 'note',
+    remedy: 'give the picker more CPU: costs follow the traffic more slowly',
+    counts: ({ outcome }) => outcome === 'lost',
+  },
+  {
     metric: 'pointsman_replication_lost_placements_total',
     about: 'replicas',
     what: 'placed prompts were not told to other replicas',

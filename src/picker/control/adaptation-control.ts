@@ -16,6 +16,7 @@ import { EndpointTable } from '../../core/endpoint-table.js';
 import type { CoreInstance } from '../../core/memory.js';
 import { PrefixIndex } from '../../core/prefix-index.js';
 import { SampleReader } from '../../core/sample-reader.js';
+import type { LearningUse } from '../../operations/health-report.js';
 import type { Logger } from '../../operations/log.js';
 import { errorMessage } from '../../runtime/error-message.js';
 import { once } from '../../runtime/once.js';
@@ -110,6 +111,8 @@ export class AdaptationControl {
   #timer: NodeJS.Timeout | undefined;
   #saveTimer: NodeJS.Timeout | undefined;
   #file: StateFile | undefined;
+  /** Reason why the state file was not used at the start; undefined = it was, or there was none. */
+  #unused: string | undefined;
   /** Samples that the state file holds already. */
   #savedSamples = 0;
   readonly #saveProblems = new ReportOnce((problem) =>
@@ -138,6 +141,19 @@ export class AdaptationControl {
   /** Whether the last write of what was learned has failed; undefined = it is kept in no file. */
   get isUnsaved(): boolean | undefined {
     return this.#file === undefined ? undefined : this.#saveProblems.present !== undefined;
+  }
+
+  /** Whether the state file was there at the start and could not be used; undefined = what was learned is not kept. */
+  get isUnused(): boolean | undefined {
+    return this.#file === undefined ? undefined : this.#unused !== undefined;
+  }
+
+  /** What learned costs do now; undefined = adaptation is off. */
+  get use(): LearningUse | undefined {
+    const { mode, hardwareLabel } = this.#settings;
+    if (mode === 'off') return undefined;
+    const { state, why = null, classes } = this.#adapter.report();
+    return { mode, state, why, fileUnused: this.#unused ?? null, classes: classes.length, hardwareLabel };
   }
 
   /** Reads what an earlier run has learned and starts reading training samples. */
@@ -169,6 +185,7 @@ export class AdaptationControl {
     const keeps = JSON.stringify(settings.model.prior) === JSON.stringify(this.#settings.model.prior);
     this.#settings = settings;
     this.#file = fileOf(settings, this.#options.stateDir);
+    this.#unused = undefined;
     this.#savedSamples = 0;
     this.#adapter = this.#make(settings);
     if (keeps && settings.mode !== 'off') this.#adapter.model.restore(learned, 1);
@@ -307,10 +324,8 @@ export class AdaptationControl {
       if (!this.#adapter.model.restore(saved.model, share)) throw new Error('its numbers do not fit together');
       this.#log.info({ file: file.path, believed: share }, 'goes on from what was learned before');
     } catch (error) {
-      this.#log.warn(
-        { file: file.path },
-        `learns from the beginning, the state file is not used: ${errorMessage(error)}`,
-      );
+      this.#unused = errorMessage(error);
+      this.#log.warn({ file: file.path }, `learns from the beginning, the state file is not used: ${this.#unused}`);
     }
   }
 

@@ -13,6 +13,7 @@ import { counted } from '../../runtime/counted.js';
 import { poolClockMs } from '../../runtime/pool-clock.js';
 import { memoryLimit, programBytes } from '../memory-limit.js';
 import type { PickerOptions } from '../picker-options.js';
+import type { AdaptationControl } from './adaptation-control.js';
 import type { ConfigurationReload } from './configuration-reload.js';
 import type { FlowControl } from './flow-control.js';
 import type { PoolController } from './pool-controller.js';
@@ -37,6 +38,7 @@ export interface HealthSources {
   readonly pool: Pick<PoolController, 'assignments' | 'leftOut'>;
   readonly flow: FlowControl | undefined;
   readonly reload: ConfigurationReload | undefined;
+  readonly adaptation: Pick<AdaptationControl, 'use'>;
   readonly unready: () => readonly string[];
   /** Warnings about the running configuration. */
   readonly warnings: () => readonly string[];
@@ -61,8 +63,9 @@ export class HealthReports {
 
   /** Reads decisions in several turns of the event loop; everything else in one. */
   async read(): Promise<HealthReport> {
-    const { options, core, reload, unready, warnings, configured, lastMinute } = this.#sources;
+    const { options, core, reload, unready, warnings, configured, lastMinute, adaptation } = this.#sources;
     const scorers = await this.#scorerUses();
+    const learning = adaptation.use;
     return {
       timeMs: Date.now(),
       pool: options.observe.poolName,
@@ -76,6 +79,7 @@ export class HealthReports {
       plugins: configured(),
       traffic: this.#recentTraffic(),
       lastMinute: lastMinute.rises,
+      ...(learning === undefined ? {} : { learning }),
       readsAnswers: options.observe.asksUsage || readsAnswerBodies(proxyNeeds(options.configuration)),
       configuration: { lastReload: reload?.last ?? null, warnings: warnings() },
     };

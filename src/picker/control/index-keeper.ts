@@ -53,6 +53,7 @@ export class IndexKeeper implements Part {
   );
   #timer: NodeJS.Timeout | undefined;
   #kept: KeptIndex | undefined;
+  #isUnused = false;
   readonly #restored = new Set<bigint>();
   #saving: Promise<void> | undefined;
   /** Imports run one after another. */
@@ -71,6 +72,11 @@ export class IndexKeeper implements Part {
   /** Whether the last write has failed. */
   get isUnsaved(): boolean {
     return this.#problems.present !== undefined;
+  }
+
+  /** Whether the file was there at the start and could not be used. */
+  get isUnused(): boolean {
+    return this.#isUnused;
   }
 
   /** Resolves when the kept index is entered, as far as its endpoints are known, or after seconds. */
@@ -101,6 +107,7 @@ export class IndexKeeper implements Part {
       if (!(ageMs <= AGE_MS_MAX)) throw new Error(`it is ${Math.round(ageMs / 60_000)} minutes old`);
       return kept;
     } catch (error) {
+      this.#isUnused = true;
       this.#log.warn({ file: this.#file.path }, `starts with an empty prefix index: ${errorMessage(error)}`);
       return undefined;
     }

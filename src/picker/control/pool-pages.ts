@@ -14,7 +14,7 @@ import {
 } from '../../operations/debug-pages.js';
 import { FOLLOWED_COUNTERS, healthRoute, TENANT_REFUSALS } from '../../operations/health-report.js';
 import { addFlowMetrics } from '../../operations/metrics/flow-control-metrics.js';
-import { addKeptFileMetrics, type UnsavedFiles } from '../../operations/metrics/kept-file-metrics.js';
+import { addKeptFileMetrics, type UnsavedFiles, type UnusedFiles } from '../../operations/metrics/kept-file-metrics.js';
 import { addKvEventMetrics } from '../../operations/metrics/kv-event-metrics.js';
 import { addPoolsMetrics } from '../../operations/metrics/pools-metrics.js';
 import { addReplicationMetrics, followedCount } from '../../operations/metrics/replication-metrics.js';
@@ -91,6 +91,7 @@ export interface PoolPageSources {
   readonly traces: Traces | undefined;
   readonly usage: TenantUsage;
   readonly unsaved: () => UnsavedFiles;
+  readonly unused: () => UnusedFiles;
   readonly reload: ConfigurationReload | undefined;
   readonly recording: RecordingControl;
   readonly broadcast: (message: ToPool) => void;
@@ -272,7 +273,7 @@ export class PoolPages implements Part {
     const { shardUse, segments } = this.#sources;
     const endpoints = () => pool.assignments.map(({ endpoint }) => endpoint);
     addUsageMetrics(exposition, usage);
-    addKeptFileMetrics(exposition, this.#sources.unsaved);
+    addKeptFileMetrics(exposition, this.#sources);
     addServedModels(exposition, informers, endpoints);
     addRolloutShares(exposition, options.configuration.scheduling.host, endpoints);
     if (shardUse !== undefined) addShardMetrics(exposition, shardUse);
