@@ -1,4 +1,4 @@
-import type { CostModelSettings } from '../config/adaptation.js';
+import { BASE_MS_MAX, type CostModelSettings, WAITING_MS_MAX } from '../config/adaptation.js';
 import type { HardwareCoefficients } from '../core/coefficients.js';
 import { AnchoredRidge, type Forgetting, type RidgeState, type RidgeTerm } from './ridge.js';
 
@@ -97,11 +97,11 @@ export function restoreEstimators(
 
 function firstOutputTerms(prior: Prior, spread: number): RidgeTerm[] {
   return [
-    { prior: prior.baseMs, low: 0, high: 500 * spread, anchor: 50 / 200 ** 2 },
+    { prior: prior.baseMs, low: 0, high: BASE_MS_MAX * spread, anchor: 50 / 200 ** 2 },
     // About one observation: the prior loses its weight with the first ones.
     within(prior.prefillMsPerKiloToken, 10 * spread, 1 / prior.prefillMsPerKiloToken ** 2),
     // Bounded: a higher price leads to a spiral of queue, avoidance, misses and more queue.
-    { prior: Math.min(prior.waitingMs, 30), low: 0, high: 30 * spread, anchor: 50 / 200 ** 2 },
+    { prior: Math.min(prior.waitingMs, WAITING_MS_MAX), low: 0, high: WAITING_MS_MAX * spread, anchor: 50 / 200 ** 2 },
   ];
 }
 

@@ -62,6 +62,10 @@ export interface AdaptationSettings {
   readonly stateFile: string | undefined;
 }
 
+/** Bounds on learned times, in milliseconds: a prior beyond them counts as they do. */
+export const BASE_MS_MAX = 500;
+export const WAITING_MS_MAX = 30;
+
 /** Training samples before anything is tried, in a configuration that does not say. */
 const SAMPLES = 250;
 
@@ -75,7 +79,9 @@ export const adaptationConfig = once(() => {
 
   const prior = z
     .strictObject({
-      baseLatency: positiveOrZero.default('25ms').describe('Time to a first output that nothing delays.'),
+      baseLatency: positiveOrZero
+        .default('25ms')
+        .describe('Time to a first output that nothing delays; at most 500ms.'),
       prefillPerThousandTokens: positiveDuration
         .default('55ms')
         .describe('Prefill time of 1,000 tokens that are not cached.'),
@@ -202,6 +208,7 @@ export function resolveAdaptation(
 } {
   const given = config ?? adaptationConfig().parse({});
   const samples = samplesOf(given.guard, warn);
+  warnBeyond(given.prior, warn);
   const { labels: _, samples: __, ...guarded } = given.guard;
   const effective = { ...given, guard: { ...guarded, samples } };
   const { prior: assumed } = effective;
@@ -252,6 +259,14 @@ function samplesOf(
     warn(['adaptation', 'guard', 'labels'], `is deprecated: use adaptation.guard.samples${used}`);
   }
   return samples ?? labels ?? SAMPLES;
+}
+
+function warnBeyond(prior: AdaptationConfig['prior'], warn: (path: Path, message: string) => void): void {
+  const bounds = { baseLatency: BASE_MS_MAX, perWaitingRequest: WAITING_MS_MAX } as const;
+  for (const [name, most] of Object.entries(bounds) as [keyof typeof bounds, number][]) {
+    if (durationMilliseconds(prior[name]) <= most) continue;
+    warn(['adaptation', 'prior', name], `counts as ${most}ms, the most that is learned; give ${most}ms or less`);
+  }
 }
 
 function milliseconds(text: string | undefined): number {

@@ -60,6 +60,14 @@ describe('the section adaptation', () => {
     expect(warnings).toEqual([expect.stringMatching(/adaptation\.guard\.labels.*deprecated: use .*guard\.samples$/)]);
   });
 
+  it.each([
+    ['baseLatency: 2s', 'baseLatency: counts as 500ms, the most that is learned; give 500ms or less'],
+    ['perWaitingRequest: 31ms', 'perWaitingRequest: counts as 30ms, the most that is learned; give 30ms or less'],
+  ])('the section adaptation warns of a prior beyond what is learned: %s', (prior, message) => {
+    expect(load(`adaptation: {prior: {${prior}}}\n`).warnings).toEqual([expect.stringContaining(message)]);
+    expect(load('adaptation: {prior: {baseLatency: 500ms, perWaitingRequest: 30ms}}\n').warnings).toEqual([]);
+  });
+
   it('guard.samples counts where both keys are given', () => {
     const { adaptation, warnings } = load('adaptation: {guard: {labels: 9, samples: 7}}\n');
     expect(adaptation.guard.samples).toBe(7);
