@@ -18,6 +18,7 @@ import type { ProcessFigure } from '../bench/process/figure.ts';
 import { gatewayFigures } from '../bench/process/gateway.ts';
 import { OWN_COMMAND } from '../bench/process/load.ts';
 import { loadFigures } from '../bench/process/rows.ts';
+import { spreadFigures } from '../bench/process/spread.ts';
 import { steadyFigures } from '../bench/process/steady.ts';
 import { inLines, processTable, tables } from './performance-doc.ts';
 
@@ -158,6 +159,14 @@ export const chapters: readonly Chapter[] = [
       'that gets no bodies of answers, and through `pointsman gateway`. Client, gateway, picker and server share the ' +
       'cores; the picker was ready for 4 s before, so that its first rows hold some code that is being compiled.',
     (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
+  ),
+  ...pickers(
+    'spread',
+    'Shared prompts on idle endpoints',
+    'Requests with 16 system prompts, of 3 KB each, to eight idle endpoints: those of the fullest endpoint, in times ' +
+      'of an even share. In turn: 800, each when the one before has ended. Burst: all at once behind the first ones ' +
+      'of the system prompts, none ended before all are placed. Medians of several pickers, without any time.',
+    (command, note, { starts }) => spreadFigures(command, starts, note),
   ),
   report(
     'threads',

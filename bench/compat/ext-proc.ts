@@ -36,6 +36,15 @@ export interface Exchange {
   finish(): Promise<void>;
 }
 
+/** Bytes of a prompt's token, near those of English text: pickers learn them from answers. */
+const BYTES_PER_TOKEN = 4;
+
+/** What a model server says of a request that had one output token. */
+function answerOf(body: string): string {
+  const tokens = Math.max(1, Math.round(body.length / BYTES_PER_TOKEN));
+  return JSON.stringify({ usage: { prompt_tokens: tokens, completion_tokens: 1 } });
+}
+
 /** A connection to one picker. */
 export class ExtProcClient {
   readonly #client: Client;
@@ -75,7 +84,7 @@ export class ExtProcClient {
               '',
             ),
           );
-          call.write(encodeResponseBody(Buffer.from('{"usage":{"prompt_tokens":1,"completion_tokens":1}}'), true));
+          call.write(encodeResponseBody(Buffer.from(answerOf(request.body)), true));
         }
         call.end();
         return ended;

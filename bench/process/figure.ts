@@ -5,5 +5,5 @@ export interface ProcessFigure {
   /** What was done, for people. */
   readonly scenario: string;
   readonly value: number;
-  readonly unit: 'µs' | 'ms' | 'MB' | '/s';
+  readonly unit: 'µs' | 'ms' | 'MB' | '/s' | '×';
 }

@@ -16,7 +16,7 @@ export const OWN_COMMAND: readonly string[] = [
   'serve',
 ];
 /** The default profile, written out: both pickers read the same file. */
-const CONFIGURATION = `apiVersion: llm-d.ai/v1alpha1
+export const CONFIGURATION = `apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
 plugins:
 - type: queue-scorer
@@ -28,7 +28,7 @@ schedulingProfiles:
 {pluginRef: prefix-cache-scorer, weight: 3}]
 `;
 /** Metrics pages are small and seldom read: reading is a cost by endpoints and seconds, not by requests. */
-const FLAGS = ['--refresh-metrics-interval=1s'];
+export const FLAGS = ['--refresh-metrics-interval=1s'];
 
 const MIB = 1_048_576;
 /** Connections of a burst: one for each thread of a proxy. */
@@ -179,7 +179,7 @@ export async function measureStart(
   command: readonly string[],
   { idleMs = 2_000, endpoints = 1 }: { readonly idleMs?: number; readonly endpoints?: number } = {},
 ): Promise<StartFigures> {
-  return withFiles(endpoints, async (configuration) => {
+  return withFiles(endpoints, CONFIGURATION, async (configuration) => {
     const picker = await PickerProcess.launch(command, configuration, FLAGS);
     try {
       await firstAnswer(picker);
@@ -204,7 +204,7 @@ async function withPicker<Result>(
   endpoints: number,
   use: (picker: PickerProcess) => Promise<Result>,
 ): Promise<Result> {
-  return withFiles(endpoints, async (configuration) => {
+  return withFiles(endpoints, CONFIGURATION, async (configuration) => {
     const picker = await PickerProcess.start(command, configuration, endpoints, FLAGS);
     try {
       return await use(picker);
@@ -214,8 +214,15 @@ async function withPicker<Result>(
   });
 }
 
-/** Calls `use` with the configuration of a pool of so many endpoints, whose metrics page is served meanwhile. */
-async function withFiles<Result>(endpoints: number, use: (configuration: string) => Promise<Result>): Promise<Result> {
+/**
+ * Calls `use` with the file of a configuration of a pool of so many endpoints, whose metrics page is served meanwhile.
+ * @param configuration without discovery
+ */
+export async function withFiles<Result>(
+  endpoints: number,
+  configuration: string,
+  use: (file: string) => Promise<Result>,
+): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'pointsman-load-'));
   // One server shows the metrics page of all endpoints, which have distinct addresses of the loopback network.
   const server = await ModelServer.start('0.0.0.0');
@@ -227,7 +234,7 @@ async function withFiles<Result>(endpoints: number, use: (configuration: string)
       port: server.address.port,
       labels: {},
     }));
-    return await use(writePickerFiles(folder, CONFIGURATION, all));
+    return await use(writePickerFiles(folder, configuration, all));
   } finally {
     server.stop();
     rmSync(folder, { recursive: true, force: true });

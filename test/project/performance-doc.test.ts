@@ -60,6 +60,17 @@ test('whole pickers stand beside each other with their ratio', () => {
 | start | 412 ms | – | – |`);
 });
 
+test('the fullest endpoint is told in times of an even share, and the less it has the better', () => {
+  const own = { picker: 'pointsman', scenario: 'in turn, default weights', value: 1.5, unit: '×' } as const;
+  const table = processTable([own, { ...own, picker: 'llm-d-router', value: 3 }]);
+  expect(table).toContain('| in turn, default weights | 1.5 × | 3 × | 2.0 × |');
+  const spread = chapters.filter(({ name }) => name.startsWith('spread'));
+  expect(spread.map(({ name, joins }) => [name, joins])).toEqual([
+    ['spread', undefined],
+    ['spread-llm-d-router', 'spread'],
+  ]);
+});
+
 test('sizes of pools stand beside the time of 64 endpoints', () => {
   const rows = [result('decide/chat-4k/64', 1_000), result('decide/chat-4k/10240', 9_500)].map((line) =>
     JSON.parse(line),
