@@ -8,8 +8,8 @@
 //   q  = the same of requests without first output
 //   O  = usual output tokens · n = requests in flight
 //   K  = (their prompts + n (O/2 + 130))/1e5 · ΔK = (P + O/2 + 130)/1e5
-//   ρ  = min(0.5, r/r'), how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the most that
-//        any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
+//   ρ  = min(0.5, r/r') + r/1000r', how busy the endpoint is with prefill: r uncached tokens per ms sent there, r' the
+//        most that any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
 //   σ  = 1/(1 - min(0.8, mean KV usage))^a + ε - 1, scarcity of memory · step = s (d + g (K + ΔK))
 //   ε  = tokens that are computed for a missed one, with those that it evicts and that return
 //   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
@@ -33,7 +33,8 @@
 // behind W others; one that takes the last preempts another. A wait behind prefill counts twice, the own one (2 c q)
 // and that of others (2 λ b): an endpoint whose outputs end together looks cheap, and requests that gather there are
 // the slowest first outputs of the pool.
-// 2, 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
+// The thousandth in ρ decides between endpoints that differ in nothing else: of those above the bound, the one that was
+// sent less. 2, 6, 0.7, 1/2 and 0.8 are from docs/internals/learning.md.
 import { slotOffset } from '../columns/column';
 import { laneMax, laneSum } from '../columns/lanes';
 import { blockTokens, promptTokens } from '../columns/values';
@@ -75,6 +76,8 @@ export const SLOT_TOKENS: f32 = 130;
 /** Unit of K. */
 export const KV_TOKENS: f32 = 1e5;
 const BUSY_MAX: f32 = 0.5;
+/** Part of r/r' that counts above the bound, too. */
+const BUSY_SLOPE: f32 = 0.001;
 /** Price of a wait behind prefill, in its time. */
 const WAIT_PRICE: f32 = 2;
 /** Lower bound of the time that a request's output takes, ms. */
@@ -196,7 +199,8 @@ function costs(used: u32, sampled: bool): void {
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
     const fresh = f32x4.pmax(zero, f32x4.sub(prompt, cached));
     const u = f32x4.mul(fresh, thousandth);
-    const busy = f32x4.pmin(f32x4.splat(BUSY_MAX), f32x4.mul(rates(at, now), perPeak));
+    const share = f32x4.mul(rates(at, now), perPeak);
+    const busy = f32x4.add(f32x4.pmin(f32x4.splat(BUSY_MAX), share), f32x4.mul(f32x4.splat(BUSY_SLOPE), share));
     const m = f32x4.div(miss, f32x4.sub(one, busy));
     const inPrompts = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PROMPT_TOKENS) + at)), perKv);
     const tokens = f32x4.add(inPrompts, f32x4.mul(n, requestTokens));

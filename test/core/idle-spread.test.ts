@@ -20,8 +20,11 @@ function block(owner: number, at: number): bigint {
   return BigInt.asUintN(64, BigInt(owner * 1_000 + at) * 0x9e3779b97f4a7c15n);
 }
 
-/** Requests of each endpoint when the prompts come in turn, each after the one before has ended. */
-function spread(operations: readonly Operation[], seed: number): number[] {
+/**
+ * Requests of each endpoint when the prompts come in turn, each after the one before has ended.
+ * @param further tokens of a request behind its last whole block
+ */
+function spread(operations: readonly Operation[], seed: number, further = (_request: number) => 0): number[] {
   const idle = Array.from({ length: ENDPOINTS }, () => ({ waiting: 0, running: 0, kvUsage: 0 }));
   const pool = makePool(operations, idle);
   pool.programs.publish(0, operations, { inserts: true });
@@ -35,7 +38,8 @@ function spread(operations: readonly Operation[], seed: number): number[] {
     const system = i % SYSTEM_PROMPTS;
     const blocks = BLOCKS.system + BLOCKS.question;
     for (let k = 0; k < blocks; k++) chain[at + k] = k < BLOCKS.system ? block(1 + system, k) : block(10_000 + i, k);
-    const request = { ...plainRequest, blocks, promptTokens: 64 * blocks, nowMs: 1_000 + 10 * i };
+    const promptTokens = 64 * blocks + further(i);
+    const request = { ...plainRequest, blocks, promptTokens, nowMs: 1_000 + 2 * i };
     const { slots, ticket, ticketGeneration } = pool.decider.decide(request);
     counts[slots[0]!]!++;
     pool.decider.release(ticket, ticketGeneration);
@@ -46,6 +50,11 @@ function spread(operations: readonly Operation[], seed: number): number[] {
 describe('requests with 16 system prompts that come one at a time to 8 idle endpoints', () => {
   it('learned costs lay 16 system prompts on 8 idle endpoints two by two', () => {
     for (const seed of SEEDS) expect(spread(learned, seed)).toEqual(new Array(ENDPOINTS).fill(2 * ROUNDS));
+  });
+
+  it('learned costs lay 16 system prompts on 8 idle endpoints two by two where questions differ in length', () => {
+    const further = (request: number) => (7_919 * request) % 13;
+    for (const seed of SEEDS) expect(spread(learned, seed, further)).toEqual(new Array(ENDPOINTS).fill(2 * ROUNDS));
   });
 
   it('the default weights lay 16 system prompts on idle endpoints where the lot puts them, 3 : 1 or worse', () => {

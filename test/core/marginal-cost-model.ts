@@ -36,7 +36,8 @@ export function marginalCosts(given: Coefficients, prompt: number, endpoints: re
   const scarcity = 1 / (1 - Math.min(0.8, meanUsage)) ** exponent + given.evictionPrice - 1;
   const peak = Math.max(...endpoints.map((e) => e.prefillPeak));
   return endpoints.map((e) => {
-    const busy = peak === 0 ? 0 : Math.min(0.5, e.prefillRate / peak);
+    const share = peak === 0 ? 0 : e.prefillRate / peak;
+    const busy = Math.min(0.5, share) + share / 1000;
     const fresh = Math.max(0, prompt - e.reliability * Math.min(prompt, e.cachedTokens));
     const waiting = e.waiting ?? meanWaiting;
     const lacking = lackingMemory(given, prompt, fresh, e, waiting, e.kvUsage ?? meanUsage);

