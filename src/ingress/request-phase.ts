@@ -284,9 +284,9 @@ export class RequestPhase {
   #place(dispatch?: Dispatch) {
     const { services } = this.#exchange.context;
     const request = this.#understood!;
-    const reserves = isReservation(this.#reader.headers);
+    const reserves = isReservation(this.#reader.headers, services.settings.current.reserves);
     if (reserves) {
-      const refused = refusedReservation(services.settings.current.reserves, this.#reader.body !== undefined);
+      const refused = refusedReservation(this.#reader.body !== undefined);
       if (refused !== undefined) return this.#reject(refused);
     }
     this.#observer.deciding(request);

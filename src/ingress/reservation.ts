@@ -14,21 +14,17 @@ const ROUTING_HEADERS = [
   'x-kv-cache-source-host-port',
 ];
 
-/** Whether a request asks for its endpoint alone; such a request must never be sent there. */
-export function isReservation(headers: RequestHeaders): boolean {
-  return prefers(headers, RESERVE);
+/**
+ * Whether a request asks for its endpoint alone; such a request must never be sent there.
+ * @param served whether the configuration answers such requests. Otherwise the preference is one that the picker
+ *   does not know, and goes for nothing (RFC 7240, section 2).
+ */
+export function isReservation(headers: RequestHeaders, served: boolean): boolean {
+  return served && prefers(headers, RESERVE);
 }
 
-/**
- * Refusal of a request that asks for its endpoint alone.
- * @param served whether the configuration answers such requests
- * @returns undefined = it can be answered
- */
-export function refusedReservation(served: boolean, hasBody: boolean): Rejection | undefined {
-  if (!served) {
-    const message = `nothing answers Prefer: ${RESERVE}: add "- type: ${RESERVE}" to plugins`;
-    return { kind: 'rejected', code: 'Internal', message, reason: undefined };
-  }
+/** Refusal of a request that asks for its endpoint alone; undefined = it can be answered. */
+export function refusedReservation(hasBody: boolean): Rejection | undefined {
   if (hasBody) return undefined;
   return { kind: 'rejected', code: 'BadRequest', message: `Prefer: ${RESERVE} needs a body`, reason: undefined };
 }

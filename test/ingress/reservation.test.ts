@@ -46,13 +46,11 @@ describe('a request that asks for its endpoint alone', () => {
     expect(proxy.replies[0]).toMatchObject({ status: 400 });
   });
 
-  it('a request is refused and not sent on where nothing answers it', () => {
+  it('a request goes to its endpoint where nothing answers it, as if it had not asked', () => {
     const shard = new FakeShard();
-    const { proxy, reply } = ask(shard);
-    expect(proxy.kinds).toEqual(['immediate']);
-    expect(reply.status).toBe(500);
-    expect(reply.body.toString()).toContain('add "- type: reserve-endpoint" to plugins');
-    expect(shard.decisions).toEqual([]);
+    const { proxy } = ask(shard);
+    expect(proxy.kinds).toEqual(['requestHeaders', 'requestBody']);
+    expect(shard.decisions).toHaveLength(1);
   });
 
   it('another preference changes nothing', () => {
