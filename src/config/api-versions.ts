@@ -84,7 +84,7 @@ function converted(document: ConfigurationDocument): Converted {
     putAt(data, field.to, value);
     document.moved(field.from, field.to);
   }
-  return { data, warnings, notes: apiVersion === undefined ? [] : [note(String(apiVersion), moved, document)] };
+  return { data, warnings, notes: (apiVersion ?? '') === '' ? [] : [note(String(apiVersion), moved, document)] };
 }
 
 function note(version: string, moved: readonly string[], document: ConfigurationDocument): string {
@@ -101,8 +101,9 @@ function versionWarnings(data: Fields, document: ConfigurationDocument): string[
     ['kind', kind, KIND],
   ] as const) {
     if (value === undefined) warnings.push(document.warning([field], `is missing: ${assumed} is assumed`));
+    if (value === '') warnings.push(document.warning([field], `is empty: ${assumed} is assumed`));
   }
-  if (typeof apiVersion === 'string' && ![API_VERSION, OLDER_VERSION, DEPRECATED_VERSION].includes(apiVersion)) {
+  if (typeof apiVersion === 'string' && !['', API_VERSION, OLDER_VERSION, DEPRECATED_VERSION].includes(apiVersion)) {
     const hint = didYouMean(apiVersion, [API_VERSION, OLDER_VERSION]);
     throw document.error(
       ['apiVersion'],
@@ -112,7 +113,7 @@ function versionWarnings(data: Fields, document: ConfigurationDocument): string[
   if (apiVersion === DEPRECATED_VERSION) {
     warnings.push(document.warning(['apiVersion'], `${DEPRECATED_VERSION} is deprecated: use ${API_VERSION}`));
   }
-  if (typeof kind === 'string' && kind !== KIND) {
+  if (typeof kind === 'string' && kind !== '' && kind !== KIND) {
     throw document.error(['kind'], `expected ${KIND}, got ${shown(kind)}`);
   }
   return warnings;

@@ -64,7 +64,7 @@ export function resolveDataLayer(
   document: ConfigurationDocument,
   warnings: string[],
 ): DataLayer {
-  const sources = resolveSources(config, plugins);
+  const sources = resolveSources(config, plugins, document);
   checkReplicas(config, plugins, document, warnings);
   const scraping = sources.filter(({ source }) => source.definition === metricsDataSource);
   if (scraping.length > 1) {
@@ -88,15 +88,18 @@ export function resolveDataLayer(
   };
 }
 
-function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): readonly DataSource[] {
+function resolveSources(
+  config: EndpointPickerConfig,
+  plugins: PluginSet,
+  document: ConfigurationDocument,
+): readonly DataSource[] {
   const listed = (config.dataLayer?.sources ?? []).map((entry, index): DataSource => {
     const path: Path = ['dataLayer', 'sources', index];
-    return {
-      source: plugins.resolve(entry.pluginRef, ['data-source'], [...path, 'pluginRef']),
-      extractors: entry.extractors.map(({ pluginRef }, position) =>
-        resolveExtractor(pluginRef, plugins, [...path, 'extractors', position, 'pluginRef']),
-      ),
-    };
+    const extractors = entry.extractors.map(({ pluginRef }, position) =>
+      resolveExtractor(pluginRef, plugins, [...path, 'extractors', position, 'pluginRef']),
+    );
+    refuseRepeated(extractors, [...path, 'extractors'], document);
+    return { source: plugins.resolve(entry.pluginRef, ['data-source'], [...path, 'pluginRef']), extractors };
   });
   const withModels = [...listed, ...modelsForReaders(listed, plugins)];
   const hasMetrics = listed.some(({ source }) => source.definition === metricsDataSource);
@@ -107,6 +110,21 @@ function resolveSources(config: EndpointPickerConfig, plugins: PluginSet): reado
   const source = plugins.resolve(metricsDataSource.type, ['data-source'], path);
   const extractor = plugins.resolve(coreMetricsExtractor.type, ['extractor'], path);
   return [...withModels, { source, extractors: [extractor] }];
+}
+
+/** Refuses an extractor that one source names twice, and a second core-metrics-extractor: it would have no effect. */
+function refuseRepeated(extractors: readonly LoadedPlugin[], path: Path, document: ConfigurationDocument): void {
+  for (const [position, extractor] of extractors.entries()) {
+    const earlier = extractors
+      .slice(0, position)
+      .find((each) => each === extractor || [each, extractor].every((one) => one.definition === coreMetricsExtractor));
+    if (earlier === undefined) continue;
+    const text =
+      earlier === extractor
+        ? `"${extractor.name}" is listed twice: keep one`
+        : `"${earlier.name}" and "${extractor.name}" are both of type core-metrics-extractor: keep one`;
+    throw document.error([...path, position, 'pluginRef'], text);
+  }
 }
 
 /** The lists of models that a plugin wants fetched, where no source is listed for them. */
@@ -133,7 +151,7 @@ function checkReplicas(
 ): void {
   const layer: Path = ['dataLayer'];
   const { discovery, crossReplica } = config.dataLayer ?? {};
-  if (discovery?.peers !== undefined) {
+  if (discovery?.peers?.pluginRef) {
     const path = [...layer, 'discovery', 'peers', 'pluginRef'];
     const { name } = plugins.resolve(discovery.peers.pluginRef, ['peer-discovery'], path);
     warnings.push(document.warning(path, `"${name}" has no effect: ${FINDS_ITSELF}`));

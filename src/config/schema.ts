@@ -59,7 +59,10 @@ const dataLayer = once(() =>
     discovery: z
       .strictObject({
         endpoints: reference.optional().describe('Where the endpoints come from.'),
-        peers: reference.optional().describe('Where other replicas come from. Without effect: see `replication`.'),
+        peers: z
+          .strictObject({ pluginRef: z.string().default('').describe('Name of a plugin; empty = absent.') })
+          .optional()
+          .describe('Where other replicas come from. Without effect: see `replication`.'),
       })
       .optional()
       .describe('Where endpoints, and other replicas, come from.'),
@@ -217,7 +220,7 @@ const flowControl = once(() =>
  * checked later.
  */
 export const endpointPickerConfig = z.strictObject({
-  apiVersion: z.string().optional().describe('llm-d.ai/v1, or llm-d.ai/v1alpha1.'),
+  apiVersion: z.string().optional().describe('llm-d.ai/v1, or llm-d.ai/v1alpha1; empty = absent.'),
   kind: z.string().optional().describe('EndpointPickerConfig.'),
   featureGates: z.array(z.string()).default([]).describe('Features to turn on or off: name, name=true or name=false.'),
   plugins: z.array(plugin).default([]).describe('Every plugin with its parameters. Names are unique.'),

@@ -113,6 +113,44 @@ describe('the shape of a configuration', () => {
     expect(sizeOf('{blockSizeTokens: 0, blockSize: 128}')).toBe(128);
   });
 
+  it('an empty version and kind are assumed, with a warning', () => {
+    const { warnings, notes } = loadConfiguration({ text: "apiVersion: ''\nkind: ''\n" }, options);
+    expect(notes).toEqual([]);
+    expect(warnings).toEqual([
+      '--config-text:1:13: apiVersion: is empty: llm-d.ai/v1alpha1 is assumed',
+      '--config-text:2:7: kind: is empty: EndpointPickerConfig is assumed',
+    ]);
+  });
+
+  it.each([
+    ['prefix-cache-scorer', 'prefixMatchInfoProducerName'],
+    ['multicluster-prefix-cache-scorer', 'prefixMatchInfoProducerName'],
+    ['no-hit-lru-scorer', 'prefixMatchInfoProducerName'],
+    ['token-load-scorer', 'inFlightLoadProducerName'],
+    ['core-metrics-extractor', 'engineLabelKey'],
+    ['core-metrics-extractor', 'defaultEngine'],
+    ['inflight-load-producer', 'prefixMatchInfoProducerName'],
+  ])('an empty name in %s, %s, is the default', (type, field) => {
+    const read = (parameters: string) => {
+      const text = `plugins: [{type: ${type}, parameters: ${parameters}}]`;
+      const { scheduling, extractor, effective } = loadConfiguration({ text }, { ...options, allowExperimental: true });
+      const names = (effective.plugins as { name: string }[]).map(({ name }) => name);
+      return { profiles: scheduling.profiles, extractor, names };
+    };
+    expect(read(`{${field}: ''}`)).toEqual(read('{}'));
+  });
+
+  it('peer discovery with an empty name is absent', () => {
+    const text = "dataLayer: {peerDiscovery: {pluginRef: ''}}";
+    const { warnings } = loadConfiguration({ text }, options);
+    expect(warnings.filter((line) => line.includes('peer'))).toEqual([]);
+  });
+
+  it('a length of match without weight needs no scale', () => {
+    const text = 'plugins: [{type: prefix-cache-scorer, parameters: {matchLengthScaleTokens: 0}}]';
+    expect(codes(loadConfiguration({ text }, options))).toContain('OP_SCORE_PREFIX');
+  });
+
   it('the shape of a configuration warns about the deprecated apiVersion', () => {
     const text = 'apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n';
     expect(loadConfiguration({ text }, options).warnings).toEqual([
@@ -237,6 +275,11 @@ describe('plugins', () => {
       'plugins: [{type: token-producer, parameters: {estimate: {a: 1}}}]',
       'unknown field "a"; valid here: image, video',
     ],
+    [
+      'plugins: [{type: prefix-cache-scorer, parameters: {matchLengthScaleTokens: 0, matchLengthWeight: 0.5}}]',
+      'matchLengthScaleTokens: prefix-cache-scorer: must be above 0 while matchLengthWeight is',
+    ],
+    ['plugins: [{type: predicted-latency-producer, parameters: {contextTTL: x}}]', 'parameters.contextTTL: '],
     ['plugins: [{type: metrics-data-source, parameters: {interval: -1s}}]', 'must not be negative, got "-1s"'],
     [
       'plugins: [{type: label-selector-filter, parameters: {matchLabels: {"a b": c}}}]',
@@ -690,6 +733,18 @@ describe('the data layer', () => {
       'plugins: [{type: metrics-data-source}, {type: metrics-data-source, name: b}]\ndataLayer: {sources: ' +
         '[{pluginRef: b}, {pluginRef: metrics-data-source}]}',
       '"b" and "metrics-data-source" are both of type metrics-data-source',
+    ],
+    [
+      'plugins: [{type: metrics-data-source}, {type: core-metrics-extractor}]\ndataLayer: {sources: [{pluginRef: ' +
+        'metrics-data-source, extractors: [{pluginRef: core-metrics-extractor}, ' +
+        '{pluginRef: core-metrics-extractor}]}]}',
+      'dataLayer.sources[0].extractors[1].pluginRef: "core-metrics-extractor" is listed twice: keep one',
+    ],
+    [
+      'plugins: [{type: metrics-data-source}, {type: core-metrics-extractor}, ' +
+        '{type: core-metrics-extractor, name: b}]\ndataLayer: {sources: [{pluginRef: metrics-data-source, ' +
+        'extractors: [{pluginRef: core-metrics-extractor}, {pluginRef: b}]}]}',
+      '"core-metrics-extractor" and "b" are both of type core-metrics-extractor: keep one',
     ],
     [
       'plugins: [{type: queue-scorer, name: metrics-data-source}]',

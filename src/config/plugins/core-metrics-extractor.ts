@@ -2,6 +2,12 @@ import { z } from 'zod';
 import { once } from '../../runtime/once.js';
 import { definePlugin } from '../../scheduling/plugin.js';
 
+/** Label with the engine's name. */
+const ENGINE_LABEL = 'llm-d.ai/engine-type';
+
+/** Engine of endpoints that name none. */
+const DEFAULT_ENGINE = 'vllm';
+
 /** Engines whose metric names are built in. */
 const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm', 'triton', 'atom', 'vllm-omni'];
 
@@ -48,10 +54,14 @@ export const coreMetricsExtractorParameters = once(() =>
     .strictObject({
       engineLabelKey: z
         .string()
-        .min(1)
-        .default('llm-d.ai/engine-type')
-        .describe('Endpoint label that names the engine.'),
-      defaultEngine: z.string().min(1).default('vllm').describe('Engine of endpoints without that label.'),
+        .overwrite((key) => key || ENGINE_LABEL)
+        .default(ENGINE_LABEL)
+        .describe('Endpoint label that names the engine; empty = the default.'),
+      defaultEngine: z
+        .string()
+        .overwrite((name) => name || DEFAULT_ENGINE)
+        .default(DEFAULT_ENGINE)
+        .describe('Engine of endpoints without that label; empty = the default.'),
       engineConfigs: z.array(engine()).default([]).describe('Further engines, or other metric names for known ones.'),
     })
     .refine((given) => new Set(given.engineConfigs.map((each) => each.name)).size === given.engineConfigs.length, {

@@ -32,7 +32,7 @@ type Parameters = z.output<ReturnType<typeof parameters>>;
 
 function needs({ prefixMatchInfoProducerName }: Parameters): readonly DataNeed[] {
   const tokens: DataNeed = { key: 'prompt-tokens' };
-  if (prefixMatchInfoProducerName === undefined) return [tokens];
+  if (prefixMatchInfoProducerName === undefined || prefixMatchInfoProducerName === '') return [tokens];
   return [tokens, { key: 'prefix-match', producer: prefixMatchInfoProducerName }];
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { duration } from '../duration-schema.js';
 import { definePlugin } from '../plugin.js';
 import { predictionServers } from './prediction-servers.js';
 
@@ -26,7 +27,7 @@ const parameters = () =>
       .default(true)
       .describe('Predict. Off = only learn, and send training samples if a training server is named.'),
     contextTTL: z
-      .union([z.number().min(0), z.string()])
+      .union([z.number().min(0), duration])
       .optional()
       .describe('Has no effect: what is known about a request lives as long as the request.'),
     samplingMean: z.number().optional().describe('Has no effect, as in llm-d-router.'),

@@ -1,15 +1,15 @@
 import { definePlugin } from '../plugin.js';
-import { prefixCacheScorer, prefixCacheScorerParameters } from './prefix-cache-scorer.js';
+import { producerName } from '../producer-names.js';
+import { lengthNeedsScale, prefixCacheScorer, prefixCacheScorerParameters } from './prefix-cache-scorer.js';
 
-const parameters = () => {
-  const general = prefixCacheScorerParameters();
-  return general.extend({
-    prefixMatchInfoProducerName: general.shape.prefixMatchInfoProducerName
-      .unwrap()
-      .default('multicluster-approx-prefix-cache-producer')
-      .describe('Name of the plugin that produces the prefix matches.'),
-  });
-};
+const parameters = () =>
+  prefixCacheScorerParameters()
+    .extend({
+      prefixMatchInfoProducerName: producerName('multicluster-approx-prefix-cache-producer').describe(
+        'Name of the plugin that produces the prefix matches.',
+      ),
+    })
+    .refine(...lengthNeedsScale);
 
 export const multiclusterPrefixCacheScorer = definePlugin({
   type: 'multicluster-prefix-cache-scorer',

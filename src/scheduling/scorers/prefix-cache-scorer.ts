@@ -11,8 +11,21 @@ export const prefixCacheScorerParameters = () =>
       .max(1)
       .default(0)
       .describe('Share of the score that comes from the length of the match rather than from its ratio.'),
-    matchLengthScaleTokens: z.int().min(1).default(8192).describe('Matched tokens at which the length part reaches 1.'),
+    matchLengthScaleTokens: z
+      .int()
+      .min(0)
+      .default(8192)
+      .describe('Matched tokens at which the length part reaches 1; 0 only where its weight is 0.'),
   });
+
+/** Whether the length part has a scale, or no weight; for zod's `refine`. */
+export const lengthNeedsScale: [
+  check: (given: { readonly matchLengthWeight: number; readonly matchLengthScaleTokens: number }) => boolean,
+  failure: { path: string[]; error: string },
+] = [
+  ({ matchLengthWeight, matchLengthScaleTokens }) => matchLengthWeight === 0 || matchLengthScaleTokens > 0,
+  { path: ['matchLengthScaleTokens'], error: 'must be above 0 while matchLengthWeight is' },
+];
 
 export const prefixCacheScorer = definePlugin({
   type: 'prefix-cache-scorer',
@@ -21,7 +34,7 @@ export const prefixCacheScorer = definePlugin({
   doc:
     'Prefers endpoints that hold a longer prefix of the prompt, with w = matchLengthWeight: ' +
     '(1 - w) × matched / total blocks + w × min(1, matched tokens / matchLengthScaleTokens)²; 0 without a prompt.',
-  parameters: prefixCacheScorerParameters,
+  parameters: () => prefixCacheScorerParameters().refine(...lengthNeedsScale),
   consumes: ({ prefixMatchInfoProducerName }) => [{ key: 'prefix-match', producer: prefixMatchInfoProducerName }],
   operations: ['OP_SCORE_PREFIX', 'OP_SCORE_HOST'],
   compile: (given, weight, { name, prefix, matchColumn }) => {
