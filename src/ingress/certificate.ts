@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { KeyPair } from '../contract/listen-settings.js';
@@ -42,6 +43,10 @@ export function readCertificate(folder: string, flag: string): KeyPair {
   const pair = { cert: read('tls.crt'), key: read('tls.key') };
   try {
     createSecureContext(pair);
+    // OpenSSL takes a certificate beside a key of another kind, and fails each handshake.
+    if (!new X509Certificate(pair.cert).checkPrivateKey(createPrivateKey(pair.key))) {
+      throw new Error('the key is that of another certificate');
+    }
   } catch (error) {
     const why = errorMessage(error);
     throw new Error(`--${flag}: tls.crt and tls.key of ${folder} are no PEM certificate with its key: ${why}`);

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { connect as connectTcp } from 'node:net';
@@ -102,7 +103,7 @@ describe('secure serving', () => {
 });
 
 describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
-  it('--enable-cert-reload gives new connections the new certificate and keeps the old ones; a broken pair is refused', async () => {
+  it('--enable-cert-reload gives new connections the new certificate and keeps the old ones; a wrong pair is refused', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
     const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));
@@ -115,6 +116,11 @@ describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
     expect(await servedFingerprint(serve.grpcPort)).toBe(before);
 
     const next = await selfSignedCertificate();
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    await write(folder, String(privateKey.export({ type: 'pkcs8', format: 'pem' })), TEST_CERTIFICATE);
+    await eventually('the wrong key is reported', () => serve.log().includes('the key is that of another certificate'));
+    expect(await servedFingerprint(serve.grpcPort)).toBe(before);
+
     await write(folder, next.key, next.cert);
     await eventually('the change is logged', () => serve.log().includes('new connections get the new certificate'));
     await eventually('every shard serves it', async () => {
