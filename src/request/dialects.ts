@@ -9,6 +9,8 @@ interface Reading {
   readonly prompt: PromptKind | undefined;
   /** Whether the body names a model, which may be changed on the way up and is changed back on the way down. */
   readonly namesModel: boolean;
+  /** Whether a model that nobody changes is named all the same, for the metrics. */
+  readonly tellsModel?: boolean | undefined;
   /** Form of the usage in the answer; undefined = the answer is not read. */
   readonly answer: AnswerForm | undefined;
   /** Whether the exchange is over when the request has its destination, without a response phase. */
@@ -78,7 +80,8 @@ function anthropic(suffix: string, reading: Reading): Claim {
 
 function vertex(method: string, prompt: PromptKind, name: string, field: string): Claim {
   const errors = errorsOf.vertex(`${method}Request`, errorsOf.openai(name, field));
-  return claim(`PredictionService/${method}`, read(prompt, AnswerForm.vertex, errors, false));
+  const reading = read(prompt, AnswerForm.vertex, errors, false);
+  return claim(`PredictionService/${method}`, { ...reading, tellsModel: true });
 }
 
 /** llm-d-router's table: the path suffixes that each parser claims, and how their bodies are read. */

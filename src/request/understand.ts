@@ -102,7 +102,9 @@ export function understand(
   if (scan.flaw !== undefined) return badRequest(dialect.errors.wrongContent(scan.flaw));
   if (!dialect.namesModel) {
     const unnamed = understandOpaque(requester, rules);
-    return unnamed.kind === 'rejected' ? unnamed : { ...unnamed, ...payload(scan, chunks) };
+    if (unnamed.kind === 'rejected') return unnamed;
+    const model = dialect.tellsModel === true ? (scan.model ?? '') : '';
+    return { ...unnamed, ...payload(scan, chunks), model };
   }
   const model = scan.model ?? '';
   // The scanner writes U+FFFD for half a surrogate pair, and for bytes that are not UTF-8.

@@ -147,7 +147,8 @@ export class ResponsePhase {
 
   get #renames(): boolean {
     const { model, targetModel, answer } = this.#request;
-    return this.#bodyComes && answer !== undefined && model !== '' && model !== targetModel;
+    const hasBoth = model !== '' && targetModel !== '';
+    return this.#bodyComes && answer !== undefined && hasBoth && model !== targetModel;
   }
 
   /**

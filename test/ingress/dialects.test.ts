@@ -191,15 +191,16 @@ describe('an exchange of', () => {
     expect(tokens(shard)).toEqual([usage(3, 2, 2)]);
   });
 
-  it('Vertex AI passes as it is and tells its usage', () => {
+  it('Vertex AI passes as it is, tells its model to the metrics and its usage', () => {
     const { shard, proxy } = send({
       parser: 'vertexai-parser',
       path: `${VERTEX}/ChatCompletions`,
       body: frame(vertexRequest(JSON.stringify({ model: 'm', messages }))),
     });
-    expect(shard.decisions[0]).toMatchObject({ model: '', targetModel: '', promptBytes: 6 });
+    expect(shard.decisions[0]).toMatchObject({ model: 'm', targetModel: '', promptBytes: 6 });
     const answer = frame(httpBody('{"usage":{"prompt_tokens":7,"completion_tokens":3}}'));
     proxy.say(responseHeaders(GRPC), responseBody(answer), responseTrailers({ 'grpc-status': '0' }));
+    expect(proxy.replies.flatMap(({ removed }) => removed)).not.toContain('content-length');
     expect(tokens(shard)).toEqual([usage(7, 3, -1)]);
   });
 });
