@@ -160,7 +160,7 @@ function scoresOf(costs: readonly number[]): number[] {
 }
 
 describe('marginal-cost-scorer', () => {
-  it('marginal-cost-scorer agrees with the formula in plain TypeScript over random states, prompts and coefficients', () => {
+  it('marginal-cost-scorer agrees with the formula in plain TypeScript over random states and coefficients', () => {
     fc.assert(
       fc.property(
         fc.array(state, { minLength: 2, maxLength: 24 }),
@@ -231,7 +231,7 @@ describe('marginal-cost-scorer', () => {
     expect(poolOf([elsewhere, home]).decider.decide(request).slots).toEqual([1]);
   });
 
-  it('marginal-cost-scorer leaves an endpoint whose KV cache is full, when only a little of the prompt is cached there', () => {
+  it('marginal-cost-scorer leaves an endpoint with a full KV cache, when little of the prompt is cached there', () => {
     const request = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000, charged: false };
     const pick = (kvUsage: number, cachedBlocks: number) => {
       const running = { ...idle, inflight: 30, promptTokens: 90_000, kvUsage: 0.6, kvTokens: 160_000 };
@@ -344,7 +344,7 @@ describe('marginal-cost-scorer', () => {
     expect(pick(60_000, 10)).toBe(0);
   });
 
-  it('marginal-cost-scorer spreads a burst of 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
+  it('marginal-cost-scorer spreads 1,000 prompts with 16 beginnings over 8 idle endpoints to within 15 %', () => {
     const pool = makePool(
       scoring,
       Array.from({ length: 8 }, () => ({ waiting: 0, running: 0, kvUsage: 0 })),
@@ -383,7 +383,7 @@ describe('marginal-cost-scorer', () => {
     expect(sums.waiting).toBeCloseTo(4, 6);
   });
 
-  it('marginal-cost-scorer is not evaluated with weight 0, which changes no pick, unless the decision is explained', () => {
+  it('marginal-cost-scorer is not evaluated with weight 0, unless the decision is explained', () => {
     const evaluated = (weight: number, explained: boolean) => {
       const pool = poolOf([{ ...idle, waiting: 10 }, idle], usual, [scorer('OP_SCORE_MARGINAL_COST', weight), pickMax]);
       for (let i = 0; i < 64; i++)
@@ -393,7 +393,7 @@ describe('marginal-cost-scorer', () => {
     expect([evaluated(1, false), evaluated(0, false), evaluated(0, true)]).toEqual([4, 0, 4]);
   });
 
-  it('marginal-cost-scorer takes the coefficients of an endpoint from its hardware class until they are taken away', () => {
+  it('marginal-cost-scorer takes the coefficients of a hardware class until they are taken away', () => {
     const { baseMs, prefillMsPerKiloToken, waitingMs, stepMs, growthMs } = usual;
     const slow = { baseMs, prefillMsPerKiloToken: 3 * prefillMsPerKiloToken, waitingMs, stepMs, growthMs };
     const pool = poolOf([{ ...idle, own: slow }, idle]);
@@ -460,7 +460,7 @@ describe('the pick of marginal cost', () => {
     expect(decider.decide({ ...plainRequest, promptTokens: 100, charged: false }).wouldPick).toBe(1);
   });
 
-  it('the pick of marginal cost sums up, in sampled decisions, how the scorers go together with cost, without changing a pick', () => {
+  it('the pick of marginal cost sums up in samples how scorers go together with cost, and changes no pick', () => {
     const noting = scorer('OP_WOULD_PICK', 1, 2, 0, 1);
     const projecting = [classical[0]!, classical[1]!, noting, pickMax];
     const endpoints = [0, 1, 2, 3].map((i) => ({ ...idle, waiting: i, kvUsage: (3 - i) / 10, inflight: i * 3 }));

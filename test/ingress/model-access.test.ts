@@ -103,7 +103,7 @@ describe('a model name that is no text', () => {
     expect(status(Buffer.from('{"model":"a\xff","prompt":"x"}', 'latin1'))).toBe(400);
   });
 
-  it('a model name that is no text whole surrogate pairs are characters, and half ones in the prompt are left to the engine', () => {
+  it('a model name that is no text whole surrogate pairs are characters, half ones go to the engine', () => {
     expect(status('{"model":"\\ud83d\\ude00","prompt":"\\ud800"}')).toBeUndefined();
   });
 });

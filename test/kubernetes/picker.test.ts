@@ -62,7 +62,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     kubelet = new Kubelet(cluster, namespace);
   });
 
-  it('a picker in a cluster picks the pods of its pool, and none any more that drains, is unready or is being deleted', async () => {
+  it('a picker in a cluster picks the pods of its pool, and none that drains, is unready or deleted', async () => {
     await cluster.create(pool(namespace));
     for (const i of [1, 2, 3]) await kubelet.run(`pod-${i}`, { ip: `127.1.9.${i}` });
     const picker = await serve(cluster, namespace);
@@ -94,7 +94,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     expect(versions).toEqual(made.map(({ metadata }) => metadata.resourceVersion));
   });
 
-  it('a picker in a cluster keeps slot, cache and charges of a pod while it is unready, not for another UID', async () => {
+  it('a picker in a cluster keeps slot, cache and charges of an unready pod, not for another UID', async () => {
     await cluster.create(pool(namespace));
     await kubelet.run('pod-1', { ip: '127.1.9.1' });
     const picker = await serve(cluster, namespace);
@@ -118,7 +118,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     await eventually('the new one knows nothing', async () => (await blocks()) === 0);
   });
 
-  it('a picker in a cluster is not ready without its pool, says why to requests, and is ready when it comes', async () => {
+  it('a picker in a cluster is not ready without its pool, says why, and is ready when it comes', async () => {
     const picker = await serve(cluster, namespace);
     await kubelet.run('pod-1', { ip: '127.1.9.1' });
     for (const service of READINESS) expect(await health(picker, service)).toBe('NOT_SERVING');
@@ -210,7 +210,7 @@ describe.skipIf(skipReason !== '')(`a picker in a cluster${skipReason}`, () => {
     });
   });
 
-  it('4.2 more pods than --max-endpoints: the oldest stay, the others are reported and take slots that come free', async () => {
+  it('4.2 more pods than --max-endpoints: the oldest stay, others are reported and take free slots', async () => {
     await cluster.create(pool(namespace));
     const picker = await serve(cluster, namespace, '--max-endpoints=64');
     const numbers = Array.from({ length: 66 }, (_, i) => i + 1);
@@ -294,7 +294,7 @@ describe.skipIf(skipReason !== '')(`7. a picker without its API server${skipReas
   }, 120_000);
   afterAll(() => server?.stop());
 
-  it('a picker without its API server opens its ports, names what it waits for, and stays ready once it was', async () => {
+  it('a picker without its API server opens its ports, says what it waits for, and stays ready', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();

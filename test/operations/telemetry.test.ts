@@ -373,7 +373,7 @@ describe('bounds', () => {
     expect(from.sum('llm_d_epp_request_total', { model_name: 'other' })).toBe(0);
   });
 
-  test('a series without a voucher leaves the page an hour after its last request, and comes back with the next', async () => {
+  test('a series without a voucher leaves the page an hour after its last request, until the next', async () => {
     let now = 0;
     const from = new MetricsExposition({ ...expositionOptions(), now: () => now });
     const shard = recorder(1);
@@ -724,7 +724,7 @@ describe('predicted latency', () => {
     expect(await exposition().text()).toContain(`llm_d_epp_inference_request_metric{${own},type="ttft"} 4\n`);
   });
 
-  test('predicted latency takes the duration for the first token of whole answers, and nothing without a plugin', async () => {
+  test('predicted latency takes the duration for the first token of whole answers', async () => {
     const shard = new ShardRecorder(attachCore(pool, 1), {
       endpointOf,
       prediction: { ...prediction, streaming: false },

@@ -103,7 +103,7 @@ describe('secure serving', () => {
 });
 
 describe.each([1, 2])('--enable-cert-reload with %i shard(s)', (shards) => {
-  it('--enable-cert-reload gives new connections the new certificate and keeps the old ones; a wrong pair is refused', async () => {
+  it('--enable-cert-reload gives new connections the new certificate; a wrong pair is refused', async () => {
     const folder = await folderWith(TEST_KEY, TEST_CERTIFICATE);
     const serve = await start(`--cert-path=${folder}`, '--enable-cert-reload', `--shards=${shards}`);
     const client = dialPicker(serve.grpcPort, credentials.createSsl(Buffer.from(TEST_CERTIFICATE)));

@@ -125,7 +125,7 @@ describe('MetricsInformer', () => {
     expect(published[0]).toMatchObject({ slot: 0, generation: 3, signals: { waiting: 7, running: undefined } });
   });
 
-  it('MetricsInformer asks for the configured path in plain text, uncompressed, with the endpoint as host', async () => {
+  it('MetricsInformer asks for its path in plain text, uncompressed, with the endpoint as host', async () => {
     let request: IncomingMessage | undefined;
     const { port } = await serve((asked, response) => {
       request = asked;
@@ -232,7 +232,7 @@ describe('MetricsInformer', () => {
     expect(seen.connections).toBeGreaterThanOrEqual(3);
   });
 
-  it('MetricsInformer does not retry for ever: a server that closes every connection unanswered is a fault', async () => {
+  it('MetricsInformer does not retry for ever: a server that closes every connection is a fault', async () => {
     const { port } = await serveRaw((socket) => socket.end());
     const { informer, logged, until, poll } = inform();
     poll(port);
@@ -298,7 +298,7 @@ describe('MetricsInformer', () => {
     expect(informer.counts.faults.connect).toBeGreaterThan(0);
   });
 
-  it('MetricsInformer makes signals stale once after the set time without a good scrape, and fresh again with the next', async () => {
+  it('MetricsInformer makes signals stale after the set time without a scrape, fresh with the next', async () => {
     const { port, seen } = await serve(answerPage(1));
     const { informer, published, stale, logged, until, poll } = inform({ stalenessMs: 60 });
     poll(port);
@@ -510,7 +510,7 @@ describe('MetricsInformer while polls take their share of a core', () => {
     expect(informer.polled(0)?.intervalMs).toBe(100);
   });
 
-  it('MetricsInformer tells once that endpoints with traffic are asked rarely, when they are for ten seconds', async () => {
+  it('MetricsInformer tells once that endpoints with traffic are asked rarely for ten seconds', async () => {
     const { port } = await serve(answerPage(0));
     const now = () => performance.now() * 50;
     const { logged, published, until, poll } = inform({ now, pace: stretched(100, 1_000), hasTraffic: () => true });

@@ -11,7 +11,7 @@ test('a pool in groups has shards for six tenths of their time, and two replicas
   expect(fleetSize(1e6, 100, PARTS)).toMatchObject({ replicas: 2, shards: 1, shardCores: 200 });
 });
 
-test('a pool in groups shares within a quarter of a core of each replica, with rarer updates where that is the bound', () => {
+test('a pool in groups shares within a quarter of a core of each replica, by rarer updates at the bound', () => {
   const one = fleetSize(1e6, 1, PARTS);
   expect(one).toMatchObject({ isBounded: true, exchangeCores: 13 / 4, messages: [13 * 50, 13 * 50 * 12] });
   const many = fleetSize(1e6, 25, PARTS);

@@ -107,7 +107,7 @@ test('the model of more shards names the measured exchange that it is of', () =>
   expect(text).toContain('| 64 shards: index lock busy, wait for it | 128 % asked for, waits grow |');
 });
 
-test('rounds of two threads are counted by whether they make more decisions than one, beside what the model says', () => {
+test('rounds of two threads are counted by whether they make more decisions than one, beside the model', () => {
   const text = lockTables(lockLines(2));
   expect(text).toContain('| rounds in which two make fewer than one (of those with a core each) | 1 of 3 (1 of 2) |');
   expect(text).toContain('| two threads make, times one | 1 |\n| the same, by the model below | 1.96 |');

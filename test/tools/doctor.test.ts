@@ -548,7 +548,7 @@ describe('the diagnosis', () => {
     expect(lines(given)).toEqual([expected]);
   });
 
-  it('the diagnosis says nothing of learned costs that only look on, that decide, or whose hardware is labelled', () => {
+  it('the diagnosis says nothing of learned costs that look on, decide, or know their hardware', () => {
     const page = `${PAGE}pointsman_adaptation_endpoint_slowness{endpoint="b"} 3\n`;
     const why = 'learned costs only look on (mode: shadow)';
     expect(lines({ health: { learning: { ...LEARNING, mode: 'shadow', state: 'shadow', why } } })).toEqual([]);
