@@ -294,7 +294,7 @@ describe.skipIf(skipReason !== '')(`7. a picker without its API server${skipReas
   }, 120_000);
   afterAll(() => server?.stop());
 
-  it('a picker without its API server opens its ports, says what it waits for, and stays ready', async () => {
+  it('a picker without its API server opens its ports, names what it waits for, and stays ready', async () => {
     const cluster = server.cluster();
     cleanups.push(() => cluster.close());
     const namespace = await cluster.makeNamespace();
