@@ -224,11 +224,9 @@ describe('one system prompt for all requests', () => {
   it('lint notes that the default sends it to one endpoint, and names the better choice in one word', () => {
     const { warnings, notes } = profile(SHIPPED);
     expect(warnings).toEqual([]);
-    expect(notes).toEqual([
-      expect.stringMatching(
-        /:8:3: schedulingProfiles\[0\]: "prefix-cache-scorer" of profile "a" outweighs requests in flight: .*marginal-cost-scorer/,
-      ),
-    ]);
+    const place = /:8:3: schedulingProfiles\[0\]: "prefix-cache-scorer" of profile "a" outweighs requests in flight: /;
+    expect(notes).toEqual([expect.stringMatching(place)]);
+    expect(notes[0]).toContain('marginal-cost-scorer');
     expect(look('featureGates: [flowControl]\n', CURRENT).notes).toHaveLength(1);
   });
 

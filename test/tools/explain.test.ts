@@ -271,7 +271,7 @@ schedulingProfiles:
   plugins: [{pluginRef: decode-filter}, {pluginRef: queue-scorer}]
 `;
 
-  it('several profiles run as their handler runs them, and it tells the endpoint and the headers of the request', () => {
+  it('several profiles run as their handler runs them, and it tells endpoint and headers of the request', () => {
     const explanation = run({ plugins });
     expect(explanation).toMatchObject({
       handler: { name: 'disagg-profile-handler', type: 'disagg-profile-handler' },
