@@ -7,6 +7,7 @@ import { type PolledNumbers, PollPace } from './poll-pace.js';
 import { backoffMs, nextPollMs, startsPerTick, tickMs } from './poll-schedule.js';
 import { ScrapeConnection, type ScrapeMeans, type ScrapeTls, scrapeTls } from './scrape-connection.js';
 import { SCRAPE_FAULTS, ScrapeFault, type ScrapeFaultKind } from './scrape-fault.js';
+import { ScrapeReports } from './scrape-reports.js';
 import type { InformerLog, SignalReader } from './signal-reader.js';
 import type { InformerCounts, PolledSlot, PollUse, SourceFreshness } from './source-state.js';
 import { type Sleeper, WakeWheel } from './wake-wheel.js';
@@ -54,12 +55,6 @@ const LOOK_TICKS = 10;
 const STALE_INTERVALS = 3;
 /** Bound on the polls that a tick starts, each of which may open a connection. */
 const STARTS_MAX = 128;
-/** Least time between two lines of the log that the polls take more than their share. */
-const TELL_OVER_MS = 60_000;
-/** Time for which endpoints with traffic are polled too rarely before the log says so: at first all count as such. */
-const RARE_MS = 10_000;
-/** Least time between two lines of the log that they are. */
-const TELL_RARE_MS = 600_000;
 
 /**
  * Polls the metrics page of every endpoint and hands its signals to the sink (control thread). One timer serves all
@@ -81,6 +76,7 @@ export class MetricsInformer {
   readonly #answered: MetricsInformerOptions['answered'];
   readonly #hasTraffic: (slot: number, generation: number) => boolean;
   readonly #pace: Pick<PollPace, keyof PollPace>;
+  readonly #reports: ScrapeReports;
   readonly #means: ScrapeMeans;
   readonly #targets = new Map<number, Target>();
   /** The same targets in a row. */
@@ -91,10 +87,6 @@ export class MetricsInformer {
   readonly #late: Target[] = [];
   /** Place in the order where the looks for traffic go on. */
   #looked = 0;
-  #toldOverMs = Number.NEGATIVE_INFINITY;
-  /** Time since which endpoints with traffic are polled more rarely than at the interval; undefined = they are not. */
-  #rareSinceMs: number | undefined;
-  #toldRareMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #scrapes = 0;
   #pagesWithoutSignals = 0;
@@ -118,6 +110,7 @@ export class MetricsInformer {
     this.#answered = options.answered;
     this.#hasTraffic = options.hasTraffic ?? (() => false);
     this.#pace = options.pace ?? new PollPace(this.#intervalMs, undefined);
+    this.#reports = new ScrapeReports(this.#log, this.#intervalMs);
     this.#means = {
       spent: (ms) => this.#pace.spent(ms),
       buffers: new PageBuffers(),
@@ -255,8 +248,7 @@ export class MetricsInformer {
     if (this.#pace.isStretched) this.#lookForTraffic(now);
     this.#poll(now);
     this.#pace.spent(performance.now() - began);
-    if (this.#pace.isOver) this.#tellOver(now);
-    this.#lookAtBusy(now);
+    this.#reports.look(this.#pace, this.#order.length, now);
   }
 
   #numbers(now: number): PolledNumbers {
@@ -278,34 +270,6 @@ export class MetricsInformer {
       target.dueMs = now + busyMs * this.#random();
       this.#plan(target);
     }
-  }
-
-  #tellOver(now: number): void {
-    if (now - this.#toldOverMs < TELL_OVER_MS) return;
-    this.#toldOverMs = now;
-    const { usedShare, intervals } = this.#pace;
-    this.#log.warn(
-      { share: Number(usedShare.toFixed(2)), seconds: intervals.quietMs / 1_000, endpoints: this.#order.length },
-      'scrapes take more than their share of a core although they are as rare as they may be: raise ' +
-        '--scrape-cpu-percent, or look for the metrics that make the pages of the endpoints large',
-    );
-  }
-
-  /** Tells of endpoints with traffic that are polled too rarely for a while: decisions go by their older signals. */
-  #lookAtBusy(now: number): void {
-    const { usedShare, intervals } = this.#pace;
-    if (intervals.busyMs <= this.#intervalMs) {
-      this.#rareSinceMs = undefined;
-      return;
-    }
-    this.#rareSinceMs ??= now;
-    if (now - this.#rareSinceMs < RARE_MS || now - this.#toldRareMs < TELL_RARE_MS) return;
-    this.#toldRareMs = now;
-    this.#log.info(
-      { share: Number(usedShare.toFixed(2)), seconds: intervals.busyMs / 1_000, endpoints: this.#order.length },
-      'endpoints with traffic are scraped more rarely than --refresh-metrics-interval, as scrapes take their share ' +
-        'of a core: raise --scrape-cpu-percent, or look for the metrics that make the pages of the endpoints large',
-    );
   }
 
   /** Starts the polls that are due, and ends those that take too long. */
