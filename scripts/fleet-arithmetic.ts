@@ -1,6 +1,7 @@
 // The arithmetic of a pool that is larger than any that was measured: groups, replicas, cores and NATS by the requests
 // a second, for docs/internals/replication.md.
 import { INTERVAL_MS_MAX, INTERVAL_MS_MIN } from '../dist/src/replication/exchange-pace.js';
+import { SERVE_FLAGS } from '../dist/src/serve/flag-table.js';
 import { UTILISATION } from './sizing-formula.ts';
 
 /** What was measured of one picker, and of few replicas. */
@@ -39,8 +40,8 @@ export const GROUPS: readonly number[] = [1, 5, 25, 100];
 const SHARDS_MAX = 8;
 /** For the death of one. */
 const REPLICAS_MIN = 2;
-/** Share of a core of --replication-cpu-percent, where it is not given. */
-const EXCHANGE_SHARE = 0.25;
+/** Share of a core, where the flag is not given. */
+const EXCHANGE_SHARE = SERVE_FLAGS['replication-cpu-percent'].initial / 100;
 /** Of a NATS server's link of 10 Gbit/s, six tenths: what it is planned to send. */
 const NATS_MB_A_SECOND = 750;
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { SERVE_FLAGS } from '../../dist/src/serve/flag-table.js';
 import { fleetSize, fleetText } from '../../scripts/fleet-arithmetic.ts';
 
 const PARTS = { exchangeUs: 60, sharedUs: 5, bytes: 200 };
@@ -11,9 +12,10 @@ test('a pool in groups has shards for six tenths of their time, and two replicas
   expect(fleetSize(1e6, 100, PARTS)).toMatchObject({ replicas: 2, shards: 1, shardCores: 200 });
 });
 
-test('a pool in groups shares within a quarter of a core of each replica, by rarer updates at the bound', () => {
+test('a pool in groups shares within the default share of each replica, by rarer updates at the bound', () => {
+  const share = SERVE_FLAGS['replication-cpu-percent'].initial / 100;
   const one = fleetSize(1e6, 1, PARTS);
-  expect(one).toMatchObject({ isBounded: true, exchangeCores: 13 / 4, messages: [13 * 50, 13 * 50 * 12] });
+  expect(one).toMatchObject({ isBounded: true, exchangeCores: 13 * share, messages: [13 * 50, 13 * 50 * 12] });
   const many = fleetSize(1e6, 25, PARTS);
   expect(many).toMatchObject({ isBounded: false, messages: [50 * 200, 50 * 200] });
   expect(many.exchangeCores).toBeCloseTo(50 * 0.2);
