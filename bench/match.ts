@@ -25,5 +25,5 @@ function matchBench(blocks: number, endpoints: number, millions: number): Bench 
 
 /** Overlap of every endpoint with a prompt, each call with another prompt. */
 export const benches: readonly Bench[] = [64, 1560].flatMap((blocks) =>
-  [1, 4].flatMap((millions) => [64, 512].map((endpoints) => matchBench(blocks, endpoints, millions))),
+  [1, 4].flatMap((millions) => [64, 512, 10_240].map((endpoints) => matchBench(blocks, endpoints, millions))),
 );

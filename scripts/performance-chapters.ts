@@ -10,7 +10,7 @@ import type { BenchResult } from '../bench/bench.ts';
 import { attackTable } from '../bench/figures/attacks.ts';
 import { type Line, lockTables } from '../bench/figures/commit-lock.ts';
 import { overloadTable } from '../bench/figures/overload.ts';
-import { poolTable } from '../bench/figures/pools.ts';
+import { POOL_BENCHES, poolTable } from '../bench/figures/pools.ts';
 import { BUSY_ENDPOINTS, SCRAPE_BUDGET, SCRAPED_ENDPOINTS, scrapingTable } from '../bench/figures/scraping.ts';
 import { ATTACKS, COLD_SECONDS } from '../bench/load/attacker.ts';
 import { coldFigures } from '../bench/process/cold.ts';
@@ -155,9 +155,10 @@ export const chapters: readonly Chapter[] = [
   ...pickers(
     'gateways',
     'Behind a gateway',
-    'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, and with one ' +
-      'that gets no bodies of answers, and through `pointsman gateway`. Client, gateway, picker and server share the ' +
-      'cores; the picker was ready for 4 s before, so that its first rows hold some code that is being compiled.',
+    'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, with one that ' +
+      'gets no bodies of answers or those of one in ten, and through `pointsman gateway`. Client, gateway, picker and ' +
+      'server share the cores; the picker was ready for 4 s before, so that its first rows hold some code that is ' +
+      'being compiled.',
     (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
   ),
   ...pickers(
@@ -180,8 +181,8 @@ export const chapters: readonly Chapter[] = [
   {
     name: 'pools',
     measure: async ({ rowMs }) => {
-      const lines = benchLines(['decide/chat-4k'], rowMs) as BenchResult[];
-      return lines.filter(({ name }) => /^decide\/chat-4k\/\d+$/.test(name));
+      const lines = benchLines(POOL_BENCHES, rowMs) as BenchResult[];
+      return lines.filter(({ name }) => /^decide\/chat-4k\/\d+$/.test(name) || !name.startsWith('decide/'));
     },
     text: (rows) => `## A decision by the size of the pool\n\n${poolTable(rows as BenchResult[])}`,
   },

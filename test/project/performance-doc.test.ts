@@ -71,12 +71,18 @@ test('the fullest endpoint is told in times of an even share, and the less it ha
   ]);
 });
 
-test('sizes of pools stand beside the time of 64 endpoints', () => {
-  const rows = [result('decide/chat-4k/64', 1_000), result('decide/chat-4k/10240', 9_500)].map((line) =>
-    JSON.parse(line),
-  );
-  expect(poolTable(rows)).toContain('| 10,240 | 9.5 µs | 9.50 × |');
-  expect(() => poolTable(rows.slice(1))).toThrow('there is no row of 64 endpoints');
+test('decisions, matches and masks by the size of a pool stand beside the time of 64 endpoints', () => {
+  const rows = [
+    ...[result('decide/chat-4k/8', 900), result('decide/chat-4k/64', 1_000), result('decide/chat-4k/10240', 9_500)],
+    ...[result('match/64-blocks-64ep-1M', 500), result('match/64-blocks-10240ep-1M', 1_000)],
+    // Times of an operation are for each endpoint.
+    ...[result('operations/filter-mask/64', 10), result('operations/filter-mask/10240', 2)],
+  ].map((line) => JSON.parse(line));
+  const table = poolTable(rows);
+  expect(table).toContain('| 8 | 900 ns | 0.90 × | – | – | – | – |');
+  expect(table).toContain('| 64 | 1 µs | 1.00 × | 500 ns | 1.00 × | 640 ns | 1.00 × |');
+  expect(table).toContain('| 10,240 | 9.5 µs | 9.50 × | 1 µs | 2.00 × | 20.5 µs | 32.00 × |');
+  expect(() => poolTable(rows.slice(2))).toThrow('a decision and its release: there is no row of 64 endpoints');
 });
 
 /** Lines of a report of the locks. */
