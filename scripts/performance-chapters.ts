@@ -155,10 +155,10 @@ export const chapters: readonly Chapter[] = [
   ...pickers(
     'gateways',
     'Behind a gateway',
-    'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, with one that ' +
-      'gets no bodies of answers or those of one in ten, and through `pointsman gateway`. Client, gateway, picker and ' +
-      'server share the cores; the picker was ready for 4 s before, so that its first rows hold some code that is ' +
-      'being compiled.',
+    'Chats of 4 KB over HTTP/1.1, 32 at a time, through Envoy (one thread) without a picker, with one, with one ' +
+      'that gets no bodies of answers or those of one in ten, and through `pointsman gateway`. Client, gateway, ' +
+      'picker and server share the cores; the picker was ready for 4 s before, so that its first rows hold some ' +
+      'code that is being compiled.',
     (command, note, { loadMs }) => gatewayFigures(command, loadMs / 2_000, note),
   ),
   ...pickers(

@@ -35,6 +35,12 @@ const ANSWERS = [
   { words: '20 chunks', stream: true },
 ] as const;
 
+/** Modes in which a picker reads less than every answer. */
+const FEWER_BODIES = [
+  ['envoy-answer-heads.yaml', 'Envoy and picker, no bodies of answers'],
+  ['envoy-answer-share.yaml', 'Envoy and picker, bodies of one answer in ten'],
+] as const;
+
 type Note = (scenario: string, value: number, unit: ProcessFigure['unit']) => void;
 
 /** Processes whose CPU time belongs to a chat, by their names in a row. */
@@ -94,7 +100,7 @@ async function envoyFigures(
   if (whole) await measure('Envoy alone', await envoyAlone(binary, serverPort), {});
   const configurations: readonly (readonly [EnvoyConfiguration, string])[] = [
     ['envoy.yaml', 'Envoy and picker'],
-    ...(whole ? ([['envoy-answer-heads.yaml', 'Envoy and picker, no bodies of answers']] as const) : []),
+    ...(whole ? FEWER_BODIES : []),
   ];
   for (const [configuration, title] of configurations) {
     const envoy = await startEnvoyProcess({ binary, configuration, port: 0, pickerPort: picker.port });
