@@ -3,6 +3,8 @@ export interface Endpoint {
   /** Unique in the pool: `namespace/name`. */
   readonly id: string;
   readonly name: string;
+  /** Name of its pod, which several endpoints share when the pool has several ports; undefined = it has no pod. */
+  readonly podName?: string | undefined;
   readonly namespace: string;
   /** IP literal (IPv6 without brackets): host names are resolved before they come here. */
   readonly address: string;

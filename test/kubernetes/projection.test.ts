@@ -121,6 +121,16 @@ describe('4.1 InferencePool', () => {
     expect(shown([pod('a')], [8000, 8001])).toEqual(['llm/a-rank-0 10.0.0.7:8000', 'llm/a-rank-1 10.0.0.7:8001']);
   });
 
+  it('ports: every endpoint of a pod has the name of the pod', () => {
+    const { endpoints } = project(
+      view({ pods: [pod('a')], pool: { ports: [8000, 8001], appProtocol: undefined, deleting: false, ownLabels: {} } }),
+    ).state;
+    expect(endpoints.map(({ name, podName }) => [name, podName])).toEqual([
+      ['a-rank-0', 'a'],
+      ['a-rank-1', 'a'],
+    ]);
+  });
+
   it('deletionTimestamp: endpoints, objectives and rewrites are empty', () => {
     const state = project(
       view({

@@ -271,6 +271,17 @@ describe('scheduling metrics', () => {
     expect(found.get('inference_extension_scheduler_e2e_duration_seconds_count')).toBe(4);
   });
 
+  test('attempts name the pod of an endpoint that has one, and its port, as llm-d-router’s', async () => {
+    const shard = recorder(1);
+    endpoints[1] = { ...pods[1]!, name: 'pod-9-rank-1', podName: 'pod-9', port: 8001 };
+    shard.scheduled(0.00015, 'success', 'm1', 1);
+    const found = await page();
+    const [place, rest] = ['namespace="default"', 'port="8001",status="success",target_model_name="m1"'];
+    const counted = found.get(`llm_d_epp_scheduler_attempts_total{endpoint_name="pod-9",${place},${rest}}`);
+    const older = found.get(`inference_extension_scheduler_attempts_total{${place},pod_name="pod-9",${rest}}`);
+    expect([counted, older]).toEqual([1, 1]);
+  });
+
   test('prefix matches count as a share of the blocks and in bytes', async () => {
     const shard = recorder(1);
     shard.prefix(3, 4, 256);
@@ -303,6 +314,7 @@ describe('scheduling metrics', () => {
     const found = await page();
     const rewrite = '{model_name="m1",model_rewrite_name="canary",target_model="m1-v2"}';
     expect(found.get(`llm_d_epp_model_rewrite_decisions_total${rewrite}`)).toBe(1);
+    expect(found.get(`inference_extension_model_rewrite_decisions_total${rewrite}`)).toBe(1);
     expect(found.get('llm_d_epp_request_processing_duration_seconds_bucket{le="0.001"}')).toBe(1);
     expect(found.get('llm_d_epp_response_processing_duration_seconds_bucket{le="0.00025"}')).toBe(1);
     expect(found.get('pointsman_overload_rejections_total')).toBe(1);

@@ -152,7 +152,14 @@ export const attemptKind = kind(3, ['endpoint_name', 'namespace', 'port', 'statu
 });
 
 export const rewriteKind = kind(4, ['model_name', 'model_rewrite_name', 'target_model'], {
-  total: counter('llm_d_epp_model_rewrite_decisions_total', 'Model names that a rewrite rule replaced.'),
+  total: counter(
+    'llm_d_epp_model_rewrite_decisions_total',
+    'Model names that a rewrite rule replaced.',
+    older(
+      'inference_extension_model_rewrite_decisions_total',
+      keep('model_name', 'model_rewrite_name', 'target_model'),
+    ),
+  ),
 });
 
 /** Default labels of the metrics of the prefix index. */

@@ -258,7 +258,9 @@ export class ShardRecorder implements RequestRecorder {
     const index = outcome === 'failure' ? 0 : slot + 1;
     let entry = bySlot[index];
     if (!entry || entry.endpoint !== endpoint) {
-      const values = [endpoint?.name ?? '', endpoint?.namespace ?? '', endpoint ? String(endpoint.port) : ''];
+      // llm-d-router names the pod here, and tells its endpoints apart by the port.
+      const name = endpoint?.podName ?? endpoint?.name ?? '';
+      const values = [name, endpoint?.namespace ?? '', endpoint ? String(endpoint.port) : ''];
       const target = this.#names.model(targetModel);
       entry = { endpoint, base: this.#series.resolve(attemptKind, [...values, outcome, target]) };
       bySlot[index] = entry;

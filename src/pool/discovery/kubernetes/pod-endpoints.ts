@@ -244,8 +244,8 @@ function makeEndpoints(pod: PodRecord, ports: readonly number[]): Omit<MadeEndpo
     if (activePorts !== undefined && !activePorts.includes(port)) return [];
     const name = `${pod.name}-rank-${rank}`;
     const id = `${pod.namespace}/${name}`;
-    const { namespace, labels } = pod;
-    return [{ id, name, namespace, address: ip, port, labels, incarnation: incarnation(pod, port), draining }];
+    const { name: podName, namespace, labels } = pod;
+    return [{ id, name, podName, namespace, address: ip, port, labels, incarnation: incarnation(pod, port), draining }];
   });
   return { endpoints, notes: portNotes(pod, ports) };
 }
