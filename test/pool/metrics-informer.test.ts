@@ -264,6 +264,57 @@ describe('MetricsInformer', () => {
     expect(published[0]?.signals.waiting).toBe(3);
   });
 
+  it('MetricsInformer follows a page that has moved on its server, and asks there from then on', async () => {
+    const asked: string[] = [];
+    const { port } = await serve((request, response) => {
+      asked.push(request.url!);
+      // Where an application is mounted, its server leads to the path with a slash.
+      const location = `http://${request.headers.host}/prometheus/metrics/`;
+      if (request.url === '/prometheus/metrics') response.writeHead(307, { location }).end('moved');
+      else response.end(page(4));
+    });
+    const { informer, published, logged, until, poll } = inform({ path: '/prometheus/metrics' });
+    poll(port);
+    await until(() => published.length > 2);
+    expect(published[0]?.signals.waiting).toBe(4);
+    expect(asked.slice(0, 3)).toEqual(['/prometheus/metrics', '/prometheus/metrics/', '/prometheus/metrics/']);
+    expect([informer.counts.faults.status, logged]).toEqual([0, []]);
+  });
+
+  it('MetricsInformer asks for its own path again when the place of a redirect has no page any more', async () => {
+    let moved = true;
+    const { port } = await serve((request, response) => {
+      if (request.url === '/metrics' && moved) response.writeHead(308, { location: 'new?a=b' }).end();
+      else if (request.url === (moved ? '/new?a=b' : '/metrics')) response.end(page(moved ? 1 : 2));
+      else response.writeHead(404).end();
+    });
+    const { informer, published, until, poll } = inform();
+    poll(port);
+    await until(() => published.length > 1);
+    moved = false;
+    await until(() => published.at(-1)?.signals.waiting === 2);
+    expect(informer.counts.faults.status).toBe(1);
+  });
+
+  const elsewhere = {
+    'to another server': 'http://127.0.0.1:9/metrics',
+    'in a circle': '/metrics',
+    nowhere: 'http://[',
+  };
+  for (const [where, location] of Object.entries(elsewhere)) {
+    it(`MetricsInformer counts a redirect that leads ${where} as a fault, and says where it leads`, async () => {
+      const { port } = await serve((_, response) => response.writeHead(302, { location }).end());
+      const { informer, logged, until, poll } = inform();
+      poll(port);
+      await until(() => logged.length > 0);
+      expect(logged).toEqual([
+        `metrics cannot be scraped yet: the server answered 302 in place of 200 and leads to "${location}": ` +
+          'name scheme, port and path of the page in the data source',
+      ]);
+      expect(informer.counts.faults.status).toBe(1);
+    });
+  }
+
   const faults: [string, string, (socket: Socket) => void, Partial<MetricsInformerOptions>?][] = [
     ['status', 'another status than 200', (socket) => socket.write('HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n')],
     ['malformed', 'what is not HTTP', (socket) => socket.write('220 smtp\r\n\r\n')],

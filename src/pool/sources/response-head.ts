@@ -10,6 +10,8 @@ export interface ResponseHead {
   readonly length: number;
   /** Whether the connection may carry another request after this response. */
   readonly keepAlive: boolean;
+  /** Field `location`; undefined = there is none. */
+  readonly location: string | undefined;
 }
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
@@ -24,6 +26,7 @@ export function readHead(lines: readonly string[]): ResponseHead {
   if (status === null) throw malformed(`status line "${excerpt(lines[0] ?? '')}"`);
   let length: number | undefined;
   let chunked = false;
+  let location: string | undefined;
   let keepAlive = status[1] === '1';
   for (let i = 1; i < lines.length; i += 1) {
     const field = FIELD.exec(lines[i]!);
@@ -41,6 +44,9 @@ export function readHead(lines: readonly string[]): ResponseHead {
         if (value.toLowerCase() !== 'identity')
           throw malformed(`content-encoding "${excerpt(value)}" was not asked for`);
         break;
+      case 'location':
+        location = value;
+        break;
       case 'connection':
         for (const option of value.toLowerCase().split(',')) {
           if (option.trim() === 'close') keepAlive = false;
@@ -51,10 +57,11 @@ export function readHead(lines: readonly string[]): ResponseHead {
   }
   if (chunked && length !== undefined) throw malformed('content-length beside transfer-encoding');
   const code = Number(status[2]);
-  if (code < 200 || code === 204 || code === 304) return { status: code, framing: 'none', length: 0, keepAlive };
-  if (chunked) return { status: code, framing: 'chunked', length: 0, keepAlive };
-  if (length === undefined) return { status: code, framing: 'close', length: 0, keepAlive: false };
-  return { status: code, framing: 'length', length, keepAlive };
+  if (code < 200 || code === 204 || code === 304)
+    return { status: code, framing: 'none', length: 0, keepAlive, location };
+  if (chunked) return { status: code, framing: 'chunked', length: 0, keepAlive, location };
+  if (length === undefined) return { status: code, framing: 'close', length: 0, keepAlive: false, location };
+  return { status: code, framing: 'length', length, keepAlive, location };
 }
 
 function readLength(value: string, before: number | undefined): number {

@@ -1,11 +1,14 @@
 import type { PageBuffers } from './page-buffers.js';
-import { excerpt, malformed, readHead } from './response-head.js';
+import { excerpt, malformed, type ResponseHead, readHead } from './response-head.js';
 import { ScrapeFault } from './scrape-fault.js';
 
 /** Bound on a head, on all 1xx heads together with it, and on the trailers after a chunked body. */
 export const HEAD_BYTES_MAX = 64 * 1024;
 const CHUNK_LINE_BYTES_MAX = 1024;
 const CHUNK_LINE = /^([0-9A-Fa-f]{1,8})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
+
+/** Statuses that say where the page is (RFC 9110 §15.4). */
+const REDIRECTS = [301, 302, 303, 307, 308];
 
 const LF = 10;
 const CR = 13;
@@ -156,7 +159,7 @@ export class ResponseParser {
     if (head.status === 101) throw malformed('it switches protocols');
     // 1xx: the answer follows; #headBytes counts on, so that their number is bounded.
     if (head.status < 200) return;
-    if (head.status !== 200) throw new ScrapeFault('status', `the server answered ${head.status} in place of 200`);
+    if (head.status !== 200) throw statusFault(head);
     this.#keepAlive = head.keepAlive;
     this.#headBytes = 0;
     this.#remaining = head.length;
@@ -192,6 +195,13 @@ export class ResponseParser {
     this.#room(after).set(bytes.subarray(start, end), this.#pageBytes);
     this.#pageBytes = after;
   }
+}
+
+function statusFault({ status, location }: ResponseHead): ScrapeFault {
+  const text = `the server answered ${status} in place of 200`;
+  if (location === undefined || !REDIRECTS.includes(status)) return new ScrapeFault('status', text);
+  const remedy = 'name scheme, port and path of the page in the data source';
+  return new ScrapeFault('status', `${text} and leads to "${excerpt(location)}": ${remedy}`, location);
 }
 
 const NO_BYTES = new Uint8Array(0);

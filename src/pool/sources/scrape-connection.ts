@@ -34,6 +34,9 @@ export interface ScrapeAddress {
   readonly tls: ScrapeTls | undefined;
 }
 
+/** Bound on the redirects to one page. */
+const REDIRECTS_MAX = 3;
+
 /** State that the connections of a thread share. */
 export interface ScrapeMeans {
   /** Told the time that reading pages took. */
@@ -46,14 +49,20 @@ export interface ScrapeMeans {
 
 /**
  * A keep-alive connection to one endpoint that asks for one page at a time: only what a scrape needs of HTTP/1.1,
- * because scraping is the hot path of the control thread. It connects on demand and again after a failure.
+ * because scraping is the hot path of the control thread. It connects on demand and again after a failure. A page that
+ * has moved on its server is asked for in its other place until a request fails.
  */
 export class ScrapeConnection {
   readonly #address: ScrapeAddress;
   readonly #means: ScrapeMeans;
   readonly #done: (page: Uint8Array) => void;
   readonly #failed: (fault: ScrapeFault) => void;
-  readonly #request: Buffer;
+  /** Scheme, host and port as the server sees them. */
+  readonly #origin: string;
+  #path: string;
+  #request: Buffer;
+  /** Redirects since the last page. */
+  #redirects = 0;
   readonly #parser: ResponseParser;
   #socket: Socket | undefined;
   #waiting = false;
@@ -73,12 +82,10 @@ export class ScrapeConnection {
     this.#done = done;
     this.#failed = failed;
     const host = address.host.includes(':') ? `[${address.host}]` : address.host;
-    this.#request = Buffer.from(
-      `GET ${address.path} HTTP/1.1\r\nHost: ${address.serverName ?? host}:${address.port}\r\nUser-Agent: ` +
-        'pointsman\r\n' +
-        'Accept: text/plain;version=0.0.4\r\n\r\n',
-      'latin1',
-    );
+    const scheme = address.tls === undefined ? 'http' : 'https';
+    this.#origin = `${scheme}://${address.serverName ?? host}:${address.port}`;
+    this.#path = address.path;
+    this.#request = requestFor(this.#path, this.#origin);
     this.#parser = new ResponseParser(means.buffers, means.pageBytesMax);
   }
 
@@ -94,6 +101,28 @@ export class ScrapeConnection {
   close(): void {
     this.#waiting = false;
     this.#drop();
+    this.#askAsTold();
+  }
+
+  #askFor(path: string): void {
+    if (path === this.#path) return;
+    this.#path = path;
+    this.#request = requestFor(path, this.#origin);
+  }
+
+  #askAsTold(): void {
+    this.#redirects = 0;
+    this.#askFor(this.#address.path);
+  }
+
+  /** Asks for the place that a redirect tells, from the next request on. False = it cannot be followed. */
+  #follow({ location }: ScrapeFault): boolean {
+    if (location === undefined || this.#redirects === REDIRECTS_MAX) return false;
+    const path = pathOn(this.#origin, this.#path, location);
+    if (path === undefined) return false;
+    this.#redirects += 1;
+    this.#askFor(path);
+    return true;
   }
 
   #connect(): Socket {
@@ -165,6 +194,7 @@ export class ScrapeConnection {
   #complete(): void {
     this.#waiting = false;
     this.#served += 1;
+    this.#redirects = 0;
     try {
       this.#done(this.#parser.page);
     } finally {
@@ -179,9 +209,27 @@ export class ScrapeConnection {
     const waiting = this.#waiting;
     this.#waiting = false;
     this.#drop();
-    if (retry) this.request();
-    else if (waiting) this.#failed(fault);
+    if (retry || (waiting && this.#follow(fault))) {
+      this.request();
+      return;
+    }
+    this.#askAsTold();
+    if (waiting) this.#failed(fault);
   }
+}
+
+function requestFor(path: string, origin: string): Buffer {
+  const host = origin.slice(origin.indexOf('//') + 2);
+  const lines = [`GET ${path} HTTP/1.1`, `Host: ${host}`, 'User-Agent: pointsman', 'Accept: text/plain;version=0.0.4'];
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+}
+
+/** Path of a redirect's place, from the path that was asked for; undefined = it is on another server, or no place. */
+function pathOn(origin: string, path: string, location: string): string | undefined {
+  const asked = `${origin}${path}`;
+  if (!URL.canParse(location, asked)) return undefined;
+  const place = new URL(location, asked);
+  return place.origin === new URL(asked).origin ? `${place.pathname}${place.search}` : undefined;
 }
 
 /** Server name for TLS: a name is sent to the server and checked; an IP address is only checked. */

@@ -20,10 +20,13 @@ export type ScrapeFaultKind = (typeof SCRAPE_FAULTS)[number];
 /** A failed scrape. The message says what was seen, never more than a short piece of what the server sent. */
 export class ScrapeFault extends Error {
   readonly kind: ScrapeFaultKind;
+  /** Place of the page as a redirect tells it; undefined = the server does not tell. */
+  readonly location: string | undefined;
 
-  constructor(kind: ScrapeFaultKind, message: string) {
+  constructor(kind: ScrapeFaultKind, message: string, location?: string) {
     super(message);
     this.name = 'ScrapeFault';
     this.kind = kind;
+    this.location = location;
   }
 }
