@@ -42,8 +42,30 @@ LLM_D_ROUTER=path npm run outside-benchmarks -- --tokenizer folder
 /** The page; a benchmark without runs is named. */
 export function outsidePage(found: readonly OutsideRun[]): string {
   const chapters = GENERATORS.map(({ name, traffic }) => chapter(name, traffic, found));
-  const head = ['# Benchmarks that others wrote', INTRODUCTION.trim(), COMMAND];
+  const head = ['# Benchmarks that others wrote', INTRODUCTION.trim(), COMMAND, behindText(found)];
   return wrapped(`${[...head, ...chapters].join('\n\n')}\n`);
+}
+
+/** Figures by which a picker is behind llm-d's, of the same generator. */
+function behindOf(generator: string, arm: Arm, found: readonly OutsideRun[]): string[] {
+  const of = (isOwn: (name: string) => boolean) =>
+    found.filter((each) => each.generator === generator && isOwn(each.arm));
+  const theirs = figures(of((name) => ARMS.some((each) => each.isLlmD && each.name === name)));
+  const own = figures(of((name) => name === arm.name));
+  if (own.runs === 0 || theirs.runs === 0) return [];
+  const behind = [
+    Number(own.mean) > Number(theirs.mean) ? `TTFT mean ${own.mean} ms (${theirs.mean})` : '',
+    Number(own.hits) < Number(theirs.hits) ? `hits ${own.hits} % (${theirs.hits} %)` : '',
+  ].filter((each) => each !== '');
+  return behind.length === 0 ? [] : [`- ${generator}, ${arm.name}: ${behind.join(', ')}`];
+}
+
+/** Where a picker of ours is behind llm-d's by the medians, as they are shown. */
+function behindText(found: readonly OutsideRun[]): string {
+  const own = ARMS.filter(({ isLlmD }) => !isLlmD);
+  const lines = GENERATORS.flatMap(({ name }) => own.flatMap((arm) => behindOf(name, arm, found)));
+  if (lines.length === 0) return 'By the medians Pointsman is nowhere behind llm-d-router, in TTFT mean or in hits.';
+  return `Where Pointsman is behind llm-d-router by the medians, whose figures stand in brackets:\n\n${lines.join('\n')}`;
 }
 
 function chapter(name: string, traffic: string, found: readonly OutsideRun[]): string {
@@ -59,15 +81,26 @@ function chapter(name: string, traffic: string, found: readonly OutsideRun[]): s
 
 function row(name: string, runs: readonly OutsideRun[]): string[] {
   const means = runs.map(({ ttftMean }) => ttftMean);
+  const { mean, p99, hits } = figures(runs);
   return [
     name,
-    median(means).toFixed(0),
+    mean,
     `${Math.min(...means).toFixed(0)} to ${Math.max(...means).toFixed(0)}`,
-    median(runs.map(({ ttftP99 }) => ttftP99)).toFixed(0),
-    `${(100 * median(runs.map(({ hits }) => hits))).toFixed(1)} %`,
+    p99,
+    `${hits} %`,
     `${runs.reduce((sum, { failed }) => sum + failed, 0)}`,
     `${runs.length}`,
   ];
+}
+
+/** Medians as they are shown: TTFT in ms, hits in percent. */
+function figures(runs: readonly OutsideRun[]) {
+  return {
+    runs: runs.length,
+    mean: median(runs.map(({ ttftMean }) => ttftMean)).toFixed(0),
+    p99: median(runs.map(({ ttftP99 }) => ttftP99)).toFixed(0),
+    hits: (100 * median(runs.map(({ hits }) => hits))).toFixed(1),
+  };
 }
 
 function median(values: readonly number[]): number {

@@ -31,6 +31,19 @@ describe('benchmarks of others', () => {
     expect(page).not.toContain('| Pointsman, default |');
   });
 
+  test('the page of benchmarks of others says first where a picker is behind llm-d-router, by the medians', () => {
+    const runs = [run('llm-d-router', 1, 60), run('Pointsman, default', 1, 65), run('Pointsman, learned', 1, 58)];
+    const page = outsidePage(runs.map((each, i) => ({ ...each, hits: [0.907, 0.908, 0.899][i]! })));
+    const [head] = page.split('\n## ');
+    expect(head).toContain(`- ${NAME}, Pointsman, default: TTFT mean 65 ms (60)\n`);
+    expect(head).toContain(`- ${NAME}, Pointsman, learned: hits 89.9 % (90.7 %)\n`);
+  });
+
+  test('the page of benchmarks of others says that no picker is behind where none is', () => {
+    const page = outsidePage([run('llm-d-router', 1, 60), run('Pointsman, default', 1, 60)]);
+    expect(page).toContain('nowhere behind llm-d-router');
+  });
+
   test('a benchmark of others that was not run says so', () => {
     const page = outsidePage([]);
     for (const { name } of GENERATORS) expect(page).toContain(`## ${name}`);
