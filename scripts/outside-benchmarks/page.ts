@@ -65,7 +65,8 @@ function behindText(found: readonly OutsideRun[]): string {
   const own = ARMS.filter(({ isLlmD }) => !isLlmD);
   const lines = GENERATORS.flatMap(({ name }) => own.flatMap((arm) => behindOf(name, arm, found)));
   if (lines.length === 0) return 'By the medians Pointsman is nowhere behind llm-d-router, in TTFT mean or in hits.';
-  return `Where Pointsman is behind llm-d-router by the medians, whose figures stand in brackets:\n\n${lines.join('\n')}`;
+  const head = 'Where Pointsman is behind llm-d-router by the medians, whose figures stand in brackets:';
+  return `${head}\n\n${lines.join('\n')}`;
 }
 
 function chapter(name: string, traffic: string, found: readonly OutsideRun[]): string {
