@@ -24,7 +24,7 @@ const FOREIGN_FLAGS = new Set(
     'certificate-oidc-issuer certificate-identity build-arg omit block-size enable-prefix-caching kv-events-config ' +
     'enable-metrics enable-prompt-tokens-details worker-urls max-concurrent-requests jetstream trace-gc ' +
     'always-sparkplug no-lazy-feedback-allocation enable-scale-out stream-interval radix-eviction-policy ' +
-    'enable-priority-scheduling'
+    'enable-priority-scheduling initial-heap-size min-semi-space-size no-parallel-scavenge build-snapshot'
   ).split(' '),
 );
 
