@@ -16,7 +16,8 @@ export interface Credentials {
 /** Source of in-cluster credentials; other values for tests. */
 export interface AccessOptions {
   readonly env?: NodeJS.ProcessEnv;
-  readonly home?: string;
+  /** Gives the user's folder; throws for a user who has none. */
+  readonly home?: () => string;
   /** Folder of the mounted service account. */
   readonly mounted?: string;
   /** Milliseconds of a clock that never steps back. */
@@ -37,18 +38,27 @@ const EXPIRY_MARGIN_MS = 10_000;
  * @throws Error that names the file and field, or all three places when there is none
  */
 export function clusterAccess(options: AccessOptions = {}): ClusterAccess {
-  const { env = process.env, home = homedir(), mounted = MOUNTED_FOLDER } = options;
+  const { env = process.env, home = homedir, mounted = MOUNTED_FOLDER } = options;
   const listed = (env.KUBECONFIG ?? '').split(delimiter).filter((file) => file !== '');
   const present = listed.filter((file) => existsSync(file));
   if (listed.length > 0 && present.length === 0) throw new Error(`KUBECONFIG: no such file: ${listed.join(', ')}`);
   if (present.length > 0) return new ClusterAccess(readKubeconfig(present), options.now);
   if (env.KUBERNETES_SERVICE_HOST) return new ClusterAccess(mountedContext(env, mounted), options.now);
-  const usual = join(home, '.kube', 'config');
-  if (existsSync(usual)) return new ClusterAccess(readKubeconfig([usual]), options.now);
+  const usual = usualFile(home);
+  if (usual !== undefined && existsSync(usual)) return new ClusterAccess(readKubeconfig([usual]), options.now);
   throw new Error(
     'no Kubernetes API server is known: run in a pod with a mounted service account token, set KUBECONFIG, ' +
-      `or write ${usual}`,
+      `or write ${usual ?? '~/.kube/config'}`,
   );
+}
+
+/** The kubeconfig of the user; undefined for one without a folder: neither `HOME` nor `/etc/passwd` names it. */
+function usualFile(home: () => string): string | undefined {
+  try {
+    return join(home(), '.kube', 'config');
+  } catch {
+    return undefined;
+  }
 }
 
 function mountedContext(env: NodeJS.ProcessEnv, folder: string): SelectedContext {

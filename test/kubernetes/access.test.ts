@@ -30,7 +30,7 @@ function kubeconfig(user: object, cluster: object = {}, namespace?: string) {
   };
 }
 
-const none = () => ({ env: {}, home: folder, mounted: join(folder, 'mounted') });
+const none = () => ({ env: {}, home: () => folder, mounted: join(folder, 'mounted') });
 
 describe('the API server and the identity', () => {
   it('the API server and the identity come from KUBECONFIG, whose first file that names a thing wins', async () => {
@@ -56,6 +56,18 @@ describe('the API server and the identity', () => {
   it('the API server and the identity come from ~/.kube/config otherwise', async () => {
     write('.kube/config', kubeconfig({ token: 'at home' }));
     expect((await clusterAccess(none()).credentials()).token).toBe('at home');
+  });
+
+  it('the API server and the identity come from a pod or KUBECONFIG also where the user has no home', async () => {
+    const home = () => {
+      throw new Error('uv_os_homedir returned ENOENT (no such file or directory)');
+    };
+    write('mounted/token', 'mounted token\n');
+    const inPod = clusterAccess({ ...none(), home, env: { KUBERNETES_SERVICE_HOST: '10.0.0.1' } });
+    expect(inPod.server.host).toBe('10.0.0.1');
+    const listed = write('listed', kubeconfig({ token: 'listed' }));
+    expect((await clusterAccess({ ...none(), home, env: { KUBECONFIG: listed } }).credentials()).token).toBe('listed');
+    expect(() => clusterAccess({ ...none(), home })).toThrow(/set KUBECONFIG, or write ~\/\.kube\/config/);
   });
 
   it('the API server and the identity are missing with all three places named', () => {
