@@ -78,6 +78,11 @@ export class Comparison {
     return this.#latest;
   }
 
+  /** Standard deviation of an epoch's result, as assumed and seen. */
+  get deviation(): number {
+    return Math.sqrt(this.#variance);
+  }
+
   /** Result of the configured weights under the load of the first epoch. */
   get level(): Estimate {
     return this.#estimate(LEVEL);

@@ -5,8 +5,8 @@ import { Window } from './window.js';
 /** A finished epoch with its number. */
 export interface JudgedEpoch extends EpochResult {
   readonly number: number;
-  /** Possible random error of its result. */
-  readonly error: number;
+  /** Requests that were noted. */
+  readonly noted: number;
 }
 
 interface Epoch {
@@ -122,23 +122,29 @@ export class OpenEpochs {
     return this.#open.filter((epoch) => epoch.arm === arm).length;
   }
 
-  /** The highest ln(mean cost/mean reference) so far of an arm's epochs, each less its possible random error. */
-  worstSoFar(arm: Arm): number {
+  /**
+   * The highest ln(mean cost/mean reference) so far of an arm's epochs, each less its possible random error.
+   * @param deviation standard deviation of the results of epochs
+   */
+  worstSoFar(arm: Arm, deviation: number): number {
     let worst = Number.NEGATIVE_INFINITY;
     for (const { arm: own, all } of this.#open) {
       if (own !== arm || all.requests < REQUESTS_MIN || !(all.reference > 0)) continue;
-      worst = Math.max(worst, Math.log(all.cost / all.reference) - errorOf(all.requests));
+      worst = Math.max(worst, Math.log(all.cost / all.reference) - errorOf(all.requests, deviation));
     }
     return worst;
   }
 
-  /** Cost so far of an epoch that has not been judged, without its burn-in; infinite error: too few have ended. */
-  costSoFar(number: number): CostSoFar | undefined {
+  /**
+   * Cost so far of an epoch that has not been judged, without its burn-in; infinite error: too few have ended.
+   * @param deviation as above
+   */
+  costSoFar(number: number, deviation: number): CostSoFar | undefined {
     const epoch = this.#find(number);
     if (epoch === undefined) return undefined;
     const { requests, cost, reference } = epoch;
     if (requests < REQUESTS_MIN || !(cost > 0) || !(reference > 0)) return { mean: 0, error: Number.POSITIVE_INFINITY };
-    return { mean: Math.log(cost / reference), error: errorOf(requests) };
+    return { mean: Math.log(cost / reference), error: errorOf(requests, deviation) };
   }
 
   /** Drops an arm's epochs after a change of what it stands for. */
@@ -151,9 +157,12 @@ export class OpenEpochs {
   }
 }
 
-/** Possible random error of ln(mean cost/mean reference). */
-function errorOf(requests: number): number {
-  return TWO_DEVIATIONS / Math.sqrt(requests);
+/**
+ * Possible random error of ln(mean cost/mean reference): that of so many requests by themselves, or what epochs differ
+ * by, whichever is more. Requests that come in bursts are not by themselves.
+ */
+export function errorOf(requests: number, deviation: number): number {
+  return Math.max(TWO_DEVIATIONS / Math.sqrt(requests), 2 * deviation);
 }
 
 function resultOf(epoch: Epoch): JudgedEpoch | undefined {
@@ -165,7 +174,7 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     number,
     arm,
     result: Math.log(cost / reference),
-    error: errorOf(requests),
+    noted: requests,
     promptTokens: promptTokens / seconds,
     requests: load / seconds,
     tail: tailOf(epoch.firstOutputs),

@@ -3,7 +3,7 @@ import { ArmComparison, type Measure } from './arm-comparison.js';
 import { ArmTurns } from './arm-turns.js';
 import { type Arm, Comparison, type Estimate } from './comparison.js';
 import { Doubt } from './doubt.js';
-import { type JudgedEpoch, OpenEpochs } from './epochs.js';
+import { errorOf, type JudgedEpoch, OpenEpochs } from './epochs.js';
 import {
   ALARMING,
   dear,
@@ -250,7 +250,8 @@ export class Guard {
   }
 
   #add(epoch: JudgedEpoch): void {
-    if (epoch.arm === 'learned') this.#doubt?.raise(epoch.result - epoch.error);
+    if (epoch.arm === 'learned')
+      this.#doubt?.raise(epoch.result - errorOf(epoch.noted, this.#comparison.cost.deviation));
     this.#comparison.add(epoch);
     if (epoch.tail !== undefined) this.#tails.firstOutput.add({ ...epoch, result: epoch.tail });
     if (epoch.tokenTail !== undefined) this.#tails.perToken.add({ ...epoch, result: epoch.tokenTail });
@@ -292,7 +293,7 @@ export class Guard {
    * @returns the reason to stop
    */
   #tooDear(nowMs: number): string | undefined {
-    const cost = this.#open.worstSoFar('learned');
+    const cost = this.#worstSoFar;
     if (this.#doubt === undefined) {
       if (this.#excess > ALARMING) this.#begins(new Doubt(this.#open.count('learned'), cost, nowMs));
       return undefined;
@@ -302,7 +303,7 @@ export class Guard {
     if (this.#doubt.waitsFor(nowMs) > WITNESS_EPOCHS * this.#settings.epochMs) {
       return dear(this.#doubt.cost - last, 'just before');
     }
-    const verdict = this.#doubt.verdict((epoch) => this.#open.costSoFar(epoch), last);
+    const verdict = this.#doubt.verdict((epoch) => this.#open.costSoFar(epoch, this.#comparison.cost.deviation), last);
     if (verdict === 'cleared') this.#doubt = undefined;
     return typeof verdict === 'string' ? undefined : dear(verdict.excess, 'before and after');
   }
@@ -362,7 +363,12 @@ export class Guard {
   /** ln of the least cost of the open epochs of learned costs, against the last epoch of the configured weights. */
   get #excess(): number {
     const { latest } = this.#comparison.cost;
-    return latest === undefined ? 0 : Math.max(0, this.#open.worstSoFar('learned') - latest);
+    return latest === undefined ? 0 : Math.max(0, this.#worstSoFar - latest);
+  }
+
+  /** ln of what the open epochs of learned costs cost at least. */
+  get #worstSoFar(): number {
+    return this.#open.worstSoFar('learned', this.#comparison.cost.deviation);
   }
 
   #fallBack(): void {

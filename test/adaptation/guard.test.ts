@@ -227,6 +227,13 @@ describe('the guard', () => {
     });
   });
 
+  it('the guard keeps learned costs that gain a quarter when bursts make some epochs twice as dear as others', () => {
+    const stops = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12].flatMap((seed) =>
+      live(0.75, 60, { seed, weather: 0.5 }).transitions.filter(({ reason }) => reason.includes('before and after')),
+    );
+    expect(stops.length).toBeLessThan(12);
+  });
+
   it('the guard does not take a trend for a loss', () => {
     // Costs double in an hour, whichever arm decides.
     const guard = new Guard('auto', usual.guard, row(3));
