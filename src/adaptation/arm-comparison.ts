@@ -46,7 +46,7 @@ export class ArmComparison {
     this.#cost.add(epoch);
     this.#measure = epoch.shortfall === undefined ? 'cost' : 'goodput';
     if (epoch.shortfall === undefined) return;
-    this.#goodput.add({ ...epoch, result: epoch.shortfall });
+    this.#goodput.add({ ...epoch, result: epoch.shortfall, deviation: undefined });
     const share = Math.exp(-epoch.shortfall);
     const mean = this.#shares[epoch.arm] ?? share;
     this.#shares[epoch.arm] = mean + (share - mean) / Math.min(SHARE_EPOCHS, this.#goodput.epochs(epoch.arm));

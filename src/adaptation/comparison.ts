@@ -9,6 +9,8 @@ export interface EpochResult {
   /** Load per second, which depends on the clients and not on the arm. */
   readonly promptTokens: number;
   readonly requests: number;
+  /** Standard deviation of the result, by how much its requests differ; undefined = unknown. */
+  readonly deviation?: number | undefined;
   /** ln of the 99th percentile of the milliseconds to first output; undefined = too few were seen. */
   readonly tail?: number | undefined;
   /** The same of the milliseconds per output token. */
@@ -33,9 +35,11 @@ const UNKNOWN = [1, 0.5, 0.5, 0.12] as const;
 /** Share of the certainty that remains after another epoch: the level drifts, the gap slowly, the slopes hardly. */
 const KEPT = [0.9, 0.99, 0.99, 0.98] as const;
 /**
- * Assumed standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.15), and its weight in epochs.
+ * Standard deviation of an epoch's result (measured with the simulator: 0.02 … 0.4): assumed until an epoch tells its
+ * own, least that is believed of one, and weight of either in epochs.
  */
 const USUAL_DEVIATION = 0.08;
+const DEVIATION_MIN = 0.02;
 const UNKNOWN_GAP = UNKNOWN[GAP];
 const USUAL_EPOCHS = 4;
 const DEVIATION_KEPT = 0.98;
@@ -53,6 +57,8 @@ export class Comparison {
   readonly #epochs: Record<Arm, number> = { static: 0, learned: 0 };
   readonly #unknown: readonly number[];
   #variance: number;
+  /** Whether an epoch has told its deviation. */
+  #isMeasured = false;
   #freedom = USUAL_EPOCHS;
   #latest: number | undefined;
   /** Load of the first epoch, the origin of the slopes. */
@@ -93,11 +99,15 @@ export class Comparison {
     return this.#estimate(GAP);
   }
 
-  add({ arm, result, promptTokens, requests }: EpochResult): void {
+  add({ arm, result, promptTokens, requests, deviation }: EpochResult): void {
     const load = [Math.log(promptTokens), Math.log(requests)] as const;
     if (this.#origin === undefined) {
       this.#origin = load;
       this.#mean[LEVEL] = result;
+    }
+    if (!this.#isMeasured && deviation !== undefined) {
+      this.#isMeasured = true;
+      this.#variance = Math.max(DEVIATION_MIN, deviation) ** 2;
     }
     this.#epochs[arm]++;
     if (arm === 'static') this.#latest = result;

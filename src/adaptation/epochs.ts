@@ -24,11 +24,19 @@ interface Epoch {
   /** Noted requests with latency targets of their own, and those of them that met theirs. */
   aimed: number;
   met: number;
+  /** Sums of the requests by the slice of time of their decision. */
+  readonly slices: Map<number, Sums>;
   /** Milliseconds of the latest requests: to the first output, and per output token. */
   readonly firstOutputs: Window;
   readonly tokenTimes: Window;
   /** Sums with the burn-in. */
-  readonly all: { requests: number; cost: number; reference: number };
+  readonly all: Sums;
+}
+
+interface Sums {
+  requests: number;
+  cost: number;
+  reference: number;
 }
 
 /** ln(mean cost/mean reference) of the requests of an open epoch that have ended, and its possible random error. */
@@ -44,6 +52,10 @@ const TIMES_MAX = 1024;
 const TIMES_MIN = 100;
 /** Minimum of the requests of a valid epoch. */
 const REQUESTS_MIN = 20;
+/** Length of a slice: requests that are decided together meet the same queues, and are one observation. */
+const SLICE_MS = 2000;
+/** Minimum of the slices that tell how much results vary. */
+const SLICES_MIN = 4;
 /** Twice the standard deviation of ln(cost/reference) of single requests (measured with the simulator: 0.3 … 1). */
 const TWO_DEVIATIONS = 2;
 
@@ -68,9 +80,10 @@ export class OpenEpochs {
       load: 0,
       aimed: 0,
       met: 0,
+      slices: new Map(),
       firstOutputs: new Window(TIMES_MAX),
       tokenTimes: new Window(TIMES_MAX),
-      all: { requests: 0, cost: 0, reference: 0 },
+      all: noSums(),
     });
     return this.#open.length > OPEN_MAX ? resultOf(this.#open.shift()!) : undefined;
   }
@@ -88,10 +101,9 @@ export class OpenEpochs {
     const { cost, reference, promptTokens, firstOutputMs, perTokenMs, targetsMet } = request;
     const epoch = this.#find(number);
     if (epoch === undefined) return;
-    epoch.all.requests++;
-    epoch.all.cost += cost;
-    epoch.all.reference += reference;
+    add(epoch.all, request);
     if (decidedAtMs < epoch.countsFromMs) return;
+    add(sliceOf(epoch, decidedAtMs), request);
     epoch.requests++;
     epoch.cost += cost;
     epoch.reference += reference;
@@ -157,6 +169,23 @@ export class OpenEpochs {
   }
 }
 
+function noSums(): Sums {
+  return { requests: 0, cost: 0, reference: 0 };
+}
+
+function add(sums: Sums, { cost, reference }: RequestCost): void {
+  sums.requests++;
+  sums.cost += cost;
+  sums.reference += reference;
+}
+
+function sliceOf({ slices, countsFromMs }: Epoch, decidedAtMs: number): Sums {
+  const number = Math.floor((decidedAtMs - countsFromMs) / SLICE_MS);
+  const slice = slices.get(number) ?? noSums();
+  slices.set(number, slice);
+  return slice;
+}
+
 /**
  * Possible random error of ln(mean cost/mean reference): that of so many requests by themselves, or what epochs differ
  * by, whichever is more. Requests that come in bursts are not by themselves.
@@ -177,10 +206,20 @@ function resultOf(epoch: Epoch): JudgedEpoch | undefined {
     noted: requests,
     promptTokens: promptTokens / seconds,
     requests: load / seconds,
+    deviation: deviationOf(epoch),
     tail: tailOf(epoch.firstOutputs),
     tokenTail: tailOf(epoch.tokenTimes),
     shortfall: shortfallOf(epoch),
   };
+}
+
+/** Standard deviation of ln(mean cost/mean reference), by how much the slices of the epoch differ (batch means). */
+function deviationOf({ slices, cost, reference }: Epoch): number | undefined {
+  const count = slices.size;
+  if (count < SLICES_MIN) return undefined;
+  let squares = 0;
+  for (const slice of slices.values()) squares += (slice.cost - (cost / reference) * slice.reference) ** 2;
+  return Math.sqrt((squares * count) / (count - 1)) / cost;
 }
 
 /**

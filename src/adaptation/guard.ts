@@ -253,8 +253,9 @@ export class Guard {
     if (epoch.arm === 'learned')
       this.#doubt?.raise(epoch.result - errorOf(epoch.noted, this.#comparison.cost.deviation));
     this.#comparison.add(epoch);
-    if (epoch.tail !== undefined) this.#tails.firstOutput.add({ ...epoch, result: epoch.tail });
-    if (epoch.tokenTail !== undefined) this.#tails.perToken.add({ ...epoch, result: epoch.tokenTail });
+    const { tail, tokenTail } = epoch;
+    if (tail !== undefined) this.#tails.firstOutput.add({ ...epoch, result: tail, deviation: undefined });
+    if (tokenTail !== undefined) this.#tails.perToken.add({ ...epoch, result: tokenTail, deviation: undefined });
   }
 
   get #driving(): boolean {

@@ -47,6 +47,21 @@ describe('the comparison of epochs', () => {
     expect(covered).toBeGreaterThanOrEqual(180);
   });
 
+  it('the comparison of epochs is certain sooner where the first one tells that results vary little', () => {
+    const width = (deviation: number | undefined) => {
+      const comparison = new Comparison();
+      for (let i = 0; i < 4; i++) {
+        const arm: Arm = i % 2 === 0 ? 'static' : 'learned';
+        comparison.add({ arm, result: 0.4, promptTokens: 1000, requests: 10, deviation });
+      }
+      return comparison.gap.halfWidth;
+    };
+    expect(width(0.02)).toBeLessThan(0.5 * width(undefined));
+    expect(width(0.3)).toBeGreaterThan(width(undefined));
+    // Requests that are all alike once are no proof that they stay so.
+    expect(width(0)).toBe(width(0.02));
+  });
+
   it('the comparison of epochs takes the load that clients bring out of the comparison', () => {
     const width = (slope: number) => compared(40, { gap: -0.1, deviation: 0.02, slope, load: 0.3 }, 5).gap.halfWidth;
     expect(width(1)).toBeLessThan(1.5 * width(0));

@@ -19,6 +19,23 @@ describe('an epoch', () => {
     expect(judged(5)).toMatchObject([{ requests: 1_000, promptTokens: 100_000, result: Math.log(2) }]);
   });
 
+  it('an epoch tells how much its result varies by chance from how much its slices of two seconds differ', () => {
+    const deviation = (costAt: (i: number) => number) => {
+      const epochs = new OpenEpochs();
+      epochs.begin(1, 'static', 0);
+      for (let i = 0; i < 200; i++) epochs.note(1, i * 100, { cost: costAt(i), reference: 1, promptTokens: 100 });
+      epochs.end(1, 20_000);
+      return epochs.judge(30_000)[0]!.deviation;
+    };
+    // Ten slices of twenty requests: those of the even ones cost 1, the others 3, a mean of 2 and a deviation of 1.
+    expect(deviation((i) => (i % 40 < 20 ? 1 : 3))).toBeCloseTo(1 / 2 / Math.sqrt(9), 6);
+    expect(deviation((i) => (i % 2 === 0 ? 1 : 3))).toBeCloseTo(0, 6);
+  });
+
+  it('an epoch of less than four slices does not tell how much its result varies', () => {
+    expect(judged(1)[0]!.deviation).toBeUndefined();
+  });
+
   it('an epoch of fewer than twenty noted requests has no result, however many they stand for', () => {
     expect(judged(100)).toEqual([]);
   });
