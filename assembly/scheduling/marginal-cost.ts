@@ -12,8 +12,9 @@
 //        most that any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
 //   σ  = 1/(1 - min(0.8, mean KV usage))^a + ε - 1, scarcity of memory · step = s (d + g (K + ΔK))
 //   ε  = tokens that are computed for a missed one, with those that it evicts and that return
-//   f  = max(own KV usage, (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens will be; the usage where
-//        C is unknown · x = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
+//   f  = max(own KV usage + min(0.02, 1000 q/C), (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens
+//        will be; the usage where C is unknown
+//   x  = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
 //   v  = 6 max(0, f - 0.7)² + (1 + W) x/2 clamp((own KV usage - 0.85)/0.1, 0, 1)
 //   b  = s c (q + u), ms of prefill before the endpoint then · λ = n/(O step), requests that come there per ms
 //   cost = s (θ0 + 2 c q + w W)/T           own first output
@@ -193,7 +194,8 @@ function costs(used: u32, sampled: bool): void {
     const perStep = v128.bitselect(v128.load(columnAddress(COLUMN_COST_STEP) + at), poolStep, classed);
     const growth = v128.bitselect(v128.load(columnAddress(COLUMN_COST_GROWTH) + at), poolGrowth, classed);
     const n = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_INFLIGHT) + at));
-    const q = f32x4.mul(f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at)), thousandth);
+    const pending = f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_PREFILL_TOKENS) + at));
+    const q = f32x4.mul(pending, thousandth);
     const waiting = signalOr(COLUMN_WAITING, at, known, SIGNAL_WAITING, meanWaiting);
     const held = f32x4.pmin(prompt, f32x4.mul(f32x4.convert_i32x4_s(v128.load(MATCH + at)), block));
     const cached = f32x4.mul(held, factor(COLUMN_HIT_RELIABILITY, at));
@@ -222,7 +224,7 @@ function costs(used: u32, sampled: bool): void {
     const slots = f32x4.pmax(leastSlots, v128.load(columnAddress(COLUMN_SLOTS_SEEN) + at));
     const over = f32x4.pmax(zero, f32x4.sub(f32x4.add(n, one), slots));
     const usage = signalOr(COLUMN_KV_USAGE, at, known, SIGNAL_KV_USAGE, meanUsage);
-    const lacking = turnsForMemory(at, usage, n, waiting, prompt, fresh, block, output);
+    const lacking = turnsForMemory(at, usage, n, waiting, prompt, fresh, pending, block, output);
     const turns = f32x4.mul(f32x4.add(f32x4.div(over, slots), lacking), output);
     const capacity = f32x4.mul(f32x4.mul(turns, step), perFirst);
     const social = f32x4.add(f32x4.add(context, queue), f32x4.add(wait, decode));

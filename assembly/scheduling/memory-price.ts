@@ -10,6 +10,8 @@ const RAMP_WIDTH: f32 = 0.2;
 /** KV cache, as a share, from which on an endpoint's own memory counts, and the price beyond it. */
 const FILL_FROM: f32 = 0.7;
 const FILL_PRICE: f32 = 6;
+/** Most of a cache that prompts without first output take before a scrape tells of it. */
+const UNTOLD_MAX: f32 = 0.02;
 /** KV usage from which on requests that wait in an engine wait for memory, and say nothing of prefill. */
 export const MEMORY_FULL_FROM: f32 = 0.85;
 /** Further usage at which they do in full; price of a cache of tokens ahead. */
@@ -33,6 +35,7 @@ export function scarcity(usage: f32, evictionPrice: f32): v128 {
  * @param usage KV usage, or the mean where it is unknown
  * @param n requests in flight
  * @param fresh tokens of the prompt that the endpoint does not hold
+ * @param pending the same of requests without first output: no scrape has them all
  * @param output usual output tokens
  */
 export function turnsForMemory(
@@ -42,6 +45,7 @@ export function turnsForMemory(
   waiting: v128,
   prompt: v128,
   fresh: v128,
+  pending: v128,
   block: v128,
   output: v128,
 ): v128 {
@@ -54,7 +58,9 @@ export function turnsForMemory(
   const active = f32x4.mul(block, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_ACTIVE_BLOCKS) + at)));
   const grown = f32x4.mul(n, f32x4.mul(output, f32x4.splat(0.5)));
   const charged = f32x4.mul(f32x4.add(active, grown), perCapacity);
-  const fill = f32x4.add(f32x4.pmax(usage, charged), f32x4.mul(prompt, perCapacity));
+  const untold = f32x4.pmin(f32x4.splat(UNTOLD_MAX), f32x4.mul(pending, perCapacity));
+  const scraped = f32x4.add(usage, untold);
+  const fill = f32x4.add(f32x4.pmax(scraped, charged), f32x4.mul(prompt, perCapacity));
   const beyond = f32x4.pmax(zero, f32x4.sub(fill, f32x4.splat(FILL_FROM)));
   const above = f32x4.mul(f32x4.sub(usage, f32x4.splat(MEMORY_FULL_FROM)), f32x4.splat(<f32>1 / FULL_WIDTH));
   const full = f32x4.pmin(one, f32x4.pmax(zero, above));

@@ -267,6 +267,16 @@ describe('marginal-cost-scorer', () => {
     expect(pool.decider.scoreOf(0)).toBe(costs[0]! < costs[1]! ? 1 : 0);
   });
 
+  it('marginal-cost-scorer sends no burst to the emptiest of nearly full caches while no scrape tells of it', () => {
+    const request = { ...plainRequest, promptTokens: 400, nowMs: 1000, charged: false };
+    const pick = (prefillTokens: number) => {
+      const running = { ...idle, inflight: 40, promptTokens: 16_000, kvTokens: 304_000, kvUsage: 0.8 };
+      const emptiest = { ...running, prefillTokens, kvUsage: 0.78 };
+      return poolOf([running, emptiest], { ...usual, outputTokens: 2000 }).decider.decide(request).slots[0];
+    };
+    expect([0, 400, 4000].map(pick)).toEqual([1, 1, 0]);
+  });
+
   it('marginal-cost-scorer lets a queue count as a wait for memory where the KV cache is full', () => {
     const request = { ...plainRequest, promptTokens: 1000, nowMs: 1000, charged: false };
     const pick = (kvUsage: number) => {
