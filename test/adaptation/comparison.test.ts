@@ -31,7 +31,7 @@ function compared(epochs: number, { gap, deviation, slope = 0, load = 0, drift =
 }
 
 describe('the comparison of epochs', () => {
-  it('the comparison of epochs knows nothing of an arm that has not played, but that it is hardly half as good or twice as bad', () => {
+  it('the comparison of epochs takes an arm that has not played for half to twice as good', () => {
     const { gap } = compared(1, { gap: 0, deviation: 0 }, 1);
     expect(gap.mean).toBe(0);
     expect(gap.halfWidth).toBeGreaterThan(0.2);

@@ -74,7 +74,7 @@ describe('the API server and the identity', () => {
     expect(() => clusterAccess(none())).toThrow(/mounted service account token, set KUBECONFIG, or write .*\.kube/);
   });
 
-  it('the API server and the identity take files relative to their kubeconfig, and inline data before files', async () => {
+  it('the API server and the identity take files from beside their kubeconfig, inline data first', async () => {
     write('pki/ca.crt', 'authority of the file');
     write('pki/client.crt', 'certificate');
     const user = {
@@ -138,7 +138,7 @@ describe('a credential plugin', () => {
   }
   const credential = (status: object) => JSON.stringify({ kind: 'ExecCredential', status });
 
-  it('a credential plugin gives a token, is run once until it expires, and anew after the server refused it', async () => {
+  it('a credential plugin gives a token, is run once until it expires, and anew after a refusal', async () => {
     const status = { token: 'T', expirationTimestamp: new Date(Date.now() + 3_600_000).toISOString() };
     const access = plugin(`echo run >> "${folder}/runs"; printf '%s' '${credential(status)}' | sed s/T/"$WHO"/`);
     expect((await access.credentials()).token).toBe('picker');

@@ -447,7 +447,7 @@ describe('the projection', () => {
     );
   });
 
-  it('the projection never gives one address to two endpoints that take requests, nor one id twice where names differ', () => {
+  it('the projection gives no address to two endpoints that take requests, no id twice where names differ', () => {
     fc.assert(
       fc.property(fc.uniqueArray(arbitraryPod, { selector: ({ name }) => name }), (pods) => {
         const { endpoints } = project(view({ pods })).state;
