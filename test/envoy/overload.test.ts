@@ -87,7 +87,10 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
 
   function send(prompt: string, objective = 'batch'): Promise<Answer> {
     const headers = { 'x-llm-d-inference-objective': objective };
-    return ask(bed!.envoy.port, { body: chatBody(prompt), headers }, agent);
+    const answer = ask(bed!.envoy.port, { body: chatBody(prompt), headers }, agent);
+    // A test that fails before it awaits its answers leaves them to be cut off.
+    answer.catch(() => undefined);
+    return answer;
   }
 
   const waiting = () => pickerMetric(bed!.picker, 'llm_d_epp_flow_control_queue_size');
