@@ -514,16 +514,6 @@ describe('pool gauges', () => {
     expect(found.get('inference_pool_per_pod_queue_size{name="epp",model_server_pod="pod-1"}')).toBe(5);
   });
 
-  test('an endpoint whose page tells other signals, and no number of waiting requests, has no queue size', async () => {
-    setSignals(0, 3, 0, 0.2);
-    setSignals(1, 0, 0, 0.2, CORE.SIGNAL_RUNNING | CORE.SIGNAL_KV_USAGE);
-    const found = await page();
-    expect(found.get('llm_d_epp_ready_endpoints{name="epp"}')).toBe(2);
-    expect(found.get('llm_d_epp_average_queue_size{name="epp"}')).toBe(3);
-    expect(found.has('llm_d_epp_per_endpoint_queue_size{name="epp",model_server_endpoint="pod-1"}')).toBe(false);
-    expect(found.has('inference_pool_per_pod_queue_size{name="epp",model_server_pod="pod-1"}')).toBe(false);
-  });
-
   test('an endpoint that was never reached has no queue size', async () => {
     setSignals(0, 3, 0, 0.2);
     control.u32[

@@ -261,8 +261,7 @@ export class MetricsExposition {
   }
 
   #addQueueSizes(poolName: string): void {
-    const help =
-      'Requests waiting in each model server; no series until its page has been read, and while that does not tell.';
+    const help = 'Requests waiting in each model server; no series until its page has been read.';
     const each = (label: string) => () => {
       const labelOf = endpointLabels(this.#pool.endpoints.map(({ endpoint }) => endpoint));
       return this.#pool.endpoints.flatMap(({ endpoint, waiting }) =>

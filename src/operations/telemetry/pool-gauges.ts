@@ -21,7 +21,7 @@ export interface Spread {
 
 export interface EndpointLoad {
   readonly endpoint: Endpoint;
-  /** As scraped last; undefined = its metrics page was never read, or does not tell although it tells other signals. */
+  /** As scraped last; undefined = its metrics page was never read. */
   readonly waiting: number | undefined;
   /** Requests in flight of this picker, and their uncached prompt tokens. */
   readonly inflightRequests: number;
@@ -60,16 +60,14 @@ export function summarisePool(core: CoreInstance, endpointOf: (slot: number) => 
     const endpoint = endpointOf(slot);
     if (!endpoint) continue;
     const known = core.u32[at(CORE.COLUMN_KNOWN, slot)]!;
-    const isFresh = (known & anySignal) !== 0;
     const queue = core.f32[at(CORE.COLUMN_WAITING, slot)]!;
-    const isUntold = isFresh ? (known & CORE.SIGNAL_WAITING) === 0 : core.view.getFloat64(times + slot * 8, true) === 0;
     endpoints.push({
       endpoint,
-      waiting: isUntold ? undefined : queue,
+      waiting: core.view.getFloat64(times + slot * 8, true) === 0 ? undefined : queue,
       inflightRequests: own(CORE.COLUMN_INFLIGHT, CORE.COLUMN_PEER_REQUESTS, slot),
       inflightTokens: own(CORE.COLUMN_INFLIGHT_TOKENS, CORE.COLUMN_PEER_TOKENS, slot),
     });
-    if (!isFresh) continue;
+    if ((known & anySignal) === 0) continue;
     ready++;
     if ((known & CORE.SIGNAL_WAITING) !== 0) waiting.push(queue);
     if ((known & CORE.SIGNAL_RUNNING) !== 0) running.push(core.f32[at(CORE.COLUMN_RUNNING, slot)]!);
