@@ -129,7 +129,7 @@ describe.skipIf(skipReason !== '')(`an overload through Envoy${skipReason}`, () 
     expect(new Set(await all)).toEqual(new Set([200]));
   });
 
-  test('an overload through Envoy with eviction on it takes the place of a batch request, whose client is told so', async () => {
+  test('an overload through Envoy with eviction takes the place of a batch request and tells its client', async () => {
     const held = await HeldServers.start(1);
     await start(held.servers, { profile: queued(1).replace('flowControl:', 'flowControl:\n  enableEviction: true') });
     const batch = send('batch');
