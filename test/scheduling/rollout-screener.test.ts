@@ -199,7 +199,15 @@ describe('disaggregatedset-rollout-screener', () => {
     [{ scope: { labelSelector: 'a in' }, revisionGating: gating('sum') }, 'scope.labelSelector'],
     [{ scope: { labelSelector: 'a' } }, 'revisionGating'],
     [{ scope: { labelSelector: 'a' }, revisionGating: { mode: 'other' } }, 'revisionGating.mode'],
-    [{ scope: { labelSelector: 'a' }, revisionGating: { mode: 'sum' } }, 'revisionGating.requireRoles'],
+    [{ scope: { labelSelector: 'a' }, revisionGating: { mode: 'sum' } }, 'revisionGating.requiredRoles'],
+    [
+      { scope: { labelSelector: 'a' }, revisionGating: { mode: 'sum', requiredRoles: ['x', 'x'] } },
+      'revisionGating.requiredRoles',
+    ],
+    [
+      { scope: { labelSelector: 'a' }, revisionGating: { ...gating('sum'), requiredRoles: ['prefill'] } },
+      'revisionGating.requireRoles',
+    ],
     [
       { scope: { labelSelector: 'a' }, revisionGating: { mode: 'sum', requireRoles: { values: ['x', 'x'] } } },
       'revisionGating.requireRoles.values',
@@ -211,5 +219,93 @@ describe('disaggregatedset-rollout-screener', () => {
   ])('disaggregatedset-rollout-screener refuses %j at %s', (parameters, field) => {
     const { error } = disaggregatedsetRolloutScreener.parameters.safeParse(parameters);
     expect(error?.issues.map(({ path }) => path.join('.'))).toContain(field);
+  });
+});
+
+/** The parameters of llm-d-router from September 2026 on. */
+const GATING = { mode: 'max-role', requiredRoles: ['prefill', 'decode'] };
+const answered = (pool: HookPool) => {
+  const request = pool.begin();
+  const placement = pool.schedule({}, request);
+  if (placement.kind !== 'placed') throw new Error('not placed');
+  const head = { status: 200, headers: new Map(), served: undefined };
+  return Object.fromEntries(pool.plugins.responseHeaders(request, placement, head));
+};
+
+describe('disaggregatedset-rollout-screener with requiredRoles', () => {
+  it.each([
+    [0.89, 'a'],
+    [0.91, 'b'],
+  ])('requiredRoles divide the requests as requireRoles do: a draw of %d is %s', (draw, expected) => {
+    expect(revisions(rollout(ROLLOUT, { revisionGating: GATING }, draw))).toBe(expected);
+  });
+
+  it('x-llm-d-disagg-revision names the revision of a request and of its answer', () => {
+    const pool = rollout(ROLLOUT, { revisionGating: GATING }, 0);
+    expect(revisions(pool, { headers: { 'x-llm-d-disagg-revision': 'b' } })).toBe('b');
+    expect(answered(pool)).toEqual({ 'x-llm-d-disagg-revision': 'a' });
+  });
+
+  it('revisionHeaderName takes the place of x-llm-d-disagg-revision', () => {
+    const pool = rollout(ROLLOUT, { revisionGating: { ...GATING, revisionHeaderName: 'X-Rev' } }, 0);
+    expect(revisions(pool, { headers: { 'x-rev': 'b' } })).toBe('b');
+    expect(revisions(pool, { headers: { 'x-llm-d-disagg-revision': 'b' } })).toBe('a');
+    expect(answered(pool)).toEqual({ 'x-rev': 'a' });
+  });
+
+  it('a revision header that matches no endpoint is refused with 503 and counted without a selector', () => {
+    const pool = rollout(ROLLOUT, { revisionGating: GATING });
+    expect(pool.pick({ headers: { 'x-llm-d-disagg-revision': 'c' } })).toBe('ServiceUnavailable');
+    expect(pool.counted).toEqual(['disaggregatedset_strict_revision_no_match{disaggregatedset-rollout-screener}']);
+  });
+
+  it('a revision that lacks a required role is refused by its header, and counted', () => {
+    const pool = rollout([...ROLLOUT, pod('c', 'decode')], { revisionGating: GATING });
+    expect(pool.pick({ headers: { 'x-llm-d-disagg-revision': 'c' } })).toBe('ServiceUnavailable');
+    expect(pool.counted).toHaveLength(1);
+  });
+
+  it('the revision header binds with the mode disabled too', () => {
+    const pool = rollout(ROLLOUT, { revisionGating: { mode: 'disabled' } });
+    expect(revisions(pool)).toBe('a,b');
+    expect(revisions(pool, { headers: { 'x-llm-d-disagg-revision': 'b' } })).toBe('b');
+    expect(pool.pick({ headers: { 'x-llm-d-disagg-revision': 'c' } })).toBe('ServiceUnavailable');
+  });
+
+  const byId = (pool: HookPool, name: string) =>
+    Array.from({ length: 500 }, (_, id) => ROLLOUT[Number(pool.pick({ headers: { [name]: `id-${id}` } }).slice(4))]!);
+
+  it.each(['x-llm-d-revision-decision-id', 'x-request-id'])(
+    'requests with one %s get one revision in every replica',
+    (name) => {
+      const here = byId(rollout(ROLLOUT, { revisionGating: GATING }, 0), name).map((labels) => labels[REVISION]);
+      const there = byId(rollout(ROLLOUT, { revisionGating: GATING }, 0.99), name).map((labels) => labels[REVISION]);
+      expect(there).toEqual(here);
+    },
+  );
+
+  it('ids of decisions divide as the shares do', () => {
+    const drawn = byId(rollout(ROLLOUT, { revisionGating: GATING }), 'x-request-id');
+    const share = drawn.filter((labels) => labels[REVISION] === 'b').length / drawn.length;
+    expect(share).toBeGreaterThan(0.06);
+    expect(share).toBeLessThan(0.14);
+  });
+
+  it('the id of the decision goes before x-request-id', () => {
+    const pool = rollout(ROLLOUT, { revisionGating: GATING });
+    const ids = Array.from({ length: 40 }, (_, id) => `r-${id}`);
+    const headers = (id: string) => ({ 'x-request-id': id, 'x-llm-d-revision-decision-id': 'one' });
+    const drawn = ids.map((id) => ROLLOUT[Number(pool.pick({ headers: headers(id) }).slice(4))]![REVISION]);
+    expect(new Set(drawn).size).toBe(1);
+  });
+
+  it.each([
+    ['disableCoordination', { revisionGating: { ...GATING, disableCoordination: true } }],
+    ['requireRoles', { revisionGating: gating('max-role') }],
+    ['headerSelectors', { revisionGating: GATING, headerSelectors: [strict] }],
+  ])('each request has a draw of its own with %s', (_form, parameters) => {
+    const headers = { 'x-request-id': 'one', 'x-llm-d-revision-decision-id': 'one' };
+    expect(revisions(rollout(ROLLOUT, parameters, 0), { headers })).toBe('a');
+    expect(revisions(rollout(ROLLOUT, parameters, 0.99), { headers })).toBe('b');
   });
 });

@@ -1,11 +1,8 @@
 import type { Endpoint } from '../../contract/endpoint.js';
 import type { HookPluginSettings } from '../../scheduling/program.js';
-import {
-  disaggregatedsetRolloutScreener,
-  type RolloutParameters,
-  revisionCounts,
-} from '../../scheduling/screeners/disaggregatedset-rollout-screener.js';
+import { disaggregatedsetRolloutScreener } from '../../scheduling/screeners/disaggregatedset-rollout-screener.js';
 import { revisionShares } from '../../scheduling/screeners/revision-shares.js';
+import { type RolloutParameters, revisionCounts, rolesOf } from '../../scheduling/screeners/rollout-parameters.js';
 import type { MetricsExposition } from '../telemetry/exposition.js';
 
 /**
@@ -29,10 +26,10 @@ export function addRolloutShares(
 
 function samples({ name, type, parameters }: HookPluginSettings, endpoints: readonly Endpoint[]) {
   const given = parameters as RolloutParameters;
-  const { mode, requireRoles } = given.revisionGating;
+  const { mode } = given.revisionGating;
   if (mode === 'disabled') return [];
   const labels = endpoints.map((endpoint) => endpoint.labels);
-  const shares = revisionShares(revisionCounts(given, labels), requireRoles.values, mode);
+  const shares = revisionShares(revisionCounts(given, labels), rolesOf(given.revisionGating), mode);
   return [...shares].map(([revision, value]) => ({
     labels: { plugin_type: type, plugin_name: name, mode, revision },
     value,

@@ -398,6 +398,12 @@ export const pluginCounterKinds = {
       'Requests whose strict header matched no endpoint.',
     ),
   }),
+  disaggregatedset_strict_revision_no_match: kind(80, ['plugin_name', 'plugin_type'], {
+    total: counter(
+      'llm_d_epp_disaggregatedset_strict_revision_no_match_total',
+      'Requests whose revision header matched no endpoint.',
+    ),
+  }),
   encoder_cache_queries: kind(74, ['modality', 'plugin_name', 'plugin_type'], {
     total: counter('llm_d_epp_encoder_cache_queries_total', 'Images, videos and sounds that were looked up.'),
   }),

@@ -245,6 +245,7 @@ export interface PluginLog {
 export type PluginCounter =
   | 'event'
   | 'disaggregatedset_strict_header_no_match'
+  | 'disaggregatedset_strict_revision_no_match'
   | 'encoder_cache_queries'
   | 'encoder_cache_hits';
 

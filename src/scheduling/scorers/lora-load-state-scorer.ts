@@ -4,6 +4,7 @@ import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews } from '../hooks/hooks.js';
 import { openThread } from '../open-thread.js';
 import { definePlugin } from '../plugin.js';
+import { textHash } from '../text-hash.js';
 
 const share = (fallback: number, what: string) => z.number().min(0).max(1).default(fallback).describe(what);
 
@@ -68,21 +69,12 @@ function baseModelScore(loaded: LoadedAdapters | undefined): number {
   return Math.max(loaded.slots - loaded.busy, 0) / loaded.slots;
 }
 
-/** FNV-1a of a text, 32 bits, with the bits of its end spread over all (finaliser of MurmurHash3, Appleby). */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return (hash ^ (hash >>> 16)) >>> 0;
-}
-
 /** Endpoint of an adapter by rendezvous hashing (Thaler and Ravishankar 1998). */
 function homeOf(endpoints: EndpointViews, adapter: string): number | undefined {
   let home: number | undefined;
   let highest = -1;
   for (const slot of endpoints.slots) {
-    const hash = hashOf(`${adapter}\0${endpoints.at(slot)?.endpoint.id ?? ''}`);
+    const hash = textHash(`${adapter}\0${endpoints.at(slot)?.endpoint.id ?? ''}`);
     if (hash > highest) [home, highest] = [slot, hash];
   }
   return home;

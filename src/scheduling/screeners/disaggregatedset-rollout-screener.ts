@@ -1,103 +1,27 @@
-import { z } from 'zod';
-import { selectorAccepts } from '../../contract/label-selector.js';
 import type { HookRequest } from '../hooks/hook-request.js';
 import type { EndpointViews, HookContext, HookPlugin, HookResponse } from '../hooks/hooks.js';
 import { PATIENT_BUDGET_MS } from '../hooks/plugin-guard.js';
 import { definePlugin } from '../plugin.js';
+import { textHash } from '../text-hash.js';
 import { drawRevision, revisionShares } from './revision-shares.js';
-import { BadSelector, parseSelector } from './selector-text.js';
+import {
+  isCoordinated,
+  type RolloutParameters,
+  revisionCounts,
+  revisionHeader,
+  rolesOf,
+  rolloutParameters,
+} from './rollout-parameters.js';
 
-const headerSelector = () =>
-  z.strictObject({
-    name: z.string().min(1).describe('Name of the rule in the metrics.'),
-    headerName: z.string().min(1).describe('Header of requests and answers that carries the value.'),
-    labelKey: z.string().min(1).describe('Label of the endpoints that is compared with it.'),
-    mode: z
-      .enum(['strict', 'prefer'], { error: 'must be one of strict|prefer' })
-      .describe('strict: only endpoints with that value. prefer: the value is only put into the answer.'),
-  });
-
-const revisionGating = () =>
-  z
-    .strictObject({
-      mode: z
-        .enum(['sum', 'max-role', 'disabled'], { error: 'must be one of sum|max-role|disabled' })
-        .describe('How a revision is drawn: by all its endpoints, by those of the largest role, or not at all.'),
-      requireRoles: z
-        .strictObject({
-          values: z
-            .array(z.string().min(1, { error: 'must not be empty' }))
-            .default([])
-            .describe('The roles.'),
-        })
-        .default({ values: [] })
-        .describe('Roles that a revision must have an endpoint of.'),
-      revisionLabelKey: z
-        .string()
-        .min(1)
-        .default('disaggregatedset.x-k8s.io/revision')
-        .describe('Label that names the revision of an endpoint.'),
-      roleLabelKey: z
-        .string()
-        .min(1)
-        .default('disaggregatedset.x-k8s.io/role')
-        .describe('Label that names the role of an endpoint.'),
-    })
-    .refine(({ mode, requireRoles }) => mode === 'disabled' || requireRoles.values.length > 0, {
-      path: ['requireRoles'],
-      error: 'is required unless mode is disabled',
-    })
-    .refine(({ requireRoles: { values } }) => new Set(values).size === values.length, {
-      path: ['requireRoles', 'values'],
-      error: 'contains a duplicate role',
-    });
-
-const parameters = () =>
-  z
-    .strictObject({
-      scope: z
-        .strictObject({
-          labelSelector: z.string().min(1).describe('As kubectl -l takes it: key=value, key in (a, b), with commas.'),
-        })
-        .describe('The endpoints that count for the shares of the revisions.'),
-      headerSelectors: z.array(headerSelector()).default([]).describe('Headers that stand for labels of endpoints.'),
-      revisionGating: revisionGating().describe('How one revision is chosen for a request.'),
-    })
-    .superRefine(({ scope }, context) => {
-      try {
-        parseSelector(scope.labelSelector);
-      } catch (error) {
-        if (!(error instanceof BadSelector)) throw error;
-        context.addIssue({ code: 'custom', path: ['scope', 'labelSelector'], message: error.message });
-      }
-    })
-    .refine(({ headerSelectors }) => new Set(headerSelectors.map(({ name }) => name)).size === headerSelectors.length, {
-      path: ['headerSelectors'],
-      error: 'contains a duplicate name',
-    });
-
-export type RolloutParameters = z.output<ReturnType<typeof parameters>>;
-
-/** Number of selected endpoints by revision and role. */
-export function revisionCounts(
-  { scope, revisionGating: { revisionLabelKey, roleLabelKey } }: RolloutParameters,
-  labels: Iterable<Readonly<Record<string, string>>>,
-): ReadonlyMap<string, ReadonlyMap<string, number>> {
-  const selector = parseSelector(scope.labelSelector);
-  const revisions = new Map<string, Map<string, number>>();
-  for (const each of labels) {
-    const [revision, role] = [each[revisionLabelKey], each[roleLabelKey]];
-    if (!revision || !role || !selectorAccepts(selector, each)) continue;
-    const roles = revisions.get(revision) ?? new Map<string, number>();
-    revisions.set(revision, roles.set(role, (roles.get(role) ?? 0) + 1));
-  }
-  return revisions;
-}
+/** Headers by which requests that belong together are known, the first one that a request brings. */
+const DECISION_HEADERS = ['x-llm-d-revision-decision-id', 'x-request-id'];
 
 /** Keeps a request within one revision of a rollout, so that its prefill and its decode fit together. */
 class RolloutScreener implements HookPlugin {
   readonly #parameters: RolloutParameters;
   readonly #context: HookContext;
+  readonly #revisionHeader: string | undefined;
+  readonly #coordinated: boolean;
   /** Shares for the set of endpoints from which they were computed. */
   #shares: ReadonlyMap<string, number> = new Map();
   #sharedSlots: readonly number[] | undefined;
@@ -105,26 +29,29 @@ class RolloutScreener implements HookPlugin {
   constructor(given: RolloutParameters, context: HookContext) {
     this.#parameters = given;
     this.#context = context;
+    this.#revisionHeader = revisionHeader(given);
+    this.#coordinated = isCoordinated(given);
   }
 
   screen(request: HookRequest, endpoints: EndpointViews): readonly number[] {
     const { headerSelectors, revisionGating: gating } = this.#parameters;
     const strict = headerSelectors.filter(({ mode, headerName }) => mode === 'strict' && headerOf(request, headerName));
+    const asked = this.#revisionHeader === undefined ? '' : headerOf(request, this.#revisionHeader);
     const label = (slot: number, key: string) => endpoints.at(slot)?.endpoint.labels[key] ?? '';
+    const revision = (slot: number) => label(slot, gating.revisionLabelKey);
     let kept = endpoints.slots;
     if (gating.mode !== 'disabled') {
       const shares = this.#sharesOf(endpoints);
       const offered = new Map(
-        kept.flatMap((slot) => {
-          const revision = label(slot, gating.revisionLabelKey);
-          return (shares.get(revision) ?? 0) > 0 ? [[revision, shares.get(revision)!] as const] : [];
-        }),
+        kept.map((slot) => [revision(slot), shares.get(revision(slot)) ?? 0] as const).filter(([, share]) => share > 0),
       );
-      const drawn = strict.length > 0 ? undefined : drawRevision(offered, this.#context.random());
-      kept = kept.filter((slot) => {
-        const revision = label(slot, gating.revisionLabelKey);
-        return offered.has(revision) && (drawn === undefined || drawn === revision);
-      });
+      const isFree = strict.length === 0 && asked === '';
+      const drawn = isFree ? drawRevision(offered, this.#draw(request)) : undefined;
+      kept = kept.filter((slot) => offered.has(revision(slot)) && (drawn === undefined || drawn === revision(slot)));
+    }
+    if (asked !== '') {
+      kept = kept.filter((slot) => revision(slot) === asked);
+      if (kept.length === 0) this.#context.count('disaggregatedset_strict_revision_no_match', {});
     }
     for (const { name, headerName, labelKey } of strict) {
       if (kept.length === 0) break;
@@ -134,21 +61,32 @@ class RolloutScreener implements HookPlugin {
     return kept;
   }
 
+  /** Number in [0, 1); the same for requests that belong together. */
+  #draw(request: HookRequest): number {
+    if (!this.#coordinated) return this.#context.random();
+    const decision = DECISION_HEADERS.map((name) => headerOf(request, name)).find((value) => value !== '');
+    return decision === undefined ? this.#context.random() : textHash(decision) / 2 ** 32;
+  }
+
   /** All endpoints of the pool count, also those that the request may not use. */
   #sharesOf(endpoints: EndpointViews): ReadonlyMap<string, number> {
-    const { mode, requireRoles } = this.#parameters.revisionGating;
-    if (mode === 'disabled' || endpoints.all === this.#sharedSlots) return this.#shares;
+    const { revisionGating } = this.#parameters;
+    if (revisionGating.mode === 'disabled' || endpoints.all === this.#sharedSlots) return this.#shares;
     this.#sharedSlots = endpoints.all;
     const labels = endpoints.all.map((slot) => endpoints.at(slot)!.endpoint.labels);
-    this.#shares = revisionShares(revisionCounts(this.#parameters, labels), requireRoles.values, mode);
+    const counts = revisionCounts(this.#parameters, labels);
+    this.#shares = revisionShares(counts, rolesOf(revisionGating), revisionGating.mode);
     return this.#shares;
   }
 
   responseHeaders(_request: HookRequest, response: HookResponse): void {
-    for (const { headerName, labelKey } of this.#parameters.headerSelectors) {
-      const value = response.endpoint.endpoint.labels[labelKey];
+    const { headerSelectors, revisionGating } = this.#parameters;
+    const { labels } = response.endpoint.endpoint;
+    const stamp = (headerName: string, value: string | undefined) => {
       if (value !== undefined && value !== '') response.setHeader(headerName, value);
-    }
+    };
+    for (const { headerName, labelKey } of headerSelectors) stamp(headerName, labels[labelKey]);
+    if (this.#revisionHeader !== undefined) stamp(this.#revisionHeader, labels[revisionGating.revisionLabelKey]);
   }
 }
 
@@ -163,8 +101,9 @@ export const disaggregatedsetRolloutScreener = definePlugin({
   doc:
     'During a rollout, keeps every request within one revision of the model servers: revisions that lack a role are ' +
     'left out, one of the others is drawn by its share of endpoints, and the answer names it in a header. A request ' +
-    'that brings such a header goes to that revision or is refused with 503.',
-  parameters,
+    'that brings such a header goes to that revision or is refused with 503. Requests that belong together have the ' +
+    'same draw.',
+  parameters: rolloutParameters,
   budgetMs: PATIENT_BUDGET_MS,
   host: (given, context) => new RolloutScreener(given, context),
 });
