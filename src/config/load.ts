@@ -35,8 +35,8 @@ function resolveParsers(config: EndpointPickerConfig, plugins: PluginSet): reado
   const listed = config.requestHandler?.parsers ?? [];
   if (listed.length === 0) return DEFAULT_PARSERS.map((type) => plugins.ensure(type));
   return listed.map(({ pluginRef }, index) => {
-    // The default parsers need not be listed in plugins to be named.
-    if (isParserName(pluginRef) && DEFAULT_PARSERS.includes(pluginRef)) plugins.ensure(pluginRef);
+    // A parser need not be listed in plugins to be named by its type.
+    if (isParserName(pluginRef)) plugins.ensure(pluginRef);
     return plugins.resolve(pluginRef, ['parser'], ['requestHandler', 'parsers', index, 'pluginRef']);
   });
 }

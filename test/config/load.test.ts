@@ -573,11 +573,12 @@ describe('parsers', () => {
     expect(load(body).parsers).toEqual(['passthrough-parser', 'openai-parser']);
   });
 
-  it('parsers of the default list may be named without being listed in plugins', () => {
-    expect(load('requestHandler: {parsers: [{pluginRef: passthrough-parser}]}').parsers).toEqual([
-      'passthrough-parser',
-    ]);
-  });
+  it.each(['passthrough-parser', 'sglanghttp-parser', 'vertexai-parser', 'vllmgrpc-parser'])(
+    'parsers may be named without being listed in plugins: %s',
+    (parser) => {
+      expect(load(`requestHandler: {parsers: [{pluginRef: ${parser}}]}`).parsers).toEqual([parser]);
+    },
+  );
 
   it('parsers may be named in the deprecated field, with a warning', () => {
     const { parsers, warnings } = load(
