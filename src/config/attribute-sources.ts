@@ -119,9 +119,9 @@ export function pageSettings(given: {
     path: given.path,
     port: given.port,
     insecureSkipVerify: given.insecureSkipVerify,
-    caCertPath: given.caCertPath,
-    clientCertPath: given.clientCertPath,
-    clientKeyPath: given.clientKeyPath,
-    intervalMs: given.interval === undefined ? undefined : durationMilliseconds(given.interval) || undefined,
+    caCertPath: given.caCertPath || undefined,
+    clientCertPath: given.clientCertPath || undefined,
+    clientKeyPath: given.clientKeyPath || undefined,
+    intervalMs: given.interval ? durationMilliseconds(given.interval) || undefined : undefined,
   };
 }

@@ -119,7 +119,7 @@ function unusedProducers(context: IdleContext): readonly string[] {
     const produced = definition.produces ?? [];
     const onlyProduces = definition.kinds.every((kind) => kind === 'producer');
     if (path === undefined || produced.length === 0 || !onlyProduces) return [];
-    const wanted = needs.some(({ key, producer }) => produced.includes(key) && (producer ?? name) === name);
+    const wanted = needs.some(({ key, producer }) => produced.includes(key) && (producer || name) === name);
     if (wanted) return [];
     const text = `"${name}" produces ${produced.join(' and ')}, which nothing takes from it: it has no effect`;
     return [context.document.warning(path, text)];

@@ -37,7 +37,7 @@ export function missingProducers(
 }
 
 function isMet(consumer: string, need: DataNeed, present: ReadonlyMap<string, PluginDefinition>): boolean {
-  if (need.producer === undefined) {
+  if (!need.producer) {
     return [...present.values()].some((definition) => produces(definition, need.key));
   }
   const named = present.get(need.producer);
@@ -56,12 +56,12 @@ function produces(definition: PluginDefinition, key: DataKey): boolean {
 function defaultProducer(consumer: string, need: DataNeed, registry: readonly PluginDefinition[]): PluginDefinition {
   const definition = registry.find(
     ({ type, defaultProducerOf }) =>
-      defaultProducerOf?.includes(need.key) && (need.producer === undefined || need.producer === type),
+      defaultProducerOf?.includes(need.key) && (!need.producer || need.producer === type),
   );
   if (definition !== undefined) return definition;
   throw new MissingProducer(
     consumer,
-    need.producer === undefined
+    !need.producer
       ? `plugin "${consumer}" needs ${need.key}, which no plugin produces`
       : `plugin "${consumer}" takes ${need.key} from "${need.producer}", which is not defined in plugins`,
   );

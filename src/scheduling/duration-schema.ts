@@ -6,3 +6,9 @@ export const duration = z
   .string({ error: DURATION_EXPECTED })
   .refine((text) => parseDuration(text) !== undefined, { error: DURATION_EXPECTED })
   .meta({ pattern: DURATION_FORM.source, examples: ['50ms', '1m30s'] });
+
+/** The same, or empty, as templates write a duration that is not given. */
+export const durationOrNone = z
+  .string({ error: DURATION_EXPECTED })
+  .refine((text) => text === '' || parseDuration(text) !== undefined, { error: DURATION_EXPECTED })
+  .meta({ pattern: `^$|${DURATION_FORM.source}`, examples: ['50ms', '1m30s'] });

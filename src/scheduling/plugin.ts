@@ -75,7 +75,7 @@ export type EndpointSignal = 'waiting requests' | 'running requests' | 'KV usage
 /** A fact that a plugin requires. */
 export interface DataNeed {
   readonly key: DataKey;
-  /** Configured name of its producer; undefined = any producer of the fact. */
+  /** Configured name of its producer; undefined or empty = any producer of the fact. */
   readonly producer?: string | undefined;
 }
 

@@ -21,6 +21,11 @@ function withoutDoc(part: JsonSchema, path: string): string[] {
   ];
 }
 
+function formOf(plugin: string, parameter: string): RegExp {
+  const { properties } = schema.$defs[plugin] as { properties: Record<string, JsonSchema> };
+  return new RegExp(properties[parameter]!.pattern as string);
+}
+
 describe('the JSON Schema of the configuration', () => {
   it('the JSON Schema of the configuration knows every plugin type with its parameters', () => {
     expect(Object.keys(schema.$defs)).toEqual(builtinPlugins.map(({ type }) => type));
@@ -60,10 +65,15 @@ describe('the JSON Schema of the configuration', () => {
   });
 
   it('the JSON Schema of the configuration takes durations and quantities by their form', () => {
-    const { interval } = (schema.$defs['metrics-data-source'] as { properties: Record<string, JsonSchema> }).properties;
-    const form = new RegExp(interval!.pattern as string);
+    const form = formOf('utilization-detector', 'metricsStalenessThreshold');
     expect(['50ms', '1m30s', '0', '1.5h'].every((text) => form.test(text))).toBe(true);
     expect(['50', 'ms', '1 s', ''].some((text) => form.test(text))).toBe(false);
+  });
+
+  it('the JSON Schema of the configuration takes an empty duration where it is the default', () => {
+    const form = formOf('metrics-data-source', 'interval');
+    expect(['', '50ms', '0'].every((text) => form.test(text))).toBe(true);
+    expect(['50', '1 s', ' '].some((text) => form.test(text))).toBe(false);
   });
 });
 

@@ -5,6 +5,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { builtinPlugins } from '../../dist/src/config/builtin-plugins.js';
 import { loadConfiguration } from '../../dist/src/config/load.js';
+import { multiclusterMetricsExtractorParameters } from '../../dist/src/config/plugins/multicluster-metrics-extractor.js';
+import { EngineTable } from '../../dist/src/pool/engines/engine-table.js';
 import { load, refusal } from './configuration-text.js';
 
 const options = { allowExperimental: false, registry: builtinPlugins };
@@ -98,9 +100,54 @@ describe('the shape of a configuration', () => {
     expect(loadConfiguration({ text }, options).saturationDetector).toEqual(plain.saturationDetector);
   });
 
-  it('the interval of a source of 0s is that of the flag', () => {
-    const text = 'plugins: [{type: metrics-data-source, parameters: {interval: 0s}}]';
+  it.each(['0s', "''"])('the interval of a source of %s is that of the flag', (interval) => {
+    const text = `plugins: [{type: metrics-data-source, parameters: {interval: ${interval}}}]`;
     expect(loadConfiguration({ text }, options).metricsSource?.intervalMs).toBeUndefined();
+  });
+
+  it('empty names of certificates are none', () => {
+    const empty = "caCertPath: '', clientCertPath: '', clientKeyPath: ''";
+    const text = `plugins: [{type: metrics-data-source, parameters: {${empty}}}]`;
+    expect(loadConfiguration({ text }, options).metricsSource).toEqual(loadConfiguration({}, options).metricsSource);
+  });
+
+  it.each(['queuedRequestsSpec', 'runningRequestsSpec', 'kvUsageSpec', 'loraSpec', 'cacheInfoSpec'])(
+    'an engine with an empty %s does not tell it',
+    (spec) => {
+      const engine = `{name: mine, ${spec}: ''}`;
+      const text = `plugins: [{type: core-metrics-extractor, parameters: {engineConfigs: [${engine}]}}]`;
+      const { engineConfigs } = loadConfiguration({ text }, options).extractor;
+      expect(new EngineTable({ engineConfigs, defaultEngine: 'mine' }).choose({}).engine.wanted).toEqual([
+        { name: 'process_start_time_seconds', aggregate: 'max' },
+      ]);
+    },
+  );
+
+  it('an empty metric of another cluster is the default one', () => {
+    const schema = multiclusterMetricsExtractorParameters();
+    expect(schema.parse({ kvCacheUtilizationMetric: '', queueSizeMetric: '' })).toEqual(schema.parse({}));
+  });
+
+  it('an empty speculativeTTL is the default one', () => {
+    const settings = (ttl: string) => {
+      const parameters = `{speculativeIndexing: true, speculativeTTL: ${ttl}}`;
+      const producer = `{type: precise-prefix-cache-producer, parameters: ${parameters}}`;
+      const text = `plugins: [${producer}, {type: prefix-cache-scorer}]`;
+      return loadConfiguration({ text }, options).scheduling.kvEvents;
+    };
+    expect(settings("''")).toEqual(settings('2s'));
+  });
+
+  it.each([
+    '{type: latency-scorer, parameters: {latencyPredictionInfoProducerName: "", prefixMatchInfoProducerName: ""}}',
+    '{type: slo-headroom-tier-filter, parameters: {latencyPredictionInfoProducerName: ""}}',
+    '{type: latency-slo-admitter, parameters: {latencyPredictionInfoProducerName: ""}}',
+    '{type: predicted-latency-producer, parameters: {prefixMatchInfoProducerName: "", inFlightLoadProducerName: ""}}',
+    '{type: concurrency-detector, parameters: {inFlightLoadProducerName: ""}}',
+  ])('an empty name of a producer is the default one: %s', (plugin) => {
+    const text = `plugins: [{type: queue-scorer}, ${plugin}]`;
+    const plain = `plugins: [{type: queue-scorer}, ${plugin.replace(/, parameters: .*\}\}/, '}')}]`;
+    expect(loadConfiguration({ text }, options).plugins).toEqual(loadConfiguration({ text: plain }, options).plugins);
   });
 
   it('blocks of 0 tokens have the default size', () => {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ConcurrencySettings } from '../../contract/saturation-settings.js';
 import { definePlugin } from '../../scheduling/plugin.js';
+import { inFlightLoadProducerName } from '../../scheduling/producer-names.js';
 import { saturationFilter } from '../shedding.js';
 
 const concurrencyDetectorParameters = () =>
@@ -20,10 +21,7 @@ const concurrencyDetectorParameters = () =>
       .boolean()
       .default(false)
       .describe('As a filter: keep all endpoints when every one is at its limit, in place of refusing the request.'),
-    inFlightLoadProducerName: z
-      .string()
-      .default('inflight-load-producer')
-      .describe('Name of the plugin that counts in-flight load.'),
+    inFlightLoadProducerName,
   });
 
 export const concurrencyDetector = definePlugin({

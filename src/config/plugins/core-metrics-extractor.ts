@@ -13,27 +13,31 @@ const BUILTIN_ENGINES = ['vllm', 'sglang', 'trtllm-serve', 'triton-tensorrt-llm'
 
 /** `name` or `name{label=value,…}`, values with or without quotes. */
 const SPEC = /^[a-zA-Z_:][a-zA-Z0-9_:]*(\{\s*([a-zA-Z_]\w*\s*=\s*("[^"]*"|[^",{}]*)\s*(,\s*|(?=\})))*\})?$/;
+const SPEC_EXPECTED = 'expected a metric such as name or name{label=value}';
 
 /** A metric, as specs of engines and extractors name it. */
-export const metricSpec = z.string().regex(SPEC, { error: 'expected a metric such as name or name{label=value}' });
+const metricSpec = z.string().regex(SPEC, { error: SPEC_EXPECTED });
+
+/** The same, or empty: the engine does not tell. */
+export const specOrNone = z.string().regex(new RegExp(`^$|${SPEC.source}`), { error: SPEC_EXPECTED });
 
 const engine = () =>
   z.strictObject({
     name: z.string().min(1).describe("Engine, as the endpoint's label names it."),
-    queuedRequestsSpec: metricSpec.optional().describe('Waiting requests.'),
-    runningRequestsSpec: metricSpec.optional().describe('Running requests.'),
-    kvUsageSpec: metricSpec.optional().describe('Share of the KV cache in use.'),
-    loraSpec: metricSpec.optional().describe('LoRA adapters, in labels.'),
-    loraLoadedSpec: metricSpec
+    queuedRequestsSpec: specOrNone.optional().describe('Waiting requests.'),
+    runningRequestsSpec: specOrNone.optional().describe('Running requests.'),
+    kvUsageSpec: specOrNone.optional().describe('Share of the KV cache in use.'),
+    loraSpec: specOrNone.optional().describe('LoRA adapters, in labels.'),
+    loraLoadedSpec: specOrNone
       .optional()
       .describe('LoRA adapters that are loaded, one series each with adapter_name, level (gpu or cpu) and pinned.'),
-    loraGPULoadedSpec: metricSpec.optional().describe('LoRA adapters in slots of the GPU.'),
-    loraGPUSlotsSpec: metricSpec.optional().describe('Slots of the GPU for LoRA adapters.'),
-    cacheInfoSpec: metricSpec.optional().describe('Cache geometry, in labels.'),
+    loraGPULoadedSpec: specOrNone.optional().describe('LoRA adapters in slots of the GPU.'),
+    loraGPUSlotsSpec: specOrNone.optional().describe('Slots of the GPU for LoRA adapters.'),
+    cacheInfoSpec: specOrNone.optional().describe('Cache geometry, in labels.'),
     cacheBlockSizeLabelName: z.string().optional().describe('Label of cacheInfoSpec with the tokens of a block.'),
     cacheNumBlocksLabelName: z.string().optional().describe('Label of cacheInfoSpec with the number of blocks.'),
-    cacheBlockSizeSpec: metricSpec.optional().describe('Tokens of a block, as a value.'),
-    cacheNumBlocksSpec: metricSpec.optional().describe('Number of blocks, as a value.'),
+    cacheBlockSizeSpec: specOrNone.optional().describe('Tokens of a block, as a value.'),
+    cacheNumBlocksSpec: specOrNone.optional().describe('Number of blocks, as a value.'),
     customMetrics: z
       .array(
         z.strictObject({

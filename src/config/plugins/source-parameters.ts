@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { parseDuration } from '../../scheduling/duration.js';
-import { duration } from '../../scheduling/duration-schema.js';
+import { durationOrNone } from '../../scheduling/duration-schema.js';
 
 const PORT = z.int().min(1).max(65_535).optional();
 
@@ -8,10 +8,10 @@ const PORT = z.int().min(1).max(65_535).optional();
 export function httpSource({ path, what }: { readonly path: string; readonly what: string }) {
   return {
     path: z.string().startsWith('/', { error: 'must start with /' }).default(path).describe(`Path of the ${what}.`),
-    interval: duration
+    interval: durationOrNone
       .refine((text) => (parseDuration(text) ?? 0) >= 0, { error: 'must not be negative' })
       .optional()
-      .describe('Time between two fetches; --refresh-metrics-interval when absent or 0.'),
+      .describe('Time between two fetches; --refresh-metrics-interval when absent, empty or 0.'),
   };
 }
 
@@ -38,10 +38,9 @@ export const CERTIFICATE_FILES = [['caCertPath'], ['clientCertPath'], ['clientKe
 
 /** Refuses one half of a client certificate in a schema with `certificates`. */
 export function withWholeClientCertificate<Schema extends z.ZodType<ClientCertificate>>(schema: Schema): Schema {
-  return schema.refine(
-    ({ clientCertPath, clientKeyPath }) => (clientCertPath === undefined) === (clientKeyPath === undefined),
-    { error: 'clientCertPath and clientKeyPath must be given together' },
-  );
+  return schema.refine(({ clientCertPath, clientKeyPath }) => !clientCertPath === !clientKeyPath, {
+    error: 'clientCertPath and clientKeyPath must be given together',
+  });
 }
 
 interface ClientCertificate {

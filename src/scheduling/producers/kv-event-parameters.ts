@@ -4,7 +4,7 @@ import type { KvEventSettings } from '../../contract/kv-event-settings.js';
 import type { LabelSelector } from '../../contract/label-selector.js';
 import { CORE } from '../../core/core-names.js';
 import { durationMilliseconds } from '../duration.js';
-import { duration } from '../duration-schema.js';
+import { durationOrNone } from '../duration-schema.js';
 import type { PrefixSettings } from '../program.js';
 import { BadSelector, parseSelector } from '../screeners/selector-text.js';
 
@@ -160,7 +160,9 @@ export const preciseFields = () => ({
     .union([z.string(), z.looseObject({})])
     .optional()
     .describe(`${UNUSED} engines' events are matched by their blocks, not by sessions.`),
-  speculativeTTL: duration.default(DEFAULT_TTL).describe(`Longest time of that; ${DEFAULT_TTL} when not above 0.`),
+  speculativeTTL: durationOrNone
+    .default(DEFAULT_TTL)
+    .describe(`Longest time of that; ${DEFAULT_TTL} when empty or not above 0.`),
 });
 
 export const indexerFields = () => ({
@@ -205,7 +207,7 @@ export function precisePrefixSettings({
 export function preciseEventSettings(given: PreciseParameters): KvEventSettings {
   const { discoverPods, podDiscoveryConfig, zmqEndpoint, topicFilter, modelName } = given.kvEventsConfig;
   const { podLabelSelector, podNamespace, socketPort, replaySocketPort } = podDiscoveryConfig;
-  const ttl = durationMilliseconds(given.speculativeTTL);
+  const ttl = given.speculativeTTL === '' ? 0 : durationMilliseconds(given.speculativeTTL);
   return {
     bind: zmqEndpoint || undefined,
     connect: discoverPods
