@@ -31,9 +31,10 @@ header of their own.
 */}}
 {{- define "standalone.checks.destinations" -}}
 {{- $name := .Values.router.epp.pluginsConfigFile -}}
-{{- $text := get (.Values.router.epp.pluginsCustomConfig | default dict) $name | default "" | toString -}}
+{{- $text := include "pointsman.ownConfiguration" . -}}
+{{- $key := empty .Values.router.epp.pluginsConfig | ternary (printf "router.epp.pluginsCustomConfig.%s" $name) "router.epp.pluginsConfig" -}}
 {{- if and (regexMatch "maxNumOfEndpoints[\"']?: *([2-9]|[1-9][0-9])" $text) (not (contains "encode" $text)) -}}
-{{- fail (printf "router.epp.pluginsCustomConfig.%s: maxNumOfEndpoints above 1 names lists of destinations, and the proxy of this chart takes one address: set it to 1" $name) -}}
+{{- fail (printf "%s: maxNumOfEndpoints above 1 names lists of destinations, and the proxy of this chart takes one address: set it to 1" $key) -}}
 {{- end -}}
 {{- end -}}
 

@@ -39,7 +39,7 @@ it, what to write instead.
 {{- define "pointsman.checks.keys" -}}
 {{- $router := .Values.router -}}
 {{- include "pointsman.checkKeys" (list "router." $router (list "clusterDomain" "defaultPool" "epp" "extraServicePorts" "global" "inferenceObjectives" "inferencePool" "latencyPredictor" "metricsPort" "modelServers" "monitoring" "pools" "proxy" "tokenizer" "tracing")) -}}
-{{- include "pointsman.checkKeys" (list "router.epp." $router.epp (list "affinity" "env" "extProcPort" "extraContainerPorts" "flags" "grpcHealthPort" "image" "imagePullSecrets" "metricsDataSource" "parsers" "pluginsConfigFile" "pluginsCustomConfig" "podAnnotations" "replicas" "resources" "tolerations" "volumeMounts" "volumes")) -}}
+{{- include "pointsman.checkKeys" (list "router.epp." $router.epp (list "affinity" "env" "extProcPort" "extraContainerPorts" "flags" "grpcHealthPort" "image" "imagePullSecrets" "metricsDataSource" "parsers" "pluginsConfig" "pluginsConfigFile" "pluginsCustomConfig" "podAnnotations" "replicas" "resources" "tolerations" "volumeMounts" "volumes")) -}}
 {{- include "pointsman.checkKeys" (list "router.epp.image." $router.epp.image (list "pullPolicy" "registry" "repository" "tag")) -}}
 {{- include "pointsman.checkKeys" (list "router.epp.metricsDataSource." $router.epp.metricsDataSource (list "insecureSkipVerify" "path" "scheme")) -}}
 {{- include "pointsman.checkKeys" (list "router.inferencePool." $router.inferencePool (list "create" "failureMode")) -}}
@@ -66,7 +66,10 @@ it, what to write instead.
 {{- range $epp.parsers -}}
 {{- include "pointsman.checkChoice" (list "router.epp.parsers" . (list "openai-parser" "anthropic-parser" "vllmgrpc-parser" "vllmhttp-parser" "sglanghttp-parser" "vertexai-parser" "passthrough-parser")) -}}
 {{- end -}}
-{{- $files := concat (list "default-plugins.yaml" "payload-agnostic.yaml") (keys ($epp.pluginsCustomConfig | default dict) | sortAlpha) | uniq -}}
+{{- $files := concat (list "default-plugins.yaml" "payload-agnostic.yaml") (keys (include "pointsman.ownConfigurations" . | fromYaml) | sortAlpha) | uniq -}}
+{{- if and $epp.pluginsConfig (hasKey ($epp.pluginsCustomConfig | default dict) $epp.pluginsConfigFile) -}}
+{{- fail (printf "router.epp.pluginsConfig: %q is in router.epp.pluginsCustomConfig too; keep one of them, or choose another router.epp.pluginsConfigFile" $epp.pluginsConfigFile) -}}
+{{- end -}}
 {{- if not (has $epp.pluginsConfigFile $files) -}}
 {{- fail (printf "router.epp.pluginsConfigFile: no file %q: write it into router.epp.pluginsCustomConfig%s" $epp.pluginsConfigFile (include "pointsman.didYouMean" (list $epp.pluginsConfigFile $files))) -}}
 {{- end -}}
@@ -83,7 +86,7 @@ it, what to write instead.
   "endpoint-selector" "set router.inferencePool.create=false and router.modelServers.matchLabels"
   "endpoint-target-ports" "set router.modelServers.targetPorts"
   "config-file" "set router.epp.pluginsConfigFile"
-  "config-text" "set router.epp.pluginsCustomConfig"
+  "config-text" "set router.epp.pluginsConfig"
   "pools" "set router.pools" -}}
 {{- range $name, $_ := $flags -}}
 {{- if hasPrefix "-" $name -}}

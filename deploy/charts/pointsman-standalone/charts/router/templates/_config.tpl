@@ -20,7 +20,7 @@ passthrough-parser
 {{- $predicts := .Values.router.latencyPredictor.enabled -}}
 {{- $parsers := include "pointsman.parsers" . | splitList "," | compact -}}
 {{- $type := .Values.router.modelServers.type | default "vllm" -}}
-# Weights of load and prefix cache{{ if $predicts }}, replaced by predicted latency{{ end }}. Another file: router.epp.pluginsConfigFile.
+# Weights of load and prefix cache{{ if $predicts }}, replaced by predicted latency{{ end }}. Another one: router.epp.pluginsConfig.
 apiVersion: llm-d.ai/v1alpha1
 kind: EndpointPickerConfig
 plugins:
@@ -97,6 +97,21 @@ schedulingProfiles:
   - {pluginRef: session-affinity-scorer, weight: 1}
 {{- end -}}
 
+{{/* Configurations of the values by file name: those of pluginsCustomConfig, and pluginsConfig in pluginsConfigFile. */}}
+{{- define "pointsman.ownConfigurations" -}}
+{{- $epp := .Values.router.epp -}}
+{{- $files := deepCopy ($epp.pluginsCustomConfig | default dict) -}}
+{{- with $epp.pluginsConfig -}}
+{{- $_ := set $files $epp.pluginsConfigFile (toYaml .) -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end -}}
+
+{{/* Configuration of the release where the values have it, else the empty string. */}}
+{{- define "pointsman.ownConfiguration" -}}
+{{- get (include "pointsman.ownConfigurations" . | fromYaml) .Values.router.epp.pluginsConfigFile | default "" | toString -}}
+{{- end -}}
+
 {{- define "pointsman.configMap" -}}
 {{- $data := dict
   "default-plugins.yaml" (include "pointsman.defaultConfiguration" .)
@@ -109,5 +124,5 @@ apiVersion: v1
 kind: ConfigMap
 {{ include "pointsman.metadata" (list . (include "pointsman.name" .)) }}
 data:
-  {{- toYaml (merge (deepCopy (.Values.router.epp.pluginsCustomConfig | default dict)) $data) | nindent 2 }}
+  {{- toYaml (merge (include "pointsman.ownConfigurations" . | fromYaml) $data) | nindent 2 }}
 {{- end -}}

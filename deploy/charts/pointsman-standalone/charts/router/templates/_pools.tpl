@@ -109,7 +109,7 @@ roleRef:
 {{- $_ := set $ports $port (printf "%sport" $path) -}}
 {{- end -}}
 {{- end -}}
-{{- if and $router.pools (hasKey ($router.epp.pluginsCustomConfig | default dict) "pools.yaml") -}}
+{{- if and $router.pools (hasKey (include "pointsman.ownConfigurations" . | fromYaml) "pools.yaml") -}}
 {{- fail "router.epp.pluginsCustomConfig.pools.yaml: this name is taken by the file of router.pools; choose another one" -}}
 {{- end -}}
 {{- if and $router.pools $router.proxy.enabled (eq (include "pointsman.proxyType" .) "envoy") (include "pointsman.failOpen" .) -}}
