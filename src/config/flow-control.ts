@@ -119,7 +119,7 @@ function checkSection(section: FlowControlConfig, plugins: PluginSet, document: 
     ['defaultNegativePriorityBand', 'default negative priority band'],
   ] as const) {
     const band = section[field];
-    if (band !== undefined) checkLimits(band, title, [...path, field], document);
+    if (band !== undefined) checkBand(band, title, [...path, field], document);
   }
   checkSessions(section.sessions ?? DEFAULT_SESSIONS, plugins, document);
   checkBands(section.priorityBands, document);
@@ -153,7 +153,12 @@ function idleSettings(section: FlowControlConfig, document: ConfigurationDocumen
   const warnings: string[] = [];
   const ttl = waitMs(defaultRequestTTL);
   const wait = waitMs(maxExpectedWait ?? '0');
-  if (wait !== Number.POSITIVE_INFINITY && wait >= ttl) {
+  const bands = [section.defaultPriorityBand, section.defaultNegativePriorityBand, ...section.priorityBands];
+  const longest = Math.max(
+    ttl,
+    ...bands.flatMap((band) => (band?.defaultRequestTTL ? waitMs(band.defaultRequestTTL) : [])),
+  );
+  if (wait !== Number.POSITIVE_INFINITY && wait >= longest) {
     const text = `has no effect: no request waits longer than defaultRequestTTL, ${defaultRequestTTL}`;
     warnings.push(document.warning(['flowControl', 'maxExpectedWait'], text));
   }
@@ -183,7 +188,16 @@ function checkBands(bands: readonly PriorityBandConfig[], document: Configuratio
       throw document.error([...path, 'priority'], `duplicate priority ${priority}: every band needs its own`);
     }
     priorities.add(priority);
-    checkLimits(band, `priority band ${priority}`, path, document);
+    checkBand(band, `priority band ${priority}`, path, document);
+  }
+}
+
+function checkBand(band: PriorityBandConfig, title: string, path: Path, document: ConfigurationDocument): void {
+  checkLimits(band, title, path, document);
+  const ttl = band.defaultRequestTTL;
+  if (ttl !== undefined && durationMilliseconds(ttl) < 0) {
+    const text = `${title} DefaultRequestTTL cannot be negative, got ${shown(ttl)}`;
+    throw document.error([...path, 'defaultRequestTTL'], text);
   }
 }
 
@@ -244,6 +258,7 @@ function effectiveBand(band: PriorityBandConfig, path: Path, plugins: PluginSet)
     maxBytes: orDefault(band.maxBytes, DEFAULT_BAND_BYTES),
     maxRequests: orDefault(band.maxRequests, DEFAULT_BAND_REQUESTS),
     maxTokens: band.maxTokens ?? 0,
+    ...(band.defaultRequestTTL === undefined ? {} : { defaultRequestTTL: band.defaultRequestTTL }),
     fairnessPolicyRef: fairness,
     orderingPolicyRef: ordering,
   };
@@ -305,6 +320,7 @@ function bandSettings(band: PriorityBandConfig, plugins: PluginSet): BandSetting
   const limits = limitsOf({ maxBytes, maxRequests, maxTokens: band.maxTokens });
   return {
     limits: { ...limits, tokensByRate: limits.tokens === Number.POSITIVE_INFINITY },
+    ...(band.defaultRequestTTL === undefined ? {} : { ttlMs: waitMs(band.defaultRequestTTL) }),
     fairness: fairnessSettings(plugins.resolve(band.fairnessPolicyRef || DEFAULT_FAIRNESS, ['fairness-policy'], [])),
     ordering: orderingSettings(plugins.resolve(band.orderingPolicyRef || DEFAULT_ORDERING, ['ordering-policy'], [])),
   };

@@ -92,6 +92,9 @@ const priorityBand = once(() =>
       .describe(
         'Tokens that may wait in the band: prompts that are not cached, and expected outputs; 0 or absent = no bound.',
       ),
+    defaultRequestTTL: duration
+      .optional()
+      .describe('Longest wait of a request of the band, 0s = no end; absent = defaultRequestTTL of all bands.'),
     fairnessPolicyRef: z.string().optional().describe('How flows share the band; global-strict-fairness-policy.'),
     orderingPolicyRef: z.string().optional().describe('Which request of a flow goes first; fcfs-ordering-policy.'),
   }),

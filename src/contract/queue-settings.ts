@@ -55,6 +55,10 @@ export interface QueueLimits {
 /** Settings of one kind of band. */
 export interface BandSettings {
   readonly limits: QueueLimits;
+  /**
+   * Longest wait in milliseconds while the pool has endpoints; Infinity = no end, absent = that of the queues.
+   */
+  readonly ttlMs?: number | undefined;
   readonly fairness: FairnessSettings;
   readonly ordering: OrderingSettings;
 }

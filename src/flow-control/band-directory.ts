@@ -27,6 +27,16 @@ export class BandDirectory {
     return this.#byPriority.get(priority);
   }
 
+  /** Longest wait in milliseconds in the band of a priority, with endpoints in the pool; Infinity = no end. */
+  ttlMs(priority: number): number {
+    return this.#byPriority.get(priority)?.ttlMs ?? this.#settings.ttlMs;
+  }
+
+  /** Tells every band that a number of a candidate set means other candidates. */
+  renamedSet(id: number): void {
+    for (const band of this.#sorted) band.fairness.newSet(id);
+  }
+
   /**
    * The band of a priority; made when there is none. At the bound, the next lower band takes the request, never a
    * higher one. @returns undefined when there is no lower band either
@@ -63,7 +73,8 @@ export class BandDirectory {
         this.#add(priority, nowMs).running = band?.running ?? 0;
         continue;
       }
-      band.limits = settingsFor(priority, settings).limits;
+      const { limits, ttlMs } = settingsFor(priority, settings);
+      Object.assign(band, { limits, ttlMs });
       band.configured = this.#isConfigured(priority);
       this.#insert(band);
     }
@@ -119,7 +130,12 @@ export class BandDirectory {
 }
 
 /** Settings of a priority: its own, those of the template, or those of the configured band next below. */
-function settingsFor(priority: number, settings: FlowControlSettings): BandSettings {
+function settingsFor(priority: number, settings: FlowControlSettings): BandSettings & { readonly ttlMs: number } {
+  const given = givenFor(priority, settings);
+  return { ...given, ttlMs: given.ttlMs ?? settings.ttlMs };
+}
+
+function givenFor(priority: number, settings: FlowControlSettings): BandSettings {
   const own = settings.bands.find((band) => band.priority === priority);
   if (own !== undefined) return own;
   const template = priority < 0 ? settings.negativeTemplate : settings.template;
@@ -135,5 +151,5 @@ function goesOn(band: Band, before: FlowControlSettings, next: FlowControlSettin
   const { fairness, ordering } = band.settings;
   const other = settingsFor(band.priority, next);
   if (JSON.stringify([fairness, ordering]) !== JSON.stringify([other.fairness, other.ordering])) return false;
-  return ordering.kind !== 'deadline' || before.ttlMs === next.ttlMs;
+  return ordering.kind !== 'deadline' || settingsFor(band.priority, before).ttlMs === other.ttlMs;
 }

@@ -29,8 +29,10 @@ export class Band {
   readonly priority: number;
   /** A configured band also exists without a request. */
   configured: boolean;
-  readonly settings: Omit<BandSettings, 'limits'>;
+  readonly settings: Omit<BandSettings, 'limits' | 'ttlMs'>;
   limits: QueueLimits;
+  /** Longest wait of a request in milliseconds while the pool has endpoints. */
+  ttlMs: number;
   readonly fairness: Fairness;
   readonly drain = new DrainRate();
   waiting = 0;
@@ -49,11 +51,18 @@ export class Band {
   readonly #filled = new Uint32Array(2);
   readonly #closed = new Uint32Array(2);
 
-  constructor(priority: number, configured: boolean, settings: BandSettings, tables: QueueTables, nowMs: number) {
+  constructor(
+    priority: number,
+    configured: boolean,
+    settings: BandSettings & { readonly ttlMs: number },
+    tables: QueueTables,
+    nowMs: number,
+  ) {
     this.priority = priority;
     this.configured = configured;
     this.settings = settings;
     this.limits = settings.limits;
+    this.ttlMs = settings.ttlMs;
     this.idleSinceMs = nowMs;
     this.#tables = tables;
     const { requests, lanes } = tables;

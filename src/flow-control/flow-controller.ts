@@ -378,8 +378,9 @@ export class FlowController {
     if (outcome === 'EvictedNoEndpoints') return plainBound('no-endpoints');
     if (outcome !== 'EvictedTTL') return plainBound('shutting-down');
     const { gate, queues, nowMs } = this.#options;
-    const { sinceMs, ttlMs } = gate.read(thread, slot);
-    const limit = Number.isNaN(ttlMs) ? queues.ttlMs : Math.min(ttlMs, queues.ttlMs);
+    const { priority, sinceMs, ttlMs } = gate.read(thread, slot);
+    const longestMs = queues.ttlMs(priority);
+    const limit = Number.isNaN(ttlMs) ? longestMs : Math.min(ttlMs, longestMs);
     return { by: 'queue-deadline', used: nowMs() - sinceMs, limit };
   }
 

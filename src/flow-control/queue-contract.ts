@@ -167,9 +167,8 @@ export interface Queues {
   /** Reason why the last `enqueue` returned NO_HANDLE. */
   readonly refusal: Readonly<Refusal>;
   readonly totals: QueueTotals;
-  /** Configured bound on a wait in milliseconds while the pool has endpoints. */
-  readonly ttlMs: number;
-
+  /** Configured bound on a wait in a band, in milliseconds, while the pool has endpoints. */
+  ttlMs(priority: number): number;
   /** Whether a tenant has a token bucket, so that all of its requests must go through `enqueue`. */
   limitsTenant(flow: string): boolean;
   /** @returns the handle of the request, or NO_HANDLE with the reason in `refusal` */

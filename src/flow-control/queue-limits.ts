@@ -54,11 +54,10 @@ function broken(cause: RefusalCause, used: number, limit: number): BrokenBound |
   return used > limit ? { cause, used, limit } : undefined;
 }
 
-/** Bound of a band without one on tokens: the `ahead` tokens before a request must drain within `ttlMs`. */
+/** Bound of a band without one on tokens: the `ahead` tokens before a request must drain within its longest wait. */
 export function brokenRate(
   room: WaitingRoom,
-  ttlMs: number,
-  { limits, drain }: Band,
+  { limits, ttlMs, drain }: Band,
   ahead: number,
   nowMs: number,
 ): BrokenBound | undefined {

@@ -78,9 +78,7 @@ export class QueueMachine implements Queues {
     this.#tables = { requests, lanes: new Lanes(bounds.requests), flows: new FlowTable(bounds.flows) };
     this.#settings = settings;
     this.#bands = new BandDirectory(settings, this.#tables, nowMs);
-    this.#room = new WaitingRoom(this.#tables, settings, (id) => {
-      for (const band of this.#bands.sorted) band.fairness.newSet(id);
-    });
+    this.#room = new WaitingRoom(this.#tables, this.#bands, settings.noEndpointTtlMs);
     this.#running = new RunningRequests(this.#tables, (priority) => this.#bands.get(priority));
     this.#buckets = new TokenBuckets(settings.tenantLimits);
     this.#outlook = new QueueOutlook(this.#tables, this.#bands, seed);
@@ -110,8 +108,8 @@ export class QueueMachine implements Queues {
     return this.#buckets;
   }
 
-  get ttlMs(): number {
-    return this.#settings.ttlMs;
+  ttlMs(priority: number): number {
+    return this.#bands.ttlMs(priority);
   }
 
   limitsTenant(flow: string): boolean {
@@ -130,7 +128,7 @@ export class QueueMachine implements Queues {
     const bound = late ?? brokenBound(this.#room, this.#settings, band, request.bytes, tokens, waitMs);
     if (bound !== undefined) return this.#refuse(bound, waitMs);
     const ahead = tokensAhead(band, flows, flow, request.flow);
-    const rate = brokenRate(this.#room, this.#settings.ttlMs, band, ahead, nowMs);
+    const rate = brokenRate(this.#room, band, ahead, nowMs);
     if (rate !== undefined) return this.#refuse(rate, waitMs);
     const bucketMs = this.#buckets.waitFor(request.flow, tokens, nowMs);
     if (bucketMs > 0) return this.#refuse({ cause: 'tenant-limit', used: bucketMs, limit: 0 }, bucketMs);
@@ -372,7 +370,7 @@ export class QueueMachine implements Queues {
       requests.order[index] = this.#orderOf(index, band);
       this.#room.enter(index, band, requests.ownSet[index]!, nowMs);
     }
-    this.#room.setBudgets(settings);
+    this.#room.setLongestWaits(settings.noEndpointTtlMs);
     this.#buckets = new TokenBuckets(settings.tenantLimits);
     this.openedAll();
     return true;
@@ -460,7 +458,7 @@ export class QueueMachine implements Queues {
     const enqueuedMs = requests.enqueuedMs[index]!;
     return band.orderOf({
       enqueuedMs,
-      dueMs: Math.min(requests.ownDeadlineMs[index]!, enqueuedMs + this.#settings.ttlMs),
+      dueMs: Math.min(requests.ownDeadlineMs[index]!, enqueuedMs + band.ttlMs),
       firstTokenDueMs: requests.firstTokenDueMs[index]!,
       uncachedTokens: requests.uncachedTokens[index]!,
       sequence: requests.sequence[index]!,

@@ -1,5 +1,6 @@
 import { CORE } from '../core/core-names.js';
 import type { Band, QueueTables } from './band.js';
+import type { BandDirectory } from './band-directory.js';
 import { CandidateSets, HELD } from './candidate-sets.js';
 import { NONE, WAITING } from './request-slab.js';
 import { TimeHeap } from './time-heap.js';
@@ -9,12 +10,6 @@ import { TimeHeap } from './time-heap.js';
  * there).
  */
 const STICKY_WAIT_MS = 500;
-
-/** Bounds on a wait with and without endpoints in the pool. Milliseconds; Infinity = no end. */
-export interface WaitBudgets {
-  readonly ttlMs: number;
-  readonly noEndpointTtlMs: number;
-}
 
 /** All waiting requests: place in a band, candidate set, deadline, and the sums over them. */
 export class WaitingRoom {
@@ -28,16 +23,18 @@ export class WaitingRoom {
   readonly #deadlines: TimeHeap;
   readonly #stickyEnds: TimeHeap;
   readonly #onlySlot = new Uint32Array(CORE.ENDPOINTS_MAX / 32);
-  #budgets: WaitBudgets;
+  readonly #bands: BandDirectory;
+  #noEndpointTtlMs: number;
   #poolEmpty = false;
   /** Time of the last change between a pool with and without endpoints. */
   #poolSinceMs = Number.NEGATIVE_INFINITY;
 
-  /** @param renamedSet called when a number of a candidate set means other candidates */
-  constructor(tables: QueueTables, budgets: WaitBudgets, renamedSet: (id: number) => void) {
+  /** @param noEndpointTtlMs longest wait in milliseconds while the pool has no endpoints; Infinity = no end */
+  constructor(tables: QueueTables, bands: BandDirectory, noEndpointTtlMs: number) {
     this.#tables = tables;
-    this.sets = new CandidateSets(renamedSet);
-    this.#budgets = budgets;
+    this.#bands = bands;
+    this.sets = new CandidateSets((id) => bands.renamedSet(id));
+    this.#noEndpointTtlMs = noEndpointTtlMs;
     this.#deadlines = new TimeHeap(tables.requests.capacity);
     this.#stickyEnds = new TimeHeap(tables.requests.capacity);
   }
@@ -169,8 +166,9 @@ export class WaitingRoom {
     return found.sort((a, b) => sequence[a]! - sequence[b]!);
   }
 
-  setBudgets(budgets: WaitBudgets): void {
-    this.#budgets = budgets;
+  /** Applies other longest waits, that of a pool without endpoints and those of the bands. */
+  setLongestWaits(noEndpointTtlMs: number): void {
+    this.#noEndpointTtlMs = noEndpointTtlMs;
     this.#renewDeadlines();
   }
 
@@ -202,8 +200,9 @@ export class WaitingRoom {
   }
 
   #deadlineOf(index: number): number {
-    const { requests } = this.#tables;
-    const budget = this.#poolEmpty ? this.#budgets.noEndpointTtlMs : this.#budgets.ttlMs;
+    const { requests, flows } = this.#tables;
+    const priority = flows.priority[requests.flow[index]!]!;
+    const budget = this.#poolEmpty ? this.#noEndpointTtlMs : this.#bands.ttlMs(priority);
     const since = Math.max(requests.enqueuedMs[index]!, this.#poolSinceMs);
     return Math.min(requests.ownDeadlineMs[index]!, since + budget);
   }

@@ -1,3 +1,4 @@
+import { parseDuration } from '../scheduling/duration.js';
 import type { RequestHeaders } from '../scheduling/request-headers.js';
 
 /** Flow of requests without a fairness id. */
@@ -27,6 +28,7 @@ export const CONTROL_HEADERS: ReadonlySet<string> = new Set([
   'x-pointsman-pool',
   'x-pointsman-profile',
   'x-pointsman-deadline-ms',
+  'x-llm-d-inference-ttl',
   'x-pointsman-queue-info',
   'x-pointsman-session-end',
 ]);
@@ -47,10 +49,14 @@ export function firstTokenObjectiveMs(headers: RequestHeaders): number | undefin
 }
 
 /**
- * Time in milliseconds after the arrival from which an answer is useless; undefined = absent, negative or no number.
+ * Time in milliseconds after the arrival at which the wait of a request ends by the client's own wish, the earlier one
+ * of both headers; undefined = none is given, or not as a time.
  */
 export function queueDeadlineMs(headers: RequestHeaders): number | undefined {
-  return milliseconds(headers.get('x-pointsman-deadline-ms'));
+  const deadline = milliseconds(headers.get('x-pointsman-deadline-ms'));
+  const longest = parseDuration(headers.get('x-llm-d-inference-ttl') ?? '') ?? 0;
+  if (longest <= 0) return deadline;
+  return Math.min(deadline ?? longest, longest);
 }
 
 function milliseconds(text: string | undefined): number | undefined {

@@ -154,6 +154,29 @@ describe('flow control that is on', () => {
     });
   });
 
+  it('flow control that is on takes a longest wait for each band, where 0 means no end', () => {
+    const bands = '{priority: 10, defaultRequestTTL: 5s}, {priority: -1, defaultRequestTTL: 0s}, {priority: 1}';
+    const { flowControl } = load(
+      on(`{defaultRequestTTL: 30s, defaultPriorityBand: {defaultRequestTTL: 9s}, priorityBands: [${bands}]}`),
+    );
+    expect(flowControl?.bands.map(({ priority, ttlMs }) => [priority, ttlMs])).toEqual([
+      [10, 5_000],
+      [-1, Infinity],
+      [1, undefined],
+    ]);
+    expect([flowControl?.ttlMs, flowControl?.template?.ttlMs]).toEqual([30_000, 9_000]);
+  });
+
+  it('flow control that is on warns of a maxExpectedWait beyond the longest wait of every band only', () => {
+    const warned = (bands: string) =>
+      load(on(`{maxExpectedWait: 90s, priorityBands: [${bands}]}`)).warnings.filter((text) =>
+        text.includes('maxExpected'),
+      );
+    expect(warned('{priority: 1, defaultRequestTTL: 5s}')).toHaveLength(1);
+    expect(warned('{priority: 1, defaultRequestTTL: 2m}')).toEqual([]);
+    expect(warned('{priority: 1, defaultRequestTTL: 0s}')).toEqual([]);
+  });
+
   it.each([
     '{maxBytes: 1Gi, maxRequests: 1k, defaultRequestTTL: 1m, noEndpointRequestTTL: 5m}',
     '{defaultRequestTTL: 0s}',
@@ -179,6 +202,11 @@ describe('flow control that is on', () => {
     ['{defaultPriorityBand: {maxBytes: "-1"}}', 'default priority band MaxBytes must be non-negative'],
     ['{defaultNegativePriorityBand: {maxBytes: "-1"}}', 'default negative priority band MaxBytes must be non-negative'],
     ['{defaultRequestTTL: -1s}', 'DefaultRequestTTL cannot be negative'],
+    [
+      '{priorityBands: [{priority: 1, defaultRequestTTL: -1s}]}',
+      'priority band 1 DefaultRequestTTL cannot be negative',
+    ],
+    ['{defaultPriorityBand: {defaultRequestTTL: -1s}}', 'default priority band DefaultRequestTTL cannot be negative'],
     ['{noEndpointRequestTTL: -1s}', 'NoEndpointRequestTTL cannot be negative'],
     ['{priorityBands: [{priority: 1}, {priority: 1}]}', 'flowControl.priorityBands[1].priority: duplicate priority 1'],
     [

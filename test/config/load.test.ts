@@ -807,7 +807,8 @@ describe('the effective configuration', () => {
   it.each([
     ['', 'no plugins'],
     [
-      'featureGates: [flowControl]\nflowControl: {maxBytes: 1Gi, priorityBands: [{priority: 1, maxRequests: 10}]}',
+      'featureGates: [flowControl]\nflowControl: {maxBytes: 1Gi, ' +
+        'priorityBands: [{priority: 1, maxRequests: 10, defaultRequestTTL: 5s}]}',
       'flow control',
     ],
     ['plugins: [{type: prefix-cache-scorer}, {type: decode-filter}, {type: random-picker}]', 'a default profile'],
@@ -816,6 +817,7 @@ describe('the effective configuration', () => {
     const first = load(body);
     const second = loadConfiguration({ text: stringify(first.effective) }, options);
     expect(second.effective).toEqual(first.effective);
+    expect(second.flowControl).toEqual(first.flowControl);
     expect(second.scheduling.profiles).toEqual(first.scheduling.profiles);
   });
 });

@@ -207,9 +207,9 @@ export class PlainQueues {
     if (this.#waitingIn(band.priority).length === 0) band.idleSinceMs = nowMs;
   }
 
-  #orderOf({ settings }: PlainBand, request: QueuedRequest, enqueuedMs: number, sequence: number): number {
+  #orderOf({ priority, settings }: PlainBand, request: QueuedRequest, enqueuedMs: number, sequence: number): number {
     const { ordering } = settings;
-    if (ordering.kind === 'deadline') return Math.min(request.deadlineMs, enqueuedMs + this.settings.ttlMs);
+    if (ordering.kind === 'deadline') return Math.min(request.deadlineMs, enqueuedMs + ttlOf(priority, this.settings));
     if (ordering.kind === 'first-token-objective') return request.firstTokenDueMs;
     if (ordering.kind === 'arrival') return sequence;
     return enqueuedMs + Math.min(ordering.ageBoundMs, ordering.msPerToken * request.uncachedTokens);
@@ -228,7 +228,7 @@ export class PlainQueues {
   }
 
   deadlineOf(item: PlainItem): number {
-    const budget = this.empty ? this.settings.noEndpointTtlMs : this.settings.ttlMs;
+    const budget = this.empty ? this.settings.noEndpointTtlMs : ttlOf(item.flow.priority, this.settings);
     return Math.min(item.request.deadlineMs, Math.max(item.enqueuedMs, this.#emptySinceMs) + budget);
   }
 
@@ -269,7 +269,8 @@ export class PlainQueues {
   configure(settings: FlowControlSettings, nowMs: number): void {
     const renewed = (band: PlainBand) =>
       !samePolicies(band.settings, settingsOf(band.priority, settings)) ||
-      (band.settings.ordering.kind === 'deadline' && settings.ttlMs !== this.settings.ttlMs);
+      (band.settings.ordering.kind === 'deadline' &&
+        ttlOf(band.priority, settings) !== ttlOf(band.priority, this.settings));
     const replaced = this.#bands.filter(renewed);
     const moved = this.waiting.filter((item) => replaced.includes(this.#bandOf(item)));
     moved.sort((a, b) => a.sequence - b.sequence);
@@ -420,6 +421,11 @@ function settingsOf(priority: number, settings: FlowControlSettings): BandSettin
   const below = settings.bands.filter((band) => band.priority < priority);
   const nearest = below.find((band) => below.every((other) => other.priority <= band.priority));
   return own ?? template ?? nearest ?? settings.fallback;
+}
+
+/** Longest wait in the band of a priority. */
+function ttlOf(priority: number, settings: FlowControlSettings): number {
+  return settingsOf(priority, settings).ttlMs ?? settings.ttlMs;
 }
 
 function samePolicies(a: BandSettings, b: BandSettings): boolean {

@@ -211,6 +211,44 @@ describe('waits', () => {
     expect(queue.machine.nextDeadline()).toBe(Infinity);
   });
 
+  it.each([
+    ['shorter', 300, 300],
+    ['longer', 5_000, 5_000],
+    ['without an end', Infinity, Infinity],
+  ])('waits of a band end at the time to live of the band: %s', (_what, ttlMs, end) => {
+    const queue = new Queue({ ttlMs: 1_000, bands: [{ priority: 7, ...PLAIN_BAND, ttlMs }] });
+    queue.add({ priority: 7 });
+    expect(queue.machine.nextDeadline()).toBe(end);
+    expect(queue.machine.ttlMs(7)).toBe(end);
+    queue.add({ priority: 0 });
+    expect(queue.machine.nextDeadline()).toBe(Math.min(end, 1_000));
+  });
+
+  it('waits of bands that come into being end as the template says', () => {
+    const template = { ...PLAIN_BAND, ttlMs: 300 };
+    const queue = new Queue({ ttlMs: 1_000, template, negativeTemplate: { ...PLAIN_BAND, ttlMs: 9_000 } });
+    queue.add({ priority: -1 });
+    expect(queue.machine.nextDeadline()).toBe(9_000);
+    queue.add({ priority: 4 });
+    expect(queue.machine.nextDeadline()).toBe(300);
+  });
+
+  it('waits while the pool is empty have one budget, whatever the band', () => {
+    const bands = [{ priority: 7, ...PLAIN_BAND, ttlMs: 300 }];
+    const queue = new Queue({ ttlMs: 1_000, noEndpointTtlMs: 60_000, bands });
+    queue.machine.poolEmpty(true, 0);
+    queue.add({ priority: 7 });
+    expect(queue.machine.nextDeadline()).toBe(60_000);
+    queue.machine.poolEmpty(false, 10_000);
+    expect(queue.machine.nextDeadline()).toBe(10_300);
+  });
+
+  it('waits end at the deadline of the request within a band without an end', () => {
+    const queue = new Queue({ ttlMs: 1_000, bands: [{ priority: 7, ...PLAIN_BAND, ttlMs: Infinity }] });
+    queue.add({ priority: 7, deadlineMs: 4_000 });
+    expect(queue.machine.nextDeadline()).toBe(4_000);
+  });
+
   it('waits begin anew when the first endpoint comes', () => {
     const queue = new Queue({ ttlMs: 1_000, noEndpointTtlMs: 60_000 });
     queue.machine.poolEmpty(true, 0);
@@ -461,6 +499,17 @@ describe('a new configuration', () => {
     queue.machine.configure(settings({ ttlMs: 10_000, fallback }), 2_000);
     queue.nowMs = 5_000;
     queue.add({ reference: 2 });
+    expect(queue.machine.nextDeadline()).toBe(10_000);
+    expect(queue.serve(9)).toEqual([1, 2]);
+  });
+
+  it('a new configuration gives the waits of a band another time to live, and their deadlines another order', () => {
+    const band = { priority: 7, ...PLAIN_BAND, ordering: { kind: 'deadline' } } as const;
+    const queue = new Queue({ ttlMs: 60_000, bands: [band] });
+    queue.add({ priority: 7, reference: 1 });
+    queue.machine.configure(settings({ ttlMs: 60_000, bands: [{ ...band, ttlMs: 10_000 }] }), 2_000);
+    queue.nowMs = 5_000;
+    queue.add({ priority: 7, reference: 2 });
     expect(queue.machine.nextDeadline()).toBe(10_000);
     expect(queue.serve(9)).toEqual([1, 2]);
   });

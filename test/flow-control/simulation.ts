@@ -107,7 +107,8 @@ class Simulation {
     const bandOf = (priority: number): BandSettings => {
       const { fairness, ordering } = policies(priority);
       const limits = { requests: 25 + Math.floor(this.random() * 20), bytes: Infinity, tokens: 4_000 };
-      return { fairness, ordering, limits };
+      const ttlMs = limits.requests % 2 === 0 ? undefined : 50 * limits.requests;
+      return { fairness, ordering, limits, ttlMs };
     };
     return settings({
       limits: { requests: 90, bytes: 20_000, tokens: Infinity },

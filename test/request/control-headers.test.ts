@@ -57,6 +57,15 @@ describe('control headers', () => {
     ]);
   });
 
+  it('control headers tell the longest wait in the notation of Go, and the earlier end of both headers counts', () => {
+    const longest = (text: string) => queueDeadlineMs(headers({ 'x-llm-d-inference-ttl': text }));
+    expect(['2s', '1500ms', '1m30s'].map(longest)).toEqual([2_000, 1_500, 90_000]);
+    expect(['', '0s', '-1s', '5', 'soon'].map(longest)).toEqual(Array.from({ length: 5 }, () => undefined));
+    const both = (ttl: string) => headers({ 'x-llm-d-inference-ttl': ttl, 'x-pointsman-deadline-ms': '1500' });
+    expect([queueDeadlineMs(both('1s')), queueDeadlineMs(both('1m'))]).toEqual([1_000, 1_500]);
+    expect(CONTROL_HEADERS.has('x-llm-d-inference-ttl')).toBe(true);
+  });
+
   it("control headers do not include the destination and the client's other headers", () => {
     expect(
       ['x-gateway-destination-endpoint', 'x-request-id', 'authorization'].map((name) => CONTROL_HEADERS.has(name)),

@@ -7,7 +7,9 @@ import { parse, stringify } from 'yaml';
 import { envoyConfiguration, readEnvoyText } from '../../dist/tools/envoy/configuration.js';
 import type { EnvoyFinding, PickerNeeds } from '../../dist/tools/envoy/finding.js';
 import { envoyFindings } from '../../dist/tools/envoy/findings.js';
+import { needsOf } from '../../dist/tools/envoy/picker-needs.js';
 import { pathText } from '../../dist/tools/envoy/setting.js';
+import { load } from '../config/configuration-text.ts';
 import { pointsman } from '../serve/program.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a configuration of Envoy is changed at any place
@@ -608,5 +610,16 @@ describe('lint --envoy', () => {
     const report = JSON.parse(stdout);
     expect(report.profiles.length).toBeGreaterThan(0);
     expect(report.envoy.filter(({ severity }: EnvoyFinding) => severity !== 'note')).toEqual([]);
+  });
+});
+
+describe('what a configuration asks of the proxy', () => {
+  it.each([
+    ['{}', 60_000],
+    ['{priorityBands: [{priority: -1, defaultRequestTTL: 30m}]}', 1_800_000],
+    ['{defaultNegativePriorityBand: {defaultRequestTTL: 0s}}', Infinity],
+  ])('the longest wait of a configuration is that of its most patient band: %s', (section, expected) => {
+    const loaded = load(`featureGates: [flowControl]\nflowControl: ${section}`);
+    expect(needsOf(loaded).queueWaitMs).toBe(expected);
   });
 });

@@ -8,11 +8,18 @@ export function needsOf(configuration: LoadedConfiguration | undefined): PickerN
   const needs = proxyNeeds(configuration);
   const { flowControl } = configuration;
   return {
-    queueWaitMs: flowControl === undefined ? 0 : Math.max(flowControl.ttlMs, flowControl.noEndpointTtlMs),
+    queueWaitMs: flowControl === undefined ? 0 : longestWaitMs(flowControl),
     requestBody: needs.prompt.length > 0,
     answerBody: readsAnswerBodies(needs),
     destinations: destinationsOf(configuration),
   };
+}
+
+/** Longest wait of any band, with and without endpoints. Milliseconds; Infinity = no end. */
+function longestWaitMs(flowControl: NonNullable<LoadedConfiguration['flowControl']>): number {
+  const { ttlMs, noEndpointTtlMs, bands, template, negativeTemplate } = flowControl;
+  const ofBands = [...bands, template, negativeTemplate].map((band) => band?.ttlMs ?? ttlMs);
+  return Math.max(ttlMs, noEndpointTtlMs, ...ofBands);
 }
 
 /** Most destinations that a profile picks. */

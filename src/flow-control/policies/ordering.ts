@@ -47,7 +47,7 @@ export const edfOrderingPolicy = definePlugin({
   doc:
     'Queues of flow control: the request whose wait must end first goes first. The end is arrival + time to live, ' +
     'or what the ' +
-    'request says in x-pointsman-deadline-ms, whichever comes first.',
+    'request says in x-pointsman-deadline-ms or x-llm-d-inference-ttl, whichever comes first.',
   ...ignoredParameters,
   orderingSettings: () => ({ kind: 'deadline' }),
 });

@@ -44,7 +44,7 @@ const TEXTS: Readonly<Record<RefusedBy, Text>> = {
   'band-tokens': inQueue('tokens', 'maxTokens'),
   'band-rate': ({ used, limit }, priority) =>
     `${count(used)} tokens wait before it; at its best rate the queue of priority ${priority} serves ${count(limit)} ` +
-    'within flowControl.defaultRequestTTL',
+    'within its defaultRequestTTL',
   'expected-wait': ({ used, limit }) =>
     `it would wait ${seconds(used)}, and flowControl.maxExpectedWait is ${seconds(limit)}`,
   'tenant-limit': ({ used }) =>
@@ -54,7 +54,7 @@ const TEXTS: Readonly<Record<RefusedBy, Text>> = {
   'too-many-waiting': ({ limit }) => `the queues hold ${count(limit)} requests, as many as they can`,
   'queue-deadline': ({ used, limit }) =>
     `no endpoint had room for it in ${seconds(used)}, and it may wait ${seconds(limit)} ` +
-    '(flowControl.defaultRequestTTL, or its own x-pointsman-deadline-ms)',
+    '(defaultRequestTTL of flowControl or of its band, or its own x-pointsman-deadline-ms or x-llm-d-inference-ttl)',
   'no-endpoints': () => 'there was no endpoint that may serve it',
   'shutting-down': () => 'the picker was about to end',
   'pool-saturation': ({ used }, priority, detector) =>
