@@ -44,6 +44,13 @@ describe('documents', () => {
     expect(links.filter((link) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
   });
 
+  test.each(pages)('every table of %s begins with a row of titles', (page) => {
+    const lines = text(page).split('\n');
+    const begins = (line: string, i: number) => line.startsWith('|') && !(lines[i - 1] ?? '').startsWith('|');
+    const untitled = lines.filter((line, i) => begins(line, i) && !/^\|[ :|-]+\|$/.test(lines[i + 1] ?? ''));
+    expect(untitled).toEqual([]);
+  });
+
   test.each(['kubernetes', 'soundness'])('docs/internals/%s.md names tests that exist', (page) => {
     const named = [...text(`docs/internals/${page}.md`).matchAll(/\]\(\.\.\/\.\.\/(test\/[^)]+)\) `([^`]+)`/g)];
     const missing = named.filter(([, file, title]) => !text(file!).includes(title!)).map(([, ...names]) => names);
