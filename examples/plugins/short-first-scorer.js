@@ -1,4 +1,4 @@
-// A host scorer: long prompts avoid endpoints that still have much to read, short ones do not care.
+// A hook scorer: long prompts avoid endpoints that still have much to read, short ones do not care.
 import { definePlugin, z } from 'pointsman/plugin';
 
 const shortFirstScorer = definePlugin({

@@ -1,4 +1,4 @@
-// A host filter: a request with the header x-tenant goes only to endpoints with that value of the label `tenant`.
+// A hook filter: a request with the header x-tenant goes only to endpoints with that value of the label `tenant`.
 import { definePlugin, z } from 'pointsman/plugin';
 
 const tenantFilter = definePlugin({

@@ -302,7 +302,7 @@ class HookColumnTable {
     if (known !== undefined) return known;
     const next = this.#indexes.size;
     if (next === CORE.HOST_COLUMNS) {
-      throw new ProgramTooLarge(`more than ${CORE.HOST_COLUMNS} host filters and scorers: remove some`);
+      throw new ProgramTooLarge(`more than ${CORE.HOST_COLUMNS} hook filters and scorers: remove some`);
     }
     this.#indexes.set(key, next);
     return next;

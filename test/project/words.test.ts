@@ -29,7 +29,7 @@ const REFUSED: readonly RefusedWord[] = [
   { found: /\b(let|const) spans?\b/, word: 'range, extent', within: ['assembly/', 'src/core/', 'src/request/'] },
   { found: /\bsister\b/i, word: 'peer' },
   { found: /\bdecision ring\b/i, word: 'decision log' },
-  { found: /\bhost plugins?\b|\bhost-run\b/i, word: 'hook plugin' },
+  { found: /\bhost (plugin|filter|scorer)s?\b|\bhost-run\b/i, word: 'hook plugin' },
   { found: /\bwedged\b/i, word: 'silent' },
   { found: /\brevo(ke|ked|cation|cable)\b/i, word: 'evict, evictable' },
   { found: /\bincumbent\b/i, word: 'llm-d-router' },

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { assignBurst, type BurstRequest } from '../../dist/src/scheduling/producers/burst/assignment.js';
 import { burstPrefixCacheProducer } from '../../dist/src/scheduling/producers/burst-prefix-cache-producer.js';
 import { prefixCacheScorer } from '../../dist/src/scheduling/scorers/prefix-cache-scorer.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 /** A chain whose n-th hash stands for its first n letters. */
 function chainOf(prompt: string): BigUint64Array {

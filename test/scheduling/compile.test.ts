@@ -137,6 +137,19 @@ describe('the tables of a program', () => {
     const plugins = Array.from({ length: 17 }, (_, i) => plugin('context-length-aware', { label: `l${i}` }));
     expect(() => compileScheduling([{ name: 'p', plugins }], [])).toThrow('more than 16 different labels');
   });
+
+  it('the columns of hook filters and scorers of all profiles are bounded together', () => {
+    const profile = (name: string, from: number, count: number) => ({
+      name,
+      plugins: Array.from({ length: count }, (_, i) => ({
+        ...plugin('session-affinity-scorer'),
+        name: `affinity-${from + i}`,
+      })),
+    });
+    const columns = (profiles: readonly ReturnType<typeof profile>[]) => () => compileScheduling(profiles, []);
+    expect(columns([profile('p', 0, 8), profile('q', 8, 8)])).not.toThrow();
+    expect(columns([profile('p', 0, 8), profile('q', 8, 9)])).toThrow('more than 16 hook filters and scorers');
+  });
 });
 
 describe('the prefix index', () => {

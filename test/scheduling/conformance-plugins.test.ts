@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { headerBasedTestingFilter } from '../../dist/src/scheduling/filters/header-based-testing-filter.js';
 import { destinationEndpointServedVerifier } from '../../dist/src/scheduling/reporters/destination-endpoint-served-verifier.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 describe('header-based-testing-filter', () => {
   const pool = new HookPool([{ definition: headerBasedTestingFilter }], idle(4));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EndpointDirectory } from '../../dist/src/scheduling/endpoint-directory.js';
-import { endpointOf } from './hosted-pool.ts';
+import { endpointOf } from './hook-pool.ts';
 
 /** Names of the endpoints of one pick by its profile, as a request that picks the slot alone has them. */
 function namesOf(directory: EndpointDirectory, slot: number, profile: string): string[] | undefined {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { CONTROL_HEADERS } from '../../dist/src/request/control-headers.js';
 import { endpointPinScreener, PIN_HEADER } from '../../dist/src/scheduling/screeners/endpoint-pin-screener.js';
-import { HookPool } from './hosted-pool.ts';
+import { HookPool } from './hook-pool.ts';
 
 const pool = () => new HookPool([{ definition: endpointPinScreener, parameters: {} }], [{}, {}, {}]);
 const pinned = (value: string, more: object = {}) => pool().pick({ headers: { [PIN_HEADER]: value }, ...more });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { LoadedAdapters } from '../../dist/src/contract/endpoint-facts.js';
 import { loadedAdapters } from '../../dist/src/picker/control/endpoint-facts.js';
 import { loraLoadStateScorer } from '../../dist/src/scheduling/scorers/lora-load-state-scorer.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 const EMPTY: LoadedAdapters = {
   levels: new Map(),

@@ -4,7 +4,7 @@ import type { Medium } from '../../dist/src/core/types.js';
 import { MediaCache } from '../../dist/src/scheduling/producers/media/media-cache.js';
 import { mmEmbeddingsCacheProducer } from '../../dist/src/scheduling/producers/mm-embeddings-cache-producer.js';
 import { mmEmbeddingsCacheScorer } from '../../dist/src/scheduling/scorers/mm-embeddings-cache-scorer.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 describe('the encoded media of an endpoint', () => {
   it('the encoded media of an endpoint is the last media that each was sent, least recently sent first out', () => {

@@ -4,7 +4,7 @@ import type { EndpointViews } from '../../dist/src/scheduling/plugin.js';
 import { chooseSource, shareOf } from '../../dist/src/scheduling/producers/p2p-source-producer.js';
 import { load } from '../config/configuration-text.ts';
 import { pickMax } from '../core/pool.ts';
-import { endpointOf } from './hosted-pool.ts';
+import { endpointOf } from './hook-pool.ts';
 import { ProfilePool, role } from './profile-pool.ts';
 
 const HEADER = 'x-kv-cache-source-host-port';

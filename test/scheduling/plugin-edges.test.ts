@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/src/core/index.js';
 import type { PluginDefinition } from '../../dist/src/scheduling/plugin.js';
 import { schedulingPlugins } from '../../dist/src/scheduling/registry.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 /** Parameters of the types that need some. */
 const PARAMETERS: Readonly<Record<string, object>> = {

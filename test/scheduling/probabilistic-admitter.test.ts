@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EndpointSignals } from '../../dist/src/core/index.js';
 import { probabilisticAdmitter } from '../../dist/src/scheduling/admitters/probabilistic-admitter.js';
-import { HookPool } from './hosted-pool.ts';
+import { HookPool } from './hook-pool.ts';
 
 function outcome(signals: readonly EndpointSignals[], priority: number, random: number, parameters = {}): string {
   const pool = new HookPool([{ definition: probabilisticAdmitter, parameters }], signals);

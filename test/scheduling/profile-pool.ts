@@ -16,7 +16,7 @@ import type { ProfileFilter } from '../../dist/src/scheduling/program.js';
 import { CoreScheduler } from '../../dist/src/scheduling/scheduler.js';
 import { smallSizes } from '../core/pool.ts';
 import { DECIDE } from '../serve/default-sections.ts';
-import { endpointOf } from './hosted-pool.ts';
+import { endpointOf } from './hook-pool.ts';
 
 /** Labels of an endpoint with a role. */
 export const role = (name: string, more: Readonly<Record<string, string>> = {}) => ({ 'llm-d.ai/role': name, ...more });

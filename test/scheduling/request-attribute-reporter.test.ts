@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { requestAttributeReporter } from '../../dist/src/scheduling/reporters/request-attribute-reporter.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 const FULL = { promptTokens: 100, completionTokens: 20, totalTokens: 120, cachedTokens: 64 };
 const UNKNOWN = { promptTokens: -1, completionTokens: -1, totalTokens: -1, cachedTokens: -1 };

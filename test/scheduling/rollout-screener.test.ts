@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { disaggregatedsetRolloutScreener } from '../../dist/src/scheduling/screeners/disaggregatedset-rollout-screener.js';
 import { drawRevision, revisionShares } from '../../dist/src/scheduling/screeners/revision-shares.js';
 import { parseSelector } from '../../dist/src/scheduling/screeners/selector-text.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 const REVISION = 'disaggregatedset.x-k8s.io/revision';
 const ROLE = 'disaggregatedset.x-k8s.io/role';

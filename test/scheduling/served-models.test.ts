@@ -3,7 +3,7 @@ import type { ServedModel } from '../../dist/src/contract/endpoint-facts.js';
 import { EndpointFactsTable } from '../../dist/src/scheduling/endpoint-facts.js';
 import { servedModelFilter } from '../../dist/src/scheduling/filters/served-model-filter.js';
 import { modelsResponder } from '../../dist/src/scheduling/responders/models-responder.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 const base = (id: string, more: Partial<ServedModel> = {}): ServedModel => ({ id, parent: '', ...more });
 const adapter = (id: string, of: string): ServedModel => ({ id, parent: of });

@@ -8,7 +8,7 @@ import { sessionIdProducer } from '../../dist/src/scheduling/producers/session-i
 import { sessionAffinityScorer } from '../../dist/src/scheduling/scorers/session-affinity-scorer.js';
 import { softSessionAffinityScorer } from '../../dist/src/scheduling/scorers/soft-session-affinity-scorer.js';
 import { plainRequest } from '../core/pool.ts';
-import { HookPool, idle, type Use } from './hosted-pool.ts';
+import { HookPool, idle, type Use } from './hook-pool.ts';
 
 const token = (name: string) => Buffer.from(`default/${name}`).toString('base64');
 const everyPod = ['pod-0', 'pod-1', 'pod-2'];

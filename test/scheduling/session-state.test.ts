@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { agentIdentity } from '../../dist/src/scheduling/header-processors/agent-identity.js';
 import { SESSION_STATE, sessionStateProducer } from '../../dist/src/scheduling/producers/session-state-producer.js';
 import { SessionStates } from '../../dist/src/scheduling/session/session-states.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 const headers = { 'session-id': 'agent-1' };
 const USAGE = { promptTokens: 100, completionTokens: 20, totalTokens: 120, cachedTokens: -1 };

@@ -209,7 +209,7 @@ describe('an explanation of hook plugins, labels and attributes', () => {
     ]);
   });
 
-  it('an explanation names host filters and screeners that took an endpoint out', () => {
+  it('an explanation names hook filters and screeners that took an endpoint out', () => {
     const roles = (role: string) => ({
       'disaggregatedset.x-k8s.io/revision': role === 'x' ? 'b' : 'a',
       'disaggregatedset.x-k8s.io/role': role,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { SchedulerContext } from '../../dist/src/scheduling/plugin.js';
 import { definePlugin, type HookPlugin, type PluginKind, type Scheduler, z } from '../../dist/src/scheduling/plugin.js';
-import { HookPool, idle } from './hosted-pool.ts';
+import { HookPool, idle } from './hook-pool.ts';
 
 function hosted(kind: PluginKind, plugin: HookPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {
   return definePlugin({
@@ -28,18 +28,18 @@ function scheduling(scheduler: (context: SchedulerContext) => Scheduler) {
 
 const everyPod = ['pod-0', 'pod-1', 'pod-2', 'pod-3', 'pod-4'];
 
-describe('a host filter', () => {
-  it('a host filter keeps the endpoints whose cell is above 0', () => {
+describe('a hook filter', () => {
+  it('a hook filter keeps the endpoints whose cell is above 0', () => {
     const filter = hosted('filter', { filter: (_request, _endpoints, column) => column.fill(0).set([1, 0.5], 2) });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(['pod-2', 'pod-3']);
   });
 
-  it('a host filter keeps all when it says nothing', () => {
+  it('a hook filter keeps all when it says nothing', () => {
     const filter = hosted('filter', { filter: () => {} });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(everyPod);
   });
 
-  it('a host filter rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
+  it('a hook filter rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
     const none: HookPlugin = { filter: (_request, _endpoints, column) => column.fill(0) };
     const strict = new HookPool([{ definition: hosted('filter', none) }], idle(5));
     expect(strict.pick()).toBe('ResourceExhausted');
@@ -47,7 +47,7 @@ describe('a host filter', () => {
     expect(lenient.picks()).toEqual(everyPod);
   });
 
-  it('a host filter is skipped for a request at which it fails, whatever it had written', () => {
+  it('a hook filter is skipped for a request at which it fails, whatever it had written', () => {
     const filter = hosted('filter', {
       filter: (_request, _endpoints, column) => {
         column.fill(0);
@@ -59,7 +59,7 @@ describe('a host filter', () => {
     expect(pool.failures).toEqual(['test-filter']);
   });
 
-  it('a host filter takes the column of the last request away from the next one', () => {
+  it('a hook filter takes the column of the last request away from the next one', () => {
     let calls = 0;
     const filter = hosted('filter', {
       filter: (_request, _endpoints, column) => {
@@ -72,14 +72,14 @@ describe('a host filter', () => {
   });
 });
 
-describe('a host scorer', () => {
-  it('a host scorer scores with its weight, clamped to 0 … 1', () => {
+describe('a hook scorer', () => {
+  it('a hook scorer scores with its weight, clamped to 0 … 1', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([0.25, 7, -3, 0.5]) });
     const outcome = new HookPool([{ definition: scorer, weight: 2 }], idle(4)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0.5, 2, 0, 1]);
   });
 
-  it('a host scorer counts NaN as a failure and adds nothing then', () => {
+  it('a hook scorer counts NaN as a failure and adds nothing then', () => {
     const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([1, Number.NaN]) });
     const pool = new HookPool([{ definition: scorer }], idle(3));
     const outcome = pool.schedule();
@@ -87,7 +87,7 @@ describe('a host scorer', () => {
     expect(pool.failures).toEqual(['test-scorer']);
   });
 
-  it('a host scorer is not called any more after failing again and again, and requests go on', () => {
+  it('a hook scorer is not called any more after failing again and again, and requests go on', () => {
     let calls = 0;
     const scorer = hosted('scorer', {
       score: () => {
@@ -101,7 +101,7 @@ describe('a host scorer', () => {
     expect(pool.logged).toHaveLength(1);
   });
 
-  it('a host scorer that takes longer than its budget adds nothing', () => {
+  it('a hook scorer that takes longer than its budget adds nothing', () => {
     const scorer = hosted('scorer', {
       score: (_request, _endpoints, column) => {
         pool.clock += 21;
@@ -113,7 +113,7 @@ describe('a host scorer', () => {
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0]);
   });
 
-  it('a host scorer sees the signals and the load of the endpoints, and only those that the request may use', () => {
+  it('a hook scorer sees the signals and the load of the endpoints, and only those that the request may use', () => {
     const seen: unknown[] = [];
     const scorer = hosted('scorer', {
       score: (request, endpoints) => {
@@ -129,7 +129,7 @@ describe('a host scorer', () => {
     expect(seen).toEqual([[1], 3, 2, 0.5, 0, 99, true, false, 2, undefined, '10.0.0.2:8000']);
   });
 
-  it('a host scorer without score() is refused at the start', () => {
+  it('a hook scorer without score() is refused at the start', () => {
     const definition = hosted('scorer', {});
     expect(() => new HookPool([{ definition }], idle(1))).toThrow(
       'plugin "test-scorer" stands in a profile, but has no score()',
