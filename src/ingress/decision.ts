@@ -24,7 +24,7 @@ export interface DecisionInput {
   /** The proxy's hint, from whichever message carried it last. */
   readonly subset: readonly string[] | undefined;
   /** The request in the form for hook plugins; undefined = there are none. */
-  readonly hosted: HookRequestRecord | undefined;
+  readonly hookRequest: HookRequestRecord | undefined;
   /** Dispatch of a request that has waited: an endpoint is charged for it already. */
   readonly dispatch?: Dispatch | undefined;
 }
@@ -51,12 +51,12 @@ function gateOf(line: WaitingLine | undefined, { request, bodyBytes, dispatch }:
 }
 
 function admitAndSchedule(services: StreamServices, input: DecisionInput): Placement | Rejection | Waiting {
-  const { request, hosted } = input;
+  const { request, hookRequest } = input;
   const hint = services.decide.ignoreSubset ? undefined : input.subset;
   const { priority, fairnessId } = request;
   const admitted = services.admission.admit({ priority, fairnessId, subset: hint });
   if (admitted !== 'admitted') return admitted;
-  const subset = hosted === undefined ? hint : services.plugins?.allow(hosted, hint, request);
+  const subset = hookRequest === undefined ? hint : services.plugins?.allow(hookRequest, hint, request);
   if (subset !== undefined && 'kind' in subset) return subset;
   const startedAt = services.now();
   const outcome = services.scheduler.schedule(scheduleInput(input, subset, gateOf(services.line, input)));
@@ -79,7 +79,7 @@ export function scheduleInput(
   subset: readonly string[] | undefined,
   gate?: GateInput | undefined,
 ): ScheduleInput {
-  const { request, headers, path, scan, tokens, predictions, hosted } = input;
+  const { request, headers, path, scan, tokens, predictions, hookRequest } = input;
   return {
     scan,
     model: request.model,
@@ -98,7 +98,7 @@ export function scheduleInput(
     subset,
     headers,
     path,
-    hosted,
+    hookRequest,
     gate,
   };
 }

@@ -83,8 +83,8 @@ export class RequestPhase {
   }
 
   /** The request in the form for hook plugins; undefined = there are none, or its sender is not resolved so far. */
-  get hosted(): HookRequestRecord | undefined {
-    return this.#reader.known?.hosted;
+  get hookRequest(): HookRequestRecord | undefined {
+    return this.#reader.known?.hookRequest;
   }
 
   /** Ends a request whose answer is not wanted any more: it leaves the queue and its body is freed. Idempotent. */
@@ -108,8 +108,8 @@ export class RequestPhase {
     charge.release();
     if (this.#isEnded) return;
     this.#isEnded = true;
-    const { hosted } = this;
-    if (hosted !== undefined) this.#exchange.context.services.plugins?.ended(hosted);
+    const { hookRequest } = this;
+    if (hookRequest !== undefined) this.#exchange.context.services.plugins?.ended(hookRequest);
   }
 
   /** Ends the trace of the request. Idempotent. @param end undefined = as the request itself has ended */
@@ -205,12 +205,12 @@ export class RequestPhase {
 
   #holdBack() {
     const { plugins, decide } = this.#exchange.context.services;
-    const { hosted } = this.#reader.requester;
-    if (plugins === undefined || hosted === undefined) return this.#predict();
+    const { hookRequest } = this.#reader.requester;
+    if (plugins === undefined || hookRequest === undefined) return this.#predict();
     const { model, targetModel, promptBytes, media } = this.#understood!;
     const subset = decide.ignoreSubset ? undefined : this.#reader.subset;
     const input = { scan: this.#reader.body?.scan ?? -1, model, targetModel, promptBytes, media, subset };
-    const wait = plugins.hold(hosted, input);
+    const wait = plugins.hold(hookRequest, input);
     if (wait === undefined) return this.#predict();
     this.begin();
     this.#prepare(wait, () => this.#predict());
@@ -263,7 +263,7 @@ export class RequestPhase {
   #decisionInput(dispatch?: Dispatch): DecisionInput {
     const { headers, path, body, subset, requester } = this.#reader;
     const [tokens, predictions] = [this.#tokens, this.#predictions];
-    const { hosted } = requester;
+    const { hookRequest } = requester;
     const bodyBytes = body?.bytes ?? 0;
     const scan = body?.scan ?? -1;
     return {
@@ -275,7 +275,7 @@ export class RequestPhase {
       tokens,
       predictions,
       subset,
-      hosted,
+      hookRequest,
       dispatch,
     };
   }
@@ -416,11 +416,13 @@ export class RequestPhase {
   addedHeaders(head: AnswerHead): ReadonlyMap<string, string> | undefined {
     const { plugins, observe } = this.#exchange.context.services;
     const placement = this.#placement;
-    const { hosted } = this;
+    const { hookRequest } = this;
     const wait = this.#queued?.answerHeaders;
     if (placement === undefined) return wait;
     const added =
-      plugins === undefined || hosted === undefined ? undefined : plugins.responseHeaders(hosted, placement, head);
+      plugins === undefined || hookRequest === undefined
+        ? undefined
+        : plugins.responseHeaders(hookRequest, placement, head);
     const server = observe.servedByHeader === undefined ? undefined : serverName(placement, head);
     if (wait === undefined && server === undefined) return added;
     const named = server === undefined ? [] : ([[observe.servedByHeader!, server]] as const);

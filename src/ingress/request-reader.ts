@@ -214,13 +214,13 @@ function fault(why: string): Reading {
 /** Reads the client's identity and makes the request that hook plugins see. */
 export interface KnownRequester extends Requester {
   /** Undefined when there are no hook plugins. */
-  readonly hosted: HookRequestRecord | undefined;
+  readonly hookRequest: HookRequestRecord | undefined;
 }
 
 /** Priority and flow of a request; header processors of hook plugins run here. */
 function identify(services: StreamServices, headers: RequestHeaders): KnownRequester {
   const { priority, fairnessId } = requesterOf(headers, services.rules);
-  if (services.plugins === undefined) return { priority, fairnessId, hosted: undefined };
-  const hosted = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));
-  return { priority, fairnessId: hosted.fairnessId || DEFAULT_FAIRNESS_ID, hosted };
+  if (services.plugins === undefined) return { priority, fairnessId, hookRequest: undefined };
+  const hookRequest = services.plugins.begin(headers, requestPath(headers), priority, namedFairnessId(headers));
+  return { priority, fairnessId: hookRequest.fairnessId || DEFAULT_FAIRNESS_ID, hookRequest };
 }

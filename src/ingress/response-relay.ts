@@ -123,9 +123,9 @@ export class ResponseRelay {
   /** Metadata of reporters for the finished answer. */
   #reported({ usage }: ResponsePhase): Buffer | undefined {
     const { plugins } = this.#exchange.context.services;
-    const { hosted } = this.#request;
-    if (plugins === undefined || hosted === undefined || usage === undefined) return undefined;
-    return encodeMetadata(plugins.report(hosted, usage));
+    const { hookRequest } = this.#request;
+    if (plugins === undefined || hookRequest === undefined || usage === undefined) return undefined;
+    return encodeMetadata(plugins.report(hookRequest, usage));
   }
 }
 

@@ -178,7 +178,7 @@ function compileProfile(
       .filter((plugin) => plugin.definition.kinds.includes(kind))
       .flatMap((plugin) => {
         const weight = kind === 'scorer' ? plugin.weight : 1;
-        if (kind !== 'picker' && isHosted(plugin)) return [hookOperation(plugin, kind, weight, tables)];
+        if (kind !== 'picker' && fillsColumn(plugin)) return [hookOperation(plugin, kind, weight, tables)];
         return compileOperation(plugin, kind, weight, prefix, tables);
       }),
   );
@@ -215,7 +215,7 @@ const COUNTED: ReadonlyMap<string, NonNullable<ProfileFilter['counted']>> = new 
 ]);
 
 /** Whether the program reads a column that a hook plugin fills. */
-function isHosted({ definition }: ProfilePlugin): boolean {
+function fillsColumn({ definition }: ProfilePlugin): boolean {
   return definition.host !== undefined && definition.compile === undefined;
 }
 
@@ -249,7 +249,7 @@ function compileContext(
   name: string,
   kind: CompileContext['kind'],
   prefix: PrefixSettings | undefined,
-  { masks, labels, requestKeys, attributes, topologies, columns, hostedMatches: hosted }: CoreTables,
+  { masks, labels, requestKeys, attributes, topologies, columns, matchProducers }: CoreTables,
 ): CompileContext {
   return {
     name,
@@ -257,7 +257,7 @@ function compileContext(
     prefix,
     mask: (key, accepts) => masks.index(key, { accepts }),
     label: (key, read) => labels.index(key, { key, read }),
-    matchColumn: (producer, formula) => (hosted.has(producer) ? columns.match(producer, formula) : undefined),
+    matchColumn: (producer, formula) => (matchProducers.has(producer) ? columns.match(producer, formula) : undefined),
     requestKey: (header) => requestKeys.index(header.toLowerCase(), header.toLowerCase()),
     topology: (extractor) => topologies.get(extractor),
     attribute: (name) => attributes.index(name, name),
@@ -335,10 +335,10 @@ class CoreTables {
   /** Labels of each topology extractor, by its name. */
   readonly topologies: ReadonlyMap<string, TopologyLabels>;
   /** Names of the hook plugins that produce prefix matches. */
-  readonly hostedMatches: ReadonlySet<string>;
+  readonly matchProducers: ReadonlySet<string>;
 
   constructor(plugins: readonly ConfiguredPlugin[]) {
-    this.hostedMatches = new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
+    this.matchProducers = new Set(plugins.flatMap(({ name, definition }) => (definition.hostsMatches ? [name] : [])));
     this.topologies = new Map(
       plugins.flatMap(({ name, definition, parameters }) =>
         definition.topologyLabels === undefined ? [] : [[name, definition.topologyLabels(parameters)] as const],

@@ -38,7 +38,7 @@ export interface ScheduleInput {
   readonly headers: RequestHeaders;
   readonly path: string;
   /** The request as hook plugins see it; undefined without hook plugins. */
-  readonly hosted?: HookRequest | undefined;
+  readonly hookRequest?: HookRequest | undefined;
   /** Set when flow control is on: the request goes only to an endpoint with room, and waits otherwise. */
   readonly gate?: GateInput | undefined;
 }

@@ -162,9 +162,11 @@ export class CoreScheduler implements GatedScheduler {
   }
 
   /** Name that the headers give the request's session. */
-  #session({ hosted }: ScheduleInput): string | undefined {
+  #session({ hookRequest }: ScheduleInput): string | undefined {
     const attribute = this.#options.settings.current.sessionAttribute;
-    return hosted === undefined || attribute === undefined ? undefined : sessionNameOf(hosted.attributes, attribute);
+    return hookRequest === undefined || attribute === undefined
+      ? undefined
+      : sessionNameOf(hookRequest.attributes, attribute);
   }
 
   /** Tokens of the prompt and of each of its blocks; those of a text are estimated. */

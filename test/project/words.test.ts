@@ -30,6 +30,7 @@ const REFUSED: readonly RefusedWord[] = [
   { found: /\bsister\b/i, word: 'peer' },
   { found: /\bdecision ring\b/i, word: 'decision log' },
   { found: /\bhost (plugin|filter|scorer)s?\b|\bhost-run\b/i, word: 'hook plugin' },
+  { found: /\b[hH]osted\b/, word: 'hook request, hook plugin', within: ['src/ingress/', 'src/scheduling/'] },
   { found: /\bwedged\b/i, word: 'silent' },
   { found: /\brevo(ke|ked|cation|cable)\b/i, word: 'evict, evictable' },
   { found: /\bincumbent\b/i, word: 'llm-d-router' },

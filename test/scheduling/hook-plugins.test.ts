@@ -3,7 +3,7 @@ import type { SchedulerContext } from '../../dist/src/scheduling/plugin.js';
 import { definePlugin, type HookPlugin, type PluginKind, type Scheduler, z } from '../../dist/src/scheduling/plugin.js';
 import { HookPool, idle } from './hook-pool.ts';
 
-function hosted(kind: PluginKind, plugin: HookPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {
+function hookRequest(kind: PluginKind, plugin: HookPlugin, more: { whenNoneLeft?: 'reject' | 'keep-all' } = {}) {
   return definePlugin({
     type: `test-${kind}`,
     kinds: [kind],
@@ -30,25 +30,25 @@ const everyPod = ['pod-0', 'pod-1', 'pod-2', 'pod-3', 'pod-4'];
 
 describe('a hook filter', () => {
   it('a hook filter keeps the endpoints whose cell is above 0', () => {
-    const filter = hosted('filter', { filter: (_request, _endpoints, column) => column.fill(0).set([1, 0.5], 2) });
+    const filter = hookRequest('filter', { filter: (_request, _endpoints, column) => column.fill(0).set([1, 0.5], 2) });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(['pod-2', 'pod-3']);
   });
 
   it('a hook filter keeps all when it says nothing', () => {
-    const filter = hosted('filter', { filter: () => {} });
+    const filter = hookRequest('filter', { filter: () => {} });
     expect(new HookPool([{ definition: filter }], idle(5)).picks()).toEqual(everyPod);
   });
 
   it('a hook filter rejects the request when it leaves none, or keeps what was there, as its definition says', () => {
     const none: HookPlugin = { filter: (_request, _endpoints, column) => column.fill(0) };
-    const strict = new HookPool([{ definition: hosted('filter', none) }], idle(5));
+    const strict = new HookPool([{ definition: hookRequest('filter', none) }], idle(5));
     expect(strict.pick()).toBe('ResourceExhausted');
-    const lenient = new HookPool([{ definition: hosted('filter', none, { whenNoneLeft: 'keep-all' }) }], idle(5));
+    const lenient = new HookPool([{ definition: hookRequest('filter', none, { whenNoneLeft: 'keep-all' }) }], idle(5));
     expect(lenient.picks()).toEqual(everyPod);
   });
 
   it('a hook filter is skipped for a request at which it fails, whatever it had written', () => {
-    const filter = hosted('filter', {
+    const filter = hookRequest('filter', {
       filter: (_request, _endpoints, column) => {
         column.fill(0);
         throw new Error('boom');
@@ -61,7 +61,7 @@ describe('a hook filter', () => {
 
   it('a hook filter takes the column of the last request away from the next one', () => {
     let calls = 0;
-    const filter = hosted('filter', {
+    const filter = hookRequest('filter', {
       filter: (_request, _endpoints, column) => {
         if (calls++ === 0) column.fill(0).set([1], 3);
       },
@@ -74,13 +74,13 @@ describe('a hook filter', () => {
 
 describe('a hook scorer', () => {
   it('a hook scorer scores with its weight, clamped to 0 … 1', () => {
-    const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([0.25, 7, -3, 0.5]) });
+    const scorer = hookRequest('scorer', { score: (_request, _endpoints, column) => column.set([0.25, 7, -3, 0.5]) });
     const outcome = new HookPool([{ definition: scorer, weight: 2 }], idle(4)).schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0.5, 2, 0, 1]);
   });
 
   it('a hook scorer counts NaN as a failure and adds nothing then', () => {
-    const scorer = hosted('scorer', { score: (_request, _endpoints, column) => column.set([1, Number.NaN]) });
+    const scorer = hookRequest('scorer', { score: (_request, _endpoints, column) => column.set([1, Number.NaN]) });
     const pool = new HookPool([{ definition: scorer }], idle(3));
     const outcome = pool.schedule();
     expect(outcome.kind === 'placed' && [...outcome.scores!.values()]).toEqual([0, 0, 0]);
@@ -89,7 +89,7 @@ describe('a hook scorer', () => {
 
   it('a hook scorer is not called any more after failing again and again, and requests go on', () => {
     let calls = 0;
-    const scorer = hosted('scorer', {
+    const scorer = hookRequest('scorer', {
       score: () => {
         calls++;
         throw new Error('boom');
@@ -102,7 +102,7 @@ describe('a hook scorer', () => {
   });
 
   it('a hook scorer that takes longer than its budget adds nothing', () => {
-    const scorer = hosted('scorer', {
+    const scorer = hookRequest('scorer', {
       score: (_request, _endpoints, column) => {
         pool.clock += 21;
         column[1] = 1;
@@ -115,7 +115,7 @@ describe('a hook scorer', () => {
 
   it('a hook scorer sees the signals and the load of the endpoints, and only those that the request may use', () => {
     const seen: unknown[] = [];
-    const scorer = hosted('scorer', {
+    const scorer = hookRequest('scorer', {
       score: (request, endpoints) => {
         const { slots, waiting, running, kvUsage, inflight } = endpoints;
         seen.push([...slots], waiting[1], running[1], kvUsage[1], inflight[1], request.promptBytes);
@@ -130,7 +130,7 @@ describe('a hook scorer', () => {
   });
 
   it('a hook scorer without score() is refused at the start', () => {
-    const definition = hosted('scorer', {});
+    const definition = hookRequest('scorer', {});
     expect(() => new HookPool([{ definition }], idle(1))).toThrow(
       'plugin "test-scorer" stands in a profile, but has no score()',
     );
@@ -140,7 +140,7 @@ describe('a hook scorer', () => {
 describe('screeners', () => {
   it('screeners narrow the endpoints together, and end the request when nothing is left', () => {
     const screen = (type: string, slots: readonly number[]) => ({
-      definition: { ...hosted('screener', { screen: () => slots }), type },
+      definition: { ...hookRequest('screener', { screen: () => slots }), type },
     });
     expect(new HookPool([screen('a', [0, 1, 2]), screen('b', [1, 2, 3])], idle(5)).picks()).toEqual(['pod-1', 'pod-2']);
     expect(new HookPool([screen('a', [0]), screen('b', [1])], idle(5)).schedule()).toMatchObject({
@@ -154,14 +154,16 @@ describe('screeners', () => {
     const screen = () => {
       throw new Error('boom');
     };
-    expect(new HookPool([{ definition: hosted('screener', { screen }) }], idle(5)).picks({}, 60)).toEqual(everyPod);
+    expect(new HookPool([{ definition: hookRequest('screener', { screen }) }], idle(5)).picks({}, 60)).toEqual(
+      everyPod,
+    );
   });
 });
 
 describe('admitters', () => {
   it('admitters turn a request away with their own code, reason and delay', () => {
     const denial = { code: 'Forbidden', message: 'not today', reason: 'closed', retryAfterSeconds: 9 } as const;
-    const pool = new HookPool([{ definition: hosted('admitter', { admit: () => denial }) }], idle(2));
+    const pool = new HookPool([{ definition: hookRequest('admitter', { admit: () => denial }) }], idle(2));
     expect(pool.schedule()).toEqual({
       kind: 'rejected',
       code: 'Forbidden',
@@ -175,7 +177,7 @@ describe('admitters', () => {
     const admit = () => {
       throw new Error('boom');
     };
-    expect(new HookPool([{ definition: hosted('admitter', { admit }) }], idle(1)).pick()).toBe('pod-0');
+    expect(new HookPool([{ definition: hookRequest('admitter', { admit }) }], idle(1)).pick()).toBe('pod-0');
   });
 });
 
@@ -187,7 +189,7 @@ describe('response hooks', () => {
   };
 
   it('response hooks set headers, by lower-case name', () => {
-    const definition = hosted('reporter', {
+    const definition = hookRequest('reporter', {
       responseHeaders: (_request, response) => response.setHeader('X-Mine', 'a'),
     });
     const pool = new HookPool([{ definition }], idle(1));
@@ -201,7 +203,9 @@ describe('response hooks', () => {
     ['x y', 'a'],
     ['x-mine', 'a\r\nb: c'],
   ])('response hooks cannot set %j to %j', (name, value) => {
-    const definition = hosted('reporter', { responseHeaders: (_request, response) => response.setHeader(name, value) });
+    const definition = hookRequest('reporter', {
+      responseHeaders: (_request, response) => response.setHeader(name, value),
+    });
     const pool = new HookPool([{ definition }], idle(1));
     const head = { status: 200, headers: { get: () => undefined }, served: undefined, balanced: false };
     expect(pool.plugins.responseHeaders(pool.begin(), placement(pool), head).size).toBe(0);
@@ -214,7 +218,7 @@ describe('response hooks', () => {
     ['the pick, when the proxy says one that was not picked', 1, '10.0.0.9:80'],
   ])('response hooks see as the answering endpoint %s', (_what, expected, served) => {
     const seen: number[] = [];
-    const definition = hosted('reporter', {
+    const definition = hookRequest('reporter', {
       responseHeaders: (_request, { endpoint }) => void seen.push(endpoint.slot),
     });
     const pool = new HookPool([{ definition }], idle(4));
@@ -228,7 +232,7 @@ describe('response hooks', () => {
   it('response hooks report metadata; what is no finite number fails', () => {
     const usage = { promptTokens: 3, completionTokens: 4, totalTokens: 7, cachedTokens: -1 };
     const reporter = (value: number) =>
-      hosted('reporter', { report: (_request, _usage, metadata) => metadata.set('envoy.lb', 'cost', value) });
+      hookRequest('reporter', { report: (_request, _usage, metadata) => metadata.set('envoy.lb', 'cost', value) });
     const good = new HookPool([{ definition: reporter(7) }], idle(1));
     expect(good.plugins.report(good.begin(), usage).get('envoy.lb')?.get('cost')).toBe(7);
     const bad = new HookPool([{ definition: reporter(Number.POSITIVE_INFINITY) }], idle(1));

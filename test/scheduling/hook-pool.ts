@@ -133,22 +133,22 @@ export class HookPool {
   }
 
   /** Decides a request as the ingress does. */
-  schedule(asked: Asked = {}, hosted = this.begin(asked)): Placement | Rejection {
+  schedule(asked: Asked = {}, hookRequest = this.begin(asked)): Placement | Rejection {
     const model = asked.model ?? 'm';
     const understood = { model, targetModel: model, promptBytes: asked.promptBytes ?? 0, media: asked.media };
-    const subset = this.plugins.allow(hosted, asked.subset, understood);
+    const subset = this.plugins.allow(hookRequest, asked.subset, understood);
     if (subset !== undefined && 'kind' in subset) return subset;
     const input: ScheduleInput = {
       scan: -1,
       ...understood,
       cacheSalt: undefined,
       maxOutputTokens: undefined,
-      priority: hosted.priority,
-      fairnessId: hosted.fairnessId ?? 'default-flow',
+      priority: hookRequest.priority,
+      fairnessId: hookRequest.fairnessId ?? 'default-flow',
       subset,
-      headers: hosted.headers,
-      path: hosted.path,
-      hosted,
+      headers: hookRequest.headers,
+      path: hookRequest.path,
+      hookRequest,
     };
     const outcome = this.scheduler.schedule(input);
     if (outcome.kind === 'waiting') throw new Error('waiting without a gate');

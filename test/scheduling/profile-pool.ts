@@ -128,7 +128,7 @@ export class ProfilePool {
     this.#scanner.feed(scan, Buffer.from(JSON.stringify({ model: 'm', prompt })));
     this.#scanner.finish(scan);
     const read = { get: (name: string) => headers[name] };
-    const hosted = this.#plugins.begin(read, '/v1/completions', 0, undefined);
+    const hookRequest = this.#plugins.begin(read, '/v1/completions', 0, undefined);
     const input: ScheduleInput = {
       scan,
       model: 'm',
@@ -142,7 +142,7 @@ export class ProfilePool {
       subset,
       headers: read,
       path: '/v1/completions',
-      hosted,
+      hookRequest,
     };
     try {
       const outcome = this.scheduler.schedule(input);

@@ -13,9 +13,9 @@ function makePool(parameters: unknown = {}) {
 
 /** State that plugins see for the next request of the session, whose charge is held. */
 function next(pool: HookPool) {
-  const hosted = pool.begin({ headers });
-  pool.schedule({ headers }, hosted);
-  return { hosted, state: hosted.attributes.get(SESSION_STATE) };
+  const hookRequest = pool.begin({ headers });
+  pool.schedule({ headers }, hookRequest);
+  return { hookRequest, state: hookRequest.attributes.get(SESSION_STATE) };
 }
 
 describe('session-state-producer', () => {
@@ -34,7 +34,7 @@ describe('session-state-producer', () => {
 
   it('session-state-producer counts turns, requests in flight, and the tokens of answers that have ended', () => {
     const pool = makePool();
-    const { hosted } = next(pool);
+    const { hookRequest } = next(pool);
     pool.clock = 3_000;
     expect(next(pool).state).toMatchObject({
       turnsTaken: 1,
@@ -42,8 +42,8 @@ describe('session-state-producer', () => {
       durationMs: 2_000,
       lastSeenAt: 1_000,
     });
-    pool.plugins.report(hosted, USAGE as never);
-    pool.plugins.ended(hosted);
+    pool.plugins.report(hookRequest, USAGE as never);
+    pool.plugins.ended(hookRequest);
     pool.clock = 9_000;
     expect(next(pool).state).toEqual({
       turnsTaken: 2,
@@ -58,16 +58,16 @@ describe('session-state-producer', () => {
 
   it('session-state-producer leaves requests without an agent alone', () => {
     const pool = makePool();
-    const hosted = pool.begin();
-    pool.schedule({}, hosted);
-    expect(hosted.attributes.has(SESSION_STATE)).toBe(false);
+    const hookRequest = pool.begin();
+    pool.schedule({}, hookRequest);
+    expect(hookRequest.attributes.has(SESSION_STATE)).toBe(false);
     expect(pool.told).toEqual([]);
   });
 
   it('session-state-producer counts with the other shards', () => {
     const [one, other] = [makePool(), makePool()];
-    const { hosted } = next(one);
-    one.plugins.ended(hosted);
+    const { hookRequest } = next(one);
+    one.plugins.ended(hookRequest);
     for (const message of one.told) other.hear(message);
     expect(next(other).state).toMatchObject({ turnsTaken: 1, inFlightRequests: 0 });
   });

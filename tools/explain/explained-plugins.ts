@@ -78,15 +78,15 @@ export class ExplainedPlugins {
 
   /** Request and pool that profiles run for. */
   input(
-    hosted: HookRequestRecord,
+    hookRequest: HookRequestRecord,
     request: PluginBody,
     subset: readonly string[] | undefined,
     headers: RequestHeaders,
   ): ScheduleInput {
     const { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId } = request;
     const body = { model, targetModel, cacheSalt, promptBytes, media, maxOutputTokens, priority, fairnessId };
-    hosted.understand(body);
-    return { ...body, scan: -1, subset, headers, path: hosted.path, hosted };
+    hookRequest.understand(body);
+    return { ...body, scan: -1, subset, headers, path: hookRequest.path, hookRequest };
   }
 
   /** Fills the columns that the program of a profile reads. */

@@ -147,8 +147,8 @@ class ExplainBench {
     this.#chargeInFlight();
     const hint = this.#input.subset;
     const full = this.#saturation(hint === undefined ? undefined : this.#directory.resolve(hint));
-    const hosted = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
-    const allowed = this.#plugins.allow(hosted, hint, understood);
+    const hookRequest = this.#plugins.begin(requestHeaders, path, understood.priority, namedFairnessId(requestHeaders));
+    const allowed = this.#plugins.allow(hookRequest, hint, understood);
     if (allowed !== undefined && 'kind' in allowed) return rejected(allowed);
     const subset = allowed === undefined ? undefined : this.#directory.resolve(allowed);
     const { requestKeys, baseModels } = configuration.scheduling;
@@ -179,7 +179,7 @@ class ExplainBench {
         targetModel: understood.targetModel,
         rewriteRule: understood.rewriteRule,
         priority: understood.priority,
-        fairnessId: hosted.fairnessId ?? understood.fairnessId,
+        fairnessId: hookRequest.fairnessId ?? understood.fairnessId,
         promptTokens: prompt.tokens,
         promptBlocks: prompt.blocks + (prompt.tail ? 1 : 0),
       },
@@ -188,7 +188,7 @@ class ExplainBench {
       shed: understood.priority < 0 && full >= 1,
       scheduler: this.#plugins.scheduler,
       failedPlugins: this.#plugins.failures,
-      ...this.#handled(this.#plugins.input(hosted, understood, allowed, requestHeaders), decision),
+      ...this.#handled(this.#plugins.input(hookRequest, understood, allowed, requestHeaders), decision),
     };
   }
 

@@ -206,7 +206,7 @@ export class HookPlugins {
 
   /** Fills the columns of the hook filters and scorers of a profile for the next decision. */
   fill(input: ScheduleInput, profile: string): void {
-    const request = input.hosted;
+    const request = input.hookRequest;
     if (!(request instanceof HookRequestRecord)) return;
     request.understand(input);
     request.profile = profile;
@@ -397,7 +397,7 @@ export class HookScheduler implements GatedScheduler {
   }
 
   schedule(input: ScheduleInput): Placement | Rejection | Waiting {
-    const request = input.hosted;
+    const request = input.hookRequest;
     if (!(request instanceof HookRequestRecord)) return this.#inner.schedule(input);
     request.understand(input);
     const outcome = this.#inner.schedule(input);
