@@ -152,7 +152,8 @@ function answer(chunks: number): Buffer {
 }
 
 /**
- * Age of late requests, and time for which they must have come until every one is refused (`opener.ts`, WAIT_MS_MAX).
+ * Age of late requests, and time for which they must have come until every one is refused (`waitMsMax` of
+ * `shard-turn-budget.ts`).
  */
 const LATE_MS = 10_000;
 const PRESSURE_MS = 2_500;

@@ -124,7 +124,7 @@ const USAGE = { promptTokens: 1_000, completionTokens: 20, totalTokens: 1_020, c
 
 /**
  * Streams whose scanner, scheduler and recorder answer from memory.
- * @param now what the gate of new work goes by; standing still keeps it open where there is no event loop to share
+ * @param now clock of the turn budget; standing still lets all work run where there is no event loop to share
  */
 export function quietOpener(now: () => number): StreamOpener {
   const endpoints = placements();

@@ -39,7 +39,7 @@ export interface PoolUse {
 export interface StreamContext {
   readonly services: StreamServices;
   readonly load: SharedLoad;
-  readonly gate: TurnBudget;
+  readonly turnBudget: TurnBudget;
   readonly templates: DestinationTemplates;
   /** Chooses the pool; undefined = it is chosen, or there is one only. */
   readonly pools?: PoolChoice<StreamContext> | undefined;

@@ -6,9 +6,10 @@ import { DestinationTemplates } from './codec/destination.js';
 import type { PoolUse, SharedLoad, StreamContext, StreamLoad, StreamServices } from './exchange.js';
 import type { PoolChoice } from './pool-choice.js';
 import { rejectionReply } from './replies.js';
+import { createTurnBudget } from './shard-turn-budget.js';
 import { ExchangeStream, TOO_MANY_NEW } from './stream.js';
-import type { ProcessHandler, ProcessStream, StreamEntry } from './transport.js';
-import { TurnBudget } from './turn-budget.js';
+import type { ProcessHandler, ProcessStream, StreamEntry, UnopenedStreams } from './transport.js';
+import type { TurnBudget } from './turn-budget.js';
 
 /** Function that a transport calls for every new stream, with a look at what the streams hold. */
 export interface StreamOpener extends StreamEntry {
@@ -23,49 +24,6 @@ export interface StreamOpener extends StreamEntry {
 
 /** Endpoints (and lists of them) whose encoded form is kept: a large pool with some fallback lists. */
 const TEMPLATE_CAPACITY = 8_192;
-/** Duration in milliseconds of one turn's new requests, after which messages of older ones are read again. */
-export const NEW_WORK_SLICE_MS = 5;
-/** The same while clients of several addresses are active: none waits long for the work of another. */
-const SHARED_SLICE_MS = 1;
-/** Far above a burst that clears in time, far below what would fill the memory. */
-const WAITING_MAX = 4_096;
-/** Age at which a new request of a burst is refused. */
-const WAIT_MS_MAX = 2_000;
-/** Time for which sockets with new requests are read before waiting ones go on. */
-const READ_MS_MAX = 10;
-/** Wait of new requests while more of them come than the thread can serve. */
-const STANDING_WAIT_MS = 200;
-/** Age at which a new request is refused in an overload, beyond the length of a turn. */
-const OVERLOAD_WAIT_MS = 60;
-/**
- * A queue that has grown in 0.2 of the last 0.25 s is that of an overload: stalls of a warm thread at 0.7 times its
- * capacity are over by then. From 0.05 s on the newest work goes first, in case that it is one.
- */
-const WINDOWS = { windowMs: 25, coldWork: 2_048, suspectWindows: 2, overloadWindows: 8, latestWindows: 10 };
-/**
- * Bounds on the requests that wait then, by number and by their time: less than one turn serves, since the sockets hold
- * the next ones. Waiting requests survive garbage collections: with 600 of them a request costs 1.5 times as much as
- * with 150.
- */
-const SHORT_QUEUE = 128;
-const SHORT_QUEUE_MS = 3;
-/**
- * Requests that are taken in each 200 ms whatever their age: 80 a second are no overload, only a thread that was held
- * up.
- */
-const LIGHT_MAX = 16;
-/** Bounds on new work of a shard, but for its part of a turn. */
-export const TURN_BUDGET = {
-  waitingMax: WAITING_MAX,
-  waitMsMax: WAIT_MS_MAX,
-  standingWaitMs: STANDING_WAIT_MS,
-  overloadWaitMs: OVERLOAD_WAIT_MS,
-  windows: WINDOWS,
-  shortQueue: SHORT_QUEUE,
-  shortQueueMs: SHORT_QUEUE_MS,
-  lightMax: LIGHT_MAX,
-  readMsMax: READ_MS_MAX,
-};
 /** Streams beyond `maxStreams` that wait for the first message, to answer it with a 503. */
 const SILENT_MAX = 8_192;
 const GRPC_RESOURCE_EXHAUSTED = 8;
@@ -90,22 +48,11 @@ export function createStreamOpener(
   pools?: PoolChoice<StreamContext>,
   shares?: Pick<ClientShares, 'isContended'>,
 ): StreamOpener {
-  const load: SharedLoad = {
-    openStreams: 0,
-    held: new HeldBytes(shareOf(services.bounds.maxBufferedBytes, services.bounds)),
-    silentStreams: 0,
-  };
+  const held = new HeldBytes(shareOf(services.bounds.maxBufferedBytes, services.bounds));
+  const load: SharedLoad = { openStreams: 0, held, silentStreams: 0 };
+  const turnBudget = createTurnBudget(services, shares);
+  const shared = { load, turnBudget, templates: new DestinationTemplates(TEMPLATE_CAPACITY) };
   const streamsMax = shareOf(services.bounds.maxStreams, services.bounds);
-  const gate = new TurnBudget({
-    now: services.now,
-    recent: services.recent,
-    defer: (run) => setImmediate(run),
-    get sliceMs() {
-      return shares?.isContended === true ? SHARED_SLICE_MS : NEW_WORK_SLICE_MS;
-    },
-    ...TURN_BUDGET,
-  });
-  const templates = new DestinationTemplates(TEMPLATE_CAPACITY);
   const openIn = (context: StreamContext, stream: ProcessStream): ProcessHandler => {
     const refused = load.openStreams >= streamsMax;
     if (!refused || load.silentStreams < SILENT_MAX) return new ExchangeStream(context, stream, refused);
@@ -113,43 +60,42 @@ export function createStreamOpener(
     stream.fail(GRPC_RESOURCE_EXHAUSTED, 'too many streams');
     return IGNORING;
   };
-  const entry: StreamContext =
-    pools === undefined
-      ? { services, load, gate, templates }
-      : { services: beforeChoice(services, pools), load, gate, templates, pools };
-  const open = (stream: ProcessStream): ProcessHandler => openIn(entry, stream);
+  const unopened = unopenedStreams(services, turnBudget);
+  const entryOf = (context: StreamContext): StreamEntry =>
+    Object.assign((stream: ProcessStream) => openIn(context, stream), unopened);
+  const own: StreamContext =
+    pools === undefined ? { ...shared, services } : { ...shared, services: beforeChoice(services, pools), pools };
+  return Object.assign(entryOf(own), {
+    load: () => ({
+      openStreams: load.openStreams,
+      bufferedBytes: held.bytes,
+      silentStreams: load.silentStreams,
+      waiting: turnBudget.waiting,
+    }),
+    held,
+    contextOf: (of: StreamServices, use: PoolUse | undefined) => ({ ...shared, services: of, use }),
+    entryOf,
+  });
+}
+
+/** Judges new streams by the turn budget, and counts those for which nothing was made. */
+function unopenedStreams(services: StreamServices, turnBudget: TurnBudget): UnopenedStreams {
   const refusal = rejectionReply(TOO_MANY_NEW);
   const crowdedRefusal = rejectionReply(overloaded('too many streams of one client'));
-  const turnAway = (arrivedAt: number, crowded: boolean, passes: boolean): Uint8Array | undefined => {
-    if (!crowded && (passes || !gate.refuses(arrivedAt))) return undefined;
-    const { recorder, now } = services;
-    recorder.overloaded();
-    recorder.streamOpened();
-    recorder.streamClosed('OK', (now() - arrivedAt) / 1_000);
-    return crowded ? crowdedRefusal : refusal;
-  };
-  const abandoned = (arrivedAt: number): void => {
+  const ended = (code: 'OK' | 'Canceled', arrivedAt: number) => {
     services.recorder.streamOpened();
-    services.recorder.streamClosed('Canceled', (services.now() - arrivedAt) / 1_000);
+    services.recorder.streamClosed(code, (services.now() - arrivedAt) / 1_000);
   };
-  const { held } = load;
-  const look = (): StreamLoad => ({
-    openStreams: load.openStreams,
-    bufferedBytes: held.bytes,
-    silentStreams: load.silentStreams,
-    waiting: gate.waiting,
-  });
-  const behind = () => gate.behind();
-  return Object.assign(open, {
-    turnAway,
-    abandoned,
-    behind,
-    load: look,
-    held,
-    contextOf: (of: StreamServices, use: PoolUse | undefined) => ({ services: of, load, gate, templates, use }),
-    entryOf: (context: StreamContext) =>
-      Object.assign((stream: ProcessStream) => openIn(context, stream), { turnAway, abandoned, behind }),
-  });
+  return {
+    turnAway: (arrivedAt, crowded, passes) => {
+      if (!crowded && (passes || !turnBudget.refuses(arrivedAt))) return undefined;
+      services.recorder.overloaded();
+      ended('OK', arrivedAt);
+      return crowded ? crowdedRefusal : refusal;
+    },
+    abandoned: (arrivedAt) => ended('Canceled', arrivedAt),
+    behind: () => turnBudget.behind(),
+  };
 }
 
 /**

@@ -217,7 +217,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
       this.#state = 'under way';
       return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
     }
-    switch (this.context.gate.enter(this, this.openedAt)) {
+    switch (this.context.turnBudget.enter(this, this.openedAt)) {
       case 'now':
         this.#state = 'under way';
         return this.#handle(decodeProcessRequest(bytes, from, to, MESSAGE));
@@ -234,7 +234,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
     this.#backlog ??= new MessageBacklog();
     this.#backlog.add(bytes, from, to);
     if (this.hold(this.#backlog.heldBytes)) return;
-    this.#entry.gate.displaced();
+    this.#entry.turnBudget.displaced();
     this.turnAway('too many request bytes are held');
   }
 
@@ -277,7 +277,7 @@ export class ExchangeStream implements ProcessHandler, BudgetedWork, Exchange {
   #release(): void {
     const waited = this.#state === 'waiting';
     this.#state = 'finished';
-    if (waited) this.#entry.gate.leave();
+    if (waited) this.#entry.turnBudget.leave();
     if (this.#silent) this.context.load.silentStreams--;
     this.#silent = false;
     this.#backlog?.drop();

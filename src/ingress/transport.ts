@@ -28,9 +28,8 @@ export interface ProcessStream {
   readonly arrivedAt: number;
 }
 
-/** Takes the streams of a transport. */
-export interface StreamEntry {
-  (stream: ProcessStream): ProcessHandler;
+/** Is told of streams for which no handler is made. */
+export interface UnopenedStreams {
   /**
    * Answers a stream before anything is made for it. A transport that does not ask opens the stream, which is answered
    * then.
@@ -47,6 +46,11 @@ export interface StreamEntry {
   abandoned?(arrivedAt: number): void;
   /** Called when a socket was not read to its end, since the others had to be read, too: new streams are left in it. */
   behind?(): void;
+}
+
+/** Takes the streams of a transport. */
+export interface StreamEntry extends UnopenedStreams {
+  (stream: ProcessStream): ProcessHandler;
 }
 
 /** Memory that is counted and freed for other use. It does not change while it is retained. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { NEW_WORK_SLICE_MS, TURN_BUDGET } from '../../dist/src/ingress/opener.js';
+import { NEW_WORK_SLICE_MS, TURN_BOUNDS } from '../../dist/src/ingress/shard-turn-budget.js';
 import { LoopModel, type Traffic } from './loop-model.ts';
 
-const OPTIONS = { ...TURN_BUDGET, sliceMs: NEW_WORK_SLICE_MS };
-const WARM = { ...OPTIONS, windows: { ...TURN_BUDGET.windows, coldWork: 0 } };
+const OPTIONS = { ...TURN_BOUNDS, sliceMs: NEW_WORK_SLICE_MS };
+const WARM = { ...OPTIONS, windows: { ...TURN_BOUNDS.windows, coldWork: 0 } };
 const run = (traffic: Traffic) => new LoopModel(traffic, WARM).run();
 
 /** A fast core, which serves 45 requests a millisecond, a slow one, and one that serves 5. */

@@ -82,7 +82,7 @@ describe('requests that are reset before their turn', () => {
     expect(shard.open().say(requestHeaders(PATH)).replies).toEqual([]);
   });
 
-  it('header blocks of a flood of resets do not make the gate refuse others, however old they are', () => {
+  it('header blocks of a flood of resets do not make the turn budget refuse others, however old they are', () => {
     const shard = new FakeShard();
     shard.clock = 10_000;
     const { turnAway } = shard.opener;

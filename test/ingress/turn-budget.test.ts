@@ -4,10 +4,10 @@ import { type BudgetedWork, TurnBudget } from '../../dist/src/ingress/turn-budge
 class Loop {
   clock = 0;
   deferred: (() => void)[] = [];
-  readonly gate: TurnBudget;
+  readonly budget: TurnBudget;
 
   constructor(lightMax = 0, waitingMax = 3, shortQueueMs = 20, overloadWindows = 3) {
-    this.gate = new TurnBudget({
+    this.budget = new TurnBudget({
       now: () => this.clock,
       recent: () => this.clock,
       defer: (run) => this.deferred.push(run),
@@ -30,17 +30,17 @@ class Loop {
     for (let i = 0; i < ms; i += 10) {
       this.clock += 10;
       const each = work([], 'pressing');
-      if (this.gate.enter(each, this.clock - 50) === 'later') waiting.push(each);
+      if (this.budget.enter(each, this.clock - 50) === 'later') waiting.push(each);
     }
     for (const each of waiting) {
       each.isWaiting = false;
-      this.gate.leave();
+      this.budget.leave();
     }
   }
 
   /** New work. @param since when it came, now without */
   enter(work: BudgetedWork, since = this.clock): string {
-    return this.gate.enter(work, since);
+    return this.budget.enter(work, since);
   }
 
   /** The next turn of the event loop. */
@@ -69,18 +69,18 @@ function queue(loop: Loop, count: number, ms = 1): void {
   for (let i = 0; i < count; i++) loop.enter(work([], 'queued', () => (loop.clock += ms)));
 }
 
-/** A loop whose gate has measured 300 pieces of work. @param ms cost of each */
+/** A loop whose turn budget has measured 300 pieces of work. @param ms cost of each */
 function measured(shortQueueMs?: number, ms = 1): Loop {
   const loop = new Loop(0, 1_000, shortQueueMs);
   for (let round = 0; round < 10; round++) {
     queue(loop, 30, ms);
-    while (loop.gate.waiting > 0) loop.turn();
+    while (loop.budget.waiting > 0) loop.turn();
     loop.turn();
   }
   return loop;
 }
 
-describe('the gate of new work', () => {
+describe('the turn budget', () => {
   it('the turn budget lets work run at once while the slice lasts', () => {
     const loop = new Loop();
     expect(loop.enter(work([], 'a'))).toBe('now');
@@ -99,7 +99,7 @@ describe('the gate of new work', () => {
     loop.turn();
     expect(begun).toEqual(['a', 'b']);
     loop.turn();
-    expect([begun, loop.gate.waiting]).toEqual([['a', 'b', 'c'], 0]);
+    expect([begun, loop.budget.waiting]).toEqual([['a', 'b', 'c'], 0]);
   });
 
   it('the turn budget keeps the order: nothing overtakes what waits', () => {
@@ -122,9 +122,9 @@ describe('the gate of new work', () => {
   it('the turn budget takes what grew old in a stall of the thread, and refuses by age from then on', () => {
     const loop = new Loop();
     loop.clock = 5_000;
-    expect([4_000, 300].map((age) => loop.gate.refuses(loop.clock - age))).toEqual([false, false]);
+    expect([4_000, 300].map((age) => loop.budget.refuses(loop.clock - age))).toEqual([false, false]);
     loop.press(120);
-    expect([21, 300].map((age) => loop.gate.refuses(loop.clock - age))).toEqual([true, true]);
+    expect([21, 300].map((age) => loop.budget.refuses(loop.clock - age))).toEqual([true, true]);
   });
 
   it('the turn budget takes a few pieces of work whatever their age, also while others are refused', () => {
@@ -133,7 +133,7 @@ describe('the gate of new work', () => {
     loop.press(200);
     const answers = Array.from({ length: 63 }, () => {
       loop.clock += 1;
-      return loop.gate.refuses(loop.clock - 300);
+      return loop.budget.refuses(loop.clock - 300);
     });
     const taken = answers.filter((refused) => !refused).length;
     expect(taken).toBeGreaterThanOrEqual(4);
@@ -160,9 +160,9 @@ describe('the gate of new work', () => {
     expect(loop.enter(work(begun, 'fourth'))).toBe('refused');
     for (const each of left) {
       each.isWaiting = false;
-      loop.gate.leave();
+      loop.budget.leave();
     }
-    expect(loop.gate.waiting).toBe(0);
+    expect(loop.budget.waiting).toBe(0);
     expect(loop.enter(work(begun, 'fifth'))).toBe('later');
     loop.turn();
     loop.turn();
@@ -178,18 +178,18 @@ describe('the gate of new work', () => {
       loop.enter(each);
       if (i % 3_000 === 0) continue;
       each.isWaiting = false;
-      loop.gate.leave();
+      loop.budget.leave();
     }
-    expect(loop.gate.waiting).toBe(3);
+    expect(loop.budget.waiting).toBe(3);
     loop.turn();
     loop.turn();
-    expect([begun, loop.gate.waiting]).toEqual([['0', '3000', '6000'], 0]);
+    expect([begun, loop.budget.waiting]).toEqual([['0', '3000', '6000'], 0]);
   });
 
   it('the turn budget refuses what would have to wait too long behind the work that waits', () => {
     const loop = measured();
     queue(loop, 120);
-    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('refused');
+    expect(loop.budget.enter(work([], 'next'), loop.clock)).toBe('refused');
   });
 
   it('the turn budget takes a burst in a new process, whose first pieces of work are slow', () => {
@@ -197,7 +197,7 @@ describe('the gate of new work', () => {
     queue(loop, 200, 20);
     loop.turn();
     loop.turn();
-    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('later');
+    expect(loop.budget.enter(work([], 'next'), loop.clock)).toBe('later');
   });
 
   it('the turn budget does not take a stall of one turn for the cost of its work', () => {
@@ -205,25 +205,25 @@ describe('the gate of new work', () => {
     queue(loop, 1, 90);
     queue(loop, 40);
     loop.turn();
-    expect(loop.gate.enter(work([], 'next'), loop.clock)).toBe('later');
+    expect(loop.budget.enter(work([], 'next'), loop.clock)).toBe('later');
   });
 
   it('the turn budget bounds the wait more tightly when there has been one for long', () => {
     const loop = new Loop();
     const waits = () => {
-      const taken = [0, 21, 100].map((age) => !loop.gate.refuses(loop.clock - age));
+      const taken = [0, 21, 100].map((age) => !loop.budget.refuses(loop.clock - age));
       return taken;
     };
     loop.clock = 1_000;
     expect(waits()).toEqual([true, true, true]);
     for (let i = 0; i < 20; i++) {
       loop.clock += 10;
-      loop.gate.refuses(loop.clock - 50);
+      loop.budget.refuses(loop.clock - 50);
     }
     expect(waits()).toEqual([true, false, false]);
     for (let i = 0; i < 20; i++) {
       loop.clock += 10;
-      loop.gate.refuses(loop.clock);
+      loop.budget.refuses(loop.clock);
     }
     expect(waits()).toEqual([true, true, true]);
   });
@@ -239,10 +239,10 @@ describe('the gate of new work', () => {
     expect([answers[0], answers.at(-1)]).toEqual(['later', 'refused']);
     for (let i = 0; i < 10; i++) {
       loop.clock += 10;
-      expect(loop.gate.refuses(loop.clock)).toBe(true);
+      expect(loop.budget.refuses(loop.clock)).toBe(true);
     }
     loop.clock += 30;
-    expect(loop.gate.refuses(loop.clock)).toBe(false);
+    expect(loop.budget.refuses(loop.clock)).toBe(false);
   });
 
   it('the turn budget ends work of an overload that has waited longer than that and the longest of its turns', () => {
@@ -256,7 +256,7 @@ describe('the gate of new work', () => {
     loop.clock += 11;
     const whileMoreCome = (): void => {
       loop.clock += 15;
-      loop.gate.refuses(loop.clock - 50);
+      loop.budget.refuses(loop.clock - 50);
     };
     for (const name of ['a', 'b', 'c']) loop.enter(work(begun, name, whileMoreCome));
     for (let i = 0; i < 3; i++) loop.turn();
@@ -277,14 +277,14 @@ describe('the gate of new work', () => {
 
   it('the turn budget keeps the queue short when another bound than its own keeps it from growing', () => {
     const loop = new Loop(0, 1_000);
-    const gate = loop.gate;
+    const budget = loop.budget;
     const answers: string[] = [];
     for (let i = 0; i < 12; i++) {
       loop.clock += 10;
       answers.push(loop.enter(work([], 'no room'), loop.clock - 18));
       if (answers.at(-1) !== 'later') continue;
-      gate.leave();
-      gate.displaced();
+      budget.leave();
+      budget.displaced();
     }
     expect(answers.slice(0, 4)).toEqual(['now', 'later', 'later', 'later']);
     expect(answers.at(-1)).toBe('refused');
@@ -294,7 +294,7 @@ describe('the gate of new work', () => {
     const loop = measured();
     queue(loop, 90);
     const answers: string[] = [];
-    while (loop.gate.waiting > 4) {
+    while (loop.budget.waiting > 4) {
       loop.turn();
       answers.push(loop.enter(work([], 'next', () => (loop.clock += 1))));
     }
@@ -304,7 +304,7 @@ describe('the gate of new work', () => {
 
   it('the turn budget has new work wait while sockets are behind: they are read first, and what waits is counted', () => {
     const loop = new Loop();
-    loop.gate.behind();
+    loop.budget.behind();
     loop.turn();
     expect(loop.enter(work([], 'a'))).toBe('later');
     loop.turn();
@@ -320,7 +320,7 @@ describe('the gate of new work', () => {
     queue(loop, 10, 0.2);
     const refused = Array.from({ length: 700 }, () => {
       loop.clock += 5;
-      return { after: loop.clock - began, is: loop.gate.refuses(loop.clock) };
+      return { after: loop.clock - began, is: loop.budget.refuses(loop.clock) };
     });
     expect(refused.filter(({ after, is }) => after < 3_000 && !is)).toEqual([]);
     expect(refused.filter(({ after, is }) => after > 3_015 && is)).toEqual([]);
@@ -330,10 +330,10 @@ describe('the gate of new work', () => {
   const refusedBehind = (loop: Loop, turns: number, turnMs: number): boolean[] => {
     const answers: boolean[] = [];
     for (let i = 0; i < turns; i++) {
-      loop.gate.behind();
+      loop.budget.behind();
       loop.clock += turnMs;
       loop.turn();
-      answers.push(loop.gate.refuses(loop.clock - 18));
+      answers.push(loop.budget.refuses(loop.clock - 18));
     }
     return answers;
   };
@@ -345,7 +345,7 @@ describe('the gate of new work', () => {
     const answers = refusedBehind(loop, 16, 2);
     expect(answers).toEqual([...new Array(15).fill(false), true]);
     loop.turn();
-    expect(loop.gate.refuses(loop.clock - 18)).toBe(false);
+    expect(loop.budget.refuses(loop.clock - 18)).toBe(false);
   });
 
   it('the turn budget does not take the long turns of a thread that gets little of its core for sockets that are behind', () => {
@@ -359,7 +359,7 @@ describe('the gate of new work', () => {
     const loop = new Loop();
     for (const clock of [1_000, 3_600_000]) {
       loop.clock = clock;
-      expect([100, 100].map((age) => loop.gate.refuses(loop.clock - age))).toEqual([false, false]);
+      expect([100, 100].map((age) => loop.budget.refuses(loop.clock - age))).toEqual([false, false]);
     }
   });
 
@@ -371,7 +371,7 @@ describe('the gate of new work', () => {
     for (const name of ['a', 'b', 'c']) loop.enter(work(begun, name, () => (loop.clock += 7)));
     loop.turn();
     const read = (ms: number): string[] => {
-      loop.gate.behind();
+      loop.budget.behind();
       loop.clock += ms;
       loop.turn();
       return [...begun];
@@ -384,7 +384,7 @@ describe('the gate of new work', () => {
     loop.enter(work([], 'first'));
     loop.clock = 80;
     loop.turn();
-    expect(loop.gate.lagMs).toBe(80);
+    expect(loop.budget.lagMs).toBe(80);
     expect(loop.enter(work([], 'a'))).toBe('now');
     loop.clock = 80 + 10;
     expect(loop.enter(work([], 'b'))).toBe('now');

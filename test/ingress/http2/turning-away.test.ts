@@ -131,7 +131,7 @@ describe('a flood of streams that are reset before their first message', () => {
     return { judged, handlers, connection: MemoryConnection.open({ methods }) };
   }
 
-  it('a flood of resets has the age of its first 32 streams judged, and no more than those count at the gate', () => {
+  it('a flood of resets has the age of its first 32 streams judged, and no more than those count in the budget', () => {
     const { judged, connection } = judging();
     for (let id = 1; id < 200; id += 2) connection.say(headers(id), reset(id));
     expect(judged.filter((is) => is)).toHaveLength(32);
