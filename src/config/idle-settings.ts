@@ -59,15 +59,6 @@ export function idleSettings(context: IdleContext): readonly string[] {
   ];
 }
 
-/** The configuration with its defaults, in the shape of `effectiveDocument`. */
-interface Effective {
-  readonly plugins: readonly { readonly type: string; readonly name: string; readonly parameters: unknown }[];
-  readonly schedulingProfiles: readonly {
-    readonly name: string;
-    readonly plugins: readonly { readonly pluginRef: string; readonly weight?: number }[];
-  }[];
-}
-
 interface UsedPlugin {
   readonly name: string;
   readonly definition: PluginDefinition;
@@ -76,13 +67,9 @@ interface UsedPlugin {
   readonly path: Path | undefined;
 }
 
-function effectiveOf({ configuration }: IdleContext): Effective {
-  return configuration.effective as unknown as Effective;
-}
-
 function usedPlugins(context: IdleContext): readonly UsedPlugin[] {
   const { config, registry } = context;
-  return effectiveOf(context).plugins.flatMap(({ type, name, parameters }) => {
+  return context.configuration.effective.plugins.flatMap(({ type, name, parameters }) => {
     const definition = registry.find((candidate) => candidate.type === type);
     if (definition === undefined) return [];
     const index = config.plugins.findIndex((entry) => (entry.name || entry.type) === name);
@@ -91,7 +78,7 @@ function usedPlugins(context: IdleContext): readonly UsedPlugin[] {
 }
 
 function unreferencedPlugins(context: IdleContext): readonly string[] {
-  const { plugins: _plugins, ...sections } = effectiveOf(context);
+  const { plugins: _plugins, ...sections } = context.configuration.effective;
   const all = usedPlugins(context);
   return all.flatMap(({ name, definition, path }) => {
     const acts =

@@ -9,11 +9,10 @@ import { ProgramTooLarge } from '../scheduling/core-tables.js';
 import { MissingProducer, missingProducers } from '../scheduling/data-graph.js';
 import type { PluginDefinition } from '../scheduling/plugin.js';
 import type { CompiledScheduling } from '../scheduling/program.js';
-import { type AdaptationConfig, type AdaptationSettings, idleLearning, resolveAdaptation } from './adaptation.js';
-import { API_VERSION, readVersioned } from './api-versions.js';
+import { type AdaptationSettings, idleLearning, resolveAdaptation } from './adaptation.js';
+import { readVersioned } from './api-versions.js';
 import type { AttributeSourceSettings, PageSettings } from './attribute-sources.js';
 import {
-  type DataLayer,
   type DiscoverySettings,
   type ExtractorSettings,
   type MetricsSourceSettings,
@@ -21,9 +20,10 @@ import {
 } from './data-layer.js';
 import { DEFAULT_CONFIGURATION } from './default-configuration.js';
 import { ConfigurationDocument } from './document.js';
+import { type EffectiveConfiguration, effectiveConfiguration } from './effective-configuration.js';
 import { ConfigurationError } from './error.js';
 import { type GateEntry, resolveFeatureGates } from './feature-gates.js';
-import { type ResolvedFlowControl, resolveFlowControl } from './flow-control.js';
+import { resolveFlowControl } from './flow-control.js';
 import { type LoadedPlugin, type NamedFile, PluginSet } from './plugin-set.js';
 import { type ResolvedProfile, resolveCustomScheduler, resolveProfileHandler, resolveProfiles } from './profiles.js';
 import { randomPicks } from './random-picks.js';
@@ -86,8 +86,7 @@ export interface LoadedConfiguration {
   readonly randomPicks: readonly string[];
   /** Conversions to the newest version, one line each, to be logged once; nothing to be done about. */
   readonly notes: readonly string[];
-  /** The configuration with all defaults, as a document that loads to the same result. */
-  readonly effective: Readonly<Record<string, unknown>>;
+  readonly effective: EffectiveConfiguration;
 }
 
 /**
@@ -151,7 +150,7 @@ export function loadDocument(document: ConfigurationDocument, options: LoadOptio
     warnings: [...plugins.warnings, ...warnings],
     randomPicks: randomPicks(scheduling, config, document),
     notes,
-    effective: effectiveDocument(config, {
+    effective: effectiveConfiguration(config, {
       gates,
       plugins,
       profiles,
@@ -282,50 +281,4 @@ function warnOfClasses(
     'addEstimatedOutputTokens counts 1000 output tokens of every request: add "- type: outlen-bucket" to tell long ' +
     'answers from short ones';
   warnings.push(document.warning(['plugins'], text));
-}
-
-interface Resolved {
-  readonly gates: ReadonlyMap<string, boolean>;
-  readonly plugins: PluginSet;
-  readonly profiles: readonly ResolvedProfile[];
-  readonly parsers: readonly LoadedPlugin[];
-  readonly dataLayer: DataLayer;
-  readonly flowControl: ResolvedFlowControl | undefined;
-  readonly detector: LoadedPlugin;
-  readonly adaptation: AdaptationConfig;
-  readonly replication: ReplicationConfig | undefined;
-}
-
-function effectiveDocument(config: EndpointPickerConfig, resolved: Resolved): Readonly<Record<string, unknown>> {
-  const reference = (plugin: { readonly name: string }) => ({ pluginRef: plugin.name });
-  const discovery = config.dataLayer?.discovery;
-  return {
-    apiVersion: API_VERSION,
-    kind: 'EndpointPickerConfig',
-    featureGates: [...resolved.gates].map(([name, on]) => `${name}=${on}`),
-    plugins: resolved.plugins.list().map(({ name, definition, parameters }) => ({
-      type: definition.type,
-      name,
-      parameters,
-    })),
-    schedulingProfiles: resolved.profiles.map((profile) => ({
-      name: profile.name,
-      plugins: profile.plugins.map((plugin) => ({
-        ...reference(plugin),
-        ...(plugin.definition.kinds.includes('scorer') ? { weight: plugin.weight } : {}),
-      })),
-    })),
-    dataLayer: {
-      injectDefaults: config.dataLayer?.injectDefaults ?? true,
-      sources: resolved.dataLayer.sources.map(({ source, extractors }) => ({
-        ...reference(source),
-        extractors: extractors.map(reference),
-      })),
-      ...(discovery === undefined ? {} : { discovery }),
-    },
-    flowControl: { ...resolved.flowControl?.effective, saturationDetector: reference(resolved.detector) },
-    requestHandler: { parsers: resolved.parsers.map(reference) },
-    adaptation: resolved.adaptation,
-    ...(resolved.replication === undefined ? {} : { replication: resolved.replication }),
-  };
 }

@@ -40,11 +40,6 @@ export function planReload(
   return { changed: !same(running.effective, next.effective), restart };
 }
 
-interface EffectivePlugin {
-  readonly type: string;
-  readonly name: string;
-}
-
 function changedPlugins(
   running: LoadedConfiguration,
   next: LoadedConfiguration,
@@ -63,7 +58,7 @@ function changedPlugins(
 
 /** Plugins that are set up once, when the picker starts. */
 function standingPlugins({ effective }: LoadedConfiguration, registry: readonly PluginDefinition[]) {
-  const plugins = (effective.plugins as readonly EffectivePlugin[]).filter(({ type }) => {
+  const plugins = effective.plugins.filter(({ type }) => {
     const kinds = registry.find((definition) => definition.type === type)?.kinds ?? [];
     return !kinds.every((kind) => LIVE_KINDS.has(kind));
   });

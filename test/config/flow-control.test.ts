@@ -245,7 +245,7 @@ describe('the saturation detector', () => {
       headroom: 0,
       failOpen: false,
     });
-    expect((effective.plugins as { name: string }[]).map(({ name }) => name)).toContain('inflight-load-producer');
+    expect(effective.plugins.map(({ name }) => name)).toContain('inflight-load-producer');
   });
 
   it.each([

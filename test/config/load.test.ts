@@ -181,7 +181,7 @@ describe('the shape of a configuration', () => {
     const read = (parameters: string) => {
       const text = `plugins: [{type: ${type}, parameters: ${parameters}}]`;
       const { scheduling, extractor, effective } = loadConfiguration({ text }, { ...options, allowExperimental: true });
-      const names = (effective.plugins as { name: string }[]).map(({ name }) => name);
+      const names = effective.plugins.map(({ name }) => name);
       return { profiles: scheduling.profiles, extractor, names };
     };
     expect(read(`{${field}: ''}`)).toEqual(read('{}'));
@@ -540,7 +540,7 @@ schedulingProfiles:
 });
 
 describe('producers', () => {
-  const names = (body: string) => (load(body).effective.plugins as { name: string }[]).map(({ name }) => name);
+  const names = (body: string) => load(body).effective.plugins.map(({ name }) => name);
 
   it.each([
     ['prefix-cache-scorer', ['approx-prefix-cache-producer', 'token-producer']],

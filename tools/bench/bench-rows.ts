@@ -49,8 +49,7 @@ export function undecidedProfiles(pool: BenchPool, hooks: ReadonlyMap<string, Ho
 }
 
 function pluginTypes(pool: BenchPool): ReadonlyMap<string, string> {
-  const plugins = pool.configuration.effective.plugins as readonly { readonly name: string; readonly type: string }[];
-  return new Map(plugins.map(({ name, type }) => [name, type]));
+  return new Map(pool.configuration.effective.plugins.map(({ name, type }) => [name, type]));
 }
 
 /** Runs `run` under a program. */

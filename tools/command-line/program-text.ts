@@ -1,3 +1,4 @@
+import type { EffectivePlugin } from '../../src/config/effective-configuration.js';
 import type { LoadedConfiguration } from '../../src/config/load.js';
 import { needsInWords, proxyNeeds } from '../../src/config/proxy-needs.js';
 import type { ProgramOperation } from '../../src/scheduling/program.js';
@@ -17,7 +18,7 @@ export function operationKind({
  * @param elsewhere source of the endpoints of a configuration that has none
  */
 export function programText(configuration: LoadedConfiguration, elsewhere = 'from the flags'): string {
-  const plugins = configuredPlugins(configuration);
+  const plugins = new Map(configuration.effective.plugins.map((plugin) => [plugin.name, plugin]));
   const profiles = configuration.scheduling.profiles.map(({ name, operations }) => {
     const weights = operations.filter((operation) => operationKind(operation) === 'scorer');
     const total = weights.reduce((sum, { weight }) => sum + weight, 0);
@@ -27,18 +28,7 @@ export function programText(configuration: LoadedConfiguration, elsewhere = 'fro
   return [...profiles, feedsText(configuration, elsewhere)].join('\n');
 }
 
-interface ConfiguredPlugin {
-  readonly type: string;
-  readonly name: string;
-  readonly parameters: Readonly<Record<string, unknown>>;
-}
-
-function configuredPlugins({ effective }: LoadedConfiguration): ReadonlyMap<string, ConfiguredPlugin> {
-  const plugins = effective.plugins as readonly ConfiguredPlugin[];
-  return new Map(plugins.map((plugin) => [plugin.name, plugin]));
-}
-
-function operationRow(operation: ProgramOperation, total: number, plugin: ConfiguredPlugin | undefined): string[] {
+function operationRow(operation: ProgramOperation, total: number, plugin: EffectivePlugin | undefined): string[] {
   const kind = operationKind(operation);
   const share = total === 0 ? '' : ` (${((100 * operation.weight) / total).toFixed(0)} %)`;
   const type = plugin === undefined || plugin.type === operation.name ? '' : plugin.type;
@@ -46,7 +36,7 @@ function operationRow(operation: ProgramOperation, total: number, plugin: Config
   return [kind, operation.name, type, weight, parametersText(plugin?.parameters ?? {})];
 }
 
-function parametersText(parameters: Readonly<Record<string, unknown>>): string {
+function parametersText(parameters: object): string {
   const entries = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return entries.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(' ');
 }

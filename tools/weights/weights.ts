@@ -3,6 +3,7 @@ import { stringify } from 'yaml';
 import { CostModel } from '../../src/adaptation/cost-model.js';
 import { decodeState } from '../../src/adaptation/saved-state.js';
 import { builtinPlugins } from '../../src/config/builtin-plugins.js';
+import type { EffectiveProfile } from '../../src/config/effective-configuration.js';
 import { type LoadedConfiguration, loadConfiguration } from '../../src/config/load.js';
 import type { Coefficients } from '../../src/core/coefficients.js';
 import { errorMessage } from '../../src/runtime/error-message.js';
@@ -72,24 +73,14 @@ function stateText(path: string): string {
 
 const SCORER = 'marginal-cost-scorer';
 
-interface EffectivePlugin {
-  readonly type: string;
-  readonly name: string;
-}
-
-interface EffectiveProfile {
-  readonly name: string;
-  readonly plugins: readonly { readonly pluginRef: string; readonly weight?: number }[];
-}
-
 /**
  * The configuration with marginal cost in the place of load and cache scorers, and with learned costs as assumptions.
  */
 function staticConfiguration({ effective, scheduling }: LoadedConfiguration, learned: Coefficients): object {
-  const plugins = effective.plugins as readonly EffectivePlugin[];
+  const { plugins } = effective;
   const operations = scheduling.profiles.flatMap((profile) => profile.operations);
   const replaced = new Set(operations.filter(isReplaced).map(({ name }) => name));
-  const profiles = (effective.schedulingProfiles as readonly EffectiveProfile[]).map((profile) => ({
+  const profiles = effective.schedulingProfiles.map((profile) => ({
     ...profile,
     plugins: withMarginalCost(profile.plugins, replaced),
   }));
@@ -102,7 +93,7 @@ function staticConfiguration({ effective, scheduling }: LoadedConfiguration, lea
       ...(used && !known ? [{ type: SCORER, name: SCORER }] : []),
     ],
     schedulingProfiles: profiles,
-    adaptation: { ...(effective.adaptation as object), mode: 'off', prior: priorOf(learned), stateFile: undefined },
+    adaptation: { ...effective.adaptation, mode: 'off', prior: priorOf(learned), stateFile: undefined },
   };
 }
 
