@@ -6,6 +6,7 @@ import type { DecisionTap } from '../core/decision-tap.js';
 import { type ChargeOptions, LedgerCharge, type LedgerTicket, StagedCharge } from './charges.js';
 import type { Charge, HookColumnFiller, PickedEndpoint, Rejection, ScheduleInput } from './decision.js';
 import type { LatencyPrediction } from './latency-outlook.js';
+import { NO_ENDPOINTS, NO_ROOM, noPick, steadyFilter, WAITS } from './no-pick.js';
 import type { PickWork, ProfilePick, ProfileRuns } from './profile-handler.js';
 import type { ProfileFilter } from './program.js';
 import { NOTHING_WANTED, type WantedTimes } from './wanted-times.js';
@@ -37,78 +38,6 @@ export interface RunRequest extends DecisionRequest {
   outputTokens: number;
   further: boolean;
   earlier: number | undefined;
-}
-
-const noEndpoints: Rejection = {
-  kind: 'rejected',
-  code: 'ServiceUnavailable',
-  message: 'failed to find endpoint candidates for serving the request',
-  reason: 'rejected-no-endpoints',
-  unscheduled: true,
-};
-/** Rejection when filters that judge load left no endpoint; status, text and reason are llm-d-router's. */
-const saturated: Rejection = {
-  kind: 'rejected',
-  code: 'ResourceExhausted',
-  message: 'no endpoints available for the given request',
-  reason: 'rejected-saturated',
-};
-/** Rejection when a filter that does not judge load left no endpoint. */
-function leftNone(filter: string): Rejection {
-  return {
-    kind: 'rejected',
-    code: 'ServiceUnavailable',
-    message: `no endpoints available for the given request: the filter ${JSON.stringify(filter)} leaves none`,
-    reason: 'rejected-no-endpoints',
-  };
-}
-/** Rejection when no endpoint has room and no wait slot is free. */
-const noRoom: Rejection = {
-  kind: 'rejected',
-  code: 'ResourceExhausted',
-  message: 'request rejected pre-queue: queue at capacity',
-  reason: 'rejected-saturated',
-};
-/** No stage follows one that waits: the request comes back, and then all of them run. */
-const waits: Rejection = { ...noRoom, leftWaiting: true };
-/** Rejection by an admitter of the program. The text is llm-d-router's; the status is that of all admitters here. */
-const denied: Rejection = {
-  kind: 'rejected',
-  code: 'ResourceExhausted',
-  message: 'request cannot be admitted: no valid endpoint available to serve the request',
-  reason: undefined,
-};
-const busy: Rejection = {
-  kind: 'rejected',
-  code: 'ServiceUnavailable',
-  message: 'the picker is repairing its state: try again',
-  reason: undefined,
-  retryAfterSeconds: 1,
-};
-
-/**
- * Name of the filter that left no endpoint, if load had no part in it: an earlier filter by load may have removed
- * endpoints that this one would have kept.
- * @param position of the filter among the filters of the profile, as the decision says
- */
-export function steadyFilter(
-  filters: readonly ProfileFilter[] | undefined,
-  position: number | undefined,
-): string | undefined {
-  if (filters === undefined || position === undefined) return undefined;
-  const reached = filters.slice(0, position + 1);
-  return reached.some(({ judgesLoad }) => judgesLoad) ? undefined : reached.at(-1)?.name;
-}
-
-/**
- * Result of a request whose decision made no pick.
- * @param filter with `filtered`: result of `steadyFilter`
- */
-export function undecided(status: Exclude<Decision['status'], 'decided'>, filter?: string): Rejection {
-  if (status === 'filtered') return filter === undefined ? saturated : leftNone(filter);
-  if (status === 'no-candidates') return noEndpoints;
-  if (status === 'waiting' || status === 'no-wait-slot') return noRoom;
-  return status === 'denied' ? denied : busy;
 }
 
 /** Of requests without a pick; never written. */
@@ -161,7 +90,7 @@ export class ChargedRuns implements ProfileRuns {
   }
 
   run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection {
-    if (this.#waiting) return noRoom;
+    if (this.#waiting) return NO_ROOM;
     const number = this.profiles.indexOf(profile);
     if (number < 0) throw new RangeError(`there is no profile "${profile}"`);
     this.#options.hookColumns?.(this.input, profile);
@@ -176,7 +105,7 @@ export class ChargedRuns implements ProfileRuns {
     if (!request.further) this.#retention = this.#retentionOf();
     if (decision.status === 'waiting') {
       this.#waiting = true;
-      return waits;
+      return WAITS;
     }
     if (decision.status === 'no-wait-slot') return this.#leftWaiting();
     const { settings, filteredOut } = this.#options;
@@ -185,7 +114,7 @@ export class ChargedRuns implements ProfileRuns {
     if (decision.status === 'decided') return this.#charged(number, work, decision);
     const filter = steadyFilter(filters, decision.filter);
     if (filter !== undefined) filteredOut?.(filter);
-    return undecided(decision.status, filter);
+    return noPick(decision.status, filter);
   }
 
   /** Turns of sessions alone are to be kept. */
@@ -211,7 +140,7 @@ export class ChargedRuns implements ProfileRuns {
   #leftWaiting(): Rejection {
     const seconds = this.#options.decider.drainSeconds(this.#request.priority);
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(seconds ?? 1)));
-    return { ...noRoom, retryAfterSeconds, leftWaiting: true, bound: plainBound('no-wait-slot') };
+    return { ...NO_ROOM, retryAfterSeconds, leftWaiting: true, bound: plainBound('no-wait-slot') };
   }
 
   #charged(number: number, work: PickWork, decision: Decision): ProfilePick | Rejection {
@@ -225,7 +154,7 @@ export class ChargedRuns implements ProfileRuns {
     const charge = new LedgerCharge(this.#options, held, blockTokens, this.#request.nowMs, wantedBy(this.#request));
     if (endpoints.length === 0) {
       charge.releaseUnsampled();
-      return noEndpoints;
+      return NO_ENDPOINTS;
     }
     const pick: ChargedPick = {
       kind: 'picked',

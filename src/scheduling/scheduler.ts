@@ -1,9 +1,10 @@
 import { endpointAddress } from '../contract/endpoint.js';
 import type { EndpointColumns } from '../core/hook-columns.js';
 import type { PromptTokens } from '../core/token-chain.js';
-import { ChargedRuns, type RunOptions, type RunRequest, undecided } from './charged-runs.js';
+import { ChargedRuns, type RunOptions, type RunRequest } from './charged-runs.js';
 import type { GatedScheduler, PickedEndpoint, Placement, Rejection, ScheduleInput, Waiting } from './decision.js';
 import type { EndpointOutlook, RequestOutlook } from './latency-outlook.js';
+import { noPick } from './no-pick.js';
 import { estimatedOutput } from './output-estimate.js';
 import { prefers } from './preferences.js';
 import type { ProfileHandler, StagesUsed } from './profile-handler.js';
@@ -78,7 +79,7 @@ export class CoreScheduler implements GatedScheduler {
     const handled = this.#options.handler.handle(runs);
     if (handled.kind === 'rejected') return handled;
     // A stage without which the handler would go on has found no room: the whole request waits.
-    if (runs.waiting) return undecided('waiting');
+    if (runs.waiting) return noPick('waiting');
     const { primary, port, headers, stages } = handled;
     if (stages !== undefined) this.#options.staged?.(stages, input.targetModel);
     if (primary.matchedBlocks === 0 && prefers(input.headers, 'if-available')) return notCached;

@@ -1,7 +1,7 @@
 import type { Decision } from '../../src/core/decision-data.js';
-import { undecided } from '../../src/scheduling/charged-runs.js';
 import type { PickedEndpoint, Rejection, ScheduleInput } from '../../src/scheduling/decision.js';
 import type { EndpointDirectory } from '../../src/scheduling/endpoint-directory.js';
+import { noPick } from '../../src/scheduling/no-pick.js';
 import type { PickWork, ProfilePick, ProfileRuns } from '../../src/scheduling/profile-handler.js';
 import type { ExplainedProfile } from './explained-request.js';
 
@@ -43,7 +43,7 @@ export class ExplainedRuns implements ProfileRuns {
   run(profile: string, work: PickWork, earlier?: ProfilePick): ProfilePick | Rejection {
     const { explained, decision } = this.#run(profile, work, earlier?.endpoints[0]?.slot);
     this.#ran.push(explained);
-    if (explained.status !== 'decided') return undecided(explained.status, explained.leftNoneBy);
+    if (explained.status !== 'decided') return noPick(explained.status, explained.leftNoneBy);
     const { slots, matchedBlocks, totalBlocks } = decision;
     return {
       kind: 'picked',

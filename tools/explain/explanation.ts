@@ -24,9 +24,9 @@ import {
   understandOpaque,
 } from '../../src/request/understand.js';
 import { seededRandom } from '../../src/runtime/seeded-random.js';
-import { steadyFilter } from '../../src/scheduling/charged-runs.js';
 import type { Rejection, ScheduleInput } from '../../src/scheduling/decision.js';
 import { EndpointDirectory } from '../../src/scheduling/endpoint-directory.js';
+import { steadyFilter } from '../../src/scheduling/no-pick.js';
 import type { PluginDefinition } from '../../src/scheduling/plugin.js';
 import type { HandledRequest, PickWork } from '../../src/scheduling/profile-handler.js';
 import { makeProfileHandler } from '../../src/scheduling/profile-handlers/make-profile-handler.js';
