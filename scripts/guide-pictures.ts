@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Browser, chromium } from 'playwright-core';
 import { freePorts } from '../dist/src/serve/port.js';
-import { columns } from '../dist/tools/command-line/program-text.js';
+import { columns } from '../dist/tools/command-line/text-columns.js';
 import { findEnvoy, runEnvoy } from '../dist/tools/demo/envoy-process.js';
 import { agentsPicture, loadsOf } from './agents-picture.ts';
 import { envoyWithSmallBounds } from './small-bounds-envoy.ts';

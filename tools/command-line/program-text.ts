@@ -2,6 +2,7 @@ import type { EffectivePlugin } from '../../src/config/effective-configuration.j
 import type { LoadedConfiguration } from '../../src/config/load.js';
 import { needsInWords, proxyNeeds } from '../../src/config/proxy-needs.js';
 import type { ProgramOperation } from '../../src/scheduling/program.js';
+import { columns } from './text-columns.js';
 
 /** Description of an operation of a program. */
 export function operationKind({
@@ -39,20 +40,6 @@ function operationRow(operation: ProgramOperation, total: number, plugin: Effect
 function parametersText(parameters: object): string {
   const entries = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return entries.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(' ');
-}
-
-/** Rows with cells of equal width; columns that are empty everywhere are left out. */
-export function columns(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows.reduce<number[]>(
-    (most, row) => row.map((cell, column) => Math.max(most[column] ?? 0, cell.length)),
-    [],
-  );
-  return rows.map((row) =>
-    row
-      .flatMap((cell, column) => (widths[column] === 0 ? [] : [cell.padEnd(widths[column]!)]))
-      .join('  ')
-      .trimEnd(),
-  );
 }
 
 function feedsText(configuration: LoadedConfiguration, elsewhere: string): string {

@@ -1,5 +1,5 @@
 import { counted } from '../../src/runtime/counted.js';
-import { columns } from '../command-line/program-text.js';
+import { columns } from '../command-line/text-columns.js';
 import type { Condition, PickerReading } from './condition.js';
 import { boundsOf, requestsOf } from './process-checks.js';
 

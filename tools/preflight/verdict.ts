@@ -1,4 +1,4 @@
-import { columns } from '../command-line/program-text.js';
+import { columns } from '../command-line/text-columns.js';
 import type { EnvoyFinding } from '../envoy/finding.js';
 import { pathText } from '../envoy/setting.js';
 import type { ProbeResult } from './test-run.js';

@@ -1,6 +1,6 @@
 import type { Recording } from '../../src/operations/recording/recording-reader.js';
 import { counted } from '../../src/runtime/counted.js';
-import { columns } from '../command-line/program-text.js';
+import { columns } from '../command-line/text-columns.js';
 import type { ReplayedGroup, ReplayResult } from './comparison.js';
 
 /** Bound on the listed endpoints, those with the largest changes of share. */

@@ -1,5 +1,5 @@
 import type { CandidateShown, DecisionShown, EndpointShown, Snapshot } from '../../src/operations/page/snapshot.js';
-import { columns } from '../command-line/program-text.js';
+import { columns } from '../command-line/text-columns.js';
 
 /** Width of a bar, in characters. */
 const BAR = 10;

@@ -7,7 +7,7 @@ import type {
   ShownScore,
 } from '../../src/operations/why/request-story.js';
 import { counted } from '../../src/runtime/counted.js';
-import { columns } from '../command-line/program-text.js';
+import { columns } from '../command-line/text-columns.js';
 
 /** Text about a request: the request and its end, then every decision about it. */
 export function whyText(story: RequestStory): string {
