@@ -43,7 +43,7 @@ import type { FromPool } from './messages.js';
 import type { Part } from './part.js';
 import type { PickerOptions } from './picker-options.js';
 import { openMemory } from './pool-memory.js';
-import type { PoolLink, ServedPool } from './shards/shard-pool.js';
+import type { PoolLink, ServedPool } from './shards/pool-link.js';
 
 /** Services of the process for its pools. */
 export interface ProcessServices {

@@ -10,7 +10,8 @@ import type { JobPool } from './jobs/job-pool.js';
 import { type Part, PartList } from './part.js';
 import type { FollowedPools, PoolDefinition } from './picker-options.js';
 import { PoolParts } from './pool-parts.js';
-import type { PoolLink, ShardPool } from './shards/shard-pool.js';
+import type { PoolLink } from './shards/pool-link.js';
+import type { ShardPool } from './shards/shard-pool.js';
 
 export interface PoolSetOptions {
   readonly followed: FollowedPools;
