@@ -1,12 +1,13 @@
 import type { Endpoint, PoolRules, PoolUpdate, SlotAssignment, SlotUpdate } from '../../contract/endpoint.js';
 import { endpointLabels } from '../../contract/endpoint-labels.js';
-import type { EndpointSignals, EndpointTable, HeldBack } from '../../core/endpoint-table.js';
+import type { EndpointSignals, EndpointTable } from '../../core/endpoint-table.js';
 import type { SlotChanges, SlotTable } from '../../pool/slots.js';
 import { LOCK_RETRY_MS, LockRetry } from '../../runtime/lock-retry.js';
 import { writeLabels } from '../../scheduling/label-columns.js';
 import type { LabelSpecification, MaskSpecification, PrefixSettings } from '../../scheduling/program.js';
 import type { RulesMessage, ToPool } from '../messages.js';
 import { EngineRefusals } from './engine-refusals.js';
+import { type HeldBackReport, HeldBackReports } from './held-back-reports.js';
 
 /** Label filters and where their masks are. */
 export interface MaskSet {
@@ -19,11 +20,6 @@ export interface MaskSet {
 export interface PoolSettings extends MaskSet {
   readonly prefix: PrefixSettings | undefined;
 }
-
-/** Filter that has held an endpoint back for long; without details it no longer does. */
-export type HeldBackReport =
-  | { readonly by: 'overload-filter'; readonly details: HeldBack['veto'] }
-  | { readonly by: 'warm-up-filter'; readonly details: HeldBack['warming'] };
 
 export interface PoolControllerOptions {
   readonly table: EndpointTable;
@@ -51,10 +47,6 @@ export interface PoolControllerOptions {
 const START_SECONDS_MIN = 2;
 /** What ends the lack of slots. */
 const FULL_REMEDY = ': raise --max-endpoints (maxEndpoints of a pool of --pools)';
-/** Time between two looks at what filters hold back. */
-const HELD_BACK_LOOK_MS = 1_000;
-/** Time from which on a veto, and a cold cache, are reported. */
-const HELD_BACK_SECONDS = { 'overload-filter': 30, 'warm-up-filter': 300 } as const;
 /** Bound on the names of past endpoints. */
 const NAMES_MAX = 4096;
 
@@ -72,9 +64,7 @@ export class PoolController {
   /** Slots of removed endpoints that stay live until a new endpoint is. */
   readonly #retiring = new Set<number>();
   readonly #capacities = new Map<number, number>();
-  /** Slots that filters have held back for long, with the filters. */
-  readonly #heldBack = new Set<`${number} ${HeldBackReport['by']}`>();
-  #nextHeldBackLookMs = 0;
+  readonly #heldBack: HeldBackReports;
   /** Start of the engine's process by slot, in seconds of its clock. */
   readonly #starts = new Map<number, number>();
   /** Slots whose engines sleep. */
@@ -98,6 +88,7 @@ export class PoolController {
   constructor(options: PoolControllerOptions) {
     this.#options = options;
     this.#settings = options.settings;
+    this.#heldBack = new HeldBackReports(options.table, (endpoint, report) => options.heldBack?.(endpoint, report));
     this.#writes = new LockRetry({
       pauseMsMax: LOCK_RETRY_MS,
       stalled: () => options.report('the endpoint table cannot be written: it stays locked'),
@@ -289,8 +280,7 @@ export class PoolController {
     this.#starts.delete(slot);
     this.#asleep.delete(slot);
     this.refusals.forget(slot);
-    this.#heldBack.delete(`${slot} overload-filter`);
-    this.#heldBack.delete(`${slot} warm-up-filter`);
+    this.#heldBack.forget(slot);
     const lost = restarted.has(assignment.endpoint.id) ? 'engine-restarted' : 'endpoint-gone';
     this.#writes.run(() => table.setState(slot, 'free'));
     this.#writes.run(() => table.forget(slot, lost));
@@ -309,31 +299,10 @@ export class PoolController {
     this.#followStart(slot, generation, signals.startSeconds);
     this.#followSleep(slot, signals.asleep);
     const refused = this.refusals.note(slot, signals.figures, nowMs);
-    this.#lookAtHeldBack(nowMs);
+    this.#heldBack.look(this.#assignments.values(), nowMs);
     const { waiting } = signals;
     const told = refused === 0 || waiting === undefined ? signals : { ...signals, waiting: waiting + refused, refused };
     return this.#options.table.publish(slot, told, agesFromMs);
-  }
-
-  #lookAtHeldBack(nowMs: number): void {
-    if (nowMs < this.#nextHeldBackLookMs) return;
-    this.#nextHeldBackLookMs = nowMs + HELD_BACK_LOOK_MS;
-    for (const { slot, endpoint } of this.#assignments.values()) {
-      const { veto, warming } = this.#options.table.heldBack(slot, nowMs);
-      this.#reportHeldBack(slot, endpoint, { by: 'overload-filter', details: veto });
-      this.#reportHeldBack(slot, endpoint, { by: 'warm-up-filter', details: warming });
-    }
-  }
-
-  #reportHeldBack(slot: number, endpoint: Endpoint, report: HeldBackReport): void {
-    const { by, details } = report;
-    const key = `${slot} ${by}` as const;
-    if (details === undefined) {
-      if (this.#heldBack.delete(key)) this.#options.heldBack?.(endpoint, report);
-    } else if (details.seconds >= HELD_BACK_SECONDS[by] && !this.#heldBack.has(key)) {
-      this.#heldBack.add(key);
-      this.#options.heldBack?.(endpoint, report);
-    }
   }
 
   /** The block sizes of the index and of the engine differ; both capacities are the same number of tokens. */
