@@ -72,8 +72,8 @@ function reckonMask(bucket: u32): void {
 }
 
 /**
- * Whether a hash may be an anchor. Most hashes of a prompt are nobody's: the masks of all buckets take a sixteenth of
- * their words.
+ * Whether a hash may be an anchor. Most hashes of a prompt are no session's: the masks of all buckets take a sixteenth
+ * of their words.
  */
 function mayBeAnchor(hash: u64): bool {
   return (load<u32>(anchorMask(bucketOf(hash))) & bitOf(hash)) != 0;

@@ -6,7 +6,7 @@ import { hasTurn, NO_HOME, SESSION_IDLE, Session, sessionAt, WAS_FORGOTTEN } fro
 import { classOf, keptAge } from './sessions-returns';
 
 // Fates of the place of the session.
-export const FOUND_NONE: u32 = 0; // nobody's turn
+export const FOUND_NONE: u32 = 0; // no session's turn
 export const FOUND_NEW: u32 = 1; // first turn of a session
 export const FOUND_FORK: u32 = 2; // the same, and it goes on from a prompt of a session with a turn in flight
 export const FOUND_PROTECTED: u32 = 3; // its place was kept

@@ -23,7 +23,7 @@ export class SessionsHead {
   prefixes: u32;
   /** SESSIONS_* mode · control thread · commit lock, read without it. */
   mode: u32;
-  /** Share of a cache below which a prompt is nobody's turn · control thread · commit lock. */
+  /** Share of a cache below which a prompt is no session's turn · control thread · commit lock. */
   small: f32;
   /**
    * Milliseconds in which an engine computes as many tokens as its cache holds, or has them back from its tiers ·

@@ -25,7 +25,7 @@ const ANCHOR_TOKENS: u32 = 64;
 /** A prompt with fewer blocks has no session, and a beginning with fewer is not counted as shared. */
 export const BLOCKS_MIN: u32 = 2;
 
-/** Whether the prompt is small on every endpoint, so that it is nobody's turn. Scratch of one decision. */
+/** Whether the prompt is small on every endpoint, so that it is no session's turn. Scratch of one decision. */
 export let soughtSmall: bool = false;
 /** Session that the prompt of this decision, or its header, belongs to, 0 = none. */
 let sought: u32 = 0;

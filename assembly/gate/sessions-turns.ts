@@ -90,7 +90,7 @@ export function chargesOfPeers(peers: u32): void {
   ofPeers = peers != 0;
 }
 
-/** A prompt so small that it is nobody's turn: chat, which passes at once. */
+/** A prompt so small that it is no session's turn: chat, which passes at once. */
 export function isSmall(prompt: u32, slot: u32): bool {
   return <f32>prompt < sessionsHead().small * cacheTokens(slot);
 }

@@ -55,7 +55,7 @@ const PRICE_MIN: f32 = 0.01;
 /**
  * Turns the sessions on or off, or changes their settings. Takes the commit lock.
  * @param mode SESSIONS_*
- * @param small share of a cache below which a prompt is nobody's turn
+ * @param small share of a cache below which a prompt is no session's turn
  * @param stretch share of a cache that a turn may exceed once it was held for long
  * @param maxWait milliseconds after which a held turn goes on without room, 0 = never
  * @returns 0, or 1 when the lock could not be had: call again

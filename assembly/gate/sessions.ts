@@ -401,7 +401,7 @@ export function sessionsLeave(slot: u32): void {
       session.prefix = 0;
       addToSessionsColumn(SESSIONS_RUNNING_TOKENS, slot, -session.own);
     }
-    // The next endpoint in the slot is nobody's home.
+    // The next endpoint in the slot is no session's home.
     session.home = <u16>NO_HOME;
     // No end is heard of a turn on an endpoint that is gone.
     if (isElsewhere(session)) sessionEnd(entry, session.lastUse);

@@ -92,7 +92,7 @@ export interface RetentionHint {
 export interface SessionSettings {
   /** off = not counted; shadow = counted, and decisions do not ask it; on = turns without room are held. */
   readonly mode: 'off' | 'shadow' | 'on';
-  /** Share of an endpoint's cache below which a prompt is nobody's turn. */
+  /** Share of an endpoint's cache below which a prompt is no session's turn. */
   readonly smallPrompt: number;
   /** Share of a cache that a turn may exceed once it was held for long. */
   readonly stretch: number;

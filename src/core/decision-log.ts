@@ -76,7 +76,7 @@ export interface DecisionRecord {
   readonly columns: number;
   /** Pick of the shadow program; undefined = the program did not run. */
   readonly shadow: LoggedShadow | undefined;
-  /** Session of its prompt; undefined = the prompt was nobody's turn, or sessions are not counted. */
+  /** Session of its prompt; undefined = the prompt was no session's turn, or sessions are not counted. */
   readonly session: FoundSession | undefined;
 }
 

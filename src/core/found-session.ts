@@ -38,7 +38,7 @@ export interface FoundSession {
   readonly missedTokens: number | undefined;
 }
 
-/** The session of a record at an address of the memory; undefined = its prompt was nobody's turn. */
+/** The session of a record at an address of the memory; undefined = its prompt was no session's turn. */
 export function foundSessionAt({ call, view }: CoreInstance, at: number): FoundSession | undefined {
   const number = view.getUint8(at + CORE.DECISION_SESSION_FATE);
   const fate = fateOf(number);

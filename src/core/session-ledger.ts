@@ -4,7 +4,7 @@ import type { CoreInstance } from './memory.js';
 /** What is done with sessions (assembly/gate/sessions-room.ts). */
 export interface SessionRule {
   readonly mode: 'off' | 'shadow' | 'on';
-  /** Share of an endpoint's cache below which a prompt is nobody's turn. */
+  /** Share of an endpoint's cache below which a prompt is no session's turn. */
   readonly smallPrompt: number;
   /** Share of a cache that a turn may exceed once it was held for long. */
   readonly stretch: number;

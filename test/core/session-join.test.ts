@@ -76,7 +76,7 @@ describe('a replica that joins', () => {
           else {
             length.set(session, (length.get(session) ?? 4) + blocks);
             const beginning = [...wordsOf(99, 4), ...wordsOf(session, length.get(session)! - 4)];
-            // Each at one endpoint: what a session leaves behind elsewhere is nobody's, and not told.
+            // Each at one endpoint: what a session leaves behind elsewhere is no session's, and not told.
             running.push(first.begin(beginning, [session % 2]));
             if (what === 'turn') first.end(running.pop()!);
           }

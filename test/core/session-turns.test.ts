@@ -136,7 +136,7 @@ describe('turns of sessions', () => {
     const charges = [pool.begin(wordsOf(1, 20)), pool.begin(wordsOf(1, 20))];
     for (const charge of charges) pool.end(charge);
     for (const name of [2, 3]) pool.turn([...wordsOf(1, 20), ...wordsOf(name, 5)]);
-    // A prompt that is shared as a whole is nobody's anchor: what comes next may be anyone's.
+    // A prompt that is shared as a whole is no session's anchor: what comes next may be anyone's.
     expect(pool.counts.recognised).toMatchObject({ new: 2, fork: 1, prompt: 1 });
   });
 
@@ -208,7 +208,7 @@ describe('turns of sessions', () => {
     const history = [...tools, ...wordsOf(2, 20)];
     for (const words of [[...tools, ...wordsOf(3, 10)], history]) pool.turn(words);
     expect(pool.used(0)).toBe((20 + 10 + 20) * BLOCK);
-    // Behind so long a task of its own, its anchors are in nobody's prompt: what others share is what stands there.
+    // Behind so long a task of its own, its anchors are in no other prompt: what others share is what stands there.
     const first = [...history, ...wordsOf(4, 10)];
     pool.turn(first);
     pool.turn([...history, ...wordsOf(5, 4)]);
@@ -286,7 +286,7 @@ describe('turns of sessions', () => {
     expect(pool.counts.looks).toMatchObject({ room: 3, none: 0 });
   });
 
-  it('the sessions of an endpoint that has left are nobody’s', () => {
+  it('the sessions of an endpoint that has left hold nothing of the next one in its slot', () => {
     const pool = new SessionPool(1);
     pool.turn(wordsOf(1, 20));
     const running = pool.begin(wordsOf(2, 20));

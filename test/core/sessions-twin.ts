@@ -159,7 +159,7 @@ export class SessionsTwin {
     return first < 0 ? [] : row.slice(first);
   }
 
-  /** A turn begins: its tokens are in use where it runs; elsewhere what it held alone stays as nobody's. */
+  /** A turn begins: its tokens are in use where it runs; elsewhere what it held alone stays as no session's. */
   #pullOut({ id, home, tokens, shared }: TwinSession, to: number): void {
     if (home < 0) return;
     const row = this.#rows[home]!;

@@ -35,6 +35,7 @@ const REFUSED: readonly RefusedWord[] = [
   { found: /\brevo(ke|ked|cation|cable)\b/i, word: 'evict, evictable' },
   { found: /\bincumbent\b/i, word: 'llm-d-router' },
   { found: /\bwho(m)?ever\b/i, word: 'the thing by its name' },
+  { found: /\bnobody['’]s\b/i, word: "no session's, or the thing that it belongs to" },
   { found: /\bwhat (became|becomes) of\b/i, word: 'outcome, effect' },
   { found: /\b(takeSpendings|isComing|goOn|DEAF|unfit|spoil)\b/, word: 'a name that says what it does' },
 ];

@@ -88,7 +88,7 @@ export interface ShownDecision {
     readonly removedBy: string | null;
   } | null;
   readonly cacheLoss: CacheLoss | null;
-  /** Null = the prompt was nobody's turn, or sessions are not counted. */
+  /** Null = the prompt was no session's turn, or sessions are not counted. */
   readonly session: ShownSession | null;
   /** Null = only the line above was kept. */
   readonly endpoints: readonly ShownEndpoint[] | null;

@@ -44,7 +44,7 @@ interface Circumstances {
   readonly heldMs: number | undefined;
 }
 
-/** A session for readers; null = the prompt was nobody's turn. */
+/** A session for readers; null = the prompt was no session's turn. */
 export function shownSession(session: FoundSession | undefined, around: Circumstances): ShownSession | null {
   if (session === undefined) return null;
   const { fate, byHeader, turns, tokens, sharedTokens, home, idleMs, keptMs, missedTokens } = session;
