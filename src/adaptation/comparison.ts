@@ -9,6 +9,8 @@ export interface EpochResult {
   /** Load per second, which depends on the clients and not on the arm. */
   readonly promptTokens: number;
   readonly requests: number;
+  /** Requests behind the result; undefined = enough. */
+  readonly noted?: number | undefined;
   /** Standard deviation of the result, by how much its requests differ; undefined = unknown. */
   readonly deviation?: number | undefined;
   /** ln of the 99th percentile of the milliseconds to first output; undefined = too few were seen. */
@@ -43,6 +45,8 @@ const DEVIATION_MIN = 0.02;
 const UNKNOWN_GAP = UNKNOWN[GAP];
 const USUAL_EPOCHS = 4;
 const DEVIATION_KEPT = 0.98;
+/** Requests from which on the result of an epoch deviates as usual; that of fewer deviates more. */
+export const EPOCH_REQUESTS = 150;
 
 /**
  * Difference in cost between learned costs and configured weights, from epochs of both arms: a dynamic linear model
@@ -99,7 +103,8 @@ export class Comparison {
     return this.#estimate(GAP);
   }
 
-  add({ arm, result, promptTokens, requests, deviation }: EpochResult): void {
+  add({ arm, result, promptTokens, requests, noted, deviation }: EpochResult): void {
+    const scarcity = scarcityOf(noted);
     const load = [Math.log(promptTokens), Math.log(requests)] as const;
     if (this.#origin === undefined) {
       this.#origin = load;
@@ -107,12 +112,13 @@ export class Comparison {
     }
     if (!this.#isMeasured && deviation !== undefined) {
       this.#isMeasured = true;
-      this.#variance = Math.max(DEVIATION_MIN, deviation) ** 2;
+      this.#variance = Math.max(DEVIATION_MIN, deviation / Math.sqrt(scarcity)) ** 2;
     }
     this.#epochs[arm]++;
     if (arm === 'static') this.#latest = result;
     this.#drift();
-    this.#observe([1, load[0] - this.#origin[0], load[1] - this.#origin[1], Number(arm === 'learned')], result);
+    const x = [1, load[0] - this.#origin[0], load[1] - this.#origin[1], Number(arm === 'learned')];
+    this.#observe(x, result, scarcity);
   }
 
   /** Resets the gap after a change of what the learned arm stands for. */
@@ -140,14 +146,15 @@ export class Comparison {
     }
   }
 
-  #observe(x: readonly number[], result: number): void {
+  /** @param scarcity factor on the variance of the result */
+  #observe(x: readonly number[], result: number, scarcity: number): void {
     const gain = new Float64Array(SIZE);
     let expected = 0;
     for (let i = 0; i < SIZE; i++) {
       expected += x[i]! * this.#mean[i]!;
       for (let j = 0; j < SIZE; j++) gain[i]! += this.#covariance[i * SIZE + j]! * x[j]!;
     }
-    let spread = this.#variance;
+    let spread = this.#variance * scarcity;
     for (let i = 0; i < SIZE; i++) spread += x[i]! * gain[i]!;
     const error = result - expected;
     for (let i = 0; i < SIZE; i++) {
@@ -172,6 +179,11 @@ export class Comparison {
       }
     }
   }
+}
+
+/** Factor by which the variance of a result behind which are so many requests exceeds the usual one. */
+function scarcityOf(noted = EPOCH_REQUESTS): number {
+  return Math.max(1, EPOCH_REQUESTS / noted);
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { AdaptationMode, GuardSettings } from '../config/adaptation.js';
 import { ArmComparison, type Measure } from './arm-comparison.js';
 import { ArmTurns } from './arm-turns.js';
-import { type Arm, Comparison, type Estimate } from './comparison.js';
+import { type Arm, Comparison, EPOCH_REQUESTS, type Estimate } from './comparison.js';
 import { Doubt } from './doubt.js';
 import { errorOf, type JudgedEpoch, OpenEpochs } from './epochs.js';
 import {
@@ -43,8 +43,6 @@ const TAIL_UNKNOWN_GAP = 0.5;
 const OVERLOAD_MS = 30_000;
 /** Epochs, of the configured length, in which the guard that leads has to call the configured weights for a doubt. */
 const WITNESS_EPOCHS = 2;
-/** Requests that make an epoch's mean cost comparable. */
-const EPOCH_REQUESTS_MIN = 150;
 /** Time for the last requests of an epoch to end, in 90th percentiles of their durations. */
 const GRACE = 1.25;
 /** Bound on the pause after a fallback, as a factor on the configured one. */
@@ -453,7 +451,7 @@ export class Guard {
    */
   #epochLength({ durationMs, sampleRate }: Evidence): number {
     const { epochMs } = this.#settings;
-    const forRequests = sampleRate > 0 ? EPOCH_REQUESTS_MIN / sampleRate : epochMs;
+    const forRequests = sampleRate > 0 ? EPOCH_REQUESTS / sampleRate : epochMs;
     const wanted = Math.max(epochMs, 2 * (durationMs ?? 0), forRequests);
     return Math.min(wanted, EPOCH_FACTOR_MAX * epochMs) * (0.75 + 0.5 * this.#random());
   }

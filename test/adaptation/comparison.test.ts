@@ -62,6 +62,20 @@ describe('the comparison of epochs', () => {
     expect(width(0)).toBe(width(0.02));
   });
 
+  it('the comparison of epochs believes one of few requests less', () => {
+    const gap = (noted: number | undefined) => {
+      const comparison = new Comparison();
+      const load = { promptTokens: 1000, requests: 10, deviation: 0.05 };
+      comparison.add({ arm: 'static', result: 0.4, ...load, noted: 150 });
+      comparison.add({ arm: 'learned', result: 0.5, ...load, noted });
+      return comparison.gap;
+    };
+    expect(gap(25).mean).toBeLessThan(0.8 * gap(150).mean);
+    expect(gap(25).halfWidth).toBeGreaterThan(1.2 * gap(150).halfWidth);
+    expect(gap(1000)).toEqual(gap(150));
+    expect(gap(undefined)).toEqual(gap(150));
+  });
+
   it('the comparison of epochs takes the load that clients bring out of the comparison', () => {
     const width = (slope: number) => compared(40, { gap: -0.1, deviation: 0.02, slope, load: 0.3 }, 5).gap.halfWidth;
     expect(width(1)).toBeLessThan(1.5 * width(0));

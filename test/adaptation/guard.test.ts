@@ -375,6 +375,23 @@ describe('the guard', () => {
     expect(epochs({ sampleRate: 0.00001 })).toBe(4);
   });
 
+  it('the guard does not take learned costs back by a probe of few requests that cost an eighth more', () => {
+    const afterProbe = (everyMs: number) => {
+      const guard = new Guard('auto', usual.guard, () => 0.5);
+      const evidence = { ...goodEvidence, sampleRate: 1 / everyMs };
+      let state = guard.state;
+      const isOpen = () => guard.record('learned').epochs === 0 && state !== 'fallback';
+      for (let nowMs = 0; nowMs < 300_000 && isOpen(); nowMs += 50) {
+        state = guard.tick(nowMs, () => evidence).transition?.to ?? state;
+        if (nowMs % everyMs === 0) guard.note(guard.epoch, nowMs, costing(guard.arm === 'learned' ? 1.12 : 1));
+      }
+      return state;
+    };
+    // Two thirds of 20 s count: 26 requests, and 266.
+    expect(afterProbe(500)).toBe('canary');
+    expect(afterProbe(50)).toBe('fallback');
+  });
+
   it('the guard does not count requests that met what the other arm left behind', () => {
     const guard = new Guard('auto', usual.guard, () => 0.5);
     const results = () => guard.record('static').epochs;
