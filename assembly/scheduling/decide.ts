@@ -8,6 +8,7 @@ import { ASSERTIONS } from '../assertions';
 import { slotsUsed } from '../columns/candidates';
 import * as column from '../columns/column';
 import { slotOffset } from '../columns/column';
+import { blockTokens, promptTokens } from '../columns/values';
 import { COLUMN_ACTIVE_BLOCKS, COLUMN_UNTOLD } from '../endpoints';
 import { gateCharged } from '../gate/capacity-gate';
 import { sessionsOn } from '../gate/sessions-layout';
@@ -47,17 +48,20 @@ import {
   request,
   wantedTimes,
 } from '../request-area';
+import { coefficients } from './cost-coefficients';
 import { logColumns } from './decision-columns';
 import { logBegin, logDecision } from './decision-log';
 import { gateBegin, gateWait } from './gate-pass';
 import { noteSent } from './history-scorers';
 import { confirmed, judged, judgementBegin, runLocked } from './judgement';
+import { isPressed } from './memory-price';
 import { clearPrediction } from './predictions';
 import {
   activeProgram,
   PROGRAM_INSERTS,
   PROGRAM_NEEDS_MATCH,
   PROGRAM_NEEDS_OVERLAP,
+  PROGRAM_NEEDS_PRESSED_OVERLAP,
   PROGRAM_TOLD,
   PROGRAM_WHOLE_BLOCKS,
   Program,
@@ -74,7 +78,8 @@ let met: u32 = 0;
 const LARGE_POOL: u32 = 512;
 const LARGE_POOL_TRIES: u32 = 3;
 
-const NEEDS_COLUMNS: u32 = PROGRAM_NEEDS_MATCH | PROGRAM_NEEDS_OVERLAP;
+const NEEDS_OVERLAP: u32 = PROGRAM_NEEDS_OVERLAP | PROGRAM_NEEDS_PRESSED_OVERLAP;
+const NEEDS_COLUMNS: u32 = PROGRAM_NEEDS_MATCH | NEEDS_OVERLAP;
 
 /**
  * Blocks held and blocks active, per endpoint. All profiles of a request see the same columns: what its own earlier
@@ -94,9 +99,13 @@ function matchPrompt(needs: u32, blocks: u32, tail: bool, used: u32, further: bo
     forgetPlaces();
     memory.fill(MATCH, 0, slotOffset(used));
   }
-  if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) return;
+  if ((needs & NEEDS_OVERLAP) == 0) return;
   memory.fill(OVERLAP, 0, slotOffset(used));
-  if (blocks == 0 || !lockAcquire(INDEX_LOCK, lockSleepsMax())) return;
+  if (blocks == 0) return;
+  if ((needs & PROGRAM_NEEDS_OVERLAP) == 0) {
+    if (!isPressed(used, promptTokens(), blockTokens(), max<f32>(coefficients().output, 1))) return;
+  }
+  if (!lockAcquire(INDEX_LOCK, lockSleepsMax())) return;
   activeOverlapBegin(blocks);
   // An endpoint holds its active blocks too, so only endpoints with a match can overlap.
   for (let slot: u32 = 0; slot < used; slot++) {
@@ -263,7 +272,7 @@ export function decide(): u32 {
   const shadow = shadowBegin(flags);
   const recorded = isRecorded();
   let columns = needs;
-  if (shadow != null) columns |= shadow.needs & PROGRAM_NEEDS_OVERLAP;
+  if (shadow != null) columns |= shadow.needs & NEEDS_OVERLAP;
   if (recorded) columns |= PROGRAM_NEEDS_OVERLAP;
   if ((flags & DECIDE_GIVEN) == 0) matchPrompt(columns, blocks, tail, used, (flags & DECIDE_FURTHER) != 0);
   else forgetPlaces();

@@ -12,8 +12,8 @@
 //        most that any candidate has been sent · a = 1 + clamp((mean KV usage - 0.7)/0.2, 0, 1)
 //   σ  = 1/(1 - min(0.8, mean KV usage))^a + ε - 1, scarcity of memory · step = s (d + g (K + ΔK))
 //   ε  = tokens that are computed for a missed one, with those that it evicts and that return
-//   f  = max(own KV usage + min(0.02, 1000 q/C), (active blocks + n O/2)/C) + P/C, how full its KV cache of C tokens
-//        will be; the usage where C is unknown
+//   f  = max(own KV usage + min(0.02, 1000 q/C), (active blocks + n O/2)/C) + (P - A)/C, how full its KV cache of C
+//        tokens will be, A of the prompt being in use there already; the usage where C is unknown
 //   x  = (1000 u + O)/C, what the request takes of it; 1/max(1, n) where C is unknown
 //   v  = 6 max(0, f - 0.7)² + (1 + W) x/2 clamp((own KV usage - 0.85)/0.1, 0, 1)
 //   b  = s c (q + u), ms of prefill before the endpoint then · λ = n/(O step), requests that come there per ms

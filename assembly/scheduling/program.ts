@@ -79,6 +79,7 @@ export const PROGRAM_NOTES_COLD: u32 = 8; // remember the endpoint that was sent
 export const PROGRAM_WHOLE_BLOCKS: u32 = 32; // matches count as far as the engine's own blocks are whole
 export const PROGRAM_TOLD: u32 = 64; // engines tell which blocks they hold
 export const PROGRAM_NOTES_ADAPTER: u32 = 16; // remember who was sent which adapter
+export const PROGRAM_NEEDS_PRESSED_OVERLAP: u32 = 128; // OVERLAP where the prompt presses a KV cache
 
 export const OP_FILTER_MASK: u32 = 1; // [mask number]
 export const OP_FILTER_HOST: u32 = 2; // [host column, 1 = keep all when none is left]

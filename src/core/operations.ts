@@ -121,7 +121,7 @@ const QUEUED: OperationSignal = { name: 'predicted waiting requests', input: 'pr
 /** Inputs of marginal cost (assembly/scheduling/marginal-cost.ts). */
 const COST = [
   ...['known', 'waiting', 'kvUsage', 'inflight', 'prefillTokens', 'promptTokens', 'slotsSeen', 'matches'],
-  ...['blockTokens', 'blockCount', 'activeBlocks'],
+  ...['blockTokens', 'blockCount', 'activeBlocks', 'overlap'],
   ...['prefillRate', 'prefillRateTime', 'prefillRatePeak', 'speed', 'hitReliability', 'promptLength', 'wantedTimes'],
   ...['costBase', 'costPrefill', 'costWaiting', 'costStep', 'costGrowth'],
 ] as readonly ReadName[];
@@ -289,6 +289,14 @@ export const OPERATIONS: Facts = {
 export function readsOf({ code, parameters }: Pick<Operation, 'code' | 'parameters'>): readonly ReadName[] {
   const { reads } = (OPERATIONS as Readonly<Record<string, OperationFacts>>)[code] ?? { reads: [] };
   return typeof reads === 'function' ? reads(parameters) : reads;
+}
+
+/** Operations whose overlap counts only where the prompt presses a KV cache (assembly/scheduling/memory-price.ts). */
+const PRESSED_OVERLAP: ReadonlySet<OperationName> = new Set(['OP_SCORE_MARGINAL_COST', 'OP_WOULD_PICK']);
+
+/** Whether an operation takes the overlap as 0 where the prompt presses no KV cache. */
+export function takesPressedOverlap(code: OperationName): boolean {
+  return PRESSED_OVERLAP.has(code);
 }
 
 /** Whether an operation is a scorer. */

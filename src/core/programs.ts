@@ -1,6 +1,6 @@
 import { CORE } from './core-names.js';
 import type { CoreInstance } from './memory.js';
-import { fusedTerm, isScorer, type Operation, type ReadName, readsOf } from './operations.js';
+import { fusedTerm, isScorer, type Operation, type ReadName, readsOf, takesPressedOverlap } from './operations.js';
 
 export interface ProgramOptions {
   /** Whether the picked endpoint counts as holding the prompt (the approximate prefix cache). */
@@ -93,7 +93,7 @@ export class ProgramTable {
       if (code === undefined) throw new RangeError(`${operation.code} is no operation of the core`);
       if (operation.parameters.length > CORE.OPERATION_PARAMETERS_MAX)
         throw new RangeError(`${operation.code} takes at most ${CORE.OPERATION_PARAMETERS_MAX} parameters`);
-      for (const read of readsOf(operation)) needs |= NEEDS[read] ?? 0;
+      needs |= needsOfReads(operation);
       const op = at + CORE.PROGRAM_HEAD_BYTES + i * CORE.OPERATION_BYTES;
       view.setUint32(op + CORE.OPERATION_CODE, code, true);
       view.setFloat32(op + CORE.OPERATION_WEIGHT, operation.weight, true);
@@ -112,10 +112,14 @@ export class ProgramTable {
 /** Work of the core for a program whose operations have an input (PROGRAM_* bits). */
 const NEEDS: Readonly<Partial<Record<ReadName, number>>> = {
   matches: CORE.PROGRAM_NEEDS_MATCH,
-  overlap: CORE.PROGRAM_NEEDS_OVERLAP,
   coldOrder: CORE.PROGRAM_NOTES_COLD,
   adaptersSent: CORE.PROGRAM_NOTES_ADAPTER,
 };
+
+function needsOfReads(operation: Operation): number {
+  const overlap = takesPressedOverlap(operation.code) ? CORE.PROGRAM_NEEDS_PRESSED_OVERLAP : CORE.PROGRAM_NEEDS_OVERLAP;
+  return readsOf(operation).reduce((needs, read) => needs | (read === 'overlap' ? overlap : (NEEDS[read] ?? 0)), 0);
+}
 
 function needsOf({ inserts, matches, wholeBlocks, told }: ProgramOptions): number {
   return (

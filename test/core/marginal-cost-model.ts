@@ -17,6 +17,8 @@ export interface CostInput {
   readonly kvTokens: number;
   /** Tokens of the blocks that running prompts use. */
   readonly activeTokens: number;
+  /** The same that the prompt begins with. */
+  readonly sharedTokens: number;
   readonly slotsSeen: number;
   readonly speed: number;
   readonly reliability: number;
@@ -56,8 +58,8 @@ function lackingMemory(
   usage: number,
 ) {
   const charged = e.activeTokens + (e.inflight * given.outputTokens) / 2;
-  const filled = Math.max(usage * e.kvTokens + Math.min(0.02 * e.kvTokens, e.prefillTokens), charged) + prompt;
-  const fill = e.kvTokens === 0 ? usage : filled / e.kvTokens;
+  const held = Math.max(usage * e.kvTokens + Math.min(0.02 * e.kvTokens, e.prefillTokens), charged);
+  const fill = e.kvTokens === 0 ? usage : (held + Math.max(0, prompt - e.sharedTokens)) / e.kvTokens;
   const full = Math.min(1, Math.max(0, (usage - 0.85) / 0.1));
   const taken = e.kvTokens === 0 ? 1 / Math.max(1, e.inflight) : (fresh + given.outputTokens) / e.kvTokens;
   return 6 * Math.max(0, fill - 0.7) ** 2 + ((1 + waiting) * taken * full) / 2;

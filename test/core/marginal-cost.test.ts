@@ -99,6 +99,7 @@ const idle: CostInput = {
   kvUsage: 0,
   kvTokens: 320_000,
   activeTokens: 0,
+  sharedTokens: 0,
   slotsSeen: 0,
   speed: 1,
   reliability: 1,
@@ -127,6 +128,7 @@ const figures = fc.record({
     fc.integer({ min: 100, max: 20_000 }).map((blocks) => 16 * blocks),
   ),
   activeTokens: fc.constant(0),
+  sharedTokens: fc.constant(0),
   slotsSeen: fc.integer({ min: 0, max: 50 }),
   speed: ratio(0.3, 3.3),
   reliability: ratio(0.5, 1.1),
@@ -251,20 +253,40 @@ describe('marginal-cost-scorer', () => {
     expect([0.5, 0.98].map(pick)).toEqual([0, 1]);
   });
 
-  it('marginal-cost-scorer counts the blocks of running prompts before a scrape tells of them', () => {
-    const pool = poolOf([{ ...idle, kvTokens: 8192 }, idle]);
+  /** Two endpoints that hold a prompt of 4,096 tokens. Requests of endpoint 0 run with it; endpoint 1 has more to do. */
+  const running = (kvTokens: number, usages: readonly [number, number]) => {
+    const held = { ...idle, cachedTokens: 64 * BLOCK, kvTokens, kvUsage: usages[0] };
+    const other = { ...held, kvUsage: usages[1], inflight: 2, promptTokens: 128 * BLOCK };
+    const pool = poolOf([held, other]);
     const prompt = { ...plainRequest, blocks: 64, promptTokens: 64 * BLOCK, nowMs: 1000 };
-    const ticket = pool.decider.decide({ ...prompt, subset: [0] });
-    pool.decider.prefillDone(ticket.ticket, ticket.ticketGeneration, 1000);
-    pool.decider.decide({ ...prompt, charged: false });
-    const held = { ...idle, cachedTokens: 64 * BLOCK, inflight: 1, promptTokens: 64 * BLOCK };
-    const costs = marginalCosts(usual, 64 * BLOCK, [
-      { ...held, kvTokens: 8192, activeTokens: 64 * BLOCK },
-      { ...idle, cachedTokens: 0 },
-    ]);
-    // Full by the ledger, empty by the scrape: 6 × 0.3² turns of 200 tokens.
-    expect(costs[0]! - marginalCosts(usual, 64 * BLOCK, [{ ...held, kvTokens: 8192 }, idle])[0]!).toBeGreaterThan(0.4);
-    expect(pool.decider.scoreOf(0)).toBe(costs[0]! < costs[1]! ? 1 : 0);
+    const { ticket, ticketGeneration } = pool.decider.decide({ ...prompt, subset: [0] });
+    pool.decider.prefillDone(ticket, ticketGeneration, 1000);
+    const costs = (sharedTokens: number) =>
+      marginalCosts(usual, 64 * BLOCK, [
+        { ...held, inflight: 1, promptTokens: 64 * BLOCK, activeTokens: 64 * BLOCK, sharedTokens },
+        other,
+      ]);
+    const pick = (blocks: number) => pool.decider.decide({ ...prompt, blocks, charged: false }).slots[0];
+    return { costs, pick };
+  };
+  const cheapest = (costs: readonly number[]) => costs.indexOf(Math.min(...costs));
+
+  it('marginal-cost-scorer counts the blocks of running prompts before a scrape tells of them', () => {
+    // Without blocks the prompt is another one. Full by the ledger, empty by the scrape: 6 × 0.3² turns of 200 tokens.
+    const { pick } = running(8192, [0, 0]);
+    const [full, empty] = [8192, 80_000].map((kvTokens) => {
+      const own = { ...idle, inflight: 1, promptTokens: 64 * BLOCK, activeTokens: 64 * BLOCK, kvTokens };
+      return marginalCosts(usual, 64 * BLOCK, [own, { ...idle, inflight: 2, promptTokens: 128 * BLOCK, kvTokens }]);
+    });
+    expect(full![0]! - empty![0]!).toBeGreaterThan(0.4);
+    expect([pick(0), running(80_000, [0, 0]).pick(0)]).toEqual([full, empty].map((costs) => cheapest(costs!)));
+    expect([full, empty].map((costs) => cheapest(costs!))).toEqual([1, 0]);
+  });
+
+  it('marginal-cost-scorer takes no further memory for what running requests use of the prompt', () => {
+    const { costs, pick } = running(8192, [0.7, 0.5]);
+    expect(pick(64)).toBe(0);
+    expect([64 * BLOCK, 0].map((shared) => cheapest(costs(shared)))).toEqual([0, 1]);
   });
 
   it('marginal-cost-scorer sends no burst to the emptiest of nearly full caches while no scrape tells of it', () => {
