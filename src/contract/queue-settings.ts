@@ -15,6 +15,16 @@ export type FairnessSettings =
       readonly headWaitWeight: number;
       readonly halfLifeMs: number;
     }
+  /** The flow with most turns, weighed against the wait of its first request (llm-d-router's `turn-priority`). */
+  | {
+      readonly kind: 'turn-priority';
+      /** Turns that one second of the wait counts for. */
+      readonly timeWeight: number;
+      /** Idle time in milliseconds after which a flow's next request counts as a first turn; Infinity = never. */
+      readonly inactivityMs: number;
+      /** Idle time in milliseconds after which a flow's turns are forgotten; Infinity = never. */
+      readonly forgetMs: number;
+    }
   /** Start-time fair queueing by uncached prompt tokens and output tokens. */
   | { readonly kind: 'start-time'; readonly weights: FlowWeights }
   /** Deficit round robin by the same tokens. */

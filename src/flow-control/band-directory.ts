@@ -5,10 +5,14 @@ import { Band, type QueueTables } from './band.js';
 export const BANDS_MAX = 32;
 /** Time without a request after which a band made at run time is dropped (as in llm-d-router). */
 const IDLE_MS = 600_000;
+/** Time without a request for which every flow is kept (as in llm-d-router). */
+const FLOW_IDLE_MS = 300_000;
 
 /** The bands of a pool, highest priority first. Configured ones always exist, and so does priority 0. */
 export class BandDirectory {
   readonly #tables: QueueTables;
+  /** Time without a request after which flows are dropped: the longest that a fairness policy asks for. */
+  flowIdleMs = FLOW_IDLE_MS;
   #settings: FlowControlSettings;
   #sorted: Band[] = [];
   readonly #byPriority = new Map<number, Band>();
@@ -62,6 +66,7 @@ export class BandDirectory {
   configure(settings: FlowControlSettings, nowMs: number, stay: Iterable<number> = []): void {
     const before = this.#settings;
     this.#settings = settings;
+    this.flowIdleMs = flowIdleMs(settings);
     const old = this.#sorted;
     this.#sorted = [];
     this.#byPriority.clear();
@@ -127,6 +132,11 @@ export class BandDirectory {
     });
     if (kept.length < this.#sorted.length) this.#sorted = kept;
   }
+}
+
+function flowIdleMs({ bands, template, negativeTemplate, fallback }: FlowControlSettings): number {
+  const all = [...bands, template, negativeTemplate, fallback].map((band) => band?.fairness);
+  return Math.max(FLOW_IDLE_MS, ...all.map((fairness) => (fairness?.kind === 'turn-priority' ? fairness.forgetMs : 0)));
 }
 
 /** Settings of a priority: its own, those of the template, or those of the configured band next below. */

@@ -11,6 +11,7 @@ import { ProgramAware } from './policies/fairness/program-aware.js';
 import { roundRobin } from './policies/fairness/round-robin.js';
 import { startTime } from './policies/fairness/start-time.js';
 import { Tagged } from './policies/fairness/tagged.js';
+import { TurnPriority } from './policies/fairness/turn-priority.js';
 import { type OrderedRequest, orderOf } from './policies/ordering.js';
 import { NONE, type RequestSlab } from './request-slab.js';
 
@@ -216,6 +217,8 @@ function fairnessOf(settings: FairnessSettings, priority: number, tables: QueueT
       return new Tagged(flows, lanes, deficitRoundRobin(settings.quantumTokens));
     case 'program-aware':
       return new ProgramAware(requests, flows, lanes, settings, () => flows.ofBand(priority));
+    case 'turn-priority':
+      return new TurnPriority(requests, flows, lanes, settings);
   }
 }
 
@@ -236,7 +239,10 @@ export function adoptAccounts(flows: FlowTable, old: Band, next: FairnessSetting
   for (const flow of all) {
     flows.tag[flow] = kept ? flows.tag[flow]! - base : 0;
     flows.service[flow] = 0;
-    if (!kept) flows.credit[flow] = 0;
+    if (!kept) {
+      flows.credit[flow] = 0;
+      flows.forgetTurns(flow);
+    }
     if (next !== undefined) flows.weight[flow] = weightOf(next, flows.id[flow]!);
   }
 }

@@ -28,6 +28,9 @@ export class FlowTable {
   readonly credit: Float64Array;
   /** Attained service of program-aware fairness. */
   readonly service: Float64Array;
+  /** Dispatched requests, and the end of the last one (Infinity = none has ended), for turn priority. */
+  readonly turns: Float64Array;
+  readonly endedMs: Float64Array;
   /** Mean output of its requests, in tokens. */
   readonly outputMean: Float64Array;
   readonly #outputs: Int32Array;
@@ -55,6 +58,8 @@ export class FlowTable {
     this.tie = new Float64Array(capacity);
     this.credit = new Float64Array(capacity);
     this.service = new Float64Array(capacity);
+    this.turns = new Float64Array(capacity);
+    this.endedMs = new Float64Array(capacity);
     this.outputMean = new Float64Array(capacity);
     this.#outputs = new Int32Array(capacity);
     this.#idleSinceMs = new Float64Array(capacity);
@@ -97,6 +102,7 @@ export class FlowTable {
     for (const column of [this.waiting, this.running, this.waitingTokens, this.tag, this.tie, this.credit])
       column[flow] = 0;
     this.service[flow] = 0;
+    this.forgetTurns(flow);
     this.firstLane[flow] = NONE;
     this.outputMean[flow] = outputMean;
     this.#outputs[flow] = 1;
@@ -108,6 +114,11 @@ export class FlowTable {
     band.set(id, flow);
     this.#list(flow, nowMs);
     return flow;
+  }
+
+  forgetTurns(flow: number): void {
+    this.turns[flow] = 0;
+    this.endedMs[flow] = Number.POSITIVE_INFINITY;
   }
 
   /** Drops the flows of a dropped band; all of them are idle. */

@@ -38,8 +38,6 @@ const QUEUE_BOUNDS: QueueBounds = { requests: 2 ** 17, flows: 100_000 };
 
 /** Requests of the overflow set that are tried before the set counts as closed (docs/internals/flow-control.md). */
 const LOOK_AHEAD = 16;
-/** Time without a request after which a flow is dropped (as in llm-d-router). */
-const FLOW_IDLE_MS = 300_000;
 /** Bound on the idle flows that one arrival drops, and interval between two checks of the bands. */
 const COLLECTED_MAX = 8;
 const COLLECT_BANDS_MS = 60_000;
@@ -210,12 +208,13 @@ export class QueueMachine implements Queues {
   }
 
   #dispatch(index: number, band: Band, nowMs: number): void {
+    // Beyond the bound the request runs all the same; its flow's account keeps the estimate.
+    const isFollowed = this.#running.count < this.#runningMax;
+    if (isFollowed) this.#running.start(index, band);
     const tokens = this.#running.pay(index, band);
     band.drain.dispatched(tokens, nowMs);
     this.#room.leave(index, band, nowMs);
-    // Beyond the bound the request runs all the same; its flow's account keeps the estimate.
-    if (this.#running.count < this.#runningMax) this.#running.start(index, band);
-    else this.#free(index, nowMs);
+    if (!isFollowed) this.#free(index, nowMs);
     this.totals.dispatched++;
   }
 
@@ -488,7 +487,7 @@ export class QueueMachine implements Queues {
   }
 
   #collect(nowMs: number): void {
-    this.#tables.flows.collect(nowMs - FLOW_IDLE_MS, COLLECTED_MAX);
+    this.#tables.flows.collect(nowMs - this.#bands.flowIdleMs, COLLECTED_MAX);
     if (nowMs - this.#bandsCollectedMs < COLLECT_BANDS_MS) return;
     this.#bandsCollectedMs = nowMs;
     this.#bands.collect(nowMs);

@@ -86,6 +86,7 @@ export class RunningRequests {
     const flow = requests.flow[index]!;
     this.#band(index)?.fairness.unused(flow, requests.uncachedTokens[index]! + requests.paidOutput[index]!);
     this.#stop(index, nowMs);
+    this.#band(index)?.fairness.notPlaced(flow);
   }
 
   #band(index: number): Band | undefined {

@@ -49,11 +49,18 @@ export function fairnessFault(settings: FairnessSettings): string | undefined {
         faultOf('headWaitWeight', settings.headWaitWeight, 0, MAX_VALUE) ??
         faultOf('halfLifeMs', settings.halfLifeMs, Number.MIN_VALUE, POSITIVE_INFINITY)
       );
+    case 'turn-priority':
+      return (
+        faultOf('timeWeight', settings.timeWeight, 0, MAX_VALUE) ??
+        faultOf('inactivityMs', settings.inactivityMs, Number.MIN_VALUE, POSITIVE_INFINITY) ??
+        faultOf('forgetMs', settings.forgetMs, Number.MIN_VALUE, POSITIVE_INFINITY)
+      );
     default:
       return unknownKind(settings, [
         'global-strict',
         'round-robin',
         'program-aware',
+        'turn-priority',
         'start-time',
         'deficit-round-robin',
       ]);

@@ -104,6 +104,17 @@ describe('the settings of the queues', () => {
       { kind: 'program-aware', serviceWeight: 1, headWaitWeight: 0.2, halfLifeMs: Infinity },
     ],
     [
+      '{type: program-aware-fairness, parameters: {strategy: turn-priority}}',
+      'program-aware-fairness',
+      { kind: 'turn-priority', timeWeight: 0.05, inactivityMs: 120_000, forgetMs: 3_600_000 },
+    ],
+    [
+      '{type: program-aware-fairness, parameters: {strategy: turn-priority, turnPriorityTimeWeight: 0, ' +
+        'turnPriorityInactivitySeconds: 0, evictionTtlSeconds: 0}}',
+      'program-aware-fairness',
+      { kind: 'turn-priority', timeWeight: 0, inactivityMs: Infinity, forgetMs: Infinity },
+    ],
+    [
       '{type: start-time-fairness-policy, parameters: {weights: {gold: 4}}}',
       'start-time-fairness-policy',
       { kind: 'start-time', weights: { gold: 4 } },
@@ -193,6 +204,12 @@ describe('refused', () => {
     ],
     ['{}', '{type: program-aware-fairness, parameters: {strategy: drr}}', 'plugins[0].parameters.strategy'],
     ['{}', '{type: program-aware-fairness, parameters: {lasWeightService: -1}}', 'parameters.lasWeightService'],
+    ['{}', '{type: program-aware-fairness, parameters: {turnPriorityTimeWeight: -1}}', 'turnPriorityTimeWeight'],
+    [
+      '{}',
+      '{type: program-aware-fairness, parameters: {turnPriorityInactivitySeconds: -1}}',
+      'turnPriorityInactivitySeconds',
+    ],
     ['{}', '{type: start-time-fairness-policy, parameters: {weights: {a: 0}}}', 'parameters.weights.a'],
     ['{}', '{type: deficit-round-robin-fairness-policy, parameters: {quantumTokens: 0}}', 'parameters.quantumTokens'],
     ['{}', '{type: shortest-first-ordering-policy, parameters: {ageBound: -1s}}', 'parameters.ageBound'],

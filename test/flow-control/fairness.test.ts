@@ -277,6 +277,138 @@ describe('program-aware fairness', () => {
   });
 });
 
+describe('turn priority', () => {
+  const turnPriority: FairnessSettings = {
+    kind: 'turn-priority',
+    timeWeight: 0.05,
+    inactivityMs: 120_000,
+    forgetMs: 3_600_000,
+  };
+  const byTurnsAlone: FairnessSettings = { ...turnPriority, timeWeight: 0 };
+
+  /** Serves `turns` requests of a session, one after the other. */
+  function converse(queue: QueueMachine, flow: string, turns: number, nowMs: number): void {
+    for (let turn = 0; turn < turns; turn++) {
+      const handle = queue.enqueue(request({ flow }), nowMs);
+      queue.dispatch(() => 'dispatched', nowMs, 1);
+      queue.end(handle, 1, nowMs);
+    }
+  }
+
+  /** Flows of the waiting requests, in the order of their dispatches. @param waiting arrivals, earliest first */
+  function flowsInOrder(
+    queue: QueueMachine,
+    waiting: readonly { readonly flow: string; readonly atMs: number }[],
+    nowMs: number,
+  ): readonly string[] {
+    const flowOf = new Map<number, string>();
+    for (const { flow, atMs } of waiting) {
+      const one = request({ flow });
+      flowOf.set(one.reference, flow);
+      queue.enqueue(one, atMs);
+    }
+    return order(queue, nowMs).map((reference) => flowOf.get(reference)!);
+  }
+
+  it('turn priority serves the session with most turns first', () => {
+    const queue = machine(byTurnsAlone);
+    converse(queue, 'deep', 20, 0);
+    converse(queue, 'shallow', 1, 0);
+    const waiting = ['new', 'shallow', 'deep'].map((flow) => ({ flow, atMs: 1_000 }));
+    expect(flowsInOrder(queue, waiting, 1_000)).toEqual(['deep', 'shallow', 'new']);
+  });
+
+  it('turn priority lets 20 seconds of wait count for one turn at a weight of 0.05', () => {
+    const queue = machine(turnPriority);
+    converse(queue, 'deep', 3, 0);
+    const waiting = [
+      { flow: 'for 61 s', atMs: 0 },
+      { flow: 'for 59 s', atMs: 2_000 },
+      { flow: 'deep', atMs: 61_000 },
+    ];
+    expect(flowsInOrder(queue, waiting, 61_000)).toEqual(['for 61 s', 'deep', 'for 59 s']);
+  });
+
+  it('turn priority serves sessions of equal depth in the order of arrival', () => {
+    const queue = machine(byTurnsAlone);
+    for (const flow of ['a', 'b', 'c']) converse(queue, flow, 3, 0);
+    const waiting = ['c', 'a', 'b'].map((flow, place) => ({ flow, atMs: place }));
+    expect(flowsInOrder(queue, waiting, 10)).toEqual(['c', 'a', 'b']);
+  });
+
+  it('turn priority takes the request after a pause beyond the inactivity for a first turn, and the next one not', () => {
+    const queue = machine(byTurnsAlone);
+    converse(queue, 'paused', 30, 0);
+    converse(queue, 'other', 1, 0);
+    const after = ['other', 'paused'].map((flow) => ({ flow, atMs: 120_001 }));
+    converse(queue, 'other', 1, 120_000);
+    expect(flowsInOrder(queue, after, 120_001)).toEqual(['other', 'paused']);
+    expect(flowsInOrder(queue, after, 120_001)).toEqual(['paused', 'other']);
+  });
+
+  it('turn priority does not take the wait in the queue for a pause', () => {
+    const queue = machine(byTurnsAlone);
+    converse(queue, 'deep', 30, 0);
+    converse(queue, 'other', 5, 0);
+    const waiting = ['other', 'deep'].map((flow) => ({ flow, atMs: 119_000 }));
+    expect(flowsInOrder(queue, waiting, 1_000_000)).toEqual(['deep', 'other']);
+  });
+
+  it('turn priority does not take a session with a running request for a paused one', () => {
+    const queue = machine(byTurnsAlone);
+    converse(queue, 'deep', 5, 0);
+    queue.enqueue(request({ flow: 'deep' }), 1_000);
+    queue.dispatch(() => 'dispatched', 1_000, 1);
+    converse(queue, 'other', 3, 500_000);
+    const waiting = ['other', 'deep'].map((flow) => ({ flow, atMs: 500_000 }));
+    expect(flowsInOrder(queue, waiting, 500_000)).toEqual(['deep', 'other']);
+  });
+
+  it('turn priority counts no turn for a request that was not placed', () => {
+    const queue = machine(byTurnsAlone);
+    converse(queue, 'a', 2, 0);
+    converse(queue, 'b', 1, 0);
+    for (let i = 0; i < 3; i++) {
+      const handle = queue.enqueue(request({ flow: 'b' }), 0);
+      queue.dispatch(() => 'dispatched', 0, 1);
+      queue.refund(handle, 0);
+    }
+    const waiting = ['b', 'a'].map((flow) => ({ flow, atMs: 0 }));
+    expect(flowsInOrder(queue, waiting, 0)).toEqual(['a', 'b']);
+  });
+
+  it('turn priority remembers the turns of an idle session for an hour, where no pause ends them', () => {
+    const endless: FairnessSettings = { ...byTurnsAlone, inactivityMs: Infinity };
+    const afterHours = (hours: number) => {
+      const queue = machine(endless);
+      converse(queue, 'deep', 9, 0);
+      const waiting = ['new', 'deep'].map((flow) => ({ flow, atMs: hours * 3_600_000 }));
+      return flowsInOrder(queue, waiting, hours * 3_600_000);
+    };
+    expect(afterHours(0.9)).toEqual(['deep', 'new']);
+    expect(afterHours(1.1)).toEqual(['new', 'deep']);
+  });
+
+  it('turn priority keeps the turns of sessions through a change of its weight, not through another policy', () => {
+    const withFairness = (fairness: FairnessSettings) => settings({ fallback: { ...PLAIN_BAND, fairness } });
+    const flowsAfter = (...changes: readonly FairnessSettings[]) => {
+      const queue = machine(byTurnsAlone);
+      converse(queue, 'deep', 9, 0);
+      for (const fairness of changes) queue.configure(withFairness(fairness), 0);
+      return flowsInOrder(
+        queue,
+        [
+          { flow: 'new', atMs: 0 },
+          { flow: 'deep', atMs: 0 },
+        ],
+        0,
+      );
+    };
+    expect(flowsAfter(turnPriority)).toEqual(['deep', 'new']);
+    expect(flowsAfter({ kind: 'round-robin' }, byTurnsAlone)).toEqual(['new', 'deep']);
+  });
+});
+
 describe('the queues under a policy whose numbers are none', () => {
   const none = Number.NaN;
   it.each<FairnessSettings>([
@@ -285,6 +417,7 @@ describe('the queues under a policy whose numbers are none', () => {
     { kind: 'deficit-round-robin', weights: { a: none }, quantumTokens: 64 },
     { kind: 'deficit-round-robin', weights: {}, quantumTokens: none },
     { kind: 'program-aware', serviceWeight: none, headWaitWeight: none, halfLifeMs: none },
+    { kind: 'turn-priority', timeWeight: none, inactivityMs: none, forgetMs: none },
   ])('the queues end with %j, and serve each request once', (fairness) => {
     const queue = machine(fairness);
     const all: number[] = [];

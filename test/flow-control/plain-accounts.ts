@@ -17,6 +17,9 @@ export interface PlainFlow {
   tie: number;
   credit: number;
   service: number;
+  turns: number;
+  /** When its last request ended; undefined = none has. */
+  endedMs: number | undefined;
   outputMean: number;
   outputs: number;
   waiting: number;
@@ -100,6 +103,9 @@ export function rebase(flows: readonly PlainFlow[], kept: boolean): void {
   for (const flow of flows) {
     flow.tag = kept ? flow.tag - least : 0;
     flow.service = 0;
-    if (!kept) flow.credit = 0;
+    if (kept) continue;
+    flow.credit = 0;
+    flow.turns = 0;
+    flow.endedMs = undefined;
   }
 }

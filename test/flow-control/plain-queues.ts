@@ -100,7 +100,7 @@ export class PlainQueues {
   }
 
   #forgetIdle(nowMs: number): void {
-    const idle = this.#idleFlows().filter(({ idle }) => idle!.sinceMs <= nowMs - FLOW_IDLE_MS);
+    const idle = this.#idleFlows().filter(({ idle }) => idle!.sinceMs <= nowMs - flowIdleMs(this.settings));
     for (const flow of idle.slice(0, FORGOTTEN_MOST)) this.#flows.splice(this.#flows.indexOf(flow), 1);
     if (nowMs - this.#bandsLookedMs < BANDS_LOOK_MS) return;
     this.#bandsLookedMs = nowMs;
@@ -124,8 +124,9 @@ export class PlainQueues {
 
   #openFlow(priority: number, id: string): PlainFlow {
     if (this.#flows.length === this.#bounds.flows) this.#flows.splice(this.#flows.indexOf(this.#idleFlows()[0]!), 1);
-    const account = { tag: 0, tie: 0, credit: 0, service: 0, outputMean: this.#outputs.mean, outputs: 1 };
-    const flow = { priority, id, ...account, waiting: 0, running: 0, idle: undefined };
+    const account = { tag: 0, tie: 0, credit: 0, service: 0, turns: 0, endedMs: undefined };
+    const outputs = { outputMean: this.#outputs.mean, outputs: 1 };
+    const flow = { priority, id, ...account, ...outputs, waiting: 0, running: 0, idle: undefined };
     this.#flows.push(flow);
     return flow;
   }
@@ -307,6 +308,11 @@ export class PlainQueues {
     if (fairness.kind === 'global-strict') return all.every((each) => each === item || before(item, each));
     const heads = all.filter((each) => all.every((other) => !sameLane(each, other) || !before(other, each)));
     if (!heads.includes(item)) return false;
+    if (fairness.kind === 'turn-priority') {
+      const score = (each: PlainItem) => turnScore(each, fairness, nowMs);
+      const ties = heads.filter((each) => Math.abs(score(each) - score(item)) < 1e-9);
+      return heads.every((each) => score(each) < score(item) || ties.includes(each)) && isFirst(item, ties);
+    }
     if (fairness.kind !== 'program-aware') return heads.every((each) => !isWorseOff(each.flow, item.flow));
     const band = this.#waitingIn(highest);
     const firsts = band.filter((each) => band.every((other) => !sameLane(each, other) || !before(other, each)));
@@ -331,6 +337,7 @@ export class PlainQueues {
     const output = this.#tokensOf(request) - request.uncachedTokens;
     reached.set(at, Math.max(reached.get(at) ?? 0, flow.tag));
     this.#change(flow, () => pay(settings.fairness, flow, request.uncachedTokens + output, true));
+    if (settings.fairness.kind === 'turn-priority') flow.turns++;
     this.#leave(item, nowMs);
     // More than half of the records are not followed: the flow's account stays as it was estimated.
     if (this.running.size >= this.#bounds.requests >> 1) {
@@ -377,6 +384,7 @@ export class PlainQueues {
     if (paid > output) refund(fairness, flow, paid - output);
     else if (paid < output) this.#change(flow, () => pay(fairness, flow, output - paid, false));
     flow.service += item.request.promptTokens + 2 * output;
+    if (fairness.kind === 'turn-priority') flow.endedMs = nowMs;
     this.#stop(running, nowMs);
     this.#leaveFlow(flow, nowMs);
   }
@@ -394,6 +402,8 @@ export class PlainQueues {
     const running = this.running.get(handle)!;
     const { item, paid } = running;
     refund(this.#bandOf(item).settings.fairness, item.flow, item.request.uncachedTokens + paid);
+    if (this.#bandOf(item).settings.fairness.kind === 'turn-priority')
+      item.flow.turns = Math.max(0, item.flow.turns - 1);
     this.#stop(running, nowMs);
     item.own = this.classes.find(item.slots);
     item.at = item.own;
@@ -444,6 +454,27 @@ function sameLane(a: PlainItem, b: PlainItem): boolean {
 
 function isWorseOff(a: PlainFlow, b: PlainFlow): boolean {
   return a.tag < b.tag || (a.tag === b.tag && a.tie < b.tie);
+}
+
+/** Flows stay known for as long as the most patient policy wants. */
+function flowIdleMs({ bands, template, negativeTemplate, fallback }: FlowControlSettings): number {
+  const policies = [...bands, template, negativeTemplate, fallback].map((band) => band?.fairness);
+  return Math.max(FLOW_IDLE_MS, ...policies.map((each) => (each?.kind === 'turn-priority' ? each.forgetMs : 0)));
+}
+
+/** Turn of a head plus what its wait counts for. */
+function turnScore(
+  { flow, enqueuedMs }: PlainItem,
+  { timeWeight, inactivityMs }: { timeWeight: number; inactivityMs: number },
+  nowMs: number,
+): number {
+  const idle = flow.running === 0 && flow.endedMs !== undefined && enqueuedMs - flow.endedMs > inactivityMs;
+  return (idle ? 1 : flow.turns + 1) + (timeWeight * (nowMs - enqueuedMs)) / 1000;
+}
+
+/** Whether it came first among these, as far as the clock tells. */
+function isFirst(item: PlainItem, all: readonly PlainItem[]): boolean {
+  return all.every(({ enqueuedMs }) => item.enqueuedMs <= enqueuedMs);
 }
 
 function scores(

@@ -16,6 +16,7 @@ const FAIRNESS: readonly FairnessSettings[] = [
   { kind: 'program-aware', serviceWeight: 0.8, headWaitWeight: 0.2, halfLifeMs: 300 },
   { kind: 'start-time', weights: WEIGHTS },
   { kind: 'deficit-round-robin', weights: WEIGHTS, quantumTokens: 100 },
+  { kind: 'turn-priority', timeWeight: 4, inactivityMs: 200, forgetMs: 400_000 },
 ];
 const ORDERINGS: readonly OrderingSettings[] = [
   { kind: 'arrival' },

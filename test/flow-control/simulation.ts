@@ -414,9 +414,9 @@ class Simulation {
     this.check(this.machine.nextDeadline() === Infinity, 'after everything had ended there was a timer');
   }
 
-  /** Long after the last request no flow is known but the one that asks. */
+  /** Longer after the last request than any policy remembers, no flow is known but the one that asks. */
   forget(): void {
-    this.nowMs += 300_001;
+    this.nowMs += 400_001;
     for (let i = 0; i < 8; i++) {
       const handle = this.machine.enqueue(request({ flow: 'last' }), this.nowMs);
       this.machine.cancel(handle, this.nowMs);

@@ -47,6 +47,7 @@ export class BestHead implements Fairness {
   dispatched(): void {}
   used(): void {}
   unused(): void {}
+  notPlaced(): void {}
   served(): void {}
   newSet(): void {}
   at(): void {}

@@ -16,13 +16,15 @@ export interface Fairness {
   headChanged(lane: number): void;
   /** The next lane among the candidate sets of two words, each of which has a lane. */
   choose(low: number, high: number): number;
-  /** Called after the dispatch of a lane's head with its estimated cost in tokens. */
+  /** Called after the dispatch of a lane's head with its estimated cost in tokens; the head is still in its lane. */
   dispatched(lane: number, flow: number, tokens: number): void;
   /** Charges tokens that a running request of the flow uses beyond its payment. */
   used(flow: number, tokens: number): void;
   /** Returns tokens of a request that used less than its payment or was not placed. */
   unused(flow: number, tokens: number): void;
-  /** Called at the end of a request of the flow. */
+  /** Called when a dispatched request of the flow was not placed and no longer runs. */
+  notPlaced(flow: number): void;
+  /** Called at the end of a request of the flow, while it still counts as running. */
   served(flow: number, promptTokens: number, outputTokens: number, nowMs: number): void;
   /** Called when a number of a candidate set means other candidates. */
   newSet(candidateSet: number): void;

@@ -110,6 +110,7 @@ export class ProgramAware implements Fairness {
   dispatched(): void {}
   used(): void {}
   unused(): void {}
+  notPlaced(): void {}
   newSet(): void {}
 
   #heapOf(lane: number): ServiceHeap {
@@ -144,35 +145,65 @@ const seconds = z.number().min(0);
 
 const programAwareParameters = () =>
   z.strictObject({
-    strategy: z.enum(['las']).default('las').describe('Least attained service, the only one there is.'),
+    strategy: z
+      .enum(['las', 'turn-priority'])
+      .default('las')
+      .describe(
+        'las: the flow with the least service; turn-priority: the one with most turns, a flow for each session.',
+      ),
     lasWeightService: z
       .number()
       .min(0)
       .default(0.8)
-      .describe('Weight of the service that a flow has had: less is better.'),
+      .describe('las: weight of the service that a flow has had: less is better.'),
     lasWeightHeadWait: z
       .number()
       .min(0)
       .default(0.2)
-      .describe('Weight of the wait of its first request: longer is better.'),
-    lasHalfLifeSeconds: seconds.default(60).describe('Time in which service counts for half; 0 = it never fades.'),
-    evictionTtlSeconds: seconds.default(3600).describe('Without effect: an idle flow is forgotten after 5 minutes.'),
+      .describe('las: weight of the wait of its first request: longer is better.'),
+    lasHalfLifeSeconds: seconds.default(60).describe('las: time in which service counts for half; 0 = it never fades.'),
+    turnPriorityTimeWeight: z
+      .number()
+      .min(0)
+      .default(0.05)
+      .describe(
+        'turn-priority: turns that a second of the wait of its first request counts for. Times the time to live it ' +
+          'is the lead that a new session can make up for.',
+      ),
+    turnPriorityInactivitySeconds: seconds
+      .default(120)
+      .describe('turn-priority: idle time after which the next request counts as a first turn; 0 = it never does.'),
+    evictionTtlSeconds: seconds
+      .default(3600)
+      .describe(
+        'turn-priority: idle time after which the turns of a flow are forgotten, at least 5 minutes; 0 = never. ' +
+          'las: without effect, it is 5 minutes.',
+      ),
     evictionSweepSeconds: seconds.default(300).describe('Without effect.'),
   });
+
+const endless = (value: number) => (value === 0 ? Number.POSITIVE_INFINITY : value * 1000);
 
 export const programAwareFairness = definePlugin({
   type: 'program-aware-fairness',
   kinds: ['fairness-policy'],
   stability: 'Beta',
   doc:
-    'Queues of flow control: the flow that has had the least service, prompt + 2 × output tokens, weighed against ' +
-    'the wait of ' +
-    'its first request. Service fades with time.',
+    'Queues of flow control, weighed against the wait of the first request: the flow that has had the least service, ' +
+    'prompt + 2 × output tokens, which fades with time; or the flow with most turns, for sessions whose prompts grow.',
   parameters: programAwareParameters,
-  fairnessSettings: ({ lasWeightService, lasWeightHeadWait, lasHalfLifeSeconds }) => ({
-    kind: 'program-aware',
-    serviceWeight: lasWeightService,
-    headWaitWeight: lasWeightHeadWait,
-    halfLifeMs: lasHalfLifeSeconds === 0 ? Number.POSITIVE_INFINITY : lasHalfLifeSeconds * 1000,
-  }),
+  fairnessSettings: (parameters) =>
+    parameters.strategy === 'turn-priority'
+      ? {
+          kind: 'turn-priority',
+          timeWeight: parameters.turnPriorityTimeWeight,
+          inactivityMs: endless(parameters.turnPriorityInactivitySeconds),
+          forgetMs: endless(parameters.evictionTtlSeconds),
+        }
+      : {
+          kind: 'program-aware',
+          serviceWeight: parameters.lasWeightService,
+          headWaitWeight: parameters.lasWeightHeadWait,
+          halfLifeMs: endless(parameters.lasHalfLifeSeconds),
+        },
 });

@@ -98,6 +98,7 @@ export class Tagged implements Fairness {
     this.#rule.unused(this.#flows, flow, tokens);
   }
 
+  notPlaced(): void {}
   served(): void {}
   at(): void {}
 
