@@ -84,7 +84,7 @@ describe('pointsman why about a refused request', () => {
     const late = request(client, 'c', { 'x-request-id': 'late' });
     await eventually('it is answered', () => late.reply !== undefined);
     const { text, story } = await whyOf(url, 'late');
-    expect(text).toMatch(/refused by +no endpoint had room for it in \d+ ms, and it may wait 100 ms \(defaultRequestTTL/);
+    expect(text).toMatch(/refused by +no endpoint had room for it in \d+ ms, and it may wait 100 ms \(default/);
     expect(text).toMatch(/pick +none: 2 of its endpoints had no room; it waited \d+ ms and was refused/);
     expect(text.match(/100 % full .*out: no room/g)).toHaveLength(2);
     expect(story.end!.refusal).toMatchObject({ by: 'queue-deadline', limit: 100 });
