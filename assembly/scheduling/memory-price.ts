@@ -49,7 +49,7 @@ function perCapacityOf(at: usize): v128 {
   return v128.and(f32x4.div(f32x4.splat(1), capacity), f32x4.gt(capacity, f32x4.splat(0)));
 }
 
-/** How full the KV caches of four slots are, as shares: by the last scrape, or by what is charged, if that is more. */
+/** How full the KV caches of four slots are, as shares: by the last scrape or by what is charged, whichever is more. */
 function fillOf(at: usize, usage: v128, n: v128, pending: v128, block: v128, output: v128, perCapacity: v128): v128 {
   const active = f32x4.mul(block, f32x4.convert_i32x4_s(v128.load(columnAddress(COLUMN_ACTIVE_BLOCKS) + at)));
   const grown = f32x4.mul(n, f32x4.mul(output, f32x4.splat(0.5)));
@@ -85,8 +85,8 @@ export function isPressed(used: u32, promptTokens: f32, blockTokens: f32, output
 }
 
 /**
- * Turns of output, O step, that the request and others lose on four slots because their KV caches are full. What running
- * requests use of the prompt already takes no further memory.
+ * Turns of output, O step, that the request and others lose on four slots because their KV caches are full. What
+ * running requests use of the prompt already takes no further memory.
  * @param usage KV usage, or the mean where it is unknown
  * @param n requests in flight
  * @param fresh tokens of the prompt that the endpoint does not hold

@@ -253,7 +253,7 @@ describe('marginal-cost-scorer', () => {
     expect([0.5, 0.98].map(pick)).toEqual([0, 1]);
   });
 
-  /** Two endpoints that hold a prompt of 4,096 tokens. Requests of endpoint 0 run with it; endpoint 1 has more to do. */
+  /** Two endpoints that hold a prompt of 4,096 tokens: one request of endpoint 0 runs with it, endpoint 1 has more. */
   const running = (kvTokens: number, usages: readonly [number, number]) => {
     const held = { ...idle, cachedTokens: 64 * BLOCK, kvTokens, kvUsage: usages[0] };
     const other = { ...held, kvUsage: usages[1], inflight: 2, promptTokens: 128 * BLOCK };
