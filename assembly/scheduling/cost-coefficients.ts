@@ -1,8 +1,9 @@
 // Coefficients of the cost model and the costs of endpoints, as the control thread writes them.
 //
 // Owns: the first 256 bytes of REGION_COEFFICIENTS and the columns SPEED, HIT_RELIABILITY and COST_BASE .. COST_GROWTH,
-// written by the control thread under the commit lock and read by any thread under it. The formula that they belong to
-// is in marginal-cost.ts.
+// written by the control thread under the commit lock and read by any thread under it; O is also read without it, where
+// a value of before or after a change is as good (memory-price.ts: isPressed). The formula that they belong to is in
+// marginal-cost.ts.
 import { ASSERTIONS } from '../assertions';
 import * as column from '../columns/column';
 import {
