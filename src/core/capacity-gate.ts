@@ -316,6 +316,12 @@ export class CapacityGate {
     view.setFloat32(at + CORE.WAIT_SLOT_EXPECTED, expectedWaitMs ?? Number.NaN, true);
   }
 
+  /** Count of the bell of the control thread. It rises with whatever may give a waiting request room. */
+  get rung(): number {
+    const { call, i32 } = this.#core;
+    return Atomics.load(i32, (call.bellAddress(0) >>> 0) >>> 2);
+  }
+
   /** Charges a waiting request to an open endpoint and returns it to its shard. @param only endpoint slot, -1 = any */
   dispatch(thread: number, slot: number, only: number, nowMs: number): DispatchAnswer {
     return answers[this.#core.call.waitSlotDispatch(thread, slot, only, nowMs)]!;

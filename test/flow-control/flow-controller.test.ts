@@ -88,6 +88,27 @@ describe('the flow controller', () => {
     expect(places).toEqual([0, undefined, 2]);
   });
 
+  it('a place that is freed while bands are tried goes to the highest one that waits', () => {
+    const { controller, gate, shard, running, release } = oneAtATime();
+    const [low, high] = [-10, 10].map((priority) => shard.ask({ priority }, { sinceMs: START_MS }));
+    const tried: number[] = [];
+    const dispatched: number[] = [];
+    const dispatch = gate.dispatch.bind(gate);
+    gate.dispatch = (thread, slot, only, nowMs) => {
+      const { priority } = gate.read(thread, slot);
+      tried.push(priority);
+      const answer = dispatch(thread, slot, only, nowMs);
+      if (answer === 'done') dispatched.push(priority);
+      // A shard frees the place as soon as the highest band has found none.
+      if (tried.length === 1) release(running);
+      return answer;
+    };
+    expect([low, high].map((each) => each!.ticket)).toEqual([0, 0]);
+    controller.wake();
+    controller.wake();
+    expect([tried[0], dispatched]).toEqual([10, [10]]);
+  });
+
   it('the flow controller tries held turns when it wakes, and no more often than every 20 ms', () => {
     const { controller, gate, clock, shard } = oneAtATime();
     shard.ask({}, { sinceMs: START_MS });
