@@ -336,7 +336,7 @@ describe('turn priority', () => {
     expect(flowsInOrder(queue, waiting, 10)).toEqual(['c', 'a', 'b']);
   });
 
-  it('turn priority takes the request after a pause beyond the inactivity for a first turn, and the next one not', () => {
+  it('turn priority takes the request after a pause beyond the inactivity for a first turn, but not the next', () => {
     const queue = machine(byTurnsAlone);
     converse(queue, 'paused', 30, 0);
     converse(queue, 'other', 1, 0);
