@@ -3,6 +3,7 @@ import type { ReplicaPlace } from '../contract/replica-place.js';
 import type { WaitingRequest } from '../core/capacity-gate.js';
 import { SESSION_TICK_MS } from '../core/session-ledger.js';
 import { LOCK_RETRY_MS, LockRetry } from '../runtime/lock-retry.js';
+import { BandRound } from './band-round.js';
 import type { FlowControllerOptions, RoomSettings } from './controller-options.js';
 import { Evictions } from './evictions.js';
 import { type FlowEvent, FlowEvents } from './flow-events.js';
@@ -28,8 +29,6 @@ const LOOK_MS = 50;
 /** Minimum interval between two tries of held turns, and bound on the tries. */
 const HELD_MS = 20;
 const HELD_TRIES_MAX = 256;
-/** Bound on the rounds in a row that end because room came for a higher band. */
-const OVERTAKEN_ROUNDS_MAX = 8;
 /** Time without requests after which a band is dropped (as in llm-d-router), and interval between two checks. */
 const BAND_IDLE_MS = 600_000;
 const FORGET_MS = 60_000;
@@ -56,13 +55,9 @@ export class FlowController {
   #standing: readonly number[] = [];
   /** Ceilings as written to the gate. */
   readonly #written = new Map<number, number>();
+  readonly #round = new BandRound();
   readonly #dispatch = (handle: number, _reference: number, priority: number, only: number): DispatchResult =>
-    this.#tryInOrder(handle, priority, only);
-  /** Highest band that has found no room in this round, and the bell before it was tried. */
-  #closedBand = Number.NEGATIVE_INFINITY;
-  #rungBefore = 0;
-  /** Rounds in a row that ended because room came for a higher band. */
-  #overtakenRounds = 0;
+    this.#round.try(priority, this.#options.gate.rung, () => this.#tryDispatch(handle, only));
   readonly #events = new FlowEvents();
   readonly #evictions: Evictions;
   /** Whether running requests may be evicted for waiting ones of a higher band. */
@@ -310,7 +305,7 @@ export class FlowController {
     this.#evictions.settle(startedAt);
     if (queues.waiting > 0) {
       queues.openedAll();
-      this.#closedBand = Number.NEGATIVE_INFINITY;
+      this.#round.begin();
       queues.dispatch(this.#dispatch, startedAt, DISPATCHES_PER_TURN_MAX);
       counts.dispatched((nowMs() - startedAt) / 1_000);
       if (queues.unfinished) this.#serveMore();
@@ -337,25 +332,6 @@ export class FlowController {
       this.#more = false;
       this.wake();
     });
-  }
-
-  /**
-   * Tries a request. Shards free places while bands are tried from the highest on: one that came after a higher band
-   * had found none is that band's. The bell has rung then, and the round that follows begins with it.
-   */
-  #tryInOrder(handle: number, priority: number, only: number): DispatchResult {
-    const { rung } = this.#options.gate;
-    const isOvertaken = priority < this.#closedBand && rung !== this.#rungBefore;
-    if (isOvertaken && this.#overtakenRounds < OVERTAKEN_ROUNDS_MAX) {
-      this.#overtakenRounds++;
-      return 'stopped';
-    }
-    const result = this.#tryDispatch(handle, only);
-    if (result === 'closed' && priority > this.#closedBand) {
-      this.#closedBand = priority;
-      this.#rungBefore = rung;
-    } else if (priority < this.#closedBand) this.#overtakenRounds = 0;
-    return result;
   }
 
   #tryDispatch(handle: number, only: number): DispatchResult {
